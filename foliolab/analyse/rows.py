@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The figures of a table: medians, spreads and ratios, one row a cell and variant."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import TypeVar
+
+from foliolab.analyse.select import Group
+from foliolab.campaign.sample import OK, Sample
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.spec import Experiment
+
+BASES = ("unpatched", "stock")
+"""What the others are compared with: the first of these that was measured."""
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A metric over the boots that measured it."""
+
+    median: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Row:
+    cell: Cell
+    variant: str
+    n: int
+    """Boots that measured it."""
+    failures: Mapping[str, int]
+    """How often it ended otherwise, by outcome."""
+    metrics: Mapping[str, Spread]
+    """Empty if n is 0."""
+    times_floor: float | None
+    """Median of the experiment's metric over the median of its floor."""
+    ratio: float | None
+    """Median of the experiment's metric over that of ``ratio_to`` in the same cell."""
+    ratio_to: str | None
+    published_bytes: float | None
+    """Published bytes read times the scale's factor."""
+    published_seconds: float | None
+    """As published: for the full size."""
+
+
+def make_rows(group: Group, experiment: Experiment | None) -> list[Row]:
+    """Rows in the experiment's order of cells and variants; without its file in order of appearance."""
+    metric = experiment.metric if experiment else "read_bytes"
+    floor = experiment.floor if experiment else "floor_bytes"
+    taken: dict[tuple[Cell, str], list[Sample]] = {}
+    for sample in group.samples:
+        taken.setdefault((Cell.of(sample.cell), sample.variant), []).append(sample)
+    spreads = {place: _spreads(samples) for place, samples in taken.items()}
+    scale = experiment.scales.get(group.scale) if experiment else None
+    cells = _ordered((cell for cell, _ in taken), scale.cells if scale else ())
+    variants = _ordered((name for _, name in taken), [variant.name for variant in scale.variants] if scale else ())
+    rows = []
+    for cell in cells:
+        base = next((name for name in BASES if metric in spreads.get((cell, name), {})), None)
+        for name in variants:
+            if (cell, name) not in taken:
+                continue
+            samples, mine = taken[cell, name], spreads[cell, name]
+            outcomes = Counter(sample.outcome for sample in samples)
+            n = outcomes.pop(OK, 0)
+            published = experiment.published_for(name, cell) if experiment else None
+            rows.append(
+                Row(
+                    cell=cell,
+                    variant=name,
+                    n=n,
+                    failures=dict(outcomes),
+                    metrics=mine,
+                    times_floor=_quotient(mine.get(metric), mine.get(floor)),
+                    ratio=_quotient(mine.get(metric), spreads[cell, base].get(metric)) if base else None,
+                    ratio_to=base,
+                    published_bytes=published.read_bytes * scale.factor if published and scale else None,
+                    published_seconds=published.seconds if published else None,
+                )
+            )
+    return rows
+
+
+def _spreads(samples: Iterable[Sample]) -> dict[str, Spread]:
+    values: dict[str, list[float]] = {}
+    for sample in samples:
+        if sample.outcome == OK:
+            for name, value in sample.metrics.items():
+                values.setdefault(name, []).append(value)
+    return {name: Spread(median(all_), min(all_), max(all_)) for name, all_ in values.items()}
+
+
+def _quotient(upper: Spread | None, lower: Spread | None) -> float | None:
+    return upper.median / lower.median if upper and lower and lower.median else None
+
+
+def _ordered(seen: Iterable[_Item], wanted: Iterable[_Item]) -> list[_Item]:
+    present = list(dict.fromkeys(seen))
+    first = [item for item in wanted if item in present]
+    return first + [item for item in present if item not in first]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which samples belong into one table: one machine, one set of parameters, the newest kernels."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from foliolab.campaign.sample import Sample
+
+
+@dataclass(frozen=True)
+class Group:
+    """What a table shares. Its samples may be compared with each other."""
+
+    experiment: str
+    scale: str
+    arch: str
+    page_size: int
+    """Bytes."""
+    backend: str
+    samples: tuple[Sample, ...]
+    """The last attempt at each measurement, oldest first."""
+    older: int
+    """How many samples of older kernels, probes or parameters were left out."""
+
+    @property
+    def place(self) -> tuple[str, str, str, int, str]:
+        """What tells it from all other groups."""
+        return self.experiment, self.scale, self.arch, self.page_size, self.backend
+
+
+def group_samples(samples: Iterable[Sample]) -> list[Group]:
+    """Sort samples into groups, in order of first appearance."""
+    last: dict[str, Sample] = {}
+    for sample in samples:
+        last.pop(sample.key, None)  # keeps the order that of the last attempts
+        last[sample.key] = sample
+    together: dict[tuple[str, str, str, int, str], list[Sample]] = {}
+    for sample in last.values():
+        place = (sample.experiment, sample.scale, sample.arch, sample.page_size, sample.backend)
+        together.setdefault(place, []).append(sample)
+    groups = []
+    for place, members in together.items():
+        current = _newest(members)
+        groups.append(Group(*place, samples=tuple(current), older=len(members) - len(current)))
+    return groups
+
+
+def _newest(samples: list[Sample]) -> list[Sample]:
+    """Those that share the newest probe and parameters and, of those, each flavour's newest kernel."""
+    setting = _setting(samples[-1])
+    comparable = [sample for sample in samples if _setting(sample) == setting]
+    kernels = {sample.flavour: sample.kernel for sample in comparable}
+    return [sample for sample in comparable if sample.kernel == kernels[sample.flavour]]
+
+
+def _setting(sample: Sample) -> tuple[str, str]:
+    return sample.workload, json.dumps(sample.parameters, sort_keys=True)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whether what was measured is what the experiment expects."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from foliolab.analyse.rows import Row
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.spec import PUBLISHED, Expectation, Experiment
+
+
+class Status(StrEnum):
+    HOLDS = "holds"
+    FAILS = "fails"
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One expectation, for one cell, variant and metric."""
+
+    says: str
+    cell: Cell
+    variant: str
+    metric: str
+    relative_to: str
+    at_least: float | None
+    at_most: float | None
+    value: float | None
+    """The ratio that has to lie within the bounds."""
+    status: Status
+    reason: str
+    """Why there is no value; else empty."""
+
+
+def judge(experiment: Experiment, scale: str, rows: Sequence[Row]) -> list[Verdict]:
+    """All verdicts for one table. What was tried and never succeeded fails; what was not tried is not measured."""
+    if scale not in experiment.scales:
+        return []
+    found = {(row.cell, row.variant): row for row in rows}
+    return [
+        _judge(experiment, scale, expectation, found, cell, variant, metric)
+        for expectation in experiment.expectations
+        if scale in expectation.scales
+        for cell in experiment.scales[scale].cells
+        if cell.matches(dict(expectation.cell))
+        for variant in expectation.variants
+        for metric in expectation.metrics
+    ]
+
+
+def _judge(
+    experiment: Experiment,
+    scale: str,
+    expectation: Expectation,
+    found: Mapping[tuple[Cell, str], Row],
+    cell: Cell,
+    variant: str,
+    metric: str,
+) -> Verdict:
+    published = experiment.published_for(variant, cell) if expectation.relative_to == PUBLISHED else None
+    value, status, reason = None, Status.NOT_MEASURED, ""
+    needed = [variant] if published else [variant, expectation.relative_to]
+    for name in needed:
+        row = found.get((cell, name))
+        if row and not row.n:
+            status, reason = Status.FAILS, f"{name} ended as {', '.join(row.failures)}"
+            break
+        if not row or metric not in row.metrics:
+            reason = f"{name} was not measured"
+            break
+    else:
+        mine = found[cell, variant].metrics[metric].median
+        if published:
+            other = published.read_bytes * experiment.scales[scale].factor
+        else:
+            other = found[cell, expectation.relative_to].metrics[metric].median
+        value = mine / other if other else 1.0 if mine == other else None
+        status = Status.HOLDS if value is not None and _within(value, expectation) else Status.FAILS
+        reason = f"{mine:g} instead of none" if value is None else ""
+    return Verdict(
+        says=expectation.says,
+        cell=cell,
+        variant=variant,
+        metric=metric,
+        relative_to=expectation.relative_to,
+        at_least=expectation.at_least,
+        at_most=expectation.at_most,
+        value=value,
+        status=status,
+        reason=reason,
+    )
+
+
+def _within(value: float, expectation: Expectation) -> bool:
+    return (expectation.at_least is None or value >= expectation.at_least) and (
+        expectation.at_most is None or value <= expectation.at_most
+    )

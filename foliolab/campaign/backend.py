@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a campaign needs of whatever executes its cells."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from foliolab.experiment.plan import Plan, Step
+from foliolab.experiment.spec import Experiment
+from foliolab.kernel.build import BuiltKernel
+
+
+class Session(Protocol):
+    """One boot of one kernel."""
+
+    @property
+    def boot(self) -> str:
+        """A name that no other boot has."""
+
+    @property
+    def page_size(self) -> int:
+        """Bytes."""
+
+    def measure(self, step: Step) -> dict[str, int | float]:
+        """Run one cell and return its metrics; raises GuestFailure when there are none."""
+
+
+class Backend(Protocol):
+    @property
+    def name(self) -> str:
+        """As samples have it, for instance "qemu-tcg"."""
+
+    @property
+    def arch(self) -> str: ...
+
+    def workload_hash(self, experiment: Experiment) -> str:
+        """A hash of the sources of the program that the experiment runs."""
+
+    def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> AbstractContextManager[Session]:
+        """Boot ``kernel``, with its console logged in ``consoles``; raises GuestFailure if that fails."""

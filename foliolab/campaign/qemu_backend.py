@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Cells in a QEMU guest."""
+
+import json
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from foliolab.arch import Architecture
+from foliolab.errors import UsageError
+from foliolab.experiment.metrics import METRICS
+from foliolab.experiment.plan import Plan, Step
+from foliolab.experiment.spec import Experiment
+from foliolab.files import digest_files
+from foliolab.kernel.build import BuiltKernel
+from foliolab.paths import GUEST
+from foliolab.progress import Reporter
+from foliolab.vm.accel import Accelerator
+from foliolab.vm.disk import DATA_FILE, DataDisk
+from foliolab.vm.guest import Guest, GuestConfig, JobResult, failure
+from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.outcome import Outcome, OutcomeKind, splats
+from foliolab.vm.switches import set_switches
+
+# These only say that the host gave the guest too little time; what it counts is right all the same.
+_SLOW = re.compile(r"rcu.*detected|blocked for more than|soft lockup")
+
+
+@dataclass(frozen=True)
+class QemuBackend:
+    """Boots kernels in QEMU, with the data disk as /dev/vda."""
+
+    architecture: Architecture
+    accelerator: Accelerator
+    report: Reporter
+
+    @property
+    def name(self) -> str:
+        return self.accelerator.backend
+
+    @property
+    def arch(self) -> str:
+        return self.architecture.name
+
+    def workload_hash(self, experiment: Experiment) -> str:
+        """Over the program's source and the headers that programs share; UsageError without such a program."""
+        program = experiment.argv[0]
+        source = GUEST / f"{program}.c"
+        if not source.is_file():
+            raise UsageError(f"{experiment.name} runs '{program}', but there is no guest/{program}.c.")
+        return digest_files([source, *GUEST.glob("*.h")], GUEST)
+
+    @contextmanager
+    def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> Iterator["QemuSession"]:
+        """Boot, with the file of the plan's size mounted; the session ends with the block."""
+        parameters = plan.scale.parameters
+        image = initramfs(guest_programs(self.architecture, self.report))
+        bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator)
+        disk = DataDisk(parameters.filesystem, parameters.file_bytes).prepare(bare, self.report)
+        config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=(disk,))
+        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{kernel.flavour}-{secrets.token_hex(3)}"
+        with Guest(config, consoles / f"{name}.log") as guest:
+            guest.run([":mount", "/dev/vda", "/data", parameters.filesystem, "ro"]).checked()
+            yield QemuSession(name, guest, plan)
+
+
+class QemuSession:
+    """One running guest."""
+
+    def __init__(self, boot: str, guest: Guest, plan: Plan) -> None:
+        self.boot = boot
+        self._guest = guest
+        self._plan = plan
+        self._splats = len(splats(guest.console()))
+
+    @property
+    def page_size(self) -> int:
+        """Bytes."""
+        return self._guest.ready.page_size
+
+    def measure(self, step: Step) -> dict[str, int | float]:
+        """Set the switches and the readahead limit, run the probe; a kernel that complains meanwhile has crashed."""
+        parameters = self._plan.scale.parameters
+        set_switches(self._guest, step.variant.switches)
+        self._guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(parameters.read_ahead_kb)]).checked()
+        command = self._plan.experiment.command(step.cell, parameters, step.repetition, DATA_FILE)
+        result = self._guest.run(command, parameters.deadline_seconds).checked()
+        self._check_console()
+        metrics = _metrics(result)
+        if self._guest.config.accelerator.backend == "qemu-icount":
+            metrics["instructions"] = round(metrics["seconds"] * 1e9)
+        return metrics
+
+    def _check_console(self) -> None:
+        console = self._guest.console()
+        titles = splats(console)
+        new = [title for title in titles[self._splats :] if not _SLOW.search(title)]
+        self._splats = len(titles)
+        if new:
+            sentence = f"The guest's kernel complained: {new[0]}"
+            raise failure(Outcome(OutcomeKind.GUEST_CRASH, sentence, "\n".join(new)))
+
+
+def _metrics(result: JobResult) -> dict[str, int | float]:
+    """The metrics in the probe's JSON line; what the guest could not count is left out."""
+    try:
+        line = json.loads(result.stdout)
+        metrics = {name: line[name] for name in METRICS if line.get(name) is not None}
+    except (ValueError, AttributeError):
+        metrics = {}
+    if "seconds" not in metrics:
+        sentence = f"{result.argv[0]} printed no result."
+        raise failure(Outcome(OutcomeKind.NO_RESULT, sentence, result.stdout.decode(errors="replace")))
+    return metrics

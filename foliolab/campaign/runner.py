@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Running a plan: boot, measure, record, and go on after whatever a guest does.
+
+A guest that crashes, hangs or gives no result is a result: it is recorded as the cell's sample
+and not tried again; the rest of its boot goes on in a new one. Only a lost host is tried again,
+and every attempt is recorded.
+"""
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from foliolab.campaign.backend import Backend, Session
+from foliolab.campaign.sample import LOST_HOST, OK, Sample
+from foliolab.campaign.store import Store
+from foliolab.errors import LabError
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.plan import Plan, PlannedBoot, Step
+from foliolab.files import digest
+from foliolab.kernel.build import BuiltKernel
+from foliolab.progress import Reporter, Task
+from foliolab.vm.guest import GuestFailure, failure
+from foliolab.vm.outcome import Outcome, OutcomeKind
+
+ATTEMPTS = 3
+"""How often a measurement, or a boot, is tried while the host fails."""
+
+KernelFor = Callable[[str], BuiltKernel]
+"""The kernel of a flavour, built if need be."""
+
+
+def run_plan(plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter) -> list[Sample]:
+    """Measure what the store does not have yet; return the plan's samples in its order, whatever their outcome.
+
+    Raises GuestFailure if a guest ends before it can run any cell.
+    """
+    return _Campaign(plan, store, backend, kernel_for, report).run()
+
+
+def failure_of(samples: Iterable[Sample]) -> LabError | None:
+    """The error for samples that are not ok, of the kind of the first one; None if all are."""
+    failed = [sample for sample in samples if sample.outcome != OK]
+    if not failed:
+        return None
+    first = failed[0]
+    place = f"{Cell.of(first.cell).label}, {first.variant}, repetition {first.repetition}"
+    more = f" ({len(failed) - 1} more failed.)" if len(failed) > 1 else ""
+    return failure(Outcome(OutcomeKind(first.outcome), f"{place}: {first.sentence}{more}"))
+
+
+class _Campaign:
+    def __init__(self, plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter) -> None:
+        self._plan = plan
+        self._store = store
+        self._backend = backend
+        self._report = report
+        flavours = dict.fromkeys(boot.flavour for boot in plan.boots)
+        self._kernels = {flavour: kernel_for(flavour) for flavour in flavours}
+        self._workload = digest([backend.workload_hash(plan.experiment), *plan.experiment.argv])
+        self._had = {sample.key: sample for sample in store.samples if sample.outcome != LOST_HOST}
+
+    def run(self) -> list[Sample]:
+        steps = self._plan.steps
+        missing = sum(self._key(step) not in self._had for step in steps)
+        if had := len(steps) - missing:
+            self._report.say(f"{had} of {len(steps)} measurements are in the store already.")
+        if missing:
+            with self._report.task(f"Measuring {self._plan.experiment.name}", total=missing) as task:
+                for boot in self._plan.boots:
+                    self._run_boot(boot, task)
+        return [self._had[self._key(step)] for step in steps]
+
+    def _run_boot(self, planned: PlannedBoot, task: Task) -> None:
+        pending = deque(step for step in planned.steps if self._key(step) not in self._had)
+        failed_attempts = 0
+        while pending:
+            with ExitStack() as stack:
+                task.note(f"booting {planned.flavour}")
+                session = self._boot(stack, self._kernels[planned.flavour])
+                outcome = OK
+                while pending and outcome == OK:
+                    step = pending[0]
+                    task.note(f"{step.cell.label}, {step.variant.name}")
+                    sample = self._measure(session, step)
+                    self._store.append(sample)
+                    outcome = sample.outcome
+                    failed_attempts = failed_attempts + 1 if outcome == LOST_HOST else 0
+                    if outcome != LOST_HOST or failed_attempts == ATTEMPTS:
+                        self._had[sample.key] = sample
+                        failed_attempts = 0
+                        pending.popleft()
+                        task.advance()
+
+    def _boot(self, stack: ExitStack, kernel: BuiltKernel) -> Session:
+        attempt = 1
+        while True:
+            try:
+                return stack.enter_context(self._backend.boot(kernel, self._plan, self._store.consoles))
+            except GuestFailure as error:
+                if error.outcome.kind is not OutcomeKind.LOST_HOST or attempt == ATTEMPTS:
+                    raise
+                self._report.say(f"{error} Trying again.")
+                attempt += 1
+
+    def _measure(self, session: Session, step: Step) -> Sample:
+        try:
+            metrics = session.measure(step)
+        except GuestFailure as error:
+            console = self._store.consoles / f"{session.boot}.log"
+            self._report.say(f"{step.cell.label}, {step.variant.name}: {error} Its console: {console}")
+            return self._sample(session, step, {}, error.outcome)
+        return self._sample(session, step, metrics, Outcome(OutcomeKind.OK, ""))
+
+    def _sample(self, session: Session, step: Step, metrics: dict[str, int | float], outcome: Outcome) -> Sample:
+        kernel = self._kernels[step.variant.flavour]
+        return Sample(
+            key=self._key(step),
+            experiment=self._plan.experiment.name,
+            cell=step.cell.as_dict(),
+            variant=step.variant.name,
+            flavour=step.variant.flavour,
+            switches=dict(step.variant.switches),
+            arch=self._backend.arch,
+            page_size=session.page_size,
+            backend=self._backend.name,
+            scale=self._plan.scale.name,
+            repetition=step.repetition,
+            outcome=outcome.kind.value,
+            sentence=outcome.sentence,
+            kernel=kernel.hash,
+            kernel_release=kernel.release,
+            workload=self._workload,
+            parameters=self._parameters(),
+            metrics=metrics,
+            boot=session.boot,
+            recorded=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def _parameters(self) -> dict[str, str | int | float]:
+        """What a sample records: the deadline decides when to give up, not what is measured."""
+        parameters = asdict(self._plan.scale.parameters)
+        del parameters["deadline_seconds"]
+        return parameters
+
+    def _key(self, step: Step) -> str:
+        variant = step.variant
+        decisive = {
+            "experiment": self._plan.experiment.name,
+            "scale": self._plan.scale.name,
+            "parameters": self._parameters(),
+            "cell": step.cell.as_dict(),
+            "variant": variant.name,
+            "switches": dict(variant.switches),
+            "repetition": step.repetition,
+            "kernel": self._kernels[variant.flavour].hash,
+            "workload": self._workload,
+            "backend": self._backend.name,
+        }
+        return digest([json.dumps(decisive, sort_keys=True)])

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The store: results/samples.jsonl, one sample a line, only ever appended to.
+
+A line is written by one system call and synced before the next measurement starts. What a
+kill or a power cut leaves of a line at the end has no newline; readers pass over it, and
+the next writer cuts it off, under the lock that lets only one run write at a time.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from foliolab.campaign.sample import Sample
+from foliolab.errors import StoreError
+from foliolab.files import full_disk_named, locked
+from foliolab.paths import results_directory
+
+_LOCK_PATIENCE_SECONDS = 3.0
+
+
+def store_file() -> Path:
+    """Where the samples of this checkout are."""
+    return results_directory() / "samples.jsonl"
+
+
+class _Busy(Exception):
+    pass
+
+
+def read_samples(file: Path) -> list[Sample]:
+    """All whole samples of a store, oldest first; none if there is no store. Needs no lock.
+
+    Raises StoreError with the line's number for a damaged line.
+    """
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        return []
+    whole = content[: content.rfind(b"\n") + 1]
+    return [_parse(file, number, line) for number, line in enumerate(whole.split(b"\n")[:-1], start=1)]
+
+
+def _parse(file: Path, number: int, line: bytes) -> Sample:
+    try:
+        data = json.loads(line)
+        if not isinstance(data, dict):
+            raise TypeError("not a JSON object")
+        return Sample.from_json(data)
+    except (ValueError, TypeError) as error:  # JSON and Unicode errors are ValueErrors too
+        raise StoreError(f"Line {number} of {file} is damaged ({error}); delete or repair that line.") from None
+
+
+class Store:
+    """A store that is open for writing. Use ``open_store``."""
+
+    def __init__(self, file: Path, handle: int, samples: list[Sample]) -> None:
+        self.file = file
+        self.samples = samples
+        """Everything in the store, oldest first."""
+        self._handle = handle
+
+    @property
+    def consoles(self) -> Path:
+        """The directory of the boots' console logs."""
+        return self.file.parent / "consoles"
+
+    def append(self, sample: Sample) -> None:
+        """Add one sample; on return it survives a power cut.
+
+        Raises DiskFull, with the store as it was before.
+        """
+        line = json.dumps(sample.to_json(), separators=(",", ":")).encode() + b"\n"
+        end = os.lseek(self._handle, 0, os.SEEK_END)
+        with full_disk_named(self.file):
+            try:
+                written = os.write(self._handle, line)
+                # A disk that fills up takes a part first, and says why only when asked for the rest.
+                while written < len(line):
+                    written += os.write(self._handle, line[written:])
+                os.fsync(self._handle)
+            except OSError:
+                os.ftruncate(self._handle, end)
+                raise
+        self.samples.append(sample)
+
+
+@contextmanager
+def open_store(file: Path) -> Iterator[Store]:
+    """Open for writing, made if absent. A second run at the same time is refused with StoreError."""
+    with _only_writer(file):
+        with full_disk_named(file):
+            handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            _cut_torn_line(file, handle)
+            yield Store(file, handle, read_samples(file))
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def _only_writer(file: Path) -> Iterator[None]:
+    def busy() -> None:
+        raise _Busy
+
+    # The children of a run that was just killed may hold its lock for the moment it takes them to die.
+    deadline = time.monotonic() + _LOCK_PATIENCE_SECONDS
+    with ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(locked(file.with_name(f".{file.name}.lock"), on_wait=busy))
+                break
+            except _Busy:
+                if time.monotonic() > deadline:
+                    raise StoreError(f"Another run is writing to {file}; wait for its end.") from None
+                time.sleep(0.1)
+        yield
+
+
+def _cut_torn_line(file: Path, handle: int) -> None:
+    content = file.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        os.ftruncate(handle, whole)
+        os.fsync(handle)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab kernel``: build, configure, export, list and clean kernels."""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from foliolab.arch import ARCHITECTURES, architecture
+from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels, clean, configure
+from foliolab.kernel.config import FLAVOURS, OPTIONAL, PROFILES
+from foliolab.kernel.export import export
+from foliolab.kernel.source import obtain
+from foliolab.progress import Reporter
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser("kernel", help="build, configure, export, list and clean kernels")
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+
+    for name, handle, text in (
+        ("build", _build, "build a kernel, or find it in the cache, and print where it is"),
+        ("config", _config, "print the final .config of a kernel, checked against the fragments"),
+    ):
+        verb = verbs.add_parser(name, help=text, description=text)
+        _add_source(verb)
+        verb.add_argument("--flavour", choices=FLAVOURS, default="patched", help="with our code, or the control")
+        verb.add_argument("--profile", choices=PROFILES, default="lab", help="debug: KASAN, lockdep, DEBUG_VM, KUnit")
+        verb.add_argument(
+            "--with", dest="extras", choices=OPTIONAL, action="append", default=[], help="build this in too"
+        )
+        verb.add_argument("--arch", choices=ARCHITECTURES, default="x86_64")
+        if name == "build":
+            verb.add_argument("--json", action="store_true", help="print one JSON object")
+        verb.set_defaults(handler=handle)
+
+    text = "write the series as a git branch and as an mbox that 'git am' applies to the pristine tree"
+    verb = verbs.add_parser("export", help=text, description=text)
+    verb.add_argument("directory", type=Path, help="where to; must not exist yet")
+    _add_source(verb)
+    verb.set_defaults(handler=_export)
+
+    verb = verbs.add_parser("list", help="list the kernels in the cache, newest first")
+    verb.add_argument("--json", action="store_true", help="print one JSON object")
+    verb.set_defaults(handler=_list)
+
+    verb = verbs.add_parser("clean", help="remove kernels, objects and source trees from the cache")
+    verb.set_defaults(handler=_clean)
+
+
+def _add_source(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--source", type=Path, help="a 6.12 tree or tarball; without it, Debian's linux-source-6.12")
+    verb.add_argument("--newest", action="store_true", help="ask apt whether Debian has a newer 6.12.y")
+
+
+def _request(arguments: argparse.Namespace) -> KernelRequest:
+    return KernelRequest(
+        arch=architecture(arguments.arch),
+        flavour=arguments.flavour,
+        profile=arguments.profile,
+        extras=tuple(arguments.extras),
+        source=arguments.source,
+        newest=arguments.newest,
+    )
+
+
+def _facts(kernel: BuiltKernel) -> dict[str, Any]:
+    return asdict(kernel) | {"arch": kernel.arch.name, "image": str(kernel.image)}
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    kernel = build(_request(arguments), Reporter())
+    print(json.dumps(_facts(kernel)) if arguments.json else kernel.image)
+    return 0
+
+
+def _config(arguments: argparse.Namespace) -> int:
+    print(configure(_request(arguments), Reporter()), end="")
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    report = Reporter()
+    exported = export(obtain(arguments.source, report, newest=arguments.newest), arguments.directory, report)
+    print(f"branch {exported.branch} in {exported.repository}")
+    print(f"mbox   {exported.mbox}")
+    return 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    kernels = built_kernels()
+    if arguments.json:
+        print(json.dumps({"kernels": [_facts(kernel) for kernel in kernels]}))
+        return 0
+    for kernel in kernels:
+        print(f"{kernel.hash}  {kernel.arch.name}  {kernel.profile:5}  {kernel.flavour:9}  {kernel.release}")
+    return 0
+
+
+def _clean(arguments: argparse.Namespace) -> int:
+    clean(Reporter())
+    return 0

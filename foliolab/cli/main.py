@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Parse, dispatch, and turn what went wrong into one sentence and an exit status."""
+
+import argparse
+import errno
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from foliolab.cli import demo, doctor, execute, kernel, report, run, shell, test
+from foliolab.errors import DiskFull, LabError
+
+_COMMANDS = (demo, run, report, execute, shell, kernel, doctor, test)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="./lab",
+        description="Large-folio memory mapping for Linux 6.12, proven on a real kernel.",
+        epilog="'./lab demo' is the place to start; './lab COMMAND --help' tells more.",
+    )
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.add_parser(commands)
+    return top
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; returns the exit status."""
+    arguments = parser().parse_args(argv)
+    # Whoever asks us to end gets the clean-up that Ctrl-C gets.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        status: int = arguments.handler(arguments)
+        sys.stdout.flush()
+        return status
+    except LabError as error:
+        return _complain(str(error), error.status)
+    except KeyboardInterrupt:
+        return _complain("Interrupted; what was measured is kept, and the same command goes on from there.", 130)
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python must not try to flush it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return _complain(f"No space left on the disk that holds {error.filename or 'our files'}.", DiskFull.status)
+        raise
+
+
+def _complain(sentence: str, status: int) -> int:
+    print(f"lab: {sentence}", file=sys.stderr)
+    return status

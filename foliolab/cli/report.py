@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""lab report: tables from what the store holds, without measuring anything."""
+
+import argparse
+import json
+
+from rich.console import Console
+
+from foliolab.campaign.store import read_samples, store_file
+from foliolab.experiment.load import experiment_names, find_experiment
+from foliolab.experiment.spec import Experiment
+from foliolab.report.check import check
+from foliolab.report.markdown import to_markdown
+from foliolab.report.terminal import print_view
+from foliolab.report.view import make_views
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "report",
+        help="show tables of what was measured",
+        description="Show tables of what the store holds, beside what was published. Boots nothing.",
+    )
+    parser.add_argument("experiment", nargs="?", help="an experiment's name or .toml file (default: all)")
+    parser.add_argument("--scale", help="only this scale")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print Markdown")
+    form.add_argument("--json", action="store_true", help='print {"rows": [...], "verdicts": [...]}')
+    parser.add_argument("--check", action="store_true", help="exit with 1 if an expectation fails")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    samples = read_samples(store_file())
+    experiments: dict[str, Experiment] = {}
+    if arguments.experiment:
+        chosen = find_experiment(arguments.experiment)
+        experiments[chosen.name] = chosen
+        if arguments.scale:
+            chosen.scale(arguments.scale)
+        samples = [sample for sample in samples if sample.experiment == chosen.name]
+    else:
+        measured = {sample.experiment for sample in samples}
+        experiments = {name: find_experiment(name) for name in experiment_names() if name in measured}
+    if arguments.scale:
+        samples = [sample for sample in samples if sample.scale == arguments.scale]
+    views = make_views(samples, experiments)
+    if arguments.json:
+        rows = [row for view in views for row in view.to_json()]
+        verdicts = [verdict for view in views for verdict in view.verdicts_to_json()]
+        print(json.dumps({"rows": rows, "verdicts": verdicts}, indent=1))
+    elif not views:
+        print("Nothing was measured yet; './lab run sparse-mmap' does.")
+    elif arguments.markdown:
+        print("\n".join(to_markdown(view) for view in views), end="")
+    else:
+        console = Console(highlight=False)
+        for view in views:
+            print_view(console, view)
+    if arguments.check:
+        check(views)
+    return 0

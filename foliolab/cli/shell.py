@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab shell``: the host's own files and programs on our kernel, through virtme-ng."""
+
+import argparse
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from foliolab.arch import X86_64
+from foliolab.errors import MissingTool
+from foliolab.experiment import variants
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.process import tool
+from foliolab.progress import Reporter
+from foliolab.vm.accel import choose
+from foliolab.vm.switches import SWITCHES
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "a prompt on our kernel, with the host's files (changes to them are dropped)"
+    parser = commands.add_parser(
+        "shell",
+        help=text,
+        description=f"{text.capitalize()}. With a command, run that instead. The switches are in {SWITCHES}.",
+        epilog="example: ./lab shell --variant stock -- python3 my-test.py",
+    )
+    parser.add_argument("--variant", default="folio", help="settings of our kernel, or 'unpatched' (default: folio)")
+    parser.add_argument("--memory", default="1G", help="of the guest (default: 1G)")
+    parser.add_argument("--cpus", type=int, default=1, help="of the guest (default: 1)")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="a command instead of a prompt")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    (variant,) = variants.choose([arguments.variant], variants.load_variants())
+    tool(X86_64.qemu, X86_64.qemu_package)
+    vng = Path(sys.executable).with_name("vng")
+    if not vng.exists():
+        raise MissingTool("virtme-ng is not in the Python environment; './lab' installs it.")
+    kernel = build(KernelRequest(X86_64, variant.flavour, "host"), Reporter())
+    argv = [str(vng), "--run", str(kernel.image), "--memory", arguments.memory, "--cpus", str(arguments.cpus)]
+    if choose(X86_64).backend != "qemu-kvm":
+        argv.append("--disable-kvm")
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    switch = "".join(f"echo {value} >{SWITCHES}/{name}; " for name, value in variant.switches)
+    if command:
+        argv += ["--", f"{switch}{shlex.join(command)}"]
+    sys.stdout.flush()
+    os.execv(vng, argv)

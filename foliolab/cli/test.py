@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab test``: style, types, and everything that boots."""
+
+import argparse
+import subprocess
+import sys
+
+from foliolab.paths import REPOSITORY
+
+_CHECKS = (
+    ["ruff", "check", "--quiet"],
+    ["ruff", "format", "--quiet", "--check"],
+    ["mypy", "--no-error-summary"],
+)
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "check style and types, then run all tests, booting the kernels that they need"
+    parser = commands.add_parser("test", help=text, description=text.capitalize() + ".")
+    parser.add_argument("pytest", nargs=argparse.REMAINDER, help="arguments for pytest, such as '-m \"not boot\"'")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    failed = [check[0] for check in _CHECKS if _module(*check)]
+    status = _module("pytest", *(arguments.pytest[1:] if arguments.pytest[:1] == ["--"] else arguments.pytest))
+    if failed:
+        print(f"lab: {', '.join(dict.fromkeys(failed))} found something to mend; see above.", file=sys.stderr)
+    return status or bool(failed)
+
+
+def _module(*argv: str) -> int:
+    return subprocess.run([sys.executable, "-m", *argv], cwd=REPOSITORY, check=False).returncode

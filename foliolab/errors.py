@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Everything that can go wrong, as one sentence for the user and an exit status of its own.
+
+Nothing below the command line calls ``sys.exit``: it raises one of these, and
+``foliolab.cli.main`` prints the sentence and exits with ``status``.
+"""
+
+
+class LabError(Exception):
+    """Base of all expected failures; the message is a sentence for the user."""
+
+    status = 1
+
+
+class ChecksFailed(LabError):
+    """Everything was measured, and an expectation of the experiment does not hold (``--check``)."""
+
+    status = 1
+
+
+class UsageError(LabError):
+    """The command line asks for something that makes no sense (argparse uses 2 as well)."""
+
+    status = 2
+
+
+class UnknownExperiment(LabError):
+    status = 10
+
+
+class UnknownVariant(LabError):
+    status = 11
+
+
+class UnknownCell(LabError):
+    """A pattern, or any other axis value, that the experiment does not have."""
+
+    status = 12
+
+
+class BadExperiment(LabError):
+    """An experiment file that is not TOML, or TOML that does not describe an experiment."""
+
+    status = 13
+
+
+class StoreError(LabError):
+    """The sample store is damaged, or another run is using it."""
+
+    status = 14
+
+
+class SourceError(LabError):
+    """No kernel source, or a source that cannot be used."""
+
+    status = 20
+
+
+class HookError(LabError):
+    """A patch of kernel/patches does not apply, named with file and hunk."""
+
+    status = 21
+
+
+class ConfigError(LabError):
+    """The final .config lacks something that a fragment asked for."""
+
+    status = 22
+
+
+class BuildError(LabError):
+    status = 23
+
+
+class MissingTool(LabError):
+    status = 30
+
+
+class GuestCrashed(LabError):
+    status = 31
+
+
+class GuestHung(LabError):
+    status = 32
+
+
+class GuestOutOfMemory(LabError):
+    status = 33
+
+
+class NoResult(LabError):
+    status = 34
+
+
+class HostLost(LabError):
+    """QEMU went away without the guest's doing."""
+
+    status = 35
+
+
+class DiskFull(LabError):
+    status = 40

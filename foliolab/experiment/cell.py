@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A cell: one point on an experiment's axes, such as pattern=stride, stride=1021."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from foliolab.errors import UnknownCell
+
+Value = str | int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Axis values in the order in which the experiment names them."""
+
+    axes: tuple[tuple[str, Value], ...]
+
+    @classmethod
+    def of(cls, values: Mapping[str, Value]) -> "Cell":
+        return cls(tuple(values.items()))
+
+    def as_dict(self) -> dict[str, Value]:
+        return dict(self.axes)
+
+    @property
+    def label(self) -> str:
+        """The cell in words: "random", "stride 1021", "random, threads 4"."""
+        names = {name for name, _ in self.axes}
+        words = []
+        for position, (name, value) in enumerate(self.axes):
+            if value in names:
+                continue  # pattern=stride says no more than the stride axis does
+            words.append(str(value) if position == 0 else f"{name} {value}")
+        return ", ".join(words)
+
+    def matches(self, partial: Mapping[str, Value]) -> bool:
+        """Whether every axis in ``partial`` is here, with that value."""
+        mine = self.as_dict()
+        return all(name in mine and mine[name] == value for name, value in partial.items())
+
+
+def expand(axes: Mapping[str, Value | Sequence[Value]]) -> list[Cell]:
+    """All cells of ``axes``, where a list stands for each of its values."""
+    choices = [[value] if isinstance(value, (str, int)) else list(value) for value in axes.values()]
+    return [Cell(tuple(zip(axes, values, strict=True))) for values in product(*choices)]
+
+
+def choose(cells: Sequence[Cell], filters: Iterable[str]) -> tuple[Cell, ...]:
+    """The cells that match any of ``filters``, each "axis=value" or several with commas; all without any.
+
+    Raises UnknownCell for a filter that matches none.
+    """
+    texts = list(filters)
+    if not texts:
+        return tuple(cells)
+    chosen: set[Cell] = set()
+    for text in texts:
+        matching = [cell for cell in cells if _agrees(cell, text)]
+        if not matching:
+            known = "; ".join(",".join(f"{name}={value}" for name, value in cell.axes) for cell in cells)
+            raise UnknownCell(f"No cell of this experiment matches '{text}'; there are: {known}.")
+        chosen.update(matching)
+    return tuple(cell for cell in cells if cell in chosen)
+
+
+def _agrees(cell: Cell, text: str) -> bool:
+    mine = {name: str(value) for name, value in cell.axes}
+    wanted = [part.partition("=") for part in text.split(",")]
+    return all(equals and mine.get(name.strip()) == value.strip() for name, equals, value in wanted)

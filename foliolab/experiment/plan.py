@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From an experiment to an ordered list of boots.
+
+Every repetition is a boot of its own for each kernel. All variants of a kernel share its
+boot and stand next to each other at each cell, so that whatever drifts, drifts for all of
+them. What comes first must not matter: cells are shuffled with a seed made of the experiment's name and
+the repetition, the variants at a cell and the kernels of a repetition are rotated.
+A variant that sets no switch needs a kernel as booted, and gets boots of its own.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from foliolab.errors import UsageError
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.spec import Experiment, Scale
+from foliolab.experiment.variants import Variant
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One measurement."""
+
+    cell: Cell
+    variant: Variant
+    repetition: int
+
+
+@dataclass(frozen=True)
+class PlannedBoot:
+    flavour: str
+    repetition: int
+    """Counted from 1."""
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    experiment: Experiment
+    scale: Scale
+    boots: tuple[PlannedBoot, ...]
+
+    @property
+    def steps(self) -> list[Step]:
+        return [step for boot in self.boots for step in boot.steps]
+
+    def with_at_most(self, cpus: int | None) -> "Plan":
+        """The plan for a backend that gives a guest no more CPUs than that; samples record how many it had."""
+        parameters = self.scale.parameters
+        if cpus is None or parameters.cpus <= cpus:
+            return self
+        return replace(self, scale=replace(self.scale, parameters=replace(parameters, cpus=cpus)))
+
+
+def make_plan(
+    experiment: Experiment,
+    scale: Scale,
+    *,
+    variants: Sequence[Variant] | None = None,
+    cells: Sequence[Cell] | None = None,
+    repetitions: int | None = None,
+) -> Plan:
+    """Plan the boots; what is not given is the scale's own choice."""
+    chosen = variants or scale.variants
+    wanted = cells or scale.cells
+    count = scale.repetitions if repetitions is None else repetitions
+    if count < 1:
+        raise UsageError("At least one repetition is needed.")
+    groups: dict[tuple[str, bool], list[Variant]] = {}
+    for variant in chosen:
+        groups.setdefault((variant.flavour, bool(variant.switches)), []).append(variant)
+    boots = []
+    for repetition in range(1, count + 1):
+        order = list(wanted)
+        random.Random(f"{experiment.name}/{repetition}").shuffle(order)
+        for (flavour, _), members in _rotated(list(groups.items()), repetition - 1):
+            steps = [
+                Step(cell, variant, repetition)
+                for position, cell in enumerate(order)
+                for variant in _rotated(members, repetition - 1 + position)
+            ]
+            boots.append(PlannedBoot(flavour, repetition, tuple(steps)))
+    return Plan(experiment, scale, tuple(boots))
+
+
+def _rotated(items: Sequence[_Item], by: int) -> list[_Item]:
+    start = by % len(items)
+    return [*items[start:], *items[:start]]

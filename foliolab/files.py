@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files that are either whole or absent, locks, and hashes of what went into a build."""
+
+import errno
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from foliolab.errors import DiskFull
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def full_disk_named(place: Path) -> Iterator[None]:
+    """Turn "no space left" into a sentence that names the place."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise DiskFull(f"No space left on the disk that holds {place}.") from error
+        raise
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Write ``path`` so that a reader, or a kill at any moment, sees the old or the new content."""
+    content = data.encode() if isinstance(data, str) else data
+    with full_disk_named(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[int]:
+    """Hold an exclusive lock on ``path``; the file descriptor is yielded so children can share it.
+
+    ``on_wait`` is called once if somebody else holds the lock, before waiting.
+    """
+    with full_disk_named(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if on_wait:
+                on_wait()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def digest(parts: Iterable[bytes | str]) -> str:
+    """A 16-digit hash over ``parts``, with their boundaries."""
+    total = hashlib.sha256()
+    for part in parts:
+        content = part.encode() if isinstance(part, str) else part
+        total.update(f"{len(content)}:".encode())
+        total.update(content)
+    return total.hexdigest()[:16]
+
+
+def digest_files(paths: Iterable[Path], root: Path) -> str:
+    """A hash over names relative to ``root`` and contents of ``paths``, in sorted order."""
+    parts: list[bytes | str] = []
+    for path in sorted(paths):
+        parts += [str(path.relative_to(root)), path.read_bytes()]
+    return digest(parts)

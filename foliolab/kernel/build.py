@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Building kernels with tuxmake, and finding those that were built before."""
+
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.arch import Architecture, architecture
+from foliolab.errors import BuildError, DiskFull
+from foliolab.files import digest, full_disk_named, locked, write_atomic
+from foliolab.kernel import config
+from foliolab.kernel.series import changed_files, read_series
+from foliolab.kernel.source import Source, obtain
+from foliolab.kernel.tree import working_tree
+from foliolab.paths import cache_directory
+from foliolab.process import process_group, run, tool
+from foliolab.progress import Reporter
+
+_POLL_SECONDS = 1.0
+
+_NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
+"""Changes there make no other kernel."""
+
+
+@dataclass(frozen=True)
+class KernelRequest:
+    """What to build."""
+
+    arch: Architecture
+    flavour: str
+    """patched, or unpatched for the control that has none of our code."""
+    profile: str = "lab"
+    """One of config.PROFILES."""
+    extras: tuple[str, ...] = ()
+    """Optional fragments, by name."""
+    source: Path | None = None
+    """A tree or tarball; None for Debian's package."""
+    newest: bool = False
+    """Ask apt whether there is a newer Debian package."""
+
+
+@dataclass(frozen=True)
+class BuiltKernel:
+    """A kernel in the cache."""
+
+    hash: str
+    """Over everything that went in: source, our changes, options, compiler."""
+    image: Path
+    flavour: str
+    profile: str
+    arch: Architecture
+    release: str
+    """As ``uname -r`` prints it."""
+
+    @property
+    def config(self) -> Path:
+        return self.image.parent / "config"
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """Everything that determines a kernel."""
+
+    request: KernelRequest
+    source: Source
+    changed: dict[str, bytes]
+    options: str
+    compiler: str
+
+    @property
+    def hash(self) -> str:
+        parts: list[bytes | str] = [self.source.identity, self.request.arch.name, self.options, self.compiler]
+        for file, content in self.changed.items():
+            if not file.startswith(_NOT_BUILT):
+                parts += [file, content]
+        return digest(parts)
+
+    @property
+    def name(self) -> str:
+        extras = "".join(f" with {extra}" for extra in self.request.extras)
+        return f"{self.request.arch.name} {self.request.profile} {self.request.flavour}{extras}"
+
+    @property
+    def directory(self) -> Path:
+        """Where it is built: flavours and extras share a directory, each an incremental build after the other."""
+        request = self.request
+        return cache_directory() / "build" / f"{self.source.home.name}-{request.arch.name}-{request.profile}"
+
+
+def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
+    """The kernel asked for: from the cache, or built, incrementally where one of its name was built before.
+
+    Raises SourceError, HookError, ConfigError or BuildError.
+    """
+    inputs = _gather(request, report)
+    if found := _load(_kernels() / inputs.hash):
+        return found
+    with _build_lock(report):
+        if found := _load(_kernels() / inputs.hash):
+            return found
+        with full_disk_named(inputs.directory):
+            _configure(inputs, report)
+            title = f"Building Linux {inputs.source.version}, {inputs.name}"
+            _make(inputs, ["default", "kernel"], title, report)
+            return _publish(inputs)
+
+
+def configure(request: KernelRequest, report: Reporter) -> str:
+    """The final .config of a kernel, checked against the fragments, without building it."""
+    inputs = _gather(request, report)
+    if found := _load(_kernels() / inputs.hash):
+        return found.config.read_text()
+    with _build_lock(report), full_disk_named(inputs.directory):
+        return _configure(inputs, report)
+
+
+def built_kernels() -> list[BuiltKernel]:
+    """The kernels in the cache, newest first."""
+    places = sorted(_kernels().glob("*"), key=lambda place: place.stat().st_mtime, reverse=True)
+    return [kernel for place in places if (kernel := _load(place))]
+
+
+def clean(report: Reporter) -> None:
+    """Remove everything that builds left in the cache: kernels, objects and source trees."""
+    with _build_lock(report):
+        for name in ("kernels", "build", "sources"):
+            shutil.rmtree(cache_directory() / name, ignore_errors=True)
+
+
+def _build_lock(report: Reporter) -> AbstractContextManager[int]:
+    """One build at a time: two would only fight over the cores, and they share the source tree."""
+    return locked(cache_directory() / "build.lock", lambda: report.say("Another build is running; waiting for it."))
+
+
+def _kernels() -> Path:
+    return cache_directory() / "kernels"
+
+
+def _gather(request: KernelRequest, report: Reporter) -> _Inputs:
+    source = obtain(request.source, report, newest=request.newest)
+    changed = changed_files(source, read_series()) if request.flavour == "patched" else {}
+    compiler = run([tool(request.arch.compiler, request.arch.compiler_package), "--version"], BuildError)
+    return _Inputs(
+        request=request,
+        source=source,
+        changed=changed,
+        options=config.merge(request.arch, request.profile, request.flavour, request.extras),
+        compiler=compiler.decode().splitlines()[0],
+    )
+
+
+def _configure(inputs: _Inputs, report: Reporter) -> str:
+    inputs.directory.mkdir(parents=True, exist_ok=True)
+    # tuxmake keeps a .config that exists, so a changed fragment would go unseen.
+    (inputs.directory / ".config").unlink(missing_ok=True)
+    _make(inputs, ["config"], f"Configuring {inputs.name}", report)
+    final = (inputs.directory / ".config").read_text()
+    config.check(inputs.options, final)
+    return final
+
+
+def _make(inputs: _Inputs, targets: list[str], title: str, report: Reporter) -> None:
+    tree = working_tree(inputs.source, inputs.changed)
+    directory = inputs.directory
+    options = directory / "options.config"
+    write_atomic(options, inputs.options)
+    log = directory / f"{targets[0]}.log"
+    command = [
+        sys.executable, "-m", "tuxmake", "--directory", str(tree), "--build-dir", str(directory),
+        "--output-dir", str(directory / "artifacts"), "--target-arch", inputs.request.arch.name,
+        # allnoconfig takes the options it is given and leaves everything else off.
+        "--kconfig", "allnoconfig", "--environment", f"KCONFIG_ALLCONFIG={options}", *targets,
+    ]  # fmt: skip
+    with report.task(title) as task, log.open("wb") as output, process_group(command, output) as child:
+        while child.poll() is None:
+            task.note(f"{_objects(directory)} objects")
+            time.sleep(_POLL_SECONDS)
+    if child.returncode:
+        words = log.read_text(errors="replace")
+        if "No space left on device" in words:
+            raise DiskFull(f"No space left on the disk that holds {directory}.")
+        raise BuildError(f"{title} failed: {_reason(words)} (all of it: {log})")
+
+
+def _objects(directory: Path) -> int:
+    """How many object files there are; the only sign of life that a silent make gives."""
+    return sum(name.endswith(".o") for _, _, files in os.walk(directory) for name in files)
+
+
+def _reason(log: str) -> str:
+    """The first line of a build log that says what is wrong."""
+    lines = log.splitlines()
+    for pattern in (r"\berror:", r"\*\*\* ", r"^E: "):
+        for text in lines:
+            if re.search(pattern, text):
+                return text.strip()
+    return lines[-1].strip() if lines else "tuxmake said nothing"
+
+
+def _publish(inputs: _Inputs) -> BuiltKernel:
+    directory = inputs.directory
+    place = _kernels() / inputs.hash
+    scratch = _kernels() / f".{inputs.hash}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    artifacts = directory / "artifacts"
+    shutil.copyfile(artifacts / inputs.request.arch.image, scratch / inputs.request.arch.image)
+    shutil.copyfile(directory / "System.map", scratch / "System.map")
+    shutil.copyfile(directory / ".config", scratch / "config")
+    for name in ("metadata.json", "reproducer.sh"):
+        if (artifacts / name).exists():
+            shutil.copyfile(artifacts / name, scratch / name)
+    description = {
+        "release": (directory / "include/config/kernel.release").read_text().strip(),
+        "arch": inputs.request.arch.name,
+        "flavour": inputs.request.flavour,
+        "profile": inputs.request.profile,
+        "source": inputs.source.identity,
+        "version": inputs.source.version,
+        "compiler": inputs.compiler,
+        "built": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    (scratch / "kernel.json").write_text(json.dumps(description, indent=1))
+    scratch.rename(place)
+    kernel = _load(place)
+    assert kernel
+    return kernel
+
+
+def _load(place: Path) -> BuiltKernel | None:
+    try:
+        facts = json.loads((place / "kernel.json").read_text())
+    except OSError:
+        return None
+    arch = architecture(facts["arch"])
+    return BuiltKernel(place.name, place / arch.image, facts["flavour"], facts["profile"], arch, facts["release"])

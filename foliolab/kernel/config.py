@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel configurations: fragments over allnoconfig, checked against what came out."""
+
+import re
+from collections.abc import Iterable
+
+from foliolab.arch import Architecture
+from foliolab.errors import ConfigError
+from foliolab.paths import KERNEL
+
+FLAVOURS = ("patched", "unpatched")
+PROFILES = ("lab", "debug", "host")
+"""lab: what experiments run on. debug: with KASAN, lockdep, DEBUG_VM and KUnit. host: with what virtme-ng and the
+host's own programs need."""
+OPTIONAL = tuple(sorted(fragment.stem for fragment in (KERNEL / "config/optional").glob("*.config")))
+"""What a kernel has only if it is asked for, because it takes long to build."""
+
+
+def merge(arch: Architecture, profile: str, flavour: str, extras: Iterable[str]) -> str:
+    """The text of all fragments, one line for each option; later fragments win."""
+    names = ["common", arch.name, *(f"optional/{extra}" for extra in sorted(extras))]
+    if profile != "lab":
+        names.append(profile)
+    options = {"CONFIG_LOCALVERSION": f'"-foliolab-{flavour}"'}
+    for name in names:
+        options |= parse((KERNEL / "config" / f"{name}.config").read_text())
+    if flavour == "unpatched":
+        # The only option that our hooks add is not known to a kernel without them.
+        options.pop("CONFIG_MMAP_READAHEAD_KUNIT_TEST", None)
+    return "".join(line(name, value) + "\n" for name, value in options.items())
+
+
+def line(name: str, value: str) -> str:
+    """One option as .config spells it."""
+    return f"# {name} is not set" if value == "n" else f"{name}={value}"
+
+
+def parse(text: str) -> dict[str, str]:
+    """Options and values of a fragment or a .config; "is not set" reads as n."""
+    options = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.MULTILINE))
+    for name in re.findall(r"^# (CONFIG_\w+) is not set$", text, re.MULTILINE):
+        options[name] = "n"
+    return options
+
+
+def check(wanted: str, final: str) -> None:
+    """Raise ConfigError if the final .config lacks anything that the fragments ask for."""
+    got = parse(final)
+    missing = [line(name, value) for name, value in parse(wanted).items() if got.get(name, "n") != value]
+    if missing:
+        raise ConfigError(
+            f"The kernel's configuration does not hold what the fragments ask for: {', '.join(missing)}. "
+            "An option that it depends on is missing, or this kernel does not have it."
+        )

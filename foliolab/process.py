@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Starting other programs."""
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from foliolab.errors import LabError, MissingTool
+
+
+def tool(name: str, package: str) -> str:
+    """The path of a program, or a sentence that says which Debian package brings it."""
+    found = shutil.which(name)
+    if found is None and Path("/usr/sbin", name).exists():
+        found = f"/usr/sbin/{name}"  # mke2fs and friends, for users without sbin in their PATH
+    if found is None:
+        raise MissingTool(f"{name} is not installed; 'apt-get install {package}' brings it.")
+    return found
+
+
+def dying_with_parent(argv: Sequence[str]) -> list[str]:
+    """The command that runs ``argv`` so that the kernel kills it as soon as we are gone.
+
+    The signal is tied to the thread that starts the command: start it from the main thread.
+    """
+    return [tool("setpriv", "util-linux"), "--pdeathsig", "KILL", *argv]
+
+
+def run(
+    argv: Sequence[str],
+    failure: type[LabError],
+    *,
+    cwd: Path | None = None,
+    stdin: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+) -> bytes:
+    """Run ``argv`` to its end and return its output; ``failure`` carries its first complaint if it fails."""
+    done = subprocess.run(argv, cwd=cwd, input=stdin, env=env, capture_output=True, check=False)
+    if done.returncode:
+        words = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        reason = words[0] if words else f"exit status {done.returncode}"
+        raise failure(f"'{shlex.join(argv)}' failed: {reason}")
+    return done.stdout
+
+
+@contextmanager
+def process_group(argv: Sequence[str], output: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run ``argv``, output to a file, in a process group that dies whole with this block or with us.
+
+    make starts compilers, and killing make alone would leave them writing into a build that somebody may
+    have started anew. A watcher in the group waits for the other end of a pipe to close, as it does
+    whatever kills us, and then kills the group.
+    """
+    watched, ours = os.pipe()
+    # sh gives what it puts into the background an empty input, hence the detour.
+    watcher = 'exec 3<&0; (read -r _ <&3; kill -KILL 0) & exec "$@" </dev/null 3<&-'
+    try:
+        child = subprocess.Popen(
+            ["/bin/sh", "-c", watcher, "sh", *argv],
+            stdin=watched,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(watched)
+    try:
+        yield child
+    finally:
+        os.close(ours)
+        child.wait()

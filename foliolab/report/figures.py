@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Numbers as the tables print them."""
+
+_GIB = 1 << 30
+
+
+def gib(size_bytes: float) -> str:
+    return f"{size_bytes / _GIB:.3f}"
+
+
+def count(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def seconds(duration: float) -> str:
+    return f"{duration:.3f}"
+
+
+def times(factor: float) -> str:
+    return f"{factor:.1f}" if factor < 10 else count(factor)
+
+
+def change(ratio: float) -> str:
+    """A ratio in words: "25.2x less", "same", "+1.3 %"."""
+    if ratio <= 0.5:
+        return f"{1 / ratio:.1f}x less" if ratio else "nothing"
+    if ratio >= 2:
+        return f"{ratio:.1f}x more"
+    if ratio == 1:
+        return "same"
+    return f"{(ratio - 1) * 100:+.2f} %"
+
+
+def scale_factor(factor: float) -> str:
+    """1/8 for 0.125, else the plain number."""
+    inverse = 1 / factor
+    return f"1/{inverse:.0f}" if factor < 1 and abs(inverse - round(inverse)) < 1e-6 else f"{factor:g}"

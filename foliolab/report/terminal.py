@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tables for the terminal."""
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from foliolab.analyse.verdict import Status
+from foliolab.report.columns import Column, make_columns
+from foliolab.report.verdicts import verdict_lines
+from foliolab.report.view import View
+
+_GAP = 2
+# Of which one is padding and one is where the box would have a line.
+_MARKS = {Status.HOLDS: ("ok  ", "green"), Status.FAILS: ("FAIL", "bold red"), Status.NOT_MEASURED: ("-   ", "dim")}
+
+
+def print_view(console: Console, view: View) -> None:
+    """Print one table, its remarks and its verdicts, as wide as the console allows."""
+    console.print(Text(view.title, style="bold"))
+    if view.experiment:
+        console.print(Text(view.experiment.question, style="italic"))
+    console.print(_table(view, console.width))
+    console.print()
+    for remark in view.remarks():
+        console.print(Text(remark, style="dim"))
+    if view.verdicts:
+        console.print()
+        for line in verdict_lines(view.verdicts):
+            mark, style = _MARKS[line.status]
+            console.print(
+                Text("         " + line.text) if line.detail else Text.assemble((mark, style), " ", line.text)
+            )
+    console.print()
+
+
+def _table(view: View, width: int) -> Table:
+    columns = _fitting(make_columns(view), width)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
+    for column in columns:
+        table.add_column(
+            Text("\n".join(column.title)), justify="left" if column.left else "right", no_wrap=True, vertical="bottom"
+        )
+    for number, row in enumerate(view.rows):
+        if number and row.cell != view.rows[number - 1].cell:
+            table.add_section()
+        style = "red" if not row.n else "bold green" if row.ratio is not None and row.ratio <= 0.5 else ""
+        table.add_row(*(Text(column.cells[number]) for column in columns), style=style)
+    return table
+
+
+def _fitting(columns: Sequence[Column], width: int) -> list[Column]:
+    """Leave out columns, those of the highest rank first, until the rest fits."""
+    kept = list(columns)
+    while sum(column.width + _GAP for column in kept) > width:
+        highest = max(column.rank for column in kept)
+        if not highest:
+            break
+        kept = [column for column in kept if column.rank != highest]
+    return kept

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Verdicts as lines of text: one an expectation, and one more for each part of it that fails."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from foliolab.analyse.verdict import Status, Verdict
+
+
+@dataclass(frozen=True)
+class Line:
+    status: Status
+    text: str
+    detail: bool = False
+    """Belongs to the line before it."""
+
+
+def verdict_lines(verdicts: Sequence[Verdict]) -> list[Line]:
+    """An expectation fails if any part does, and holds if all parts that were measured do."""
+    parts: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        parts.setdefault(verdict.says, []).append(verdict)
+    lines = []
+    for says, members in parts.items():
+        measured = [part for part in members if part.status != Status.NOT_MEASURED]
+        failing = [part for part in members if part.status == Status.FAILS]
+        status = Status.FAILS if failing else Status.HOLDS if measured else Status.NOT_MEASURED
+        gap = f" ({len(measured)} of {len(members)} measured)" if 0 < len(measured) < len(members) else ""
+        lines.append(Line(status, f"{says}{gap}"))
+        lines += [Line(Status.FAILS, explain(part), detail=True) for part in failing]
+    return lines
+
+
+def explain(verdict: Verdict) -> str:
+    """What was found, and what the bounds are."""
+    place = f"{verdict.cell.label}, {verdict.variant}, {verdict.metric} over {verdict.relative_to}"
+    found = verdict.reason if verdict.value is None else f"{verdict.value:.4g}"
+    bounds = []
+    if verdict.at_least is not None:
+        bounds.append(f"at least {verdict.at_least:g}")
+    if verdict.at_most is not None:
+        bounds.append(f"at most {verdict.at_most:g}")
+    return f"{place}: {found}, expected {' and '.join(bounds)}"

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Everything that is said about one group of samples, ready to be laid out."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from foliolab.analyse.rows import Row, make_rows
+from foliolab.analyse.select import Group, group_samples
+from foliolab.analyse.verdict import Verdict, judge
+from foliolab.campaign.sample import OK, Sample
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.spec import Experiment
+
+EMULATED = {
+    "qemu-tcg": "Emulated (qemu-tcg): the counts are real, the seconds say nothing about a real machine.",
+    "qemu-icount": "Emulated (qemu-icount): a second is 10^9 instructions of the guest, not time.",
+}
+
+
+@dataclass(frozen=True)
+class View:
+    """One table with what belongs above and below it."""
+
+    group: Group
+    experiment: Experiment | None
+    rows: tuple[Row, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def title(self) -> str:
+        group = self.group
+        return (
+            f"{group.experiment}, scale {group.scale}, {group.arch} with {group.page_size // 1024} KiB pages, "
+            f"backend {group.backend}"
+        )
+
+    @property
+    def emulated(self) -> bool:
+        return self.group.backend in EMULATED
+
+    @property
+    def ratio_to(self) -> str | None:
+        """What the ratios of this table are to; rows that differ say so themselves."""
+        return next((row.ratio_to for row in self.rows if row.ratio_to), None)
+
+    @property
+    def factor(self) -> float | None:
+        scale = self.experiment.scales.get(self.group.scale) if self.experiment else None
+        return scale.factor if scale else None
+
+    def remarks(self) -> list[str]:
+        """The sentences below the table."""
+        remarks = []
+        if self.emulated:
+            remarks.append(EMULATED[self.group.backend])
+        remarks.append(
+            "Each figure is the median of n boots; times floor is bytes read for each byte of the pages touched."
+        )
+        if self.experiment:
+            remarks += self.experiment.notes
+        kernels = {sample.flavour: (sample.kernel_release, sample.kernel) for sample in self.group.samples}
+        remarks.append(
+            "Kernel: "
+            + "; ".join(f"{flavour} {release} ({hash_})" for flavour, (release, hash_) in kernels.items())
+            + "."
+        )
+        for sample in self.group.samples:
+            if sample.outcome != OK:
+                where = f"{sample.variant}, repetition {sample.repetition}"
+                remarks.append(f"{Cell.of(sample.cell).label}, {where}: {sample.outcome}. {sample.sentence}")
+        if self.group.older:
+            remarks.append(
+                f"Left out: {self.group.older} samples of older kernels, probes or parameters that the store holds."
+            )
+        return remarks
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The rows for programs; sizes in bytes."""
+        group = self.group
+        return [
+            {
+                "experiment": group.experiment,
+                "scale": group.scale,
+                "arch": group.arch,
+                "page_size": group.page_size,
+                "backend": group.backend,
+                "kernel": self._kernel_of(row),
+                "cell": row.cell.as_dict(),
+                "variant": row.variant,
+                "n": row.n,
+                "failures": dict(row.failures),
+                "metrics": {name: asdict(spread) for name, spread in row.metrics.items()},
+                "times_floor": row.times_floor,
+                "ratio": row.ratio,
+                "ratio_to": row.ratio_to,
+                "published_bytes": row.published_bytes,
+                "published_seconds": row.published_seconds,
+            }
+            for row in self.rows
+        ]
+
+    def verdicts_to_json(self) -> list[dict[str, Any]]:
+        group = self.group
+        place = {"experiment": group.experiment, "scale": group.scale, "backend": group.backend}
+        return [{**place, **asdict(verdict), "cell": verdict.cell.as_dict()} for verdict in self.verdicts]
+
+    def _kernel_of(self, row: Row) -> str:
+        return next(sample.kernel for sample in self.group.samples if sample.variant == row.variant)
+
+
+def make_views(samples: Iterable[Sample], experiments: dict[str, Experiment]) -> list[View]:
+    """A view for each group; ``experiments`` by name, where their files are known."""
+    views = []
+    for group in group_samples(samples):
+        experiment = experiments.get(group.experiment)
+        rows = make_rows(group, experiment)
+        verdicts = judge(experiment, group.scale, rows) if experiment else []
+        views.append(View(group, experiment, tuple(rows), tuple(verdicts)))
+    return views

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Data disks: a file system that holds one big file, made without root."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from foliolab import process
+from foliolab.errors import DiskFull, LabError, UsageError
+from foliolab.files import digest, full_disk_named, locked
+from foliolab.paths import cache_directory
+from foliolab.progress import Reporter
+from foliolab.vm.guest import Disk, Guest, GuestConfig
+
+Filesystem = Literal["ext4", "xfs"]
+
+DATA_FILE = "/data/file"
+"""Where the file is once the disk is mounted on /data."""
+
+_LAYOUT = "1"  # raise it when the same request is to make another disk
+_UUID = "f01101ab-0000-4000-8000-000000000001"
+_BLOCK = 4096
+_FULL_BYTES = 64 << 20  # with less than this left, a failed write had no room
+_FILL_SECONDS_PER_GIB = 60
+
+
+def _disk_bytes(file_bytes: int) -> int:
+    """Room for the file and for the metadata of either file system; XFS wants 300 MiB at least."""
+    wanted = max(file_bytes + file_bytes // 16 + (192 << 20), 320 << 20)
+    return -(-wanted // (1 << 20)) << 20
+
+
+def _make_filesystem(filesystem: Filesystem, path: Path) -> None:
+    if filesystem == "ext4":
+        argv = [process.tool("mke2fs", "e2fsprogs"), "-q", "-F", "-t", "ext4", "-b", str(_BLOCK)]
+        # Nothing may be left for the guest's kernel to initialise while something is measured.
+        argv += ["-E", f"hash_seed={_UUID},lazy_itable_init=0,lazy_journal_init=0", "-U", _UUID]
+        argv += ["-i", str(1 << 20), "-m", "0"]  # few inodes, no blocks kept for root
+    else:
+        argv = [process.tool("mkfs.xfs", "xfsprogs"), "-q", "-f", "-m", f"uuid={_UUID}"]
+    process.run([*argv, str(path)], LabError)
+
+
+@contextmanager
+def _full_disk_suspected(directory: Path) -> Iterator[None]:
+    """Other programs, and a guest, fail for want of room in many words: look at the disk itself."""
+    try:
+        yield
+    except LabError as error:
+        if shutil.disk_usage(directory).free < _FULL_BYTES:
+            raise DiskFull(f"No space left on the disk that holds {directory}.") from error
+        raise
+
+
+@dataclass(frozen=True)
+class DataDisk:
+    """A file system with one file of ``file_bytes`` zeros, really allocated and written, at ``DATA_FILE``.
+
+    On the host it takes next to no room. Every guest sees it as it was made.
+    """
+
+    filesystem: Filesystem
+    file_bytes: int
+
+    @property
+    def path(self) -> Path:
+        key = digest([self.filesystem, str(self.file_bytes), _LAYOUT])
+        return cache_directory() / "disks" / f"{self.filesystem}-{key}.qcow2"
+
+    def prepare(self, guest: GuestConfig, report: Reporter) -> Disk:
+        """The disk to give to a guest, made first if the cache does not have it.
+
+        ``guest`` is the configuration of a guest that can mount it; its own disks are ignored.
+        """
+        if self.file_bytes <= 0 or self.file_bytes % _BLOCK:
+            raise UsageError(f"The file of a data disk has to be a multiple of {_BLOCK} bytes, not {self.file_bytes}.")
+        directory = self.path.parent
+        text = f"making a disk: {self.filesystem}, a file of {self.file_bytes / (1 << 30):g} GiB"
+        with locked(self.path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
+            if not self.path.exists():
+                with report.task(text), full_disk_named(directory), _full_disk_suspected(directory):
+                    self._make(guest)
+        return Disk(self.path)
+
+    def _make(self, guest: GuestConfig) -> None:
+        # The names are fixed and the lock is held, so that what a kill leaves is overwritten next time.
+        partial = self.path.with_suffix(".partial")
+        raw = self.path.with_suffix(".raw")
+        console = self.path.with_suffix(".console")
+        try:
+            with raw.open("wb") as stream:
+                stream.truncate(_disk_bytes(self.file_bytes))
+            _make_filesystem(self.filesystem, raw)
+            argv = [process.tool("qemu-img", "qemu-utils"), "convert", "-q", "-O", "qcow2", str(raw), str(partial)]
+            process.run(argv, LabError)
+            raw.unlink()
+            config = GuestConfig(
+                guest.arch,
+                guest.kernel,
+                guest.initramfs,
+                guest.accelerator,
+                disks=(Disk(partial, keep_writes=True),),
+                boot_arguments=guest.boot_arguments,
+                boot_deadline_seconds=guest.boot_deadline_seconds,
+            )
+            deadline = 60 + _FILL_SECONDS_PER_GIB * self.file_bytes / (1 << 30)
+            with Guest(config, console) as machine:
+                machine.run([":mount", "/dev/vda", "/data", self.filesystem]).checked()
+                machine.run([":fill", DATA_FILE, str(self.file_bytes)], deadline).checked()
+                machine.power_off()
+                if "I/O error" in machine.console():  # of metadata, which nobody but the kernel waited for
+                    raise LabError(f"The guest could not write to {partial}.")
+            with partial.open("rb") as stream:
+                os.fsync(stream.fileno())
+            partial.rename(self.path)
+        finally:
+            for path in (raw, partial, console):
+                path.unlink(missing_ok=True)

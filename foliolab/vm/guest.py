@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A running guest: boot it, give it jobs, and learn how it ended if it does not answer."""
+
+import base64
+import json
+import shlex
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from foliolab import process
+from foliolab.arch import Architecture
+from foliolab.errors import (
+    GuestCrashed,
+    GuestHung,
+    GuestOutOfMemory,
+    HostLost,
+    LabError,
+    NoResult,
+    UsageError,
+)
+from foliolab.files import full_disk_named
+from foliolab.vm.accel import Accelerator
+from foliolab.vm.outcome import Ending, Outcome, OutcomeKind, classify
+from foliolab.vm.qemu import Qemu
+
+_PORT_NAME = "org.foliolab.control"
+
+# Every end has to be seen from outside: an oops is a panic, a panic a reset, and the interrupt
+# that is sent to a hung guest a panic that shows what all CPUs and all blocked tasks are doing.
+# Time stamps are wanted whatever the configuration says.
+_BOOT_ARGUMENTS = "panic=-1 oops=panic unknown_nmi_panic panic_print=0xc0 printk.time=1"
+
+OnOutput = Callable[[int, bytes], None]
+"""Called with 1 or 2, for the job's output or error output, and the bytes, as they come."""
+
+
+class GuestFailure(LabError):
+    """A guest that gave no answer, or a job that gave no result; ``outcome`` says how it ended."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.sentence)
+        self.outcome = outcome
+
+
+class _Crashed(GuestFailure, GuestCrashed):
+    pass
+
+
+class _Hung(GuestFailure, GuestHung):
+    pass
+
+
+class _OutOfMemory(GuestFailure, GuestOutOfMemory):
+    pass
+
+
+class _NoResult(GuestFailure, NoResult):
+    pass
+
+
+class _HostLost(GuestFailure, HostLost):
+    pass
+
+
+_FAILURES: Mapping[OutcomeKind, type[GuestFailure]] = {
+    OutcomeKind.GUEST_CRASH: _Crashed,
+    OutcomeKind.HANG: _Hung,
+    OutcomeKind.OUT_OF_MEMORY: _OutOfMemory,
+    OutcomeKind.NO_RESULT: _NoResult,
+    OutcomeKind.LOST_HOST: _HostLost,
+}
+
+
+def failure(outcome: Outcome) -> GuestFailure:
+    """The exception for an outcome that is not ok: also a GuestCrashed, GuestHung ... with their exit status."""
+    return _FAILURES[outcome.kind](outcome)
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk of a guest: /dev/vda is the first. Zero limits are none."""
+
+    path: Path
+    format: str = "qcow2"
+    bytes_per_second: int = 0
+    requests_per_second: int = 0
+    keep_writes: bool = False
+    """Write to ``path`` itself, with zeros given back to the host, instead of to an overlay that is dropped."""
+
+
+@dataclass(frozen=True)
+class GuestConfig:
+    """All that decides how a guest is started."""
+
+    arch: Architecture
+    kernel: Path
+    initramfs: Path
+    accelerator: Accelerator
+    memory_mib: int = 512
+    cpus: int = 1
+    disks: tuple[Disk, ...] = ()
+    boot_arguments: str = ""
+    """Appended to the kernel's command line."""
+    boot_deadline_seconds: float = 60
+    """On a real machine; the accelerator's patience stretches it, as every other deadline."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a guest says of itself when it is up."""
+
+    release: str
+    page_size: int
+    """Bytes."""
+    cpus: int
+    memory_kib: int
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """How a job ended. ``status`` is its exit status, or 0 if ``signal`` killed it."""
+
+    argv: tuple[str, ...]
+    status: int
+    signal: int
+    stdout: bytes
+    stderr: bytes
+    oom_kills: int
+    """Processes that the guest's kernel killed for want of memory during the job."""
+    seconds: float
+    """Wall-clock time as the host saw it."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """Ok if the job exited with status 0; else out-of-memory or no-result, with its last words."""
+        if self.status == 0 and self.signal == 0:
+            return Outcome(OutcomeKind.OK, "")
+        words = self.stderr.decode(errors="replace").strip()
+        if self.signal == signal.SIGKILL and self.oom_kills:
+            return Outcome(OutcomeKind.OUT_OF_MEMORY, f"The guest had no memory left for {self.argv[0]}.", words)
+        how = f"signal {self.signal}" if self.signal else f"status {self.status}"
+        reason = f": {words.splitlines()[-1]}" if words else "."
+        return Outcome(OutcomeKind.NO_RESULT, f"{self.argv[0]} ended with {how}{reason}", words)
+
+    def checked(self) -> Self:
+        """Itself if the outcome is ok; raises GuestFailure otherwise."""
+        if self.outcome.kind is not OutcomeKind.OK:
+            raise failure(self.outcome)
+        return self
+
+
+def _quoted(path: Path) -> str:
+    """A path in an option of QEMU, where a single comma would end it."""
+    return str(path).replace(",", ",,")
+
+
+def _drive(number: int, disk: Disk) -> list[str]:
+    options = [f"file={_quoted(disk.path)},format={disk.format},if=none,id=disk{number}"]
+    options.append("cache=unsafe,discard=unmap,detect-zeroes=unmap" if disk.keep_writes else "snapshot=on")
+    # With QEMU's default, a full host disk would stop the guest without a word.
+    options.append("werror=report,rerror=report")
+    if disk.bytes_per_second:
+        options.append(f"throttling.bps-total={disk.bytes_per_second}")
+    if disk.requests_per_second:
+        options.append(f"throttling.iops-total={disk.requests_per_second}")
+    return ["-drive", ",".join(options), "-device", f"virtio-blk-pci,drive=disk{number}"]
+
+
+def qemu_command(config: GuestConfig, console: Path) -> list[str]:
+    """QEMU's command line, but for the socket behind the control port."""
+    limit = config.accelerator.max_cpus
+    if limit is not None and config.cpus > limit:
+        raise UsageError(f"{config.accelerator.backend} runs guests of one CPU only, not of {config.cpus}.")
+    arch = config.arch
+    arguments = f"console={arch.console} {_BOOT_ARGUMENTS} {config.boot_arguments}"
+    argv = [process.tool(arch.qemu, arch.qemu_package), *arch.qemu_machine, *config.accelerator.options]
+    argv += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
+    argv += ["-m", f"{config.memory_mib}M", "-smp", str(config.cpus)]
+    argv += ["-kernel", str(config.kernel), "-initrd", str(config.initramfs), "-append", arguments.strip()]
+    argv += ["-chardev", f"file,id=console,path={_quoted(console)}", "-serial", "chardev:console"]
+    argv += ["-device", "virtio-serial-pci", "-device", f"virtserialport,chardev=control,name={_PORT_NAME}"]
+    argv += ["-device", "virtio-rng-pci"]
+    for number, disk in enumerate(config.disks):
+        argv += _drive(number, disk)
+    return argv
+
+
+class Guest:
+    """A guest from its boot to the end of the ``with`` block, which it never survives.
+
+    QEMU is also killed by the kernel when this process dies, for which the thread that enters
+    the block must be the main thread. The console's log stays at ``console`` afterwards.
+
+    Whatever makes the guest stop answering raises GuestFailure, and the guest is gone then.
+    """
+
+    ready: Ready
+    """What the guest said when it was up."""
+
+    def __init__(self, config: GuestConfig, console: Path) -> None:
+        self.config = config
+        self._console = console
+        self._last_id = 0
+        self._received = b""
+        self._until: float | None = None
+
+    def __enter__(self) -> Self:
+        with full_disk_named(self._console.parent):
+            self._console.parent.mkdir(parents=True, exist_ok=True)
+            self._console.write_bytes(b"")
+        self._qemu = Qemu(qemu_command(self.config, self._console))
+        try:
+            with self._deadline(self.config.boot_deadline_seconds, "end its boot"):
+                event = self._event()
+            self.ready = Ready(event["release"], event["page_size"], event["cpus"], event["memory_kib"])
+        except BaseException:
+            self._qemu.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._qemu.close()
+
+    @property
+    def qemu_pid(self) -> int:
+        """The process to look at, or to profile, from outside."""
+        return self._qemu.pid
+
+    def run(
+        self,
+        argv: Sequence[str],
+        deadline_seconds: float | None = 60,
+        *,
+        env: Mapping[str, str] | None = None,
+        on_output: OnOutput | None = None,
+    ) -> JobResult:
+        """Run a program of the guest, or one of init's verbs such as ``:write``, to its end.
+
+        A job that has not ended by its deadline (None: it may run for ever) takes the guest with it.
+        Its own failure raises nothing: see ``JobResult.checked``.
+        """
+        output = {1: bytearray(), 2: bytearray()}
+        start = time.monotonic()
+        with self._deadline(deadline_seconds, f"end {argv[0]}"):
+            self._request(argv, env)
+            while (event := self._event())["event"] == "output":
+                data = base64.b64decode(event["data"])
+                output[event["fd"]] += data
+                if on_output:
+                    on_output(event["fd"], data)
+        if event["event"] != "exit":
+            sentence = f"The guest's init cannot run '{shlex.join(argv)}': {event['message']}."
+            raise failure(Outcome(OutcomeKind.NO_RESULT, sentence))
+        return JobResult(
+            argv=tuple(argv),
+            status=event["status"],
+            signal=event["signal"],
+            stdout=bytes(output[1]),
+            stderr=bytes(output[2]),
+            oom_kills=event["oom_kills"],
+            seconds=time.monotonic() - start,
+        )
+
+    def power_off(self, deadline_seconds: float = 60) -> None:
+        """Sync and unmount the guest's disks and end it; for disks that keep what was written."""
+        with self._deadline(deadline_seconds, "switch itself off"):
+            self._request([":poweroff"])
+            if self._line():
+                raise failure(Outcome(OutcomeKind.NO_RESULT, "The guest did not switch itself off."))
+            ending = self._qemu.ending()
+        if ending is Ending.LOST or "reboot: " not in self.console():
+            raise self._failure(ending)
+
+    def console(self) -> str:
+        """The console's log so far."""
+        return self._console.read_text(errors="replace")
+
+    def _request(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        self._last_id += 1
+        request = {"id": self._last_id, "argv": list(argv), "env": dict(env or {})}
+        # File names need not be UTF-8: they pass through as they are.
+        line = (json.dumps(request, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape")
+        try:
+            self._qemu.control.settimeout(self._remaining())
+            self._qemu.control.sendall(line)
+        except (BrokenPipeError, ConnectionResetError):
+            raise self._failure(self._qemu.ending()) from None
+
+    def _line(self) -> bytes:
+        """The next line from the guest, or nothing if QEMU has gone."""
+        while b"\n" not in self._received:
+            self._qemu.control.settimeout(self._remaining())
+            try:
+                data = self._qemu.control.recv(1 << 16)
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                return b""
+            self._received += data
+        line, _, self._received = self._received.partition(b"\n")
+        return line
+
+    def _event(self) -> dict[str, Any]:
+        line = self._line()
+        if not line:
+            raise self._failure(self._qemu.ending())
+        event: dict[str, Any] = json.loads(line)
+        return event
+
+    def _remaining(self) -> float | None:
+        if self._until is None:
+            return None
+        remaining = self._until - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError
+        return remaining
+
+    @contextmanager
+    def _deadline(self, seconds: float | None, what: str) -> Iterator[None]:
+        """Bound everything that is sent and received in the block."""
+        limit = None if seconds is None else seconds * self.config.accelerator.patience
+        self._until = None if limit is None else time.monotonic() + limit
+        try:
+            yield
+        except TimeoutError:
+            raise self._hung(f"{what} within {limit:g} s") from None
+
+    def _hung(self, waited: str) -> GuestFailure:
+        self._qemu.print_stacks()
+        return failure(classify(self.console(), Ending.DEADLINE, waited=waited))
+
+    def _failure(self, ending: Ending) -> GuestFailure:
+        if ending is Ending.DEADLINE:
+            return self._hung("end after it had closed its control port")
+        words = self._qemu.words() if ending is Ending.LOST else ""
+        return failure(classify(self.console(), ending, host_words=words))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Guest programs and the initramfs that carries them."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from foliolab import process
+from foliolab.arch import Architecture
+from foliolab.errors import BuildError, LabError
+from foliolab.files import digest, digest_files, full_disk_named, locked, write_atomic
+from foliolab.paths import GUEST, cache_directory
+from foliolab.progress import Reporter
+
+_FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-std=gnu11")
+
+
+def guest_programs(arch: Architecture, report: Reporter) -> dict[str, Path]:
+    """Every program of guest/, compiled for ``arch``: name -> path. Cached by all that goes in."""
+    compiler = process.tool(arch.compiler, "gcc")
+    version = process.run([compiler, "--version"], BuildError)
+    sources = digest_files(GUEST.glob("*.[ch]"), GUEST)
+    directory = cache_directory() / "guest"
+    published = directory / digest([arch.name, version, *_FLAGS, sources])
+    names = sorted(source.stem for source in GUEST.glob("*.c"))
+    with locked(directory / "lock"):
+        if not published.exists():
+            with report.task("compiling guest programs"), full_disk_named(directory):
+                partial = directory / "partial"
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                for name in names:
+                    source = GUEST / f"{name}.c"
+                    process.run([compiler, *_FLAGS, "-o", str(partial / name), str(source)], BuildError)
+                partial.rename(published)
+    return {name: published / name for name in names}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One member of an archive."""
+
+    path: str
+    """Without a leading slash."""
+    mode: int
+    content: bytes = b""
+    device: tuple[int, int] = (0, 0)
+
+
+def newc(entries: Iterable[Entry]) -> bytes:
+    """A cpio archive in the "newc" format that the kernel unpacks; times, owners and links are zero."""
+    archive = bytearray()
+
+    def add(number: int, entry: Entry) -> None:
+        name = entry.path.encode() + b"\0"
+        links = 2 if stat.S_ISDIR(entry.mode) else 1
+        fields = (number, entry.mode, 0, 0, links, 0, len(entry.content), 0, 0, *entry.device, len(name), 0)
+        archive.extend(b"070701" + b"".join(b"%08X" % field for field in fields) + name)
+        archive.extend(bytes(-len(archive) % 4))
+        archive.extend(entry.content)
+        archive.extend(bytes(-len(archive) % 4))
+
+    for number, entry in enumerate(entries, start=1):
+        add(number, entry)
+    add(0, Entry("TRAILER!!!", 0))
+    return bytes(archive)
+
+
+def _file_entry(guest_path: str, host_path: Path) -> Entry:
+    try:
+        content = host_path.read_bytes()
+    except OSError as error:
+        raise LabError(f"{host_path} cannot be put into the guest: {error.strerror}.") from error
+    mode = 0o755 if os.access(host_path, os.X_OK) else 0o644
+    return Entry(guest_path.lstrip("/"), stat.S_IFREG | mode, content)
+
+
+def initramfs(programs: Mapping[str, Path], extra: Mapping[str, Path] | None = None) -> Path:
+    """The archive that holds init, all other ``programs`` in /bin, and ``extra`` files: guest path -> host path."""
+    files = {"init" if name == "init" else f"bin/{name}": path for name, path in programs.items()}
+    files |= {name.lstrip("/"): path for name, path in (extra or {}).items()}
+    entries = [_file_entry(guest_path, path) for guest_path, path in sorted(files.items())]
+    directories = {"bin", "dev", "proc", "sys", "tmp"}
+    for name in files:
+        directories |= {str(parent) for parent in PurePosixPath(name).parents if parent.name}
+    console = Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1))
+    archive = newc([*(Entry(name, stat.S_IFDIR | 0o755) for name in sorted(directories)), console, *entries])
+    published = cache_directory() / "images" / f"{digest([archive])}.cpio"
+    if not published.exists():
+        write_atomic(published, archive)
+    return published

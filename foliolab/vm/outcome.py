@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How a boot ended, told from its console log. Pure text in, plain data out."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+_REPORT_LINES = 300
+_CONTEXT_LINES = 5  # init, file systems and drivers give their reason just before a panic
+_LAST_LINES = 25
+
+_STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ")
+
+# The first line of each kind of report, after the time stamp. They are anchored, because boot
+# messages such as "Spectre V2 : WARNING: ..." are no reports. Most oopses are no first lines
+# either: "BUG: ..." stands above them.
+_TITLE = re.compile(
+    r"""(?:
+        WARNING:\ |
+        (?:watchdog:\ )?BUG:\ |
+        kernel\ BUG\ at\ |
+        (?:Oops:\ )?(?:general\ protection\ fault|int3|stack\ segment|divide\ error|double\ fault) |
+        Unable\ to\ handle\ kernel\ |
+        UBSAN:\ |
+        INFO:\ task\ .*\ blocked\ for\ more\ than\ |
+        INFO:\ trying\ to\ register\ non-static\ key |
+        rcu:\ INFO:\ .*\ (?:detected|self-detected)\ |
+        DEBUG_LOCKS_WARN_ON |
+        kmemleak:\ .*\ new\ suspected\ memory\ leaks
+    )""",
+    re.VERBOSE,
+)
+_PANIC = re.compile(r"^Kernel panic - not syncing: (.*)")
+
+# Panics that only say that the report printed before them was fatal.
+_FOLLOWS_REPORT = re.compile(r"(?:Oops: )?(?:Fatal exception|(?:\w+: )?panic_on_warn set|kasan\.fault=panic)")
+_NO_MEMORY = re.compile(r"Out of memory: .*panic_on_oom|System is deadlocked on memory")
+# The interrupt that a hung guest is sent, whose panic prints its stacks.
+_OUR_INTERRUPT = re.compile(r"NMI: Not continuing")
+_LOCKUP = re.compile(r"NMI: Not continuing|softlockup: |hung_task: |Hard LOCKUP|RCU Stall")
+
+
+class OutcomeKind(StrEnum):
+    """Every way in which a measurement can end."""
+
+    OK = "ok"
+    GUEST_CRASH = "guest-crash"
+    HANG = "hang"
+    OUT_OF_MEMORY = "out-of-memory"
+    NO_RESULT = "no-result"
+    LOST_HOST = "lost-host"
+    NOT_APPLICABLE = "not-applicable"
+
+
+class Ending(Enum):
+    """What the host saw of a guest that stopped answering."""
+
+    DEADLINE = "deadline"
+    """Still running when its time was up."""
+    OFF = "off"
+    """The guest switched itself off."""
+    RESET = "reset"
+    """The guest reset itself, as kernels do after a panic and processors after a triple fault."""
+    LOST = "lost"
+    """QEMU failed or was killed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it ended, in one sentence, with the kernel's or the program's own words where there are any."""
+
+    kind: OutcomeKind
+    sentence: str
+    report: str = ""
+
+
+@dataclass(frozen=True)
+class _Panic:
+    reason: str
+    title: str
+    """Of the report that it is about, which may stand above it."""
+    line: int
+    """Where that report starts."""
+
+
+def _split(console: str) -> list[str]:
+    return console.replace("\r", "").split("\n")
+
+
+def _plain(console: str) -> list[str]:
+    """The lines without their time stamps."""
+    return [_STAMP.sub("", line) for line in _split(console)]
+
+
+def _find_panic(lines: list[str]) -> _Panic | None:
+    reported: tuple[str, int] | None = None
+    for number, line in enumerate(lines):
+        if _TITLE.match(line):
+            reported = (line, number)
+        if found := _PANIC.match(line):
+            if reported and _FOLLOWS_REPORT.match(found[1]):
+                return _Panic(found[1], *reported)
+            return _Panic(found[1], line, number)
+    return None
+
+
+def splats(console: str) -> list[str]:
+    """The first line of every warning, bug, sanitizer, lockdep, stall or hung-task report, and of a panic, in order.
+
+    Left out are panics that follow from a report listed already, or that the lab itself provoked.
+    """
+    lines = _plain(console)
+    titles = [line for line in lines if _TITLE.match(line)]
+    panic = _find_panic(lines)
+    if panic and panic.title not in titles and not _OUR_INTERRUPT.match(panic.reason):
+        titles.append(panic.title)
+    return titles
+
+
+def _extract(console: str, start: int) -> str:
+    """The report that starts at line ``start``, with some lines before it and all after it, within limits."""
+    return "\n".join(_split(console)[max(0, start - _CONTEXT_LINES) :][:_REPORT_LINES]).rstrip()
+
+
+def _last_lines(console: str) -> str:
+    return "\n".join([line for line in _split(console) if line.strip()][-_LAST_LINES:])
+
+
+def classify(console: str, ending: Ending, *, waited: str = "", host_words: str = "") -> Outcome:
+    """Decide how a guest that stopped answering has ended.
+
+    ``console`` is its whole log, ``waited`` says what it did not do by its deadline ("end its boot
+    within 60 s"), and ``host_words`` why QEMU was lost.
+    """
+    if ending is Ending.LOST:
+        return Outcome(OutcomeKind.LOST_HOST, f"QEMU went away: {host_words}.", _last_lines(console))
+    lines = _plain(console)
+    panic = _find_panic(lines)
+    report = _extract(console, panic.line) if panic else _last_lines(console)
+    if panic and _NO_MEMORY.match(panic.reason):
+        return Outcome(OutcomeKind.OUT_OF_MEMORY, f"The guest ran out of memory: {panic.reason}", report)
+    if panic and not _LOCKUP.match(panic.reason):
+        return Outcome(OutcomeKind.GUEST_CRASH, f"The guest crashed: {panic.title}", report)
+    if ending is Ending.DEADLINE:
+        titles = splats(console)
+        hint = f" Its console says: {titles[-1]}" if titles else ""
+        return Outcome(OutcomeKind.HANG, f"The guest did not {waited}.{hint}", report)
+    if panic:
+        return Outcome(OutcomeKind.HANG, f"The guest hung: {panic.reason}", report)
+    if ending is Ending.RESET and not any(line.startswith("reboot: ") for line in lines):
+        return Outcome(OutcomeKind.GUEST_CRASH, "The guest reset itself without a word on its console.", report)
+    return Outcome(OutcomeKind.NO_RESULT, "The guest switched itself off without an answer.", report)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Between the page cache and the policy of readahead for mapped files. */
+#ifndef __MM_MMAP_READAHEAD_H
+#define __MM_MMAP_READAHEAD_H
+
+#include <linux/jump_label.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/mmap_readahead_policy.h>
+#include <trace/events/mmap_readahead.h>
+
+DECLARE_STATIC_KEY_TRUE(mmap_readahead_any_hit_rule);
+
+unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
+					  unsigned int nr_pages,
+					  bool at_address);
+bool __mmap_readahead_hit_found(const struct folio *folio);
+
+/**
+ * mmap_readahead_sees_address - does a mapped range speak for the fault?
+ * @vmf: the fault that maps pages around itself
+ * @folio: the folio that holds the range
+ * @start: first page of the range, in pages of the file
+ * @nr_pages: pages in the range
+ *
+ * Return: true if the range holds the faulting address, in a folio whose hits
+ * count, that is, one that was not evicted recently.
+ */
+static inline bool mmap_readahead_sees_address(const struct vm_fault *vmf,
+					       const struct folio *folio,
+					       pgoff_t start,
+					       unsigned int nr_pages)
+{
+	if (!static_branch_likely(&mmap_readahead_any_hit_rule))
+		return false;
+	return in_range(vmf->pgoff, start, nr_pages) &&
+	       !folio_test_workingset(folio);
+}
+
+/**
+ * mmap_readahead_hits_around - hits of a fault that mapped pages around itself
+ * @vmf: the fault
+ * @nr_pages: mapped pages that count when no rule is set
+ * @at_address: the faulting address was mapped, from a folio whose hits count
+ *
+ * Return: what to take off the file's miss counter.
+ */
+static inline unsigned int
+mmap_readahead_hits_around(const struct vm_fault *vmf, unsigned int nr_pages,
+			   bool at_address)
+{
+	if (!static_branch_likely(&mmap_readahead_any_hit_rule))
+		return nr_pages;
+	return __mmap_readahead_hits_around(vmf, nr_pages, at_address);
+}
+
+/**
+ * mmap_readahead_hit_found - does a folio found on the first try count as hit?
+ * @folio: the folio at the faulting address
+ *
+ * Return: true if the file's miss counter goes down by one.
+ */
+static inline bool mmap_readahead_hit_found(const struct folio *folio)
+{
+	if (!static_branch_likely(&mmap_readahead_any_hit_rule))
+		return true;
+	return __mmap_readahead_hit_found(folio);
+}
+
+/**
+ * mmap_readahead_trace_one_folio - trace a miss that reads just what it needs
+ * @file: the mapped file
+ * @index: the missing page
+ * @reason: why nothing else is read
+ */
+static inline void
+mmap_readahead_trace_one_folio(struct file *file, pgoff_t index,
+			       enum mmap_readahead_reason reason)
+{
+	struct address_space *mapping = file->f_mapping;
+
+	trace_mmap_readahead_miss(file, index,
+				  mapping_align_index(mapping, index),
+				  mapping_min_folio_nrpages(mapping), 0,
+				  mapping_min_folio_order(mapping), reason);
+}
+
+#endif /* __MM_MMAP_READAHEAD_H */

@@ -1,0 +1,1370 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Readahead for mapped files: the switches below /sys/kernel/mm/mmap_readahead/
+ * and what they make of a file's miss counter.
+ *
+ * Nothing reports the counter but the tracepoint, so most tests look at what
+ * it decides: a miss reads either a window or one page, and mincore() tells
+ * which. Every test opens the file anew, because the counter lives as long as
+ * the open file does, and drops its pages first.
+ *
+ * The tests run in a child. Its parent puts the switches back, however the
+ * child ends.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/fuse.h>
+#include <linux/mount.h>
+
+#include "../kselftest.h"
+
+#ifndef __NR_cachestat
+#define __NR_cachestat	451
+#endif
+
+#define SWITCH_DIR	"/sys/kernel/mm/mmap_readahead"
+#define TRACEFS_DIR	"/sys/kernel/tracing"
+#define INSTANCE_DIR	TRACEFS_DIR "/instances/mmap_readahead_selftest"
+#define EVENT_DIR	INSTANCE_DIR "/events/mmap_readahead/mmap_readahead_miss"
+
+/* MMAP_LOTSAMISS in mm/filemap.c: more misses than this stop readahead. */
+#define MISS_LIMIT	100
+#define ACCESSES	(MISS_LIMIT + 20)
+
+/* Up to this size the file gets data; beyond, a hole has to do. */
+#define DATA_BYTES_MAX	(256UL << 20)
+/* Where the window is measured: it must not fill half of this hole. */
+#define PROBE_BYTES	(128UL << 20)
+
+enum rule {
+	ADDRESS		= 1 << 0,
+	FIRST_TRY	= 1 << 1,
+	UNLOCKED	= 1 << 2,
+	ALL_RULES	= ADDRESS | FIRST_TRY | UNLOCKED,
+};
+
+/* In the order of the bits of enum rule. */
+static const char * const switches[] = {
+	"hit_needs_address",
+	"hit_needs_first_try",
+	"hit_needs_unlocked",
+};
+
+#define NR_SWITCHES	ARRAY_SIZE(switches)
+
+/* What one access brought into the page cache. */
+enum brought { NOTHING, ONE_FOLIO, WINDOW, UNCLEAR };
+
+/* The test file, unlinked from the start. */
+static int file_fd;
+static unsigned long file_pages;
+
+/* Measured once; all in pages. */
+static unsigned long window, one_folio, fault_around;
+
+static unsigned long page_bytes;
+
+/* Switches */
+
+static int switch_write(unsigned int nr, const char *text)
+{
+	char path[128];
+	ssize_t done;
+	int fd, err;
+
+	snprintf(path, sizeof(path), SWITCH_DIR "/%s", switches[nr]);
+	fd = open(path, O_WRONLY);
+	if (fd < 0)
+		return -errno;
+	done = write(fd, text, strlen(text));
+	err = done < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+/* Return: 0 or 1, negative if there is no such value. */
+static int switch_read(unsigned int nr)
+{
+	char path[128], text[8] = "";
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), SWITCH_DIR "/%s", switches[nr]);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len < 0)
+		return -errno;
+	if (!strcmp(text, "0\n"))
+		return 0;
+	if (!strcmp(text, "1\n"))
+		return 1;
+	return -EPROTO;
+}
+
+static void set_rules(unsigned int rules)
+{
+	unsigned int nr;
+
+	for (nr = 0; nr < NR_SWITCHES; nr++)
+		if (switch_write(nr, rules & (1 << nr) ? "1" : "0"))
+			ksft_exit_fail_perror(switches[nr]);
+}
+
+static void test_switch_values(unsigned int nr)
+{
+	static const struct {
+		const char *text;
+		int value;
+	} good[] = {
+		{ "0", 0 }, { "1", 1 }, { "n", 0 }, { "y", 1 },
+		{ "0\n", 0 }, { "1\n", 1 }, { "N\n", 0 }, { "Y\n", 1 },
+	};
+	static const char * const junk[] = { "2", "-1", "x", " 1", "\n" };
+	int i, err, value = switch_read(nr);
+	bool ok = value >= 0;
+
+	if (!ok)
+		ksft_print_msg("%s reads neither 0 nor 1\n", switches[nr]);
+
+	for (i = 0; i < (int)ARRAY_SIZE(good); i++) {
+		err = switch_write(nr, good[i].text);
+		value = switch_read(nr);
+		if (!err && value == good[i].value)
+			continue;
+		ksft_print_msg("good value %d: error %d, then reads %d\n",
+			       i, err, value);
+		ok = false;
+	}
+	for (i = 0; i < (int)ARRAY_SIZE(junk) * 2; i++) {
+		switch_write(nr, i % 2 ? "1" : "0");
+		err = switch_write(nr, junk[i / 2]);
+		value = switch_read(nr);
+		if (err == -EINVAL && value == i % 2)
+			continue;
+		ksft_print_msg("junk %d: error %d, then reads %d, not %d\n",
+			       i / 2, err, value, i % 2);
+		ok = false;
+	}
+	ksft_test_result(ok, "%s takes booleans and nothing else\n",
+			 switches[nr]);
+}
+
+static void test_switches_independent(void)
+{
+	unsigned int rules, nr;
+	bool ok = true;
+
+	for (rules = 0; rules <= ALL_RULES; rules++) {
+		set_rules(rules);
+		for (nr = 0; nr < NR_SWITCHES; nr++)
+			if (switch_read(nr) != !!(rules & (1 << nr)))
+				ok = false;
+	}
+	ksft_test_result(ok, "every combination of switches can be set\n");
+}
+
+/* The test file in the page cache */
+
+/* An open file of its own, mapped such that fault-around blocks are aligned. */
+struct mapping {
+	int fd;
+	char *reserved;
+	size_t reserved_bytes;
+	char *start;
+	unsigned long pages;
+};
+
+static unsigned long mincore_pages(const struct mapping *map,
+				   unsigned long first, unsigned long nr)
+{
+	unsigned char *resident = malloc(nr);
+	unsigned long i, count = 0;
+
+	if (!resident || mincore(map->start + first * page_bytes,
+				 nr * page_bytes, resident))
+		ksft_exit_fail_perror("mincore");
+	for (i = 0; i < nr; i++)
+		count += resident[i] & 1;
+	free(resident);
+	return count;
+}
+
+/* Pages in the cache, whether their read has finished or not. */
+static long cachestat_pages(int fd, unsigned long first, unsigned long nr)
+{
+	struct {
+		unsigned long long offset, length;
+	} range = { first * page_bytes, nr * page_bytes };
+	struct {
+		unsigned long long cached, dirty, writeback, evicted, recent;
+	} counts;
+
+	if (syscall(__NR_cachestat, fd, &range, &counts, 0))
+		return -errno;
+	return counts.cached;
+}
+
+/*
+ * A fault waits for its own page only; mincore() counts the others of its
+ * window as their reads finish. Wait until no page is on its way.
+ */
+static unsigned long cached_pages(const struct mapping *map,
+				  unsigned long first, unsigned long nr)
+{
+	long count;
+	int tries;
+
+	for (tries = 0; tries < 10000; tries++) {
+		count = mincore_pages(map, first, nr);
+		if (count == cachestat_pages(map->fd, first, nr))
+			return count;
+		usleep(1000);
+	}
+	ksft_exit_fail_msg("pages still under way after 10 seconds\n");
+}
+
+static void map_file(struct mapping *map, int fd, unsigned long pages)
+{
+	const size_t align = 2UL << 20;
+
+	map->fd = fd;
+	map->pages = pages;
+	map->reserved_bytes = pages * page_bytes + align;
+	map->reserved = mmap(NULL, map->reserved_bytes, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			     -1, 0);
+	if (map->reserved == MAP_FAILED)
+		ksft_exit_fail_perror("mmap of an address range");
+	map->start = (char *)(((unsigned long)map->reserved + align - 1) &
+			      ~(align - 1));
+	if (mmap(map->start, pages * page_bytes, PROT_READ,
+		 MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		ksft_exit_fail_perror("mmap of the test file");
+}
+
+/* Drop a file from the page cache, where nobody may have it mapped. */
+static bool drop_pages(const struct mapping *map)
+{
+	int tries;
+
+	for (tries = 0; tries < 100; tries++) {
+		posix_fadvise(map->fd, 0, 0, POSIX_FADV_DONTNEED);
+		if (!mincore_pages(map, 0, map->pages))
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+/* Open and map the test file anew, with no page of it in the cache. */
+static void open_cold(struct mapping *map)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file_fd);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		ksft_exit_fail_perror("open of the test file");
+	map_file(map, fd, file_pages);
+	if (!drop_pages(map))
+		ksft_exit_fail_msg("pages of the test file stay in the cache\n");
+}
+
+static void unmap_and_close(struct mapping *map)
+{
+	munmap(map->reserved, map->reserved_bytes);
+	close(map->fd);
+}
+
+static void touch(const struct mapping *map, unsigned long page)
+{
+	char byte = map->start[page * page_bytes];
+
+	/* The compiler must not leave the read out. */
+	asm volatile("" : "+r" (byte));
+}
+
+/* Touch one page; tell what that brought in within a window's reach of it. */
+static enum brought touch_and_see(const struct mapping *map,
+				  unsigned long page)
+{
+	unsigned long first = page > window ? page - window : 0;
+	unsigned long nr = 2 * window, before, more;
+
+	if (nr > map->pages - first)
+		nr = map->pages - first;
+	before = cached_pages(map, first, nr);
+	touch(map, page);
+	more = cached_pages(map, first, nr) - before;
+	if (!more)
+		return NOTHING;
+	if (more <= one_folio)
+		return ONE_FOLIO;
+	/* Where windows overlap, half of each is new. */
+	return more >= window / 4 && more <= window ? WINDOW : UNCLEAR;
+}
+
+/* Whom to ask about the file's readahead: its device's queue or its bdi. */
+static long device_read_ahead_kib(int fd)
+{
+	static const char * const places[] = {
+		"/sys/dev/block/%u:%u/queue/read_ahead_kb",
+		/* a partition's queue is its disk's */
+		"/sys/dev/block/%u:%u/../queue/read_ahead_kb",
+		"/sys/class/bdi/%u:%u/read_ahead_kb",
+	};
+	struct stat st;
+	unsigned int i;
+	char path[128];
+	long kib = -1;
+	FILE *file;
+
+	if (fstat(fd, &st))
+		return -1;
+	for (i = 0; i < ARRAY_SIZE(places) && kib < 0; i++) {
+		snprintf(path, sizeof(path), places[i], major(st.st_dev),
+			 minor(st.st_dev));
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fscanf(file, "%ld", &kib) != 1)
+			kib = -1;
+		fclose(file);
+	}
+	return kib;
+}
+
+/* Resize the test file; give it data if that is cheap. */
+static bool fill_file(unsigned long bytes)
+{
+	const size_t chunk = 1UL << 20;
+	unsigned long done;
+	ssize_t written;
+	char *data;
+
+	if (ftruncate(file_fd, 0) || ftruncate(file_fd, bytes))
+		return false;
+	if (bytes > DATA_BYTES_MAX) {
+		ksft_print_msg("the file is one hole of %lu MiB\n",
+			       bytes >> 20);
+		return true;
+	}
+	data = malloc(chunk);
+	if (!data)
+		return false;
+	memset(data, 0x5a, chunk);
+	for (done = 0; done < bytes; done += written) {
+		written = pwrite(file_fd, data,
+				 bytes - done < chunk ? bytes - done : chunk,
+				 done);
+		if (written <= 0)
+			break;
+	}
+	free(data);
+	return done >= bytes && !fsync(file_fd);
+}
+
+/* Pages that one fault maps, if all of them are in the cache. */
+static unsigned long measure_fault_around(void)
+{
+	unsigned long page, nr = 64;
+	struct rusage before, after;
+	struct mapping map;
+	char byte;
+
+	open_cold(&map);
+	/* Random reads leave no readahead mark, which stops fault-around. */
+	posix_fadvise(map.fd, 0, 0, POSIX_FADV_RANDOM);
+	for (page = 0; page < nr; page++)
+		if (pread(map.fd, &byte, 1, page * page_bytes) != 1)
+			ksft_exit_fail_perror("read of the test file");
+	touch(&map, 0);
+	for (page = 1; page < nr; page++) {
+		getrusage(RUSAGE_SELF, &before);
+		touch(&map, page);
+		getrusage(RUSAGE_SELF, &after);
+		if (after.ru_minflt != before.ru_minflt)
+			break;
+	}
+	unmap_and_close(&map);
+	return page;
+}
+
+/*
+ * Make the test file and learn what this system reads for one miss.
+ * Return: NULL, or why the file is of no use.
+ */
+static const char *prepare_file(void)
+{
+	char path[] = "mmap_readahead_XXXXXX";
+	struct mapping map;
+
+	file_fd = mkstemp(path);
+	if (file_fd < 0)
+		return "cannot make a file in the current directory";
+	unlink(path);
+	if (cachestat_pages(file_fd, 0, 1) < 0)
+		return "needs the cachestat() system call";
+
+	/* What has just been written is cached; on tmpfs it stays. */
+	if (!fill_file(64 * page_bytes))
+		return "cannot write to the current directory";
+	map_file(&map, file_fd, 64);
+	if (!drop_pages(&map))
+		return "files in the current directory cannot be evicted";
+	munmap(map.reserved, map.reserved_bytes);
+
+	file_pages = PROBE_BYTES / page_bytes;
+	if (ftruncate(file_fd, 0) || ftruncate(file_fd, PROBE_BYTES))
+		return "the file system has no sparse files";
+	set_rules(ALL_RULES);
+	open_cold(&map);
+	madvise(map.start, PROBE_BYTES, MADV_RANDOM);
+	touch(&map, file_pages / 2);
+	one_folio = cached_pages(&map, 0, file_pages);
+	unmap_and_close(&map);
+
+	open_cold(&map);
+	touch(&map, file_pages / 2);
+	window = cached_pages(&map, 0, file_pages);
+	unmap_and_close(&map);
+
+	fault_around = measure_fault_around();
+	ksft_print_msg("window %lu, fault-around %lu, single read %lu pages\n",
+		       window, fault_around, one_folio);
+	if (window >= file_pages / 2)
+		return "the readahead window is too large to test";
+	if (window < 8 * one_folio)
+		return "the readahead window is too small to test";
+	if (window % (2 * fault_around))
+		return "the window is no multiple of two fault-around blocks";
+
+	/* Sparse accesses are two windows apart, the first one window in. */
+	file_pages = (ACCESSES + 1) * 2 * window;
+	if (!fill_file(file_pages * page_bytes))
+		return "not enough room for the test file";
+	return NULL;
+}
+
+/* Page of the n-th of a series of accesses two windows apart. */
+static unsigned long sparse_page(unsigned int n)
+{
+	return window + n * 2 * window;
+}
+
+/* Behaviour */
+
+/*
+ * Touch ACCESSES pages, stride pages apart, each of them a miss.
+ *
+ * Return: how many windows were read before the first single page. If
+ * anything else happened, or a window came after a single page, it is said
+ * and -1 returned.
+ */
+static int windows_before_stop(const struct mapping *map, unsigned long start,
+			       unsigned long stride)
+{
+	enum brought brought;
+	int n, windows = 0;
+
+	for (n = 0; n < ACCESSES; n++) {
+		brought = touch_and_see(map, start + n * stride);
+		if (brought == WINDOW && windows == n) {
+			windows++;
+		} else if (brought != ONE_FOLIO) {
+			ksft_print_msg("access %d brought %s\n", n,
+				       brought == NOTHING ? "nothing" :
+				       brought == WINDOW ? "a window again" :
+				       "neither a window nor one page");
+			return -1;
+		}
+	}
+	return windows;
+}
+
+/* As windows_before_stop(), with rules, on a new open file. */
+static int windows_with_rules(unsigned int rules, unsigned long start,
+			      unsigned long stride)
+{
+	struct mapping map;
+	int windows;
+
+	set_rules(rules);
+	open_cold(&map);
+	windows = windows_before_stop(&map, start, stride);
+	unmap_and_close(&map);
+	ksft_print_msg("%d of %d accesses read a window\n", windows, ACCESSES);
+	return windows;
+}
+
+static void test_window(void)
+{
+	long kib = device_read_ahead_kib(file_fd);
+	const char *name = "a miss reads a window of read_ahead_kb";
+
+	if (kib < 0)
+		ksft_test_result_skip("%s: the device has no such file\n",
+				      name);
+	else
+		ksft_test_result(kib == (long)(window * page_bytes >> 10),
+				 "%s\n", name);
+}
+
+/* Accesses two windows apart: no fault ever sees a neighbour in the cache. */
+static void test_sparse(unsigned int rules, bool stops, const char *name)
+{
+	int windows;
+
+	/* Only fault-around credits a retry. */
+	if (!stops && fault_around == 1) {
+		ksft_test_result_skip("%s: fault-around is off\n", name);
+		return;
+	}
+	windows = windows_with_rules(rules, sparse_page(0), 2 * window);
+	ksft_test_result(windows == (stops ? MISS_LIMIT : ACCESSES), "%s\n",
+			 name);
+}
+
+/*
+ * Half a window apart, each access is the first page that the last window left
+ * out, and shares its fault-around block with pages of that window.
+ */
+static void test_neighbours(unsigned int rules, bool stops, const char *name)
+{
+	int windows;
+
+	if (fault_around == 1) {
+		ksft_test_result_skip("%s: fault-around is off\n", name);
+		return;
+	}
+	windows = windows_with_rules(rules, window + fault_around / 2,
+				     window / 2);
+	ksft_test_result(windows == (stops ? MISS_LIMIT : ACCESSES), "%s\n",
+			 name);
+}
+
+/*
+ * After ACCESSES - 1 misses, touch the page before some of those that read a
+ * window: in the cache, not mapped yet, the last one of a fault-around block
+ * that is all in the cache. What these hits count for comes off the counter,
+ * which must be below the limit for one more miss to read a window.
+ */
+static void test_hits(unsigned int rules, unsigned int hits, bool resumes,
+		      const char *name)
+{
+	struct mapping map;
+	enum brought brought;
+	bool ok = false;
+	unsigned int n;
+
+	if (fault_around == 1) {
+		ksft_test_result_skip("%s: fault-around is off\n", name);
+		return;
+	}
+	set_rules(rules);
+	open_cold(&map);
+	for (n = 0; n < ACCESSES - 1; n++)
+		touch_and_see(&map, sparse_page(n));
+	for (n = 0; n < hits; n++)
+		if (touch_and_see(&map, sparse_page(n) - 1) != NOTHING)
+			goto out;
+	brought = touch_and_see(&map, sparse_page(ACCESSES - 1));
+	ok = brought == (resumes ? WINDOW : ONE_FOLIO);
+out:
+	unmap_and_close(&map);
+	ksft_test_result(ok, "%s\n", name);
+}
+
+static void test_sequential(void)
+{
+	unsigned long page, pages = 16 * window;
+	struct rusage before, after;
+	struct mapping map;
+	long major_faults;
+	bool ok;
+
+	set_rules(ALL_RULES);
+	open_cold(&map);
+	getrusage(RUSAGE_SELF, &before);
+	for (page = 0; page < pages; page++)
+		touch(&map, page);
+	getrusage(RUSAGE_SELF, &after);
+	major_faults = after.ru_majflt - before.ru_majflt;
+	ksft_print_msg("%lu pages, %ld major faults\n", pages, major_faults);
+	/* A fault that waits for readahead under way may count as major. */
+	ok = major_faults <= 2 * (long)(pages / window);
+	ok &= touch_and_see(&map, sparse_page(ACCESSES - 1)) == WINDOW;
+	unmap_and_close(&map);
+	ksft_test_result(ok, "all rules: a dense reader keeps readahead\n");
+}
+
+static void test_random_hint(void)
+{
+	struct mapping map;
+	bool ok = true;
+	int n;
+
+	set_rules(ALL_RULES);
+	open_cold(&map);
+	madvise(map.start, map.pages * page_bytes, MADV_RANDOM);
+	for (n = 0; n < ACCESSES - 1; n++)
+		ok &= touch_and_see(&map, sparse_page(n)) == ONE_FOLIO;
+	madvise(map.start, map.pages * page_bytes, MADV_NORMAL);
+	ok &= touch_and_see(&map, sparse_page(n)) == WINDOW;
+	unmap_and_close(&map);
+	ksft_test_result(ok, "random hint: single pages, and no misses\n");
+}
+
+/* The tracepoint */
+
+struct miss {
+	unsigned long index, start;
+	unsigned int size, async_size, order, ra_pages, mmap_miss;
+	char reason[24];
+};
+
+static bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC);
+	bool ok;
+
+	if (fd < 0)
+		return false;
+	ok = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	close(fd);
+	return ok;
+}
+
+/* Trace one file's misses into a buffer of its own; false if impossible. */
+static bool trace_start(int fd)
+{
+	struct stat st;
+	char text[48];
+
+	if (fstat(fd, &st))
+		return false;
+	rmdir(INSTANCE_DIR);
+	if (mkdir(INSTANCE_DIR, 0700))
+		return false;
+	snprintf(text, sizeof(text), "ino == %lu", (unsigned long)st.st_ino);
+	return write_text(EVENT_DIR "/filter", text) &&
+	       write_text(EVENT_DIR "/enable", "1");
+}
+
+/* Return: how many misses were traced, up to @max. */
+static unsigned int trace_stop(struct miss *misses, unsigned int max)
+{
+	unsigned int nr = 0;
+	char line[512];
+	FILE *trace;
+	char *at;
+
+	write_text(EVENT_DIR "/enable", "0");
+	trace = fopen(INSTANCE_DIR "/trace", "r");
+	while (trace && nr < max && fgets(line, sizeof(line), trace)) {
+		struct miss *miss = &misses[nr];
+
+		at = strstr(line, "mmap_readahead_miss: ");
+		if (at && sscanf(at,
+				 "mmap_readahead_miss: dev=%*u:%*u ino=%*u index=%lu start=%lu size=%u async_size=%u order=%u ra_pages=%u mmap_miss=%u reason=%23s",
+				 &miss->index, &miss->start, &miss->size,
+				 &miss->async_size, &miss->order,
+				 &miss->ra_pages, &miss->mmap_miss,
+				 miss->reason) == 8)
+			nr++;
+	}
+	if (trace)
+		fclose(trace);
+	rmdir(INSTANCE_DIR);
+	return nr;
+}
+
+static void print_miss(const struct miss *miss)
+{
+	ksft_print_msg("index=%lu start=%lu size=%u async_size=%u\n",
+		       miss->index, miss->start, miss->size, miss->async_size);
+	ksft_print_msg("order=%u ra_pages=%u mmap_miss=%u reason=%s\n",
+		       miss->order, miss->ra_pages, miss->mmap_miss,
+		       miss->reason);
+}
+
+static bool miss_expected(const struct miss *miss, unsigned int n)
+{
+	unsigned long index = sparse_page(n);
+	bool around = n < MISS_LIMIT;
+
+	if (miss->index != index || miss->mmap_miss != n + 1 ||
+	    miss->ra_pages != window ||
+	    strcmp(miss->reason, around ? "around" : "misses"))
+		return false;
+	if (around)
+		return miss->start == index - window / 2 &&
+		       miss->size == window && miss->async_size == window / 4;
+	return miss->start <= index && index < miss->start + miss->size &&
+	       miss->size == one_folio && !miss->async_size;
+}
+
+static void test_trace_sparse(void)
+{
+	const char *name = "trace: misses count up, 'around' turns to 'misses'";
+	static struct miss misses[ACCESSES + 1];
+	struct mapping map;
+	unsigned int n, nr;
+	bool ok;
+
+	set_rules(ALL_RULES);
+	open_cold(&map);
+	if (!trace_start(map.fd)) {
+		unmap_and_close(&map);
+		ksft_test_result_skip("%s: no tracefs\n", name);
+		return;
+	}
+	for (n = 0; n < ACCESSES; n++)
+		touch(&map, sparse_page(n));
+	nr = trace_stop(misses, ARRAY_SIZE(misses));
+	unmap_and_close(&map);
+
+	ok = nr == ACCESSES;
+	if (!ok)
+		ksft_print_msg("%u misses traced, not %d\n", nr, ACCESSES);
+	for (n = 0; ok && n < nr; n++) {
+		ok = miss_expected(&misses[n], n);
+		if (!ok)
+			print_miss(&misses[n]);
+	}
+	ksft_test_result(ok, "%s\n", name);
+}
+
+static void test_trace_hint(int advice, const char *reason)
+{
+	struct miss miss = { };
+	struct mapping map;
+	unsigned int nr;
+
+	set_rules(ALL_RULES);
+	open_cold(&map);
+	if (madvise(map.start, map.pages * page_bytes, advice)) {
+		unmap_and_close(&map);
+		ksft_test_result_skip("trace: no %s on this kernel\n", reason);
+		return;
+	}
+	if (!trace_start(map.fd)) {
+		unmap_and_close(&map);
+		ksft_test_result_skip("trace: no tracefs for %s\n", reason);
+		return;
+	}
+	touch(&map, sparse_page(1));
+	nr = trace_stop(&miss, 1);
+	unmap_and_close(&map);
+	/* A kernel whose huge pages the page cache cannot hold reads around. */
+	if (nr && advice == MADV_HUGEPAGE && !strcmp(miss.reason, "around")) {
+		ksft_test_result_skip("trace: no huge pages in files\n");
+		return;
+	}
+	ksft_test_result(nr == 1 && miss.index == sparse_page(1) &&
+			 !miss.mmap_miss && !strcmp(miss.reason, reason),
+			 "trace: the reason is %s, and no miss counted\n",
+			 reason);
+}
+
+/*
+ * Pages found locked
+ *
+ * A page is locked while it is read, so to keep one locked takes a file whose
+ * reads wait for the test: a FUSE mount that is nothing but this file, served
+ * by a thread.
+ */
+
+#define SLOW_FILE_BYTES	(64UL << 20)
+#define SLOW_FILE_INO	0x5107
+
+static struct {
+	pthread_t server;
+	/* The connection to the kernel, and the file opened through it. */
+	int connection;
+	struct mapping map;
+	/* The read of this page is held back, once it has been asked for. */
+	unsigned long held_page;
+	/* The request that asked for it; 0 as long as there is none. */
+	uint64_t held_request;
+	uint32_t held_bytes;
+} slow;
+
+static void slow_reply(uint64_t request, int error, const void *data,
+		       size_t bytes)
+{
+	struct fuse_out_header header = {
+		.len = sizeof(header) + bytes,
+		.error = error,
+		.unique = request,
+	};
+	struct iovec parts[] = {
+		{ &header, sizeof(header) },
+		{ (void *)data, bytes },
+	};
+
+	/* This fails for a reader who was killed; nobody waits then. */
+	if (writev(slow.connection, parts, 2) < 0 && errno != ENOENT)
+		ksft_perror("reply to FUSE");
+}
+
+static void slow_reply_data(uint64_t request, uint32_t bytes)
+{
+	void *data = calloc(1, bytes);
+
+	slow_reply(request, data ? 0 : -ENOMEM, data, data ? bytes : 0);
+	free(data);
+}
+
+static void slow_read(uint64_t request, const struct fuse_read_in *read)
+{
+	unsigned long held = slow.held_page * page_bytes;
+
+	if (held && read->offset <= held && held < read->offset + read->size) {
+		slow.held_bytes = read->size;
+		__atomic_store_n(&slow.held_request, request, __ATOMIC_RELEASE);
+	} else {
+		slow_reply_data(request, read->size);
+	}
+}
+
+static void slow_serve_one(const struct fuse_in_header *header)
+{
+	const void *body = header + 1;
+	struct fuse_init_out init = {
+		.major = FUSE_KERNEL_VERSION,
+		.minor = FUSE_KERNEL_MINOR_VERSION,
+		.flags = FUSE_ASYNC_READ,
+		.max_background = 16,
+		.congestion_threshold = 12,
+		.max_write = 4096,
+		.time_gran = 1,
+	};
+	struct fuse_attr_out attr = {
+		.attr_valid = 3600,
+		.attr.ino = SLOW_FILE_INO,
+		.attr.size = SLOW_FILE_BYTES,
+		.attr.mode = S_IFREG | 0600,
+		.attr.nlink = 1,
+	};
+	struct fuse_open_out open = { .open_flags = FOPEN_KEEP_CACHE };
+
+	switch (header->opcode) {
+	case FUSE_INIT:
+		init.max_readahead =
+			((const struct fuse_init_in *)body)->max_readahead;
+		slow_reply(header->unique, 0, &init, sizeof(init));
+		break;
+	case FUSE_GETATTR:
+		slow_reply(header->unique, 0, &attr, sizeof(attr));
+		break;
+	case FUSE_OPEN:
+		slow_reply(header->unique, 0, &open, sizeof(open));
+		break;
+	case FUSE_READ:
+		slow_read(header->unique, body);
+		break;
+	case FUSE_FLUSH:
+	case FUSE_RELEASE:
+		slow_reply(header->unique, 0, NULL, 0);
+		break;
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+	case FUSE_INTERRUPT:
+		break;
+	default:
+		slow_reply(header->unique, -EOPNOTSUPP, NULL, 0);
+	}
+}
+
+static void *slow_serve(void *arg)
+{
+	/* The kernel wants room for the largest write, and 8 KiB at least. */
+	static uint64_t request[(64 << 10) / sizeof(uint64_t)];
+	ssize_t bytes;
+
+	/* ENODEV: unmounted. */
+	do {
+		bytes = read(slow.connection, request, sizeof(request));
+		if (bytes >= (ssize_t)sizeof(struct fuse_in_header))
+			slow_serve_one((const void *)request);
+	} while (bytes >= 0 || errno != ENODEV);
+	return arg;
+}
+
+/* Open the only file of a FUSE mount that is not part of any directory tree. */
+static int slow_mount_and_open(void)
+{
+	char connection[16], path[32];
+	const char *options[][2] = {
+		{ "fd", connection },
+		{ "rootmode", "100000" },
+		{ "user_id", "0" },
+		{ "group_id", "0" },
+	};
+	int context, mount, fd = -1;
+	unsigned int i;
+
+	context = syscall(__NR_fsopen, "fuse", FSOPEN_CLOEXEC);
+	if (context < 0)
+		return -1;
+	snprintf(connection, sizeof(connection), "%d", slow.connection);
+	for (i = 0; i < ARRAY_SIZE(options); i++)
+		if (syscall(__NR_fsconfig, context, FSCONFIG_SET_STRING,
+			    options[i][0], options[i][1], 0))
+			goto out;
+	if (syscall(__NR_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+		goto out;
+	mount = syscall(__NR_fsmount, context, FSMOUNT_CLOEXEC, 0);
+	if (mount < 0)
+		goto out;
+	if (pthread_create(&slow.server, NULL, slow_serve, NULL))
+		ksft_exit_fail_msg("no thread for FUSE\n");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", mount);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		ksft_exit_fail_perror("open of a file in FUSE");
+	close(mount);
+out:
+	close(context);
+	return fd;
+}
+
+/* Return: NULL, or why there is no such file. */
+static const char *slow_open(void)
+{
+	int fd;
+
+	memset(&slow, 0, sizeof(slow));
+	slow.connection = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (slow.connection < 0)
+		return "no /dev/fuse";
+	fd = slow_mount_and_open();
+	if (fd < 0) {
+		close(slow.connection);
+		return "cannot mount FUSE";
+	}
+	map_file(&slow.map, fd, SLOW_FILE_BYTES / page_bytes);
+	return NULL;
+}
+
+static void slow_close(void)
+{
+	unmap_and_close(&slow.map);
+	pthread_join(slow.server, NULL);
+	close(slow.connection);
+}
+
+/* Have another process, which shares the open file, touch a page of it. */
+static pid_t slow_touch_elsewhere(unsigned long page)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		ksft_exit_fail_perror("fork");
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(slow.connection);
+		touch(&slow.map, page);
+		_exit(0);
+	}
+	return pid;
+}
+
+/* Wait until a process sleeps and cannot be interrupted: for a page's lock. */
+static bool wait_asleep(pid_t pid)
+{
+	char path[32], text[256], *state;
+	int tries, asleep = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	for (tries = 0; tries < 5000 && asleep < 10; tries++) {
+		file = fopen(path, "r");
+		if (!file)
+			return false;
+		state = fgets(text, sizeof(text), file);
+		fclose(file);
+		state = state ? strrchr(text, ')') : NULL;
+		asleep = state && !strncmp(state, ") D", 3) ? asleep + 1 : 0;
+		usleep(2000);
+	}
+	return asleep;
+}
+
+/*
+ * Miss three times; have one process miss a fourth page, and another find it
+ * while it is read; miss a fifth page; have the fourth one come; miss a sixth.
+ *
+ * Return: NULL, with the counter as the misses found it; or why not.
+ */
+static const char *counters_with_locked_page(unsigned int rules,
+					     unsigned int *counters)
+{
+	unsigned long step = SLOW_FILE_BYTES / page_bytes / 8, n;
+	struct miss misses[7] = { };
+	const char *unfit;
+	pid_t reader, finder;
+	unsigned int nr;
+
+	set_rules(rules);
+	unfit = slow_open();
+	if (unfit)
+		return unfit;
+	if (!trace_start(slow.map.fd)) {
+		slow_close();
+		return "no tracefs";
+	}
+	for (n = 1; n <= 3; n++)
+		touch(&slow.map, n * step);
+	slow.held_page = 4 * step;
+	reader = slow_touch_elsewhere(slow.held_page);
+	for (n = 0; n < 10000; n++) {
+		if (__atomic_load_n(&slow.held_request, __ATOMIC_ACQUIRE))
+			break;
+		usleep(1000);
+	}
+	finder = slow_touch_elsewhere(slow.held_page);
+	if (!wait_asleep(finder))
+		ksft_print_msg("nobody waits for the page that is read\n");
+	touch(&slow.map, 5 * step);
+	slow_reply_data(slow.held_request, slow.held_bytes);
+	waitpid(reader, NULL, 0);
+	waitpid(finder, NULL, 0);
+	touch(&slow.map, 6 * step);
+	nr = trace_stop(misses, ARRAY_SIZE(misses));
+	slow_close();
+	for (n = 0; n < 6; n++)
+		counters[n] = misses[n].mmap_miss;
+	ksft_print_msg("%u misses, counter %u %u %u %u, %u, %u\n", nr,
+		       counters[0], counters[1], counters[2], counters[3],
+		       counters[4], counters[5]);
+	return NULL;
+}
+
+static void test_locked(void)
+{
+	const char *found = "unlocked: a page found locked is no hit";
+	const char *waited = "unlocked: nor is it when it has come";
+	unsigned int with[6], without[6];
+	const char *unfit;
+
+	unfit = counters_with_locked_page(ALL_RULES, with);
+	if (!unfit)
+		unfit = counters_with_locked_page(ALL_RULES & ~UNLOCKED,
+						  without);
+	if (unfit) {
+		ksft_test_result_skip("%s: %s\n", found, unfit);
+		ksft_test_result_skip("%s: %s\n", waited, unfit);
+		return;
+	}
+	ksft_test_result(with[3] == 4 && with[4] == 5 &&
+			 without[3] == 4 && without[4] == 4, "%s\n", found);
+	/*
+	 * A fault that waited under the lock of its VMA is tried again without
+	 * FAULT_FLAG_TRIED, because it was no major fault.
+	 */
+	if (with[5] == 6)
+		ksft_test_result_pass("%s\n", waited);
+	else
+		ksft_test_result_xfail("%s\n", waited);
+}
+
+/* Everything at once */
+
+#define NR_FAULTERS	3
+#define TURMOIL_SECONDS	3
+
+static struct mapping turmoil_map;
+static unsigned long turmoil_pages;
+static bool turmoil_over;
+static __thread sigjmp_buf beyond_end;
+
+struct tally {
+	pthread_t thread;
+	uint64_t seed;
+	unsigned long done, sigbus;
+	bool failed;
+};
+
+static void on_sigbus(int sig)
+{
+	siglongjmp(beyond_end, sig);
+}
+
+static void *fault_pages(void *arg)
+{
+	struct tally *tally = arg;
+	uint64_t random = tally->seed;
+
+	while (!__atomic_load_n(&turmoil_over, __ATOMIC_RELAXED)) {
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		if (sigsetjmp(beyond_end, 0)) {
+			tally->sigbus++;
+		} else {
+			touch(&turmoil_map, random % turmoil_pages);
+			tally->done++;
+		}
+	}
+	return NULL;
+}
+
+static void *flip_switches(void *arg)
+{
+	struct tally *tally = arg;
+	unsigned int rules;
+
+	/* Often through 0, where the code itself is patched. */
+	while (!__atomic_load_n(&turmoil_over, __ATOMIC_RELAXED)) {
+		rules = tally->done % 2 ? tally->done / 2 % (ALL_RULES + 1) : 0;
+		for (unsigned int nr = 0; nr < NR_SWITCHES; nr++)
+			if (switch_write(nr, rules & (1 << nr) ? "1" : "0"))
+				tally->failed = true;
+		tally->done++;
+	}
+	return NULL;
+}
+
+static void *resize_file(void *arg)
+{
+	struct tally *tally = arg;
+	unsigned long pages;
+
+	while (!__atomic_load_n(&turmoil_over, __ATOMIC_RELAXED)) {
+		pages = turmoil_pages >> (tally->done % 3);
+		if (ftruncate(file_fd, pages * page_bytes))
+			tally->failed = true;
+		posix_fadvise(file_fd, 0, 0, POSIX_FADV_DONTNEED);
+		madvise(turmoil_map.start, turmoil_pages * page_bytes,
+			MADV_DONTNEED);
+		tally->done++;
+		usleep(1000);
+	}
+	return NULL;
+}
+
+/* Return: the bits of the kernel's taint that a warning or an oops sets. */
+static unsigned long kernel_trouble(void)
+{
+	const unsigned long died = 1 << 7, warned = 1 << 9, lockup = 1 << 14;
+	unsigned long taint = 0;
+	FILE *file = fopen("/proc/sys/kernel/tainted", "r");
+
+	if (file) {
+		if (fscanf(file, "%lu", &taint) != 1)
+			taint = 0;
+		fclose(file);
+	}
+	return taint & (died | warned | lockup);
+}
+
+/* Last of all: it leaves the test file in pieces. */
+static void test_turmoil(void)
+{
+	struct sigaction action = {
+		.sa_handler = on_sigbus,
+		.sa_flags = SA_NODEFER,
+	};
+	struct tally tallies[NR_FAULTERS + 2] = { };
+	struct tally *flips = &tallies[NR_FAULTERS];
+	struct tally *resizes = &tallies[NR_FAULTERS + 1];
+	unsigned long trouble = kernel_trouble(), touched = 0, sigbus = 0;
+	bool ok = true;
+	int i, err;
+
+	open_cold(&turmoil_map);
+	turmoil_pages = 16 * window;
+	sigaction(SIGBUS, &action, NULL);
+	for (i = 0; i < NR_FAULTERS + 2; i++) {
+		tallies[i].seed = 0x9e3779b97f4a7c15ULL * (i + 1);
+		err = pthread_create(&tallies[i].thread, NULL,
+				     &tallies[i] == flips ? flip_switches :
+				     &tallies[i] == resizes ? resize_file :
+				     fault_pages, &tallies[i]);
+		if (err)
+			ksft_exit_fail_msg("no thread: %s\n", strerror(err));
+	}
+	sleep(TURMOIL_SECONDS);
+	__atomic_store_n(&turmoil_over, true, __ATOMIC_RELAXED);
+	for (i = 0; i < NR_FAULTERS + 2; i++) {
+		pthread_join(tallies[i].thread, NULL);
+		if (tallies[i].failed || !tallies[i].done)
+			ok = false;
+		if (i < NR_FAULTERS) {
+			touched += tallies[i].done;
+			sigbus += tallies[i].sigbus;
+		}
+	}
+	signal(SIGBUS, SIG_DFL);
+	unmap_and_close(&turmoil_map);
+	ksft_print_msg("%lu pages touched, %lu beyond the end; %lu flips, %lu resizes\n",
+		       touched, sigbus, flips->done, resizes->done);
+	if (kernel_trouble() & ~trouble) {
+		ksft_print_msg("the kernel complained: see its log\n");
+		ok = false;
+	}
+	ksft_test_result(ok, "faults, flips and resizes side by side\n");
+}
+
+/* All tests, and those who run them */
+
+struct test_case {
+	void (*run)(unsigned int rules, bool stops, const char *name);
+	unsigned int rules;
+	bool stops;
+	const char *name;
+};
+
+static const struct test_case test_cases[] = {
+	{ test_sparse, ALL_RULES, true,
+	  "all rules: sparse reads stop readahead" },
+	{ test_sparse, 0, false,
+	  "no rule: every sparse read gets a window" },
+	{ test_sparse, FIRST_TRY, true,
+	  "first try alone: sparse reads stop readahead" },
+	{ test_sparse, ADDRESS, false,
+	  "address alone: retries pay for sparse reads" },
+	{ test_sparse, UNLOCKED, false,
+	  "unlocked alone: retries pay for sparse reads" },
+	{ test_neighbours, FIRST_TRY, false,
+	  "first try alone: neighbours pay for misses" },
+	{ test_neighbours, FIRST_TRY | ADDRESS, true,
+	  "first try and address: neighbours count for nothing" },
+};
+
+#define NR_HIT_TESTS	3
+#define NR_HINT_TESTS	3
+#define NR_LOCKED_TESTS	2
+#define NR_FILE_TESTS	(1 + ARRAY_SIZE(test_cases) + NR_HIT_TESTS + 2 + \
+			 1 + NR_HINT_TESTS + NR_LOCKED_TESTS + 1)
+
+static void run_tests(void)
+{
+	const char *unfit;
+	unsigned int i;
+
+	ksft_set_plan(NR_SWITCHES + 1 + NR_FILE_TESTS);
+	page_bytes = sysconf(_SC_PAGESIZE);
+
+	for (i = 0; i < NR_SWITCHES; i++)
+		test_switch_values(i);
+	test_switches_independent();
+
+	unfit = prepare_file();
+	if (unfit) {
+		for (i = 0; i < NR_FILE_TESTS; i++)
+			ksft_test_result_skip("%s\n", unfit);
+		ksft_finished();
+	}
+
+	test_window();
+	for (i = 0; i < ARRAY_SIZE(test_cases); i++)
+		test_cases[i].run(test_cases[i].rules, test_cases[i].stops,
+				  test_cases[i].name);
+	/* The last miss finds the counter at 119 less the hits. */
+	test_hits(ALL_RULES, ACCESSES - 1 - MISS_LIMIT, false,
+		  "all rules: a hit counts once, 19 are not enough");
+	test_hits(ALL_RULES, ACCESSES - MISS_LIMIT, true,
+		  "all rules: a hit counts once, 20 are enough");
+	test_hits(FIRST_TRY, (ACCESSES - MISS_LIMIT) / fault_around + 1, true,
+		  "first try alone: a hit counts for all it maps");
+	test_sequential();
+	test_random_hint();
+	test_trace_sparse();
+	test_trace_hint(MADV_RANDOM, "random-hint");
+	test_trace_hint(MADV_SEQUENTIAL, "sequential-hint");
+	test_trace_hint(MADV_HUGEPAGE, "huge-hint");
+	test_locked();
+	test_turmoil();
+	ksft_finished();
+}
+
+static pid_t child;
+
+static void stop_child(int sig)
+{
+	kill(child, sig);
+}
+
+int main(void)
+{
+	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+	struct sigaction action = { .sa_handler = stop_child };
+	int values[NR_SWITCHES], status;
+	sigset_t blocked, before;
+	siginfo_t info;
+	bool restored = true;
+	unsigned int i;
+
+	ksft_print_header();
+	if (geteuid())
+		ksft_exit_skip("needs root to write the switches\n");
+	if (access(SWITCH_DIR, F_OK))
+		ksft_exit_skip("no " SWITCH_DIR " on this kernel\n");
+	for (i = 0; i < NR_SWITCHES; i++) {
+		values[i] = switch_read(i);
+		if (values[i] < 0)
+			ksft_exit_fail_msg("%s reads neither 0 nor 1\n",
+					   switches[i]);
+	}
+
+	sigemptyset(&blocked);
+	for (i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&blocked, signals[i]);
+	sigprocmask(SIG_BLOCK, &blocked, &before);
+	child = fork();
+	if (child < 0)
+		ksft_exit_fail_perror("fork");
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		run_tests();
+	}
+	for (i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaction(signals[i], &action, NULL);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	/* Keep the child's number taken until no signal can ask for it. */
+	while (waitid(P_PID, child, &info, WEXITED | WNOWAIT) < 0 &&
+	       errno == EINTR)
+		;
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	waitpid(child, &status, 0);
+
+	rmdir(INSTANCE_DIR);
+	for (i = 0; i < NR_SWITCHES; i++)
+		if (switch_write(i, values[i] ? "1" : "0") ||
+		    switch_read(i) != values[i])
+			restored = false;
+	if (!restored)
+		ksft_print_msg("the switches could not be put back\n");
+	if (WIFSIGNALED(status))
+		printf("Bail out! killed by signal %d\n", WTERMSIG(status));
+	if (!WIFEXITED(status) || !restored)
+		return KSFT_FAIL;
+	return WEXITSTATUS(status);
+}

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from foliolab.analyse.rows import Row, Spread, make_rows
+from foliolab.analyse.select import group_samples
+from foliolab.campaign.sample import Sample
+from foliolab.experiment.load import find_experiment
+from tests.samples import sample
+
+
+def rows_of(*samples: Sample) -> dict[str, Row]:
+    (group,) = group_samples(samples)
+    return {row.variant: row for row in make_rows(group, find_experiment("sparse-mmap"))}
+
+
+def test_median_spread_and_floor() -> None:
+    row = rows_of(*(sample(value, repetition=number) for number, value in enumerate((30, 10, 50), start=1)))["stock"]
+    assert row.n == 3
+    assert row.metrics["read_bytes"] == Spread(30, 10, 50)
+    assert row.times_floor == 3
+
+
+def test_ratios_are_to_unpatched() -> None:
+    rows = rows_of(sample(20), sample(40, variant="unpatched", flavour="unpatched"), sample(4, variant="series"))
+    assert {name: (row.ratio, row.ratio_to) for name, row in rows.items()} == {
+        "unpatched": (1, "unpatched"),
+        "stock": (0.5, "unpatched"),
+        "series": (0.1, "unpatched"),
+    }
+
+
+def test_without_unpatched_to_stock() -> None:
+    rows = rows_of(sample(20), sample(5, variant="series"))
+    assert (rows["series"].ratio, rows["series"].ratio_to) == (0.25, "stock")
+
+
+def test_without_either_there_is_no_ratio() -> None:
+    row = rows_of(sample(5, variant="series"))["series"]
+    assert (row.ratio, row.ratio_to) == (None, None)
+
+
+def test_failures_are_counted_apart() -> None:
+    rows = rows_of(
+        sample(20),
+        sample(outcome="guest-crash", sentence="Oops.", repetition=2),
+        sample(outcome="hang", sentence="Slow.", variant="series"),
+    )
+    assert (rows["stock"].n, rows["stock"].failures) == (1, {"guest-crash": 1})
+    assert (rows["series"].n, rows["series"].failures, rows["series"].ratio) == (0, {"hang": 1}, None)
+
+
+def test_published_figures_are_scaled() -> None:
+    row = rows_of(sample(20))["stock"]
+    assert row.published_bytes == 223.377 * (1 << 30) / 8
+    assert row.published_seconds == 101.293
+
+
+def test_rows_follow_the_experiment_s_order() -> None:
+    samples = [
+        sample(1, cell={"pattern": "sequential"}),
+        sample(1, variant="series"),
+        sample(1),
+        sample(1, cell={"pattern": "stride", "stride": 4099}),
+        sample(1, cell={"pattern": "stride", "stride": 1021}),
+    ]
+    (group,) = group_samples(samples)
+    order = [(row.cell.label, row.variant) for row in make_rows(group, find_experiment("sparse-mmap"))]
+    assert order == [
+        ("random", "stock"),
+        ("random", "series"),
+        ("stride 1021", "stock"),
+        ("stride 4099", "stock"),
+        ("sequential", "stock"),
+    ]
+
+
+def test_without_an_experiment_file_there_are_rows_all_the_same() -> None:
+    (group,) = group_samples([sample(20), sample(5, variant="series")])
+    rows = make_rows(group, None)
+    assert [(row.variant, row.ratio, row.published_bytes) for row in rows] == [
+        ("stock", 1, None),
+        ("series", 0.25, None),
+    ]
+
+
+def test_machines_backends_and_scales_are_not_mixed() -> None:
+    groups = group_samples([sample(1), sample(2, backend="qemu-kvm"), sample(3, scale="full")])
+    assert [(group.backend, group.scale) for group in groups] == [
+        ("qemu-tcg", "quick"),
+        ("qemu-kvm", "quick"),
+        ("qemu-tcg", "full"),
+    ]
+
+
+def test_the_newest_kernel_of_each_flavour_counts() -> None:
+    (group,) = group_samples(
+        [
+            sample(1, kernel="old"),
+            sample(2, kernel="control", variant="unpatched", flavour="unpatched"),
+            sample(3, kernel="new", variant="series"),
+        ]
+    )
+    assert [item.kernel for item in group.samples] == ["control", "new"]
+    assert group.older == 1
+
+
+def test_the_newest_probe_and_parameters_count_for_all() -> None:
+    (group,) = group_samples([sample(1, variant="unpatched", flavour="unpatched", workload="old"), sample(2)])
+    assert [item.variant for item in group.samples] == ["stock"]
+    (group,) = group_samples([sample(1), sample(2, parameters={"cpus": 1})])
+    assert [item.metrics["read_bytes"] for item in group.samples] == [2]
+
+
+def test_the_last_attempt_counts() -> None:
+    (group,) = group_samples([sample(outcome="lost-host", sentence="QEMU went away."), sample(2)])
+    assert [item.outcome for item in group.samples] == ["ok"]
+    assert group.older == 0

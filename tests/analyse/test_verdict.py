@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from dataclasses import replace
+
+import pytest
+
+from foliolab.analyse.rows import make_rows
+from foliolab.analyse.select import group_samples
+from foliolab.analyse.verdict import Status, Verdict, judge
+from foliolab.campaign.sample import Sample
+from foliolab.experiment.load import find_experiment
+from foliolab.experiment.spec import PUBLISHED, Expectation
+from tests.samples import sample
+
+SAYS = Expectation(
+    says="less",
+    scales=("quick",),
+    cell=(("pattern", "random"),),
+    variants=("series",),
+    metrics=("read_bytes",),
+    relative_to="stock",
+    at_least=0.1,
+    at_most=0.5,
+)
+
+
+def verdicts(expectation: Expectation, *samples: Sample) -> list[Verdict]:
+    experiment = replace(find_experiment("sparse-mmap"), expectations=(expectation,))
+    (group,) = group_samples(samples)
+    return judge(experiment, group.scale, make_rows(group, experiment))
+
+
+@pytest.mark.parametrize(
+    ("read_bytes", "status"),
+    [(9, Status.FAILS), (10, Status.HOLDS), (50, Status.HOLDS), (51, Status.FAILS)],
+)
+def test_bounds_are_inclusive(read_bytes: int, status: Status) -> None:
+    (verdict,) = verdicts(SAYS, sample(100), sample(read_bytes, variant="series"))
+    assert (verdict.status, verdict.value) == (status, read_bytes / 100)
+
+
+def test_published_values_are_scaled() -> None:
+    expectation = replace(SAYS, variants=("stock",), relative_to=PUBLISHED, at_least=0.99, at_most=1.01)
+    (verdict,) = verdicts(expectation, sample(round(223.377 * (1 << 30) / 8)))
+    assert verdict.status is Status.HOLDS
+    assert verdict.value == pytest.approx(1)
+
+
+def test_what_was_not_tried_is_not_measured() -> None:
+    (verdict,) = verdicts(SAYS, sample(100))
+    assert (verdict.status, verdict.reason) == (Status.NOT_MEASURED, "series was not measured")
+    (verdict,) = verdicts(SAYS, sample(1, variant="series"))
+    assert (verdict.status, verdict.reason) == (Status.NOT_MEASURED, "stock was not measured")
+
+
+def test_what_was_tried_and_crashed_fails() -> None:
+    (verdict,) = verdicts(SAYS, sample(100), sample(variant="series", outcome="guest-crash", sentence="Oops."))
+    assert (verdict.status, verdict.reason) == (Status.FAILS, "series ended as guest-crash")
+
+
+def test_a_metric_that_the_guest_could_not_count_is_not_measured() -> None:
+    expectation = replace(SAYS, metrics=("instructions",))
+    (verdict,) = verdicts(expectation, sample(100), sample(20, variant="series"))
+    assert verdict.status is Status.NOT_MEASURED
+
+
+def test_nothing_read_equals_nothing_read() -> None:
+    expectation = replace(SAYS, at_least=1.0, at_most=1.0)
+    (verdict,) = verdicts(expectation, sample(0), sample(0, variant="series"))
+    assert (verdict.status, verdict.value) == (Status.HOLDS, 1)
+    (verdict,) = verdicts(expectation, sample(0), sample(1, variant="series"))
+    assert (verdict.status, verdict.value, verdict.reason) == (Status.FAILS, None, "1 instead of none")
+
+
+def test_a_partial_cell_stands_for_all_that_match() -> None:
+    expectation = replace(SAYS, cell=(("pattern", "stride"),), metrics=("read_bytes", "major_faults"))
+    found = verdicts(expectation, sample(100))
+    assert [(verdict.cell.label, verdict.metric) for verdict in found] == [
+        (f"stride {stride}", metric) for stride in (1021, 2053, 4099) for metric in ("read_bytes", "major_faults")
+    ]
+
+
+def test_other_scales_are_left_alone() -> None:
+    assert verdicts(SAYS, sample(100, scale="full")) == []
+    assert verdicts(SAYS, sample(100, scale="one that the file no longer has")) == []

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A backend without guests, for tests of what a campaign does with results.
+
+As a program (``python -m tests.campaign.fake STORE``) it runs a whole plan into that store, to be killed.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from foliolab.arch import X86_64
+from foliolab.campaign.runner import run_plan
+from foliolab.campaign.sample import Sample
+from foliolab.campaign.store import open_store
+from foliolab.experiment.load import find_experiment
+from foliolab.experiment.plan import Plan, Step, make_plan
+from foliolab.experiment.spec import Experiment
+from foliolab.kernel.build import BuiltKernel
+from foliolab.progress import Reporter
+from foliolab.vm.guest import failure
+from foliolab.vm.outcome import Outcome, OutcomeKind
+
+Measure = Callable[[Step, int], dict[str, int | float]]
+"""Given the step and how often it was tried before."""
+
+
+def plain(step: Step, tried: int) -> dict[str, int | float]:
+    return {"read_bytes": 1000, "seconds": 0.5}
+
+
+def ending(kind: OutcomeKind) -> Exception:
+    return failure(Outcome(kind, f"It ended with {kind.value}."))
+
+
+@dataclass
+class FakeBackend:
+    measure: Measure = plain
+    failing_boots: list[OutcomeKind] = field(default_factory=list)
+    """How the next boots fail."""
+    boots: int = 0
+    tried: Counter[Step] = field(default_factory=Counter)
+    name: str = "fake"
+    arch: str = "x86_64"
+
+    def workload_hash(self, experiment: Experiment) -> str:
+        return "w1"
+
+    @contextmanager
+    def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> Iterator["FakeSession"]:
+        self.boots += 1
+        if self.failing_boots:
+            raise ending(self.failing_boots.pop(0))
+        yield FakeSession(f"boot-{self.boots}", self)
+
+
+@dataclass
+class FakeSession:
+    boot: str
+    backend: FakeBackend
+    page_size: int = 4096
+    ended: bool = False
+
+    def measure(self, step: Step) -> dict[str, int | float]:
+        assert not self.ended, "a guest that failed was used again"
+        tried = self.backend.tried[step]
+        self.backend.tried[step] += 1
+        try:
+            return self.backend.measure(step, tried)
+        except Exception:
+            self.ended = True
+            raise
+
+
+def kernel_for(flavour: str) -> BuiltKernel:
+    return BuiltKernel(f"hash-{flavour}", Path("bzImage"), flavour, "lab", X86_64, "6.12.1-foliolab")
+
+
+def fake_plan(repetitions: int = 2) -> Plan:
+    experiment = find_experiment("sparse-mmap")
+    return make_plan(experiment, experiment.scale("quick"), repetitions=repetitions)
+
+
+def run_fake(file: Path, backend: FakeBackend, plan: Plan | None = None) -> list[Sample]:
+    with open_store(file) as store:
+        return run_plan(plan or fake_plan(), store, backend, kernel_for, Reporter())
+
+
+def _slow(step: Step, tried: int) -> dict[str, int | float]:
+    time.sleep(0.02)
+    return plain(step, tried)
+
+
+if __name__ == "__main__":
+    run_fake(Path(sys.argv[1]), FakeBackend(_slow))

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whole campaigns on real kernels, with a file small enough for seconds."""
+
+import dataclasses
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import X86_64
+from foliolab.campaign.qemu_backend import QemuBackend
+from foliolab.campaign.runner import failure_of, run_plan
+from foliolab.campaign.sample import Sample
+from foliolab.campaign.store import open_store
+from foliolab.errors import GuestCrashed, GuestHung, NoResult
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.load import find_experiment
+from foliolab.experiment.plan import Plan, make_plan
+from foliolab.experiment.spec import Experiment, Parameters
+from foliolab.experiment.variants import choose, load_variants
+from foliolab.kernel.build import BuiltKernel
+from foliolab.progress import Reporter
+from foliolab.vm.accel import Wanted
+from foliolab.vm.accel import choose as choose_accelerator
+from tests.small import small_experiment
+
+pytestmark = pytest.mark.boot
+
+
+class AnyProgram(QemuBackend):
+    """Runs init's verbs too, which have no source of their own."""
+
+    def workload_hash(self, experiment: Experiment) -> str:
+        return "any"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Experiment:
+    return find_experiment(str(small_experiment(tmp_path)))
+
+
+def run(place: Path, plan: Plan, *kernels: BuiltKernel, accelerator: Wanted = "auto") -> list[Sample]:
+    chosen = choose_accelerator(X86_64, accelerator)
+    backend = AnyProgram(X86_64, chosen, Reporter())
+    by_flavour = {kernel.flavour: kernel for kernel in kernels}
+    with open_store(place / "samples.jsonl") as store:
+        return run_plan(plan.with_at_most(chosen.max_cpus), store, backend, by_flavour.__getitem__, Reporter())
+
+
+def plan_of(experiment: Experiment, variants: str) -> Plan:
+    return make_plan(experiment, experiment.scale("quick"), variants=choose(variants.split(","), load_variants()))
+
+
+def test_stock_equals_unpatched_and_series_reads_less(
+    small: Experiment, tmp_path: Path, patched_kernel: BuiltKernel, unpatched_kernel: BuiltKernel
+) -> None:
+    samples = run(tmp_path, plan_of(small, "unpatched,stock,series"), patched_kernel, unpatched_kernel)
+    assert failure_of(samples) is None
+    found = {(sample.variant, sample.cell["pattern"]): sample for sample in samples}
+    for pattern in ("random", "stride", "sequential"):
+        stock, unpatched = found["stock", pattern].metrics, found["unpatched", pattern].metrics
+        assert stock["read_bytes"] == unpatched["read_bytes"]
+        assert stock["major_faults"] == unpatched["major_faults"]
+        assert stock["floor_bytes"] <= stock["read_bytes"]
+    random_ratio = found["series", "random"].metrics["read_bytes"] / found["stock", "random"].metrics["read_bytes"]
+    assert random_ratio < 0.5
+    assert len({sample.boot for sample in samples}) == 2
+    assert samples[0].page_size == 4096
+    assert {f"{sample.boot}.log" for sample in samples} == {file.name for file in (tmp_path / "consoles").iterdir()}
+
+
+def test_instructions_are_counted_under_icount(
+    small: Experiment, tmp_path: Path, unpatched_kernel: BuiltKernel
+) -> None:
+    (sample,) = run(
+        tmp_path,
+        make_plan(
+            small, small.scale("quick"), variants=[load_variants()["unpatched"]], cells=small.scale("quick").cells[2:]
+        ),
+        unpatched_kernel,
+        accelerator="icount",
+    )
+    assert (sample.backend, sample.parameters["cpus"]) == ("qemu-icount", 1)
+    assert sample.metrics["instructions"] == pytest.approx(sample.metrics["seconds"] * 1e9)
+    assert sample.metrics["instructions"] > 10_000
+
+
+class Fixed(Experiment):
+    """An experiment whose every cell runs the same command."""
+
+    def command(self, cell: Cell, parameters: Parameters, repetition: int, data: str) -> list[str]:
+        return list(self.argv)
+
+
+def with_command(experiment: Experiment, *argv: str, deadline_seconds: int = 60) -> Plan:
+    fields = {field.name: getattr(experiment, field.name) for field in dataclasses.fields(experiment)}
+    plan = plan_of(Fixed(**{**fields, "argv": argv}), "unpatched")
+    parameters = replace(plan.scale.parameters, deadline_seconds=deadline_seconds)
+    return replace(plan, scale=replace(plan.scale, parameters=parameters))
+
+
+def test_a_crash_is_recorded_and_the_next_cell_has_a_guest_of_its_own(
+    small: Experiment, tmp_path: Path, unpatched_kernel: BuiltKernel
+) -> None:
+    samples = run(tmp_path, with_command(small, ":write", "/proc/sysrq-trigger", "c"), unpatched_kernel)
+    assert [sample.outcome for sample in samples] == ["guest-crash"] * 3
+    assert "sysrq triggered crash" in samples[0].sentence
+    assert len({sample.boot for sample in samples}) == 3
+    assert isinstance(failure_of(samples), GuestCrashed)
+
+
+def test_a_probe_that_fails_gives_no_result(small: Experiment, tmp_path: Path, unpatched_kernel: BuiltKernel) -> None:
+    samples = run(tmp_path, with_command(small, "sparse-mmap", "--file", "/nowhere"), unpatched_kernel)
+    assert {sample.outcome for sample in samples} == {"no-result"}
+    assert "/nowhere" in samples[0].sentence
+    assert isinstance(failure_of(samples), NoResult)
+
+
+def test_a_hang_ends_at_its_deadline(small: Experiment, tmp_path: Path, unpatched_kernel: BuiltKernel) -> None:
+    forever = ("sparse-mmap", "--file", "/data/file", "--passes", "1000000000")
+    plan = with_command(small, *forever, deadline_seconds=1)
+    plan = replace(plan, boots=(replace(plan.boots[0], steps=plan.boots[0].steps[:1]),))
+    (sample,) = run(tmp_path, plan, unpatched_kernel)
+    assert sample.outcome == "hang"
+    assert isinstance(failure_of([sample]), GuestHung)

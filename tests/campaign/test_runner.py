@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliolab.campaign.runner import ATTEMPTS, failure_of
+from foliolab.campaign.sample import Sample
+from foliolab.campaign.store import read_samples
+from foliolab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult
+from foliolab.experiment.plan import Step
+from foliolab.paths import REPOSITORY
+from foliolab.vm.outcome import OutcomeKind
+from tests.campaign.fake import FakeBackend, ending, fake_plan, plain, run_fake
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "samples.jsonl"
+
+
+def is_target(step: Step) -> bool:
+    return step.cell.label == "random" and step.variant.name == "series" and step.repetition == 1
+
+
+def place(sample: Sample) -> tuple[str, str, int, str]:
+    return (str(sample.cell), sample.variant, sample.repetition, sample.outcome)
+
+
+def test_a_plan_is_measured_once(file: Path) -> None:
+    first, second = FakeBackend(), FakeBackend()
+    samples = run_fake(file, first)
+    steps = fake_plan().steps
+    assert [(sample.cell, sample.variant, sample.repetition) for sample in samples] == [
+        (step.cell.as_dict(), step.variant.name, step.repetition) for step in steps
+    ]
+    assert first.boots == len(fake_plan().boots)
+    assert run_fake(file, second) == samples
+    assert second.boots == 0
+    assert failure_of(samples) is None
+
+
+def test_a_sample_says_all_about_itself(file: Path) -> None:
+    sample = run_fake(file, FakeBackend())[0]
+    assert sample.backend == "fake"
+    assert sample.kernel == f"hash-{sample.flavour}"
+    assert sample.parameters["read_ahead_kb"] == 8192
+    assert "deadline_seconds" not in sample.parameters
+    assert sample.metrics == {"read_bytes": 1000, "seconds": 0.5}
+    assert sample.recorded.endswith("+00:00")
+
+
+def test_more_repetitions_add_to_what_is_there(file: Path) -> None:
+    run_fake(file, FakeBackend(), fake_plan(repetitions=1))
+    backend = FakeBackend()
+    run_fake(file, backend, fake_plan(repetitions=2))
+    assert {step.repetition for step in backend.tried} == {2}
+
+
+def test_other_parameters_are_other_samples(file: Path) -> None:
+    run_fake(file, FakeBackend())
+    plan = fake_plan()
+    other = replace(plan, scale=replace(plan.scale, parameters=replace(plan.scale.parameters, read_ahead_kb=128)))
+    assert {sample.parameters["read_ahead_kb"] for sample in run_fake(file, FakeBackend(), other)} == {128}
+    patient = replace(plan, scale=replace(plan.scale, parameters=replace(plan.scale.parameters, deadline_seconds=9)))
+    backend = FakeBackend()
+    run_fake(file, backend, patient)
+    assert backend.boots == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        (OutcomeKind.GUEST_CRASH, GuestCrashed),
+        (OutcomeKind.HANG, GuestHung),
+        (OutcomeKind.OUT_OF_MEMORY, GuestOutOfMemory),
+        (OutcomeKind.NO_RESULT, NoResult),
+    ],
+)
+def test_a_failed_cell_is_a_result_and_the_rest_goes_on(file: Path, kind: OutcomeKind, error: type[LabError]) -> None:
+    def measure(step: Step, tried: int) -> dict[str, int | float]:
+        if is_target(step):
+            raise ending(kind)
+        return plain(step, tried)
+
+    backend = FakeBackend(measure)
+    samples = run_fake(file, backend)
+    (failed,) = [sample for sample in samples if sample.outcome != "ok"]
+    assert (failed.outcome, failed.variant, failed.metrics) == (kind.value, "series", {})
+    assert len(samples) == len(fake_plan().steps)
+    assert set(backend.tried.values()) == {1}
+    assert backend.boots == len(fake_plan().boots) + 1
+    found = failure_of(samples)
+    assert isinstance(found, error)
+    assert str(found) == f"random, series, repetition 1: It ended with {kind.value}."
+    # It is not tried again by the same command.
+    again = FakeBackend(measure)
+    assert run_fake(file, again) == samples
+    assert again.boots == 0
+
+
+def test_a_lost_host_is_tried_again_and_every_attempt_is_kept(file: Path) -> None:
+    def measure(step: Step, tried: int) -> dict[str, int | float]:
+        if is_target(step) and tried < ATTEMPTS - 1:
+            raise ending(OutcomeKind.LOST_HOST)
+        return plain(step, tried)
+
+    samples = run_fake(file, FakeBackend(measure))
+    assert {sample.outcome for sample in samples} == {"ok"}
+    assert Counter(sample.outcome for sample in read_samples(file)) == {"ok": len(samples), "lost-host": ATTEMPTS - 1}
+
+
+def test_a_host_lost_for_good_fails_now_and_is_tried_by_the_next_run(file: Path) -> None:
+    def measure(step: Step, tried: int) -> dict[str, int | float]:
+        if is_target(step):
+            raise ending(OutcomeKind.LOST_HOST)
+        return plain(step, tried)
+
+    backend = FakeBackend(measure)
+    samples = run_fake(file, backend)
+    assert isinstance(failure_of(samples), HostLost)
+    assert len(samples) == len(fake_plan().steps)
+    assert max(backend.tried.values()) == ATTEMPTS
+    again = FakeBackend()
+    assert failure_of(run_fake(file, again)) is None
+    assert len(again.tried) == 1
+
+
+def test_a_boot_that_fails_ends_the_run_with_its_reason(file: Path) -> None:
+    with pytest.raises(GuestCrashed, match="It ended with guest-crash"):
+        run_fake(file, FakeBackend(failing_boots=[OutcomeKind.GUEST_CRASH]))
+    assert read_samples(file) == []
+
+
+def test_a_boot_that_the_host_lost_is_tried_again(file: Path) -> None:
+    backend = FakeBackend(failing_boots=[OutcomeKind.LOST_HOST] * (ATTEMPTS - 1))
+    assert failure_of(run_fake(file, backend)) is None
+    with pytest.raises(HostLost):
+        run_fake(file.with_name("other.jsonl"), FakeBackend(failing_boots=[OutcomeKind.LOST_HOST] * ATTEMPTS))
+
+
+def test_several_failures_are_counted(file: Path) -> None:
+    def measure(step: Step, tried: int) -> dict[str, int | float]:
+        raise ending(OutcomeKind.HANG)
+
+    samples = run_fake(file, FakeBackend(measure))
+    assert str(failure_of(samples)).endswith(f"It ended with hang. ({len(samples) - 1} more failed.)")
+
+
+def test_sigkill_of_a_run_at_ten_random_moments(file: Path, tmp_path: Path) -> None:
+    moments = random.Random(2)
+    command = [sys.executable, "-m", "tests.campaign.fake", str(file)]
+    grown: set[int] = set()
+    for _ in range(10):
+        process = subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.DEVNULL)
+        time.sleep(moments.uniform(0.2, 0.6))
+        process.kill()
+        process.wait()
+        grown.add(len(read_samples(file)))
+    assert len(grown) > 3, "the kills came before there was anything to lose"
+    subprocess.run(command, cwd=REPOSITORY, stderr=subprocess.DEVNULL, check=True)
+    whole = tmp_path / "whole.jsonl"
+    run_fake(whole, FakeBackend())
+    assert sorted(map(place, read_samples(file))) == sorted(map(place, read_samples(whole)))

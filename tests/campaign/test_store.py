@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from foliolab.campaign.store import open_store, read_samples
+from foliolab.errors import StoreError
+from foliolab.paths import REPOSITORY
+from tests.samples import sample
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "results" / "samples.jsonl"
+
+
+def test_what_was_appended_is_read_again(file: Path) -> None:
+    samples = [sample(1), sample(2, repetition=2), sample(outcome="hang", sentence="Slow: 10 µs.", repetition=3)]
+    with open_store(file) as store:
+        for item in samples:
+            store.append(item)
+        assert store.samples == samples
+    assert read_samples(file) == samples
+    with open_store(file) as store:
+        assert store.samples == samples
+
+
+def test_no_store_has_no_samples(file: Path) -> None:
+    assert read_samples(file) == []
+
+
+def test_a_line_has_what_other_programs_rely_on(file: Path) -> None:
+    with open_store(file) as store:
+        store.append(sample(1))
+    (line,) = file.read_text().splitlines()
+    assert {
+        "experiment", "cell", "variant", "arch", "page_size", "backend", "scale", "repetition", "outcome", "kernel",
+        "metrics",
+    } <= set(json.loads(line))  # fmt: skip
+
+
+@pytest.mark.parametrize("length", [1, 20, -1])
+def test_a_torn_last_line_is_passed_over_then_cut(file: Path, length: int) -> None:
+    with open_store(file) as store:
+        store.append(sample(1))
+        store.append(sample(2, repetition=2))
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(lines[0] + lines[1][:length])
+    assert read_samples(file) == [sample(1)]
+    with open_store(file) as store:
+        store.append(sample(3, repetition=3))
+    assert read_samples(file) == [sample(1), sample(3, repetition=3)]
+
+
+@pytest.mark.parametrize("damage", [b"{]\n", b"[]\n", b"\xff\xfe\n", b"\n", b'{"key": "x"}\n'])
+def test_a_damaged_line_is_named(file: Path, damage: bytes) -> None:
+    with open_store(file) as store:
+        store.append(sample(1))
+    line = file.read_bytes()
+    file.write_bytes(line + damage + line)
+    with pytest.raises(StoreError, match=rf"Line 2 of {file} is damaged"):
+        read_samples(file)
+    with pytest.raises(StoreError, match="Line 2"), open_store(file):
+        pass
+    assert file.read_bytes() == line + damage + line
+
+
+def test_a_line_with_a_wrong_type_is_damaged(file: Path) -> None:
+    file.parent.mkdir()
+    file.write_text(json.dumps(sample(1).to_json() | {"repetition": "1"}) + "\n")
+    with pytest.raises(StoreError, match="'repetition' is not as it should be"):
+        read_samples(file)
+
+
+def writer(file: Path, first: int, before: tuple[str, ...] = ()) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [*before, sys.executable, "-m", "tests.campaign.write", str(file), str(first)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_a_second_writer_is_refused_and_readers_are_not(file: Path) -> None:
+    process = writer(file, 1)
+    try:
+        assert process.stdout
+        process.stdout.readline()
+        with pytest.raises(StoreError, match="Another run is writing to"), open_store(file):
+            pass
+        assert read_samples(file)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_sigkill_at_random_moments_loses_nothing_that_was_reported(file: Path) -> None:
+    moments = random.Random(1)
+    reported: list[int] = []
+    for _ in range(10):
+        process = writer(file, len(read_samples(file)) + 1)
+        assert process.stdout
+        reported.append(int(process.stdout.readline()))
+        time.sleep(moments.uniform(0, 0.05))
+        process.kill()
+        output, _ = process.communicate()
+        # The pipe itself may end with half a number.
+        reported += [int(line) for line in output.split(b"\n")[:-1]]
+        there = [item.repetition for item in read_samples(file)]
+        assert there == list(range(1, len(there) + 1))
+        assert there[-1] >= reported[-1]
+    assert len(read_samples(file)) > 10
+
+
+def test_a_full_disk_is_named_and_leaves_whole_lines(tmp_path: Path) -> None:
+    """On a real file system of 64 KiB, in a mount namespace of its own."""
+    if not shutil.which("unshare"):
+        pytest.skip("unshare is not installed")
+    small = tmp_path / "small"
+    small.mkdir()
+    script = f"""
+        mount -t tmpfs -o size=64k none {small} || exit 99
+        {sys.executable} -m tests.campaign.write {small}/samples.jsonl 1 > {tmp_path}/reported
+        status=$?
+        cp {small}/samples.jsonl {tmp_path}/full.jsonl
+        mount -o remount,size=1m {small}
+        timeout -s KILL 2 {sys.executable} -m tests.campaign.write {small}/samples.jsonl 1000 > {tmp_path}/more
+        cp {small}/samples.jsonl {tmp_path}/later.jsonl
+        exit $status
+    """
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode in (1, 99):
+        pytest.skip(f"no small file system can be mounted here: {done.stderr.strip()}")
+    assert done.returncode == 40, done.stderr
+    assert f"No space left on the disk that holds {small}/samples.jsonl." in done.stderr
+    reported = (tmp_path / "reported").read_text().split()
+    full = tmp_path / "full.jsonl"
+    assert full.read_bytes().endswith(b"\n")
+    assert [item.repetition for item in read_samples(full)] == [int(number) for number in reported]
+    assert len(reported) > 10
+    assert len(read_samples(tmp_path / "later.jsonl")) > len(reported)

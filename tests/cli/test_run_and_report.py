@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from foliolab.campaign.store import open_store
+from foliolab.cli import report, run
+from foliolab.errors import (
+    BadExperiment,
+    ChecksFailed,
+    StoreError,
+    UnknownCell,
+    UnknownExperiment,
+    UnknownVariant,
+    UsageError,
+)
+from tests.samples import sample
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path))
+    return tmp_path / "samples.jsonl"
+
+
+def call(*argv: str) -> int:
+    parser = argparse.ArgumentParser()
+    subparsers = parser.add_subparsers()
+    run.add_parser(subparsers)
+    report.add_parser(subparsers)
+    arguments = parser.parse_args(argv)
+    status: int = arguments.handler(arguments)
+    return status
+
+
+def fill(store: Path, series: int = 2 << 30) -> None:
+    with open_store(store) as opened:
+        opened.append(sample(30 << 30))
+        opened.append(sample(30 << 30, variant="unpatched", flavour="unpatched", kernel="k0"))
+        opened.append(sample(series, variant="series"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "error"),
+    [
+        (["dense-mmap"], UnknownExperiment),
+        (["sparse-mmap", "--variant", "stock,folios"], UnknownVariant),
+        (["sparse-mmap", "--cell", "pattern=zigzag"], UnknownCell),
+        (["sparse-mmap", "--scale", "tiny"], UsageError),
+        (["sparse-mmap", "--repetitions", "0"], UsageError),
+        (["sparse-mmap", "--page-size", "64k"], UsageError),
+    ],
+)
+def test_wrong_requests_end_before_anything_is_built(store: Path, argv: list[str], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        call("run", *argv)
+    assert not store.exists()
+
+
+def test_a_malformed_experiment(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text("question = \n")
+    with pytest.raises(BadExperiment, match="line 1"):
+        call("run", str(file))
+
+
+def test_report_prints_a_table(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(store)
+    assert call("report", "sparse-mmap") == 0
+    assert "15.0x less" in capsys.readouterr().out
+
+
+def test_report_json_is_one_document(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(store)
+    assert call("report", "--json", "--scale", "quick") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["variant"] for row in document["rows"]] == ["unpatched", "stock", "series"]
+    assert {verdict["status"] for verdict in document["verdicts"]} == {"holds", "fails", "not measured"}
+
+
+def test_report_of_an_experiment_whose_file_is_gone(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_store(store) as opened:
+        opened.append(sample(1 << 30, experiment="forgotten"))
+    assert call("report", "--markdown") == 0
+    assert "### forgotten, scale quick" in capsys.readouterr().out
+
+
+def test_an_empty_store(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("report", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"rows": [], "verdicts": []}
+    assert call("report") == 0
+    assert "Nothing was measured yet" in capsys.readouterr().out
+    with pytest.raises(ChecksFailed):
+        call("report", "--check")
+
+
+def test_failed_expectations_matter_with_check_only(store: Path) -> None:
+    fill(store)
+    assert call("report") == 0
+    with pytest.raises(
+        ChecksFailed, match=r"series reads at least 20 times less: random: .*: 0\.06667, expected at most 0\.05"
+    ):
+        call("report", "--check")
+
+
+def test_expectations_that_hold(store: Path) -> None:
+    fill(store, series=1 << 30)
+    assert call("report", "--check") == 0
+
+
+def test_a_damaged_store(store: Path) -> None:
+    store.write_text("{}\n")
+    with pytest.raises(StoreError, match="Line 1"):
+        call("report")

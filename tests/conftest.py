@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import shutil
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import X86_64
+from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.series import patched_files, read_series
+from foliolab.kernel.source import Source, obtain
+from foliolab.progress import Reporter
+
+
+@pytest.fixture(scope="session")
+def source() -> Source:
+    """The current pristine source, from the developer's own cache."""
+    return obtain(None, Reporter())
+
+
+@pytest.fixture
+def small_source(source: Source, tmp_path: Path) -> Source:
+    """A source that a test may spoil: the files that our hooks change, and the Makefile."""
+    tree = tmp_path / "small/pristine"
+    for file in {"Makefile"}.union(*(patched_files(feature.patch) for feature in read_series())):
+        (tree / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source.tree / file, tree / file)
+    return Source(tree, source.version, source.identity)
+
+
+@pytest.fixture(scope="session")
+def patched_kernel() -> BuiltKernel:
+    return build(KernelRequest(X86_64, "patched"), Reporter())
+
+
+@pytest.fixture(scope="session")
+def unpatched_kernel() -> BuiltKernel:
+    return build(KernelRequest(X86_64, "unpatched"), Reporter())
+
+
+@pytest.fixture(scope="session")
+def debug_kernel() -> BuiltKernel:
+    return build(KernelRequest(X86_64, "patched", "debug", ("xfs",)), Reporter())

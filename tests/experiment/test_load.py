@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from pathlib import Path
+
+import pytest
+
+from foliolab.errors import BadExperiment, UnknownExperiment, UsageError
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.load import experiment_names, find_experiment
+from foliolab.experiment.variants import load_variants
+
+GOOD = """
+question = "Does it?"
+metric = "read_bytes"
+floor = "floor_bytes"
+repetitions = 2
+variants = ["stock", "series"]
+cells = [{ pattern = "random" }, { pattern = "stride", stride = [3, 5] }]
+[workload]
+argv = ["sparse-mmap", "--file", "{data}", "--fraction", "{fraction}", "--seed", "{repetition}"]
+[parameters]
+filesystem = "ext4"
+cpus = 2
+read_ahead_kb = 128
+fraction = 0.5
+deadline_seconds = 60
+[scales.quick]
+factor = 0.5
+memory = "256M"
+file = "16M"
+[scales.small]
+factor = 0.25
+memory = "128M"
+file = "8M"
+fraction = 0.25
+cpus = 1
+repetitions = 1
+variants = ["stock"]
+cells = [{ pattern = "random" }]
+[[published]]
+cell = { pattern = "random" }
+variants = ["stock"]
+read_gib = 2
+seconds = 3.5
+[[expect]]
+says = "it does"
+scales = ["quick"]
+cell = { pattern = "random" }
+variants = ["stock"]
+metrics = ["read_bytes"]
+relative_to = "published"
+at_most = 1.5
+"""
+
+
+def write(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_everything_is_read(tmp_path: Path) -> None:
+    mine = find_experiment(write(tmp_path, GOOD))
+    assert mine.name == "mine"
+    quick = mine.scale("quick")
+    assert (quick.parameters.memory_bytes, quick.parameters.file_bytes) == (256 << 20, 16 << 20)
+    assert [cell.label for cell in quick.cells] == ["random", "stride 3", "stride 5"]
+    assert [variant.name for variant in quick.variants] == ["stock", "series"]
+    assert quick.repetitions == 2
+    random = Cell.of({"pattern": "random"})
+    published = mine.published_for("stock", random)
+    assert published is not None
+    assert (published.read_bytes, published.seconds) == (2 << 30, 3.5)
+    assert mine.published_for("series", random) is None
+    assert mine.expectations[0].at_most == 1.5
+
+
+def test_a_scale_overrides_what_it_names(tmp_path: Path) -> None:
+    small = find_experiment(write(tmp_path, GOOD)).scale("small")
+    assert (small.parameters.fraction, small.parameters.cpus, small.parameters.read_ahead_kb) == (0.25, 1, 128)
+    assert ([cell.label for cell in small.cells], small.repetitions) == (["random"], 1)
+
+
+def test_the_command_has_the_cell_s_axes_as_options(tmp_path: Path) -> None:
+    mine = find_experiment(write(tmp_path, GOOD))
+    quick = mine.scale("quick")
+    command = mine.command(quick.cells[1], quick.parameters, 7, "/data/file")
+    assert " ".join(command) == "sparse-mmap --file /data/file --fraction 0.5 --seed 7 --pattern stride --stride 3"
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (('question = "Does it?"', 'question = "Does it?'), r"not valid TOML: .*line 2"),
+        (('question = "Does it?"', ""), r"'question' is missing"),
+        (("cpus = 2", "cpus = 0"), r"'scales.quick.cpus' has to be a whole number, at least 1"),
+        (("cpus = 2", "cpus = true"), r"'scales.quick.cpus' has to be a whole number"),
+        (("fraction = 0.5", "fraction = -1"), r"'scales.quick.fraction' has to be a number above 0"),
+        (('memory = "256M"', 'memory = "lots"'), r"'scales.quick.memory' is wrong: 'lots' is not a size"),
+        (('filesystem = "ext4"', 'filesystem = "ntfs"'), r"filesystem' has to be one of ext4, xfs"),
+        (('metric = "read_bytes"', 'metric = "reads"'), r"'metric' is 'reads', which is not one of read_bytes"),
+        (('["stock", "series"]', '["stock", "sereis"]'), r"'variants' names 'sereis', which is not one of unpatched"),
+        (("[workload]", "colour = 1\n[workload]"), r"'colour' is not a key that is known here"),
+        (("[parameters]", "[parameters]\nswap = 1"), r"'scales.quick.swap' is not a key that is known here"),
+        (("{fraction}", "{share}"), r"'workload.argv' has '\{share\}', but only"),
+        (("stride = [3, 5]", "stride = [3.5]"), r"'cells\[1\].stride' has to be a string, a whole number"),
+        (("cells = [{ pat", "cells = [3, { pat"), r"'cells' has to be a list of tables"),
+        (('scales = ["quick"]', 'scales = ["huge"]'), r"'expect\[0\].scales' names 'huge'"),
+        (("at_most = 1.5", ""), r"'expect\[0\].at_least' is missing, and 'at_most' as well"),
+        (('relative_to = "published"', 'relative_to = "lore"'), r"'expect\[0\].relative_to' has to be 'published' or"),
+        (('variants = ["stock"]\nmetrics', 'variants = ["series"]\nmetrics'), r"nothing was for series and random"),
+        (('metrics = ["read_bytes"]', 'metrics = ["major_faults"]'), r"'expect\[0\].metrics' can only be read_bytes"),
+        (
+            (
+                'cell = { pattern = "random" }\nvariants = ["stock"]\nmetrics',
+                'cell.x = 1\nvariants = ["stock"]\nmetrics',
+            ),
+            r"'expect\[0\].cell' matches no cell of the scale 'quick'",
+        ),
+        (
+            ('cell = { pattern = "random" }\nvariants = ["stock"]\nread', 'cell.x = 1\nvariants = ["stock"]\nread'),
+            r"'published\[0\].cell' is not one cell of this experiment",
+        ),
+    ],
+)
+def test_mistakes_are_named_with_file_and_key(tmp_path: Path, change: tuple[str, str], complaint: str) -> None:
+    assert change[0] in GOOD
+    file = write(tmp_path, GOOD.replace(*change, 1))
+    with pytest.raises(BadExperiment, match=complaint) as caught:
+        find_experiment(file)
+    assert str(caught.value).startswith(file)
+    assert str(caught.value).endswith(".")
+
+
+def test_binary_files_are_no_experiments(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(BadExperiment, match="not UTF-8"):
+        find_experiment(str(file))
+
+
+def test_unknown_names_list_the_known_ones() -> None:
+    with pytest.raises(UnknownExperiment, match=r"'dense-mmap'; known: .*sparse-mmap"):
+        find_experiment("dense-mmap")
+    with pytest.raises(UnknownExperiment, match=r"no experiment file /nowhere/x\.toml"):
+        find_experiment("/nowhere/x.toml")
+    with pytest.raises(UsageError, match="no scale 'tiny'; known: full, quick, demo"):
+        find_experiment("sparse-mmap").scale("tiny")
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_our_own_experiments_load(name: str) -> None:
+    experiment = find_experiment(name)
+    full, quick = experiment.scale("full"), experiment.scale("quick")
+    assert full.factor == 1
+    assert quick.parameters.file_bytes == full.parameters.file_bytes * quick.factor
+    assert quick.parameters.memory_bytes == full.parameters.memory_bytes * quick.factor
+
+
+def test_our_own_variants_load() -> None:
+    variants = load_variants()
+    assert {"unpatched", "stock", "series", "folio", "address", "retry"} <= set(variants)
+    assert variants["unpatched"].switches == variants["folio"].switches == ()
+    assert all(value == 0 for _, value in variants["stock"].switches)
+    assert all(value == 1 for _, value in variants["series"].switches)
+    # All variants of one boot have to set the same switches, or one would leave traces for the next.
+    names = {tuple(name for name, _ in variant.switches) for variant in variants.values() if variant.switches}
+    assert len(names) == 1

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The probe by itself on this machine."""
+
+import json
+import os
+import random
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foliolab.arch import X86_64
+from foliolab.progress import Reporter
+from foliolab.vm.image import guest_programs
+
+PAGE = os.sysconf("SC_PAGESIZE")
+PAGES = 1000
+
+
+@pytest.fixture(scope="module")
+def probe() -> Path:
+    return guest_programs(X86_64, Reporter())["sparse-mmap"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file"
+    path.write_bytes(random.Random(1).randbytes(PAGES * PAGE + 100))
+    return path
+
+
+@pytest.fixture
+def memory_file() -> Iterator[Path]:
+    """A file on tmpfs, which has no device below it."""
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as stream:
+        stream.truncate(PAGES * PAGE)
+        yield Path(stream.name)
+
+
+def run(probe: Path, *arguments: str | Path) -> dict[str, Any]:
+    done = subprocess.run([probe, *arguments], capture_output=True, check=True)
+    assert done.stderr == b""
+    assert done.stdout.count(b"\n") == 1
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def failed(probe: Path, *arguments: str | Path) -> tuple[int, str]:
+    done = subprocess.run([probe, *arguments], capture_output=True, check=False)
+    assert done.stdout == b""
+    assert done.stderr.count(b"\n") == 1
+    return done.returncode, done.stderr.decode().strip()
+
+
+KEYS = [
+    "probe",
+    "file",
+    "pattern",
+    "stride",
+    "count",
+    "passes",
+    "threads",
+    "hint",
+    "seed",
+    "page_size",
+    "file_bytes",
+    "read_ahead_kb",
+    "read_bytes",
+    "read_requests",
+    "pgpgin_bytes",
+    "major_faults",
+    "minor_faults",
+    "seconds",
+    "pages_touched",
+    "floor_bytes",
+]
+
+
+def test_the_result_says_all(probe: Path, file: Path) -> None:
+    result = run(probe, "--file", file)
+    assert list(result) == KEYS
+    asked = {"file": str(file), "pattern": "random", "stride": None, "passes": 1, "threads": 1, "hint": "normal"}
+    assert asked.items() <= result.items()
+    assert (result["count"], result["page_size"], result["file_bytes"]) == (PAGES // 100, PAGE, PAGES * PAGE + 100)
+    assert result["floor_bytes"] == result["pages_touched"] * PAGE
+    assert 0 < result["seconds"] < 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "touched"),
+    [
+        (["--pattern", "sequential", "--count", "10"], 10),
+        (["--pattern", "sequential", "--count", "5000"], PAGES),
+        (["--pattern", "reverse", "--count", "1000"], PAGES),
+        (["--pattern", "stride", "--stride", "7", "--fraction", "1"], PAGES),
+        (["--pattern", "stride", "--stride", "250", "--fraction", "1"], 4),
+        (["--pattern", "stride", "--stride", "1003", "--count", "10"], 10),
+        (["--pattern", "sequential", "--count", "10", "--passes", "3", "--threads", "4"], 10),
+        (["--count", "1"], 1),
+    ],
+)
+def test_the_pages_touched(probe: Path, memory_file: Path, arguments: list[str], touched: int) -> None:
+    assert run(probe, "--file", memory_file, *arguments)["pages_touched"] == touched
+
+
+def test_random_pages_are_seeded_and_uniform(probe: Path, memory_file: Path) -> None:
+    first, again, other = (
+        run(probe, "--file", memory_file, "--count", "1000", "--seed", seed)["pages_touched"] for seed in "112"
+    )
+    assert first == again != other
+    # Of n pages drawn n times, 1 - 1/e are drawn at least once.
+    assert 600 < first < 665
+
+
+def test_every_first_touch_of_a_page_is_a_fault(probe: Path, memory_file: Path) -> None:
+    """Holes of tmpfs are filled page by page, but neighbours that are in memory are mapped along."""
+    sparse = run(probe, "--file", memory_file, "--pattern", "stride", "--stride", "16", "--count", "62")
+    assert sparse["major_faults"] + sparse["minor_faults"] >= 62
+
+
+def test_a_file_without_a_device(probe: Path, memory_file: Path) -> None:
+    result = run(probe, "--file", memory_file)
+    assert (result["read_bytes"], result["read_requests"], result["read_ahead_kb"]) == (None, None, None)
+
+
+def test_create_writes_and_never_shortens(probe: Path, tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    path.write_bytes(b"mine")
+    result = run(probe, "--file", path, "--create", "2M")
+    assert result["file_bytes"] == path.stat().st_size == 2 << 20
+    assert path.stat().st_blocks * 512 >= 2 << 20
+    assert path.read_bytes()[:4] == b"mine"
+    assert run(probe, "--file", path, "--create", "64K")["file_bytes"] == 2 << 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "--file is missing; see --help."),
+        (["--file", "x", "y"], "'y' is not an option; see --help."),
+        (["--file", "x", "--pattern", "zigzag"], "--pattern has no value 'zigzag'; see --help."),
+        (["--file", "x", "--pattern", "stride"], "--pattern stride and --stride go together."),
+        (["--file", "x", "--stride", "3"], "--pattern stride and --stride go together."),
+        (["--file", "x", "--fraction", "2"], "--fraction takes a number above 0 and up to 1, not '2'."),
+        (["--file", "x", "--fraction", "nan"], "--fraction takes a number above 0 and up to 1, not 'nan'."),
+        (["--file", "x", "--count", "-1"], "--count takes a number of at least 1, not '-1'."),
+        (["--file", "x", "--count", "1x"], "--count takes a number of at least 1, not '1x'."),
+        (["--file", "x", "--count", "1", "--fraction", "1"], "--fraction and --count exclude each other."),
+        (["--file", "x", "--threads", "100000"], "--threads goes up to 1024."),
+        (["--file", "x", "--create", "9999999999G"], "--create 9999999999G is too much."),
+    ],
+)
+def test_bad_arguments(probe: Path, arguments: list[str], sentence: str) -> None:
+    assert failed(probe, *arguments) == (2, f"sparse-mmap: {sentence}")
+
+
+def test_files_that_cannot_be_used(probe: Path, tmp_path: Path) -> None:
+    assert failed(probe, "--file", "/no/file") == (1, "sparse-mmap: /no/file: No such file or directory.")
+    (tmp_path / "empty").touch()
+    assert failed(probe, "--file", tmp_path / "empty") == (1, f"sparse-mmap: {tmp_path}/empty holds less than a page.")
+
+
+def test_dropping_all_caches_needs_root(probe: Path, memory_file: Path) -> None:
+    memory_file.chmod(0o644)
+    as_nobody = ["setpriv", "--reuid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
+    # The cache may be in a directory that others cannot enter: the program is passed open.
+    with probe.open("rb") as program:
+        argv = [*as_nobody, f"/proc/self/fd/{program.fileno()}", "--file", str(memory_file), "--drop-caches"]
+        done = subprocess.run(argv, capture_output=True, check=False, pass_fds=[program.fileno()])
+    assert done.returncode == 1
+    assert b"--drop-caches needs root" in done.stderr
+
+
+def test_a_file_that_becomes_shorter(probe: Path, memory_file: Path) -> None:
+    arguments = ["--file", str(memory_file), "--fraction", "1", "--passes", "999999999"]
+    with subprocess.Popen([probe, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        while str(memory_file) not in Path(f"/proc/{running.pid}/maps").read_text():
+            pass
+        os.truncate(memory_file, PAGE)
+        _, words = running.communicate(timeout=30)
+    assert running.returncode == 1
+    assert words.startswith(b"sparse-mmap: A page could not be read")

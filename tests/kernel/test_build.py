@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import X86_64
+from foliolab.files import locked
+from foliolab.kernel import build as building
+from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels
+from foliolab.process import process_group
+from foliolab.progress import Reporter
+
+
+@pytest.mark.boot
+def test_second_call_returns_at_once(patched_kernel: BuiltKernel) -> None:
+    start = time.monotonic()
+    assert build(KernelRequest(X86_64, "patched"), Reporter()) == patched_kernel
+    assert time.monotonic() - start < 2
+
+
+@pytest.mark.boot
+def test_kernel_says_what_it_is(patched_kernel: BuiltKernel, unpatched_kernel: BuiltKernel) -> None:
+    assert patched_kernel.release.endswith("-foliolab-patched")
+    assert unpatched_kernel.release.endswith("-foliolab-unpatched")
+    assert patched_kernel.hash != unpatched_kernel.hash
+    assert {patched_kernel, unpatched_kernel} <= set(built_kernels())
+
+
+@pytest.mark.boot
+def test_unpatched_kernel_has_none_of_our_code(patched_kernel: BuiltKernel, unpatched_kernel: BuiltKernel) -> None:
+    symbol = "__mmap_readahead_hits_around"
+    assert symbol in (patched_kernel.image.parent / "System.map").read_text()
+    assert symbol not in (unpatched_kernel.image.parent / "System.map").read_text()
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        ("  CC mm/a.o\nmm/a.c:3: error: expected ';'\nmake: *** [mm/a.o] Error 1\n", "mm/a.c:3: error: expected ';'"),
+        ("make: *** No rule to make target 'x'.  Stop.\n", "make: *** No rule to make target 'x'.  Stop."),
+        ("one\ntwo\n", "two"),
+        ("", "tuxmake said nothing"),
+    ],
+)  # fmt: skip
+def test_build_failure_is_told_by_its_first_error(log: str, reason: str) -> None:
+    assert building._reason(log) == reason
+
+
+_GROUP = """
+import sys, time
+from pathlib import Path
+from foliolab.process import process_group
+with open({log!r}, "wb") as log, process_group(["/bin/sh", "-c", "sleep 1000 & echo $!; wait"], log):
+    time.sleep(1000)
+"""
+
+
+def test_build_dies_with_its_parent_and_takes_its_children_along(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    parent = subprocess.Popen([sys.executable, "-c", _GROUP.format(log=str(log))])
+    while not (log.exists() and log.read_text().endswith("\n")):
+        time.sleep(0.05)
+    grandchild = int(log.read_text())
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and _alive(grandchild):
+        time.sleep(0.05)
+    assert not _alive(grandchild)
+
+
+def test_process_group_ends_with_its_block(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log, process_group(["sleep", "1000"], log) as child:
+        assert child.poll() is None
+    assert child.returncode == -signal.SIGKILL
+
+
+def test_process_group_keeps_exit_status_and_output(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log, process_group(["/bin/sh", "-c", "echo hello; exit 3"], log) as child:
+        child.wait()
+    assert child.returncode == 3
+    assert (tmp_path / "log").read_text() == "hello\n"
+
+
+_WAITER = """
+import sys
+from pathlib import Path
+from foliolab.files import locked
+with locked(Path(sys.argv[1]), lambda: print("waiting", flush=True)):
+    print("mine", flush=True)
+"""
+
+
+def test_lock_is_waited_for_and_said(tmp_path: Path) -> None:
+    with locked(tmp_path / "lock"):
+        other = subprocess.Popen(
+            [sys.executable, "-c", _WAITER, str(tmp_path / "lock")], stdout=subprocess.PIPE, text=True
+        )
+        assert other.stdout
+        assert other.stdout.readline() == "waiting\n"
+        assert other.poll() is None
+    assert other.communicate(timeout=10)[0] == "mine\n"
+
+
+def _alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False

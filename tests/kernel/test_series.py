@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import shutil
+from pathlib import Path
+
+import pytest
+
+from foliolab.errors import HookError
+from foliolab.kernel.series import changed_files, patched_files, read_series
+from foliolab.kernel.source import Source
+from foliolab.paths import KERNEL
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    """A copy of kernel/ that a test may spoil."""
+    return Path(shutil.copytree(KERNEL, tmp_path / "kernel"))
+
+
+def test_every_hook_applies_to_the_current_source(source: Source) -> None:
+    changed = changed_files(source, read_series())
+    assert b"mmap_readahead_hits_around(vmf" in changed["mm/filemap.c"]
+    assert changed["mm/mmap_readahead.c"] == (KERNEL / "files/mm/mmap_readahead.c").read_bytes()
+
+
+def test_changed_files_are_the_patched_and_the_new_ones(source: Source) -> None:
+    features = read_series()
+    expected = {file for feature in features for file in (*patched_files(feature.patch), *feature.files)}
+    assert set(changed_files(source, features)) == expected
+
+
+def test_failing_hook_is_named_with_file_and_hunk(small_source: Source) -> None:
+    filemap = small_source.tree / "mm/filemap.c"
+    filemap.write_text(filemap.read_text().replace("ra->async_size = ra->ra_pages / 4;", "ra->async_size = 0;"))
+    with pytest.raises(HookError, match=r"mmap-honest-hits\.patch does not apply .* hunk 4 of mm/filemap\.c"):
+        changed_files(small_source, read_series())
+
+
+def test_hook_into_a_file_that_is_gone(small_source: Source) -> None:
+    (small_source.tree / "mm/filemap.c").unlink()
+    with pytest.raises(HookError, match=r"changes mm/filemap\.c, which Linux 6\.12\.\d+ has not"):
+        changed_files(small_source, read_series())
+
+
+def test_file_in_no_line_of_the_series(kernel: Path) -> None:
+    (kernel / "files/mm/stray.c").write_text("")
+    with pytest.raises(HookError, match=r"mm/stray\.c is in no line of"):
+        read_series(kernel)
+
+
+def test_line_of_the_series_without_its_file(kernel: Path) -> None:
+    (kernel / "files/mm/mmap_readahead.c").unlink()
+    with pytest.raises(HookError, match=r"mm/mmap_readahead\.c is not in kernel/files"):
+        read_series(kernel)
+
+
+def test_line_of_the_series_without_its_patch(kernel: Path) -> None:
+    (kernel / "patches/mmap-honest-hits.patch").unlink()
+    with pytest.raises(HookError, match=r"names mmap-honest-hits\.patch, which is not there"):
+        read_series(kernel)

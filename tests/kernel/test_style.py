@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What kernel reviewers run first: checkpatch, sparse and W=1, over our code in its place."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import X86_64
+from foliolab.files import locked
+from foliolab.kernel import config
+from foliolab.kernel.export import export
+from foliolab.kernel.series import changed_files, patched_files, read_series
+from foliolab.kernel.source import Source
+from foliolab.kernel.tree import working_tree
+from foliolab.paths import cache_directory
+from foliolab.progress import Reporter
+
+_OBJECTS = ["mm/filemap.o", "mm/mmap_readahead.o", "mm/mmap_readahead_kunit.o"]
+
+
+def test_series_passes_checkpatch(source: Source, small_source: Source, tmp_path: Path) -> None:
+    mbox = export(small_source, tmp_path / "out", Reporter()).mbox
+    done = subprocess.run(
+        ["perl", str(source.tree / "scripts/checkpatch.pl"), "--strict", "--no-tree", "--terse", "--showfile",
+         "--show-types", str(mbox)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert "lines checked" in done.stdout
+    complaints = [line for line in done.stdout.splitlines() if re.search(r"(ERROR|WARNING|CHECK):", line)]
+    # The form of TRACE_EVENT() is that of a struct, which checkpatch takes for a badly broken call.
+    form = re.compile(r"^include/trace/events/\S+ CHECK:(PARENTHESIS_ALIGNMENT|OPEN_ENDED_LINE)")
+    assert [line for line in complaints if not form.match(line)] == []
+
+
+def _complaints(output: str) -> set[str]:
+    """Warnings without their line numbers, which our hooks shift."""
+    return {
+        re.sub(r":\d+:(\d+:)?", ":", line) for line in output.splitlines() if "warning:" in line or "error:" in line
+    }
+
+
+@pytest.fixture(scope="module")
+def checked(source: Source) -> dict[str, set[str]]:
+    """Complaints of sparse and W=1 about what we changed, by flavour."""
+    result = {}
+    build = cache_directory() / "build" / f"{source.home.name}-check"
+    build.mkdir(parents=True, exist_ok=True)
+    with locked(cache_directory() / "build.lock"):
+        for flavour, objects in (("unpatched", _OBJECTS[:1]), ("patched", _OBJECTS)):
+            changed = changed_files(source, read_series()) if flavour == "patched" else {}
+            make = ["make", "--silent", "-C", str(working_tree(source, changed)), f"O={build}", "-j2"]
+            (build / "options.config").write_text(config.merge(X86_64, "debug", flavour, ()))
+            environment = os.environ | {"KCONFIG_ALLCONFIG": str(build / "options.config")}
+            subprocess.run([*make, "allnoconfig"], env=environment, check=True, capture_output=True)
+            for target in objects:
+                (build / target).unlink(missing_ok=True)
+            done = subprocess.run([*make, "C=1", "W=1", *objects], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            result[flavour] = _complaints(done.stdout + done.stderr)
+    return result
+
+
+def test_no_new_warning_from_sparse_or_the_compiler(checked: dict[str, set[str]]) -> None:
+    assert checked["patched"] - checked["unpatched"] == set()
+
+
+def test_every_changed_c_file_is_checked() -> None:
+    changed = {file for feature in read_series() for file in (*patched_files(feature.patch), *feature.files)}
+    sources = {file for file in changed if file.startswith("mm/") and file.endswith(".c")}
+    assert {file.removesuffix(".c") + ".o" for file in sources} == set(_OBJECTS)

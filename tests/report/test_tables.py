@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from foliolab.campaign.sample import Sample
+from foliolab.errors import ChecksFailed
+from foliolab.experiment.load import find_experiment
+from foliolab.report.check import check
+from foliolab.report.figures import change, scale_factor
+from foliolab.report.markdown import to_markdown
+from foliolab.report.terminal import print_view
+from foliolab.report.view import View, make_views
+from tests.samples import sample
+
+GIB = 1 << 30
+MODEST = {"floor_bytes": GIB // 64, "read_requests": 32768, "major_faults": 4000, "seconds": 12.5}
+STRIDE: dict[str, str | int] = {"pattern": "stride", "stride": 2053}
+
+
+def measured() -> list[Sample]:
+    """Two cells, two boots, one of the measurements a crash."""
+
+    def one(variant: str, gib: float, number: int, cell: dict[str, str | int]) -> Sample:
+        flavour = "unpatched" if variant == "unpatched" else "patched"
+        metrics = {**MODEST, "read_bytes": int(gib * GIB)}
+        kernel = f"k-{flavour}"
+        return sample(variant=variant, flavour=flavour, kernel=kernel, repetition=number, cell=cell, metrics=metrics)
+
+    samples = []
+    for number in (1, 2):
+        samples += [
+            one("unpatched", 28 + number, number, {"pattern": "random"}),
+            one("stock", 28.5 + number, number, {"pattern": "random"}),
+            one("series", 1.25, number, {"pattern": "random"}),
+            one("unpatched", 51.198, number, STRIDE),
+            one("stock", 51.198, number, STRIDE),
+        ]
+    crash = sample(variant="series", cell=STRIDE, kernel="k-patched", outcome="guest-crash", sentence="Oops: int3.")
+    return [*samples, crash]
+
+
+def view(*samples: Sample) -> View:
+    (only,) = make_views(samples or measured(), {"sparse-mmap": find_experiment("sparse-mmap")})
+    return only
+
+
+def terminal(width: int, shown: View | None = None) -> list[str]:
+    stream = io.StringIO()
+    print_view(Console(file=stream, width=width, highlight=False), shown or view())
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_the_table_at_120_columns() -> None:
+    lines = terminal(120)
+    assert lines[0] == "sparse-mmap, scale quick, x86_64 with 4 KiB pages, backend qemu-tcg"
+    table = [re.sub(r"  +", " | ", line.strip()) for line in lines[2:12]]
+    assert table == [
+        "read | min to max | times | against | published | read | major | emulated",
+        "cell | variant | GiB | GiB | floor | unpatched | GiB x 1/8 | requests | faults | seconds | n",
+        table[2],
+        "random | unpatched | 29.500 | 29.000 to 30.000 | 1,888 | 27.922 | 32,768 | 4,000 | 12.500 | 2",
+        "stock | 30.000 | 29.500 to 30.500 | 1,920 | +1.69 % | 27.922 | 32,768 | 4,000 | 12.500 | 2",
+        "series | 1.250 | identical | 80 | 23.6x less | 0.126 | 32,768 | 4,000 | 12.500 | 2",
+        "",
+        "stride 2053 | unpatched | 51.198 | identical | 3,277 | 51.198 | 32,768 | 4,000 | 12.500 | 2",
+        "stock | 51.198 | identical | 3,277 | same | 51.198 | 32,768 | 4,000 | 12.500 | 2",
+        "series | guest-crash | 0.121 | 0",
+    ]
+
+
+def test_narrow_terminals_lose_the_least_important_columns_and_no_row_wraps() -> None:
+    for width, gone in ((100, ["emulated", "min to max"]), (80, ["emulated", "min to max", "requests"])):
+        lines = terminal(width)
+        head = " ".join(lines[2:5])
+        assert all(title not in head for title in gone)
+        assert "published" in head
+        assert all(len(line) <= width for line in lines)
+        assert sum(line.startswith(("random ", "stride 2053 ")) for line in lines) >= 2
+        assert "30.000" in next(line for line in lines if " stock " in line)
+
+
+def test_remarks_name_backend_kernels_and_failures() -> None:
+    text = "\n".join(terminal(120))
+    assert "the seconds say nothing about a real machine" in text
+    assert "unpatched 6.12.1-foliolab (k-unpatched); patched 6.12.1-foliolab (k-patched)" in text
+    assert "stride 2053, series, repetition 1: guest-crash. Oops: int3." in text
+
+
+def test_verdicts_stand_below() -> None:
+    lines = terminal(120)
+    assert "ok   stock equals unpatched: random, within 2 %" in lines
+    assert "ok   stock equals unpatched: strides, exactly (2 of 6 measured)" in lines
+    assert "-    the retry rule alone does not help random" in lines
+    place = lines.index("FAIL series reads at least 15 times less: stride 2053")
+    assert lines[place + 1].strip() == (
+        "stride 2053, series, read_bytes over unpatched: series ended as guest-crash, expected at most 0.0666"
+    )
+
+
+def test_seconds_of_a_real_machine_stand_beside_the_published_ones_at_full_scale() -> None:
+    shown = view(sample(backend="qemu-kvm", scale="full", metrics={**MODEST, "read_bytes": 223 * GIB}))
+    text = "\n".join(terminal(140, shown))
+    assert "emulated" not in text
+    assert "Emulated" not in text
+    assert "101.293" in text
+
+
+def test_instructions_are_shown_where_they_were_counted() -> None:
+    metrics = {**MODEST, "read_bytes": GIB, "instructions": 12_500_000}
+    text = "\n".join(terminal(140, view(sample(backend="qemu-icount", metrics=metrics))))
+    assert "instructions" in text
+    assert "12.5" in text
+
+
+def test_older_samples_are_mentioned() -> None:
+    text = "\n".join(terminal(120, view(sample(GIB, kernel="old"), sample(GIB, kernel="new"))))
+    assert "Left out: 1 samples of older kernels" in text
+
+
+def test_markdown() -> None:
+    lines = to_markdown(view()).splitlines()
+    assert lines[0] == "### sparse-mmap, scale quick, x86_64 with 4 KiB pages, backend qemu-tcg"
+    table = [line for line in lines if line.startswith("|")]
+    assert table[0].startswith("| cell | variant | read GiB | min to max GiB | times floor | against unpatched |")
+    assert len({line.count("|") for line in table}) == 1
+    assert "| random | unpatched | 29.500 | 29.000 to 30.000 | 1,888 |  | 27.922 |" in table[2]
+    assert "- holds: stock equals unpatched: random, within 2 %" in lines
+    assert "- **fails**: series reads at least 15 times less: stride 2053" in lines
+
+
+def test_rows_for_programs() -> None:
+    rows = view().to_json()
+    assert rows[1]["variant"] == "stock"
+    assert rows[1]["metrics"]["read_bytes"] == {"median": 30 * GIB, "least": 29.5 * GIB, "most": 30.5 * GIB}
+    assert (rows[1]["n"], rows[1]["ratio_to"], rows[1]["kernel"]) == (2, "unpatched", "k-patched")
+    assert rows[-1]["failures"] == {"guest-crash": 1}
+
+
+def test_check_names_the_first_failure() -> None:
+    with pytest.raises(
+        ChecksFailed, match=r"2 of 15 checks fail|1 of \d+ checks fail; the first: series reads at least"
+    ):
+        check([view()])
+    check([view(sample(30 * GIB), sample(30 * GIB, variant="unpatched", flavour="unpatched", kernel="k0"))])
+
+
+def test_a_check_of_nothing_fails() -> None:
+    with pytest.raises(ChecksFailed, match="No expectation could be checked"):
+        check([])
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [(0.04, "25.0x less"), (0.0, "nothing"), (1.0, "same"), (1.013, "+1.30 %"), (0.98, "-2.00 %"), (3.0, "3.0x more")],
+)
+def test_changes_in_words(ratio: float, words: str) -> None:
+    assert change(ratio) == words
+
+
+@pytest.mark.parametrize(("factor", "words"), [(0.125, "1/8"), (1.0, "1"), (0.0375, "0.0375")])
+def test_factors_in_words(factor: float, words: str) -> None:
+    assert scale_factor(factor) == words

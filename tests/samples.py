@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Samples for tests of what happens to them after they were measured."""
+
+from dataclasses import replace
+from typing import Any
+
+from foliolab.campaign.sample import Sample
+
+_PLAIN = Sample(
+    key="",
+    experiment="sparse-mmap",
+    cell={"pattern": "random"},
+    variant="stock",
+    flavour="patched",
+    switches={},
+    arch="x86_64",
+    page_size=4096,
+    backend="qemu-tcg",
+    scale="quick",
+    repetition=1,
+    outcome="ok",
+    sentence="",
+    kernel="k1",
+    kernel_release="6.12.1-foliolab",
+    workload="w1",
+    parameters={"cpus": 2},
+    metrics={},
+    boot="b",
+    recorded="2026-01-01T00:00:00+00:00",
+)
+
+
+def sample(read_bytes: int | None = None, **changes: Any) -> Sample:
+    """A sample that differs from a plain one by ``changes``; its key follows from them unless given."""
+    metrics = {} if read_bytes is None else {"read_bytes": read_bytes, "floor_bytes": 10, "major_faults": 7}
+    changed = replace(_PLAIN, **{"metrics": metrics, **changes})
+    if changed.key:
+        return changed
+    decisive = (changed.cell, changed.variant, changed.repetition, changed.kernel, changed.workload, changed.scale)
+    return replace(changed, key=f"{decisive} {changed.parameters} {changed.backend} {changed.experiment}")

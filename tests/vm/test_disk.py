@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foliolab.errors import DiskFull, UsageError
+from foliolab.progress import Reporter
+from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
+from foliolab.vm.guest import Disk, Guest, GuestConfig
+
+FILE_BYTES = 32 << 20
+
+
+def read_all(config: GuestConfig, disk: Disk, filesystem: Filesystem, console: Path) -> dict[str, Any]:
+    """Touch every page of the disk's file in a fresh guest, and write to the disk as well."""
+    with Guest(replace(config, disks=(disk,)), console) as guest:
+        guest.run([":mount", "/dev/vda", "/data", filesystem, "noatime"]).checked()
+        guest.run([":fill", "/data/other", str(1 << 20)]).checked()
+        argv = ["sparse-mmap", "--file", DATA_FILE, "--pattern", "sequential", "--fraction", "1", "--drop-caches"]
+        result: dict[str, Any] = json.loads(guest.run(argv).checked().stdout)
+    return result
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize(
+    ("filesystem", "kernel"),
+    [("ext4", "patched_kernel"), pytest.param("xfs", "debug_kernel", marks=pytest.mark.debug)],
+)
+def test_the_file_is_written_and_stays_as_it_is(
+    config: GuestConfig,
+    filesystem: Filesystem,
+    kernel: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = replace(config, kernel=request.getfixturevalue(kernel).image, memory_mib=512)
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
+    data = DataDisk(filesystem, FILE_BYTES)
+    disk = data.prepare(config, Reporter())
+    assert sorted(path.suffix for path in data.path.parent.iterdir()) == [".lock", ".qcow2"]
+    assert data.path.stat().st_blocks * 512 < FILE_BYTES / 4
+
+    before = hashlib.sha256(disk.path.read_bytes()).digest()
+    result = read_all(config, disk, filesystem, tmp_path / "console.log")
+    assert result["file_bytes"] == FILE_BYTES
+    # A hole, or an extent that was never written, would be read without the device.
+    assert FILE_BYTES <= result["read_bytes"] < 1.05 * FILE_BYTES
+    assert result["pgpgin_bytes"] == result["read_bytes"]
+    assert hashlib.sha256(disk.path.read_bytes()).digest() == before
+
+    assert data.prepare(config, Reporter()) == disk
+    slow = replace(disk, bytes_per_second=16 << 20)
+    assert read_all(config, slow, filesystem, tmp_path / "console.log")["seconds"] > 1
+
+
+def test_a_size_that_no_file_can_be_written_in(config: GuestConfig) -> None:
+    with pytest.raises(UsageError, match="multiple of 4096 bytes, not 5000"):
+        DataDisk("ext4", 5000).prepare(config, Reporter())
+
+
+MAKE = """
+import contextlib, sys
+from pathlib import Path
+from foliolab.arch import X86_64
+from foliolab.paths import cache_directory
+from foliolab.progress import Reporter
+from foliolab.vm import disk
+from foliolab.vm.accel import Accelerator
+from foliolab.vm.guest import Guest, GuestConfig
+kernel, initramfs, hog, *options = sys.argv[1:]
+
+class LateGuest(Guest):
+    def __enter__(self):
+        super().__enter__()
+        with contextlib.suppress(OSError), (cache_directory() / "hog").open("wb", buffering=0) as stream:
+            while True:
+                stream.write(bytes(4096))
+        return self
+
+if hog == "hog":
+    disk.Guest = LateGuest
+config = GuestConfig(X86_64, Path(kernel), Path(initramfs), Accelerator("test", tuple(options), patience=20))
+try:
+    disk.DataDisk("ext4", 1 << 30).prepare(config, Reporter())
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize(("mebibytes", "hog"), [(1, ""), (6, "hog")], ids=["file system", "guest"])
+def test_a_full_disk_is_named(config: GuestConfig, tmp_path: Path, mebibytes: int, hog: str) -> None:
+    """Too little room for the file system; or enough, and then something takes what the guest wanted."""
+    script = f'mount -t tmpfs -o size={mebibytes}m none {tmp_path} && exec "$@"'
+    argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
+    argv += [sys.executable, "-c", MAKE, str(config.kernel), str(config.initramfs), hog, *config.accelerator.options]
+    environment = os.environ | {"FOLIOLAB_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(argv, env=environment, capture_output=True, check=False)
+    assert done.stdout.decode().startswith(f"{DiskFull.__name__} No space left on the disk that holds {tmp_path}"), done

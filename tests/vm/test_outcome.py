@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every way a boot can end, against console logs of it.
+
+Most logs are from real boots, cut to their ends; those of sanitizers and lockdep, of a soft lockup
+and of boot noise are composed in the kernel's format.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from foliolab.vm.outcome import Ending, OutcomeKind, classify, splats
+
+GOLDEN = Path(__file__).parent.parent / "golden/console"
+
+CRASH, HANG, MEMORY, NOTHING, LOST = (
+    OutcomeKind.GUEST_CRASH,
+    OutcomeKind.HANG,
+    OutcomeKind.OUT_OF_MEMORY,
+    OutcomeKind.NO_RESULT,
+    OutcomeKind.LOST_HOST,
+)
+
+ENDINGS = [
+    ("boot-noise", Ending.OFF, NOTHING, "The guest switched itself off without an answer."),
+    ("clean-boot", Ending.DEADLINE, HANG, "The guest did not end its boot within 60 s."),
+    ("clean-boot", Ending.LOST, LOST, "QEMU went away: killed by SIGKILL."),
+    (
+        "hang-hung-task",
+        Ending.DEADLINE,
+        HANG,
+        "The guest did not end its boot within 60 s."
+        " Its console says: INFO: task init:49 blocked for more than 2 seconds.",
+    ),
+    (
+        "hang-soft-lockup",
+        Ending.DEADLINE,
+        HANG,
+        "The guest did not end its boot within 60 s."
+        " Its console says: watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [sparse-mmap:58]",
+    ),
+    ("hang-with-stacks", Ending.DEADLINE, HANG, "The guest did not end its boot within 60 s."),
+    (
+        "kasan-panic-on-warn",
+        Ending.RESET,
+        CRASH,
+        "The guest crashed: BUG: KASAN: slab-use-after-free in filemap_map_pages+0x6f4/0xbd0",
+    ),
+    ("lost-in-mid-line", Ending.LOST, LOST, "QEMU went away: killed by SIGKILL."),
+    (
+        "oops-null-pointer",
+        Ending.RESET,
+        CRASH,
+        "The guest crashed: BUG: kernel NULL pointer dereference, address: 0000000000000010",
+    ),
+    (
+        "out-of-memory-panic",
+        Ending.RESET,
+        MEMORY,
+        "The guest ran out of memory: Out of memory: system-wide panic_on_oom is enabled",
+    ),
+    (
+        "panic-by-sysrq",
+        Ending.RESET,
+        CRASH,
+        "The guest crashed: Kernel panic - not syncing: sysrq triggered crash",
+    ),
+    (
+        "panic-init-died",
+        Ending.RESET,
+        CRASH,
+        "The guest crashed: Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000300",
+    ),
+    (
+        "panic-no-root",
+        Ending.RESET,
+        CRASH,
+        "The guest crashed: Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
+    ),
+    # A panic is one even if the guest then fails to reset itself.
+    (
+        "panic-no-root",
+        Ending.DEADLINE,
+        CRASH,
+        "The guest crashed: Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
+    ),
+    ("powered-off", Ending.OFF, NOTHING, "The guest switched itself off without an answer."),
+    ("reset-without-a-word", Ending.RESET, CRASH, "The guest reset itself without a word on its console."),
+    ("warning-before-crash", Ending.RESET, CRASH, "The guest crashed: kernel BUG at mm/filemap.c:3655!"),
+]
+
+SPLATS = {
+    "boot-noise": [],
+    "clean-boot": [],
+    "hang-hung-task": [f"INFO: task init:49 blocked for more than {seconds} seconds." for seconds in (1, 2)],
+    "hang-soft-lockup": ["watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [sparse-mmap:58]"],
+    "hang-with-stacks": [],
+    "kasan-panic-on-warn": ["BUG: KASAN: slab-use-after-free in filemap_map_pages+0x6f4/0xbd0"],
+    "lockdep-circular": ["WARNING: possible circular locking dependency detected"],
+    "lost-in-mid-line": ["BUG: kernel NULL pointer dereference, address: 0000000000000010"],
+    "oops-null-pointer": ["BUG: kernel NULL pointer dereference, address: 0000000000000010"],
+    "out-of-memory-job-killed": [],
+    "out-of-memory-panic": ["Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled"],
+    "panic-by-sysrq": ["Kernel panic - not syncing: sysrq triggered crash"],
+    "panic-init-died": ["Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000300"],
+    "panic-no-root": ["Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)"],
+    "powered-off": [],
+    "rcu-usage-and-ubsan": [
+        "WARNING: suspicious RCU usage",
+        "UBSAN: shift-out-of-bounds in mm/readahead.c:512:31",
+    ],
+    "reset-without-a-word": [],
+    "warning-before-crash": [
+        "WARNING: CPU: 0 PID: 58 at mm/readahead.c:473 page_cache_ra_order+0x2c1/0x390",
+        "kernel BUG at mm/filemap.c:3655!",
+    ],
+}
+
+
+def golden(name: str) -> str:
+    return (GOLDEN / f"{name}.log").read_text()
+
+
+@pytest.mark.parametrize(("name", "ending", "kind", "sentence"), ENDINGS, ids=lambda value: str(value)[:24])
+def test_classify(name: str, ending: Ending, kind: OutcomeKind, sentence: str) -> None:
+    outcome = classify(golden(name), ending, waited="end its boot within 60 s", host_words="killed by SIGKILL")
+    assert (outcome.kind, outcome.sentence) == (kind, sentence)
+
+
+def test_every_log_has_its_splats_told() -> None:
+    assert {path.stem: splats(path.read_text()) for path in GOLDEN.glob("*.log")} == SPLATS
+
+
+def test_carriage_returns_of_a_serial_line_are_ignored() -> None:
+    log = golden("oops-null-pointer")
+    assert splats(log.replace("\n", "\r\n")) == splats(log)
+    assert classify(log.replace("\n", "\r\n"), Ending.RESET) == classify(log, Ending.RESET)
+
+
+def test_a_crash_report_is_the_oops_with_what_led_to_it() -> None:
+    report = classify(golden("warning-before-crash"), Ending.RESET).report
+    assert "kernel BUG at mm/filemap.c:3655!" in report
+    assert "RIP: 0010:filemap_map_pages" in report
+    assert "mm/readahead.c:473" not in report
+
+
+def test_the_report_of_a_hang_shows_where_it_hangs() -> None:
+    assert "wait_on_bit" in classify(golden("hang-hung-task"), Ending.DEADLINE).report
+    assert "RIP: 0033:" in classify(golden("hang-with-stacks"), Ending.DEADLINE).report
+
+
+def test_an_empty_log_is_a_guest_that_never_spoke() -> None:
+    assert classify("", Ending.RESET).kind is CRASH
+    assert classify("", Ending.OFF).kind is NOTHING
+    assert classify("", Ending.DEADLINE, waited="end its boot within 60 s").report == ""
