@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Starting other programs."""
 
+import errno
 import os
 import shlex
 import shutil
@@ -39,8 +40,13 @@ def run(
     stdin: bytes | None = None,
     env: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Run ``argv`` to its end and return its output; ``failure`` carries its first complaint if it fails."""
+    """Run ``argv`` to its end and return its output; ``failure`` carries its first complaint if it fails.
+
+    A full disk that stops it is the OSError that our own writing would get.
+    """
     done = subprocess.run(argv, cwd=cwd, input=stdin, env=env, capture_output=True, check=False)
+    if b"No space left on device" in done.stderr:
+        raise OSError(errno.ENOSPC, "No space left on device")
     if done.returncode:
         words = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
         reason = words[0] if words else f"exit status {done.returncode}"

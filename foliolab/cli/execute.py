@@ -19,6 +19,7 @@ from foliolab.vm.accel import Wanted, choose
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.outcome import OutcomeKind
 from foliolab.vm.switches import set_switches
 
 _FILESYSTEMS = get_args(Filesystem)
@@ -55,6 +56,7 @@ def handle(arguments: argparse.Namespace) -> int:
     report = Reporter()
     arch = architecture(arguments.arch)
     (variant,) = variants.choose([arguments.variant], variants.load_variants())
+    memory_bytes = _size(arguments.memory)
     disk = _disk(arguments.disk) if arguments.disk else None
     require_static(arguments.program, arch)
     accelerator = choose(arch, arguments.accelerator)
@@ -69,7 +71,7 @@ def handle(arguments: argparse.Namespace) -> int:
         kernel.image,
         initramfs(programs, extra),
         accelerator,
-        memory_mib=_size(arguments.memory) >> 20,
+        memory_mib=memory_bytes >> 20,
         cpus=arguments.cpus,
         disks=(disk.prepare(bare, report),) if disk else (),
     )
@@ -80,6 +82,8 @@ def handle(arguments: argparse.Namespace) -> int:
         if disk and arguments.read_ahead_kb is not None:
             guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(arguments.read_ahead_kb)]).checked()
         job = guest.run([name, *arguments.arguments], arguments.timeout, on_output=_pass_on)
+    if job.outcome.kind is OutcomeKind.OUT_OF_MEMORY:
+        report.say(job.outcome.sentence)
     return 128 + job.signal if job.signal else job.status
 
 
