@@ -153,7 +153,8 @@ def test_our_own_experiments_load(name: str) -> None:
     full, quick = experiment.scale("full"), experiment.scale("quick")
     assert full.factor == 1
     assert quick.parameters.file_bytes == full.parameters.file_bytes * quick.factor
-    assert quick.parameters.memory_bytes == full.parameters.memory_bytes * quick.factor
+    # An eighth or, where the file says why, a little less.
+    assert 0.93 <= quick.parameters.memory_bytes / (full.parameters.memory_bytes * quick.factor) <= 1
 
 
 def test_our_own_variants_load() -> None:

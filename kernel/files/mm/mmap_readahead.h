@@ -79,6 +79,8 @@ mmap_readahead_trace_one_folio(struct file *file, pgoff_t index,
 {
 	struct address_space *mapping = file->f_mapping;
 
+	if (!trace_mmap_readahead_miss_enabled())
+		return;
 	trace_mmap_readahead_miss(file, index,
 				  mapping_align_index(mapping, index),
 				  mapping_min_folio_nrpages(mapping), 0,

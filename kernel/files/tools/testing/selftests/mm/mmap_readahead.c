@@ -387,6 +387,21 @@ static bool fill_file(unsigned long bytes)
 	return done >= bytes && !fsync(file_fd);
 }
 
+/* Memory that can be had without reclaiming what a test has just read. */
+static unsigned long available_bytes(void)
+{
+	unsigned long kib = 0;
+	char line[128];
+	FILE *file = fopen("/proc/meminfo", "r");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %lu kB", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib << 10;
+}
+
 /* Pages that one fault maps, if all of them are in the cache. */
 static unsigned long measure_fault_around(void)
 {
@@ -461,6 +476,8 @@ static const char *prepare_file(void)
 		return "the readahead window is too small to test";
 	if (window % (2 * fault_around))
 		return "the window is no multiple of two fault-around blocks";
+	if (available_bytes() / page_bytes < ACCESSES * window * 5 / 4)
+		return "not enough memory for the windows of one test";
 
 	/* Sparse accesses are two windows apart, the first one window in. */
 	file_pages = (ACCESSES + 1) * 2 * window;
