@@ -45,7 +45,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     verb.add_argument("--json", action="store_true", help="print one JSON object")
     verb.set_defaults(handler=_list)
 
-    verb = verbs.add_parser("clean", help="remove kernels, objects and source trees from the cache")
+    verb = verbs.add_parser("clean", help="empty the cache: kernels, objects, sources, guest images and disks")
     verb.set_defaults(handler=_clean)
 
 

@@ -127,9 +127,9 @@ def built_kernels() -> list[BuiltKernel]:
 
 
 def clean(report: Reporter) -> None:
-    """Remove everything that builds left in the cache: kernels, objects and source trees."""
+    """Empty the cache: kernels, objects, source trees, guest programs, their images and data disks."""
     with _build_lock(report):
-        for name in ("kernels", "build", "sources"):
+        for name in ("kernels", "build", "sources", "guest", "images", "disks"):
             shutil.rmtree(cache_directory() / name, ignore_errors=True)
 
 

@@ -65,6 +65,7 @@ def checked(source: Source) -> dict[str, set[str]]:
     return result
 
 
+@pytest.mark.boot
 def test_no_new_warning_from_sparse_or_the_compiler(checked: dict[str, set[str]]) -> None:
     assert checked["patched"] - checked["unpatched"] == set()
 

@@ -11,7 +11,6 @@
 #include <linux/pagemap.h>
 #include <linux/sysfs.h>
 
-#include "internal.h"
 #include "mmap_readahead.h"
 
 #define CREATE_TRACE_POINTS
@@ -26,7 +25,7 @@ DEFINE_STATIC_KEY_TRUE(mmap_readahead_any_hit_rule);
 
 /*
  * Set of enum mmap_readahead_hit_rule. Written under hit_rules_lock; a fault
- * that races with a change obeys either the old or the new set.
+ * that races with a change may count for less than under either set.
  */
 static unsigned int hit_rules __read_mostly = ALL_HIT_RULES;
 

@@ -48,7 +48,7 @@ static const struct credit_case credit_cases[] = {
 	  ALL, { .nr_pages = 16, .at_address = true, .retried = true }, 0 },
 	{ "all: a locked folio gives nothing",
 	  ALL, { .nr_pages = 1, .at_address = true, .locked = true }, 0 },
-	{ "all: the whole range of the counter fits",
+	{ "no rule: the whole range of the counter fits",
 	  0, { .nr_pages = UINT_MAX, .at_address = true }, UINT_MAX },
 };
 

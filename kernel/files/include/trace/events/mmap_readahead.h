@@ -18,8 +18,11 @@ TRACE_DEFINE_ENUM(MMAP_READAHEAD_AROUND);
 
 /*
  * One event for each synchronous miss of a mapped file, before its read is
- * issued. index, start, size, async_size and ra_pages are in base pages;
- * mmap_miss already counts this miss.
+ * issued. index, start, size, async_size and ra_pages are in base pages. order
+ * is what the page cache is asked for; it may choose a larger one. mmap_miss
+ * counts this miss already, if the reason is one that counts.
+ *
+ * dev is a dev_t, spelled so that BPF programs need no type information.
  */
 TRACE_EVENT(mmap_readahead_miss,
 
@@ -30,7 +33,7 @@ TRACE_EVENT(mmap_readahead_miss,
 	TP_ARGS(file, index, start, size, async_size, order, reason),
 
 	TP_STRUCT__entry(
-		__field(dev_t, dev)
+		__field(unsigned int, dev)
 		__field(unsigned long, ino)
 		__field(unsigned long, index)
 		__field(unsigned long, start)
