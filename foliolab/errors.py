@@ -9,7 +9,9 @@ Nothing below the command line calls ``sys.exit``: it raises one of these, and
 class LabError(Exception):
     """Base of all expected failures; the message is a sentence for the user."""
 
-    status = 1
+    status = 3
+    report = ""
+    """Further words for the user, such as a guest's oops."""
 
 
 class ChecksFailed(LabError):

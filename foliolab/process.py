@@ -44,7 +44,7 @@ def run(
 
     A full disk that stops it is the OSError that our own writing would get.
     """
-    done = subprocess.run(argv, cwd=cwd, input=stdin, env=env, capture_output=True, check=False)
+    done = subprocess.run(dying_with_parent(argv), cwd=cwd, input=stdin, env=env, capture_output=True, check=False)
     if b"No space left on device" in done.stderr:
         raise OSError(errno.ENOSPC, "No space left on device")
     if done.returncode:

@@ -9,7 +9,8 @@
  * verbs at the end of this file. The guest answers
  *   {"event": "ready", ...}	once, when it takes jobs
  *   {"event": "output", "id": 3, "fd": 1, "data": "<base64>"}	as it comes
- *   {"event": "exit", "id": 3, "status": 0, "signal": 0, "oom_kills": 0}
+ *   {"event": "exit", "id": 3, "status": 0, "signal": 0, "oom_kills": 0,
+ *    "cpu_us": 1200}
  *   {"event": "error", "message": "..."}	for a line that is no job
  * The host's end of the port going away powers the machine off, at any moment:
  * no guest is to outlive the program that started it.
@@ -27,6 +28,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -348,24 +350,30 @@ static bool forward(long id, int fd, int pipe)
 	return n > 0;
 }
 
+/* How a job's own process ended. */
+struct ending {
+	int status;		/* as wait() has it */
+	struct rusage usage;
+};
+
 /* Reap everything that has ended; true if the job's own process was among it. */
-static bool reap(pid_t job, int *status)
+static bool reap(pid_t job, struct ending *ending)
 {
+	struct ending any;
 	bool ended = false;
-	int any;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &any, WNOHANG)) > 0) {
+	while ((pid = wait4(-1, &any.status, WNOHANG, &any.usage)) > 0) {
 		if (pid == job) {
-			*status = any;
+			*ending = any;
 			ended = true;
 		}
 	}
 	return ended;
 }
 
-/* Forward a job's output until its process ends; its wait status is returned. */
-static int attend(long id, pid_t pid, int out, int err)
+/* Forward a job's output until its process ends. */
+static struct ending attend(long id, pid_t pid, int out, int err)
 {
 	struct pollfd wait[] = {
 		{ .fd = child_exits, .events = POLLIN },
@@ -374,7 +382,7 @@ static int attend(long id, pid_t pid, int out, int err)
 		{ .fd = control },
 	};
 	struct signalfd_siginfo info;
-	int status = 0;
+	struct ending ending;
 
 	for (;;) {
 		if (poll(wait, 4, -1) < 0)
@@ -386,15 +394,21 @@ static int attend(long id, pid_t pid, int out, int err)
 				wait[fd].fd = -1;
 		if (wait[0].revents &&
 		    read(child_exits, &info, sizeof(info)) > 0 &&
-		    reap(pid, &status))
-			return status;
+		    reap(pid, &ending))
+			return ending;
 	}
+}
+
+static uint64_t microseconds(const struct timeval *time)
+{
+	return time->tv_sec * UINT64_C(1000000) + time->tv_usec;
 }
 
 static void run_job(struct job *job)
 {
 	uint64_t kills_before = 0, kills_after = 0;
-	int out[2], err[2], status;
+	struct ending ending;
+	int out[2], err[2];
 	pid_t pid;
 
 	vmstat("oom_kill", &kills_before);
@@ -411,11 +425,11 @@ static void run_job(struct job *job)
 	close(out[1]);
 	close(err[1]);
 
-	status = attend(job->id, pid, out[0], err[0]);
+	ending = attend(job->id, pid, out[0], err[0]);
 
-	/* Whoever is left of its group would disturb the next job. */
-	kill(-pid, SIGKILL);
-	while (waitpid(-pid, NULL, 0) > 0)
+	/* Whoever is left, in whatever session, would disturb the next job. */
+	kill(-1, SIGKILL);
+	while (waitpid(-1, NULL, 0) > 0)
 		;
 	while (forward(job->id, 1, out[0]))
 		;
@@ -426,10 +440,14 @@ static void run_job(struct job *job)
 
 	vmstat("oom_kill", &kills_after);
 	send_line("{\"event\": \"exit\", \"id\": %ld, \"status\": %d, "
-		  "\"signal\": %d, \"oom_kills\": %" PRIu64 "}\n",
-		  job->id, WIFEXITED(status) ? WEXITSTATUS(status) : 0,
-		  WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-		  kills_after - kills_before);
+		  "\"signal\": %d, \"oom_kills\": %" PRIu64
+		  ", \"cpu_us\": %" PRIu64 "}\n",
+		  job->id,
+		  WIFEXITED(ending.status) ? WEXITSTATUS(ending.status) : 0,
+		  WIFSIGNALED(ending.status) ? WTERMSIG(ending.status) : 0,
+		  kills_after - kills_before,
+		  microseconds(&ending.usage.ru_utime) +
+		  microseconds(&ending.usage.ru_stime));
 }
 
 /* The verbs: each gets its arguments, and returns 0 or sets errno. */

@@ -21,6 +21,7 @@ _PLAIN = Sample(
     outcome="ok",
     sentence="",
     kernel="k1",
+    profile="lab",
     kernel_release="6.12.1-foliolab",
     workload="w1",
     parameters={"cpus": 2},

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from foliolab.campaign.sample import Sample
 
+Place = tuple[str, str, str, int, str, str]
+
 
 @dataclass(frozen=True)
 class Group:
@@ -18,15 +20,17 @@ class Group:
     page_size: int
     """Bytes."""
     backend: str
+    profile: str
+    """Of the kernels: lab or debug."""
     samples: tuple[Sample, ...]
     """The last attempt at each measurement, oldest first."""
     older: int
     """How many samples of older kernels, probes or parameters were left out."""
 
     @property
-    def place(self) -> tuple[str, str, str, int, str]:
+    def place(self) -> Place:
         """What tells it from all other groups."""
-        return self.experiment, self.scale, self.arch, self.page_size, self.backend
+        return self.experiment, self.scale, self.arch, self.page_size, self.backend, self.profile
 
 
 def group_samples(samples: Iterable[Sample]) -> list[Group]:
@@ -35,9 +39,16 @@ def group_samples(samples: Iterable[Sample]) -> list[Group]:
     for sample in samples:
         last.pop(sample.key, None)  # keeps the order that of the last attempts
         last[sample.key] = sample
-    together: dict[tuple[str, str, str, int, str], list[Sample]] = {}
+    together: dict[Place, list[Sample]] = {}
     for sample in last.values():
-        place = (sample.experiment, sample.scale, sample.arch, sample.page_size, sample.backend)
+        place = (
+            sample.experiment,
+            sample.scale,
+            sample.arch,
+            sample.page_size,
+            sample.backend,
+            sample.profile,
+        )
         together.setdefault(place, []).append(sample)
     groups = []
     for place, members in together.items():

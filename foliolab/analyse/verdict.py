@@ -64,7 +64,7 @@ def _judge(
     needed = [variant] if published else [variant, expectation.relative_to]
     for name in needed:
         row = found.get((cell, name))
-        if row and not row.n:
+        if row and row.failures:
             status, reason = Status.FAILS, f"{name} ended as {', '.join(row.failures)}"
             break
         if not row or metric not in row.metrics:

@@ -131,6 +131,7 @@ class _Campaign:
             outcome=outcome.kind.value,
             sentence=outcome.sentence,
             kernel=kernel.hash,
+            profile=kernel.profile,
             kernel_release=kernel.release,
             workload=self._workload,
             parameters=self._parameters(),

@@ -36,6 +36,8 @@ class Sample:
     """What went wrong; empty when ok."""
     kernel: str
     """Hash of the kernel's sources and configuration."""
+    profile: str
+    """Of the kernel: "lab", "debug" ..."""
     kernel_release: str
     workload: str
     """Hash of the probe's sources and its command."""

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from foliolab.arch import ARCHITECTURES
 from foliolab.errors import LabError
@@ -65,7 +66,7 @@ def _guests() -> Iterator[Finding]:
         if not _has(arch.qemu, arch.qemu_package):
             yield Finding(f"{arch.name} guests", "missing", f"no {arch.qemu}", f"apt-get install {arch.qemu_package}")
             continue
-        verdict = probe_kvm(arch)
+        verdict = probe_kvm(arch, again=True)
         if verdict.works:
             yield Finding(f"{arch.name} guests", "ok", "run under KVM: a guest was booted to see")
         else:
@@ -114,6 +115,6 @@ def _print(findings: list[Finding]) -> None:
         table.add_column(column, overflow="fold")
     colours = {"ok": "green", "missing": "red", "limited": "yellow"}
     for finding in findings:
-        state = f"[{colours[finding.state]}]{finding.state}[/]"
-        table.add_row(finding.subject, state, finding.detail, finding.cure)
+        state = Text(finding.state, style=colours[finding.state])
+        table.add_row(finding.subject, state, Text(finding.detail), Text(finding.cure))
     Console(highlight=False).print(table)

@@ -39,7 +39,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--cpus", type=int, default=1, help="of the guest (default: 1)")
     parser.add_argument("--disk", metavar="FILESYSTEM:SIZE", help=f"{' or '.join(_FILESYSTEMS)}, for example ext4:2G")
     parser.add_argument("--read-ahead-kb", type=int, help="of the disk (default: the kernel's)")
-    parser.add_argument("--copy", metavar="FILE", type=Path, action="append", default=[], help="put FILE into / too")
+    parser.add_argument(
+        "--copy", metavar="FILE", type=Path, action="append", default=[], help="put FILE into /files too"
+    )
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end the guest after that (default: never)")
     parser.add_argument("--accelerator", choices=get_args(Wanted), default="auto")
     parser.add_argument("--arch", choices=ARCHITECTURES, default="x86_64")
@@ -57,6 +59,15 @@ def handle(arguments: argparse.Namespace) -> int:
     arch = architecture(arguments.arch)
     (variant,) = variants.choose([arguments.variant], variants.load_variants())
     memory_bytes = _size(arguments.memory)
+    if memory_bytes < 1 << 20:
+        raise UsageError(f"A guest of {arguments.memory} is too small; give at least 1M.")
+    if arguments.cpus < 1:
+        raise UsageError("A guest has at least one CPU.")
+    if arguments.read_ahead_kb is not None and not arguments.disk:
+        raise UsageError("--read-ahead-kb is of a disk; give it one with --disk.")
+    for file in arguments.copy:
+        if not file.is_file():
+            raise UsageError(f"There is no file {file} to copy.")
     disk = _disk(arguments.disk) if arguments.disk else None
     require_static(arguments.program, arch)
     accelerator = choose(arch, arguments.accelerator)
@@ -65,7 +76,7 @@ def handle(arguments: argparse.Namespace) -> int:
     programs = guest_programs(arch, report)
     bare = GuestConfig(arch, kernel.image, initramfs(programs), accelerator)
     name = f"/bin/{arguments.program.name}"
-    extra = {name: arguments.program} | {f"/{file.name}": file for file in arguments.copy}
+    extra = {name: arguments.program} | {f"/files/{file.name}": file for file in arguments.copy}
     config = GuestConfig(
         arch,
         kernel.image,
@@ -118,6 +129,8 @@ def require_static(program: Path, arch: Architecture) -> None:
             table, size, count = struct.unpack_from("<Q", header, 32)[0], *struct.unpack_from("<HH", header, 54)
             stream.seek(table)
             kinds = [struct.unpack_from("<I", stream.read(size))[0] for _ in range(count)]
+    except struct.error as error:
+        raise UsageError(f"{program} is not a whole executable.") from error
     except OSError as error:
         raise UsageError(f"{program} cannot be read: {error.strerror}.") from error
     if machine != arch.elf_machine:

@@ -37,6 +37,8 @@ def main(argv: Sequence[str]) -> int:
         sys.stdout.flush()
         return status
     except LabError as error:
+        if error.report:
+            print(error.report, file=sys.stderr)
         return _complain(str(error), error.status)
     except KeyboardInterrupt:
         return _complain("Interrupted; what was measured is kept, and the same command goes on from there.", 130)
@@ -47,7 +49,9 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return _complain(f"No space left on the disk that holds {error.filename or 'our files'}.", DiskFull.status)
-        raise
+        if error.filename is None:
+            raise
+        return _complain(f"{error.filename}: {error.strerror}.", LabError.status)
 
 
 def _complain(sentence: str, status: int) -> int:

@@ -79,7 +79,7 @@ def measure(request: RunRequest, report: Reporter) -> RunResult:
         samples = run_plan(plan, store, backend, kernel_for, report)
         # The plan's samples count as the newest, also where they were measured long ago.
         everything = [*store.samples, *samples]
-    place = (experiment.name, scale.name, arch.name, samples[0].page_size, backend.name)
+    place = (experiment.name, scale.name, arch.name, samples[0].page_size, backend.name, request.profile)
     views = make_views(everything, {experiment.name: experiment})
     return RunResult(samples, next(view for view in views if view.group.place == place))
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from foliolab.arch import X86_64
-from foliolab.errors import MissingTool
+from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment import variants
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.process import tool
@@ -34,6 +34,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def handle(arguments: argparse.Namespace) -> int:
     (variant,) = variants.choose([arguments.variant], variants.load_variants())
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    if variant.switches and not command:
+        raise UsageError(f"A prompt starts on the kernel's own settings; write to {SWITCHES} there, or give a command.")
     tool(X86_64.qemu, X86_64.qemu_package)
     vng = Path(sys.executable).with_name("vng")
     if not vng.exists():
@@ -42,8 +45,7 @@ def handle(arguments: argparse.Namespace) -> int:
     argv = [str(vng), "--run", str(kernel.image), "--memory", arguments.memory, "--cpus", str(arguments.cpus)]
     if choose(X86_64).backend != "qemu-kvm":
         argv.append("--disable-kvm")
-    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
-    switch = "".join(f"echo {value} >{SWITCHES}/{name}; " for name, value in variant.switches)
+    switch = "".join(f"echo {value} >{SWITCHES}/{name} && " for name, value in variant.switches)
     if command:
         argv += ["--", f"{switch}{shlex.join(command)}"]
     sys.stdout.flush()

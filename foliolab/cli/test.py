@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from foliolab.paths import REPOSITORY
+from foliolab.process import dying_with_parent
 
 _CHECKS = (
     ["ruff", "check", "--quiet"],
@@ -17,7 +18,9 @@ _CHECKS = (
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "check style and types, then run all tests, booting the kernels that they need"
     parser = commands.add_parser("test", help=text, description=text.capitalize() + ".")
-    parser.add_argument("pytest", nargs=argparse.REMAINDER, help="arguments for pytest, such as '-m \"not boot\"'")
+    parser.add_argument(
+        "pytest", nargs=argparse.REMAINDER, help="after --, arguments for pytest: './lab test -- -m \"not boot\"'"
+    )
     parser.set_defaults(handler=handle)
 
 
@@ -30,4 +33,4 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _module(*argv: str) -> int:
-    return subprocess.run([sys.executable, "-m", *argv], cwd=REPOSITORY, check=False).returncode
+    return subprocess.run(dying_with_parent([sys.executable, "-m", *argv]), cwd=REPOSITORY, check=False).returncode

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from foliolab.errors import UnknownExperiment
+from foliolab.errors import BadExperiment, UnknownExperiment
 from foliolab.experiment.cell import Cell, expand
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import PUBLISHED, Expectation, Experiment, Filesystem, Parameters, Published, Scale
@@ -23,12 +23,14 @@ def experiment_names() -> list[str]:
 
 def find_experiment(name: str) -> Experiment:
     """Load an experiment by its name, or by the path of its .toml file."""
+    known = experiment_names()
     if name.endswith(".toml") or "/" in name:
         file = Path(name)
         if not file.is_file():
             raise UnknownExperiment(f"There is no experiment file {name}.")
+        if file.stem in known and file.resolve().parent != EXPERIMENTS:
+            raise BadExperiment(f"{file} has the name of an experiment of the lab; its samples would mix. Rename it.")
         return load_experiment(file)
-    known = experiment_names()
     if name not in known:
         raise UnknownExperiment(f"There is no experiment '{name}'; known: {', '.join(known)}, or the path of a .toml.")
     return load_experiment(EXPERIMENTS / f"{name}.toml")
@@ -106,7 +108,7 @@ def _argv(top: Table) -> tuple[str, ...]:
     for part in argv:
         try:
             part.format(data="", fraction=0.0, repetition=1)
-        except (LookupError, ValueError):
+        except (LookupError, ValueError, AttributeError):
             workload.fail(
                 "argv", f"has '{part}', but only {{data}}, {{fraction}} and {{repetition}} can stand in braces"
             )

@@ -7,7 +7,8 @@ import re
 import shutil
 import sys
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,10 +105,10 @@ def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
     with _build_lock(report):
         if found := _load(_kernels() / inputs.hash):
             return found
-        with full_disk_named(inputs.directory):
-            _configure(inputs, report)
+        with full_disk_named(inputs.directory), _unfinished_swept(inputs.directory):
+            tree = _configure(inputs, report)
             title = f"Building Linux {inputs.source.version}, {inputs.name}"
-            _make(inputs, ["default", "kernel"], title, report)
+            _make(inputs, tree, ["default", "kernel"], title, report)
             return _publish(inputs)
 
 
@@ -116,8 +117,9 @@ def configure(request: KernelRequest, report: Reporter) -> str:
     inputs = _gather(request, report)
     if found := _load(_kernels() / inputs.hash):
         return found.config.read_text()
-    with _build_lock(report), full_disk_named(inputs.directory):
-        return _configure(inputs, report)
+    with _build_lock(report), full_disk_named(inputs.directory), _unfinished_swept(inputs.directory):
+        _configure(inputs, report)
+        return (inputs.directory / ".config").read_text()
 
 
 def built_kernels() -> list[BuiltKernel]:
@@ -155,18 +157,38 @@ def _gather(request: KernelRequest, report: Reporter) -> _Inputs:
     )
 
 
-def _configure(inputs: _Inputs, report: Reporter) -> str:
-    inputs.directory.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def _unfinished_swept(directory: Path) -> Iterator[None]:
+    """Before a build, remove what one that was killed may have left half-made.
+
+    make takes any object that is newer than its source for whole, and a kill between the compiler and
+    objtool leaves one that is not.
+    """
+    stamp = directory / "unfinished"
+    directory.mkdir(parents=True, exist_ok=True)
+    if stamp.exists():
+        since = stamp.stat().st_mtime
+        for place, _, files in os.walk(directory):
+            for path in (Path(place, name) for name in files if name.endswith((".o", ".a")) or "vmlinux" in name):
+                if path.lstat().st_mtime >= since:
+                    path.unlink()
+    if not stamp.exists():
+        stamp.touch()
+    yield
+    stamp.unlink()
+
+
+def _configure(inputs: _Inputs, report: Reporter) -> Path:
+    """Configure, check against the fragments, and return the source tree."""
+    tree = working_tree(inputs.source, inputs.changed)
     # tuxmake keeps a .config that exists, so a changed fragment would go unseen.
     (inputs.directory / ".config").unlink(missing_ok=True)
-    _make(inputs, ["config"], f"Configuring {inputs.name}", report)
-    final = (inputs.directory / ".config").read_text()
-    config.check(inputs.options, final)
-    return final
+    _make(inputs, tree, ["config"], f"Configuring {inputs.name}", report)
+    config.check(inputs.options, (inputs.directory / ".config").read_text())
+    return tree
 
 
-def _make(inputs: _Inputs, targets: list[str], title: str, report: Reporter) -> None:
-    tree = working_tree(inputs.source, inputs.changed)
+def _make(inputs: _Inputs, tree: Path, targets: list[str], title: str, report: Reporter) -> None:
     directory = inputs.directory
     options = directory / "options.config"
     write_atomic(options, inputs.options)
@@ -226,7 +248,11 @@ def _publish(inputs: _Inputs) -> BuiltKernel:
         "compiler": inputs.compiler,
         "built": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-    (scratch / "kernel.json").write_text(json.dumps(description, indent=1))
+    for path in scratch.iterdir():
+        with path.open("rb") as stream:
+            os.fsync(stream.fileno())
+    write_atomic(scratch / "kernel.json", json.dumps(description, indent=1))
+    shutil.rmtree(place, ignore_errors=True)  # there only if it was damaged
     scratch.rename(place)
     kernel = _load(place)
     assert kernel
@@ -236,7 +262,7 @@ def _publish(inputs: _Inputs) -> BuiltKernel:
 def _load(place: Path) -> BuiltKernel | None:
     try:
         facts = json.loads((place / "kernel.json").read_text())
-    except OSError:
+    except (OSError, ValueError):
         return None
     arch = architecture(facts["arch"])
     return BuiltKernel(place.name, place / arch.image, facts["flavour"], facts["profile"], arch, facts["release"])

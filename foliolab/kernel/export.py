@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliolab.errors import HookError, UsageError
+from foliolab.errors import LabError, UsageError
 from foliolab.files import full_disk_named, write_atomic
 from foliolab.kernel.series import Feature, apply_patch, patched_files, read_series
 from foliolab.kernel.source import Source
@@ -39,7 +39,7 @@ def export(source: Source, directory: Path, report: Reporter) -> Export:
             repository.mkdir(parents=True)
             with report.task(f"Committing the pristine Linux {source.version}"):
                 _git(repository, "init", "--quiet", f"--initial-branch=v{source.version}")
-                run([tool("rsync", "rsync"), "-a", "--exclude=/.git", f"{source.tree}/", f"{repository}/"], HookError)
+                run([tool("rsync", "rsync"), "-a", "--exclude=/.git", f"{source.tree}/", f"{repository}/"], LabError)
                 # -f: the kernel's .gitignore would leave out files that the tarball has.
                 _git(repository, "-c", "core.compression=0", "add", "--all", "--force")
                 _commit(repository, _BASE_AUTHOR, f"Linux {source.version}", "2024-11-17T00:00:00Z")
@@ -73,12 +73,18 @@ def _commit(repository: Path, author: str, message: str, date: str) -> None:
     run(
         [tool("git", "git"), "-c", f"user.name={name}", "-c", f"user.email={address}", "commit", "--quiet",
          f"--date={date}", "--file=-"],
-        HookError,
+        LabError,
         cwd=repository,
         stdin=message.encode(),
-        env=os.environ | {"GIT_COMMITTER_DATE": date},
+        env=_environment() | {"GIT_COMMITTER_DATE": date},
     )  # fmt: skip
 
 
 def _git(repository: Path, *arguments: str) -> bytes:
-    return run([tool("git", "git"), *arguments], HookError, cwd=repository)
+    return run([tool("git", "git"), *arguments], LabError, cwd=repository, env=_environment())
+
+
+def _environment() -> dict[str, str]:
+    """Without the user's hooks, signatures and repository, which are not for ours."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return inherited | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}

@@ -146,8 +146,9 @@ def _from_tree(tree: Path, report: Reporter) -> Source:
     with full_disk_named(home), locked(home / "lock"), report.task(f"Mirroring {tree}"):
         pristine.mkdir(parents=True, exist_ok=True)
         run(
-            [tool("rsync", "rsync"), "-a", "--delete", "--exclude=/.git", "--exclude=*.o", "--exclude=/.config",
-             f"{tree}/", f"{pristine}/"],
+            # Not the user's time stamps: a file that went back to an older one must be newer than its object.
+            [tool("rsync", "rsync"), "-rlp", "--checksum", "--delete", "--exclude=/.git", "--exclude=*.o",
+             "--exclude=/.config", f"{tree}/", f"{pristine}/"],
             SourceError,
         )  # fmt: skip
         # Names, sizes and times, as rsync itself compares: reading 1.4 GB would take longer than it is worth.

@@ -14,7 +14,7 @@ from foliolab.experiment.spec import Experiment
 
 EMULATED = {
     "qemu-tcg": "Emulated (qemu-tcg): the counts are real, the seconds say nothing about a real machine.",
-    "qemu-icount": "Emulated (qemu-icount): a second is 10^9 instructions of the guest, not time.",
+    "qemu-icount": "Emulated (qemu-icount): instructions are of the whole program; seconds mean nothing.",
 }
 
 
@@ -32,7 +32,7 @@ class View:
         group = self.group
         return (
             f"{group.experiment}, scale {group.scale}, {group.arch} with {group.page_size // 1024} KiB pages, "
-            f"backend {group.backend}"
+            f"backend {group.backend}" + (f", {group.profile} kernels" if group.profile != "lab" else "")
         )
 
     @property
@@ -85,6 +85,7 @@ class View:
                 "arch": group.arch,
                 "page_size": group.page_size,
                 "backend": group.backend,
+                "profile": group.profile,
                 "kernel": self._kernel_of(row),
                 "cell": row.cell.as_dict(),
                 "variant": row.variant,

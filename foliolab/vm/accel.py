@@ -71,8 +71,11 @@ def _boot_sector_verdict(arch: Architecture) -> KvmVerdict:
     return KvmVerdict(False, f"QEMU fails under KVM: {words[-1] if words else f'exit status {done.returncode}'}")
 
 
-def probe_kvm(arch: Architecture) -> KvmVerdict:
-    """Whether KVM runs guests of ``arch`` here: tried once a boot of this machine, then remembered."""
+def probe_kvm(arch: Architecture, *, again: bool = False) -> KvmVerdict:
+    """Whether KVM runs guests of ``arch`` here: tried once a boot of this machine, then remembered.
+
+    ``again`` tries anew: a busy machine may have missed the deadline.
+    """
     if not arch.native:
         return KvmVerdict(False, f"this machine is no {arch.name} machine")
     try:
@@ -83,7 +86,7 @@ def probe_kvm(arch: Architecture) -> KvmVerdict:
     version = process.run([qemu, "--version"], HostLost)
     boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     remembered = cache_directory() / "kvm" / f"{arch.name}-{digest([boot, version, _BOOT_SECTOR])}.json"
-    if remembered.exists():
+    if remembered.exists() and not again:
         return KvmVerdict(**json.loads(remembered.read_text()))
     verdict = _boot_sector_verdict(arch)
     write_atomic(remembered, json.dumps({"works": verdict.works, "reason": verdict.reason}))

@@ -46,6 +46,7 @@ class GuestFailure(LabError):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.sentence)
         self.outcome = outcome
+        self.report = outcome.report
 
 
 class _Crashed(GuestFailure, GuestCrashed):
@@ -133,6 +134,8 @@ class JobResult:
     stderr: bytes
     oom_kills: int
     """Processes that the guest's kernel killed for want of memory during the job."""
+    cpu_seconds: float
+    """CPU time of the program itself, from its start to its end, as the guest counts it."""
     seconds: float
     """Wall-clock time as the host saw it."""
 
@@ -266,6 +269,7 @@ class Guest:
             stdout=bytes(output[1]),
             stderr=bytes(output[2]),
             oom_kills=event["oom_kills"],
+            cpu_seconds=event["cpu_us"] / 1e6,
             seconds=time.monotonic() - start,
         )
 
