@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Running a plan: boot, measure, record, and go on after whatever a guest does.
 
-A guest that crashes, hangs or gives no result is a result: it is recorded as the cell's sample
-and not tried again; the rest of its boot goes on in a new one. Only a lost host is tried again,
-and every attempt is recorded.
+A guest that crashes, hangs or gives no result while it runs a cell is a result: it is recorded as the
+cell's sample and not tried again; the rest of its boot goes on in a new one. Only a lost host is tried
+again, and every attempt at a cell is recorded. A guest that does not boot ends the run.
 """
 
 import json

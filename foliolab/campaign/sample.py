@@ -40,7 +40,7 @@ class Sample:
     """Of the kernel: "lab", "debug" ..."""
     kernel_release: str
     workload: str
-    """Hash of the probe's sources and its command."""
+    """Hash of the probe's sources, its command, and the machine that it runs on."""
     parameters: dict[str, str | int | float]
     metrics: dict[str, int | float]
     """Named as in foliolab.experiment.metrics; empty unless ok."""

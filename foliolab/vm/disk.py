@@ -21,7 +21,8 @@ Filesystem = Literal["ext4", "xfs"]
 DATA_FILE = "/data/file"
 """Where the file is once the disk is mounted on /data."""
 
-_LAYOUT = "1"  # raise it when the same request is to make another disk
+LAYOUT = "1"
+"""To be raised when the same request is to make another disk."""
 _UUID = "f01101ab-0000-4000-8000-000000000001"
 _BLOCK = 4096
 _FULL_BYTES = 64 << 20  # with less than this left, a failed write had no room
@@ -68,7 +69,7 @@ class DataDisk:
 
     @property
     def path(self) -> Path:
-        key = digest([self.filesystem, str(self.file_bytes), _LAYOUT])
+        key = digest([self.filesystem, str(self.file_bytes), LAYOUT])
         return cache_directory() / "disks" / f"{self.filesystem}-{key}.qcow2"
 
     def prepare(self, guest: GuestConfig, report: Reporter) -> Disk:

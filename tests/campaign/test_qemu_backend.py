@@ -69,6 +69,16 @@ def test_stock_equals_unpatched_and_series_reads_less(
     assert {f"{sample.boot}.log" for sample in samples} == {file.name for file in (tmp_path / "consoles").iterdir()}
 
 
+@pytest.mark.debug
+def test_the_debug_kernel_has_nothing_to_complain_about(
+    small: Experiment, tmp_path: Path, debug_kernel: BuiltKernel
+) -> None:
+    """A report of KASAN, lockdep or DEBUG_VM during a cell would make it a guest-crash."""
+    samples = run(tmp_path, plan_of(small, "stock,series,address,retry"), debug_kernel)
+    assert [sample.outcome for sample in samples] == ["ok"] * 12
+    assert {sample.profile for sample in samples} == {"debug"}
+
+
 def test_instructions_under_icount_repeat_though_the_disk_does_not(
     small: Experiment, tmp_path: Path, unpatched_kernel: BuiltKernel
 ) -> None:
