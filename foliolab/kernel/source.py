@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 from foliolab.errors import SourceError
 from foliolab.files import digest, full_disk_named, locked, write_atomic
 from foliolab.paths import cache_directory
-from foliolab.process import run, tool
+from foliolab.process import dying_with_parent, run, tool
 from foliolab.progress import Reporter
 
 PACKAGE = "linux-source-6.12"
@@ -87,9 +88,11 @@ def _from_debian(report: Reporter, newest: bool) -> Source:
 
 
 def _fetch_package(directory: Path) -> Path:
-    fetched = subprocess.run(
-        [tool("apt-get", "apt"), "download", PACKAGE], cwd=directory, capture_output=True, text=True, check=False
-    )
+    fetched = _apt_download(directory)
+    if fetched.returncode and os.geteuid() == 0:
+        # Old point releases vanish from the mirrors, and with them what an old list names.
+        subprocess.run([tool("apt-get", "apt"), "update"], capture_output=True, check=False)
+        fetched = _apt_download(directory)
     packages = list(directory.glob("*.deb"))
     if fetched.returncode or not packages:
         words = [line for line in fetched.stderr.splitlines() if line.startswith("E:")]
@@ -103,6 +106,16 @@ def _fetch_package(directory: Path) -> Path:
     if not tarballs:
         raise SourceError(f"The package {PACKAGE} holds no source tarball.")
     return tarballs[0]
+
+
+def _apt_download(directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        dying_with_parent([tool("apt-get", "apt"), "download", PACKAGE]),
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _from_tarball(tarball: Path, report: Reporter) -> Source:
