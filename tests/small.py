@@ -16,6 +16,7 @@ argv = ["sparse-mmap", "--file", "{data}", "--fraction", "{fraction}", "--seed",
 filesystem = "ext4"
 cpus = 2
 read_ahead_kb = 128
+watermark_scale_factor = 10
 fraction = 0.05
 deadline_seconds = 60
 [scales.quick]

@@ -73,6 +73,8 @@ class QemuBackend:
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{kernel.flavour}-{secrets.token_hex(3)}"
         with Guest(config, consoles / f"{name}.log") as guest:
             guest.run([":mount", "/dev/vda", "/data", parameters.filesystem, "ro"]).checked()
+            watermarks = str(parameters.watermark_scale_factor)
+            guest.run([":write", "/proc/sys/vm/watermark_scale_factor", watermarks]).checked()
             yield QemuSession(name, guest, plan)
 
 

@@ -91,6 +91,7 @@ def _scale(
             filesystem=FILESYSTEMS[filesystem],
             cpus=table.integer("cpus", least=1),
             read_ahead_kb=table.integer("read_ahead_kb"),
+            watermark_scale_factor=table.integer("watermark_scale_factor", least=1),
             fraction=table.number("fraction"),
             deadline_seconds=table.integer("deadline_seconds", least=1),
         ),

@@ -24,6 +24,8 @@ class Parameters:
     filesystem: Filesystem
     cpus: int
     read_ahead_kb: int
+    watermark_scale_factor: int
+    """How much memory is kept free, in 1/10,000 between watermarks; 10 is the kernel's own choice."""
     fraction: float
     """Share of the file's pages that is touched."""
     deadline_seconds: int
