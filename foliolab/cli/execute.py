@@ -19,7 +19,6 @@ from foliolab.vm.accel import Wanted, choose
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.outcome import OutcomeKind
 from foliolab.vm.switches import set_switches
 
 _FILESYSTEMS = get_args(Filesystem)
@@ -50,7 +49,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--with", dest="extras", choices=OPTIONAL, action="append", default=[], help="build this in too"
     )
     parser.add_argument("program", type=Path, help="a statically linked program")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, default=[], help="its arguments")
     parser.set_defaults(handler=handle)
 
 
@@ -92,8 +91,10 @@ def handle(arguments: argparse.Namespace) -> int:
             guest.run([":mount", "/dev/vda", "/data", disk.filesystem]).checked()
         if disk and arguments.read_ahead_kb is not None:
             guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(arguments.read_ahead_kb)]).checked()
-        job = guest.run([name, *arguments.arguments], arguments.timeout, on_output=_pass_on)
-    if job.outcome.kind is OutcomeKind.OUT_OF_MEMORY:
+        # A deadline of the user's is meant as it stands, not for a real machine.
+        deadline = arguments.timeout and arguments.timeout / accelerator.patience
+        job = guest.run([name, *arguments.arguments], deadline, on_output=_pass_on)
+    if job.signal:
         report.say(job.outcome.sentence)
     return 128 + job.signal if job.signal else job.status
 

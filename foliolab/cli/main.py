@@ -29,6 +29,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; returns the exit status."""
+    if not argv:
+        parser().print_help(sys.stderr)
+        return 2
     arguments = parser().parse_args(argv)
     # Whoever asks us to end gets the clean-up that Ctrl-C gets.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -38,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
         return status
     except LabError as error:
         if error.report:
-            print(error.report, file=sys.stderr)
+            print(f"Last words:\n{error.report}", file=sys.stderr)
         return _complain(str(error), error.status)
     except KeyboardInterrupt:
         return _complain("Interrupted; what was measured is kept, and the same command goes on from there.", 130)

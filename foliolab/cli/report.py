@@ -7,6 +7,7 @@ import json
 from rich.console import Console
 
 from foliolab.campaign.store import read_samples, store_file
+from foliolab.errors import UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.spec import Experiment
 from foliolab.report.check import check
@@ -43,6 +44,8 @@ def handle(arguments: argparse.Namespace) -> int:
         measured = {sample.experiment for sample in samples}
         experiments = {name: find_experiment(name) for name in experiment_names() if name in measured}
     if arguments.scale:
+        if not any(arguments.scale in experiment.scales for experiment in experiments.values()):
+            raise UsageError(f"No experiment that was measured has a scale '{arguments.scale}'.")
         samples = [sample for sample in samples if sample.scale == arguments.scale]
     views = make_views(samples, experiments)
     if arguments.json:
@@ -50,7 +53,7 @@ def handle(arguments: argparse.Namespace) -> int:
         verdicts = [verdict for view in views for verdict in view.verdicts_to_json()]
         print(json.dumps({"rows": rows, "verdicts": verdicts}, indent=1))
     elif not views:
-        print("Nothing was measured yet; './lab run sparse-mmap' does.")
+        print(f"Nothing was measured yet; './lab run {arguments.experiment or 'sparse-mmap'}' does.")
     elif arguments.markdown:
         print("\n".join(to_markdown(view) for view in views), end="")
     else:

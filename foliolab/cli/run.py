@@ -89,11 +89,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "run",
         help="measure an experiment",
         description="Measure an experiment. Killed at any moment, the same command goes on where it was.",
-        epilog="example: lab run sparse-mmap --variant unpatched,series --cell pattern=random",
+        epilog="example: ./lab run sparse-mmap --variant unpatched,series --cell pattern=random",
     )
     parser.add_argument("experiment", help="its name, or the path of a .toml file")
     parser.add_argument(
-        "--scale", default="quick", help="quick: an eighth of the published sizes; full (default: quick)"
+        "--scale", default="quick", help="quick: an eighth of the published sizes; full; demo (default: quick)"
     )
     parser.add_argument("--variant", metavar="V,...", help="only these variants")
     parser.add_argument(
