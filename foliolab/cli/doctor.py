@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +25,8 @@ _TOOLS = (
     ("setpriv", "util-linux"), ("qemu-img", "qemu-utils"), ("mke2fs", "e2fsprogs"), ("mkfs.xfs", "xfsprogs"),
     ("sparse", "sparse"),
 )  # fmt: skip
+
+_HEADERS = (("libelf.h", "libelf-dev"), ("stdio.h", "libc6-dev"))
 
 _GIB = 1 << 30
 
@@ -55,8 +58,10 @@ def handle(arguments: argparse.Namespace) -> int:
 
 def _tools() -> Iterator[Finding]:
     lacking = [(name, package) for name, package in _TOOLS if not _has(name, package)]
-    found = len(_TOOLS) - len(lacking)
-    yield Finding("programs", "ok" if not lacking else "missing", f"{found} of {len(_TOOLS)} are here", "")
+    lacking += [(name, package) for name, package in _HEADERS if not Path("/usr/include", name).exists()]
+    needed = len(_TOOLS) + len(_HEADERS)
+    detail = f"{needed - len(lacking)} of {needed} programs and headers are here"
+    yield Finding("tools", "ok" if not lacking else "missing", detail)
     for name, package in lacking:
         yield Finding(name, "missing", "not installed", f"apt-get install {package}")
 
