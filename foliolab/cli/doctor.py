@@ -22,7 +22,7 @@ from foliolab.vm.accel import probe_kvm
 _TOOLS = (
     ("gcc", "gcc"), ("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("perl", "perl"),
     ("lz4", "lz4"), ("xz", "xz-utils"), ("patch", "patch"), ("rsync", "rsync"), ("git", "git"),
-    ("setpriv", "util-linux"), ("qemu-img", "qemu-utils"), ("mke2fs", "e2fsprogs"), ("mkfs.xfs", "xfsprogs"),
+    ("setpriv", "util-linux"), ("udevadm", "udev"), ("qemu-img", "qemu-utils"), ("mke2fs", "e2fsprogs"), ("mkfs.xfs", "xfsprogs"),
     ("sparse", "sparse"),
 )  # fmt: skip
 

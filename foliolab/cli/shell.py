@@ -49,4 +49,5 @@ def handle(arguments: argparse.Namespace) -> int:
     if command:
         argv += ["--", f"{switch}{shlex.join(command)}"]
     sys.stdout.flush()
-    os.execv(vng, argv)
+    # vng runs its other half, virtme-run, by name.
+    os.execve(vng, argv, os.environ | {"PATH": f"{vng.parent}:{os.environ['PATH']}"})

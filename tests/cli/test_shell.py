@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import pytest
+
+from tests.cli.test_failures import lab, sentence
+
+
+@pytest.mark.boot
+def test_a_command_runs_on_our_kernel_with_the_hosts_files() -> None:
+    command = "uname -r; cat /sys/kernel/mm/mmap_readahead/hit_needs_address; ls README.md"
+    done = lab("shell", "--variant", "retry", "--", "sh", "-c", command)
+    release, address, file = done.stdout.split()
+    assert release.endswith("-foliolab-patched")
+    assert (address, file) == ("0", "README.md")
+    assert done.returncode == 0
+
+
+def test_a_variant_needs_a_command() -> None:
+    done = lab("shell", "--variant", "stock")
+    assert "give a command" in sentence(done)
+    assert done.returncode == 2
