@@ -22,8 +22,8 @@ from foliolab.vm.accel import probe_kvm
 _TOOLS = (
     ("gcc", "gcc"), ("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("perl", "perl"),
     ("lz4", "lz4"), ("xz", "xz-utils"), ("patch", "patch"), ("rsync", "rsync"), ("git", "git"),
-    ("setpriv", "util-linux"), ("udevadm", "udev"), ("qemu-img", "qemu-utils"), ("mke2fs", "e2fsprogs"), ("mkfs.xfs", "xfsprogs"),
-    ("sparse", "sparse"),
+    ("setpriv", "util-linux"), ("udevadm", "udev"), ("qemu-img", "qemu-utils"), ("mke2fs", "e2fsprogs"),
+    ("mkfs.xfs", "xfsprogs"), ("sparse", "sparse"),
 )  # fmt: skip
 
 _HEADERS = (("libelf.h", "libelf-dev"), ("stdio.h", "libc6-dev"))
