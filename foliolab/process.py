@@ -45,9 +45,9 @@ def run(
     A full disk that stops it is the OSError that our own writing would get.
     """
     done = subprocess.run(dying_with_parent(argv), cwd=cwd, input=stdin, env=env, capture_output=True, check=False)
-    if b"No space left on device" in done.stderr:
-        raise OSError(errno.ENOSPC, "No space left on device")
     if done.returncode:
+        if b"No space left on device" in done.stderr:
+            raise OSError(errno.ENOSPC, "No space left on device")
         words = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
         reason = words[0] if words else f"exit status {done.returncode}"
         raise failure(f"'{shlex.join(argv)}' failed: {reason}")

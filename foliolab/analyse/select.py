@@ -4,10 +4,13 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 from foliolab.campaign.sample import Sample
 
-Place = tuple[str, str, str, int, str, str]
+place_of = attrgetter("experiment", "scale", "arch", "page_size", "backend", "profile")
+"""What tells the group of a sample from all others, also of a Group itself."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,6 @@ class Group:
     older: int
     """How many samples of older kernels, probes or parameters were left out."""
 
-    @property
-    def place(self) -> Place:
-        """What tells it from all other groups."""
-        return self.experiment, self.scale, self.arch, self.page_size, self.backend, self.profile
-
 
 def group_samples(samples: Iterable[Sample]) -> list[Group]:
     """Sort samples into groups, in order of first appearance."""
@@ -39,21 +37,13 @@ def group_samples(samples: Iterable[Sample]) -> list[Group]:
     for sample in samples:
         last.pop(sample.key, None)  # keeps the order that of the last attempts
         last[sample.key] = sample
-    together: dict[Place, list[Sample]] = {}
+    together: dict[Any, list[Sample]] = {}
     for sample in last.values():
-        place = (
-            sample.experiment,
-            sample.scale,
-            sample.arch,
-            sample.page_size,
-            sample.backend,
-            sample.profile,
-        )
-        together.setdefault(place, []).append(sample)
+        together.setdefault(place_of(sample), []).append(sample)
     groups = []
     for place, members in together.items():
         current = _newest(members)
-        groups.append(Group(*place, samples=tuple(current), older=len(members) - len(current)))
+        groups.append(Group(*place, tuple(current), len(members) - len(current)))
     return groups
 
 

@@ -11,16 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from foliolab.arch import Architecture
-from foliolab.errors import HostLost, UsageError
+from foliolab.errors import UsageError
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import Experiment
 from foliolab.files import digest, digest_files
 from foliolab.kernel.build import BuiltKernel
 from foliolab.paths import GUEST
-from foliolab.process import run, tool
 from foliolab.progress import Reporter
-from foliolab.vm.accel import Accelerator
+from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk
 from foliolab.vm.guest import Guest, GuestConfig, JobResult, failure
 from foliolab.vm.image import guest_programs, initramfs
@@ -56,11 +55,9 @@ class QemuBackend:
         source = GUEST / f"{program}.c"
         if not source.is_file():
             raise UsageError(f"{experiment.name} runs '{program}', but there is no guest/{program}.c.")
-        qemu = tool(self.architecture.qemu, self.architecture.qemu_package)
-        version = run([qemu, "--version"], HostLost)
         sources = digest_files([source, *GUEST.glob("*.h")], GUEST)
         options = (*self.architecture.qemu_machine, *self.accelerator.options)
-        return digest([sources, version, LAYOUT, *options])
+        return digest([sources, qemu_version(self.architecture), LAYOUT, *options])
 
     @contextmanager
     def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> Iterator["QemuSession"]:

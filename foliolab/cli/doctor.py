@@ -4,6 +4,7 @@
 import argparse
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -15,18 +16,9 @@ from rich.text import Text
 
 from foliolab.arch import ARCHITECTURES
 from foliolab.errors import LabError
-from foliolab.paths import cache_directory, results_directory
+from foliolab.paths import REPOSITORY, cache_directory, results_directory
 from foliolab.process import tool
 from foliolab.vm.accel import probe_kvm
-
-_TOOLS = (
-    ("gcc", "gcc"), ("make", "make"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc"), ("perl", "perl"),
-    ("lz4", "lz4"), ("xz", "xz-utils"), ("patch", "patch"), ("rsync", "rsync"), ("git", "git"),
-    ("setpriv", "util-linux"), ("udevadm", "udev"), ("qemu-img", "qemu-utils"), ("mke2fs", "e2fsprogs"),
-    ("mkfs.xfs", "xfsprogs"), ("sparse", "sparse"),
-)  # fmt: skip
-
-_HEADERS = (("libelf.h", "libelf-dev"), ("stdio.h", "libc6-dev"))
 
 _GIB = 1 << 30
 
@@ -57,10 +49,11 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _tools() -> Iterator[Finding]:
-    lacking = [(name, package) for name, package in _TOOLS if not _has(name, package)]
-    lacking += [(name, package) for name, package in _HEADERS if not Path("/usr/include", name).exists()]
-    needed = len(_TOOLS) + len(_HEADERS)
-    detail = f"{needed - len(lacking)} of {needed} programs and headers are here"
+    # The bootstrap's own list, so that there is one. QEMU has findings of its own.
+    needs = re.findall(r"\bneed (\S+) ([^\s;]+)", (REPOSITORY / "lab").read_text())
+    needs = [(name, package) for name, package in needs if not name.startswith("qemu-system-")]
+    lacking = [(name, package) for name, package in needs if not _has(name, package)]
+    detail = f"{len(needs) - len(lacking)} of {len(needs)} programs and headers are here"
     yield Finding("tools", "ok" if not lacking else "missing", detail)
     for name, package in lacking:
         yield Finding(name, "missing", "not installed", f"apt-get install {package}")
@@ -107,6 +100,9 @@ def _memory() -> Finding:
 
 
 def _has(name: str, package: str) -> bool:
+    """Whether a program, or a C header, is installed."""
+    if name.endswith(".h"):
+        return Path("/usr/include", name).exists()
     try:
         tool(name, package)
     except LabError:

@@ -9,6 +9,7 @@ from typing import get_args
 
 from rich.console import Console
 
+from foliolab.analyse.select import place_of
 from foliolab.arch import ARCHITECTURES, architecture
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.runner import failure_of, run_plan
@@ -79,9 +80,8 @@ def measure(request: RunRequest, report: Reporter) -> RunResult:
         samples = run_plan(plan, store, backend, kernel_for, report)
         # The plan's samples count as the newest, also where they were measured long ago.
         everything = [*store.samples, *samples]
-    place = (experiment.name, scale.name, arch.name, samples[0].page_size, backend.name, request.profile)
     views = make_views(everything, {experiment.name: experiment})
-    return RunResult(samples, next(view for view in views if view.group.place == place))
+    return RunResult(samples, next(view for view in views if place_of(view.group) == place_of(samples[0])))
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -71,6 +71,11 @@ def _boot_sector_verdict(arch: Architecture) -> KvmVerdict:
     return KvmVerdict(False, f"QEMU fails under KVM: {words[-1] if words else f'exit status {done.returncode}'}")
 
 
+def qemu_version(arch: Architecture) -> bytes:
+    """What QEMU for ``arch`` says of its version; MissingTool without it."""
+    return process.run([process.tool(arch.qemu, arch.qemu_package), "--version"], HostLost)
+
+
 def probe_kvm(arch: Architecture, *, again: bool = False) -> KvmVerdict:
     """Whether KVM runs guests of ``arch`` here: tried once a boot of this machine, then remembered.
 
@@ -82,10 +87,8 @@ def probe_kvm(arch: Architecture, *, again: bool = False) -> KvmVerdict:
         os.close(os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
         return KvmVerdict(False, f"/dev/kvm: {error.strerror}")
-    qemu = process.tool(arch.qemu, arch.qemu_package)
-    version = process.run([qemu, "--version"], HostLost)
     boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
-    remembered = cache_directory() / "kvm" / f"{arch.name}-{digest([boot, version, _BOOT_SECTOR])}.json"
+    remembered = cache_directory() / "kvm" / f"{arch.name}-{digest([boot, qemu_version(arch), _BOOT_SECTOR])}.json"
     if remembered.exists() and not again:
         return KvmVerdict(**json.loads(remembered.read_text()))
     verdict = _boot_sector_verdict(arch)

@@ -3,7 +3,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,28 +13,8 @@ from foliolab.arch import X86_64
 from foliolab.errors import LabError
 from foliolab.kernel.build import BuiltKernel
 from foliolab.kernel.source import Source
-from foliolab.paths import REPOSITORY
+from tests.cli.command import lab, sentence
 from tests.small import small_experiment
-
-
-def lab(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "foliolab", *argv],
-        cwd=REPOSITORY,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-
-
-def sentence(done: subprocess.CompletedProcess[str]) -> str:
-    """The last line of the error output, which is all that a failure may say after the progress."""
-    assert "Traceback" not in done.stderr
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("lab: ")
-    return last.removeprefix("lab: ")
 
 
 @pytest.fixture
@@ -85,7 +64,7 @@ def test_hook_that_does_not_apply(small_source: Source, tmp_path: Path) -> None:
     assert done.returncode == 21
 
 
-def test_configuration_that_this_kernel_cannot_have(small_source: Source, tmp_path: Path) -> None:
+def test_tree_that_cannot_be_configured(small_source: Source, tmp_path: Path) -> None:
     """A tree without most of its files fails to configure: a build failure, told by make's own words."""
     done = lab("kernel", "build", "--source", str(small_source.tree), FOLIOLAB_CACHE=str(tmp_path / "cache"))
     assert sentence(done).startswith("Configuring x86_64 lab patched failed: ")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import pytest
 
-from tests.cli.test_failures import lab, sentence
+from tests.cli.command import lab, sentence
 
 
 @pytest.mark.boot
