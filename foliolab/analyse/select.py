@@ -4,13 +4,8 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any
 
 from foliolab.campaign.sample import Sample
-
-place_of = attrgetter("experiment", "scale", "arch", "page_size", "backend", "profile")
-"""What tells the group of a sample from all others, also of a Group itself."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +26,18 @@ class Group:
     """How many samples of older kernels, probes or parameters were left out."""
 
 
+def place_of(thing: Sample | Group) -> tuple[str, str, str, int, str, str]:
+    """What tells the group of a sample from all others, also of a Group itself."""
+    return thing.experiment, thing.scale, thing.arch, thing.page_size, thing.backend, thing.profile
+
+
 def group_samples(samples: Iterable[Sample]) -> list[Group]:
     """Sort samples into groups, in order of first appearance."""
     last: dict[str, Sample] = {}
     for sample in samples:
         last.pop(sample.key, None)  # keeps the order that of the last attempts
         last[sample.key] = sample
-    together: dict[Any, list[Sample]] = {}
+    together: dict[tuple[str, str, str, int, str, str], list[Sample]] = {}
     for sample in last.values():
         together.setdefault(place_of(sample), []).append(sample)
     groups = []
