@@ -7,24 +7,14 @@
  * loop does nothing but touch.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <stdnoreturn.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "counters.h"
+#define PROBE	"sparse-mmap"
 #include "json.h"
-
-#define MAX_THREADS	1024
+#include "probe.h"
 
 enum pattern { RANDOM, SEQUENTIAL, REVERSE, STRIDE };
 
@@ -59,16 +49,7 @@ static struct {
 	const uint64_t *pages;	/* of one pass, in order */
 	uint64_t count;
 	size_t page_size;
-	pthread_barrier_t start;
 } work;
-
-struct counters {
-	bool has_device;
-	struct device_reads device;
-	uint64_t pgpgin_kib;
-	struct rusage usage;
-	struct timespec time;
-};
 
 static const char usage[] =
 "Usage: sparse-mmap --file PATH [OPTION]...\n"
@@ -100,83 +81,16 @@ static const char usage[] =
 "read_bytes and read_requests are null where the file's device keeps no\n"
 "statistics (tmpfs, overlayfs, btrfs); pgpgin_bytes counts all devices.\n";
 
-static noreturn void fail(int status, const char *format, ...)
-{
-	va_list values;
-
-	fprintf(stderr, "sparse-mmap: ");
-	va_start(values, format);
-	vfprintf(stderr, format, values);
-	va_end(values);
-	fprintf(stderr, "\n");
-	exit(status);
-}
-
-static noreturn void fail_io(const char *what)
-{
-	fail(1, "%s: %s.", what, strerror(errno));
-}
-
 /* The file was truncated under the map, or its device failed. */
 static void on_bus_error(int signal)
 {
 	static const char text[] =
-		"sparse-mmap: A page could not be read: the file became shorter or its device failed.\n";
+		PROBE ": A page could not be read: the file became shorter or its device failed.\n";
 	ssize_t ignored = write(2, text, sizeof(text) - 1);
 
 	(void)signal;
 	(void)ignored;
 	_exit(1);
-}
-
-static uint64_t parse_number(const char *option, const char *text, uint64_t least)
-{
-	char *end;
-	uint64_t value;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno || end == text || *end || *text == '-' || value < least)
-		fail(2, "--%s takes a number of at least %" PRIu64 ", not '%s'.",
-		     option, least, text);
-	return value;
-}
-
-static uint64_t parse_bytes(const char *option, const char *text)
-{
-	static const char suffixes[] = "KMG";
-	char digits[32] = "";
-	size_t length = strlen(text);
-	const char *suffix = length ? strchr(suffixes, text[length - 1]) : NULL;
-	int shift = suffix ? (suffix - suffixes + 1) * 10 : 0;
-	uint64_t value;
-
-	snprintf(digits, sizeof(digits), "%.*s",
-		 (int)(suffix ? length - 1 : length), text);
-	value = parse_number(option, digits, 1);
-	if (value > (uint64_t)INT64_MAX >> shift)
-		fail(2, "--%s %s is too much.", option, text);
-	return value << shift;
-}
-
-static double parse_fraction(const char *option, const char *text)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || !(value > 0 && value <= 1))
-		fail(2, "--%s takes a number above 0 and up to 1, not '%s'.",
-		     option, text);
-	return value;
-}
-
-static int parse_name(const char *option, const char *text,
-		      const char *const *names)
-{
-	for (int i = 0; names[i]; i++)
-		if (!strcmp(text, names[i]))
-			return i;
-	fail(2, "--%s has no value '%s'; see --help.", option, text);
 }
 
 static void parse_arguments(int argc, char **argv)
@@ -258,27 +172,6 @@ static void parse_arguments(int argc, char **argv)
 		env.fraction = 0.01;
 }
 
-/* Splitmix64: the whole state is one number, and every seed is good. */
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
-/* A random number below a limit, without the bias of a plain remainder. */
-static uint64_t random_below(uint64_t *state, uint64_t limit)
-{
-	uint64_t excess = -limit % limit, value;
-
-	do {
-		value = next_random(state);
-	} while (value < excess);
-	return value % limit;
-}
-
 /*
  * Append to the file until it has env.create bytes. Its content is noise, so
  * that no file system stores less than that.
@@ -305,27 +198,6 @@ static void create_file(void)
 	}
 	if (fsync(fd))
 		fail_io(env.file);
-	close(fd);
-}
-
-static void forget_caches(void)
-{
-	static const char knob[] = "/proc/sys/vm/drop_caches";
-	int fd = open(env.file, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || fsync(fd))
-		fail_io(env.file);
-	errno = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	if (errno)
-		fail_io(env.file);
-	close(fd);
-	if (!env.drop_caches)
-		return;
-	sync();
-	fd = open(knob, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, "3", 1) != 1)
-		fail(1, "--drop-caches needs root: %s: %s.", knob,
-		     strerror(errno));
 	close(fd);
 }
 
@@ -375,53 +247,11 @@ static uint64_t count_distinct(const uint64_t *pages, uint64_t count,
 	return distinct;
 }
 
-static void *touch(void *argument)
+static void touch(uint64_t thread)
 {
-	uint64_t first = (uintptr_t)argument;
-
-	pthread_barrier_wait(&work.start);
 	for (uint64_t pass = 0; pass < env.passes; pass++)
-		for (uint64_t i = first; i < work.count; i += env.threads)
+		for (uint64_t i = thread; i < work.count; i += env.threads)
 			(void)work.map[work.pages[i] * work.page_size];
-	return NULL;
-}
-
-/* What the process sees of itself: read next to the loop. */
-static void read_process(struct counters *counters)
-{
-	getrusage(RUSAGE_SELF, &counters->usage);
-	clock_gettime(CLOCK_MONOTONIC, &counters->time);
-}
-
-/* What the kernel has read: complete once read-ahead has come in. */
-static void read_device(struct counters *counters, dev_t device)
-{
-	device_settle(device);
-	counters->has_device = device_reads(device, &counters->device);
-	if (!vmstat("pgpgin", &counters->pgpgin_kib))
-		fail(1, "/proc/vmstat has no pgpgin.");
-}
-
-/* Run all threads through all touches, with counters read on either side. */
-static void measure(struct counters *before, struct counters *after,
-		    dev_t device)
-{
-	static pthread_t threads[MAX_THREADS];
-
-	pthread_barrier_init(&work.start, NULL, env.threads + 1);
-	for (uint64_t t = 0; t < env.threads; t++) {
-		errno = pthread_create(&threads[t], NULL, touch,
-				       (void *)(uintptr_t)t);
-		if (errno)
-			fail_io("A thread could not be started");
-	}
-	read_device(before, device);
-	read_process(before);
-	pthread_barrier_wait(&work.start);
-	for (uint64_t t = 0; t < env.threads; t++)
-		pthread_join(threads[t], NULL);
-	read_process(after);
-	read_device(after, device);
 }
 
 static void print_optional(const char *name, bool known, uint64_t value)
@@ -439,8 +269,6 @@ static void print_result(const struct counters *before,
 	bool has_device = before->has_device && after->has_device;
 	uint64_t read_ahead_kib = 0;
 	bool has_read_ahead = device_read_ahead(stat->st_dev, &read_ahead_kib);
-	double seconds = after->time.tv_sec - before->time.tv_sec +
-			 (after->time.tv_nsec - before->time.tv_nsec) * 1e-9;
 
 	printf("{\"probe\": \"sparse-mmap\", \"file\": ");
 	json_put_string(stdout, env.file);
@@ -463,7 +291,7 @@ static void print_result(const struct counters *before,
 	       (after->pgpgin_kib - before->pgpgin_kib) * 1024,
 	       after->usage.ru_majflt - before->usage.ru_majflt,
 	       after->usage.ru_minflt - before->usage.ru_minflt,
-	       seconds, distinct, distinct * work.page_size);
+	       seconds_between(before, after), distinct, distinct * work.page_size);
 	if (fflush(stdout))
 		fail_io("The result could not be written");
 }
@@ -479,7 +307,7 @@ int main(int argc, char **argv)
 	parse_arguments(argc, argv);
 	if (env.create)
 		create_file();
-	forget_caches();
+	forget_caches(env.file, env.drop_caches);
 
 	/* The kernel keeps its read-ahead state per open file: start afresh. */
 	fd = open(env.file, O_RDONLY | O_CLOEXEC);
@@ -501,7 +329,7 @@ int main(int argc, char **argv)
 	work.pages = plan_pages(file_pages, work.count);
 	distinct = count_distinct(work.pages, work.count, file_pages);
 
-	measure(&before, &after, stat.st_dev);
+	measure(env.threads, touch, stat.st_dev, &before, &after);
 	print_result(&before, &after, &stat, distinct);
 	return 0;
 }

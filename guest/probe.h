@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What probes have in common: complaints, options, random numbers, empty
+ * caches, and counters read around the work.
+ *
+ * A program defines PROBE, its name, before it includes this.
+ */
+#ifndef FOLIOLAB_PROBE_H
+#define FOLIOLAB_PROBE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <stdnoreturn.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "counters.h"
+
+#define MAX_THREADS	1024
+
+static inline noreturn void __attribute__((format(printf, 2, 3)))
+fail(int status, const char *format, ...)
+{
+	va_list values;
+
+	fprintf(stderr, PROBE ": ");
+	va_start(values, format);
+	vfprintf(stderr, format, values);
+	va_end(values);
+	fprintf(stderr, "\n");
+	exit(status);
+}
+
+static inline noreturn void fail_io(const char *what)
+{
+	fail(1, "%s: %s.", what, strerror(errno));
+}
+
+static inline uint64_t parse_number(const char *option, const char *text,
+				    uint64_t least)
+{
+	char *end;
+	uint64_t value;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || value < least)
+		fail(2, "--%s takes a number of at least %" PRIu64 ", not '%s'.",
+		     option, least, text);
+	return value;
+}
+
+static inline uint64_t parse_bytes(const char *option, const char *text)
+{
+	static const char suffixes[] = "KMG";
+	char digits[32] = "";
+	size_t length = strlen(text);
+	const char *suffix = length ? strchr(suffixes, text[length - 1]) : NULL;
+	int shift = suffix ? (suffix - suffixes + 1) * 10 : 0;
+	uint64_t value;
+
+	snprintf(digits, sizeof(digits), "%.*s",
+		 (int)(suffix ? length - 1 : length), text);
+	value = parse_number(option, digits, 1);
+	if (value > (uint64_t)INT64_MAX >> shift)
+		fail(2, "--%s %s is too much.", option, text);
+	return value << shift;
+}
+
+static inline double parse_fraction(const char *option, const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value > 0 && value <= 1))
+		fail(2, "--%s takes a number above 0 and up to 1, not '%s'.",
+		     option, text);
+	return value;
+}
+
+/* The index of a word in a list that NULL ends. */
+static inline int parse_name(const char *option, const char *text,
+			     const char *const *names)
+{
+	for (int i = 0; names[i]; i++)
+		if (!strcmp(text, names[i]))
+			return i;
+	fail(2, "--%s has no value '%s'; see --help.", option, text);
+}
+
+/* Splitmix64: the whole state is one number, and every seed is good. */
+static inline uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/* A random number below a limit, without the bias of a plain remainder. */
+static inline uint64_t random_below(uint64_t *state, uint64_t limit)
+{
+	uint64_t excess = -limit % limit, value;
+
+	do {
+		value = next_random(state);
+	} while (value < excess);
+	return value % limit;
+}
+
+/* Put a file out of memory, or with --drop-caches everything. */
+static inline void forget_caches(const char *file, bool everything)
+{
+	static const char knob[] = "/proc/sys/vm/drop_caches";
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || fsync(fd))
+		fail_io(file);
+	errno = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	if (errno)
+		fail_io(file);
+	close(fd);
+	if (!everything)
+		return;
+	sync();
+	fd = open(knob, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, "3", 1) != 1)
+		fail(1, "--drop-caches needs root: %s: %s.", knob,
+		     strerror(errno));
+	close(fd);
+}
+
+struct counters {
+	bool has_device;
+	struct device_reads device;
+	uint64_t pgpgin_kib;
+	struct rusage usage;
+	struct timespec time;
+};
+
+/* What the process sees of itself: read next to the work. */
+static inline void read_process(struct counters *counters)
+{
+	getrusage(RUSAGE_SELF, &counters->usage);
+	clock_gettime(CLOCK_MONOTONIC, &counters->time);
+}
+
+/* What the kernel has read: complete once read-ahead has come in. */
+static inline void read_device(struct counters *counters, dev_t device)
+{
+	device_settle(device);
+	counters->has_device = device_reads(device, &counters->device);
+	if (!vmstat("pgpgin", &counters->pgpgin_kib))
+		fail(1, "/proc/vmstat has no pgpgin.");
+}
+
+/* Of all threads: the one numbered "thread" does its share of the work. */
+typedef void work_share(uint64_t thread);
+
+static struct {
+	pthread_barrier_t start;
+	work_share *share;
+} measured;
+
+static inline void *measured_thread(void *number)
+{
+	pthread_barrier_wait(&measured.start);
+	measured.share((uintptr_t)number);
+	return NULL;
+}
+
+/* Have all threads do their shares, with counters read on either side. */
+static inline void measure(uint64_t nr_threads, work_share *share, dev_t device,
+			   struct counters *before, struct counters *after)
+{
+	static pthread_t threads[MAX_THREADS];
+
+	measured.share = share;
+	pthread_barrier_init(&measured.start, NULL, nr_threads + 1);
+	for (uint64_t t = 0; t < nr_threads; t++) {
+		errno = pthread_create(&threads[t], NULL, measured_thread,
+				       (void *)(uintptr_t)t);
+		if (errno)
+			fail_io("A thread could not be started");
+	}
+	read_device(before, device);
+	read_process(before);
+	pthread_barrier_wait(&measured.start);
+	for (uint64_t t = 0; t < nr_threads; t++)
+		pthread_join(threads[t], NULL);
+	read_process(after);
+	read_device(after, device);
+}
+
+static inline double seconds_between(const struct counters *before,
+				     const struct counters *after)
+{
+	return after->time.tv_sec - before->time.tv_sec +
+	       (after->time.tv_nsec - before->time.tv_nsec) * 1e-9;
+}
+
+#endif /* FOLIOLAB_PROBE_H */
