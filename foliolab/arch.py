@@ -1,10 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What differs between architectures. A new one is a new entry here and a config fragment."""
+"""What differs between architectures. A new one is a new entry here and some config fragments."""
 
 import platform
 from dataclasses import dataclass
 
 from foliolab.errors import UsageError
+
+
+@dataclass(frozen=True)
+class TinyGuest:
+    """A guest of a few instructions, which shows whether an accelerator runs guests at all."""
+
+    image: bytes
+    options: tuple[str, ...]
+    """QEMU's, with the image's file as {image}."""
+    status: int
+    """With which QEMU exits once the guest has run."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +36,55 @@ class Architecture:
     qemu_package: str
     qemu_machine: tuple[str, ...]
     """QEMU options for machine and CPU under emulation."""
+    kvm_machine: tuple[str, ...]
+    """The same under KVM."""
     emulation: str
     """Value of QEMU's -accel without KVM."""
     console: str
     """Kernel name of the serial console."""
+    boot_arguments: str
+    """For its kernels, beside those that all guests get."""
+    tiny_guest: TinyGuest
+    hang_keys: bool
+    """Whether a hung guest is asked for its stacks over the serial console, because the machine has no NMI to send."""
     compiler: str
-    """C compiler for kernels and guest programs."""
-    compiler_package: str
+    """C compiler for kernels and guest programs, called the same on its own machines and on others."""
+    cross_compiler_package: str
+    cross_headers: str
+    """Where the C library for the cross compiler has its headers."""
+    cross_headers_package: str
 
     @property
     def native(self) -> bool:
         """Whether this machine is of that architecture, so that KVM may run it."""
         return platform.machine() == self.machine
+
+    @property
+    def compiler_package(self) -> str:
+        return "gcc" if self.native else self.cross_compiler_package
+
+    @property
+    def headers(self) -> str:
+        """Where the C library's headers are on this machine."""
+        return "/usr/include" if self.native else self.cross_headers
+
+    @property
+    def headers_package(self) -> str:
+        return "libc6-dev" if self.native else self.cross_headers_package
+
+    def page_size(self, wanted: int | None) -> int:
+        """``wanted`` bytes, or the default; UsageError if it cannot be configured."""
+        if wanted is None:
+            return self.page_sizes[0]
+        if wanted not in self.page_sizes:
+            known = ", ".join(size_name(size) for size in self.page_sizes)
+            raise UsageError(f"{self.name} has no pages of {size_name(wanted)}; it has {known}.")
+        return wanted
+
+
+def size_name(page_size: int) -> str:
+    """A page size as the command line and the fragments write it: "64k"."""
+    return f"{page_size >> 10}k"
 
 
 X86_64 = Architecture(
@@ -48,15 +96,61 @@ X86_64 = Architecture(
     qemu="qemu-system-x86_64",
     qemu_package="qemu-system-x86",
     qemu_machine=("-machine", "q35", "-cpu", "max"),
+    kvm_machine=("-machine", "q35", "-cpu", "max"),
     # QEMU's multi-threaded emulation races with the guest's patching of its own code
     # (static keys): about one boot in 25 dies with "Oops: int3".
     emulation="tcg,thread=single",
     console="ttyS0",
+    boot_arguments="unknown_nmi_panic",
+    tiny_guest=TinyGuest(
+        # A boot sector: mov $0xf4, %dx; mov $0x10, %al; out %al, (%dx); hlt; jmp to the hlt. Port 0xf4 is
+        # QEMU's debug exit device, which ends QEMU with the status 2 * value + 1.
+        image=bytes.fromhex("baf400b010eef4ebfd").ljust(510, b"\0") + b"\x55\xaa",
+        options=(
+            *("-drive", "file={image},format=raw,if=ide,snapshot=on"),
+            *("-device", "isa-debug-exit,iobase=0xf4,iosize=1"),
+        ),
+        status=0x21,
+    ),
+    hang_keys=False,
     compiler="x86_64-linux-gnu-gcc",
-    compiler_package="gcc",
+    cross_compiler_package="gcc-x86-64-linux-gnu",
+    cross_headers="/usr/x86_64-linux-gnu/include",
+    cross_headers_package="libc6-dev-amd64-cross",
 )
 
-ARCHITECTURES = {arch.name: arch for arch in (X86_64,)}
+ARM64 = Architecture(
+    name="arm64",
+    machine="aarch64",
+    elf_machine=183,
+    image="Image",
+    page_sizes=(4096, 16384, 65536),
+    qemu="qemu-system-aarch64",
+    qemu_package="qemu-system-arm",
+    qemu_machine=("-machine", "virt,gic-version=3", "-cpu", "max,pauth=off"),
+    # KVM gives a guest the CPU and the interrupt controller that the machine has, and no others.
+    kvm_machine=("-machine", "virt,gic-version=host", "-cpu", "host"),
+    emulation="tcg",
+    console="ttyAMA0",
+    boot_arguments="",
+    tiny_guest=TinyGuest(
+        # mov w0, #0x0008; movk w0, #0x8400, lsl #16; hvc #0; wfi; b to the wfi. This number asks the
+        # firmware, for which KVM and QEMU stand in, to switch the machine off.
+        image=bytes.fromhex("000180520080b072020000d47f2003d5ffffff17"),
+        options=("-kernel", "{image}"),
+        status=0,
+    ),
+    hang_keys=True,
+    compiler="aarch64-linux-gnu-gcc",
+    cross_compiler_package="gcc-aarch64-linux-gnu",
+    cross_headers="/usr/aarch64-linux-gnu/include",
+    cross_headers_package="libc6-dev-arm64-cross",
+)
+
+ARCHITECTURES = {arch.name: arch for arch in (X86_64, ARM64)}
+
+NATIVE = next((arch for arch in ARCHITECTURES.values() if arch.native), X86_64)
+"""That of this machine, which the command line means by default; elsewhere all are foreign, and emulated."""
 
 
 def architecture(name: str) -> Architecture:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliolab.arch import Architecture, architecture
+from foliolab.arch import Architecture, architecture, size_name
 from foliolab.errors import BuildError, DiskFull
 from foliolab.files import digest, full_disk_named, locked, write_atomic
 from foliolab.kernel import config
@@ -44,6 +44,11 @@ class KernelRequest:
     """A tree or tarball; None for Debian's package."""
     newest: bool = False
     """Ask apt whether there is a newer Debian package."""
+    page_size: int = 0
+    """Bytes; 0 becomes the architecture's default."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "page_size", self.arch.page_size(self.page_size or None))
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class BuiltKernel:
     arch: Architecture
     release: str
     """As ``uname -r`` prints it."""
+    page_size: int
+    """Bytes."""
 
     @property
     def config(self) -> Path:
@@ -85,13 +92,18 @@ class _Inputs:
     @property
     def name(self) -> str:
         extras = "".join(f" with {extra}" for extra in self.request.extras)
-        return f"{self.request.arch.name} {self.request.profile} {self.request.flavour}{extras}"
+        return f"{self._machine} {self.request.profile} {self.request.flavour}{extras}"
 
     @property
     def directory(self) -> Path:
         """Where it is built: flavours and extras share a directory, each an incremental build after the other."""
-        request = self.request
-        return cache_directory() / "build" / f"{self.source.home.name}-{request.arch.name}-{request.profile}"
+        return cache_directory() / "build" / f"{self.source.home.name}-{self._machine}-{self.request.profile}"
+
+    @property
+    def _machine(self) -> str:
+        """Architecture, and page size where there is a choice."""
+        arch = self.request.arch
+        return f"{arch.name}-{size_name(self.request.page_size)}" if len(arch.page_sizes) > 1 else arch.name
 
 
 def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
@@ -152,7 +164,7 @@ def _gather(request: KernelRequest, report: Reporter) -> _Inputs:
         request=request,
         source=source,
         changed=changed,
-        options=config.merge(request.arch, request.profile, request.flavour, request.extras),
+        options=config.merge(request.arch, request.page_size, request.profile, request.flavour, request.extras),
         compiler=compiler.decode().splitlines()[0],
     )
 
@@ -196,6 +208,7 @@ def _make(inputs: _Inputs, tree: Path, targets: list[str], title: str, report: R
     command = [
         sys.executable, "-m", "tuxmake", "--directory", str(tree), "--build-dir", str(directory),
         "--output-dir", str(directory / "artifacts"), "--target-arch", inputs.request.arch.name,
+        "--kernel-image", inputs.request.arch.image,
         # allnoconfig takes the options it is given and leaves everything else off.
         "--kconfig", "allnoconfig", "--environment", f"KCONFIG_ALLCONFIG={options}", *targets,
     ]  # fmt: skip
@@ -241,6 +254,7 @@ def _publish(inputs: _Inputs) -> BuiltKernel:
     description = {
         "release": (directory / "include/config/kernel.release").read_text().strip(),
         "arch": inputs.request.arch.name,
+        "page_size": inputs.request.page_size,
         "flavour": inputs.request.flavour,
         "profile": inputs.request.profile,
         "source": inputs.source.identity,
@@ -265,4 +279,12 @@ def _load(place: Path) -> BuiltKernel | None:
     except (OSError, ValueError):
         return None
     arch = architecture(facts["arch"])
-    return BuiltKernel(place.name, place / arch.image, facts["flavour"], facts["profile"], arch, facts["release"])
+    return BuiltKernel(
+        hash=place.name,
+        image=place / arch.image,
+        flavour=facts["flavour"],
+        profile=facts["profile"],
+        arch=arch,
+        release=facts["release"],
+        page_size=facts.get("page_size", arch.page_sizes[0]),  # kernels of before have the default
+    )

@@ -4,7 +4,7 @@
 import re
 from collections.abc import Iterable
 
-from foliolab.arch import Architecture
+from foliolab.arch import Architecture, size_name
 from foliolab.errors import ConfigError
 from foliolab.paths import KERNEL
 
@@ -16,9 +16,12 @@ OPTIONAL = tuple(sorted(fragment.stem for fragment in (KERNEL / "config/optional
 """What a kernel has only if it is asked for, because it takes long to build."""
 
 
-def merge(arch: Architecture, profile: str, flavour: str, extras: Iterable[str]) -> str:
+def merge(arch: Architecture, page_size: int, profile: str, flavour: str, extras: Iterable[str]) -> str:
     """The text of all fragments, one line for each option; later fragments win."""
-    names = ["common", arch.name, *(f"optional/{extra}" for extra in sorted(extras))]
+    names = ["common", arch.name]
+    if len(arch.page_sizes) > 1:
+        names.append(f"{arch.name}-{size_name(page_size)}")
+    names += [f"optional/{extra}" for extra in sorted(extras)]
     if profile != "lab":
         names.append(profile)
     options = {"CONFIG_LOCALVERSION": f'"-foliolab-{flavour}"'}

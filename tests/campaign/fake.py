@@ -76,7 +76,7 @@ class FakeSession:
 
 
 def kernel_for(flavour: str) -> BuiltKernel:
-    return BuiltKernel(f"hash-{flavour}", Path("bzImage"), flavour, "lab", X86_64, "6.12.1-foliolab")
+    return BuiltKernel(f"hash-{flavour}", Path("bzImage"), flavour, "lab", X86_64, "6.12.1-foliolab", 4096)
 
 
 def fake_plan(repetitions: int = 2) -> Plan:

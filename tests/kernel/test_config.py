@@ -7,24 +7,24 @@ from foliolab.kernel import config
 
 
 def test_later_fragments_win() -> None:
-    assert config.parse(config.merge(X86_64, "lab", "patched", ()))["CONFIG_PREEMPT_NONE"] == "y"
-    assert config.parse(config.merge(X86_64, "debug", "patched", ()))["CONFIG_PREEMPT_NONE"] == "n"
+    assert config.parse(config.merge(X86_64, 4096, "lab", "patched", ()))["CONFIG_PREEMPT_NONE"] == "y"
+    assert config.parse(config.merge(X86_64, 4096, "debug", "patched", ()))["CONFIG_PREEMPT_NONE"] == "n"
 
 
 def test_release_tells_the_flavours_apart() -> None:
-    assert 'CONFIG_LOCALVERSION="-foliolab-unpatched"' in config.merge(X86_64, "lab", "unpatched", ()).splitlines()
+    assert 'CONFIG_LOCALVERSION="-foliolab-unpatched"' in config.merge(X86_64, 4096, "lab", "unpatched", ()).splitlines()
 
 
 def test_flavours_differ_in_nothing_else() -> None:
-    patched = config.parse(config.merge(X86_64, "lab", "patched", ()))
-    unpatched = config.parse(config.merge(X86_64, "lab", "unpatched", ()))
+    patched = config.parse(config.merge(X86_64, 4096, "lab", "patched", ()))
+    unpatched = config.parse(config.merge(X86_64, 4096, "lab", "unpatched", ()))
     assert {name for name in patched if patched[name] != unpatched.get(name)} == {"CONFIG_LOCALVERSION"}
 
 
 def test_optional_fragments_are_left_out_unless_asked_for() -> None:
     assert set(config.OPTIONAL) >= {"xfs", "network"}
-    assert "CONFIG_XFS_FS=y" not in config.merge(X86_64, "lab", "patched", ()).splitlines()
-    assert "CONFIG_XFS_FS=y" in config.merge(X86_64, "lab", "patched", ("xfs",)).splitlines()
+    assert "CONFIG_XFS_FS=y" not in config.merge(X86_64, 4096, "lab", "patched", ()).splitlines()
+    assert "CONFIG_XFS_FS=y" in config.merge(X86_64, 4096, "lab", "patched", ("xfs",)).splitlines()
 
 
 def test_check_names_what_is_missing() -> None:
