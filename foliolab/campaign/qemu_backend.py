@@ -56,8 +56,7 @@ class QemuBackend:
         if not source.is_file():
             raise UsageError(f"{experiment.name} runs '{program}', but there is no guest/{program}.c.")
         sources = digest_files([source, *GUEST.glob("*.h")], GUEST)
-        options = (*self.architecture.qemu_machine, *self.accelerator.options)
-        return digest([sources, qemu_version(self.architecture), LAYOUT, *options])
+        return digest([sources, qemu_version(self.architecture), LAYOUT, *self.accelerator.options])
 
     @contextmanager
     def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> Iterator["QemuSession"]:

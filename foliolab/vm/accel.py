@@ -17,12 +17,7 @@ from foliolab.paths import cache_directory
 
 Wanted = Literal["auto", "kvm", "tcg", "icount"]
 
-_KVM_DEADLINE_SECONDS = 5
-
-# mov $0xf4, %dx; mov $0x10, %al; out %al, (%dx); hlt; jmp to the hlt. Port 0xf4 is QEMU's
-# debug exit device, which ends QEMU with the status 2 * value + 1.
-_BOOT_SECTOR = bytes.fromhex("baf400b010eef4ebfd").ljust(510, b"\0") + b"\x55\xaa"
-_BOOT_SECTOR_STATUS = 0x21
+_TINY_GUEST_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -32,7 +27,7 @@ class Accelerator:
     backend: str
     """The name that samples carry: qemu-kvm, qemu-tcg or qemu-icount."""
     options: tuple[str, ...]
-    """QEMU's options for it."""
+    """QEMU's options for machine, CPU and accelerator."""
     patience: float
     """By how much deadlines, which are meant for a real machine, are stretched."""
     max_cpus: int | None = None
@@ -46,29 +41,29 @@ class KvmVerdict:
     reason: str
 
 
-def _boot_sector_verdict(arch: Architecture) -> KvmVerdict:
-    """Boot a guest of one instruction under KVM: some hosts have the device and cannot run a guest."""
-    with tempfile.NamedTemporaryFile(prefix="foliolab-kvm-") as sector:
-        sector.write(_BOOT_SECTOR)
-        sector.flush()
-        argv = [process.tool(arch.qemu, arch.qemu_package), *arch.qemu_machine, "-accel", "kvm"]
+def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:
+    """Boot a guest of a few instructions; returns why that failed, or nothing."""
+    guest = arch.tiny_guest
+    with tempfile.NamedTemporaryFile(prefix="foliolab-kvm-") as image:
+        image.write(guest.image)
+        image.flush()
+        argv = [process.tool(arch.qemu, arch.qemu_package), *accelerator.options]
         argv += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-m", "64"]
-        argv += ["-drive", f"file={sector.name},format=raw,if=ide,snapshot=on"]
-        argv += ["-device", "isa-debug-exit,iobase=0xf4,iosize=1"]
+        argv += [option.format(image=image.name) for option in guest.options]
         try:
             done = subprocess.run(
                 process.dying_with_parent(argv),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_KVM_DEADLINE_SECONDS,
+                timeout=_TINY_GUEST_SECONDS,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return KvmVerdict(False, f"a guest of one instruction hung for {_KVM_DEADLINE_SECONDS} s under KVM")
-    if done.returncode == _BOOT_SECTOR_STATUS:
-        return KvmVerdict(True, "a guest ran under KVM")
+            return f"a guest of a few instructions hung for {_TINY_GUEST_SECONDS} s"
+    if done.returncode == guest.status:
+        return ""
     words = done.stderr.decode(errors="replace").strip().splitlines()
-    return KvmVerdict(False, f"QEMU fails under KVM: {words[-1] if words else f'exit status {done.returncode}'}")
+    return f"QEMU fails: {words[-1] if words else f'exit status {done.returncode}'}"
 
 
 def qemu_version(arch: Architecture) -> bytes:
@@ -88,10 +83,12 @@ def probe_kvm(arch: Architecture, *, again: bool = False) -> KvmVerdict:
     except OSError as error:
         return KvmVerdict(False, f"/dev/kvm: {error.strerror}")
     boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
-    remembered = cache_directory() / "kvm" / f"{arch.name}-{digest([boot, qemu_version(arch), _BOOT_SECTOR])}.json"
+    key = digest([boot, qemu_version(arch), arch.tiny_guest.image])
+    remembered = cache_directory() / "kvm" / f"{arch.name}-{key}.json"
     if remembered.exists() and not again:
         return KvmVerdict(**json.loads(remembered.read_text()))
-    verdict = _boot_sector_verdict(arch)
+    failure = boot_tiny_guest(arch, _kvm(arch))
+    verdict = KvmVerdict(not failure, failure or "a guest ran under KVM")
     write_atomic(remembered, json.dumps({"works": verdict.works, "reason": verdict.reason}))
     return verdict
 
@@ -100,12 +97,16 @@ def choose(arch: Architecture, wanted: Wanted = "auto") -> Accelerator:
     """The accelerator for ``wanted``; UsageError if KVM is asked for and does not work."""
     if wanted == "icount":
         # One instruction takes one virtual nanosecond, so the guest's clock counts instructions.
-        options = ("-accel", arch.emulation, "-icount", "shift=0,sleep=off")
+        options = (*arch.qemu_machine, "-accel", arch.emulation, "-icount", "shift=0,sleep=off")
         return Accelerator("qemu-icount", options, patience=12, max_cpus=1)
     if wanted in ("auto", "kvm"):
         verdict = probe_kvm(arch)
         if verdict.works:
-            return Accelerator("qemu-kvm", ("-accel", "kvm"), patience=1)
+            return _kvm(arch)
         if wanted == "kvm":
             raise UsageError(f"KVM does not work here: {verdict.reason}.")
-    return Accelerator("qemu-tcg", ("-accel", arch.emulation), patience=4)
+    return Accelerator("qemu-tcg", (*arch.qemu_machine, "-accel", arch.emulation), patience=4)
+
+
+def _kvm(arch: Architecture) -> Accelerator:
+    return Accelerator("qemu-kvm", (*arch.kvm_machine, "-accel", "kvm"), patience=1)

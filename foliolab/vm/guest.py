@@ -31,10 +31,9 @@ from foliolab.vm.qemu import Qemu
 
 _PORT_NAME = "org.foliolab.control"
 
-# Every end has to be seen from outside: an oops is a panic, a panic a reset, and the interrupt
-# that is sent to a hung guest a panic that shows what all CPUs and all blocked tasks are doing.
-# Time stamps are wanted whatever the configuration says.
-_BOOT_ARGUMENTS = "panic=-1 oops=panic unknown_nmi_panic panic_print=0xc0 printk.time=1"
+# Every end has to be seen from outside: an oops is a panic, and a panic, which shows what all CPUs
+# and all blocked tasks are doing, a reset. Time stamps are wanted whatever the configuration says.
+_BOOT_ARGUMENTS = "panic=-1 oops=panic panic_print=0xc0 printk.time=1"
 
 OnOutput = Callable[[int, bytes], None]
 """Called with 1 or 2, for the job's output or error output, and the bytes, as they come."""
@@ -175,18 +174,18 @@ def _drive(number: int, disk: Disk) -> list[str]:
     return ["-drive", ",".join(options), "-device", f"virtio-blk-pci,drive=disk{number}"]
 
 
-def qemu_command(config: GuestConfig, console: Path) -> list[str]:
-    """QEMU's command line, but for the socket behind the control port."""
+def qemu_command(config: GuestConfig) -> list[str]:
+    """QEMU's command line, but for what is behind the control port and the console."""
     limit = config.accelerator.max_cpus
     if limit is not None and config.cpus > limit:
         raise UsageError(f"{config.accelerator.backend} runs guests of one CPU only, not of {config.cpus}.")
     arch = config.arch
-    arguments = f"console={arch.console} {_BOOT_ARGUMENTS} {config.boot_arguments}"
-    argv = [process.tool(arch.qemu, arch.qemu_package), *arch.qemu_machine, *config.accelerator.options]
+    arguments = [f"console={arch.console}", _BOOT_ARGUMENTS, arch.boot_arguments, config.boot_arguments]
+    argv = [process.tool(arch.qemu, arch.qemu_package), *config.accelerator.options]
     argv += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     argv += ["-m", f"{config.memory_mib}M", "-smp", str(config.cpus)]
-    argv += ["-kernel", str(config.kernel), "-initrd", str(config.initramfs), "-append", arguments.strip()]
-    argv += ["-chardev", f"file,id=console,path={_quoted(console)}", "-serial", "chardev:console"]
+    argv += ["-kernel", str(config.kernel), "-initrd", str(config.initramfs)]
+    argv += ["-append", " ".join(filter(None, arguments)), "-serial", "chardev:console"]
     argv += ["-device", "virtio-serial-pci", "-device", f"virtserialport,chardev=control,name={_PORT_NAME}"]
     argv += ["-device", "virtio-rng-pci"]
     for number, disk in enumerate(config.disks):
@@ -217,7 +216,7 @@ class Guest:
         with full_disk_named(self._console.parent):
             self._console.parent.mkdir(parents=True, exist_ok=True)
             self._console.write_bytes(b"")
-        self._qemu = Qemu(qemu_command(self.config, self._console))
+        self._qemu = Qemu(qemu_command(self.config), self._console)
         try:
             with self._deadline(self.config.boot_deadline_seconds, "end its boot"):
                 event = self._event()
@@ -338,7 +337,10 @@ class Guest:
             raise self._hung(f"{what} within {limit:g} s") from None
 
     def _hung(self, waited: str) -> GuestFailure:
-        self._qemu.print_stacks()
+        if self.config.arch.hang_keys:
+            self._qemu.ask_for_stacks()
+        else:
+            self._qemu.force_stacks()
         return failure(classify(self.console(), Ending.DEADLINE, waited=waited))
 
     def _failure(self, ending: Ending) -> GuestFailure:

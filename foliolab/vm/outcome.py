@@ -21,6 +21,8 @@ _TITLE = re.compile(
         kernel\ BUG\ at\ |
         (?:Oops:\ )?(?:general\ protection\ fault|int3|stack\ segment|divide\ error|double\ fault) |
         Unable\ to\ handle\ kernel\ |
+        # of arm64, where an access, BUG() or the compiler's checks have said more above it
+        Internal\ error:\ (?!Oops:\ |Oops\ -\ (?:BUG|CFI|UBSAN)) |
         UBSAN:\ |
         INFO:\ task\ .*\ blocked\ for\ more\ than\ |
         INFO:\ trying\ to\ register\ non-static\ key |
@@ -33,10 +35,12 @@ _TITLE = re.compile(
 _PANIC = re.compile(r"^Kernel panic - not syncing: (.*)")
 
 # Panics that only say that the report printed before them was fatal.
-_FOLLOWS_REPORT = re.compile(r"(?:Oops: )?(?:Fatal exception|(?:\w+: )?panic_on_warn set|kasan\.fault=panic)")
+_FOLLOWS_REPORT = re.compile(r"(?:[^:]+: )?Fatal exception|(?:\w+: )?panic_on_warn set|kasan\.fault=panic")
 _NO_MEMORY = re.compile(r"Out of memory: .*panic_on_oom|System is deadlocked on memory")
-# The interrupt that a hung guest is sent, whose panic prints its stacks.
+# The interrupt that a hung guest is sent, whose panic prints its stacks, or what it answers to the key
+# that asks for them.
 _OUR_INTERRUPT = re.compile(r"NMI: Not continuing")
+_OUR_KEY = re.compile(r"sysrq: Show backtrace of all active CPUs")
 _LOCKUP = re.compile(r"NMI: Not continuing|softlockup: |hung_task: |Hard LOCKUP|RCU Stall")
 
 
@@ -142,6 +146,9 @@ def classify(console: str, ending: Ending, *, waited: str = "", host_words: str 
     if panic and not _LOCKUP.match(panic.reason):
         return Outcome(OutcomeKind.GUEST_CRASH, f"The guest crashed: {panic.title}", report)
     if ending is Ending.DEADLINE:
+        stacks = [number for number, line in enumerate(lines) if _OUR_KEY.match(line)]
+        if stacks and not panic:
+            report = _extract(console, stacks[-1])
         titles = splats(console)
         hint = f" Its console says: {titles[-1]}" if titles else ""
         return Outcome(OutcomeKind.HANG, f"The guest did not {waited}.{hint}", report)

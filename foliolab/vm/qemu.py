@@ -6,8 +6,11 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 from foliolab import process
 from foliolab.vm.outcome import Ending
@@ -18,42 +21,68 @@ _EXIT_SECONDS = 10
 _DYING_SECONDS = 10
 """How long a hung guest may take to print its stacks."""
 
+_ANSWER_SECONDS = 3
+"""How long a guest that is not wholly hung may take to answer a key of its console."""
+
+_KEYS = ((b"l", b"sysrq: Show backtrace"), (b"w", b"sysrq: Show Blocked"), (b"b", b"sysrq: Resetting"))
+"""What a hung guest is asked for, and the answers: stacks of all CPUs and of all blocked tasks, and a reset."""
+
 
 class Qemu:
     """QEMU with the socket of a character device called "control", at the other end of ``control``.
 
-    The kernel kills it when the thread that made it ends, so it is to be made by the main thread.
+    Another one, called "console", is logged in the file ``console``.
+    The kernel kills QEMU when the thread that made it ends, so it is to be made by the main thread.
     """
 
-    def __init__(self, argv: Sequence[str]) -> None:
+    def __init__(self, argv: Sequence[str], console: Path) -> None:
+        self._console = console
         self.control, control = socket.socketpair()
         self._monitor, monitor = socket.socketpair()
+        self._monitor.settimeout(_EXIT_SECONDS)
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        sockets = ["-chardev", f"socket,id=control,fd={control.fileno()}"]
-        sockets += ["-chardev", f"socket,id=monitor,fd={monitor.fileno()}", "-mon", "chardev=monitor,mode=control"]
-        with control, monitor:
+        self._messages = self._monitor.makefile("rb")
+        self._commands = 0
+        self._shutdown_reason = ""
+        devices = ["-chardev", f"socket,id=control,fd={control.fileno()}", "-chardev", "stdio,id=console,signal=off"]
+        devices += ["-chardev", f"socket,id=monitor,fd={monitor.fileno()}", "-mon", "chardev=monitor,mode=control"]
+        with control, monitor, console.open("wb") as log:
             # A process group of its own keeps Ctrl-C on the terminal from reaching QEMU before us.
             self._process = subprocess.Popen(
-                process.dying_with_parent([*argv, *sockets]),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                process.dying_with_parent([*argv, *devices]),
+                stdin=subprocess.PIPE,
+                stdout=log,
                 stderr=self._words,
                 pass_fds=[control.fileno(), monitor.fileno()],
                 process_group=0,
             )
-        self._command("qmp_capabilities")  # without it there are no events
+        assert self._process.stdin
+        self._keyboard = self._process.stdin
+        self._send("qmp_capabilities")  # without it there are no events
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    def print_stacks(self) -> None:
+    def force_stacks(self) -> None:
         """Have a hung guest panic by an interrupt that it cannot mask, and wait until it has printed its stacks."""
-        self._command("inject-nmi")
-        try:
-            self._process.wait(_DYING_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        self._send("inject-nmi")
+        self._end_within(_DYING_SECONDS)
+
+    def ask_for_stacks(self) -> None:
+        """Have a hung guest print its stacks and reset itself by keys of its console, if it still listens to them."""
+        patience = _ANSWER_SECONDS
+        for key, answer in _KEYS:
+            said = self._console.stat().st_size
+            self._execute("chardev-send-break", id="console")
+            with suppress(BrokenPipeError):
+                self._keyboard.write(key)
+                self._keyboard.flush()
+            if not self._says(answer, said, patience):
+                self.kill()
+                return
+            patience = _DYING_SECONDS  # until it has printed what it was asked for before
+        self._end_within(_DYING_SECONDS)
 
     def ending(self) -> Ending:
         """How it ended, once it has closed the control socket."""
@@ -63,7 +92,8 @@ class Qemu:
             return Ending.DEADLINE
         if status != 0:
             return Ending.LOST
-        return Ending.RESET if self._shutdown_reason() == "guest-reset" else Ending.OFF
+        self._read()
+        return Ending.RESET if self._shutdown_reason == "guest-reset" else Ending.OFF
 
     def words(self) -> str:
         """Why it ended without the guest's doing."""
@@ -80,18 +110,45 @@ class Qemu:
 
     def close(self) -> None:
         self.kill()
+        with suppress(BrokenPipeError):
+            self._keyboard.close()
         self.control.close()
+        self._messages.close()
         self._monitor.close()
         self._words.close()
 
-    def _command(self, name: str) -> None:
-        with suppress(BrokenPipeError):  # if it has ended, the control socket tells
-            self._monitor.sendall(json.dumps({"execute": name}).encode() + b"\n")
+    def _end_within(self, seconds: float) -> None:
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
 
-    def _shutdown_reason(self) -> str:
-        with self._monitor.makefile("rb") as stream:
-            for line in stream:
-                message = json.loads(line)
+    def _says(self, words: bytes, after: int, seconds: float) -> bool:
+        """Wait until ``words`` stand in the console's log, after its first ``after`` bytes."""
+        deadline = time.monotonic() + seconds
+        while words not in self._console.read_bytes()[after:]:
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def _execute(self, name: str, **arguments: str) -> None:
+        """Have a command of the monitor executed, and wait until it was."""
+        self._send(name, **arguments)
+        self._read(self._commands)
+
+    def _send(self, name: str, **arguments: str) -> None:
+        self._commands += 1
+        command = {"execute": name, "arguments": arguments, "id": self._commands}
+        with suppress(BrokenPipeError):  # if it has ended, the control socket tells
+            self._monitor.sendall(json.dumps(command).encode() + b"\n")
+
+    def _read(self, wanted: int = 0) -> None:
+        """Read what the monitor says, up to the answer to a command or to the end."""
+        with suppress(TimeoutError, ConnectionResetError):
+            for line in self._messages:
+                message: dict[str, Any] = json.loads(line)
                 if message.get("event") == "SHUTDOWN":
-                    return str(message["data"]["reason"])
-        return ""
+                    self._shutdown_reason = str(message["data"]["reason"])
+                if wanted and message.get("id") == wanted:
+                    return

@@ -33,4 +33,4 @@ def test_counting_instructions_takes_one_cpu() -> None:
     assert accelerator.backend == "qemu-icount"
     config = GuestConfig(X86_64, Path("/kernel"), Path("/initramfs"), accelerator, cpus=2)
     with pytest.raises(UsageError, match="qemu-icount runs guests of one CPU only, not of 2"):
-        qemu_command(config, Path("/console"))
+        qemu_command(config)
