@@ -168,29 +168,32 @@ static inline bool folios_permitted(size_t page_size)
 	return read && entry & PAGEMAP_PRESENT && entry & PAGEMAP_PFN;
 }
 
+/* How much a PMD maps. */
+static inline uint64_t pmd_bytes(size_t page_size)
+{
+	FILE *stream = fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
+			     "re");
+	uint64_t bytes = 0;
+
+	if (stream && fscanf(stream, "%" SCNu64, &bytes) != 1)
+		bytes = 0;
+	if (stream)
+		fclose(stream);
+	/* A page table is a page, and its entries take 8 bytes. */
+	return bytes ? bytes : page_size / 8 * page_size;
+}
+
 /* Make an empty sum, with the default block size: the one of contpte. */
 static inline enum folios_status folios_init(struct folios *folios)
 {
-	uint64_t pmd_bytes = 0;
-	FILE *stream;
-
 	memset(folios, 0, sizeof(*folios));
 	folios->page_size = sysconf(_SC_PAGESIZE);
 	/* arm64's blocks; other machines are compared with those of 4 KiB. */
 	folios->contpte_order = folio_order((folios->page_size == 4096 ?
 			64 << 10 : 2 << 20) / folios->page_size);
 	folios->block_orders[folios->nr_blocks++] = folios->contpte_order;
-
-	stream = fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
-		       "re");
-	if (stream && fscanf(stream, "%" SCNu64, &pmd_bytes) != 1)
-		pmd_bytes = 0;
-	if (stream)
-		fclose(stream);
-	/* A page table is a page, and its entries take 8 bytes. */
-	if (!pmd_bytes)
-		pmd_bytes = folios->page_size / 8 * folios->page_size;
-	folios->pmd_order = folio_order(pmd_bytes / folios->page_size);
+	folios->pmd_order = folio_order(pmd_bytes(folios->page_size) /
+					folios->page_size);
 
 	folios->walk = calloc(1, sizeof(*folios->walk));
 	if (!folios->walk)
