@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import cast, get_args
 
-from foliolab.arch import ARCHITECTURES, Architecture, architecture
+from foliolab.arch import Architecture
+from foliolab.cli.machine import add_machine, machine
 from foliolab.errors import UsageError
 from foliolab.experiment import variants
 from foliolab.experiment.sizes import parse_size
@@ -43,7 +44,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end the guest after that (default: never)")
     parser.add_argument("--accelerator", choices=get_args(Wanted), default="auto")
-    parser.add_argument("--arch", choices=ARCHITECTURES, default="x86_64")
+    add_machine(parser)
     parser.add_argument("--profile", choices=PROFILES, default="lab", help="debug: a kernel with KASAN and lockdep")
     parser.add_argument(
         "--with", dest="extras", choices=OPTIONAL, action="append", default=[], help="build this in too"
@@ -55,7 +56,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def handle(arguments: argparse.Namespace) -> int:
     report = Reporter()
-    arch = architecture(arguments.arch)
+    arch, page_size = machine(arguments)
     (variant,) = variants.choose([arguments.variant], variants.load_variants())
     memory_bytes = _size(arguments.memory)
     if memory_bytes < 1 << 20:
@@ -71,7 +72,8 @@ def handle(arguments: argparse.Namespace) -> int:
     require_static(arguments.program, arch)
     accelerator = choose(arch, arguments.accelerator)
     extras = {*arguments.extras} | {disk.filesystem for disk in [disk] if disk and disk.filesystem in OPTIONAL}
-    kernel = build(KernelRequest(arch, variant.flavour, arguments.profile, tuple(sorted(extras))), report)
+    request = KernelRequest(arch, variant.flavour, arguments.profile, tuple(sorted(extras)), page_size=page_size)
+    kernel = build(request, report)
     programs = guest_programs(arch, report)
     bare = GuestConfig(arch, kernel.image, initramfs(programs), accelerator)
     name = f"/bin/{arguments.program.name}"

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from foliolab.arch import ARCHITECTURES, architecture
+from foliolab.arch import size_name
+from foliolab.cli.machine import add_machine, machine
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels, clean, configure
 from foliolab.kernel.config import FLAVOURS, OPTIONAL, PROFILES
 from foliolab.kernel.export import export
@@ -30,7 +31,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         verb.add_argument(
             "--with", dest="extras", choices=OPTIONAL, action="append", default=[], help="build this in too"
         )
-        verb.add_argument("--arch", choices=ARCHITECTURES, default="x86_64")
+        add_machine(verb)
         if name == "build":
             verb.add_argument("--json", action="store_true", help="print one JSON object")
         verb.set_defaults(handler=handle)
@@ -55,8 +56,10 @@ def _add_source(verb: argparse.ArgumentParser) -> None:
 
 
 def _request(arguments: argparse.Namespace) -> KernelRequest:
+    arch, page_size = machine(arguments)
     return KernelRequest(
-        arch=architecture(arguments.arch),
+        arch=arch,
+        page_size=page_size,
         flavour=arguments.flavour,
         profile=arguments.profile,
         extras=tuple(arguments.extras),
@@ -94,7 +97,8 @@ def _list(arguments: argparse.Namespace) -> int:
         print(json.dumps({"kernels": [_facts(kernel) for kernel in kernels]}))
         return 0
     for kernel in kernels:
-        print(f"{kernel.hash}  {kernel.arch.name}  {kernel.profile:5}  {kernel.flavour:9}  {kernel.release}")
+        columns = (f"{kernel.arch.name:6}", f"{size_name(kernel.page_size):3}", f"{kernel.profile:5}")
+        print(kernel.hash, *columns, f"{kernel.flavour:9}", kernel.release, sep="  ")
     return 0
 
 

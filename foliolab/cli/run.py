@@ -10,12 +10,12 @@ from typing import get_args
 from rich.console import Console
 
 from foliolab.analyse.select import place_of
-from foliolab.arch import ARCHITECTURES, architecture
+from foliolab.arch import NATIVE, architecture
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.runner import failure_of, run_plan
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import open_store, store_file
-from foliolab.errors import UsageError
+from foliolab.cli.machine import add_machine, machine
 from foliolab.experiment import cell, variants
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import make_plan
@@ -26,8 +26,6 @@ from foliolab.report.check import check
 from foliolab.report.terminal import print_view
 from foliolab.report.view import View, make_views
 from foliolab.vm.accel import Wanted, choose
-
-_PAGE_SIZES = {"4k": 4096, "16k": 16384, "64k": 65536}
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,9 @@ class RunRequest:
     cells: Sequence[str] = ()
     """Each "axis=value", several joined by commas; none is all."""
     repetitions: int | None = None
-    arch: str = "x86_64"
+    arch: str = NATIVE.name
     page_size: int | None = None
-    """Bytes."""
+    """Bytes; None is the architecture's default."""
     accelerator: Wanted = "auto"
     profile: str = "lab"
     """Of the kernel: lab or debug."""
@@ -64,8 +62,7 @@ def measure(request: RunRequest, report: Reporter) -> RunResult:
     chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
     cells = cell.choose(scale.cells, request.cells)
     arch = architecture(request.arch)
-    if request.page_size not in (None, *arch.page_sizes):
-        raise UsageError(f"{arch.name} has no pages of {request.page_size} bytes.")
+    page_size = arch.page_size(request.page_size)
     plan = make_plan(experiment, scale, variants=chosen, cells=cells, repetitions=request.repetitions)
     accelerator = choose(arch, request.accelerator)
     plan = plan.with_at_most(accelerator.max_cpus)
@@ -73,7 +70,7 @@ def measure(request: RunRequest, report: Reporter) -> RunResult:
     extras = tuple(extra for extra in OPTIONAL if extra == scale.parameters.filesystem)
 
     def kernel_for(flavour: str) -> BuiltKernel:
-        return build(KernelRequest(arch, flavour, request.profile, extras), report)
+        return build(KernelRequest(arch, flavour, request.profile, extras, page_size=page_size), report)
 
     backend = QemuBackend(arch, accelerator, report)
     with open_store(store_file()) as store:
@@ -107,8 +104,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         default="auto",
         help="auto: KVM where it works, else emulation (tcg); icount: emulation that counts instructions",
     )
-    parser.add_argument("--arch", choices=list(ARCHITECTURES), default="x86_64")
-    parser.add_argument("--page-size", choices=list(_PAGE_SIZES), help="of the guest's kernel")
+    add_machine(parser)
     parser.add_argument("--profile", choices=PROFILES, default="lab", help="debug: a kernel with KASAN and lockdep")
     parser.add_argument("--json", action="store_true", help='print {"samples": [...]} and nothing else')
     parser.add_argument("--check", action="store_true", help="exit with 1 if an expectation of the experiment fails")
@@ -116,14 +112,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def handle(arguments: argparse.Namespace) -> int:
+    arch, page_size = machine(arguments)
     request = RunRequest(
         experiment=arguments.experiment,
         scale=arguments.scale,
         variants=arguments.variant.split(",") if arguments.variant else None,
         cells=arguments.cell,
         repetitions=arguments.repetitions,
-        arch=arguments.arch,
-        page_size=_PAGE_SIZES[arguments.page_size] if arguments.page_size else None,
+        arch=arch.name,
+        page_size=page_size,
         accelerator=arguments.accelerator,
         profile=arguments.profile,
     )

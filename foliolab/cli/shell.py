@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE
 from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment import variants
 from foliolab.kernel.build import KernelRequest, build
@@ -37,13 +37,13 @@ def handle(arguments: argparse.Namespace) -> int:
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if variant.switches and not command:
         raise UsageError(f"A prompt starts on the kernel's own settings; write to {SWITCHES} there, or give a command.")
-    tool(X86_64.qemu, X86_64.qemu_package)
+    tool(NATIVE.qemu, NATIVE.qemu_package)
     vng = Path(sys.executable).with_name("vng")
     if not vng.exists():
         raise MissingTool("virtme-ng is not in the Python environment; './lab' installs it.")
-    kernel = build(KernelRequest(X86_64, variant.flavour, "host"), Reporter())
+    kernel = build(KernelRequest(NATIVE, variant.flavour, "host"), Reporter())
     argv = [str(vng), "--run", str(kernel.image), "--memory", arguments.memory, "--cpus", str(arguments.cpus)]
-    if choose(X86_64).backend != "qemu-kvm":
+    if choose(NATIVE).backend != "qemu-kvm":
         argv.append("--disable-kvm")
     switch = "".join(f"echo {value} >{SWITCHES}/{name} && " for name, value in variant.switches)
     if command:

@@ -12,7 +12,9 @@ def test_later_fragments_win() -> None:
 
 
 def test_release_tells_the_flavours_apart() -> None:
-    assert 'CONFIG_LOCALVERSION="-foliolab-unpatched"' in config.merge(X86_64, 4096, "lab", "unpatched", ()).splitlines()
+    assert (
+        'CONFIG_LOCALVERSION="-foliolab-unpatched"' in config.merge(X86_64, 4096, "lab", "unpatched", ()).splitlines()
+    )
 
 
 def test_flavours_differ_in_nothing_else() -> None:
