@@ -272,7 +272,8 @@ int main(int argc, char **argv)
 	if (env.all)
 		add_all(&folios);
 	if (env.run)
-		status = trace_command(argv + optind, add_ending, &folios);
+		status = trace_command(argv + optind, NULL, add_ending,
+				       &folios);
 	if (env.json)
 		print_json(&folios, status);
 	else

@@ -17,6 +17,9 @@
 /* Called while the thread, the last one that uses its memory, stands still. */
 typedef void on_last_look(pid_t tid, void *context);
 
+/* Called in the child that is about to become the command. */
+typedef void prepare_command(void);
+
 /* A thread of the command. */
 struct tracee {
 	pid_t tid;
@@ -169,7 +172,8 @@ static inline void trace_end(pid_t tid, int status)
 }
 
 /* In the child: wait to be traced, and become the command. */
-static inline void become_command(char **argv, int gate)
+static inline void become_command(char **argv, prepare_command *prepare,
+				  int gate)
 {
 	char byte;
 
@@ -179,6 +183,8 @@ static inline void become_command(char **argv, int gate)
 	signal(SIGINT, SIG_DFL);
 	signal(SIGQUIT, SIG_DFL);
 	dup2(2, 1);
+	if (prepare)
+		prepare();
 	execvp(argv[0], argv);
 	fail(errno == ENOENT ? 127 : 126, "%s: %s.", argv[0], strerror(errno));
 }
@@ -188,7 +194,8 @@ static inline void become_command(char **argv, int gate)
  * that it started have ended; "look" at each. Returns its exit status, or 128
  * and the signal that killed it.
  */
-static inline int trace_command(char **argv, on_last_look *look, void *context)
+static inline int trace_command(char **argv, prepare_command *prepare,
+				on_last_look *look, void *context)
 {
 	const long options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
 			     PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
@@ -204,7 +211,7 @@ static inline int trace_command(char **argv, on_last_look *look, void *context)
 	tracer.command = fork();
 	if (!tracer.command) {
 		close(gate[1]);
-		become_command(argv, gate[0]);
+		become_command(argv, prepare, gate[0]);
 	}
 	close(gate[0]);
 	if (tracer.command < 0 ||

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Run a real program from a disk that nothing is cached of, and tell what that
+ * made the kernel read, how its files came to be mapped, and what memory it
+ * took.
+ *
+ * The disk holds a whole root directory. The program sees that alone, with a
+ * /tmp in memory, and sits in a control group of its own.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <getopt.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#define PROBE "real-text"
+#include "folios.h"
+#include "fragment.h"
+#include "json.h"
+#include "probe.h"
+#include "tracer.h"
+
+#define CGROUP	"/sys/fs/cgroup/real-text"
+
+static struct program {
+	const char *name;
+	char *argv[4];
+} programs[] = {
+	{ "gcc", { "make", "--silent", "--directory=/src" } },
+	{ "python", { "python3", "/src/program.py" } },
+};
+
+static struct env {
+	const char *root;
+	struct program *program;
+	bool floor;
+	bool drop_caches;
+	double fragment;	/* of the free memory; 0 is not at all */
+	uint64_t seed;
+} env = {
+	.seed = 1,
+};
+
+/* Counters of the whole machine. */
+struct state {
+	struct device_reads device;
+	uint64_t cached_pages;
+	struct timespec time;
+	bool has_folios;
+	uint64_t folios, fallbacks;
+	struct rusage usage;	/* of all that has run */
+};
+
+/* All that is known about one run. */
+struct run {
+	struct state before, after;
+	uint64_t peak_memory;
+	double free_in_large_blocks;
+	struct folios folios;
+	struct timespec looking;	/* how long that took */
+};
+
+/* A number of the kernel's that is changed for a while, and at most until we end. */
+struct setting {
+	char path[96];
+	bool changed;
+	uint64_t before;
+};
+
+static struct setting read_ahead;
+static struct setting compaction = {
+	.path = "/proc/sys/vm/compact_unevictable_allowed",
+};
+
+static const char usage[] =
+"Usage: real-text --root DIRECTORY --program PROGRAM [OPTION]...\n"
+"Run a program from the file system that is mounted on DIRECTORY, and print as\n"
+"one line of JSON what that made the kernel read. Needs root.\n"
+"\n"
+"  --root DIRECTORY    the program's root directory\n"
+"  --program PROGRAM   gcc: compile the project in /src there\n"
+"                      python: run /src/program.py\n"
+"  --drop-caches       empty all of the kernel's caches before\n"
+"  --floor             run it once more before, reading not a page that is not\n"
+"                      used, to learn the least that can be read\n"
+"  --memory STATE      fresh (default), or fragmented: as with --fragment 0.95\n"
+"  --fragment SHARE    before, pin a page in each aligned 64 KiB (with 64 KiB\n"
+"                      pages: 2 MiB) of this share of the free memory\n"
+"  --seed N            decides which pages are pinned (1)\n"
+"  --help              print this text\n"
+"\n"
+"Example:\n"
+"  real-text --root /data --program python --drop-caches --floor\n"
+"\n"
+"cached_bytes is by how much the page cache grew. file_alloc and file_fallback\n"
+"are null where the kernel does not count large folios of files.\n"
+"free_in_large_blocks is the share of free memory that was in aligned blocks of\n"
+"64 KiB (with 64 KiB pages: 2 MiB) or more when the program was started.\n";
+
+static struct program *parse_program(const char *name)
+{
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+		if (!strcmp(programs[i].name, name))
+			return &programs[i];
+	fail(2, "--program has no value '%s'; see --help.", name);
+}
+
+static void parse_arguments(int argc, char **argv)
+{
+	enum { ROOT, PROGRAM, DROP_CACHES, FLOOR, MEMORY, FRAGMENT, SEED, HELP };
+	static const struct option options[] = {
+		{ "root", required_argument, NULL, ROOT },
+		{ "program", required_argument, NULL, PROGRAM },
+		{ "drop-caches", no_argument, NULL, DROP_CACHES },
+		{ "floor", no_argument, NULL, FLOOR },
+		{ "memory", required_argument, NULL, MEMORY },
+		{ "fragment", required_argument, NULL, FRAGMENT },
+		{ "seed", required_argument, NULL, SEED },
+		{ "help", no_argument, NULL, HELP },
+		{ 0 }
+	};
+	static const char *const memories[] = { "fresh", "fragmented", NULL };
+	int option, index;
+
+	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		const char *name = option == '?' ? NULL : options[index].name;
+
+		switch (option) {
+		case ROOT:
+			env.root = optarg;
+			break;
+		case PROGRAM:
+			env.program = parse_program(optarg);
+			break;
+		case DROP_CACHES:
+			env.drop_caches = true;
+			break;
+		case FLOOR:
+			env.floor = true;
+			break;
+		case MEMORY:
+			env.fragment = parse_name(name, optarg, memories) ? 0.95 : 0;
+			break;
+		case FRAGMENT:
+			env.fragment = parse_fraction(name, optarg);
+			break;
+		case SEED:
+			env.seed = parse_number(name, optarg, 0);
+			break;
+		case HELP:
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			exit(2);	/* getopt has said why */
+		}
+	}
+	if (optind < argc)
+		fail(2, "'%s' is not an option; see --help.", argv[optind]);
+	if (!env.root)
+		fail(2, "--root is missing; see --help.");
+	if (!env.program)
+		fail(2, "--program is missing; see --help.");
+}
+
+/* A file of /proc or /sys with one number. */
+static bool read_number(const char *path, uint64_t *value)
+{
+	FILE *stream = fopen(path, "re");
+	bool found;
+
+	if (!stream)
+		return false;
+	found = fscanf(stream, "%" SCNu64, value) == 1;
+	fclose(stream);
+	return found;
+}
+
+static void write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t length = strlen(text);
+
+	if (fd < 0 || write(fd, text, length) != length)
+		fail_io(path);
+	close(fd);
+}
+
+static void write_number(const char *path, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	write_text(path, text);
+}
+
+static void change(struct setting *setting, uint64_t value)
+{
+	if (!read_number(setting->path, &setting->before))
+		fail_io(setting->path);
+	write_number(setting->path, value);
+	setting->changed = true;
+}
+
+static void restore(struct setting *setting)
+{
+	if (!setting->changed)
+		return;
+	setting->changed = false;
+	write_number(setting->path, setting->before);
+}
+
+static void restore_all(void)
+{
+	restore(&read_ahead);
+	restore(&compaction);
+}
+
+/* Large folios of files that were and were not to be had, of any size. */
+static bool read_folios(uint64_t *folios, uint64_t *fallbacks)
+{
+	static const char place[] = "/sys/kernel/mm/transparent_hugepage";
+	DIR *sizes = opendir(place);
+	struct dirent *entry;
+	bool found = false;
+
+	*folios = *fallbacks = 0;
+	if (!sizes)
+		return false;
+	while ((entry = readdir(sizes))) {
+		char path[400];
+		uint64_t value;
+
+		snprintf(path, sizeof(path), "%s/%s/stats/file_alloc", place,
+			 entry->d_name);
+		if (!read_number(path, &value))
+			continue;
+		found = true;
+		*folios += value;
+		snprintf(path, sizeof(path), "%s/%s/stats/file_fallback", place,
+			 entry->d_name);
+		if (read_number(path, &value))
+			*fallbacks += value;
+	}
+	closedir(sizes);
+	return found;
+}
+
+static void read_state(struct state *state, dev_t device)
+{
+	uint64_t file_pages, shmem_pages;
+
+	device_settle(device);
+	if (!device_reads(device, &state->device))
+		fail(1, "%s is not on a block device.", env.root);
+	if (!vmstat("nr_file_pages", &file_pages) ||
+	    !vmstat("nr_shmem", &shmem_pages))
+		fail(1, "/proc/vmstat has no nr_file_pages or nr_shmem.");
+	state->cached_pages = file_pages - shmem_pages;
+	state->has_folios = read_folios(&state->folios, &state->fallbacks);
+	getrusage(RUSAGE_CHILDREN, &state->usage);
+	clock_gettime(CLOCK_MONOTONIC, &state->time);
+}
+
+/* What a program expects to find below its root. */
+static void mount_below(const char *type, const char *source,
+			const char *directory, unsigned long flags)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s", env.root, directory);
+	if (mount(source, path, type, flags, NULL))
+		fail_io(path);
+}
+
+/* Make the root fit for programs; returns its device. */
+static dev_t prepare_root(void)
+{
+	static const char *const queues[] = { "queue", "../queue" };
+	struct stat root, above;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/..", env.root);
+	if (stat(env.root, &root) || stat(path, &above))
+		fail_io(env.root);
+	if (root.st_dev == above.st_dev)
+		fail(1, "No file system is mounted on %s.", env.root);
+	/* That of the disk, for a partition. */
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(read_ahead.path, sizeof(read_ahead.path),
+			 "/sys/dev/block/%u:%u/%s/read_ahead_kb",
+			 major(root.st_dev), minor(root.st_dev), queues[i]);
+		if (!access(read_ahead.path, F_OK))
+			break;
+	}
+	/* Mounts of our own go with us. */
+	if (unshare(CLONE_NEWNS) ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		fail_io("Only root can do this: mounts of our own");
+	mount_below("proc", "proc", "proc", 0);
+	mount_below(NULL, "/dev", "dev", MS_BIND);
+	return root.st_dev;
+}
+
+static void prepare_cgroup(void)
+{
+	write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
+	if (mkdir(CGROUP, 0755) && errno != EEXIST)
+		fail_io(CGROUP);
+}
+
+/* In the child that is to become the program. */
+static void enter_root(void)
+{
+	write_text(CGROUP "/cgroup.procs", "0");
+	if (chroot(env.root) || chdir("/"))
+		fail_io(env.root);
+	clearenv();
+	setenv("HOME", "/", 1);
+	setenv("LC_ALL", "C", 1);
+	setenv("PATH", "/usr/bin:/bin", 1);
+	setenv("PYTHONHASHSEED", "0", 1);
+}
+
+static void look(pid_t tid, void *context)
+{
+	struct timespec start, end;
+	struct run *run = context;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	folios_add(&run->folios, tid);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	run->looking.tv_sec += end.tv_sec - start.tv_sec;
+	run->looking.tv_nsec += end.tv_nsec - start.tv_nsec;
+}
+
+/* Run the program to its end, with all that is counted around it. */
+static void run_program(struct run *run, dev_t device)
+{
+	char tmp[4096];
+	int status;
+
+	prepare_cgroup();
+	mount_below("tmpfs", "tmpfs", "tmp", 0);
+	run->free_in_large_blocks = free_in_large_blocks();
+	read_state(&run->before, device);
+	status = trace_command(env.program->argv, enter_root, look, run);
+	read_state(&run->after, device);
+	if (status)
+		fail(1, "%s ended with status %d.", env.program->name, status);
+	if (!read_number(CGROUP "/memory.peak", &run->peak_memory))
+		fail_io(CGROUP "/memory.peak");
+	snprintf(tmp, sizeof(tmp), "%s/tmp", env.root);
+	if (umount(tmp) || rmdir(CGROUP))
+		fail_io(tmp);
+}
+
+static void init_run(struct run *run)
+{
+	enum folios_status status;
+
+	memset(run, 0, sizeof(*run));
+	status = folios_init(&run->folios);
+	if (status)
+		fail(1, "%s", folios_sentence(status));
+	/* One column of the published table, whatever contpte takes here. */
+	run->folios.nr_blocks = run->folios.page_size < 64 << 10;
+	run->folios.block_orders[0] =
+		folio_order((64 << 10) / run->folios.page_size);
+}
+
+/* The bytes that the program needs: read without a page of read-ahead. */
+static uint64_t measure_floor(dev_t device)
+{
+	struct run run;
+
+	init_run(&run);
+	forget_caches(env.root, env.drop_caches);
+	change(&read_ahead, 0);
+	run_program(&run, device);
+	restore(&read_ahead);
+	return run.after.device.bytes - run.before.device.bytes;
+}
+
+static void print_count(const char *name, bool known, uint64_t value)
+{
+	if (known)
+		printf(", \"%s\": %" PRIu64, name, value);
+	else
+		printf(", \"%s\": null", name);
+}
+
+/* A row of the table; a size of one page or less cannot be a folio's. */
+static void print_row(const struct folios *folios, const char *name,
+		      const uint64_t *pages, unsigned int kib)
+{
+	uint64_t size = (uint64_t)kib * 1024 / folios->page_size;
+
+	if (size < 2)
+		printf(", \"%s_%ukb\": null", name, kib);
+	else
+		printf(", \"%s_%ukb\": %.6f", name, kib, folios->mapped ?
+		       (double)pages[folio_order(size)] / folios->mapped : 0);
+}
+
+static void print_folios(const struct folios *folios)
+{
+	static const unsigned int sizes[] = { 16, 32, 64, 128 };
+	bool has_blocks = folios->nr_blocks;
+
+	for (size_t i = 0; i < 4; i++)
+		print_row(folios, "file_thp_aligned", folios->aligned,
+			  sizes[i]);
+	for (size_t i = 0; i < 4; i++)
+		print_row(folios, "file_thp_unaligned", folios->unaligned,
+			  sizes[i]);
+	printf(", \"file_cont_aligned_64kb\": ");
+	if (has_blocks)
+		printf("%.6f", folios->mapped ?
+		       (double)folios->blocks[0] / folios->mapped : 0);
+	else
+		printf("null");
+	printf(", \"contpte_share\": %.6f", folios->text ?
+	       (double)folios->text_in_contpte / folios->text : 0);
+	print_count("tlb_entries", true, folios->tlb.ours);
+	print_count("tlb_entries_uncoalesced", true, folios->tlb.uncoalesced);
+	print_count("mapped_bytes", true, folios->mapped * folios->page_size);
+	print_count("mapped_text_bytes", true,
+		    folios->text * folios->page_size);
+}
+
+static double seconds(const struct run *run)
+{
+	const struct timespec *from = &run->before.time;
+	const struct timespec *to = &run->after.time;
+
+	return to->tv_sec - from->tv_sec - run->looking.tv_sec +
+	       (to->tv_nsec - from->tv_nsec - run->looking.tv_nsec) * 1e-9;
+}
+
+static void print_result(const struct run *run, uint64_t floor)
+{
+	const struct state *before = &run->before, *after = &run->after;
+	int64_t cached = after->cached_pages - before->cached_pages;
+
+	printf("{\"probe\": \"real-text\", \"program\": \"%s\", \"root\": ",
+	       env.program->name);
+	json_put_string(stdout, env.root);
+	printf(", \"fragment\": %g, \"free_in_large_blocks\": %.6f"
+	       ", \"page_size\": %zu",
+	       env.fragment, run->free_in_large_blocks,
+	       run->folios.page_size);
+	print_count("read_bytes", true,
+		    after->device.bytes - before->device.bytes);
+	print_count("floor_bytes", env.floor, floor);
+	print_count("read_requests", true,
+		    after->device.requests - before->device.requests);
+	print_count("major_faults", true,
+		    after->usage.ru_majflt - before->usage.ru_majflt);
+	print_count("minor_faults", true,
+		    after->usage.ru_minflt - before->usage.ru_minflt);
+	printf(", \"seconds\": %.6f", seconds(run));
+	print_count("cached_bytes", true,
+		    cached > 0 ? cached * run->folios.page_size : 0);
+	print_count("peak_memory_bytes", true, run->peak_memory);
+	print_count("file_alloc", after->has_folios,
+		    after->folios - before->folios);
+	print_count("file_fallback", after->has_folios,
+		    after->fallbacks - before->fallbacks);
+	print_folios(&run->folios);
+	printf("}\n");
+	if (fflush(stdout))
+		fail_io("The result could not be written");
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t floor = 0;
+	struct run run;
+	dev_t device;
+
+	parse_arguments(argc, argv);
+	atexit(restore_all);
+	device = prepare_root();
+	if (env.floor)
+		floor = measure_floor(device);
+	init_run(&run);
+	forget_caches(env.root, env.drop_caches);
+	if (env.fragment) {
+		change(&compaction, 0);
+		fragment_memory(env.fragment, env.seed);
+	}
+	run_program(&run, device);
+	print_result(&run, floor);
+	return 0;
+}
