@@ -26,6 +26,10 @@ class Architecture:
     """Its name on our command line, and tuxmake's."""
     machine: str
     """What ``uname -m`` prints there."""
+    source: str
+    """Its directory below arch/ in the kernel's source."""
+    debian: str
+    """Debian's name for it."""
     elf_machine: int
     """e_machine of its executables."""
     image: str
@@ -90,6 +94,8 @@ def size_name(page_size: int) -> str:
 X86_64 = Architecture(
     name="x86_64",
     machine="x86_64",
+    source="x86",
+    debian="amd64",
     elf_machine=62,
     image="bzImage",
     page_sizes=(4096,),
@@ -122,6 +128,8 @@ X86_64 = Architecture(
 ARM64 = Architecture(
     name="arm64",
     machine="aarch64",
+    source="arm64",
+    debian="arm64",
     elf_machine=183,
     image="Image",
     page_sizes=(4096, 16384, 65536),

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Debian packages of any architecture: fetched without root, and apart from what apt knows of this machine."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.arch import Architecture
+from foliolab.errors import DiskFull, LabError, MissingTool
+from foliolab.files import digest, full_disk_named, locked, write_atomic
+from foliolab.paths import cache_directory
+from foliolab.process import dying_with_parent, tool
+from foliolab.progress import Reporter
+
+# Only "#clear" takes back what the machine's own configuration has put into a list. Its hooks would run after
+# an update, and what it has installed, or thinks of other architectures, must not decide what we get.
+_CONFIGURATION = """\
+#clear APT::Architectures;
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+APT::Install-Recommends "false";
+APT::Sandbox::User "";
+Acquire::Languages "none";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+"""
+
+_FULL = ("No space left on device", "enough free space")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package file in the cache; its name holds name, version and architecture of the package."""
+
+    file: Path
+    hash: str
+
+
+def fetch(arch: Architecture, names: Iterable[str], report: Reporter) -> tuple[Package, ...]:
+    """The packages of these names and all that they depend on, from the mirrors that this machine uses.
+
+    What was fetched once stays, so that a new version on a mirror does not change measurements.
+    """
+    wanted = sorted(set(names))
+    home = cache_directory() / "packages" / f"{arch.name}-{digest(wanted)}"
+    text = f"fetching Debian packages for {arch.name}: {', '.join(wanted)}"
+    with locked(home.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
+        if found := _noted(home):
+            return found
+        with report.task(text), full_disk_named(home):
+            return _fetch(home, arch, wanted)
+
+
+def _note(home: Path) -> Path:
+    return home / "packages.json"
+
+
+def _noted(home: Path) -> tuple[Package, ...] | None:
+    """The packages of an earlier fetch, if all of them are still there."""
+    try:
+        hashes = json.loads(_note(home).read_text())
+    except (OSError, ValueError):
+        return None
+    found = tuple(Package(home / "archives" / name, value) for name, value in hashes.items())
+    return found if all(package.file.exists() for package in found) else None
+
+
+def _fetch(home: Path, arch: Architecture, names: list[str]) -> tuple[Package, ...]:
+    # What a kill leaves behind here, apt goes on with.
+    for directory in ("state/lists/partial", "cache", "archives/partial"):
+        (home / directory).mkdir(parents=True, exist_ok=True)
+    # Nothing is installed; the lock file that apt keeps beside its list must not land in /dev, as with /dev/null.
+    write_atomic(home / "state/status", "")
+    write_atomic(home / "apt.conf", _CONFIGURATION)
+    apt = _Apt(home, arch.debian, f"{', '.join(names)} for {arch.name}")
+    complaint = apt.update()
+    files = apt.file_names(names, complaint)
+    apt.download(names, complaint)
+    hashes = {}
+    for name in sorted(files):
+        with (home / "archives" / name).open("rb") as stream:
+            hashes[name] = hashlib.file_digest(stream, "sha256").hexdigest()
+    write_atomic(_note(home), json.dumps(hashes, indent=1))
+    for directory in ("state", "cache"):
+        shutil.rmtree(home / directory)
+    found = _noted(home)
+    assert found
+    return found
+
+
+@dataclass(frozen=True)
+class _Apt:
+    home: Path
+    architecture: str
+    what: str
+    """That is being fetched, for complaints."""
+
+    def update(self) -> str:
+        """Fetch the mirrors' lists; return what went wrong with any, which need not matter."""
+        return _complaint(self._run("update"))
+
+    def file_names(self, names: list[str], complaint: str) -> list[str]:
+        """The names of all package files that are needed."""
+        # What is in the cache already would not be listed: look as if nothing were.
+        done = self._run("--print-uris", "install", *names, archives=self.home / "cache")
+        lines = self._checked(done, complaint).splitlines()
+        return [line.split("' ", 1)[1].split()[0] for line in lines if line.startswith("'")]
+
+    def download(self, names: list[str], complaint: str) -> None:
+        self._checked(self._run("--download-only", "install", *names), complaint)
+
+    def _run(self, *arguments: str, archives: Path | None = None) -> subprocess.CompletedProcess[str]:
+        try:
+            argv = [tool("apt-get", "apt"), "-qq", "-y", "-c", str(self.home / "apt.conf")]
+        except MissingTool:
+            raise MissingTool(
+                "Programs for guests come from Debian packages, and this machine has no apt-get; "
+                "use Debian, or a distribution made from it."
+            ) from None
+        options = {
+            "APT::Architecture": self.architecture,
+            "APT::Architectures::": self.architecture,
+            "Dir::State": self.home / "state",
+            "Dir::State::status": self.home / "state/status",
+            "Dir::Cache": self.home / "cache",
+            "Dir::Cache::archives": archives or self.home / "archives",
+        }
+        for name, value in options.items():
+            argv += ["-o", f"{name}={value}"]
+        done = subprocess.run(
+            dying_with_parent([*argv, *arguments]),
+            env=os.environ | {"LC_ALL": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if any(words in done.stderr for words in _FULL):
+            raise DiskFull(f"No space left on the disk that holds {self.home}.")
+        return done
+
+    def _checked(self, done: subprocess.CompletedProcess[str], complaint: str) -> str:
+        if done.returncode:
+            reason = _complaint(done) or f"exit status {done.returncode}"
+            before = f" (before that: {complaint})" if complaint else ""
+            raise LabError(f"apt cannot fetch {self.what}: {reason}{before}")
+        return done.stdout
+
+
+def _complaint(done: subprocess.CompletedProcess[str]) -> str:
+    """The first error or warning that apt printed, or nothing."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W:"))]
+    return lines[0][2:].strip() if lines else ""

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Disks with real programs: a C compiler, Python and all that they need, from Debian packages."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from foliolab import process
+from foliolab.arch import Architecture
+from foliolab.errors import LabError
+from foliolab.files import digest, digest_files, full_disk_named, locked, write_atomic
+from foliolab.kernel.source import Source, obtain
+from foliolab.paths import GUEST, cache_directory
+from foliolab.progress import Reporter
+from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.packages import Package, fetch
+
+PACKAGES = ("dash", "gcc", "libc6-dev", "make", "python3")
+"""With all that they depend on."""
+
+_LAYOUT = "1"
+"""To be raised when the same packages and files are to make another disk."""
+_UUID = "f01101ab-0000-4000-8000-000000000002"
+_WORK = GUEST / "real-text"
+"""What the programs are given to do; it lies in /src of the disk."""
+_PROJECT = ("tools/include", "tools/arch/{arch}/include", "tools/lib")
+"""The part of the kernel's source that the compiler is run over."""
+_MERGED = ("bin", "lib", "lib64", "sbin")
+"""Directories that are links into /usr."""
+_SETTLE_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Userland:
+    """An XFS file system, which has large folios, with the root directory of a small Debian.
+
+    Every file is in one piece, and every guest sees it as it was made.
+    """
+
+    arch: Architecture
+    packages: tuple[Package, ...]
+    source: Source
+    """Of the kernel, for the project that is compiled."""
+
+    @classmethod
+    def of(cls, arch: Architecture, report: Reporter) -> "Userland":
+        """What it is made of, fetched first if the cache does not have it."""
+        return cls(arch, fetch(arch, PACKAGES, report), obtain(None, report))
+
+    @property
+    def hash(self) -> str:
+        """Over everything that the disk holds: what programs do with memory depends on it."""
+        work = digest_files((path for path in _WORK.rglob("*") if path.is_file()), _WORK)
+        files = [part for package in self.packages for part in (package.file.name, package.hash)]
+        return digest([_LAYOUT, self.arch.name, self.source.identity, work, *files])
+
+    @property
+    def path(self) -> Path:
+        return cache_directory().resolve() / "userlands" / f"{self.arch.name}-{self.hash}.img"
+
+    def prepare(self, guest: GuestConfig, report: Reporter) -> Disk:
+        """The disk to give to a guest, made first if the cache does not have it.
+
+        ``guest`` is the configuration of a guest that can mount it; its own disks are ignored.
+        """
+        text = f"making a disk: {self.arch.name} programs from {len(self.packages)} Debian packages"
+        with locked(self.path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
+            if not self.path.exists():
+                with report.task(text), full_disk_named(self.path.parent):
+                    self._make(guest)
+        return Disk(self.path, "raw")
+
+    def _make(self, guest: GuestConfig) -> None:
+        # The names are fixed and the lock is held, so that what a kill leaves is overwritten next time.
+        tree = self.path.with_suffix(".tree")
+        partial = self.path.with_suffix(".partial")
+        console = self.path.with_suffix(".console")
+        shutil.rmtree(tree, ignore_errors=True)
+        try:
+            self._fill(tree)
+            _make_filesystem(tree, partial)
+            _settle(replace(guest, disks=(Disk(partial, "raw", keep_writes=True),)), console)
+            with partial.open("rb") as stream:
+                os.fsync(stream.fileno())
+            partial.rename(self.path)
+        finally:
+            shutil.rmtree(tree, ignore_errors=True)
+            for path in (partial, console):
+                path.unlink(missing_ok=True)
+
+    def _fill(self, tree: Path) -> None:
+        """Unpack the packages, without their scripts, and lay the work beside them."""
+        for name in (*(f"usr/{name}" for name in _MERGED), "dev", "proc", "tmp"):
+            (tree / name).mkdir(parents=True)
+        for name in _MERGED:
+            (tree / name).symlink_to(f"usr/{name}")
+        unpack = [process.tool("tar", "tar"), "--extract", "--keep-directory-symlink", "--no-same-owner"]
+        for package in self.packages:
+            archive = process.run([process.tool("dpkg-deb", "dpkg"), "--fsys-tarfile", str(package.file)], LabError)
+            process.run([*unpack, "--directory", str(tree)], LabError, stdin=archive)
+        shutil.copytree(_WORK, tree / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in (template.format(arch=self.arch.source) for template in _PROJECT):
+            shutil.copytree(self.source.tree / name, tree / "src/linux" / name)
+
+
+def _make_filesystem(tree: Path, path: Path) -> None:
+    """An XFS file system with all of ``tree``, owned by root."""
+    listing = path.with_suffix(".listing")
+    # mkfs.xfs wants to find much more room in each of four parts than files take there in the end. Nothing
+    # is stored for what is left empty.
+    content = sum(entry.lstat().st_size for entry in tree.rglob("*"))
+    size = (1 << 30) + 4 * content
+    try:
+        with path.open("wb") as stream:
+            stream.truncate(-(-size >> 20) << 20)
+        # The first line names a boot block, and the second counts blocks and inodes: nobody looks at them.
+        write_atomic(listing, "\n".join(["/", "0 0", "d--755 0 0", *_listing(tree, Path()), "$", ""]))
+        argv = [process.tool("mkfs.xfs", "xfsprogs"), "-q", "-f", "-m", f"uuid={_UUID}", "-p", str(listing), str(path)]
+        # Names in the listing end at a blank, and the cache's own name may have some: those are relative.
+        process.run(argv, LabError, cwd=tree)
+    finally:
+        listing.unlink(missing_ok=True)
+
+
+def _listing(tree: Path, below: Path) -> Iterator[str]:
+    """The members of a directory as mkfs.xfs wants them; a directory's own follow it and end with a dollar sign."""
+    for entry in sorted((tree / below).iterdir()):
+        name = below / entry.name
+        if len(f"x{name}x".split()) > 1:
+            raise LabError(f"A file of the packages cannot be put onto a disk: '{name}' has a blank in its name.")
+        mode = entry.lstat().st_mode
+        bits = ("u" if mode & stat.S_ISUID else "-") + ("g" if mode & stat.S_ISGID else "-") + f"{mode & 0o777:03o}"
+        if entry.is_symlink():
+            yield f"{entry.name} l{bits} 0 0 {entry.readlink()}"
+        elif entry.is_dir():
+            yield f"{entry.name} d{bits} 0 0"
+            yield from _listing(tree, name)
+            yield "$"
+        else:
+            yield f"{entry.name} -{bits} 0 0 {name}"
+
+
+def _settle(config: GuestConfig, console: Path) -> None:
+    """Have Python write the compiled form of what it loads, as its packages' scripts would have."""
+    with Guest(config, console) as guest:
+        guest.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
+        guest.run(["real-text", "--root", "/data", "--program", "python"], _SETTLE_SECONDS).checked()
+        guest.power_off()
+        if "I/O error" in guest.console():  # of metadata, which nobody but the kernel waited for
+            raise LabError("The guest could not write to a disk of programs.")
