@@ -9,12 +9,17 @@
 #include <linux/mmap_readahead_policy.h>
 #include <trace/events/mmap_readahead.h>
 
-DECLARE_STATIC_KEY_TRUE(mmap_readahead_any_hit_rule);
+DECLARE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
 
 unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
 					  unsigned int nr_pages,
 					  bool at_address);
-bool __mmap_readahead_hit_found(const struct folio *folio);
+bool __mmap_readahead_hit_found(const struct vm_fault *vmf,
+				const struct folio *folio);
+bool __mmap_readahead_uncounted(struct vm_fault *vmf, struct file **fpin);
+bool __mmap_readahead_counted(struct vm_fault *vmf, struct file **fpin);
+bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
+			   struct file **fpin);
 
 /**
  * mmap_readahead_sees_address - does a mapped range speak for the fault?
@@ -31,7 +36,7 @@ static inline bool mmap_readahead_sees_address(const struct vm_fault *vmf,
 					       pgoff_t start,
 					       unsigned int nr_pages)
 {
-	if (!static_branch_likely(&mmap_readahead_any_hit_rule))
+	if (!static_branch_likely(&mmap_readahead_any_rule))
 		return false;
 	return in_range(vmf->pgoff, start, nr_pages) &&
 	       !folio_test_workingset(folio);
@@ -49,22 +54,78 @@ static inline unsigned int
 mmap_readahead_hits_around(const struct vm_fault *vmf, unsigned int nr_pages,
 			   bool at_address)
 {
-	if (!static_branch_likely(&mmap_readahead_any_hit_rule))
+	if (!static_branch_likely(&mmap_readahead_any_rule))
 		return nr_pages;
 	return __mmap_readahead_hits_around(vmf, nr_pages, at_address);
 }
 
 /**
  * mmap_readahead_hit_found - does a folio found on the first try count as hit?
+ * @vmf: the fault
  * @folio: the folio at the faulting address
  *
  * Return: true if the file's miss counter goes down by one.
  */
-static inline bool mmap_readahead_hit_found(const struct folio *folio)
+static inline bool mmap_readahead_hit_found(const struct vm_fault *vmf,
+					    const struct folio *folio)
 {
-	if (!static_branch_likely(&mmap_readahead_any_hit_rule))
+	if (!static_branch_likely(&mmap_readahead_any_rule))
 		return true;
-	return __mmap_readahead_hit_found(folio);
+	return __mmap_readahead_hit_found(vmf, folio);
+}
+
+/**
+ * mmap_readahead_uncounted - read what does not depend on the miss counter
+ * @vmf: the fault, a synchronous miss
+ * @fpin: set if the fault's lock was dropped, as maybe_unlock_mmap_for_io() has
+ *	it
+ *
+ * Program text, and mappings hinted for huge pages where a PMD is too large for
+ * the page cache.
+ *
+ * Return: true if that was read.
+ */
+static inline bool mmap_readahead_uncounted(struct vm_fault *vmf,
+					    struct file **fpin)
+{
+	return static_branch_likely(&mmap_readahead_any_rule) &&
+	       vmf->vma->vm_flags & (VM_EXEC | VM_HUGEPAGE) &&
+	       __mmap_readahead_uncounted(vmf, fpin);
+}
+
+/**
+ * mmap_readahead_counted - read what is not a window around the fault
+ * @vmf: the fault, a synchronous miss that was counted
+ * @fpin: see mmap_readahead_uncounted()
+ *
+ * Program text, if its misses count.
+ *
+ * Return: true if that was read.
+ */
+static inline bool mmap_readahead_counted(struct vm_fault *vmf,
+					  struct file **fpin)
+{
+	return static_branch_likely(&mmap_readahead_any_rule) &&
+	       vmf->vma->vm_flags & VM_EXEC &&
+	       __mmap_readahead_counted(vmf, fpin);
+}
+
+/**
+ * mmap_readahead_next - read on after a folio that has the readahead mark
+ * @vmf: the fault
+ * @folio: the folio that it found
+ * @fpin: see mmap_readahead_uncounted()
+ *
+ * Mappings hinted for huge pages where a PMD is too large for the page cache.
+ *
+ * Return: true if readahead needs to do nothing else.
+ */
+static inline bool mmap_readahead_next(struct vm_fault *vmf,
+				       struct folio *folio, struct file **fpin)
+{
+	return static_branch_likely(&mmap_readahead_any_rule) &&
+	       vmf->vma->vm_flags & VM_HUGEPAGE &&
+	       __mmap_readahead_next(vmf, folio, fpin);
 }
 
 /**

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of the policy of readahead for mapped files. */
 #include <kunit/test.h>
-#include <linux/module.h>
+#include <linux/align.h>
+#include <linux/bits.h>
+#include <linux/file_folio_policy.h>
 #include <linux/mmap_readahead_policy.h>
+#include <linux/module.h>
 
 #define ADDRESS		MMAP_READAHEAD_HIT_NEEDS_ADDRESS
 #define FIRST_TRY	MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY
 #define UNLOCKED	MMAP_READAHEAD_HIT_NEEDS_UNLOCKED
-#define ALL		(ADDRESS | FIRST_TRY | UNLOCKED)
+#define COUNTED_MISS	MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS
+#define ALL		(ADDRESS | FIRST_TRY | UNLOCKED | COUNTED_MISS)
 
 struct credit_case {
 	const char *name;
@@ -42,6 +46,12 @@ static const struct credit_case credit_cases[] = {
 	  UNLOCKED, { .nr_pages = 1, .at_address = true, .locked = true }, 0 },
 	{ "unlocked: any other counts",
 	  UNLOCKED, { .nr_pages = 1, .at_address = true }, 1 },
+	{ "counted miss: where misses do not count, hits give nothing",
+	  COUNTED_MISS, { .nr_pages = 16, .at_address = true, .uncounted = true }, 0 },
+	{ "counted miss: elsewhere every page counts",
+	  COUNTED_MISS, { .nr_pages = 16, .at_address = true }, 16 },
+	{ "no rule: hits count also where misses do not",
+	  0, { .nr_pages = 16, .at_address = true, .uncounted = true }, 16 },
 	{ "all: the clean hit counts once",
 	  ALL, { .nr_pages = 16, .at_address = true }, 1 },
 	{ "all: a retry gives nothing",
@@ -73,13 +83,14 @@ static void test_credit_only_falls(struct kunit *test)
 	static const unsigned int nr_pages[] = { 0, 1, 2, 16 };
 	unsigned int facts, rules, rule;
 
-	for (facts = 0; facts < 32; facts++) {
+	for (facts = 0; facts < 64; facts++) {
 		/* Two bits choose the pages, one each the flags. */
 		const struct mmap_readahead_hit hit = {
 			.nr_pages = nr_pages[facts & 3],
 			.at_address = facts & 4,
 			.retried = facts & 8,
 			.locked = facts & 16,
+			.uncounted = facts & 32,
 		};
 
 		KUNIT_EXPECT_EQ(test, hit.nr_pages,
@@ -92,9 +103,166 @@ static void test_credit_only_falls(struct kunit *test)
 	}
 }
 
+struct huge_case {
+	const char *name;
+	unsigned int pmd, cache, file, page_shift;
+	int order;
+};
+
+static const struct huge_case huge_cases[] = {
+	{ "4 KiB pages: the PMD fits", 9, 9, 9, 12, 9 },
+	{ "4 KiB pages: also where the file has no large folios", 9, 9, 0, 12, 9 },
+	{ "16 KiB pages: the PMD of 32 MiB fits", 11, 11, 11, 14, 11 },
+	{ "64 KiB pages: 2 MiB instead of 512 MiB", 13, 11, 11, 16, 5 },
+	{ "64 KiB pages: no more than the file can hold", 13, 11, 3, 16, 3 },
+	{ "64 KiB pages: nothing without large folios", 13, 11, 0, 16, -1 },
+	{ "a PMD that does not fit with 16 KiB pages", 11, 10, 10, 14, 7 },
+	{ "a PMD that does not fit with 4 KiB pages", 10, 8, 10, 12, 9 },
+};
+
+static void huge_case_name(const struct huge_case *param, char *name)
+{
+	strscpy(name, param->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(huge, huge_cases, huge_case_name);
+
+static void test_huge_order(struct kunit *test)
+{
+	const struct huge_case *param = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, param->order,
+			mmap_readahead_huge_order(param->pmd, param->cache,
+						  param->file,
+						  param->page_shift));
+}
+
+struct text_case {
+	const char *name;
+	int preferred;
+	unsigned int min, max;
+	int order;
+};
+
+static const struct text_case text_cases[] = {
+	{ "no preference", -1, 0, 9, -1 },
+	{ "no preference, large blocks", -1, 2, 9, -1 },
+	{ "64 KiB of 4 KiB pages", 4, 0, 9, 4 },
+	{ "64 KiB of 16 KiB pages", 2, 0, 11, 2 },
+	{ "64 KiB of 64 KiB pages", 0, 0, 11, 0 },
+	{ "one page needs no large folios", 0, 0, 0, 0 },
+	{ "more than one page does", 4, 0, 0, -1 },
+	{ "no more than the file can hold", 9, 0, 4, 4 },
+	{ "no less than its blocks need", 2, 4, 9, 4 },
+	{ "2 MiB of 4 KiB pages", 9, 0, 9, 9 },
+	{ "2 MiB of 64 KiB pages", 5, 0, 11, 5 },
+};
+
+static void text_case_name(const struct text_case *param, char *name)
+{
+	strscpy(name, param->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(text, text_cases, text_case_name);
+
+static void test_text_order(struct kunit *test)
+{
+	const struct text_case *param = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, param->order,
+			mmap_readahead_text_order(param->preferred, param->min,
+						  param->max));
+}
+
+/* Whatever the limits are, a block holds its page and keeps within them. */
+static void test_block(struct kunit *test)
+{
+	static const unsigned long firsts[] = { 0, 1, 15, 16, 17, 500 };
+	static const unsigned long sizes[] = { 1, 2, 15, 16, 17, 600 };
+	unsigned int order, i, j;
+	unsigned long index;
+
+	for (order = 0; order <= 11; order++)
+		for (i = 0; i < ARRAY_SIZE(firsts); i++)
+			for (j = 0; j < ARRAY_SIZE(sizes); j++)
+				for (index = firsts[i]; index < firsts[i] + sizes[j]; index++) {
+					unsigned long first = firsts[i];
+					unsigned long last = first + sizes[j] - 1;
+					struct mmap_readahead_window block =
+						mmap_readahead_block(index, order, first, last);
+					unsigned long end = block.start + block.size - 1;
+
+					KUNIT_ASSERT_GE(test, block.start, first);
+					KUNIT_ASSERT_LE(test, end, last);
+					KUNIT_ASSERT_GE(test, index, block.start);
+					KUNIT_ASSERT_LE(test, index, end);
+					KUNIT_ASSERT_EQ(test, block.start >> order, end >> order);
+					KUNIT_ASSERT_TRUE(test, block.start == first ||
+							  IS_ALIGNED(block.start, 1UL << order));
+					KUNIT_ASSERT_TRUE(test, end == last ||
+							  IS_ALIGNED(end + 1, 1UL << order));
+				}
+}
+
+static void test_block_at_the_end_of_the_range(struct kunit *test)
+{
+	struct mmap_readahead_window block =
+		mmap_readahead_block(ULONG_MAX - 1, 9, 0, ULONG_MAX);
+
+	KUNIT_EXPECT_EQ(test, block.start, ULONG_MAX - 511);
+	KUNIT_EXPECT_EQ(test, block.size, 512);
+}
+
+/* Only one size has text; taking it from a size does not touch the others. */
+static void test_file_folio_use(struct kunit *test)
+{
+	struct file_folio_orders orders = { .always = ~0UL, .exec = 4 };
+	unsigned int order;
+
+	file_folio_set_use(&orders, 9, FILE_FOLIO_EXEC);
+	KUNIT_EXPECT_EQ(test, FILE_FOLIO_EXEC, file_folio_get_use(&orders, 9));
+	KUNIT_EXPECT_EQ(test, FILE_FOLIO_ALWAYS, file_folio_get_use(&orders, 4));
+	file_folio_set_use(&orders, 4, FILE_FOLIO_NEVER);
+	KUNIT_EXPECT_EQ(test, FILE_FOLIO_NEVER, file_folio_get_use(&orders, 4));
+	KUNIT_EXPECT_EQ(test, FILE_FOLIO_EXEC, file_folio_get_use(&orders, 9));
+	file_folio_set_use(&orders, 9, FILE_FOLIO_ALWAYS | FILE_FOLIO_EXEC);
+	file_folio_set_use(&orders, 9, FILE_FOLIO_ALWAYS);
+	KUNIT_EXPECT_EQ(test, -1, orders.exec);
+	for (order = 1; order < 12; order++)
+		KUNIT_EXPECT_EQ(test, order == 4 ? FILE_FOLIO_NEVER : FILE_FOLIO_ALWAYS,
+				file_folio_get_use(&orders, order));
+}
+
+static void test_file_folio_fit(struct kunit *test)
+{
+	unsigned long allowed;
+	unsigned int order, min, fit;
+
+	for (order = 0; order <= 6; order++)
+		for (min = 0; min <= order; min++) {
+			KUNIT_EXPECT_EQ(test, order, file_folio_fit(~0UL, order, min));
+			KUNIT_EXPECT_EQ(test, min, file_folio_fit(0, order, min));
+			for (allowed = 0; allowed < 128; allowed++) {
+				fit = file_folio_fit(allowed, order, min);
+				KUNIT_EXPECT_GE(test, fit, min);
+				KUNIT_EXPECT_LE(test, fit, order);
+				KUNIT_EXPECT_TRUE(test, fit == min || allowed & BIT(fit));
+				/* None that is larger would have been allowed. */
+				KUNIT_EXPECT_EQ(test, 0, allowed & GENMASK(6, 0) &
+						~(BIT(fit + 1) - 1) & (BIT(order + 1) - 1));
+			}
+		}
+}
+
 static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE_PARAM(test_credit, credit_gen_params),
 	KUNIT_CASE(test_credit_only_falls),
+	KUNIT_CASE_PARAM(test_huge_order, huge_gen_params),
+	KUNIT_CASE_PARAM(test_text_order, text_gen_params),
+	KUNIT_CASE(test_block),
+	KUNIT_CASE(test_block_at_the_end_of_the_range),
+	KUNIT_CASE(test_file_folio_use),
+	KUNIT_CASE(test_file_folio_fit),
 	{ }
 };
 

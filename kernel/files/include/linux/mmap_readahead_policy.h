@@ -9,9 +9,12 @@
 #define _LINUX_MMAP_READAHEAD_POLICY_H
 
 #ifdef __KERNEL__
+#include <linux/minmax.h>
 #include <linux/types.h>
 #else
 #include <stdbool.h>
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
 #endif
 
 /**
@@ -22,6 +25,7 @@
  * @MMAP_READAHEAD_SEQUENTIAL_HINT: the mapping is hinted sequential
  * @MMAP_READAHEAD_MISSES: too many misses, too few hits: one folio
  * @MMAP_READAHEAD_AROUND: none of these: a full window around the fault
+ * @MMAP_READAHEAD_TEXT: the mapping is executable: one folio as text wants it
  */
 enum mmap_readahead_reason {
 	MMAP_READAHEAD_HUGE_HINT,
@@ -30,10 +34,11 @@ enum mmap_readahead_reason {
 	MMAP_READAHEAD_SEQUENTIAL_HINT,
 	MMAP_READAHEAD_MISSES,
 	MMAP_READAHEAD_AROUND,
+	MMAP_READAHEAD_TEXT,
 };
 
 /**
- * enum mmap_readahead_hit_rule - what a fault must show to count as a hit
+ * enum mmap_readahead_rule - what differs from a kernel without these rules
  * @MMAP_READAHEAD_HIT_NEEDS_ADDRESS: the page at the faulting address was
  *	mapped; the fault then counts once, however many neighbours were mapped
  *	with it.
@@ -41,14 +46,26 @@ enum mmap_readahead_reason {
  *	that dropped its lock to read the page, which finds what itself brought.
  * @MMAP_READAHEAD_HIT_NEEDS_UNLOCKED: the folio is not locked, as it is while
  *	another thread's miss is still reading it.
+ * @MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS: a miss in the same mapping would have
+ *	raised the counter.
+ * @MMAP_READAHEAD_TEXT_IN_FOLIOS: a miss in an executable mapping reads one
+ *	folio of the size that text is to have.
+ * @MMAP_READAHEAD_TEXT_UNCOUNTED: such a miss does not depend on the counter,
+ *	and does not raise it.
+ * @MMAP_READAHEAD_HUGE_HINT_CAPPED: where the page cache cannot hold folios of
+ *	PMD size, the hint for huge pages asks for folios of up to 2 MiB.
  *
- * Every rule only takes hits away: under no combination does a fault count
- * for more than it does under none.
+ * Every rule for hits only takes hits away: under no combination does a fault
+ * count for more than it does under none.
  */
-enum mmap_readahead_hit_rule {
+enum mmap_readahead_rule {
 	MMAP_READAHEAD_HIT_NEEDS_ADDRESS	= 1 << 0,
 	MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY	= 1 << 1,
 	MMAP_READAHEAD_HIT_NEEDS_UNLOCKED	= 1 << 2,
+	MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS	= 1 << 3,
+	MMAP_READAHEAD_TEXT_IN_FOLIOS		= 1 << 4,
+	MMAP_READAHEAD_TEXT_UNCOUNTED		= 1 << 5,
+	MMAP_READAHEAD_HUGE_HINT_CAPPED		= 1 << 6,
 };
 
 /**
@@ -57,17 +74,19 @@ enum mmap_readahead_hit_rule {
  * @at_address: one of them is the page at the faulting address
  * @retried: the fault was tried before, and dropped its lock to read
  * @locked: the folio at the faulting address is locked
+ * @uncounted: a miss in the same mapping would not raise the counter
  */
 struct mmap_readahead_hit {
 	unsigned int nr_pages;
 	bool at_address;
 	bool retried;
 	bool locked;
+	bool uncounted;
 };
 
 /**
  * mmap_readahead_credit - how much one fault lowers the file's miss counter
- * @rules: set of &enum mmap_readahead_hit_rule
+ * @rules: set of &enum mmap_readahead_rule
  * @hit: what the fault found
  *
  * Return: hits to credit, from 0 to @hit->nr_pages.
@@ -79,9 +98,88 @@ mmap_readahead_credit(unsigned int rules, const struct mmap_readahead_hit *hit)
 		return 0;
 	if ((rules & MMAP_READAHEAD_HIT_NEEDS_UNLOCKED) && hit->locked)
 		return 0;
+	if ((rules & MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS) && hit->uncounted)
+		return 0;
 	if (rules & MMAP_READAHEAD_HIT_NEEDS_ADDRESS)
 		return hit->nr_pages && hit->at_address;
 	return hit->nr_pages;
+}
+
+/* What the hint for huge pages asks for at most if PMD size is too large. */
+#define MMAP_READAHEAD_HUGE_SHIFT	21
+
+/**
+ * mmap_readahead_huge_order - folio size of mappings hinted for huge pages
+ * @pmd_order: what a PMD maps
+ * @cache_order: the most that the page cache can hold
+ * @file_order: the most that the file can hold, 0 if no large folio at all
+ * @page_shift: of a base page
+ *
+ * Return: an order, or -1 if the hint changes nothing.
+ */
+static inline int mmap_readahead_huge_order(unsigned int pmd_order,
+					    unsigned int cache_order,
+					    unsigned int file_order,
+					    unsigned int page_shift)
+{
+	unsigned int cap = MMAP_READAHEAD_HUGE_SHIFT - page_shift;
+
+	if (pmd_order <= cache_order)
+		return pmd_order;
+	if (!file_order)
+		return -1;
+	return min(file_order, cap);
+}
+
+/**
+ * mmap_readahead_text_order - folio size of program text
+ * @preferred: what text is to have, or -1
+ * @min_order: the least that the file can hold
+ * @max_order: the most that the file can hold, 0 if no large folio at all
+ *
+ * Return: an order, or -1 if the text of this file is to be read like any other
+ * data.
+ */
+static inline int mmap_readahead_text_order(int preferred,
+					    unsigned int min_order,
+					    unsigned int max_order)
+{
+	if (preferred < 0 || (preferred && !max_order))
+		return -1;
+	return max(min_order, min(max_order, (unsigned int)preferred));
+}
+
+/**
+ * struct mmap_readahead_window - what a miss reads
+ * @start: first page, in pages of the file
+ * @size: in pages
+ */
+struct mmap_readahead_window {
+	unsigned long start;
+	unsigned long size;
+};
+
+/**
+ * mmap_readahead_block - the naturally aligned block that holds a page
+ * @index: the page
+ * @order: size of the block
+ * @first: first page that may be read
+ * @last: last page that may be read; @index lies between these two
+ *
+ * Return: the part of the block from @first to @last.
+ */
+static inline struct mmap_readahead_window
+mmap_readahead_block(unsigned long index, unsigned int order,
+		     unsigned long first, unsigned long last)
+{
+	unsigned long within = (1UL << order) - 1;
+	unsigned long start = max(index & ~within, first);
+	unsigned long end = min(index | within, last);
+
+	return (struct mmap_readahead_window) {
+		.start = start,
+		.size = end - start + 1,
+	};
 }
 
 #endif /* _LINUX_MMAP_READAHEAD_POLICY_H */

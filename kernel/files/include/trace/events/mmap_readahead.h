@@ -15,6 +15,7 @@ TRACE_DEFINE_ENUM(MMAP_READAHEAD_OFF);
 TRACE_DEFINE_ENUM(MMAP_READAHEAD_SEQUENTIAL_HINT);
 TRACE_DEFINE_ENUM(MMAP_READAHEAD_MISSES);
 TRACE_DEFINE_ENUM(MMAP_READAHEAD_AROUND);
+TRACE_DEFINE_ENUM(MMAP_READAHEAD_TEXT);
 
 /*
  * One event for each synchronous miss of a mapped file, before its read is
@@ -69,7 +70,8 @@ TRACE_EVENT(mmap_readahead_miss,
 			{ MMAP_READAHEAD_OFF,			"off" },
 			{ MMAP_READAHEAD_SEQUENTIAL_HINT,	"sequential-hint" },
 			{ MMAP_READAHEAD_MISSES,		"misses" },
-			{ MMAP_READAHEAD_AROUND,		"around" }))
+			{ MMAP_READAHEAD_AROUND,		"around" },
+			{ MMAP_READAHEAD_TEXT,			"text" }))
 );
 
 #endif /* _TRACE_MMAP_READAHEAD_H */
