@@ -39,6 +39,7 @@
 
 #include "counters.h"
 #include "json.h"
+#include "stub.h"
 
 #define PORT_NAME	"org.foliolab.control"
 #define PORT_WAIT_MS	30000
@@ -460,6 +461,34 @@ static int verb_write(char **argv)
 	return fd < 0 || write(fd, argv[1], length) != (ssize_t)length;
 }
 
+static int verb_read(char **argv)
+{
+	int fd = open(argv[0], O_RDONLY);
+	char data[4096];
+	ssize_t n;
+
+	if (fd < 0)
+		return 1;
+	while ((n = read(fd, data, sizeof(data))) > 0)
+		if (write(1, data, n) != n)
+			return 1;
+	return n < 0;
+}
+
+static int verb_list(char **argv)
+{
+	DIR *directory = opendir(argv[0]);
+	struct dirent *entry;
+
+	if (!directory)
+		return 1;
+	while ((entry = readdir(directory)))
+		if (entry->d_name[0] != '.')
+			puts(entry->d_name);
+	closedir(directory);
+	return fflush(stdout);
+}
+
 static int verb_mount(char **argv)
 {
 	const char *device = argv[0], *directory = argv[1], *type = argv[2];
@@ -497,14 +526,17 @@ static int verb_fill(char **argv)
 	const size_t chunk = 4 << 20;
 	off_t size = strtoll(argv[1], NULL, 10);
 	int fd = open(argv[0], O_CREAT | O_TRUNC | O_WRONLY | O_DIRECT, 0644);
-	void *zeros = mmap(NULL, chunk, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	char *content = mmap(NULL, chunk, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
-	if (fd < 0 || zeros == MAP_FAILED || fallocate(fd, 0, 0, size))
+	if (fd < 0 || content == MAP_FAILED || fallocate(fd, 0, 0, size))
 		return 1;
+	if (argv[2] && !strcmp(argv[2], "stubs"))
+		for (size_t at = 0; at < chunk; at += STUB_BYTES)
+			memcpy(content + at, stub, STUB_BYTES);
 	for (off_t at = 0; at < size;) {
 		size_t left = size - at;
-		ssize_t n = pwrite(fd, zeros, left < chunk ? left : chunk, at);
+		ssize_t n = pwrite(fd, content, left < chunk ? left : chunk, at);
 
 		if (n <= 0)
 			return 1;
@@ -527,9 +559,11 @@ static int run_verb(char **argv)
 		int (*run)(char **argv);
 	} verbs[] = {
 		{ ":write", 2, 2, verb_write },
+		{ ":read", 1, 1, verb_read },
+		{ ":list", 1, 1, verb_list },
 		{ ":mount", 3, 4, verb_mount },
 		{ ":umount", 1, 1, verb_umount },
-		{ ":fill", 2, 2, verb_fill },
+		{ ":fill", 2, 3, verb_fill },
 		{ ":poweroff", 0, 0, verb_poweroff },
 	};
 	int count = 0;

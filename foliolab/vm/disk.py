@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from foliolab import process
+from foliolab.arch import Architecture
 from foliolab.errors import DiskFull, LabError, UsageError
 from foliolab.files import digest, full_disk_named, locked
 from foliolab.paths import cache_directory
@@ -17,6 +18,8 @@ from foliolab.progress import Reporter
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 
 Filesystem = Literal["ext4", "xfs"]
+Content = Literal["zeros", "stubs"]
+"""What the file holds: zeros, or again and again the instruction of the guest's architecture that returns."""
 
 DATA_FILE = "/data/file"
 """Where the file is once the disk is mounted on /data."""
@@ -59,17 +62,19 @@ def _full_disk_suspected(directory: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class DataDisk:
-    """A file system with one file of ``file_bytes`` zeros, really allocated and written, at ``DATA_FILE``.
+    """A file system with one file of ``file_bytes``, really allocated and written, at ``DATA_FILE``.
 
-    On the host it takes next to no room. Every guest sees it as it was made.
+    Zeros take next to no room on the host. Every guest sees it as it was made.
     """
 
     filesystem: Filesystem
     file_bytes: int
+    content: Content = "zeros"
 
-    @property
-    def path(self) -> Path:
-        key = digest([self.filesystem, str(self.file_bytes), LAYOUT])
+    def path(self, arch: Architecture) -> Path:
+        """Where the cache has the one for guests of ``arch``; zeros are the same for all."""
+        special = [] if self.content == "zeros" else [self.content, arch.name]
+        key = digest([self.filesystem, str(self.file_bytes), LAYOUT, *special])
         return cache_directory() / "disks" / f"{self.filesystem}-{key}.qcow2"
 
     def prepare(self, guest: GuestConfig, report: Reporter) -> Disk:
@@ -79,19 +84,20 @@ class DataDisk:
         """
         if self.file_bytes <= 0 or self.file_bytes % _BLOCK:
             raise UsageError(f"The file of a data disk has to be a multiple of {_BLOCK} bytes, not {self.file_bytes}.")
-        directory = self.path.parent
+        path = self.path(guest.arch)
+        directory = path.parent
         text = f"making a disk: {self.filesystem}, a file of {self.file_bytes / (1 << 30):g} GiB"
-        with locked(self.path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
-            if not self.path.exists():
+        with locked(path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
+            if not path.exists():
                 with report.task(text), full_disk_named(directory), _full_disk_suspected(directory):
-                    self._make(guest)
-        return Disk(self.path)
+                    self._make(guest, path)
+        return Disk(path)
 
-    def _make(self, guest: GuestConfig) -> None:
+    def _make(self, guest: GuestConfig, published: Path) -> None:
         # The names are fixed and the lock is held, so that what a kill leaves is overwritten next time.
-        partial = self.path.with_suffix(".partial")
-        raw = self.path.with_suffix(".raw")
-        console = self.path.with_suffix(".console")
+        partial = published.with_suffix(".partial")
+        raw = published.with_suffix(".raw")
+        console = published.with_suffix(".console")
         try:
             with raw.open("wb") as stream:
                 stream.truncate(_disk_bytes(self.file_bytes))
@@ -111,13 +117,13 @@ class DataDisk:
             deadline = 60 + _FILL_SECONDS_PER_GIB * self.file_bytes / (1 << 30)
             with Guest(config, console) as machine:
                 machine.run([":mount", "/dev/vda", "/data", self.filesystem]).checked()
-                machine.run([":fill", DATA_FILE, str(self.file_bytes)], deadline).checked()
+                machine.run([":fill", DATA_FILE, str(self.file_bytes), self.content], deadline).checked()
                 machine.power_off()
                 if "I/O error" in machine.console():  # of metadata, which nobody but the kernel waited for
                     raise LabError(f"The guest could not write to {partial}.")
             with partial.open("rb") as stream:
                 os.fsync(stream.fileno())
-            partial.rename(self.path)
+            partial.rename(published)
         finally:
             for path in (raw, partial, console):
                 path.unlink(missing_ok=True)

@@ -45,8 +45,8 @@ def test_the_file_is_written_and_stays_as_it_is(
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
     data = DataDisk(filesystem, FILE_BYTES)
     disk = data.prepare(config, Reporter())
-    assert sorted(path.suffix for path in data.path.parent.iterdir()) == [".lock", ".qcow2"]
-    assert data.path.stat().st_blocks * 512 < FILE_BYTES / 4
+    assert sorted(path.suffix for path in disk.path.parent.iterdir()) == [".lock", ".qcow2"]
+    assert disk.path.stat().st_blocks * 512 < FILE_BYTES / 4
 
     before = hashlib.sha256(disk.path.read_bytes()).digest()
     result = read_all(config, disk, filesystem, tmp_path / "console.log")
@@ -59,6 +59,16 @@ def test_the_file_is_written_and_stays_as_it_is(
     assert data.prepare(config, Reporter()) == disk
     slow = replace(disk, bytes_per_second=16 << 20)
     assert read_all(config, slow, filesystem, tmp_path / "console.log")["seconds"] > 1
+
+
+@pytest.mark.boot
+def test_a_file_of_stubs(config: GuestConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
+    disk = DataDisk("ext4", 8 << 20, "stubs").prepare(config, Reporter())
+    assert disk.path != DataDisk("ext4", 8 << 20).path(config.arch)
+    with Guest(replace(config, disks=(disk,)), tmp_path / "console.log") as guest:
+        guest.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
+        assert guest.run([":read", DATA_FILE]).checked().stdout == bytes([0xC3]) * (8 << 20)
 
 
 def test_a_size_that_no_file_can_be_written_in(config: GuestConfig) -> None:

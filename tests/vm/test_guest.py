@@ -74,12 +74,20 @@ def test_the_environment_is_the_jobs_own(guest: Guest) -> None:
 
 def test_verbs_fail_with_a_reason(guest: Guest) -> None:
     assert guest.run([":write", "/proc/sys/vm/drop_caches", "1"]).checked().stderr == b""
+    assert guest.run([":read", "/sys/nothing"]).stderr == b":read /sys/nothing: No such file or directory\n"
+    assert guest.run([":list", "/sys/nothing"]).stderr == b":list /sys/nothing: No such file or directory\n"
     assert guest.run([":write", "/sys/nothing", "1"]).stderr == b":write /sys/nothing: No such file or directory\n"
     assert guest.run([":write", "/sys/nothing"]).stderr == b":write: wrong number of arguments\n"
     assert guest.run([":sing"]).stderr == b":sing: no such verb\n"
     assert guest.run([":mount", "/dev/vdz", "/data", "ext4"]).status == 1
     assert guest.run(["no-such-program"]).status == 127
     assert guest.run(["/proc/version"]).status == 126
+
+
+def test_files_can_be_read_and_directories_listed(guest: Guest) -> None:
+    guest.run([":write", "/proc/sys/vm/watermark_scale_factor", "12"]).checked()
+    assert guest.run([":read", "/proc/sys/vm/watermark_scale_factor"]).checked().stdout == b"12\n"
+    assert b"sparse-mmap" in guest.run([":list", "/bin"]).checked().stdout.split()
 
 
 def test_a_job_without_memory_is_told_apart(guest: Guest) -> None:
