@@ -42,10 +42,8 @@ class Row:
     ratio: float | None
     """Median of the experiment's metric over that of ``ratio_to`` in the same cell."""
     ratio_to: str | None
-    published_bytes: float | None
-    """Published bytes read times the scale's factor."""
-    published_seconds: float | None
-    """As published: for the full size."""
+    published: Mapping[str, float]
+    """Published values by metric, times the scale's factor where the metric scales."""
 
 
 def make_rows(group: Group, experiment: Experiment | None) -> list[Row]:
@@ -68,7 +66,7 @@ def make_rows(group: Group, experiment: Experiment | None) -> list[Row]:
             samples, mine = taken[cell, name], spreads[cell, name]
             outcomes = Counter(sample.outcome for sample in samples)
             n = outcomes.pop(OK, 0)
-            published = experiment.published_for(name, cell) if experiment else None
+            published = experiment.published_for(scale, name, cell, group.machine) if experiment and scale else {}
             rows.append(
                 Row(
                     cell=cell,
@@ -76,11 +74,10 @@ def make_rows(group: Group, experiment: Experiment | None) -> list[Row]:
                     n=n,
                     failures=dict(outcomes),
                     metrics=mine,
-                    times_floor=_quotient(mine.get(metric), mine.get(floor)),
+                    times_floor=_quotient(mine.get(metric), mine.get(floor)) if floor else None,
                     ratio=_quotient(mine.get(metric), spreads[cell, base].get(metric)) if base else None,
                     ratio_to=base,
-                    published_bytes=published.read_bytes * scale.factor if published and scale else None,
-                    published_seconds=published.seconds if published else None,
+                    published=published,
                 )
             )
     return rows

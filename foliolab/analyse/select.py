@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from foliolab.campaign.sample import Sample
+from foliolab.experiment.machine import machine_name
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class Group:
     """The last attempt at each measurement, oldest first."""
     older: int
     """How many samples of older kernels, probes or parameters were left out."""
+
+    @property
+    def machine(self) -> str:
+        return machine_name(self.arch, self.page_size)
 
 
 def place_of(thing: Sample | Group) -> tuple[str, str, str, int, str, str]:

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from foliolab.analyse.rows import Row
+from foliolab.analyse.select import Group
+from foliolab.campaign.sample import NOT_APPLICABLE
 from foliolab.experiment.cell import Cell
+from foliolab.experiment.machine import applies
 from foliolab.experiment.spec import PUBLISHED, Expectation, Experiment
 
 
@@ -24,26 +27,26 @@ class Verdict:
     cell: Cell
     variant: str
     metric: str
-    relative_to: str
+    relative_to: str | None
     at_least: float | None
     at_most: float | None
     value: float | None
-    """The ratio that has to lie within the bounds."""
+    """What has to lie within the bounds: a ratio, or the metric itself where it is relative to nothing."""
     status: Status
     reason: str
     """Why there is no value; else empty."""
 
 
-def judge(experiment: Experiment, scale: str, rows: Sequence[Row]) -> list[Verdict]:
+def judge(experiment: Experiment, group: Group, rows: Sequence[Row]) -> list[Verdict]:
     """All verdicts for one table. What was tried and never succeeded fails; what was not tried is not measured."""
-    if scale not in experiment.scales:
+    if group.scale not in experiment.scales:
         return []
     found = {(row.cell, row.variant): row for row in rows}
     return [
-        _judge(experiment, scale, expectation, found, cell, variant, metric)
+        _judge(expectation, found, cell, variant, metric)
         for expectation in experiment.expectations
-        if scale in expectation.scales
-        for cell in experiment.scales[scale].cells
+        if group.scale in expectation.scales and applies(expectation.machines, group.machine)
+        for cell in experiment.scales[group.scale].cells
         if cell.matches(dict(expectation.cell))
         for variant in expectation.variants
         for metric in expectation.metrics
@@ -51,20 +54,12 @@ def judge(experiment: Experiment, scale: str, rows: Sequence[Row]) -> list[Verdi
 
 
 def _judge(
-    experiment: Experiment,
-    scale: str,
-    expectation: Expectation,
-    found: Mapping[tuple[Cell, str], Row],
-    cell: Cell,
-    variant: str,
-    metric: str,
+    expectation: Expectation, found: Mapping[tuple[Cell, str], Row], cell: Cell, variant: str, metric: str
 ) -> Verdict:
-    published = experiment.published_for(variant, cell) if expectation.relative_to == PUBLISHED else None
     value, status, reason = None, Status.NOT_MEASURED, ""
-    needed = [variant] if published else [variant, expectation.relative_to]
-    for name in needed:
+    for name in dict.fromkeys([variant, *_others(expectation)]):
         row = found.get((cell, name))
-        if row and row.failures:
+        if row and set(row.failures) - {NOT_APPLICABLE}:
             status, reason = Status.FAILS, f"{name} ended as {', '.join(row.failures)}"
             break
         if not row or metric not in row.metrics:
@@ -72,10 +67,7 @@ def _judge(
             break
     else:
         mine = found[cell, variant].metrics[metric].median
-        if published:
-            other = published.read_bytes * experiment.scales[scale].factor
-        else:
-            other = found[cell, expectation.relative_to].metrics[metric].median
+        other = _base(expectation, found, cell, variant, metric)
         value = mine / other if other else 1.0 if mine == other else None
         status = Status.HOLDS if value is not None and _within(value, expectation) else Status.FAILS
         reason = f"{mine:g} instead of none" if value is None else ""
@@ -91,6 +83,23 @@ def _judge(
         status=status,
         reason=reason,
     )
+
+
+def _others(expectation: Expectation) -> list[str]:
+    """The variants that have to be measured besides the one that is judged."""
+    relative_to = expectation.relative_to
+    return [] if relative_to is None or relative_to == PUBLISHED else [relative_to]
+
+
+def _base(
+    expectation: Expectation, found: Mapping[tuple[Cell, str], Row], cell: Cell, variant: str, metric: str
+) -> float:
+    """What the metric is divided by."""
+    if expectation.relative_to is None:
+        return 1.0
+    if expectation.relative_to == PUBLISHED:
+        return found[cell, variant].published[metric]
+    return found[cell, expectation.relative_to].metrics[metric].median
 
 
 def _within(value: float, expectation: Expectation) -> bool:

@@ -24,10 +24,12 @@ from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk
 from foliolab.vm.guest import Guest, GuestConfig, JobResult, failure
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.outcome import Outcome, OutcomeKind, splats
-from foliolab.vm.switches import set_switches
+from foliolab.vm.switches import Switches
 
 # These only say that the host gave the guest too little time; what it counts is right all the same.
 _SLOW = re.compile(r"rcu.*detected|blocked for more than|soft lockup")
+
+_INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class QemuBackend:
         return self.architecture.name
 
     def workload_hash(self, experiment: Experiment) -> str:
-        """Over the program's source, the headers that programs share, and the machine that it runs on.
+        """Over the program's source, the headers that it includes, and the machine that it runs on.
 
         UsageError without such a program.
         """
@@ -55,7 +57,7 @@ class QemuBackend:
         source = GUEST / f"{program}.c"
         if not source.is_file():
             raise UsageError(f"{experiment.name} runs '{program}', but there is no guest/{program}.c.")
-        sources = digest_files([source, *GUEST.glob("*.h")], GUEST)
+        sources = digest_files(_with_headers(source), GUEST)
         return digest([sources, qemu_version(self.architecture), LAYOUT, *self.accelerator.options])
 
     @contextmanager
@@ -64,7 +66,8 @@ class QemuBackend:
         parameters = plan.scale.parameters
         image = initramfs(guest_programs(self.architecture, self.report))
         bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator)
-        disk = DataDisk(parameters.filesystem, parameters.file_bytes).prepare(bare, self.report)
+        data = DataDisk(parameters.filesystem, parameters.file_bytes, parameters.content)
+        disk = data.prepare(bare, self.report)
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=(disk,))
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{kernel.flavour}-{secrets.token_hex(3)}"
         with Guest(config, consoles / f"{name}.log") as guest:
@@ -81,6 +84,7 @@ class QemuSession:
         self.boot = boot
         self._guest = guest
         self._plan = plan
+        self._switches = Switches(guest)
         self._splats = len(splats(guest.console()))
 
     @property
@@ -91,7 +95,7 @@ class QemuSession:
     def measure(self, step: Step) -> dict[str, int | float]:
         """Set the switches and the readahead limit, run the probe; a kernel that complains meanwhile has crashed."""
         parameters = self._plan.scale.parameters
-        set_switches(self._guest, step.variant.switches)
+        self._switches.set(step.variant.switches)
         self._guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(parameters.read_ahead_kb)]).checked()
         command = self._plan.experiment.command(step.cell, parameters, step.repetition, DATA_FILE)
         result = self._guest.run(command, parameters.deadline_seconds).checked()
@@ -110,6 +114,17 @@ class QemuSession:
         if new:
             sentence = f"The guest's kernel complained: {new[0]}"
             raise failure(Outcome(OutcomeKind.GUEST_CRASH, sentence, "\n".join(new)))
+
+
+def _with_headers(source: Path) -> set[Path]:
+    """A program's source with the headers beside it that it includes, themselves or through others."""
+    found: set[Path] = set()
+    new = {source}
+    while new:
+        found |= new
+        names = {name for file in new for name in _INCLUDE.findall(file.read_text())}
+        new = {GUEST / name for name in names} - found
+    return found
 
 
 def _metrics(result: JobResult) -> dict[str, int | float]:

@@ -3,21 +3,22 @@
 
 A guest that crashes, hangs or gives no result while it runs a cell is a result: it is recorded as the
 cell's sample and not tried again; the rest of its boot goes on in a new one. Only a lost host is tried
-again, and every attempt at a cell is recorded. A guest that does not boot ends the run.
+again, and every attempt at a cell is recorded. A guest that does not boot ends the run. A variant that the
+machine cannot have is recorded as not applicable, without a boot.
 """
 
 import json
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import asdict
 from datetime import UTC, datetime
 
 from foliolab.campaign.backend import Backend, Session
-from foliolab.campaign.sample import LOST_HOST, OK, Sample
+from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, Sample
 from foliolab.campaign.store import Store
 from foliolab.errors import LabError
 from foliolab.experiment.cell import Cell
+from foliolab.experiment.machine import machine_name
 from foliolab.experiment.plan import Plan, PlannedBoot, Step
 from foliolab.files import digest
 from foliolab.kernel.build import BuiltKernel
@@ -41,8 +42,8 @@ def run_plan(plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, 
 
 
 def failure_of(samples: Iterable[Sample]) -> LabError | None:
-    """The error for samples that are not ok, of the kind of the first one; None if all are."""
-    failed = [sample for sample in samples if sample.outcome != OK]
+    """The error for samples that failed, of the kind of the first one; None if none did."""
+    failed = [sample for sample in samples if sample.outcome not in (OK, NOT_APPLICABLE)]
     if not failed:
         return None
     first = failed[0]
@@ -60,9 +61,11 @@ class _Campaign:
         flavours = dict.fromkeys(boot.flavour for boot in plan.boots)
         self._kernels = {flavour: kernel_for(flavour) for flavour in flavours}
         self._workload = digest([backend.workload_hash(plan.experiment), *plan.experiment.argv])
-        self._had = {sample.key: sample for sample in store.samples if sample.outcome != LOST_HOST}
+        final = [sample for sample in store.samples if sample.outcome not in (LOST_HOST, NOT_APPLICABLE)]
+        self._had = {sample.key: sample for sample in final}
 
     def run(self) -> list[Sample]:
+        self._pass_over()
         steps = self._plan.steps
         missing = sum(self._key(step) not in self._had for step in steps)
         if had := len(steps) - missing:
@@ -72,6 +75,21 @@ class _Campaign:
                 for boot in self._plan.boots:
                     self._run_boot(boot, task)
         return [self._had[self._key(step)] for step in steps]
+
+    def _pass_over(self) -> None:
+        """Record what does not apply to this machine, unless the store says so already."""
+        known = {sample.key: sample for sample in self._store.samples if sample.outcome == NOT_APPLICABLE}
+        for step in self._plan.steps:
+            key, variant = self._key(step), step.variant
+            machine = machine_name(self._backend.arch, self._kernels[variant.flavour].page_size)
+            obstacle = variant.obstacle(machine)
+            if key in self._had or not obstacle:
+                continue
+            if key not in known:
+                outcome = Outcome(OutcomeKind.NOT_APPLICABLE, obstacle)
+                self._store.append(self._sample(None, step, {}, outcome))
+                known[key] = self._store.samples[-1]
+            self._had[key] = known[key]
 
     def _run_boot(self, planned: PlannedBoot, task: Task) -> None:
         pending = deque(step for step in planned.steps if self._key(step) not in self._had)
@@ -114,7 +132,7 @@ class _Campaign:
             return self._sample(session, step, {}, error.outcome)
         return self._sample(session, step, metrics, Outcome(OutcomeKind.OK, ""))
 
-    def _sample(self, session: Session, step: Step, metrics: dict[str, int | float], outcome: Outcome) -> Sample:
+    def _sample(self, session: Session | None, step: Step, metrics: dict[str, int | float], outcome: Outcome) -> Sample:
         kernel = self._kernels[step.variant.flavour]
         return Sample(
             key=self._key(step),
@@ -124,7 +142,7 @@ class _Campaign:
             flavour=step.variant.flavour,
             switches=dict(step.variant.switches),
             arch=self._backend.arch,
-            page_size=session.page_size,
+            page_size=session.page_size if session else kernel.page_size,
             backend=self._backend.name,
             scale=self._plan.scale.name,
             repetition=step.repetition,
@@ -134,24 +152,18 @@ class _Campaign:
             profile=kernel.profile,
             kernel_release=kernel.release,
             workload=self._workload,
-            parameters=self._parameters(),
+            parameters=self._plan.scale.parameters.recorded(),
             metrics=metrics,
-            boot=session.boot,
+            boot=session.boot if session else "",
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-
-    def _parameters(self) -> dict[str, str | int | float]:
-        """What a sample records: the deadline decides when to give up, not what is measured."""
-        parameters = asdict(self._plan.scale.parameters)
-        del parameters["deadline_seconds"]
-        return parameters
 
     def _key(self, step: Step) -> str:
         variant = step.variant
         decisive = {
             "experiment": self._plan.experiment.name,
             "scale": self._plan.scale.name,
-            "parameters": self._parameters(),
+            "parameters": self._plan.scale.parameters.recorded(),
             "cell": step.cell.as_dict(),
             "variant": variant.name,
             "switches": dict(variant.switches),

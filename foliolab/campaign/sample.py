@@ -8,6 +8,7 @@ from typing import Any, get_origin
 
 OK = "ok"
 LOST_HOST = "lost-host"
+NOT_APPLICABLE = "not-applicable"
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Sample:
     variant: str
     flavour: str
     """The kernel built for it: "patched" or "unpatched"."""
-    switches: dict[str, int]
+    switches: dict[str, int | str]
     arch: str
     page_size: int
     """Bytes."""
@@ -45,7 +46,7 @@ class Sample:
     metrics: dict[str, int | float]
     """Named as in foliolab.experiment.metrics; empty unless ok."""
     boot: str
-    """Which boot it was; its console is consoles/<boot>.log beside the store."""
+    """Which boot it was; its console is consoles/<boot>.log beside the store. Empty if none was needed."""
     recorded: str
     """When, in UTC, ISO 8601."""
 

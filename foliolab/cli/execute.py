@@ -20,7 +20,7 @@ from foliolab.vm.accel import Wanted, choose
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.switches import set_switches
+from foliolab.vm.switches import Switches
 
 _FILESYSTEMS = get_args(Filesystem)
 _PT_INTERP = 3
@@ -88,7 +88,7 @@ def handle(arguments: argparse.Namespace) -> int:
         disks=(disk.prepare(bare, report),) if disk else (),
     )
     with tempfile.TemporaryDirectory(prefix="foliolab-") as scratch, Guest(config, Path(scratch, "console")) as guest:
-        set_switches(guest, variant.switches)
+        Switches(guest).set(variant.switches)
         if disk:
             guest.run([":mount", "/dev/vda", "/data", disk.filesystem]).checked()
         if disk and arguments.read_ahead_kb is not None:

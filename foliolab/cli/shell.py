@@ -22,7 +22,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "shell",
         help=text,
-        description=f"{text.capitalize()}. With a command, run that instead. The switches are in {SWITCHES}.",
+        description=f"{text.capitalize()}. With a command, run that instead. The switches are below {SWITCHES}.",
         epilog="example: ./lab shell --variant stock -- python3 my-test.py",
     )
     parser.add_argument("--variant", default="folio", help="settings of our kernel, or 'unpatched' (default: folio)")
@@ -45,7 +45,7 @@ def handle(arguments: argparse.Namespace) -> int:
     argv = [str(vng), "--run", str(kernel.image), "--memory", arguments.memory, "--cpus", str(arguments.cpus)]
     if choose(NATIVE).backend != "qemu-kvm":
         argv.append("--disable-kvm")
-    switch = "".join(f"echo {value} >{SWITCHES}/{name} && " for name, value in variant.switches)
+    switch = "".join(f"echo {shlex.quote(str(value))} >{SWITCHES}/{name} && " for name, value in variant.switches)
     if command:
         argv += ["--", f"{switch}{shlex.join(command)}"]
     sys.stdout.flush()

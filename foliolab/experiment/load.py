@@ -1,18 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Experiment files: finding them, and turning their TOML into an Experiment or a clear complaint."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from foliolab.errors import BadExperiment, UnknownExperiment
 from foliolab.experiment.cell import Cell, expand
+from foliolab.experiment.machine import MACHINES, applies
 from foliolab.experiment.metrics import METRICS
-from foliolab.experiment.spec import PUBLISHED, Expectation, Experiment, Filesystem, Parameters, Published, Scale
+from foliolab.experiment.spec import (
+    PUBLISHED,
+    Content,
+    Expectation,
+    Experiment,
+    Filesystem,
+    Parameters,
+    Published,
+    Scale,
+)
 from foliolab.experiment.table import Table, read_toml
 from foliolab.experiment.variants import Variant, load_variants
 from foliolab.paths import EXPERIMENTS
 
 FILESYSTEMS: Mapping[str, Filesystem] = {"ext4": "ext4", "xfs": "xfs"}
+CONTENTS: Mapping[str, Content] = {"zeros": "zeros", "stubs": "stubs"}
 _GIB = 1 << 30
 
 
@@ -42,32 +55,39 @@ def load_experiment(file: Path, known: Mapping[str, Variant] | None = None) -> E
     top = read_toml(file)
     question = top.text("question")
     metric = _metric(top, "metric")
-    floor = _metric(top, "floor")
+    floor = _metric(top, "floor") if "floor" in top else None
+    columns = _metrics(top, "columns") if "columns" in top else ()
+    machines = _machines(top, MACHINES)
     repetitions = top.integer("repetitions", least=1)
     cells = _cells(top)
     chosen = _variants(top, variants)
     notes = top.texts("notes") if "notes" in top else ()
-    argv = _argv(top)
+    workload = top.table("workload")
+    argv = workload.texts("argv")
     parameters = top.table("parameters")
     names = top.table("scales")
     scales = {
         name: _scale(name, names.table(name).over(parameters), cells, chosen, repetitions, variants)
         for name in names.keys
     }
-    published = _published(top, cells, variants)
-    expectations = _expectations(top, variants, scales, published)
-    top.finish()
-    return Experiment(
+    experiment = Experiment(
         name=file.stem,
         question=question,
         metric=metric,
         floor=floor,
+        columns=columns,
+        machines=machines,
         argv=argv,
         scales=scales,
-        published=published,
-        expectations=expectations,
+        published=_published(top, cells, variants, machines),
+        expectations=(),
         notes=notes,
     )
+    _check_argv(workload, experiment)
+    tables = top.tables("expect") if "expect" in top else []
+    expectations = tuple(_expectation(table, variants, experiment) for table in tables)
+    top.finish()
+    return replace(experiment, expectations=expectations)
 
 
 def _scale(
@@ -82,6 +102,9 @@ def _scale(
     filesystem = table.text("filesystem")
     if filesystem not in FILESYSTEMS:
         table.fail("filesystem", f"has to be one of {', '.join(FILESYSTEMS)}")
+    content = table.text("content") if "content" in table else "zeros"
+    if content not in CONTENTS:
+        table.fail("content", f"has to be one of {', '.join(CONTENTS)}")
     scale = Scale(
         name=name,
         factor=table.number("factor"),
@@ -92,8 +115,9 @@ def _scale(
             cpus=table.integer("cpus", least=1),
             read_ahead_kb=table.integer("read_ahead_kb"),
             watermark_scale_factor=table.integer("watermark_scale_factor", least=1),
-            fraction=table.number("fraction"),
             deadline_seconds=table.integer("deadline_seconds", least=1),
+            fraction=table.number("fraction") if "fraction" in table else None,
+            content=CONTENTS[content],
         ),
         cells=_cells(table) if "cells" in table else cells,
         variants=_variants(table, known) if "variants" in table else chosen,
@@ -103,18 +127,17 @@ def _scale(
     return scale
 
 
-def _argv(top: Table) -> tuple[str, ...]:
-    workload = top.table("workload")
-    argv = workload.texts("argv")
-    for part in argv:
-        try:
-            part.format(data="", fraction=0.0, repetition=1)
-        except (LookupError, ValueError, AttributeError):
-            workload.fail(
-                "argv", f"has '{part}', but only {{data}}, {{fraction}} and {{repetition}} can stand in braces"
-            )
+def _check_argv(workload: Table, experiment: Experiment) -> None:
+    """Complain about words in braces that stand for nothing at some scale."""
+    for scale in experiment.scales.values():
+        known = {**scale.parameters.recorded(), "data": "", "repetition": 1}
+        for part in experiment.argv:
+            try:
+                part.format(**known)
+            except (LookupError, ValueError, AttributeError):
+                names = ", ".join(f"{{{name}}}" for name in known)
+                workload.fail("argv", f"has '{part}', but at scale '{scale.name}' only {names} can stand in braces")
     workload.finish()
-    return argv
 
 
 def _cells(table: Table) -> tuple[Cell, ...]:
@@ -122,15 +145,7 @@ def _cells(table: Table) -> tuple[Cell, ...]:
 
 
 def _variants(table: Table, known: Mapping[str, Variant]) -> tuple[Variant, ...]:
-    return tuple(known[name] for name in _variant_names(table, known))
-
-
-def _variant_names(table: Table, known: Mapping[str, Variant]) -> tuple[str, ...]:
-    names = table.texts("variants")
-    for name in names:
-        if name not in known:
-            table.fail("variants", f"names '{name}', which is not one of {', '.join(known)}")
-    return names
+    return tuple(known[name] for name in _names(table, "variants", known))
 
 
 def _metric(table: Table, key: str) -> str:
@@ -140,62 +155,96 @@ def _metric(table: Table, key: str) -> str:
     return metric
 
 
-def _published(top: Table, cells: tuple[Cell, ...], known: Mapping[str, Variant]) -> tuple[Published, ...]:
+def _metrics(table: Table, key: str) -> tuple[str, ...]:
+    return _names(table, key, METRICS)
+
+
+def _machines(table: Table, known: Collection[str]) -> tuple[str, ...]:
+    """The machines that something is restricted to; empty if it is not."""
+    return _names(table, "machines", known) if "machines" in table else ()
+
+
+def _names(table: Table, key: str, known: Collection[str]) -> tuple[str, ...]:
+    names = table.texts(key)
+    for name in names:
+        if name not in known:
+            table.fail(key, f"names '{name}', which is not one of {', '.join(known)}")
+    return names
+
+
+def _published(
+    top: Table, cells: tuple[Cell, ...], known: Mapping[str, Variant], machines: tuple[str, ...]
+) -> tuple[Published, ...]:
     entries = []
     for table in top.tables("published") if "published" in top else []:
         matching = expand(table.table("cell").axes())
         if len(matching) != 1 or matching[0] not in cells:
             table.fail("cell", "is not one cell of this experiment")
-        entry = Published(
-            cell=matching[0],
-            variants=_variant_names(table, known),
-            read_bytes=table.number("read_gib") * _GIB,
-            seconds=table.number("seconds"),
-        )
+        variants = _names(table, "variants", known)
+        for_machines = _machines(table, machines or MACHINES)
+        values = {"read_bytes": table.number("read_gib") * _GIB} if "read_gib" in table else {}
+        values |= {name: table.number(name, zero=True) for name in METRICS if name in table}
+        if not values:
+            table.fail("read_gib", "is missing, and every other metric as well")
         table.finish()
-        entries.append(entry)
+        entries.append(Published(cell=matching[0], variants=variants, machines=for_machines, values=values))
     return tuple(entries)
 
 
-def _expectations(
-    top: Table, known: Mapping[str, Variant], scales: Mapping[str, Scale], published: tuple[Published, ...]
-) -> tuple[Expectation, ...]:
-    tables = top.tables("expect") if "expect" in top else []
-    return tuple(_expectation(table, known, scales, published) for table in tables)
-
-
-def _expectation(
-    table: Table, known: Mapping[str, Variant], scales: Mapping[str, Scale], published: tuple[Published, ...]
-) -> Expectation:
+def _expectation(table: Table, known: Mapping[str, Variant], experiment: Experiment) -> Expectation:
     says = table.text("says")
-    wanted = table.texts("scales")
-    for name in wanted:
-        if name not in scales:
-            table.fail("scales", f"names '{name}', which is not one of {', '.join(scales)}")
+    scales = _names(table, "scales", experiment.scales)
     partial = table.table("cell").scalars()
-    matching = {name: [cell for cell in scales[name].cells if cell.matches(partial)] for name in wanted}
+    matching = {name: [cell for cell in experiment.scales[name].cells if cell.matches(partial)] for name in scales}
     for name, cells in matching.items():
         if not cells:
             table.fail("cell", f"matches no cell of the scale '{name}'")
-    variants = _variant_names(table, known)
-    metrics = table.texts("metrics")
-    for metric in metrics:
-        if metric not in METRICS:
-            table.fail("metrics", f"names '{metric}', which is not one of {', '.join(METRICS)}")
-    relative_to = table.text("relative_to")
+    variants = _names(table, "variants", known)
+    metrics = _metrics(table, "metrics")
+    machines = _machines(table, experiment.machines or MACHINES)
+    relative_to = table.text("relative_to") if "relative_to" in table else None
     if relative_to == PUBLISHED:
-        if metrics != ("read_bytes",):
-            table.fail("metrics", "can only be read_bytes, the one published count")
-        there = {(variant, entry.cell) for entry in published for variant in entry.variants}
-        for cell in (cell for cells in matching.values() for cell in cells):
-            for variant in variants:
-                if (variant, cell) not in there:
-                    table.fail("relative_to", f"is '{PUBLISHED}', but nothing was for {variant} and {cell.label}")
-    elif relative_to not in known:
+        every = dict.fromkeys(cell for cells in matching.values() for cell in cells)
+        _check_published(table, experiment, every, variants, metrics, machines)
+    elif relative_to is not None and relative_to not in known:
         table.fail("relative_to", f"has to be '{PUBLISHED}' or one of {', '.join(known)}")
-    at_least = table.number("at_least") if "at_least" in table else None
-    at_most = table.number("at_most") if "at_most" in table else None
+    at_least = table.number("at_least", zero=True) if "at_least" in table else None
+    at_most = table.number("at_most", zero=True) if "at_most" in table else None
     if at_least is None and at_most is None:
         table.fail("at_least", "is missing, and 'at_most' as well")
     table.finish()
-    return Expectation(says, wanted, tuple(partial.items()), variants, metrics, relative_to, at_least, at_most)
+    return Expectation(
+        says=says,
+        scales=scales,
+        cell=tuple(partial.items()),
+        variants=variants,
+        metrics=metrics,
+        relative_to=relative_to,
+        at_least=at_least,
+        at_most=at_most,
+        machines=machines,
+    )
+
+
+def _check_published(
+    table: Table,
+    experiment: Experiment,
+    cells: Iterable[Cell],
+    variants: tuple[str, ...],
+    metrics: tuple[str, ...],
+    machines: tuple[str, ...],
+) -> None:
+    """Complain if something was never published that an expectation is relative to."""
+    there = {
+        (metric, variant, entry.cell, machine)
+        for entry in experiment.published
+        for metric in entry.values
+        for variant in entry.variants
+        for machine in MACHINES
+        if applies(entry.machines, machine)
+    }
+    wanted = machines or experiment.machines or MACHINES
+    for metric, variant, cell, machine in product(metrics, variants, cells, wanted):
+        if (metric, variant, cell, machine) not in there:
+            missing = f"no {metric} was for {variant} and {cell.label} on {machine}"
+            table.fail("relative_to", f"is '{PUBLISHED}', but {missing}")

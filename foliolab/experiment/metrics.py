@@ -1,13 +1,76 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The names under which every backend reports what it counted."""
+"""The names under which every backend reports what it counted, and what kind of figure each is."""
 
-METRICS = (
-    "read_bytes",  # that the file's block device read
-    "pgpgin_bytes",  # that the guest's kernel read from all block devices
-    "floor_bytes",  # of the distinct pages touched: no kernel can read less
-    "read_requests",  # that the block device finished
-    "major_faults",
-    "minor_faults",
-    "seconds",  # by the guest's clock
-    "instructions",  # that the guest executed meanwhile; backend qemu-icount only
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    BYTES = "bytes"
+    COUNT = "count"
+    MILLIONS = "millions"
+    """A count that is only readable in millions."""
+    SHARE = "share"
+    """0 to 1."""
+    SECONDS = "seconds"
+
+
+@dataclass(frozen=True)
+class Metric:
+    name: str
+    kind: Kind
+    title: tuple[str, str]
+    """Of its column, in two lines; the unit follows."""
+    more_is_better: bool = False
+
+    @property
+    def scales(self) -> bool:
+        """Whether a published value has to be multiplied with a scale's factor to be comparable."""
+        return self.kind not in (Kind.SHARE, Kind.SECONDS)
+
+
+def _folio_row(name: str) -> Metric:
+    """A row of the folio table: the share of mapped file memory that is mapped so."""
+    _, way, alignment, size = name.split("_")
+    return Metric(name, Kind.SHARE, (f"{way} {alignment}", size.replace("kb", "kB")))
+
+
+_ALL = (
+    # What the file's block device read, and what the guest's kernel read from all block devices.
+    Metric("read_bytes", Kind.BYTES, ("read", "")),
+    Metric("pgpgin_bytes", Kind.BYTES, ("paged in", "")),
+    # The distinct pages touched: no kernel can read less.
+    Metric("floor_bytes", Kind.BYTES, ("floor", "")),
+    # That the block device finished.
+    Metric("read_requests", Kind.COUNT, ("read", "requests")),
+    Metric("major_faults", Kind.COUNT, ("major", "faults")),
+    Metric("minor_faults", Kind.COUNT, ("minor", "faults")),
+    # By the guest's clock.
+    Metric("seconds", Kind.SECONDS, ("", "")),
+    # That the guest executed meanwhile; backend qemu-icount only.
+    Metric("instructions", Kind.MILLIONS, ("million", "instructions")),
+    # The share of the touched text that is mapped in naturally aligned, physically contiguous blocks of the size
+    # that is one TLB entry on arm64: 64 KiB with 4 KiB pages, 2 MiB with larger ones.
+    Metric("contpte_share", Kind.SHARE, ("contpte", ""), more_is_better=True),
+    # That the touched text takes: with blocks that the hardware can coalesce, and with one for each page.
+    Metric("tlb_entries", Kind.COUNT, ("TLB", "entries")),
+    Metric("tlb_entries_uncoalesced", Kind.COUNT, ("TLB entries", "uncoalesced")),
+    # Distinct pages of text that were touched; all file memory that was mapped; growth of the page cache.
+    Metric("touched_bytes", Kind.BYTES, ("touched", "")),
+    Metric("mapped_bytes", Kind.BYTES, ("mapped", "")),
+    Metric("cached_bytes", Kind.BYTES, ("cached", "")),
+    # Of the control group.
+    Metric("peak_memory_bytes", Kind.BYTES, ("peak memory", "")),
+    # Large folios that readahead got, and did not get.
+    Metric("file_alloc", Kind.COUNT, ("folios", "allocated")),
+    Metric("file_fallback", Kind.COUNT, ("folios", "fallen back")),
+    _folio_row("file_thp_aligned_16kb"),
+    _folio_row("file_thp_aligned_32kb"),
+    _folio_row("file_thp_aligned_64kb"),
+    _folio_row("file_thp_aligned_128kb"),
+    _folio_row("file_thp_unaligned_16kb"),
+    _folio_row("file_thp_unaligned_128kb"),
+    _folio_row("file_cont_aligned_64kb"),
 )
+
+METRICS = {metric.name: metric for metric in _ALL}

@@ -2,14 +2,18 @@
 """What an experiment is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from foliolab.errors import UsageError
 from foliolab.experiment.cell import Cell, Value
+from foliolab.experiment.machine import applies
+from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
 
 Filesystem = Literal["ext4", "xfs"]
+Content = Literal["zeros", "stubs"]
+"""What a file holds: zeros, or functions of one instruction that return."""
 
 PUBLISHED = "published"
 """The value of ``Expectation.relative_to`` that means the published figure, times the scale's factor."""
@@ -26,10 +30,24 @@ class Parameters:
     read_ahead_kb: int
     watermark_scale_factor: int
     """How much memory is kept free, in 1/10,000 between watermarks; 10 is the kernel's own choice."""
-    fraction: float
-    """Share of the file's pages that is touched."""
     deadline_seconds: int
     """After which a cell counts as a hang, by the host's clock, before any allowance for emulation."""
+    fraction: float | None = None
+    """Share of the file's pages that is touched, for probes that want to be told."""
+    content: Content = "zeros"
+
+    def recorded(self) -> dict[str, str | int | float]:
+        """What a sample says of them: not the deadline, which decides when to give up and not what is measured.
+
+        Defaults are left out, so that a parameter that is added changes no older sample.
+        """
+        fields = asdict(self)
+        del fields["deadline_seconds"]
+        if self.fraction is None:
+            del fields["fraction"]
+        if self.content == "zeros":
+            del fields["content"]
+        return fields
 
 
 @dataclass(frozen=True)
@@ -52,13 +70,15 @@ class Published:
 
     cell: Cell
     variants: tuple[str, ...]
-    read_bytes: float
-    seconds: float
+    machines: tuple[str, ...]
+    """That it is comparable with; empty: all."""
+    values: Mapping[str, float]
+    """By metric."""
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """A claim that the medians of ``metrics``, divided by what they are relative to, lie within bounds."""
+    """A claim that the medians of ``metrics``, divided by what they are relative to, if anything, lie within bounds."""
 
     says: str
     scales: tuple[str, ...]
@@ -66,10 +86,12 @@ class Expectation:
     """Axis values; the claim is made for every cell that has them."""
     variants: tuple[str, ...]
     metrics: tuple[str, ...]
-    relative_to: str
-    """A variant, or PUBLISHED."""
+    relative_to: str | None
+    """A variant, PUBLISHED, or None: the bounds are of the metric itself."""
     at_least: float | None
     at_most: float | None
+    machines: tuple[str, ...] = ()
+    """On which the claim is made; empty: all."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +100,14 @@ class Experiment:
     question: str
     metric: str
     """The counter that must move."""
-    floor: str
-    """The metric below which ``metric`` cannot come."""
+    floor: str | None
+    """The metric below which ``metric`` cannot come, if there is one."""
+    columns: tuple[str, ...]
+    """Further metrics that its tables show."""
+    machines: tuple[str, ...]
+    """That it can be run on; empty: all."""
     argv: tuple[str, ...]
-    """The probe's command; {data}, the file's path in the guest, {fraction} and {repetition} stand in braces."""
+    """The probe's command; {data}, the file's path in the guest, {repetition} and parameters stand in braces."""
     scales: Mapping[str, Scale]
     published: tuple[Published, ...]
     expectations: tuple[Expectation, ...]
@@ -93,15 +119,18 @@ class Experiment:
             raise UsageError(f"{self.name} has no scale '{name}'; known: {', '.join(self.scales)}.")
         return self.scales[name]
 
-    def published_for(self, variant: str, cell: Cell) -> Published | None:
+    def published_for(self, scale: Scale, variant: str, cell: Cell, machine: str) -> dict[str, float]:
+        """Published values by metric, times the scale's factor where the metric scales."""
+        found: dict[str, float] = {}
         for entry in self.published:
-            if variant in entry.variants and entry.cell == cell:
-                return entry
-        return None
+            if variant in entry.variants and entry.cell == cell and applies(entry.machines, machine):
+                found = {**entry.values, **found}
+        return {name: value * scale.factor if METRICS[name].scales else value for name, value in found.items()}
 
     def command(self, cell: Cell, parameters: Parameters, repetition: int, data: str) -> list[str]:
         """The probe's arguments for one cell; ``data`` is the file's path in the guest."""
-        argv = [part.format(data=data, fraction=parameters.fraction, repetition=repetition) for part in self.argv]
+        values = {**parameters.recorded(), "data": data, "repetition": repetition}
+        argv = [part.format(**values) for part in self.argv]
         for name, value in cell.axes:
             argv += [f"--{name}", str(value)]
         return argv

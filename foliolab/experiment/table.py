@@ -51,11 +51,11 @@ class Table:
             self.fail(key, f"has to be a whole number, at least {least}")
         return value
 
-    def number(self, key: str) -> float:
-        """A number above zero."""
+    def number(self, key: str, *, zero: bool = False) -> float:
+        """A number above zero, or zero where that makes sense."""
         value = self._take(key)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
-            self.fail(key, "has to be a number above 0")
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not (value > 0 or (zero and value == 0)):
+            self.fail(key, f"has to be a number{', at least 0' if zero else ' above 0'}")
         return float(value)
 
     def size(self, key: str) -> int:

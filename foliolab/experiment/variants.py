@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab.errors import UnknownVariant
+from foliolab.experiment.cell import Value
+from foliolab.experiment.machine import MACHINES, applies
 from foliolab.experiment.table import Table, read_toml
 from foliolab.paths import EXPERIMENTS
 
@@ -18,29 +20,58 @@ class Variant:
     flavour: str
     """The kernel it runs on: "patched" or "unpatched"."""
     description: str
-    switches: tuple[tuple[str, int], ...]
-    """Files below /sys/kernel/mm/mmap_readahead/ and what to write to them; empty: leave all as booted."""
+    switches: tuple[tuple[str, Value], ...]
+    """Files below /sys/kernel/mm/ and what to write to them; empty: leave all as booted."""
+    machines: tuple[str, ...] = ()
+    """That have what it sets; empty: all."""
+
+    def obstacle(self, machine: str) -> str:
+        """Why it cannot be had on ``machine``, as a sentence; empty if it can."""
+        return "" if applies(self.machines, machine) else f"'{self.name}' is for {', '.join(self.machines)} only."
 
 
 def load_variants(file: Path = EXPERIMENTS / "variants.toml") -> dict[str, Variant]:
     """All variants by name, in the file's order."""
     top = read_toml(file)
-    return {name: _variant(name, top.table(name)) for name in top.keys}
+    variants: dict[str, Variant] = {}
+    for name in top.keys:
+        variants[name] = _variant(name, top.table(name), variants)
+    return variants
 
 
-def _variant(name: str, table: Table) -> Variant:
-    flavour = table.text("kernel")
+def _variant(name: str, table: Table, before: Mapping[str, Variant]) -> Variant:
+    like = _like(table, before) if "like" in table else None
+    flavour = like.flavour if like else table.text("kernel")
     if flavour not in FLAVOURS:
         table.fail("kernel", f"has to be one of {', '.join(FLAVOURS)}")
     description = table.text("description")
-    switches: list[tuple[str, int]] = []
+    switches: dict[str, Value] = dict(like.switches) if like else {}
     if "switches" in table:
         if flavour == "unpatched":
             table.fail("switches", "cannot be: an unpatched kernel has none")
         inner = table.table("switches")
-        switches = [(switch, inner.integer(switch)) for switch in inner.keys]
+        switches |= _switches(inner)
+    machines = table.texts("machines") if "machines" in table else ()
+    for machine in machines:
+        if machine not in MACHINES:
+            table.fail("machines", f"names '{machine}', which is not one of {', '.join(MACHINES)}")
     table.finish()
-    return Variant(name, flavour, description, tuple(switches))
+    return Variant(name, flavour, description, tuple(switches.items()), machines)
+
+
+def _like(table: Table, before: Mapping[str, Variant]) -> Variant:
+    """The variant whose kernel and switches another one starts from."""
+    name = table.text("like")
+    if name not in before:
+        table.fail("like", f"is '{name}', which is no variant above it")
+    return before[name]
+
+
+def _switches(table: Table) -> dict[str, Value]:
+    for name in table.keys:
+        if ".." in name.split("/") or name.startswith("/"):
+            table.fail(name, "is not the name of a file below /sys/kernel/mm/")
+    return table.scalars()
 
 
 def choose(names: Iterable[str], known: Mapping[str, Variant]) -> tuple[Variant, ...]:

@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The columns of a table as text, the same for the terminal and for Markdown."""
+"""The columns of a table as text, the same for the terminal and for Markdown.
+
+First the experiment's own metric with all that is said about it, then the further ones that it names, then
+what is of interest in any experiment.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from foliolab.analyse.rows import Row
-from foliolab.report.figures import change, count, gib, scale_factor, seconds, times
+from foliolab.experiment.metrics import METRICS, Kind, Metric
+from foliolab.report.figures import GIB, UNITS, Unit, change, scale_factor, times
 from foliolab.report.view import View
+
+_ALWAYS = {"read_requests": 103, "major_faults": 102, "instructions": 102, "seconds": 105}
+"""Metrics that are shown wherever they were counted, with their columns' ranks."""
+_RANGE = 104
 
 
 @dataclass(frozen=True)
@@ -30,32 +39,61 @@ def make_columns(view: View) -> list[Column]:
     def column(title: tuple[str, str], cell: Callable[[Row], str], rank: int = 0, left: bool = False) -> Column:
         return Column(title, tuple(cell(row) for row in view.rows), rank, left)
 
-    def metric(title: tuple[str, str], name: str, rank: int, spell: Callable[[float], str]) -> Column:
-        return column(title, lambda row: spell(row.metrics[name].median) if name in row.metrics else "", rank)
+    def measured(name: str, unit: Unit, rank: int) -> Iterator[Column]:
+        """A metric, and what was published of it; nothing if nobody counted it."""
+        if any(name in row.metrics for row in view.rows):
+            yield column(_title(METRICS[name], unit, view), lambda row: _median(row, name, unit), rank)
+            yield from published(name, unit, rank)
+
+    def published(name: str, unit: Unit, rank: int) -> Iterator[Column]:
+        if _comparable(METRICS[name], view) and any(name in row.published for row in view.rows):
+            title = ("published", _published_unit(METRICS[name], unit, view))
+            yield column(title, lambda row: unit.spell(row.published[name]) if name in row.published else "", rank)
 
     rows = view.rows
+    main = METRICS[view.metric]
+    unit = GIB if main.kind is Kind.BYTES else UNITS[main.kind]
     columns = [
         Column(("", "cell"), tuple(_first_of_each(row.cell.label for row in rows)), 0, left=True),
         column(("", "variant"), lambda row: row.variant, left=True),
-        column(("read", "GiB"), _read),
+        column(
+            _title(main, unit, view), lambda row: _median(row, main.name, unit) if row.n else ", ".join(row.failures)
+        ),
     ]
     if any(row.n > 1 for row in rows):
-        columns.append(column(("min to max", "GiB"), _range, rank=4))
-    columns.append(column(("times", "floor"), lambda row: _or_blank(times, row.times_floor)))
+        columns.append(column(("min to max", unit.name), lambda row: _range(row, main.name, unit), rank=_RANGE))
+    if any(row.times_floor is not None for row in rows):
+        columns.append(
+            column(("times", "floor"), lambda row: "" if row.times_floor is None else times(row.times_floor))
+        )
     if view.ratio_to and any(row.variant != row.ratio_to for row in rows):
         columns.append(column(("against", view.ratio_to), lambda row: _ratio(row, view.ratio_to)))
-    if view.factor and any(row.published_bytes is not None for row in rows):
-        unit = "GiB" if view.factor == 1 else f"GiB x {scale_factor(view.factor)}"
-        columns.append(column(("published", unit), lambda row: _or_blank(gib, row.published_bytes), rank=1))
-    columns.append(metric(("read", "requests"), "read_requests", 3, count))
-    columns.append(metric(("major", "faults"), "major_faults", 2, count))
-    if any("instructions" in row.metrics for row in rows):
-        columns.append(metric(("million", "instructions"), "instructions", 2, lambda value: f"{value / 1e6:,.1f}"))
-    columns.append(metric(("emulated" if view.emulated else "", "seconds"), "seconds", 5, seconds))
-    if view.factor == 1 and not view.emulated:
-        columns.append(column(("published", "seconds"), lambda row: _or_blank(seconds, row.published_seconds), rank=5))
+    columns += published(main.name, unit, rank=1)
+    named = [name for name in view.columns if name != main.name]
+    for rank, name in enumerate(named, start=2):
+        columns += measured(name, UNITS[METRICS[name].kind], rank)
+    for name, rank in _ALWAYS.items():
+        if name not in (main.name, *named):
+            columns += measured(name, UNITS[METRICS[name].kind], rank)
     columns.append(column(("", "n"), lambda row: str(row.n)))
     return columns
+
+
+def _title(metric: Metric, unit: Unit, view: View) -> tuple[str, str]:
+    first, second = metric.title
+    if metric.kind is Kind.SECONDS and view.emulated:
+        first = f"emulated {first}".strip()
+    return first, f"{second} {unit.name}".strip()
+
+
+def _comparable(metric: Metric, view: View) -> bool:
+    """Whether published values mean anything here; those of time do on a real machine at full size."""
+    return view.factor is not None and (metric.kind is not Kind.SECONDS or (view.factor == 1 and not view.emulated))
+
+
+def _published_unit(metric: Metric, unit: Unit, view: View) -> str:
+    name = unit.name or metric.title[1]
+    return f"{name} x {scale_factor(view.factor)}" if view.factor and view.factor != 1 and metric.scales else name
 
 
 def _first_of_each(labels: Iterable[str]) -> Iterator[str]:
@@ -66,24 +104,18 @@ def _first_of_each(labels: Iterable[str]) -> Iterator[str]:
         before = label
 
 
-def _read(row: Row) -> str:
-    if row.n:
-        return gib(row.metrics["read_bytes"].median) if "read_bytes" in row.metrics else ""
-    return ", ".join(row.failures)
+def _median(row: Row, name: str, unit: Unit) -> str:
+    return unit.spell(row.metrics[name].median) if name in row.metrics else ""
 
 
-def _range(row: Row) -> str:
-    spread = row.metrics.get("read_bytes")
+def _range(row: Row, name: str, unit: Unit) -> str:
+    spread = row.metrics.get(name)
     if not spread or row.n < 2:
         return ""
-    return "identical" if spread.least == spread.most else f"{gib(spread.least)} to {gib(spread.most)}"
+    return "identical" if spread.least == spread.most else f"{unit.spell(spread.least)} to {unit.spell(spread.most)}"
 
 
 def _ratio(row: Row, base: str | None) -> str:
     if row.ratio is None or row.variant == row.ratio_to:
         return ""
     return change(row.ratio) if row.ratio_to == base else f"{change(row.ratio)} ({row.ratio_to})"
-
-
-def _or_blank(spell: Callable[[float], str], value: float | None) -> str:
-    return "" if value is None else spell(value)

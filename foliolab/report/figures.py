@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Numbers as the tables print them."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from foliolab.experiment.metrics import Kind
+
+_MIB = 1 << 20
 _GIB = 1 << 30
 
 
@@ -8,12 +14,43 @@ def gib(size_bytes: float) -> str:
     return f"{size_bytes / _GIB:.3f}"
 
 
+def mib(size_bytes: float) -> str:
+    return f"{size_bytes / _MIB:,.1f}"
+
+
 def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def millions(number: float) -> str:
+    return f"{number / 1e6:,.1f}"
+
+
+def percent(share: float) -> str:
+    return f"{share * 100:.1f}"
+
+
 def seconds(duration: float) -> str:
     return f"{duration:.3f}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How a kind of metric is printed."""
+
+    name: str
+    """As it stands in a title; empty if the title says it."""
+    spell: Callable[[float], str]
+
+
+GIB = Unit("GiB", gib)
+UNITS: Mapping[Kind, Unit] = {
+    Kind.BYTES: Unit("MiB", mib),
+    Kind.COUNT: Unit("", count),
+    Kind.MILLIONS: Unit("", millions),
+    Kind.SHARE: Unit("%", percent),
+    Kind.SECONDS: Unit("seconds", seconds),
+}
 
 
 def times(factor: float) -> str:

@@ -8,7 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
+from foliolab.campaign.sample import NOT_APPLICABLE
+from foliolab.experiment.metrics import METRICS, Metric
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View
@@ -47,9 +50,15 @@ def _table(view: View, width: int) -> Table:
     for number, row in enumerate(view.rows):
         if number and row.cell != view.rows[number - 1].cell:
             table.add_section()
-        style = "red" if not row.n else "bold green" if row.ratio is not None and row.ratio <= 0.5 else ""
-        table.add_row(*(Text(column.cells[number]) for column in columns), style=style)
+        table.add_row(*(Text(column.cells[number]) for column in columns), style=_style(row, METRICS[view.metric]))
     return table
+
+
+def _style(row: Row, metric: Metric) -> str:
+    if not row.n:
+        return "dim" if set(row.failures) == {NOT_APPLICABLE} else "red"
+    gain = row.ratio and (row.ratio if metric.more_is_better else 1 / row.ratio)
+    return "bold green" if gain and gain >= 2 else ""
 
 
 def _fitting(columns: Sequence[Column], width: int) -> list[Column]:

@@ -33,7 +33,8 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[Line]:
 
 def explain(verdict: Verdict) -> str:
     """What was found, and what the bounds are."""
-    place = f"{verdict.cell.label}, {verdict.variant}, {verdict.metric} over {verdict.relative_to}"
+    over = f" over {verdict.relative_to}" if verdict.relative_to else ""
+    place = f"{verdict.cell.label}, {verdict.variant}, {verdict.metric}{over}"
     found = verdict.reason if verdict.value is None else f"{verdict.value:.4g}"
     bounds = []
     if verdict.at_least is not None:

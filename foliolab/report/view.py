@@ -8,7 +8,7 @@ from typing import Any
 from foliolab.analyse.rows import Row, make_rows
 from foliolab.analyse.select import Group, group_samples
 from foliolab.analyse.verdict import Verdict, judge
-from foliolab.campaign.sample import OK, Sample
+from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
 
@@ -36,6 +36,16 @@ class View:
         )
 
     @property
+    def metric(self) -> str:
+        """The one that the table is about."""
+        return self.experiment.metric if self.experiment else "read_bytes"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Further metrics that the experiment wants to be seen."""
+        return self.experiment.columns if self.experiment else ()
+
+    @property
     def emulated(self) -> bool:
         return self.group.backend in EMULATED
 
@@ -54,9 +64,9 @@ class View:
         remarks = []
         if self.emulated:
             remarks.append(EMULATED[self.group.backend])
-        remarks.append(
-            "Each figure is the median of n boots; times floor is bytes read for each byte of the pages touched."
-        )
+        floor = "; times floor is bytes read for each byte of the pages touched"
+        has_floor = any(row.times_floor is not None for row in self.rows)
+        remarks.append(f"Each figure is the median of n boots{floor if has_floor else ''}.")
         if self.experiment:
             remarks += self.experiment.notes
         kernels = {sample.flavour: (sample.kernel_release, sample.kernel) for sample in self.group.samples}
@@ -65,8 +75,10 @@ class View:
             + "; ".join(f"{flavour} {release} ({hash_})" for flavour, (release, hash_) in kernels.items())
             + "."
         )
+        absent = {sample.sentence for sample in self.group.samples if sample.outcome == NOT_APPLICABLE}
+        remarks += sorted(absent)
         for sample in self.group.samples:
-            if sample.outcome != OK:
+            if sample.outcome not in (OK, NOT_APPLICABLE):
                 where = f"{sample.variant}, repetition {sample.repetition}"
                 remarks.append(f"{Cell.of(sample.cell).label}, {where}: {sample.outcome}. {sample.sentence}")
         if self.group.older:
@@ -95,8 +107,7 @@ class View:
                 "times_floor": row.times_floor,
                 "ratio": row.ratio,
                 "ratio_to": row.ratio_to,
-                "published_bytes": row.published_bytes,
-                "published_seconds": row.published_seconds,
+                "published": dict(row.published),
             }
             for row in self.rows
         ]
@@ -116,6 +127,6 @@ def make_views(samples: Iterable[Sample], experiments: dict[str, Experiment]) ->
     for group in group_samples(samples):
         experiment = experiments.get(group.experiment)
         rows = make_rows(group, experiment)
-        verdicts = judge(experiment, group.scale, rows) if experiment else []
+        verdicts = judge(experiment, group, rows) if experiment else []
         views.append(View(group, experiment, tuple(rows), tuple(verdicts)))
     return views

@@ -1,14 +1,61 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The switches of our kernel in a guest."""
+"""The switches of our kernel in a guest: files below /sys/kernel/mm."""
 
+import re
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 
 from foliolab.vm.guest import Guest
+from foliolab.vm.outcome import OutcomeKind
 
-SWITCHES = "/sys/kernel/mm/mmap_readahead"
+SWITCHES = "/sys/kernel/mm"
+
+Setting = int | str
 
 
-def set_switches(guest: Guest, switches: Iterable[tuple[str, int]]) -> None:
-    """Write each switch; raises GuestFailure for one that the kernel does not have."""
-    for name, value in switches:
-        guest.run([":write", f"{SWITCHES}/{name}", str(value)]).checked()
+class Switches:
+    """The switches of one boot, which remember how it booted."""
+
+    def __init__(self, guest: Guest) -> None:
+        self._guest = guest
+        self._booted: dict[str, str] = {}
+        """Of every file that may have changed since."""
+
+    def set(self, switches: Iterable[tuple[str, Setting]]) -> None:
+        """Write each switch, and put back what was written before and is not among these.
+
+        Raises GuestFailure for one that the kernel does not have.
+        """
+        wanted = {name: str(value) for name, value in switches}
+        for name in wanted:
+            self._remember(name)
+        for name, value in self._booted.items():
+            if name not in wanted:
+                self._run(":write", name, value)
+        # Last: what is put back for one folio size may take exec from another.
+        for name, value in wanted.items():
+            self._run(":write", name, value)
+
+    def _remember(self, name: str) -> None:
+        """Keep what a file holds before it is first written, and others that change with it."""
+        if name in self._booted:
+            return
+        self._booted[name] = chosen(self._run(":read", name))
+        path = PurePosixPath(name)
+        if path.name != "file_enabled":
+            return
+        # At most one folio size has exec: giving it to one takes it from another.
+        for size in self._run(":list", str(path.parent.parent)).split():
+            other = str(path.parent.parent / size / path.name)
+            found = self._guest.run([":read", f"{SWITCHES}/{other}"])
+            if found.outcome.kind is OutcomeKind.OK:
+                self._booted.setdefault(other, chosen(found.stdout.decode()))
+
+    def _run(self, verb: str, name: str, *arguments: str) -> str:
+        return self._guest.run([verb, f"{SWITCHES}/{name}", *arguments]).checked().stdout.decode()
+
+
+def chosen(text: str) -> str:
+    """The value in a switch's file: the word in brackets if it lists all that it takes, else the whole."""
+    found = re.search(r"\[(.+?)\]", text)
+    return found[1] if found else text.strip()

@@ -49,8 +49,7 @@ def test_failures_are_counted_apart() -> None:
 
 def test_published_figures_are_scaled() -> None:
     row = rows_of(sample(20))["stock"]
-    assert row.published_bytes == 223.377 * (1 << 30) / 8
-    assert row.published_seconds == 101.293
+    assert row.published == {"read_bytes": 223.377 * (1 << 30) / 8, "seconds": 101.293}
 
 
 def test_rows_follow_the_experiment_s_order() -> None:
@@ -75,9 +74,9 @@ def test_rows_follow_the_experiment_s_order() -> None:
 def test_without_an_experiment_file_there_are_rows_all_the_same() -> None:
     (group,) = group_samples([sample(20), sample(5, variant="series")])
     rows = make_rows(group, None)
-    assert [(row.variant, row.ratio, row.published_bytes) for row in rows] == [
-        ("stock", 1, None),
-        ("series", 0.25, None),
+    assert [(row.variant, row.ratio, row.published) for row in rows] == [
+        ("stock", 1, {}),
+        ("series", 0.25, {}),
     ]
 
 

@@ -26,7 +26,7 @@ SAYS = Expectation(
 def verdicts(expectation: Expectation, *samples: Sample) -> list[Verdict]:
     experiment = replace(find_experiment("sparse-mmap"), expectations=(expectation,))
     (group,) = group_samples(samples)
-    return judge(experiment, group.scale, make_rows(group, experiment))
+    return judge(experiment, group, make_rows(group, experiment))
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,24 @@ def test_a_partial_cell_stands_for_all_that_match() -> None:
 def test_other_scales_are_left_alone() -> None:
     assert verdicts(SAYS, sample(100, scale="full")) == []
     assert verdicts(SAYS, sample(100, scale="one that the file no longer has")) == []
+
+
+def test_an_absolute_bound_is_of_the_metric_itself() -> None:
+    absolute = replace(SAYS, metrics=("contpte_share",), relative_to=None, at_least=0.9, at_most=None)
+    (verdict,) = verdicts(absolute, sample(variant="series", metrics={"contpte_share": 0.95}))
+    assert (verdict.status, verdict.value) == (Status.HOLDS, 0.95)
+    (verdict,) = verdicts(absolute, sample(variant="series", metrics={"contpte_share": 0.85}))
+    assert verdict.status is Status.FAILS
+
+
+def test_expectations_for_other_machines_are_left_alone() -> None:
+    elsewhere = replace(SAYS, machines=("arm64-4k",))
+    assert verdicts(elsewhere, sample(100), sample(9, variant="series")) == []
+    arm = {"arch": "arm64", "page_size": 4096}
+    (verdict,) = verdicts(elsewhere, sample(100, **arm), sample(9, variant="series", **arm))
+    assert verdict.status is Status.FAILS
+
+
+def test_what_does_not_apply_is_not_measured() -> None:
+    (verdict,) = verdicts(SAYS, sample(100), sample(variant="series", outcome="not-applicable", sentence="No."))
+    assert (verdict.status, verdict.reason) == (Status.NOT_MEASURED, "series was not measured")

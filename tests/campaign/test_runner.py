@@ -13,7 +13,7 @@ from foliolab.campaign.runner import ATTEMPTS, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
 from foliolab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult
-from foliolab.experiment.plan import Step
+from foliolab.experiment.plan import Plan, Step
 from foliolab.paths import REPOSITORY
 from foliolab.vm.outcome import OutcomeKind
 from tests.campaign.fake import FakeBackend, ending, fake_plan, plain, run_fake
@@ -71,6 +71,36 @@ def test_other_parameters_are_other_samples(file: Path) -> None:
     backend = FakeBackend()
     run_fake(file, backend, patient)
     assert backend.boots == 0
+
+
+def restricted(*machines: str) -> Plan:
+    """A plan whose variant "series" is for these machines only."""
+    plan = fake_plan(repetitions=1)
+
+    def at(step: Step) -> Step:
+        return (
+            replace(step, variant=replace(step.variant, machines=machines)) if step.variant.name == "series" else step
+        )
+
+    return replace(plan, boots=tuple(replace(boot, steps=tuple(map(at, boot.steps))) for boot in plan.boots))
+
+
+def test_a_variant_that_the_machine_cannot_have_is_not_applicable(file: Path) -> None:
+    backend = FakeBackend()
+    samples = run_fake(file, backend, restricted("arm64-4k"))
+    absent = [sample for sample in samples if sample.variant == "series"]
+    assert {(sample.outcome, sample.sentence, sample.page_size, sample.boot) for sample in absent} == {
+        ("not-applicable", "'series' is for arm64-4k only.", 4096, "")
+    }
+    assert "series" not in {step.variant.name for step in backend.tried}
+    assert failure_of(samples) is None
+    # It is recorded once, and measured when it applies after all.
+    again = FakeBackend()
+    assert run_fake(file, again, restricted("arm64-4k")) == samples
+    assert len(read_samples(file)) == len(samples)
+    assert again.boots == 0
+    assert {sample.outcome for sample in run_fake(file, again, restricted("x86_64-4k"))} == {"ok"}
+    assert {step.variant.name for step in again.tried} == {"series"}
 
 
 @pytest.mark.parametrize(

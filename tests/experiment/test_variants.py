@@ -22,7 +22,13 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
     [
         ('[a]\nkernel = "odd"\ndescription = "x"', r"'a.kernel' has to be one of patched, unpatched"),
         ('[a]\nkernel = "patched"', r"'a.description' is missing"),
-        ('[a]\nkernel = "patched"\ndescription = "x"\nswitches = { s = "on" }', r"'a.switches.s' has to be a whole"),
+        ('[a]\nkernel = "patched"\ndescription = "x"\nswitches = { s = 0.5 }', r"'a.switches.s' has to be a string, a"),
+        (
+            '[a]\nkernel = "patched"\ndescription = "x"\nswitches = { "../s" = 1 }',
+            r"s' is not the name of a file below",
+        ),
+        ('[a]\nkernel = "patched"\ndescription = "x"\nmachines = ["m68k"]', r"'a.machines' names 'm68k', .* x86_64-4k"),
+        ('[a]\nlike = "b"\ndescription = "x"', r"'a.like' is 'b', which is no variant above it"),
         ('[a]\nkernel = "unpatched"\ndescription = "x"\nswitches = { s = 1 }', r"'a.switches' cannot be"),
         ("a = 1", r"'a' has to be a table"),
     ],
@@ -32,3 +38,14 @@ def test_mistakes_are_named(tmp_path: Path, text: str, complaint: str) -> None:
     file.write_text(text)
     with pytest.raises(BadExperiment, match=complaint):
         load_variants(file)
+
+
+def test_a_variant_may_start_from_another(tmp_path: Path) -> None:
+    file = tmp_path / "variants.toml"
+    file.write_text(
+        '[a]\nkernel = "patched"\ndescription = "x"\nswitches = { "m/one" = 1, "m/two" = 2 }\n'
+        '[b]\nlike = "a"\ndescription = "y"\nswitches = { "m/two" = "always+exec" }\nmachines = ["arm64-4k"]\n'
+    )
+    b = load_variants(file)["b"]
+    assert (b.flavour, dict(b.switches)) == ("patched", {"m/one": 1, "m/two": "always+exec"})
+    assert (b.obstacle("arm64-4k"), b.obstacle("arm64-64k")) == ("", "'b' is for arm64-4k only.")

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import io
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from foliolab.campaign.sample import Sample
 from foliolab.errors import ChecksFailed
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
+from foliolab.experiment.spec import Published
 from foliolab.report.check import check
 from foliolab.report.figures import change, scale_factor
 from foliolab.report.markdown import to_markdown
@@ -113,6 +117,69 @@ def test_instructions_are_shown_where_they_were_counted() -> None:
     text = "\n".join(terminal(140, view(sample(backend="qemu-icount", metrics=metrics))))
     assert "instructions" in text
     assert "12.5" in text
+
+
+def text_view(arch: str = "arm64", scale: str = "quick", backend: str = "qemu-tcg", **series: Any) -> View:
+    """An experiment about a share, with columns of its own."""
+    random = Cell.of({"pattern": "random"})
+    values = {"contpte_share": 0.05, "tlb_entries": 8000.0, "cached_bytes": float(512 << 20), "seconds": 0.0834}
+    experiment = replace(
+        find_experiment("sparse-mmap"),
+        metric="contpte_share",
+        floor=None,
+        columns=("tlb_entries", "cached_bytes", "file_thp_aligned_16kb", "read_bytes"),
+        published=(Published(random, ("stock",), ("arm64-4k",), values),),
+        expectations=(),
+    )
+    place: dict[str, Any] = {"arch": arch, "scale": scale, "backend": backend}
+    counts = {**MODEST, "read_bytes": 65 << 20, "cached_bytes": 66 << 20}
+    stock = {**counts, "contpte_share": 0.0625, "tlb_entries": 15500, "file_thp_aligned_16kb": 0.46}
+    more = {**counts, "contpte_share": 0.96875, "tlb_entries": 1024, "file_thp_aligned_16kb": 0.0}
+    samples = [sample(metrics=stock, **place), sample(variant="series", **{"metrics": more, **place, **series})]
+    (only,) = make_views(samples, {"sparse-mmap": experiment})
+    return only
+
+
+def table_of(shown: View) -> list[str]:
+    return [line for line in to_markdown(shown).splitlines() if line.startswith("|")]
+
+
+def test_an_experiment_s_own_metric_and_columns_with_what_was_published() -> None:
+    assert table_of(text_view()) == [
+        "| cell | variant | contpte % | against stock | published % | TLB entries | published entries x 1/8 "
+        "| cached MiB | published MiB x 1/8 | thp aligned 16kB % | read MiB | read requests | major faults "
+        "| emulated seconds | n |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| random | stock | 6.2 |  | 5.0 | 15,500 | 1,000 | 66.0 | 64.0 | 46.0 | 65.0 | 32,768 | 4,000 | 12.500 | 1 |",
+        "|  | series | 96.9 | 15.5x more |  | 1,024 |  | 66.0 |  | 0.0 | 65.0 | 32,768 | 4,000 | 12.500 | 1 |",
+    ]
+    assert "times floor" not in to_markdown(text_view())
+
+
+def test_what_was_published_for_another_machine_is_not_shown() -> None:
+    assert "published" not in table_of(text_view(arch="x86_64"))[0]
+
+
+def test_published_seconds_stand_beside_those_of_a_real_machine_at_full_scale_only() -> None:
+    full = text_view(scale="full", backend="qemu-kvm")
+    assert "| seconds | published seconds | n |" in table_of(full)[0]
+    assert "| 12.500 | 0.083 | 1 |" in table_of(full)[2]
+    assert "published seconds" not in table_of(text_view(scale="full"))[0]
+
+
+def test_columns_of_an_experiment_go_one_by_one_from_the_last() -> None:
+    head = " ".join(line for line in terminal(80, text_view()) if "entries" in line or "TLB" in line)
+    assert "TLB" in head
+    assert all(word not in head for word in ("cached", "16kB", "requests", "emulated"))
+    assert "cached" in " ".join(terminal(100, text_view()))
+
+
+def test_what_does_not_apply_is_said_once() -> None:
+    shown = text_view(outcome="not-applicable", sentence="'series' is for arm64-64k only.", metrics={})
+    text = "\n".join(terminal(120, shown))
+    assert "not-applicable" in text
+    assert text.count("'series' is for arm64-64k only.") == 1
+    assert "repetition 1" not in text
 
 
 def test_older_samples_are_mentioned() -> None:

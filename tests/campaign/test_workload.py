@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import X86_64
+from foliolab.campaign import qemu_backend
+from foliolab.campaign.qemu_backend import QemuBackend
+from foliolab.errors import UsageError
+from foliolab.experiment.load import find_experiment
+from foliolab.experiment.spec import Experiment
+from foliolab.progress import Reporter
+from foliolab.vm.accel import Accelerator
+
+
+@pytest.fixture
+def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of guest programs: sparse-mmap includes one header, and that another."""
+    monkeypatch.setattr(qemu_backend, "GUEST", tmp_path)
+    (tmp_path / "sparse-mmap.c").write_text('#include <stdio.h>\n#include "one.h"\n')
+    (tmp_path / "one.h").write_text('#include "two.h"\n')
+    (tmp_path / "two.h").write_text("int two;\n")
+    (tmp_path / "other.h").write_text("int other;\n")
+    return tmp_path
+
+
+def workload_hash() -> str:
+    experiment: Experiment = find_experiment("sparse-mmap")
+    return QemuBackend(X86_64, Accelerator("test", (), patience=1), Reporter()).workload_hash(experiment)
+
+
+def test_only_what_a_program_includes_makes_it_another(guest: Path) -> None:
+    before = workload_hash()
+    (guest / "other.h").write_text("int changed;\n")
+    assert workload_hash() == before
+    (guest / "two.h").write_text("int changed;\n")
+    assert workload_hash() != before
+
+
+def test_a_program_without_a_source_is_named(guest: Path) -> None:
+    (guest / "sparse-mmap.c").unlink()
+    with pytest.raises(UsageError, match=r"sparse-mmap runs 'sparse-mmap', but there is no guest/sparse-mmap\.c"):
+        workload_hash()

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from pathlib import PurePosixPath
+from typing import cast
+
+import pytest
+
+from foliolab.errors import NoResult
+from foliolab.vm.guest import Guest, JobResult
+from foliolab.vm.switches import SWITCHES, Setting, Switches, chosen
+
+ONE, TWO = "mmap_readahead/one", "mmap_readahead/two"
+SIZES = ("16kB", "64kB", "2048kB")
+
+
+def size(name: str) -> str:
+    return f"transparent_hugepage/hugepages-{name}/file_enabled"
+
+
+class FakeGuest:
+    """A kernel's switches: two numbers, and a word for each folio size, of which one at most has exec."""
+
+    def __init__(self) -> None:
+        self.files = {ONE: "1", TWO: "1", **{size(name): "always" for name in SIZES}}
+        self.files[size("64kB")] = "always+exec"
+        self.read: list[str] = []
+
+    def run(self, argv: list[str]) -> JobResult:
+        verb, path, *values = argv
+        name = str(PurePosixPath(path).relative_to(SWITCHES))
+        if verb == ":list":
+            return result(
+                argv, "hugepages-1024kB hugepages-16kB enabled hugepages-2048kB hugepages-64kB".replace(" ", "\n")
+            )
+        if name not in self.files:
+            return result(argv, "", status=1)
+        if verb == ":read":
+            self.read.append(name)
+            return result(argv, self._spelled(name))
+        if "exec" in values[0]:
+            self.files |= {other: "always" for other, value in self.files.items() if "exec" in value}
+        self.files[name] = values[0]
+        return result(argv, "")
+
+    def _spelled(self, name: str) -> str:
+        words = ["never", "always", "exec", "always+exec"]
+        value = self.files[name]
+        return " ".join(f"[{word}]" if word == value else word for word in words) if value in words else f"{value}\n"
+
+
+def result(argv: list[str], output: str, status: int = 0) -> JobResult:
+    return JobResult(tuple(argv), status, 0, output.encode(), b"", 0, 0.0, 0.0)
+
+
+def switches_of(guest: FakeGuest) -> Switches:
+    return Switches(cast(Guest, guest))
+
+
+def test_what_the_next_variant_does_not_mention_is_put_back() -> None:
+    guest = FakeGuest()
+    booted = dict(guest.files)
+    switches = switches_of(guest)
+    switches.set([(ONE, 0), (TWO, 0)])
+    assert (guest.files[ONE], guest.files[TWO]) == ("0", "0")
+    switches.set([(TWO, 0)])
+    assert (guest.files[ONE], guest.files[TWO]) == ("1", "0")
+    switches.set([])
+    assert guest.files == booted
+    assert guest.read == [ONE, TWO]
+
+
+@pytest.mark.parametrize("exec_size", SIZES)
+def test_exec_that_moved_to_another_size_moves_back(exec_size: str) -> None:
+    guest = FakeGuest()
+    booted = dict(guest.files)
+    switches = switches_of(guest)
+    variants: list[list[tuple[str, Setting]]] = [[(size(exec_size), "always+exec")], [(size("16kB"), "never")]]
+    for variant in (*variants, *reversed(variants)):
+        switches.set(variant)
+        assert {name: value for name, value in guest.files.items() if name == variant[0][0]} == dict(variant)
+        if variant == variants[0]:
+            assert [name for name, value in guest.files.items() if "exec" in value] == [size(exec_size)]
+        else:
+            assert guest.files[size("64kB")] == "always+exec"
+    switches.set([])
+    assert guest.files == booted
+
+
+def test_a_switch_that_the_kernel_lacks_is_an_error() -> None:
+    with pytest.raises(NoResult, match=":read ended with status 1"):
+        switches_of(FakeGuest()).set([("mmap_readahead/three", 1)])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1\n", "1"), ("never [always] exec always+exec\n", "always"), ("never always [always+exec]", "always+exec")],
+)
+def test_the_chosen_value(text: str, value: str) -> None:
+    assert chosen(text) == value
