@@ -15,17 +15,9 @@
 #include "folios.h"
 #include "json.h"
 #include "probe.h"
+#include "stub.h"
 
 #define CACHE_LINE	64
-#define STUB_BYTES	4
-
-#if defined(__x86_64__)
-static const char stub[STUB_BYTES] = "\xc3\xc3\xc3\xc3";	/* ret, four times */
-#elif defined(__aarch64__)
-static const char stub[STUB_BYTES] = "\xc0\x03\x5f\xd6";	/* ret */
-#else
-#error "What is a return instruction here?"
-#endif
 
 enum phase { COLD, RANDOM };
 
@@ -180,7 +172,7 @@ static void parse_arguments(int argc, char **argv)
 /* Whether a page's worth of the file, or what there is of it, is stubs. */
 static bool is_stubs(int fd, off_t offset)
 {
-	char bytes[4096];
+	unsigned char bytes[4096];
 	ssize_t size = pread(fd, bytes, sizeof(bytes), offset);
 
 	if (size < 0)
@@ -194,7 +186,7 @@ static bool is_stubs(int fd, off_t offset)
 /* Append stubs to the file until it has so many bytes. */
 static void extend_file(uint64_t size, uint64_t wanted)
 {
-	static char stubs[1 << 20];
+	static unsigned char stubs[1 << 20];
 	int fd = open(env.file, O_WRONLY | O_APPEND | O_CLOEXEC);
 
 	if (fd < 0)

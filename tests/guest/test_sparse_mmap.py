@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The probe by itself on this machine."""
 
-import json
 import os
 import random
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from foliolab.arch import X86_64
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
+from tests.guest.program import failed, run
 
 PAGE = os.sysconf("SC_PAGESIZE")
 PAGES = 1000
@@ -38,21 +37,6 @@ def memory_file() -> Iterator[Path]:
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as stream:
         stream.truncate(PAGES * PAGE)
         yield Path(stream.name)
-
-
-def run(probe: Path, *arguments: str | Path) -> dict[str, Any]:
-    done = subprocess.run([probe, *arguments], capture_output=True, check=True)
-    assert done.stderr == b""
-    assert done.stdout.count(b"\n") == 1
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
-
-
-def failed(probe: Path, *arguments: str | Path) -> tuple[int, str]:
-    done = subprocess.run([probe, *arguments], capture_output=True, check=False)
-    assert done.stdout == b""
-    assert done.stderr.count(b"\n") == 1
-    return done.returncode, done.stderr.decode().strip()
 
 
 KEYS = [

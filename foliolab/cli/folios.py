@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab folios``: in which folios programs of this machine have their files mapped."""
+
+import argparse
+import os
+import platform
+import signal
+import sys
+
+from foliolab.arch import ARCHITECTURES, Architecture
+from foliolab.errors import UsageError
+from foliolab.progress import Reporter
+from foliolab.vm.image import guest_programs
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "tell in which folios programs of this machine have files mapped, and what their text takes of the TLB"
+    parser = commands.add_parser(
+        "folios",
+        help=text,
+        description=f"{text.capitalize().replace('tlb', 'TLB')}. With a command, run it and look at each of its"
+        " processes just before that ends; its output goes to the standard error. Takes root.",
+        epilog="example: ./lab folios --text -- make -j2",
+    )
+    parser.add_argument("--pid", type=int, action="append", default=[], help="this process; can be repeated")
+    parser.add_argument("--all", action="store_true", help="all processes; what two of them map counts twice")
+    parser.add_argument("--text", action="store_true", help="only executable mappings")
+    parser.add_argument(
+        "--cont", metavar="SIZE", action="append", default=[], help="count aligned blocks of this size (default: 64K)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="a command to run")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    if bool(arguments.pid) + arguments.all + bool(command) != 1:
+        raise UsageError("Say whose folios: --pid, --all, or -- and a command.")
+    program = guest_programs(_host(), Reporter())["folios"]
+    argv = [str(program), *(f"--pid={pid}" for pid in arguments.pid), *(f"--cont={size}" for size in arguments.cont)]
+    argv += [f"--{name}" for name in ("all", "text", "json") if getattr(arguments, name)]
+    if command:
+        argv += ["--run", "--", *command]
+    sys.stdout.flush()
+    # Python ignores it, and what is run now would inherit that.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.execv(program, argv)
+
+
+def _host() -> Architecture:
+    for arch in ARCHITECTURES.values():
+        if arch.native:
+            return arch
+    known = ", ".join(arch.machine for arch in ARCHITECTURES.values())
+    raise UsageError(f"'folios' knows {known}, and this machine is {platform.machine()}.")

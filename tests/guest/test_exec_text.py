@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The probe by itself on this machine, and on a file system with large folios in a guest."""
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foliolab.arch import X86_64
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.progress import Reporter
+from foliolab.vm.accel import choose
+from foliolab.vm.disk import DataDisk
+from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.image import guest_programs, initramfs
+from tests.guest.program import failed, run
+
+PAGE = os.sysconf("SC_PAGESIZE")
+PAGES = 1000
+MIB = 1 << 20
+
+STUBS = b"\xc3" * PAGE  # of x86_64, for which the programs are compiled here
+
+ROWS = [
+    "file_thp_aligned_16kb",
+    "file_thp_aligned_32kb",
+    "file_thp_aligned_64kb",
+    "file_thp_aligned_128kb",
+    "file_thp_unaligned_16kb",
+    "file_thp_unaligned_128kb",
+    "file_cont_aligned_64kb",
+]
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root sees in which folios memory is")
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, Path]:
+    return guest_programs(X86_64, Reporter())
+
+
+@pytest.fixture(scope="module")
+def probe(programs: dict[str, Path]) -> Path:
+    return programs["exec-text"]
+
+
+@pytest.fixture
+def memory_file() -> Iterator[Path]:
+    """Stubs on tmpfs, which has no device below it and folios of one page."""
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as stream:
+        stream.write(STUBS * PAGES)
+        stream.flush()
+        yield Path(stream.name)
+
+
+@needs_root
+def test_the_result_says_all(probe: Path, tmp_path: Path) -> None:
+    file = tmp_path / "text"
+    result = run(probe, "--file", file, "--size", str(PAGES * PAGE + 100))
+    known = ["read_ahead_kb", "read_bytes", "read_requests", "file_alloc", "file_fallback"]
+    assert [key for key in result if key not in known] == [
+        *("probe", "file", "phase", "hint", "calls", "threads", "seed", "page_size", "text_bytes", "pgpgin_bytes"),
+        *("floor_bytes", "major_faults", "minor_faults", "seconds", "touched_bytes"),
+        *("mapped_bytes", "tlb_entries", "tlb_entries_uncoalesced", "contpte_share", *ROWS),
+    ]
+    asked = {"probe": "exec-text", "file": str(file), "phase": "cold", "hint": "none", "threads": 1, "seed": 1}
+    assert asked.items() <= result.items()
+    assert result["calls"] == PAGES
+    assert result["text_bytes"] == result["touched_bytes"] == result["floor_bytes"] == PAGES * PAGE
+    assert result["mapped_bytes"] == PAGES * PAGE
+    assert 0 < result["seconds"] < 60
+
+
+def test_what_others_than_root_cannot_know_is_left_out(probe: Path, memory_file: Path) -> None:
+    memory_file.chmod(0o644)
+    as_nobody = ["setpriv", "--reuid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
+    # The cache may be in a directory that others cannot enter: the program is passed open.
+    with probe.open("rb") as program:
+        argv = [*as_nobody, f"/proc/self/fd/{program.fileno()}", "--file", str(memory_file)]
+        done = subprocess.run(argv, capture_output=True, check=True, pass_fds=[program.fileno()])
+    result = json.loads(done.stdout)
+    assert result["touched_bytes"] == PAGES * PAGE
+    # tmpfs has no device, either.
+    for key in ("contpte_share", "tlb_entries", "mapped_bytes", *ROWS, "read_bytes", "read_requests"):
+        assert key not in result
+
+
+@pytest.mark.parametrize(
+    ("arguments", "calls", "touched"),
+    [
+        ([], PAGES, PAGES),
+        (["--size", str(10 * PAGE)], 10, 10),
+        (["--fraction", "0.3"], 300, 300),
+        (["--fraction", "0.0001"], 1, 1),
+        (["--threads", "7"], PAGES, PAGES),
+        (["--phase", "random", "--size", str(3 * PAGE), "--calls", "50000", "--threads", "2"], 50000, 3),
+    ],
+)
+def test_the_pages_called(probe: Path, memory_file: Path, arguments: list[str], calls: int, touched: int) -> None:
+    result = run(probe, "--file", memory_file, *arguments)
+    assert (result["calls"], result["touched_bytes"]) == (calls, touched * PAGE)
+
+
+def test_random_calls_are_seeded_and_uniform(probe: Path, memory_file: Path) -> None:
+    first, again, other = (
+        run(probe, "--file", memory_file, "--phase", "random", "--seed", seed)["touched_bytes"] for seed in "112"
+    )
+    assert first == again != other
+    # Of n pages drawn n times, 1 - 1/e are drawn at least once.
+    assert 590 * PAGE < first < 675 * PAGE
+
+
+def test_the_random_phase_finds_everything_mapped(probe: Path, tmp_path: Path) -> None:
+    result = run(probe, "--file", tmp_path / "text", "--size", "4M", "--phase", "random")
+    assert (result["major_faults"], result["floor_bytes"]) == (0, 0)
+    assert result["minor_faults"] < 20  # the thread's own
+
+
+@needs_root
+def test_text_in_small_folios(probe: Path, memory_file: Path) -> None:
+    result = run(probe, "--file", memory_file, "--fraction", "0.5")
+    assert result["contpte_share"] == 0
+    assert result["tlb_entries"] == result["tlb_entries_uncoalesced"] == PAGES // 2
+    assert [result[row] for row in ROWS] == [0] * 7
+
+
+def table_of(result: dict[str, Any]) -> dict[str, int]:
+    """The rows that both programs have, as bytes, by their names in the metrics."""
+    return {row: round(result[row] * result["mapped_bytes"]) for row in ROWS}
+
+
+@needs_root
+def test_the_probe_sees_of_itself_what_folios_sees(programs: dict[str, Path], tmp_path: Path) -> None:
+    place = tmp_path / "large"
+    place.mkdir()
+    argv = ["mount", "-t", "tmpfs", "-o", "size=64m,huge=within_size", "none", str(place)]
+    if subprocess.run(argv, capture_output=True, check=False).returncode:
+        pytest.skip("this kernel has no huge pages on tmpfs")
+    try:
+        argv = [str(programs["folios"]), "--json", "--run", "--"]
+        argv += [str(programs["exec-text"]), "--file", f"{place}/text", "--size", "10600K"]
+        done = subprocess.run(argv, capture_output=True, check=True)
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+    seen, table = json.loads(done.stderr), json.loads(done.stdout)
+    # The probe itself is in files, too, but those are in small folios or at other places.
+    rows = {row["name"].replace("-", "_").lower(): row["bytes"] for row in table["rows"]}
+    assert rows["file_cont_aligned_64kb"] >= table_of(seen)["file_cont_aligned_64kb"] > 8 * MIB
+    assert seen["contpte_share"] > 8 / 10.6
+    assert seen["tlb_entries"] < seen["tlb_entries_uncoalesced"] <= seen["mapped_bytes"] / PAGE
+
+
+def test_the_file_is_made_and_made_longer(probe: Path, tmp_path: Path) -> None:
+    file = tmp_path / "text"
+    assert failed(probe, "--file", file) == (1, f"exec-text: {file}: No such file or directory.")
+    assert run(probe, "--file", file, "--size", str(PAGE + 5))["text_bytes"] == PAGE
+    assert file.read_bytes() == (STUBS * 2)[: PAGE + 5]
+    run(probe, "--file", file, "--size", "2M")
+    assert file.read_bytes() == b"\xc3" * 2 * MIB
+    assert run(probe, "--file", file, "--size", "64K")["text_bytes"] == 64 << 10
+    assert file.stat().st_size == 2 * MIB
+    assert run(probe, "--file", file)["text_bytes"] == 2 * MIB
+
+
+@pytest.mark.parametrize("content", [b"mine", STUBS + b"mine", b"\0" + STUBS * 4])
+def test_a_file_of_something_else_is_left_alone(probe: Path, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "precious"
+    file.write_bytes(content)
+    words = f"exec-text: {file} holds something else than return instructions; it is left alone."
+    assert failed(probe, "--file", file, "--size", "1M") == (1, words)
+    assert file.read_bytes() == content
+
+
+def test_a_file_that_is_not_stubs_throughout(probe: Path, memory_file: Path) -> None:
+    invalid = b"\x0f\x0b" * (PAGE // 2)
+    memory_file.write_bytes(STUBS * 10 + invalid + STUBS * 10)
+    sentence = "exec-text: The file does not hold return instructions throughout."
+    assert failed(probe, "--file", memory_file) == (1, sentence)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "--file is missing; see --help."),
+        (["--file", "x", "y"], "'y' is not an option; see --help."),
+        (["--file", "x", "--phase", "warm"], "--phase has no value 'warm'; see --help."),
+        (["--file", "x", "--hint", "normal"], "--hint has no value 'normal'; see --help."),
+        (["--file", "x", "--calls", "5"], "--calls is for --phase random; --fraction is for cold."),
+        (
+            ["--file", "x", "--phase", "random", "--fraction", "1"],
+            "--fraction is for --phase cold; --calls is for random.",
+        ),
+        (["--file", "x", "--size", "5"], "--size is to be a page at least."),
+        (["--file", "x", "--threads", "100000"], "--threads goes up to 1024."),
+    ],
+)
+def test_bad_arguments(probe: Path, arguments: list[str], sentence: str) -> None:
+    assert failed(probe, *arguments) == (2, f"exec-text: {sentence}")
+
+
+def test_files_that_cannot_be_used(probe: Path, tmp_path: Path) -> None:
+    assert failed(probe, "--file", tmp_path) == (1, f"exec-text: {tmp_path} is no regular file.")
+    (tmp_path / "empty").touch()
+    assert failed(probe, "--file", tmp_path / "empty") == (1, f"exec-text: {tmp_path}/empty holds less than a page.")
+
+
+@pytest.fixture(scope="module")
+def guest(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+    """A guest of the pristine kernel, with 64 MiB of text on XFS, which has large folios."""
+    kernel = build(KernelRequest(X86_64, "unpatched", extras=("xfs",)), Reporter())
+    bare = GuestConfig(X86_64, kernel.image, initramfs(programs), choose(X86_64), memory_mib=512)
+    disk = DataDisk("xfs", 4096).prepare(bare, Reporter())
+    with Guest(replace(bare, disks=(disk,)), tmp_path_factory.mktemp("guest") / "console.log") as running:
+        running.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
+        running.run(["exec-text", "--file", "/data/text", "--size", "64M"]).checked()
+        yield running
+
+
+def in_guest(guest: Guest, *arguments: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the probe says, and the table of what it has mapped at its end."""
+    command = ["exec-text", "--file", "/data/text", "--drop-caches", *arguments]
+    done = guest.run(["folios", "--json", "--run", "--", *command]).checked()
+    return json.loads(done.stderr), json.loads(done.stdout)
+
+
+@pytest.mark.boot
+def test_text_on_xfs_with_the_huge_page_hint(guest: Guest) -> None:
+    seen, _ = in_guest(guest, "--hint", "huge")
+    assert seen["contpte_share"] == seen["file_cont_aligned_64kb"] == 1
+    assert seen["tlb_entries"] == seen["tlb_entries_uncoalesced"] == 64 / 2
+    assert seen["read_bytes"] >= seen["floor_bytes"] == 64 * MIB
+    assert seen["major_faults"] <= 64 / 2
+
+
+@pytest.mark.boot
+def test_text_on_xfs_without_a_hint(guest: Guest) -> None:
+    seen, table = in_guest(guest, "--fraction", "0.5")
+    assert seen["touched_bytes"] == 32 * MIB
+    assert 0 < seen["contpte_share"] < 1
+    assert 0 < seen["tlb_entries"] < seen["tlb_entries_uncoalesced"] == seen["touched_bytes"] / PAGE
+    # The programs themselves are in the guest's initramfs, in folios of a page.
+    rows = {row["name"].replace("-", "_").lower(): row["bytes"] for row in table["rows"]}
+    assert {row: rows[row] for row in ROWS} == pytest.approx(table_of(seen), abs=PAGE)
+    assert sum(rows[row] > 0 for row in ROWS) >= 2
+
+
+@pytest.mark.boot
+def test_the_folios_of_a_whole_guest(guest: Guest) -> None:
+    done = guest.run(["folios", "--all", "--text"]).checked()
+    assert b"\nall mapped text" in done.stdout
+    words = b"Text mapped by 2 processes"  # init and folios
+    assert words in done.stdout
