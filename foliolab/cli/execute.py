@@ -11,8 +11,9 @@ from typing import cast, get_args
 from foliolab.arch import Architecture
 from foliolab.cli.machine import add_machine, machine
 from foliolab.errors import UsageError
-from foliolab.experiment import variants
+from foliolab.experiment.machine import machine_name
 from foliolab.experiment.sizes import parse_size
+from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.progress import Reporter
@@ -57,7 +58,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def handle(arguments: argparse.Namespace) -> int:
     report = Reporter()
     arch, page_size = machine(arguments)
-    (variant,) = variants.choose([arguments.variant], variants.load_variants())
+    variant = choose_one(arguments.variant, machine_name(arch.name, page_size))
     memory_bytes = _size(arguments.memory)
     if memory_bytes < 1 << 20:
         raise UsageError(f"A guest of {arguments.memory} is too small; give at least 1M.")

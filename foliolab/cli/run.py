@@ -16,8 +16,10 @@ from foliolab.campaign.runner import failure_of, run_plan
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.machine import add_machine, machine
+from foliolab.errors import UsageError
 from foliolab.experiment import cell, variants
 from foliolab.experiment.load import find_experiment
+from foliolab.experiment.machine import applies, machine_name
 from foliolab.experiment.plan import make_plan
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.kernel.config import OPTIONAL, PROFILES
@@ -63,6 +65,8 @@ def measure(request: RunRequest, report: Reporter) -> RunResult:
     cells = cell.choose(scale.cells, request.cells)
     arch = architecture(request.arch)
     page_size = arch.page_size(request.page_size)
+    if not applies(experiment.machines, machine_name(arch.name, page_size)):
+        raise UsageError(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
     plan = make_plan(experiment, scale, variants=chosen, cells=cells, repetitions=request.repetitions)
     accelerator = choose(arch, request.accelerator)
     plan = plan.with_at_most(accelerator.max_cpus)

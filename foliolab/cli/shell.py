@@ -9,7 +9,8 @@ from pathlib import Path
 
 from foliolab.arch import NATIVE
 from foliolab.errors import MissingTool, UsageError
-from foliolab.experiment import variants
+from foliolab.experiment.machine import machine_name
+from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.process import tool
 from foliolab.progress import Reporter
@@ -33,7 +34,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    (variant,) = variants.choose([arguments.variant], variants.load_variants())
+    variant = choose_one(arguments.variant, machine_name(NATIVE.name, NATIVE.page_size(None)))
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if variant.switches and not command:
         raise UsageError(f"A prompt starts on the kernel's own settings; write to {SWITCHES} there, or give a command.")

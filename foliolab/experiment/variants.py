@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliolab.errors import UnknownVariant
+from foliolab.errors import UnknownVariant, UsageError
 from foliolab.experiment.cell import Value
 from foliolab.experiment.machine import MACHINES, applies
 from foliolab.experiment.table import Table, read_toml
@@ -82,3 +82,11 @@ def choose(names: Iterable[str], known: Mapping[str, Variant]) -> tuple[Variant,
             raise UnknownVariant(f"There is no variant '{name}'; known: {', '.join(known)}.")
         chosen.append(known[name])
     return tuple(chosen)
+
+
+def choose_one(name: str, machine: str) -> Variant:
+    """The variant of the lab of this name; UsageError if ``machine`` cannot have it."""
+    (variant,) = choose([name], load_variants())
+    if obstacle := variant.obstacle(machine):
+        raise UsageError(obstacle)
+    return variant
