@@ -42,7 +42,7 @@ class KvmVerdict:
 
 
 def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:
-    """Boot a guest of a few instructions; returns why that failed, or nothing."""
+    """Boot the architecture's tiny guest; returns why that failed, or nothing."""
     guest = arch.tiny_guest
     with tempfile.NamedTemporaryFile(prefix="foliolab-kvm-") as image:
         image.write(guest.image)
@@ -59,7 +59,7 @@ def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"a guest of a few instructions hung for {_TINY_GUEST_SECONDS} s"
+            return f"a guest of a few instructions did not end within {_TINY_GUEST_SECONDS} s"
     if done.returncode == guest.status:
         return ""
     words = done.stderr.decode(errors="replace").strip().splitlines()

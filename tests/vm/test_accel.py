@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import ARCHITECTURES, X86_64, Architecture
 from foliolab.errors import UsageError
-from foliolab.vm.accel import choose, probe_kvm
+from foliolab.vm import accel
+from foliolab.vm.accel import boot_tiny_guest, choose, probe_kvm
 from foliolab.vm.guest import GuestConfig, qemu_command
 
 
@@ -34,3 +35,20 @@ def test_counting_instructions_takes_one_cpu() -> None:
     config = GuestConfig(X86_64, Path("/kernel"), Path("/initramfs"), accelerator, cpus=2)
     with pytest.raises(UsageError, match="qemu-icount runs guests of one CPU only, not of 2"):
         qemu_command(config)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES.values(), ids=ARCHITECTURES)
+def test_what_is_booted_to_try_kvm_does_run(arch: Architecture) -> None:
+    assert boot_tiny_guest(arch, choose(arch, "tcg")) == ""
+
+
+def test_an_accelerator_that_fails_says_why() -> None:
+    broken = replace(choose(X86_64, "tcg"), options=("-machine", "none-such"))
+    assert boot_tiny_guest(X86_64, broken).startswith("QEMU fails: ")
+
+
+def test_an_accelerator_that_runs_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accel, "_TINY_GUEST_SECONDS", 1)
+    stopped = choose(X86_64, "tcg")
+    stopped = replace(stopped, options=(*stopped.options, "-S"))
+    assert boot_tiny_guest(X86_64, stopped) == "a guest of a few instructions did not end within 1 s"
