@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from foliolab.arch import ARCHITECTURES
+from foliolab.arch import ARCHITECTURES, Architecture, size_name
 from foliolab.errors import LabError
 from foliolab.paths import REPOSITORY, cache_directory, results_directory
 from foliolab.process import tool
-from foliolab.vm.accel import probe_kvm
+from foliolab.vm.accel import boot_tiny_guest, choose, probe_kvm
 
 _GIB = 1 << 30
 
@@ -40,7 +40,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    findings = [*_tools(), *_guests(), *_room(), _memory()]
+    machines = [finding for arch in ARCHITECTURES.values() for finding in (_kernels(arch), _guests(arch))]
+    findings = [*_tools(), *machines, *_room(), _memory()]
     if arguments.json:
         print(json.dumps({"findings": [asdict(finding) for finding in findings]}))
     else:
@@ -49,9 +50,12 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _tools() -> Iterator[Finding]:
-    # The bootstrap's own list, so that there is one. QEMU has findings of its own.
+    # The bootstrap's own list, so that there is one. What each architecture needs has findings of its own.
     needs = re.findall(r"\bneed (\S+) ([^\s;]+)", (REPOSITORY / "lab").read_text())
-    needs = [(name, package) for name, package in needs if not name.startswith("qemu-system-")]
+    special = {
+        need for arch in ARCHITECTURES.values() for need in (arch.qemu, arch.compiler, _header(arch.cross_headers))
+    }
+    needs = [(name, package) for name, package in needs if name not in special]
     lacking = [(name, package) for name, package in needs if not _has(name, package)]
     detail = f"{len(needs) - len(lacking)} of {len(needs)} programs and headers are here"
     yield Finding("tools", "ok" if not lacking else "missing", detail)
@@ -59,21 +63,39 @@ def _tools() -> Iterator[Finding]:
         yield Finding(name, "missing", "not installed", f"apt-get install {package}")
 
 
-def _guests() -> Iterator[Finding]:
-    for arch in ARCHITECTURES.values():
-        if not _has(arch.qemu, arch.qemu_package):
-            yield Finding(f"{arch.name} guests", "missing", f"no {arch.qemu}", f"apt-get install {arch.qemu_package}")
-            continue
-        verdict = probe_kvm(arch, again=True)
-        if verdict.works:
-            yield Finding(f"{arch.name} guests", "ok", "run under KVM: a guest was booted to see")
-        else:
-            yield Finding(
-                f"{arch.name} guests",
-                "limited",
-                f"run by emulation: {verdict.reason}",
-                "counts are exact all the same; for seconds, use a machine whose KVM works",
-            )
+def _kernels(arch: Architecture) -> Finding:
+    subject = f"{arch.name} kernels"
+    needs = ((arch.compiler, arch.compiler_package), (_header(arch.headers), arch.headers_package))
+    lacking = [(name, package) for name, package in needs if not _has(name, package)]
+    if not lacking:
+        sizes = ", ".join(size_name(size) for size in arch.page_sizes)
+        return Finding(subject, "ok", f"built by {arch.compiler}; pages of {sizes}")
+    names = " and no ".join(name for name, _ in lacking)
+    packages = " ".join(package for _, package in lacking)
+    return Finding(subject, "missing", f"no {names}", f"apt-get install {packages}")
+
+
+def _guests(arch: Architecture) -> Finding:
+    subject = f"{arch.name} guests"
+    if not _has(arch.qemu, arch.qemu_package):
+        return Finding(subject, "missing", f"no {arch.qemu}", f"apt-get install {arch.qemu_package}")
+    verdict = probe_kvm(arch, again=True)
+    if verdict.works:
+        return Finding(subject, "ok", "run under KVM: a guest was booted to see")
+    emulated = choose(arch, "tcg")
+    if failure := boot_tiny_guest(arch, emulated):
+        return Finding(subject, "missing", f"cannot run: {failure}", f"apt-get install --reinstall {arch.qemu_package}")
+    return Finding(
+        subject,
+        "limited",
+        f"run by emulation; no KVM: {verdict.reason}",
+        "counts are exact all the same; for seconds, use a machine whose KVM works",
+    )
+
+
+def _header(directory: str) -> str:
+    """What stands for the C library in ``directory``."""
+    return f"{directory}/stdio.h"
 
 
 def _room() -> Iterator[Finding]:
@@ -102,7 +124,7 @@ def _memory() -> Finding:
 def _has(name: str, package: str) -> bool:
     """Whether a program, or a C header, is installed."""
     if name.endswith(".h"):
-        return Path("/usr/include", name).exists()
+        return Path("/usr/include", name).exists()  # also if the name is absolute
     try:
         tool(name, package)
     except LabError:
