@@ -34,7 +34,7 @@ static struct program {
 static struct env {
 	const char *root;
 	struct program *program;
-	bool floor;
+	const char *floor;	/* a file */
 	bool drop_caches;
 	double fragment;	/* of the free memory; 0 is not at all */
 	uint64_t seed;
@@ -82,8 +82,9 @@ static const char usage[] =
 "  --program PROGRAM   gcc: compile the project in /src there\n"
 "                      python: run /src/program.py\n"
 "  --drop-caches       empty all of the kernel's caches before\n"
-"  --floor             run it once more before, reading not a page that is not\n"
-"                      used, to learn the least that can be read\n"
+"  --floor FILE        print as well the least that can be read: what a run reads\n"
+"                      whose every page is used. It is made before if FILE does\n"
+"                      not know of one, and noted there\n"
 "  --memory STATE      fresh (default), or fragmented: as with --fragment 0.95\n"
 "  --fragment SHARE    before, pin a page in each aligned 64 KiB (with 64 KiB\n"
 "                      pages: 2 MiB) of this share of the free memory\n"
@@ -91,7 +92,7 @@ static const char usage[] =
 "  --help              print this text\n"
 "\n"
 "Example:\n"
-"  real-text --root /data --program python --drop-caches --floor\n"
+"  real-text --root /data --program python --drop-caches --floor /tmp/floor\n"
 "\n"
 "cached_bytes is by how much the page cache grew. file_alloc and file_fallback\n"
 "are null where the kernel does not count large folios of files.\n"
@@ -113,7 +114,7 @@ static void parse_arguments(int argc, char **argv)
 		{ "root", required_argument, NULL, ROOT },
 		{ "program", required_argument, NULL, PROGRAM },
 		{ "drop-caches", no_argument, NULL, DROP_CACHES },
-		{ "floor", no_argument, NULL, FLOOR },
+		{ "floor", required_argument, NULL, FLOOR },
 		{ "memory", required_argument, NULL, MEMORY },
 		{ "fragment", required_argument, NULL, FRAGMENT },
 		{ "seed", required_argument, NULL, SEED },
@@ -137,7 +138,7 @@ static void parse_arguments(int argc, char **argv)
 			env.drop_caches = true;
 			break;
 		case FLOOR:
-			env.floor = true;
+			env.floor = optarg;
 			break;
 		case MEMORY:
 			env.fragment = parse_name(name, optarg, memories) ? 0.95 : 0;
@@ -375,11 +376,34 @@ static uint64_t measure_floor(dev_t device)
 	struct run run;
 
 	init_run(&run);
-	forget_caches(env.root, env.drop_caches);
+	forget_caches(env.root, true);
 	change(&read_ahead, 0);
 	run_program(&run, device);
 	restore(&read_ahead);
 	return run.after.device.bytes - run.before.device.bytes;
+}
+
+/* The same, from the file that remembers it: it takes as long as a run does. */
+static uint64_t find_floor(dev_t device)
+{
+	FILE *stream = fopen(env.floor, "a+e");
+	uint64_t bytes;
+	char name[16];
+
+	if (!stream)
+		fail_io(env.floor);
+	rewind(stream);
+	while (fscanf(stream, "%15s %" SCNu64, name, &bytes) == 2) {
+		if (!strcmp(name, env.program->name)) {
+			fclose(stream);
+			return bytes;
+		}
+	}
+	bytes = measure_floor(device);
+	fprintf(stream, "%s %" PRIu64 "\n", env.program->name, bytes);
+	if (fclose(stream))
+		fail_io(env.floor);
+	return bytes;
 }
 
 static void print_count(const char *name, bool known, uint64_t value)
@@ -483,7 +507,7 @@ int main(int argc, char **argv)
 	atexit(restore_all);
 	device = prepare_root();
 	if (env.floor)
-		floor = measure_floor(device);
+		floor = find_floor(device);
 	init_run(&run);
 	forget_caches(env.root, env.drop_caches);
 	if (env.fragment) {

@@ -14,20 +14,24 @@ from foliolab.arch import Architecture
 from foliolab.errors import UsageError
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.plan import Plan, Step
-from foliolab.experiment.spec import Experiment
+from foliolab.experiment.spec import Experiment, Parameters
 from foliolab.files import digest, digest_files
 from foliolab.kernel.build import BuiltKernel
 from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk
-from foliolab.vm.guest import Guest, GuestConfig, JobResult, failure
+from foliolab.vm.guest import Disk, Guest, GuestConfig, JobResult, failure
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.outcome import Outcome, OutcomeKind, splats
 from foliolab.vm.switches import Switches
+from foliolab.vm.userland import Userland
 
 # These only say that the host gave the guest too little time; what it counts is right all the same.
 _SLOW = re.compile(r"rcu.*detected|blocked for more than|soft lockup")
+
+_DATA = "/data"
+"""Where the disk is mounted."""
 
 _INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 
@@ -49,7 +53,7 @@ class QemuBackend:
         return self.architecture.name
 
     def workload_hash(self, experiment: Experiment) -> str:
-        """Over the program's source, the headers that it includes, and the machine that it runs on.
+        """Over the program's source, the headers that it includes, what it finds, and the machine that it runs on.
 
         UsageError without such a program.
         """
@@ -58,23 +62,29 @@ class QemuBackend:
         if not source.is_file():
             raise UsageError(f"{experiment.name} runs '{program}', but there is no guest/{program}.c.")
         sources = digest_files(_with_headers(source), GUEST)
-        return digest([sources, qemu_version(self.architecture), LAYOUT, *self.accelerator.options])
+        contents = {scale.parameters.content for scale in experiment.scales.values()}
+        userland = [Userland.of(self.architecture, self.report).hash] if "userland" in contents else []
+        return digest([sources, qemu_version(self.architecture), LAYOUT, *self.accelerator.options, *userland])
 
     @contextmanager
     def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> Iterator["QemuSession"]:
-        """Boot, with the file of the plan's size mounted; the session ends with the block."""
+        """Boot, with the plan's disk mounted; the session ends with the block."""
         parameters = plan.scale.parameters
         image = initramfs(guest_programs(self.architecture, self.report))
         bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator)
-        data = DataDisk(parameters.filesystem, parameters.file_bytes, parameters.content)
-        disk = data.prepare(bare, self.report)
+        disk = self._disk(parameters, bare)
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=(disk,))
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{kernel.flavour}-{secrets.token_hex(3)}"
         with Guest(config, consoles / f"{name}.log") as guest:
-            guest.run([":mount", "/dev/vda", "/data", parameters.filesystem, "ro"]).checked()
+            guest.run([":mount", "/dev/vda", _DATA, parameters.filesystem, "ro"]).checked()
             watermarks = str(parameters.watermark_scale_factor)
             guest.run([":write", "/proc/sys/vm/watermark_scale_factor", watermarks]).checked()
             yield QemuSession(name, guest, plan)
+
+    def _disk(self, parameters: Parameters, guest: GuestConfig) -> Disk:
+        if parameters.content == "userland":
+            return Userland.of(self.architecture, self.report).prepare(guest, self.report)
+        return DataDisk(parameters.filesystem, parameters.file_bytes, parameters.content).prepare(guest, self.report)
 
 
 class QemuSession:
@@ -97,7 +107,8 @@ class QemuSession:
         parameters = self._plan.scale.parameters
         self._switches.set(step.variant.switches)
         self._guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(parameters.read_ahead_kb)]).checked()
-        command = self._plan.experiment.command(step.cell, parameters, step.repetition, DATA_FILE)
+        data = DATA_FILE if parameters.file_bytes else _DATA
+        command = self._plan.experiment.command(step.cell, parameters, step.repetition, data)
         result = self._guest.run(command, parameters.deadline_seconds).checked()
         self._check_console()
         metrics = _metrics(result)

@@ -25,7 +25,7 @@ from foliolab.experiment.variants import Variant, load_variants
 from foliolab.paths import EXPERIMENTS
 
 FILESYSTEMS: Mapping[str, Filesystem] = {"ext4": "ext4", "xfs": "xfs"}
-CONTENTS: Mapping[str, Content] = {"zeros": "zeros", "stubs": "stubs"}
+CONTENTS: Mapping[str, Content] = {"zeros": "zeros", "stubs": "stubs", "userland": "userland"}
 _GIB = 1 << 30
 
 
@@ -105,12 +105,14 @@ def _scale(
     content = table.text("content") if "content" in table else "zeros"
     if content not in CONTENTS:
         table.fail("content", f"has to be one of {', '.join(CONTENTS)}")
+    if content == "userland" and filesystem != "xfs":
+        table.fail("filesystem", "has to be xfs: disks of programs have no other")
     scale = Scale(
         name=name,
         factor=table.number("factor"),
         parameters=Parameters(
             memory_bytes=table.size("memory"),
-            file_bytes=table.size("file"),
+            file_bytes=0 if content == "userland" else table.size("file"),
             filesystem=FILESYSTEMS[filesystem],
             cpus=table.integer("cpus", least=1),
             read_ahead_kb=table.integer("read_ahead_kb"),

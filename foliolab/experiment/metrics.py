@@ -64,6 +64,8 @@ _ALL = (
     # Large folios that readahead got, and did not get.
     Metric("file_alloc", Kind.COUNT, ("folios", "allocated")),
     Metric("file_fallback", Kind.COUNT, ("folios", "fallen back")),
+    # The share of free memory in blocks that make such a folio, before.
+    Metric("free_in_large_blocks", Kind.SHARE, ("free in", "large blocks"), more_is_better=True),
     _folio_row("file_thp_aligned_16kb"),
     _folio_row("file_thp_aligned_32kb"),
     _folio_row("file_thp_aligned_64kb"),

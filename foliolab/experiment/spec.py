@@ -12,8 +12,8 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
 
 Filesystem = Literal["ext4", "xfs"]
-Content = Literal["zeros", "stubs"]
-"""What a file holds: zeros, or functions of one instruction that return."""
+Content = Literal["zeros", "stubs", "userland"]
+"""What the disk holds: a file of zeros, one of functions of one instruction that return, or real programs."""
 
 PUBLISHED = "published"
 """The value of ``Expectation.relative_to`` that means the published figure, times the scale's factor."""
@@ -25,6 +25,7 @@ class Parameters:
 
     memory_bytes: int
     file_bytes: int
+    """0 for a disk without one big file."""
     filesystem: Filesystem
     cpus: int
     read_ahead_kb: int
@@ -47,6 +48,8 @@ class Parameters:
             del fields["fraction"]
         if self.content == "zeros":
             del fields["content"]
+        if not self.file_bytes:
+            del fields["file_bytes"]
         return fields
 
 

@@ -141,9 +141,9 @@ def built_kernels() -> list[BuiltKernel]:
 
 
 def clean(report: Reporter) -> None:
-    """Empty the cache: kernels, objects, source trees, guest programs, their images and data disks."""
+    """Empty the cache: kernels, objects, source trees, guest programs, their images and disks, packages."""
     with _build_lock(report):
-        for name in ("kernels", "build", "sources", "guest", "images", "disks"):
+        for name in ("kernels", "build", "sources", "guest", "images", "disks", "packages", "userlands"):
             shutil.rmtree(cache_directory() / name, ignore_errors=True)
 
 
