@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Control of the folio sizes that the page cache uses:
- * hugepages-<size>kB/file_enabled below /sys/kernel/mm/transparent_hugepage/,
- * and the boot parameter thp_file.
+ * Control of the folio sizes that the page cache uses: file_enabled and the
+ * counters stats/file_* of each size below
+ * /sys/kernel/mm/transparent_hugepage/, and the boot parameter thp_file.
  */
 #define pr_fmt(fmt) "thp_file: " fmt
 
@@ -13,6 +13,7 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/percpu.h>
 #include <linux/printk.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -23,9 +24,9 @@
 #include "file_folio.h"
 
 /* What the architecture wants text to have, whatever its base page. */
-#ifdef ARCH_EXEC_FOLIO_SHIFT
-#define EXEC_ORDER (ARCH_EXEC_FOLIO_SHIFT > PAGE_SHIFT ?		\
-		    ARCH_EXEC_FOLIO_SHIFT - PAGE_SHIFT : 0)
+#ifdef CONFIG_ARCH_EXEC_FOLIO_SHIFT
+#define EXEC_ORDER (CONFIG_ARCH_EXEC_FOLIO_SHIFT > PAGE_SHIFT ?		\
+		    CONFIG_ARCH_EXEC_FOLIO_SHIFT - PAGE_SHIFT : 0)
 #else
 #define EXEC_ORDER (-1)
 #endif
@@ -34,6 +35,20 @@ struct file_folio_orders file_folio_orders __read_mostly = {
 	.always = ~0UL,
 	.exec = EXEC_ORDER,
 };
+
+static DEFINE_PER_CPU(unsigned long [MAX_PAGECACHE_ORDER + 1]
+				     [NR_FILE_FOLIO_EVENTS], events);
+
+/**
+ * file_folio_count - count what became of a folio that readahead wanted
+ * @order: its size; base pages are not counted
+ * @event: what became of it
+ */
+void file_folio_count(unsigned int order, enum file_folio_event event)
+{
+	if (order)
+		this_cpu_inc(events[order][event]);
+}
 
 /* The index is a set of enum file_folio_use. */
 static const char * const use_names[] = {
@@ -86,6 +101,41 @@ static ssize_t file_enabled_store(struct kobject *kobj,
 
 struct kobj_attribute thpsize_file_enabled_attr =
 	__ATTR(file_enabled, 0644, file_enabled_show, file_enabled_store);
+
+static ssize_t show_events(struct kobject *kobj, char *buf,
+			   enum file_folio_event event)
+{
+	int order = to_thpsize(kobj)->order;
+	unsigned long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu(events, cpu)[order][event];
+	return sysfs_emit(buf, "%lu\n", sum);
+}
+
+static ssize_t file_alloc_show(struct kobject *kobj,
+			       struct kobj_attribute *attr, char *buf)
+{
+	return show_events(kobj, buf, FILE_FOLIO_ALLOCATED);
+}
+
+static ssize_t file_fallback_show(struct kobject *kobj,
+				  struct kobj_attribute *attr, char *buf)
+{
+	return show_events(kobj, buf, FILE_FOLIO_FELL_BACK);
+}
+
+static ssize_t file_fallback_charge_show(struct kobject *kobj,
+					 struct kobj_attribute *attr, char *buf)
+{
+	return show_events(kobj, buf, FILE_FOLIO_NOT_CHARGED);
+}
+
+struct kobj_attribute thpsize_file_alloc_attr = __ATTR_RO(file_alloc);
+struct kobj_attribute thpsize_file_fallback_attr = __ATTR_RO(file_fallback);
+struct kobj_attribute thpsize_file_fallback_charge_attr =
+	__ATTR_RO(file_fallback_charge);
 #endif /* CONFIG_SYSFS */
 
 /* The order that a size such as "64K" stands for, or -EINVAL. */

@@ -6,7 +6,24 @@
 #include <linux/compiler.h>
 #include <linux/file_folio_policy.h>
 
+/* What becomes of the large folios that readahead wants. */
+enum file_folio_event {
+	FILE_FOLIO_ALLOCATED,
+	FILE_FOLIO_FELL_BACK,
+	FILE_FOLIO_NOT_CHARGED,
+	NR_FILE_FOLIO_EVENTS,
+};
+
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
+#ifdef CONFIG_SYSFS
+extern struct kobj_attribute thpsize_file_enabled_attr;
+extern struct kobj_attribute thpsize_file_alloc_attr;
+extern struct kobj_attribute thpsize_file_fallback_attr;
+extern struct kobj_attribute thpsize_file_fallback_charge_attr;
+#endif
+
+void file_folio_count(unsigned int order, enum file_folio_event event);
+
 /* Read without a lock: a fault that races with a change uses either setting. */
 extern struct file_folio_orders file_folio_orders;
 
@@ -30,6 +47,11 @@ static inline int file_folio_exec(void)
 	return READ_ONCE(file_folio_orders.exec);
 }
 #else
+static inline void file_folio_count(unsigned int order,
+				    enum file_folio_event event)
+{
+}
+
 static inline unsigned long file_folio_always(void)
 {
 	return ~0UL;
