@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.kernel.series import patched_files, read_series
 from foliolab.kernel.source import Source, obtain
 from foliolab.progress import Reporter
+from tests.machines import MACHINES, Machine
 
 
 @pytest.fixture(scope="session")
@@ -27,16 +28,23 @@ def small_source(source: Source, tmp_path: Path) -> Source:
     return Source(tree, source.version, source.identity)
 
 
+@pytest.fixture(scope="session", params=MACHINES, ids=str)
+def machine(request: pytest.FixtureRequest) -> Machine:
+    """For tests of what depends on architecture or page size."""
+    chosen: Machine = request.param
+    return chosen
+
+
 @pytest.fixture(scope="session")
 def patched_kernel() -> BuiltKernel:
-    return build(KernelRequest(X86_64, "patched"), Reporter())
+    return build(KernelRequest(NATIVE, "patched"), Reporter())
 
 
 @pytest.fixture(scope="session")
 def unpatched_kernel() -> BuiltKernel:
-    return build(KernelRequest(X86_64, "unpatched"), Reporter())
+    return build(KernelRequest(NATIVE, "unpatched"), Reporter())
 
 
 @pytest.fixture(scope="session")
 def debug_kernel() -> BuiltKernel:
-    return build(KernelRequest(X86_64, "patched", "debug", ("xfs",)), Reporter())
+    return build(KernelRequest(NATIVE, "patched", "debug", ("xfs",)), Reporter())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from foliolab import process
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE
 from foliolab.errors import BuildError
 
 GOOD = [
@@ -47,7 +47,8 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("json") / "json_echo"
     flags = ["-g", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fsanitize=address,undefined"]
     source = str(Path(__file__).with_name("json_echo.c"))
-    process.run([process.tool(X86_64.compiler, "gcc"), *flags, "-o", str(program), source], BuildError)
+    compiler = process.tool(NATIVE.compiler, NATIVE.compiler_package)
+    process.run([compiler, *flags, "-o", str(program), source], BuildError)
     return program
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 from tests.guest.program import failed, run
@@ -21,7 +21,7 @@ PAGES = 1000
 
 @pytest.fixture(scope="module")
 def probe() -> Path:
-    return guest_programs(X86_64, Reporter())["sparse-mmap"]
+    return guest_programs(NATIVE, Reporter())["sparse-mmap"]
 
 
 @pytest.fixture

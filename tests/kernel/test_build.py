@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE
 from foliolab.files import locked
 from foliolab.kernel import build as building
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels
@@ -18,7 +18,7 @@ from foliolab.progress import Reporter
 @pytest.mark.boot
 def test_second_call_returns_at_once(patched_kernel: BuiltKernel) -> None:
     start = time.monotonic()
-    assert build(KernelRequest(X86_64, "patched"), Reporter()) == patched_kernel
+    assert build(KernelRequest(NATIVE, "patched"), Reporter()) == patched_kernel
     assert time.monotonic() - start < 2
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE
 from foliolab.files import locked
 from foliolab.kernel import config
 from foliolab.kernel.export import export
@@ -54,7 +54,7 @@ def checked(source: Source) -> dict[str, set[str]]:
         for flavour, objects in (("unpatched", _OBJECTS[:1]), ("patched", _OBJECTS)):
             changed = changed_files(source, read_series()) if flavour == "patched" else {}
             make = ["make", "--silent", "-C", str(working_tree(source, changed)), f"O={build}", "-j2"]
-            (build / "options.config").write_text(config.merge(X86_64, 4096, "debug", flavour, ()))
+            (build / "options.config").write_text(config.merge(NATIVE, NATIVE.page_sizes[0], "debug", flavour, ()))
             environment = os.environ | {"KCONFIG_ALLCONFIG": str(build / "options.config")}
             subprocess.run([*make, "allnoconfig"], env=environment, check=True, capture_output=True)
             for target in objects:

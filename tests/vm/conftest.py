@@ -3,20 +3,32 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE
 from foliolab.kernel.build import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
+from tests.machines import Machine
 
 
 @pytest.fixture(scope="session")
-def programs() -> dict[str, Path]:
-    return guest_programs(X86_64, Reporter())
+def programs(machine: Machine) -> dict[str, Path]:
+    return guest_programs(machine.arch, Reporter())
 
 
 @pytest.fixture(scope="session")
-def config(patched_kernel: BuiltKernel, programs: dict[str, Path]) -> GuestConfig:
+def config(machine: Machine, programs: dict[str, Path]) -> GuestConfig:
     """A small guest without disks."""
-    return GuestConfig(X86_64, patched_kernel.image, initramfs(programs), choose(X86_64), memory_mib=256, cpus=2)
+    return guest_config(machine.kernel(), programs)
+
+
+@pytest.fixture(scope="session")
+def native_config(patched_kernel: BuiltKernel) -> GuestConfig:
+    """The same of this machine's own architecture, for what does not depend on it."""
+    return guest_config(patched_kernel, guest_programs(NATIVE, Reporter()))
+
+
+def guest_config(kernel: BuiltKernel, programs: dict[str, Path]) -> GuestConfig:
+    image = initramfs(programs)
+    return GuestConfig(kernel.arch, kernel.image, image, choose(kernel.arch), memory_mib=256, cpus=2)

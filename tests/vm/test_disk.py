@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from foliolab.errors import DiskFull, UsageError
+from foliolab.kernel.build import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig
+from tests.machines import ARM64_4K, ARM64_64K
 
 FILE_BYTES = 32 << 20
 
@@ -28,28 +30,14 @@ def read_all(config: GuestConfig, disk: Disk, filesystem: Filesystem, console: P
     return result
 
 
-@pytest.mark.boot
-@pytest.mark.parametrize(
-    ("filesystem", "kernel"),
-    [("ext4", "patched_kernel"), pytest.param("xfs", "debug_kernel", marks=pytest.mark.debug)],
-)
-def test_the_file_is_written_and_stays_as_it_is(
-    config: GuestConfig,
-    filesystem: Filesystem,
-    kernel: str,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    config = replace(config, kernel=request.getfixturevalue(kernel).image, memory_mib=512)
-    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
+def check_disk(config: GuestConfig, filesystem: Filesystem, place: Path) -> None:
     data = DataDisk(filesystem, FILE_BYTES)
     disk = data.prepare(config, Reporter())
     assert sorted(path.suffix for path in disk.path.parent.iterdir()) == [".lock", ".qcow2"]
     assert disk.path.stat().st_blocks * 512 < FILE_BYTES / 4
 
     before = hashlib.sha256(disk.path.read_bytes()).digest()
-    result = read_all(config, disk, filesystem, tmp_path / "console.log")
+    result = read_all(config, disk, filesystem, place / "console.log")
     assert result["file_bytes"] == FILE_BYTES
     # A hole, or an extent that was never written, would be read without the device.
     assert FILE_BYTES <= result["read_bytes"] < 1.05 * FILE_BYTES
@@ -58,28 +46,59 @@ def test_the_file_is_written_and_stays_as_it_is(
 
     assert data.prepare(config, Reporter()) == disk
     slow = replace(disk, bytes_per_second=16 << 20)
-    assert read_all(config, slow, filesystem, tmp_path / "console.log")["seconds"] > 1
+    assert read_all(config, slow, filesystem, place / "console.log")["seconds"] > 1
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: GuestConfig) -> None:
+    """A cache without disks, for after the kernel was taken from the developer's own."""
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.mark.boot
-def test_a_file_of_stubs(config: GuestConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("own_cache")
+def test_a_file_on_ext4_stays_as_it_is(config: GuestConfig, tmp_path: Path) -> None:
+    check_disk(replace(config, memory_mib=512), "ext4", tmp_path)
+
+
+@pytest.mark.boot
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("machine", [ARM64_4K, ARM64_64K], indirect=True, ids=str)
+def test_a_file_on_xfs_stays_as_it_is(config: GuestConfig, tmp_path: Path) -> None:
+    check_disk(replace(config, memory_mib=512), "xfs", tmp_path)
+
+
+@pytest.mark.boot
+@pytest.mark.debug
+def test_a_file_on_xfs_under_the_debug_kernel(
+    native_config: GuestConfig, debug_kernel: BuiltKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
+    check_disk(replace(native_config, kernel=debug_kernel.image, memory_mib=512), "xfs", tmp_path)
+
+
+STUBS = {"x86_64": bytes.fromhex("c3c3c3c3"), "arm64": bytes.fromhex("c0035fd6")}
+
+
+@pytest.mark.boot
+@pytest.mark.usefixtures("own_cache")
+def test_a_file_of_stubs(config: GuestConfig, tmp_path: Path) -> None:
     disk = DataDisk("ext4", 8 << 20, "stubs").prepare(config, Reporter())
     assert disk.path != DataDisk("ext4", 8 << 20).path(config.arch)
     with Guest(replace(config, disks=(disk,)), tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
-        assert guest.run([":read", DATA_FILE]).checked().stdout == bytes([0xC3]) * (8 << 20)
+        assert guest.run([":read", DATA_FILE]).checked().stdout == STUBS[config.arch.name] * (2 << 20)
 
 
-def test_a_size_that_no_file_can_be_written_in(config: GuestConfig) -> None:
+def test_a_size_that_no_file_can_be_written_in(native_config: GuestConfig) -> None:
     with pytest.raises(UsageError, match="multiple of 4096 bytes, not 5000"):
-        DataDisk("ext4", 5000).prepare(config, Reporter())
+        DataDisk("ext4", 5000).prepare(native_config, Reporter())
 
 
 MAKE = """
 import contextlib, sys
 from pathlib import Path
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE
 from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 from foliolab.vm import disk
@@ -97,7 +116,7 @@ class LateGuest(Guest):
 
 if hog == "hog":
     disk.Guest = LateGuest
-config = GuestConfig(X86_64, Path(kernel), Path(initramfs), Accelerator("test", tuple(options), patience=20))
+config = GuestConfig(NATIVE, Path(kernel), Path(initramfs), Accelerator("test", tuple(options), patience=20))
 try:
     disk.DataDisk("ext4", 1 << 30).prepare(config, Reporter())
 except Exception as error:
@@ -107,11 +126,12 @@ except Exception as error:
 
 @pytest.mark.boot
 @pytest.mark.parametrize(("mebibytes", "hog"), [(1, ""), (6, "hog")], ids=["file system", "guest"])
-def test_a_full_disk_is_named(config: GuestConfig, tmp_path: Path, mebibytes: int, hog: str) -> None:
+def test_a_full_disk_is_named(native_config: GuestConfig, tmp_path: Path, mebibytes: int, hog: str) -> None:
     """Too little room for the file system; or enough, and then something takes what the guest wanted."""
     script = f'mount -t tmpfs -o size={mebibytes}m none {tmp_path} && exec "$@"'
     argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
-    argv += [sys.executable, "-c", MAKE, str(config.kernel), str(config.initramfs), hog, *config.accelerator.options]
+    argv += [sys.executable, "-c", MAKE, str(native_config.kernel), str(native_config.initramfs), hog]
+    argv += native_config.accelerator.options
     environment = os.environ | {"FOLIOLAB_CACHE": str(tmp_path / "cache")}
     done = subprocess.run(argv, env=environment, capture_output=True, check=False)
     assert done.stdout.decode().startswith(f"{DiskFull.__name__} No space left on the disk that holds {tmp_path}"), done

@@ -17,6 +17,7 @@ from foliolab.vm.accel import choose
 from foliolab.vm.guest import Guest, GuestConfig, GuestFailure
 from foliolab.vm.image import initramfs
 from foliolab.vm.outcome import Outcome, OutcomeKind, splats
+from tests.machines import Machine
 
 pytestmark = pytest.mark.boot
 
@@ -32,8 +33,8 @@ def guest(config: GuestConfig, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield running
 
 
-def test_a_guest_tells_what_it_is(guest: Guest) -> None:
-    assert guest.ready.page_size == 4096
+def test_a_guest_tells_what_it_is(guest: Guest, machine: Machine) -> None:
+    assert guest.ready.page_size == machine.page_size
     assert guest.ready.cpus == 2
     assert 200 << 10 < guest.ready.memory_kib < 256 << 10
     assert guest.ready.release.endswith("-foliolab-patched")
@@ -117,7 +118,7 @@ def test_a_crash_comes_with_the_kernels_report(config: GuestConfig, tmp_path: Pa
     ):
         guest.run([":write", "/proc/sysrq-trigger", "c"])
     assert caught.value.status == 31
-    assert "sysrq_handle_crash" in outcome_of(caught.value).report
+    assert "write_sysrq_trigger" in outcome_of(caught.value).report
 
 
 def test_a_kernel_that_panics_at_boot(config: GuestConfig, programs: dict[str, Path], tmp_path: Path) -> None:
@@ -176,10 +177,10 @@ def test_a_reset_without_a_word(config: GuestConfig, tmp_path: Path) -> None:
         guest.run([":write", "/proc/sysrq-trigger", "b"])
 
 
-def test_qemu_killed_is_a_lost_host(config: GuestConfig, tmp_path: Path) -> None:
+def test_qemu_killed_is_a_lost_host(native_config: GuestConfig, tmp_path: Path) -> None:
     with (
         pytest.raises(HostLost, match="QEMU went away: killed by SIGKILL") as caught,
-        Guest(config, tmp_path / "console.log") as guest,
+        Guest(native_config, tmp_path / "console.log") as guest,
     ):
         os.kill(guest.qemu_pid, signal.SIGKILL)
         guest.run(["sparse-mmap", "--help"])
@@ -188,7 +189,7 @@ def test_qemu_killed_is_a_lost_host(config: GuestConfig, tmp_path: Path) -> None
 
 def test_a_kernel_that_qemu_cannot_load(config: GuestConfig, tmp_path: Path) -> None:
     with (
-        pytest.raises(HostLost, match="'/no/kernel': No such file"),
+        pytest.raises(HostLost, match="'/no/kernel'"),
         Guest(replace(config, kernel=Path("/no/kernel")), tmp_path / "console.log"),
     ):
         pass
@@ -209,11 +210,11 @@ HOST = """
 import sys
 from pathlib import Path
 from foliolab import process
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest import Guest, GuestConfig, GuestFailure
 kernel, initramfs, console, *options = sys.argv[1:]
-config = GuestConfig(X86_64, Path(kernel), Path(initramfs), Accelerator("test", tuple(options), patience=20))
+config = GuestConfig(NATIVE, Path(kernel), Path(initramfs), Accelerator("test", tuple(options), patience=20))
 with Guest(config, Path(console)) as guest:
     print(guest.qemu_pid, flush=True)
     guest.run(["sparse-mmap", "--file", "/tmp/x", "--create", "1M", "--passes", "99999999999"], None)
@@ -229,9 +230,11 @@ UNPROTECTED = HOST.replace("kernel, initramfs", "process.dying_with_parent = lis
     [(HOST, signal.SIGINT), (HOST, signal.SIGTERM), (HOST, signal.SIGKILL), (UNPROTECTED, signal.SIGKILL)],
     ids=["SIGINT", "SIGTERM", "SIGKILL", "unprotected"],
 )
-def test_qemu_dies_with_its_parent(config: GuestConfig, tmp_path: Path, script: str, number: signal.Signals) -> None:
-    argv = [sys.executable, "-c", script, str(config.kernel), str(config.initramfs), str(tmp_path / "console.log")]
-    argv += config.accelerator.options
+def test_qemu_dies_with_its_parent(
+    native_config: GuestConfig, tmp_path: Path, script: str, number: signal.Signals
+) -> None:
+    argv = [sys.executable, "-c", script, str(native_config.kernel), str(native_config.initramfs)]
+    argv += [str(tmp_path / "console.log"), *native_config.accelerator.options]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0) as host:
         assert host.stdout
         qemu = int(host.stdout.readline())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE
 from foliolab.errors import BuildError, LabError
 from foliolab.progress import Reporter
 from foliolab.vm import image
@@ -63,13 +63,13 @@ def test_programs_are_compiled_once_and_again_after_a_change(tmp_path: Path, mon
     monkeypatch.setattr(image, "GUEST", tmp_path)
     (tmp_path / "common.h").write_text("#define STATUS 3\n")
     (tmp_path / "three.c").write_text('#include "common.h"\nint main(void) { return STATUS; }\n')
-    first = guest_programs(X86_64, Reporter())
+    first = guest_programs(NATIVE, Reporter())
     made = first["three"].stat().st_mtime_ns
     assert subprocess.run([first["three"]], check=False).returncode == 3
-    assert guest_programs(X86_64, Reporter()) == first
+    assert guest_programs(NATIVE, Reporter()) == first
     assert first["three"].stat().st_mtime_ns == made
     (tmp_path / "common.h").write_text("#define STATUS 4\n")
-    assert subprocess.run([guest_programs(X86_64, Reporter())["three"]], check=False).returncode == 4
+    assert subprocess.run([guest_programs(NATIVE, Reporter())["three"]], check=False).returncode == 4
 
 
 def test_a_program_that_does_not_compile_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,6 +77,6 @@ def test_a_program_that_does_not_compile_leaves_nothing(tmp_path: Path, monkeypa
     monkeypatch.setattr(image, "GUEST", tmp_path)
     (tmp_path / "bad.c").write_text("int main(void) { return nothing; }\n")
     with pytest.raises(BuildError, match=r"bad\.c"):
-        guest_programs(X86_64, Reporter())
+        guest_programs(NATIVE, Reporter())
     with pytest.raises(BuildError, match=r"bad\.c"):
-        guest_programs(X86_64, Reporter())
+        guest_programs(NATIVE, Reporter())

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The machines that tests boot guests of."""
+
+from dataclasses import dataclass
+
+from foliolab.arch import ARM64, X86_64, Architecture
+from foliolab.experiment.machine import machine_name
+from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.progress import Reporter
+
+
+@dataclass(frozen=True)
+class Machine:
+    arch: Architecture
+    page_size: int
+    extras: tuple[str, ...]
+    """Of its lab kernel: those of experiments on this machine, so that no test needs another one."""
+
+    def kernel(self, flavour: str = "patched") -> BuiltKernel:
+        request = KernelRequest(self.arch, flavour, extras=self.extras, page_size=self.page_size)
+        return build(request, Reporter())
+
+    def __str__(self) -> str:
+        return machine_name(self.arch.name, self.page_size)
+
+
+X86_64_4K = Machine(X86_64, 4096, ())
+ARM64_4K, ARM64_16K, ARM64_64K = (Machine(ARM64, size, ("xfs",)) for size in ARM64.page_sizes)
+
+MACHINES = (X86_64_4K, ARM64_4K, ARM64_64K)
+"""The third page size of arm64 runs the kernel's own tests only: in the lab it differs by nothing but numbers."""
