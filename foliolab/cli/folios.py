@@ -7,7 +7,7 @@ import platform
 import signal
 import sys
 
-from foliolab.arch import ARCHITECTURES, Architecture
+from foliolab.arch import ARCHITECTURES, NATIVE
 from foliolab.errors import UsageError
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
@@ -37,7 +37,10 @@ def handle(arguments: argparse.Namespace) -> int:
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
     if bool(arguments.pid) + arguments.all + bool(command) != 1:
         raise UsageError("Say whose folios: --pid, --all, or -- and a command.")
-    program = guest_programs(_host(), Reporter())["folios"]
+    if not NATIVE.native:
+        known = ", ".join(arch.machine for arch in ARCHITECTURES.values())
+        raise UsageError(f"'folios' looks at machines of these kinds: {known}. This one is {platform.machine()}.")
+    program = guest_programs(NATIVE, Reporter())["folios"]
     argv = [str(program), *(f"--pid={pid}" for pid in arguments.pid), *(f"--cont={size}" for size in arguments.cont)]
     argv += [f"--{name}" for name in ("all", "text", "json") if getattr(arguments, name)]
     if command:
@@ -46,11 +49,3 @@ def handle(arguments: argparse.Namespace) -> int:
     # Python ignores it, and what is run now would inherit that.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.execv(program, argv)
-
-
-def _host() -> Architecture:
-    for arch in ARCHITECTURES.values():
-        if arch.native:
-            return arch
-    known = ", ".join(arch.machine for arch in ARCHITECTURES.values())
-    raise UsageError(f"'folios' knows {known}, and this machine is {platform.machine()}.")

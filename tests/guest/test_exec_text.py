@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE, X86_64
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
@@ -25,7 +25,11 @@ PAGE = os.sysconf("SC_PAGESIZE")
 PAGES = 1000
 MIB = 1 << 20
 
-STUBS = b"\xc3" * PAGE  # of x86_64, for which the programs are compiled here
+RETURN, INVALID = {
+    "x86_64": (b"\xc3" * 4, b"\x0f\x0b" * 2),
+    "arm64": (b"\xc0\x03\x5f\xd6", bytes(4)),
+}[NATIVE.name]
+STUBS = RETURN * (PAGE // 4)
 
 ROWS = [
     "file_thp_aligned_16kb",
@@ -38,11 +42,12 @@ ROWS = [
 ]
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root sees in which folios memory is")
+needs_4k = pytest.mark.skipif(PAGE != 4096, reason="the rows are those of pages of 4 KiB")
 
 
 @pytest.fixture(scope="module")
 def programs() -> dict[str, Path]:
-    return guest_programs(X86_64, Reporter())
+    return guest_programs(NATIVE, Reporter())
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +65,7 @@ def memory_file() -> Iterator[Path]:
 
 
 @needs_root
+@needs_4k
 def test_the_result_says_all(probe: Path, tmp_path: Path) -> None:
     file = tmp_path / "text"
     result = run(probe, "--file", file, "--size", str(PAGES * PAGE + 100))
@@ -123,6 +129,7 @@ def test_the_random_phase_finds_everything_mapped(probe: Path, tmp_path: Path) -
 
 
 @needs_root
+@needs_4k
 def test_text_in_small_folios(probe: Path, memory_file: Path) -> None:
     result = run(probe, "--file", memory_file, "--fraction", "0.5")
     assert result["contpte_share"] == 0
@@ -136,6 +143,7 @@ def table_of(result: dict[str, Any]) -> dict[str, int]:
 
 
 @needs_root
+@needs_4k
 def test_the_probe_sees_of_itself_what_folios_sees(programs: dict[str, Path], tmp_path: Path) -> None:
     place = tmp_path / "large"
     place.mkdir()
@@ -162,7 +170,7 @@ def test_the_file_is_made_and_made_longer(probe: Path, tmp_path: Path) -> None:
     assert run(probe, "--file", file, "--size", str(PAGE + 5))["text_bytes"] == PAGE
     assert file.read_bytes() == (STUBS * 2)[: PAGE + 5]
     run(probe, "--file", file, "--size", "2M")
-    assert file.read_bytes() == b"\xc3" * 2 * MIB
+    assert file.read_bytes() == RETURN * (2 * MIB // 4)
     assert run(probe, "--file", file, "--size", "64K")["text_bytes"] == 64 << 10
     assert file.stat().st_size == 2 * MIB
     assert run(probe, "--file", file)["text_bytes"] == 2 * MIB
@@ -178,8 +186,7 @@ def test_a_file_of_something_else_is_left_alone(probe: Path, tmp_path: Path, con
 
 
 def test_a_file_that_is_not_stubs_throughout(probe: Path, memory_file: Path) -> None:
-    invalid = b"\x0f\x0b" * (PAGE // 2)
-    memory_file.write_bytes(STUBS * 10 + invalid + STUBS * 10)
+    memory_file.write_bytes(STUBS * 10 + INVALID * (PAGE // 4) + STUBS * 10)
     sentence = "exec-text: The file does not hold return instructions throughout."
     assert failed(probe, "--file", memory_file) == (1, sentence)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE
 from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
@@ -28,7 +28,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root sees in whi
 
 @pytest.fixture(scope="module")
 def folios() -> Path:
-    return guest_programs(X86_64, Reporter())["folios"]
+    return guest_programs(NATIVE, Reporter())["folios"]
 
 
 def rows(table: dict[str, Any]) -> dict[str, int]:
@@ -38,6 +38,8 @@ def rows(table: dict[str, Any]) -> dict[str, int]:
 @pytest.fixture
 def large_folios(tmp_path: Path) -> Iterator[Path]:
     """A file system that puts files into folios as large as they are."""
+    if PAGE != 4096:
+        pytest.skip("the sizes are those of pages of 4 KiB")
     place = tmp_path / "large"
     place.mkdir()
     argv = ["mount", "-t", "tmpfs", "-o", "size=64m,huge=within_size", "none", str(place)]
@@ -220,8 +222,10 @@ int main(int argc, char **argv)
 		posix_spawn(&child, "/no/such/program", NULL, NULL, nothing, environ);
 		posix_spawn(&child, argv[0], NULL, NULL, nothing, environ);
 		waitpid(child, NULL, 0);
-		if (!vfork())
+		child = vfork();
+		if (!child)
 			_exit(3);
+		waitpid(child, NULL, 0);
 	}
 	if (!strcmp(what, "stop")) {
 		child = fork();
@@ -253,7 +257,7 @@ int main(int argc, char **argv)
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("many")
     (place / "many.c").write_text(MANY)
-    argv = [X86_64.compiler, "-static", "-pthread", "-o", str(place / "many"), str(place / "many.c")]
+    argv = [NATIVE.compiler, "-static", "-pthread", "-o", str(place / "many"), str(place / "many.c")]
     subprocess.run(argv, check=True)
     return place / "many"
 
