@@ -17,6 +17,7 @@ from foliolab.errors import (
     UsageError,
 )
 from tests.samples import sample
+from tests.small import small_experiment
 
 
 @pytest.fixture
@@ -57,6 +58,13 @@ def test_wrong_requests_end_before_anything_is_built(store: Path, argv: list[str
     with pytest.raises(error):
         call("run", *argv)
     assert not store.exists()
+
+
+def test_an_experiment_for_other_machines(store: Path, tmp_path: Path) -> None:
+    file = small_experiment(tmp_path)
+    file.write_text(file.read_text().replace("[workload]", 'machines = ["arm64-16k", "arm64-64k"]\n[workload]'))
+    with pytest.raises(UsageError, match="small is for arm64-16k, arm64-64k only"):
+        call("run", str(file), "--arch", "x86_64")
 
 
 def test_a_malformed_experiment(store: Path, tmp_path: Path) -> None:
