@@ -22,6 +22,45 @@ CRASH, HANG, MEMORY, NOTHING, LOST = (
 )
 
 ENDINGS = [
+    ("arm64-bug", Ending.RESET, CRASH, "The guest crashed: kernel BUG at mm/filemap.c:4256!"),
+    (
+        "arm64-hang-soft-lockup",
+        Ending.DEADLINE,
+        HANG,
+        "The guest did not end its boot within 60 s. Its console says: rcu: INFO: rcu_sched self-detected stall on CPU",
+    ),
+    ("arm64-hang-with-stacks", Ending.DEADLINE, HANG, "The guest did not end its boot within 60 s."),
+    (
+        "arm64-oops-null-pointer",
+        Ending.RESET,
+        CRASH,
+        "The guest crashed: Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010",
+    ),
+    (
+        "arm64-oops-undefined-instruction",
+        Ending.RESET,
+        CRASH,
+        "The guest crashed: Internal error: Oops - Undefined instruction: 0000000002000000 [#1] SMP",
+    ),
+    (
+        "arm64-out-of-memory-panic",
+        Ending.RESET,
+        MEMORY,
+        "The guest ran out of memory: Out of memory: system-wide panic_on_oom is enabled",
+    ),
+    (
+        "arm64-panic-by-sysrq",
+        Ending.RESET,
+        CRASH,
+        "The guest crashed: Kernel panic - not syncing: sysrq triggered crash",
+    ),
+    (
+        "arm64-panic-no-root",
+        Ending.RESET,
+        CRASH,
+        "The guest crashed: Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
+    ),
+    ("arm64-reset-without-a-word", Ending.RESET, CRASH, "The guest reset itself without a word on its console."),
     ("boot-noise", Ending.OFF, NOTHING, "The guest switched itself off without an answer."),
     ("clean-boot", Ending.DEADLINE, HANG, "The guest did not end its boot within 60 s."),
     ("clean-boot", Ending.LOST, LOST, "QEMU went away: killed by SIGKILL."),
@@ -90,6 +129,18 @@ ENDINGS = [
 ]
 
 SPLATS = {
+    "arm64-bug": ["kernel BUG at mm/filemap.c:4256!"],
+    "arm64-hang-soft-lockup": [
+        "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [init:41]",
+        "rcu: INFO: rcu_sched self-detected stall on CPU",
+    ],
+    "arm64-hang-with-stacks": [],
+    "arm64-oops-null-pointer": ["Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010"],
+    "arm64-oops-undefined-instruction": ["Internal error: Oops - Undefined instruction: 0000000002000000 [#1] SMP"],
+    "arm64-out-of-memory-panic": ["Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled"],
+    "arm64-panic-by-sysrq": ["Kernel panic - not syncing: sysrq triggered crash"],
+    "arm64-panic-no-root": ["Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)"],
+    "arm64-reset-without-a-word": [],
     "boot-noise": [],
     "clean-boot": [],
     "hang-hung-task": [f"INFO: task init:49 blocked for more than {seconds} seconds." for seconds in (1, 2)],
@@ -147,6 +198,7 @@ def test_a_crash_report_is_the_oops_with_what_led_to_it() -> None:
 def test_the_report_of_a_hang_shows_where_it_hangs() -> None:
     assert "wait_on_bit" in classify(golden("hang-hung-task"), Ending.DEADLINE).report
     assert "RIP: 0033:" in classify(golden("hang-with-stacks"), Ending.DEADLINE).report
+    assert "sysrq_handle_crash+0x0/0x14" in classify(golden("arm64-hang-with-stacks"), Ending.DEADLINE).report
 
 
 def test_an_empty_log_is_a_guest_that_never_spoke() -> None:
