@@ -21,7 +21,8 @@
 #include "probe.h"
 #include "tracer.h"
 
-#define CGROUP	"/sys/fs/cgroup/real-text"
+#define CGROUP		"/sys/fs/cgroup/real-text"
+#define RESERVE_KIB	1024	/* while memory is being broken up */
 
 static struct program {
 	const char *name;
@@ -36,6 +37,7 @@ static struct env {
 	struct program *program;
 	const char *floor;	/* a file */
 	bool drop_caches;
+	bool gather;
 	double fragment;	/* of the free memory; 0 is not at all */
 	uint64_t seed;
 } env = {
@@ -72,6 +74,9 @@ static struct setting read_ahead;
 static struct setting compaction = {
 	.path = "/proc/sys/vm/compact_unevictable_allowed",
 };
+static struct setting reserve = {
+	.path = "/proc/sys/vm/min_free_kbytes",
+};
 
 static const char usage[] =
 "Usage: real-text --root DIRECTORY --program PROGRAM [OPTION]...\n"
@@ -85,7 +90,8 @@ static const char usage[] =
 "  --floor FILE        print as well the least that can be read: what a run reads\n"
 "                      whose every page is used. It is made before if FILE does\n"
 "                      not know of one, and noted there\n"
-"  --memory STATE      fresh (default), or fragmented: as with --fragment 0.95\n"
+"  --memory STATE      before, put free memory together again (fresh), or break\n"
+"                      it up as with --fragment 0.98 (fragmented)\n"
 "  --fragment SHARE    before, pin a page in each aligned 64 KiB (with 64 KiB\n"
 "                      pages: 2 MiB) of this share of the free memory\n"
 "  --seed N            decides which pages are pinned (1)\n"
@@ -141,7 +147,8 @@ static void parse_arguments(int argc, char **argv)
 			env.floor = optarg;
 			break;
 		case MEMORY:
-			env.fragment = parse_name(name, optarg, memories) ? 0.95 : 0;
+			env.gather = !parse_name(name, optarg, memories);
+			env.fragment = env.gather ? 0 : 0.98;
 			break;
 		case FRAGMENT:
 			env.fragment = parse_fraction(name, optarg);
@@ -215,6 +222,7 @@ static void restore_all(void)
 {
 	restore(&read_ahead);
 	restore(&compaction);
+	restore(&reserve);
 }
 
 /* Large folios of files that were and were not to be had, of any size. */
@@ -510,9 +518,13 @@ int main(int argc, char **argv)
 		floor = find_floor(device);
 	init_run(&run);
 	forget_caches(env.root, env.drop_caches);
+	if (env.gather)
+		gather_memory();
 	if (env.fragment) {
 		change(&compaction, 0);
+		change(&reserve, RESERVE_KIB);
 		fragment_memory(env.fragment, env.seed);
+		restore(&reserve);
 	}
 	run_program(&run, device);
 	print_result(&run, floor);

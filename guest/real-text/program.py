@@ -64,8 +64,8 @@ def documents(seed: int) -> bytes:
 def compressed(data: bytes) -> None:
     for module in (zlib, bz2, lzma):
         assert module.decompress(module.compress(data)) == data
-    with zipfile.ZipFile(io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("data", data)
+    with zipfile.ZipFile(io.BytesIO(), "w") as archive:
+        archive.writestr(zipfile.ZipInfo("data"), data, zipfile.ZIP_DEFLATED)
     assert base64.b64decode(base64.b64encode(data)) == data
     hashlib.sha256(data).hexdigest()
     hashlib.blake2b(data).hexdigest()
