@@ -11,6 +11,7 @@
 #include <linux/kernel.h>
 #include <linux/kobject.h>
 #include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
@@ -25,8 +26,7 @@
 
 /* What the architecture wants text to have, whatever its base page. */
 #ifdef CONFIG_ARCH_EXEC_FOLIO_SHIFT
-#define EXEC_ORDER (CONFIG_ARCH_EXEC_FOLIO_SHIFT > PAGE_SHIFT ?		\
-		    CONFIG_ARCH_EXEC_FOLIO_SHIFT - PAGE_SHIFT : 0)
+#define EXEC_ORDER MAX(CONFIG_ARCH_EXEC_FOLIO_SHIFT - PAGE_SHIFT, 0)
 #else
 #define EXEC_ORDER (-1)
 #endif

@@ -27,7 +27,7 @@
 		   MMAP_READAHEAD_TEXT_UNCOUNTED |		\
 		   MMAP_READAHEAD_HUGE_HINT_CAPPED)
 
-/* Off exactly when mmap_readahead_rules is 0, so that faults then run the stock code. */
+/* Off exactly when no rule is set, so that faults then run the stock code. */
 DEFINE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
 
 /*
@@ -36,31 +36,28 @@ DEFINE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
  */
 static unsigned int mmap_readahead_rules __read_mostly = ALL_RULES;
 
+/* Whether a folio of the page cache can be as large as what a PMD maps. */
+static bool pmd_fits(void)
+{
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+	return HPAGE_PMD_ORDER <= MAX_PAGECACHE_ORDER;
+#else
+	return true;
+#endif
+}
+
 /* Folio size of a mapping hinted for huge pages, or -1. */
 static int huge_order(const struct vm_area_struct *vma, unsigned int rules)
 {
 #ifdef CONFIG_TRANSPARENT_HUGEPAGE
-	if (!(vma->vm_flags & VM_HUGEPAGE))
-		return -1;
-	if (HPAGE_PMD_ORDER > MAX_PAGECACHE_ORDER &&
-	    !(rules & MMAP_READAHEAD_HUGE_HINT_CAPPED))
-		return -1;
-	return mmap_readahead_huge_order(HPAGE_PMD_ORDER, MAX_PAGECACHE_ORDER,
-			mapping_max_folio_order(vma->vm_file->f_mapping),
-			PAGE_SHIFT);
-#else
+	if (vma->vm_flags & VM_HUGEPAGE &&
+	    (pmd_fits() || rules & MMAP_READAHEAD_HUGE_HINT_CAPPED))
+		return mmap_readahead_huge_order(HPAGE_PMD_ORDER,
+				MAX_PAGECACHE_ORDER,
+				mapping_max_folio_order(vma->vm_file->f_mapping),
+				PAGE_SHIFT);
+#endif
 	return -1;
-#endif
-}
-
-/* Whether that size is ours to read, and not the stock code's. */
-static bool huge_capped(int order)
-{
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-	return order >= 0 && HPAGE_PMD_ORDER > MAX_PAGECACHE_ORDER;
-#else
-	return false;
-#endif
 }
 
 /* Folio size of the text that a mapping holds, or -1. */
@@ -178,7 +175,7 @@ bool __mmap_readahead_uncounted(struct vm_fault *vmf, struct file **fpin)
 	bool two = !(vmf->vma->vm_flags & VM_RAND_READ);
 	int order = huge_order(vmf->vma, rules);
 
-	if (huge_capped(order)) {
+	if (order >= 0 && !pmd_fits()) {
 		*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
 		trace_mmap_readahead_miss(file, vmf->pgoff,
 					  round_down(vmf->pgoff, BIT(order)),
@@ -212,7 +209,7 @@ bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
 	int order = huge_order(vmf->vma, READ_ONCE(mmap_readahead_rules));
 	struct file *file = vmf->vma->vm_file;
 
-	if (!huge_capped(order))
+	if (order < 0 || pmd_fits())
 		return false;
 	/* The mark may also be that of a page under writeback. */
 	if (folio_test_writeback(folio))
@@ -270,30 +267,21 @@ static ssize_t rule_store(struct kobject *kobj, struct kobj_attribute *attr,
 	return count;
 }
 
-#define RULE_ATTRIBUTE(_name, _rule)					\
-static struct rule_attribute _name = {					\
-	.attr = __ATTR(_name, 0644, rule_show, rule_store),		\
-	.rule = MMAP_READAHEAD_##_rule,					\
-}
+#define RULE_ATTR(_name) __ATTR(_name, 0644, rule_show, rule_store)
 
-RULE_ATTRIBUTE(hit_needs_address, HIT_NEEDS_ADDRESS);
-RULE_ATTRIBUTE(hit_needs_first_try, HIT_NEEDS_FIRST_TRY);
-RULE_ATTRIBUTE(hit_needs_unlocked, HIT_NEEDS_UNLOCKED);
-RULE_ATTRIBUTE(hit_needs_counted_miss, HIT_NEEDS_COUNTED_MISS);
-RULE_ATTRIBUTE(text_in_folios, TEXT_IN_FOLIOS);
-RULE_ATTRIBUTE(text_uncounted, TEXT_UNCOUNTED);
-RULE_ATTRIBUTE(huge_hint_capped, HUGE_HINT_CAPPED);
-
-static struct attribute *mmap_readahead_attrs[] = {
-	&hit_needs_address.attr.attr,
-	&hit_needs_first_try.attr.attr,
-	&hit_needs_unlocked.attr.attr,
-	&hit_needs_counted_miss.attr.attr,
-	&text_in_folios.attr.attr,
-	&text_uncounted.attr.attr,
-	&huge_hint_capped.attr.attr,
-	NULL,
+static struct rule_attribute rule_attributes[] = {
+	{ RULE_ATTR(hit_needs_address), MMAP_READAHEAD_HIT_NEEDS_ADDRESS },
+	{ RULE_ATTR(hit_needs_first_try), MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY },
+	{ RULE_ATTR(hit_needs_unlocked), MMAP_READAHEAD_HIT_NEEDS_UNLOCKED },
+	{ RULE_ATTR(hit_needs_counted_miss),
+	  MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS },
+	{ RULE_ATTR(text_in_folios), MMAP_READAHEAD_TEXT_IN_FOLIOS },
+	{ RULE_ATTR(text_uncounted), MMAP_READAHEAD_TEXT_UNCOUNTED },
+	{ RULE_ATTR(huge_hint_capped), MMAP_READAHEAD_HUGE_HINT_CAPPED },
 };
+
+static struct attribute *
+mmap_readahead_attrs[ARRAY_SIZE(rule_attributes) + 1];
 
 static const struct attribute_group mmap_readahead_attr_group = {
 	.name = "mmap_readahead",
@@ -302,8 +290,11 @@ static const struct attribute_group mmap_readahead_attr_group = {
 
 static int __init mmap_readahead_init(void)
 {
-	int err = sysfs_create_group(mm_kobj, &mmap_readahead_attr_group);
+	int i, err;
 
+	for (i = 0; i < ARRAY_SIZE(rule_attributes); i++)
+		mmap_readahead_attrs[i] = &rule_attributes[i].attr.attr;
+	err = sysfs_create_group(mm_kobj, &mmap_readahead_attr_group);
 	if (err)
 		pr_err("mmap_readahead: no switches in sysfs: %d\n", err);
 	return err;

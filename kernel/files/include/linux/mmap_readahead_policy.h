@@ -9,12 +9,9 @@
 #define _LINUX_MMAP_READAHEAD_POLICY_H
 
 #ifdef __KERNEL__
-#include <linux/minmax.h>
 #include <linux/types.h>
 #else
 #include <stdbool.h>
-#define min(a, b) ((a) < (b) ? (a) : (b))
-#define max(a, b) ((a) > (b) ? (a) : (b))
 #endif
 
 /**
@@ -128,7 +125,7 @@ static inline int mmap_readahead_huge_order(unsigned int pmd_order,
 		return pmd_order;
 	if (!file_order)
 		return -1;
-	return min(file_order, cap);
+	return file_order < cap ? file_order : cap;
 }
 
 /**
@@ -144,9 +141,13 @@ static inline int mmap_readahead_text_order(int preferred,
 					    unsigned int min_order,
 					    unsigned int max_order)
 {
-	if (preferred < 0 || (preferred && !max_order))
+	unsigned int order = preferred;
+
+	if (preferred < 0 || (order && !max_order))
 		return -1;
-	return max(min_order, min(max_order, (unsigned int)preferred));
+	if (order > max_order)
+		order = max_order;
+	return order < min_order ? min_order : order;
 }
 
 /**
@@ -173,9 +174,13 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 		     unsigned long first, unsigned long last)
 {
 	unsigned long within = (1UL << order) - 1;
-	unsigned long start = max(index & ~within, first);
-	unsigned long end = min(index | within, last);
+	unsigned long start = index & ~within;
+	unsigned long end = index | within;
 
+	if (start < first)
+		start = first;
+	if (end > last)
+		end = last;
 	return (struct mmap_readahead_window) {
 		.start = start,
 		.size = end - start + 1,
