@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import X86_64
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.runner import failure_of, run_plan
 from foliolab.campaign.sample import Sample
@@ -22,6 +21,7 @@ from foliolab.kernel.build import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.accel import Wanted
 from foliolab.vm.accel import choose as choose_accelerator
+from tests.machines import Machine
 from tests.small import small_experiment
 
 pytestmark = pytest.mark.boot
@@ -40,8 +40,9 @@ def small(tmp_path: Path) -> Experiment:
 
 
 def run(place: Path, plan: Plan, *kernels: BuiltKernel, accelerator: Wanted = "auto") -> list[Sample]:
-    chosen = choose_accelerator(X86_64, accelerator)
-    backend = AnyProgram(X86_64, chosen, Reporter())
+    arch = kernels[0].arch
+    chosen = choose_accelerator(arch, accelerator)
+    backend = AnyProgram(arch, chosen, Reporter())
     by_flavour = {kernel.flavour: kernel for kernel in kernels}
     with open_store(place / "samples.jsonl") as store:
         return run_plan(plan.with_at_most(chosen.max_cpus), store, backend, by_flavour.__getitem__, Reporter())
@@ -51,10 +52,9 @@ def plan_of(experiment: Experiment, variants: str) -> Plan:
     return make_plan(experiment, experiment.scale("quick"), variants=choose(variants.split(","), load_variants()))
 
 
-def test_stock_equals_unpatched_and_series_reads_less(
-    small: Experiment, tmp_path: Path, patched_kernel: BuiltKernel, unpatched_kernel: BuiltKernel
-) -> None:
-    samples = run(tmp_path, plan_of(small, "unpatched,stock,series"), patched_kernel, unpatched_kernel)
+def test_stock_equals_unpatched_and_series_reads_less(small: Experiment, tmp_path: Path, machine: Machine) -> None:
+    kernels = machine.kernel(), machine.kernel("unpatched")
+    samples = run(tmp_path, plan_of(small, "unpatched,stock,series"), *kernels)
     assert failure_of(samples) is None
     found = {(sample.variant, sample.cell["pattern"]): sample for sample in samples}
     for pattern in ("random", "stride", "sequential"):
@@ -63,9 +63,10 @@ def test_stock_equals_unpatched_and_series_reads_less(
         assert stock["major_faults"] == unpatched["major_faults"]
         assert stock["floor_bytes"] <= stock["read_bytes"]
     random_ratio = found["series", "random"].metrics["read_bytes"] / found["stock", "random"].metrics["read_bytes"]
-    assert random_ratio < 0.5
+    # A small file has few pages of 64 KiB: fewer touches than the misses that it takes to stop reading around.
+    assert random_ratio < 0.5 if machine.page_size == 4096 else random_ratio == 1
     assert len({sample.boot for sample in samples}) == 2
-    assert samples[0].page_size == 4096
+    assert {(sample.arch, sample.page_size) for sample in samples} == {(machine.arch.name, machine.page_size)}
     assert {f"{sample.boot}.log" for sample in samples} == {file.name for file in (tmp_path / "consoles").iterdir()}
 
 
