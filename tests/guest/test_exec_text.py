@@ -6,24 +6,26 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from foliolab.arch import NATIVE, X86_64
-from foliolab.kernel.build import KernelRequest, build
+from foliolab.arch import NATIVE
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
-from foliolab.vm.disk import DataDisk
+from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
 from tests.guest.program import failed, run
+from tests.machines import ARM64_4K, ARM64_64K, X86_64_4K, Machine
 
 PAGE = os.sysconf("SC_PAGESIZE")
 PAGES = 1000
 MIB = 1 << 20
+TEXT_BYTES = 64 * MIB  # in guests
 
 RETURN, INVALID = {
     "x86_64": (b"\xc3" * 4, b"\x0f\x0b" * 2),
@@ -217,21 +219,28 @@ def test_files_that_cannot_be_used(probe: Path, tmp_path: Path) -> None:
     assert failed(probe, "--file", tmp_path / "empty") == (1, f"exec-text: {tmp_path}/empty holds less than a page.")
 
 
+@contextmanager
+def booted(machine: Machine, flavour: str, place: Path) -> Iterator[Guest]:
+    """A guest with 64 MiB of text on XFS, which has large folios."""
+    kernel = machine.kernel(flavour)
+    image = initramfs(guest_programs(machine.arch, Reporter()))
+    bare = GuestConfig(machine.arch, kernel.image, image, choose(machine.arch), memory_mib=512)
+    disk = DataDisk("xfs", TEXT_BYTES, "stubs").prepare(bare, Reporter())
+    with Guest(replace(bare, disks=(disk,)), place / "console.log") as running:
+        running.run([":mount", "/dev/vda", "/data", "xfs", "ro"]).checked()
+        yield running
+
+
 @pytest.fixture(scope="module")
-def guest(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    """A guest of the pristine kernel, with 64 MiB of text on XFS, which has large folios."""
-    kernel = build(KernelRequest(X86_64, "unpatched", extras=("xfs",)), Reporter())
-    bare = GuestConfig(X86_64, kernel.image, initramfs(programs), choose(X86_64), memory_mib=512)
-    disk = DataDisk("xfs", 4096).prepare(bare, Reporter())
-    with Guest(replace(bare, disks=(disk,)), tmp_path_factory.mktemp("guest") / "console.log") as running:
-        running.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
-        running.run(["exec-text", "--file", "/data/text", "--size", "64M"]).checked()
+def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+    """One of the pristine kernel."""
+    with booted(replace(X86_64_4K, extras=("xfs",)), "unpatched", tmp_path_factory.mktemp("guest")) as running:
         yield running
 
 
 def in_guest(guest: Guest, *arguments: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the probe says, and the table of what it has mapped at its end."""
-    command = ["exec-text", "--file", "/data/text", "--drop-caches", *arguments]
+    command = ["exec-text", "--file", DATA_FILE, "--drop-caches", *arguments]
     done = guest.run(["folios", "--json", "--run", "--", *command]).checked()
     return json.loads(done.stderr), json.loads(done.stdout)
 
@@ -240,20 +249,20 @@ def in_guest(guest: Guest, *arguments: str) -> tuple[dict[str, Any], dict[str, A
 def test_text_on_xfs_with_the_huge_page_hint(guest: Guest) -> None:
     seen, _ = in_guest(guest, "--hint", "huge")
     assert seen["contpte_share"] == seen["file_cont_aligned_64kb"] == 1
-    assert seen["tlb_entries"] == seen["tlb_entries_uncoalesced"] == 64 / 2
-    assert seen["read_bytes"] >= seen["floor_bytes"] == 64 * MIB
-    assert seen["major_faults"] <= 64 / 2
+    assert seen["tlb_entries"] == seen["tlb_entries_uncoalesced"] == TEXT_BYTES / (2 * MIB)
+    assert seen["read_bytes"] >= seen["floor_bytes"] == TEXT_BYTES
+    assert seen["major_faults"] <= TEXT_BYTES / (2 * MIB)
 
 
 @pytest.mark.boot
 def test_text_on_xfs_without_a_hint(guest: Guest) -> None:
     seen, table = in_guest(guest, "--fraction", "0.5")
-    assert seen["touched_bytes"] == 32 * MIB
+    assert seen["touched_bytes"] == TEXT_BYTES / 2
     assert 0 < seen["contpte_share"] < 1
-    assert 0 < seen["tlb_entries"] < seen["tlb_entries_uncoalesced"] == seen["touched_bytes"] / PAGE
+    assert 0 < seen["tlb_entries"] < seen["tlb_entries_uncoalesced"] == seen["touched_bytes"] / 4096
     # The programs themselves are in the guest's initramfs, in folios of a page.
     rows = {row["name"].replace("-", "_").lower(): row["bytes"] for row in table["rows"]}
-    assert {row: rows[row] for row in ROWS} == pytest.approx(table_of(seen), abs=PAGE)
+    assert {row: rows[row] for row in ROWS} == pytest.approx(table_of(seen), abs=4096)
     assert sum(rows[row] > 0 for row in ROWS) >= 2
 
 
@@ -261,5 +270,20 @@ def test_text_on_xfs_without_a_hint(guest: Guest) -> None:
 def test_the_folios_of_a_whole_guest(guest: Guest) -> None:
     done = guest.run(["folios", "--all", "--text"]).checked()
     assert b"\nall mapped text" in done.stdout
-    words = b"Text mapped by 2 processes"  # init and folios
-    assert words in done.stdout
+    assert b"Text mapped by 2 processes" in done.stdout  # init and folios
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize(
+    ("machine", "hint", "block"), [(ARM64_4K, "none", 64 << 10), (ARM64_64K, "huge", 2 * MIB)], ids=str
+)
+def test_text_in_contpte_blocks(machine: Machine, hint: str, block: int, tmp_path: Path) -> None:
+    """Our kernel as it boots puts text into folios that are one TLB entry."""
+    with booted(machine, "patched", tmp_path) as running:
+        seen, table = in_guest(running, "--hint", hint)
+    assert seen["contpte_share"] == 1
+    assert seen["tlb_entries"] == TEXT_BYTES / block
+    assert seen["tlb_entries_uncoalesced"] == TEXT_BYTES / machine.page_size
+    assert seen["file_alloc"] >= TEXT_BYTES / block
+    rows = {row["name"]: row["bytes"] for row in table["rows"]}
+    assert rows[f"file-thp-aligned-{block >> 10}kB"] == rows[f"file-cont-aligned-{block >> 10}kB"] == TEXT_BYTES
