@@ -36,7 +36,8 @@ struct file_folio_orders file_folio_orders __read_mostly = {
 	.exec = EXEC_ORDER,
 };
 
-static DEFINE_PER_CPU(unsigned long [MAX_PAGECACHE_ORDER + 1]
+/* By order, of which a PMD has the largest. */
+static DEFINE_PER_CPU(unsigned long [ilog2(MAX_PTRS_PER_PTE) + 1]
 				     [NR_FILE_FOLIO_EVENTS], events);
 
 /**
