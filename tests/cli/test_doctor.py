@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+from dataclasses import replace
+
+from foliolab.arch import ARCHITECTURES, ARM64, NATIVE
+from foliolab.cli import doctor
+from tests.cli.command import lab
+
+
+def test_each_architecture_has_its_say() -> None:
+    findings = {finding["subject"]: finding for finding in json.loads(lab("doctor", "--json").stdout)["findings"]}
+    for name in ARCHITECTURES:
+        assert findings[f"{name} kernels"]["state"] == "ok"
+        assert findings[f"{name} guests"]["state"] in ("ok", "limited")
+    for name in ARCHITECTURES.keys() - {NATIVE.name}:
+        assert f"this machine is no {name} machine" in findings[f"{name} guests"]["detail"]
+
+
+def test_what_a_build_lacks_has_one_cure() -> None:
+    foreign = replace(ARM64, machine="elsewhere", compiler="no-such-gcc", cross_headers="/no/such/include")
+    found = doctor._kernels(foreign)
+    assert (found.state, found.detail) == ("missing", "no no-such-gcc and no /no/such/include/stdio.h")
+    assert found.cure == "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+
+
+def test_an_emulator_that_is_not_there_is_named() -> None:
+    found = doctor._guests(replace(ARM64, qemu="qemu-system-none"))
+    assert (found.state, found.cure) == ("missing", "apt-get install qemu-system-arm")
