@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab.arch import Architecture, architecture, size_name
-from foliolab.errors import BuildError, DiskFull
+from foliolab.errors import BuildError, ConfigError, DiskFull
 from foliolab.files import digest, full_disk_named, locked, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.series import changed_files, read_series
@@ -186,7 +186,11 @@ def _unfinished_swept(directory: Path) -> Iterator[None]:
                     path.unlink()
     if not stamp.exists():
         stamp.touch()
-    yield
+    try:
+        yield
+    except (BuildError, ConfigError):
+        stamp.unlink()  # make ended by itself, and what it made is whole
+        raise
     stamp.unlink()
 
 
