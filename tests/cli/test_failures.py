@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from foliolab import errors
-from foliolab.arch import NATIVE
+from foliolab.arch import ARM64, NATIVE, Architecture
 from foliolab.errors import LabError
 from foliolab.kernel.build import BuiltKernel
 from foliolab.kernel.source import Source
 from tests.cli.command import lab, sentence
+from tests.machines import ARM64_64K
 from tests.small import small_experiment
 
 
@@ -120,11 +121,14 @@ def test_no_room_for_the_kernel_source(full_disk: Path, small_source: Source) ->
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A static program that writes, exits, crashes its kernel or sleeps, as its arguments say."""
-    place = tmp_path_factory.mktemp("program")
+    return compiled(NATIVE, tmp_path_factory.mktemp("program"))
+
+
+def compiled(arch: Architecture, place: Path) -> str:
     source = place / "act.c"
     source.write_text(_ACT)
     binary = place / "act"
-    subprocess.run([NATIVE.compiler, "-static", "-O2", "-o", str(binary), str(source)], check=True)
+    subprocess.run([arch.compiler, "-static", "-O2", "-o", str(binary), str(source)], check=True)
     return str(binary)
 
 
@@ -164,6 +168,15 @@ def test_exec_passes_output_and_status_on(program: str, patched_kernel: BuiltKer
     done = lab("exec", "--", program, "write", "a b  'c'", "42")
     assert (done.returncode, done.stdout) == (42, "a b  'c'\n")
     assert "to stderr" in done.stderr
+
+
+@pytest.mark.boot
+def test_exec_on_another_machine(tmp_path: Path) -> None:
+    program = compiled(ARM64, tmp_path)
+    assert sentence(lab("exec", "--arch", "x86_64", "--", program)) == f"{program} is not a program for x86_64."
+    machine = ["--arch", "arm64", "--page-size", "64k", *(f"--with={extra}" for extra in ARM64_64K.extras)]
+    done = lab("exec", *machine, "--", program, "write", "hello", "7")
+    assert (done.returncode, done.stdout) == (7, "hello\n")
 
 
 @pytest.mark.boot
