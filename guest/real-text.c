@@ -21,8 +21,7 @@
 #include "probe.h"
 #include "tracer.h"
 
-#define CGROUP		"/sys/fs/cgroup/real-text"
-#define RESERVE_KIB	1024	/* while memory is being broken up */
+#define CGROUP	"/sys/fs/cgroup/real-text"
 
 static struct program {
 	const char *name;
@@ -66,17 +65,31 @@ struct run {
 /* A number of the kernel's that is changed for a while, and at most until we end. */
 struct setting {
 	char path[96];
+	uint64_t wanted;
 	bool changed;
 	uint64_t before;
 };
 
 static struct setting read_ahead;
-static struct setting compaction = {
-	.path = "/proc/sys/vm/compact_unevictable_allowed",
-};
+
+/*
+ * While memory is being broken up, the kernel's reserve is less than what is
+ * left alone of it, which is free for the program.
+ */
 static struct setting reserve = {
-	.path = "/proc/sys/vm/min_free_kbytes",
+	.path = "/proc/sys/vm/min_free_kbytes", .wanted = 1024,
 };
+
+/*
+ * For as long as it is in pieces: compaction does not move what is locked, and
+ * does not work for the sake of order, at times of its own. What the program
+ * itself makes it do, it does.
+ */
+static struct setting compaction[] = {
+	{ .path = "/proc/sys/vm/compact_unevictable_allowed" },
+	{ .path = "/proc/sys/vm/compaction_proactiveness" },
+};
+#define COMPACTION_SETTINGS	(sizeof(compaction) / sizeof(compaction[0]))
 
 static const char usage[] =
 "Usage: real-text --root DIRECTORY --program PROGRAM [OPTION]...\n"
@@ -202,11 +215,11 @@ static void write_number(const char *path, uint64_t value)
 	write_text(path, text);
 }
 
-static void change(struct setting *setting, uint64_t value)
+static void change(struct setting *setting)
 {
 	if (!read_number(setting->path, &setting->before))
 		fail_io(setting->path);
-	write_number(setting->path, value);
+	write_number(setting->path, setting->wanted);
 	setting->changed = true;
 }
 
@@ -221,8 +234,9 @@ static void restore(struct setting *setting)
 static void restore_all(void)
 {
 	restore(&read_ahead);
-	restore(&compaction);
 	restore(&reserve);
+	for (size_t i = 0; i < COMPACTION_SETTINGS; i++)
+		restore(&compaction[i]);
 }
 
 /* Large folios of files that were and were not to be had, of any size. */
@@ -385,7 +399,7 @@ static uint64_t measure_floor(dev_t device)
 
 	init_run(&run);
 	forget_caches(env.root, true);
-	change(&read_ahead, 0);
+	change(&read_ahead);
 	run_program(&run, device);
 	restore(&read_ahead);
 	return run.after.device.bytes - run.before.device.bytes;
@@ -521,8 +535,9 @@ int main(int argc, char **argv)
 	if (env.gather)
 		gather_memory();
 	if (env.fragment) {
-		change(&compaction, 0);
-		change(&reserve, RESERVE_KIB);
+		for (size_t i = 0; i < COMPACTION_SETTINGS; i++)
+			change(&compaction[i]);
+		change(&reserve);
 		fragment_memory(env.fragment, env.seed);
 		restore(&reserve);
 	}
