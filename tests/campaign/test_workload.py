@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import X86_64, Architecture
 from foliolab.campaign import qemu_backend
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.errors import UsageError
@@ -24,8 +24,8 @@ def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def workload_hash() -> str:
-    experiment: Experiment = find_experiment("sparse-mmap")
+def workload_hash(name: str = "sparse-mmap") -> str:
+    experiment: Experiment = find_experiment(name)
     return QemuBackend(X86_64, Accelerator("test", (), patience=1), Reporter()).workload_hash(experiment)
 
 
@@ -41,3 +41,19 @@ def test_a_program_without_a_source_is_named(guest: Path) -> None:
     (guest / "sparse-mmap.c").unlink()
     with pytest.raises(UsageError, match=r"sparse-mmap runs 'sparse-mmap', but there is no guest/sparse-mmap\.c"):
         workload_hash()
+
+
+def test_programs_from_packages_are_a_part_of_the_workload(guest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fake:
+        hash = "one"
+
+        @classmethod
+        def of(cls, arch: Architecture, report: Reporter) -> "Fake":
+            return cls()
+
+    (guest / "real-text.c").write_text("int main;\n")
+    monkeypatch.setattr(qemu_backend, "Userland", Fake)
+    before = workload_hash("real-text")
+    assert workload_hash("real-text") == before
+    monkeypatch.setattr(Fake, "hash", "other")
+    assert workload_hash("real-text") != before

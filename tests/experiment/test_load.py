@@ -132,6 +132,15 @@ def test_what_is_not_named_is_not_there(tmp_path: Path) -> None:
     assert mine.command(quick.cells[0], quick.parameters, 1, "/f")[3:5] == ["--size", str(16 << 20)]
 
 
+def test_a_disk_of_programs_has_no_file(tmp_path: Path) -> None:
+    text = (
+        GOOD.replace('"ext4"', '"xfs"\ncontent = "userland"').replace('file = "16M"\n', "").replace('file = "8M"\n', "")
+    )
+    parameters = find_experiment(write(tmp_path, text)).scale("quick").parameters
+    assert (parameters.content, parameters.file_bytes) == ("userland", 0)
+    assert "file_bytes" not in parameters.recorded()
+
+
 def test_a_parameter_that_has_its_default_changes_no_older_sample(tmp_path: Path) -> None:
     assert find_experiment(write(tmp_path, GOOD)).scale("quick").parameters.recorded() == {
         "memory_bytes": 256 << 20,
@@ -160,6 +169,7 @@ def test_a_parameter_that_has_its_default_changes_no_older_sample(tmp_path: Path
         (("[parameters]", "[parameters]\nswap = 1"), r"'scales.quick.swap' is not a key that is known here"),
         (("{fraction}", "{share}"), r"'workload.argv' has '\{share\}', but at scale 'quick' only \{memory_bytes\}, "),
         (("fraction = 0.5\n", ""), r"'workload.argv' has '\{fraction\}', but at scale 'quick' only"),
+        (("[parameters]", '[parameters]\ncontent = "userland"'), "'scales.quick.filesystem' has to be xfs"),
         (("[parameters]", '[parameters]\ncontent = "noise"'), r"'scales.quick.content' has to be one of zeros, stubs"),
         (("[workload]", 'columns = ["speed"]\n[workload]'), r"'columns' names 'speed', which is not one of read_bytes"),
         (

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fetching with the real apt, from a mirror of our own."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import ARM64, X86_64, Architecture
+from foliolab.errors import DiskFull, LabError, MissingTool
+from foliolab.progress import Reporter
+from foliolab.vm.packages import Package, fetch
+from tests.vm.debian import Mirror
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
+    made = Mirror(tmp_path / "mirror")
+    for architecture in ("amd64", "arm64"):
+        made.add("app", "1.0", architecture, "Depends: lib (>= 2), data", "Recommends: more")
+        made.add("lib", "2.0", architecture)
+        made.add("more", "1", architecture)
+    made.add("data", "1:3.0-1", "all")
+    monkeypatch.setenv("APT_CONFIG", str(made.configuration))
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "the cache"))
+    return made
+
+
+def names(packages: tuple[Package, ...]) -> list[str]:
+    return [package.file.name for package in packages]
+
+
+@pytest.mark.parametrize("arch", [X86_64, ARM64], ids=lambda arch: arch.name)
+def test_a_package_comes_with_all_that_it_depends_on(mirror: Mirror, arch: Architecture) -> None:
+    found = fetch(arch, ["app"], Reporter())
+    debian = {"x86_64": "amd64", "arm64": "arm64"}[arch.name]
+    assert names(found) == [f"app_1.0_{debian}.deb", "data_1%3a3.0-1_all.deb", f"lib_2.0_{debian}.deb"]
+    for package in found:
+        assert package.hash == hashlib.sha256(package.file.read_bytes()).hexdigest()
+
+
+def test_what_is_installed_here_does_not_matter(mirror: Mirror) -> None:
+    """dpkg itself is on every Debian, and has to come all the same."""
+    mirror.add("dpkg", "9999", "amd64")
+    mirror.add("wants-dpkg", "1", "amd64", "Depends: dpkg")
+    assert names(fetch(X86_64, ["wants-dpkg"], Reporter())) == ["dpkg_9999_amd64.deb", "wants-dpkg_1_amd64.deb"]
+    assert not Path("/dev/lock-frontend").exists()
+
+
+def test_what_was_fetched_stays_though_the_mirror_goes_on(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fetch(X86_64, ["app", "lib"], Reporter())
+    mirror.add("lib", "2.1", "amd64")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert fetch(X86_64, ["lib", "app", "lib"], Reporter()) == before
+
+
+def test_a_lost_file_is_fetched_again(mirror: Mirror) -> None:
+    before = fetch(X86_64, ["app"], Reporter())
+    before[0].file.unlink()
+    assert fetch(X86_64, ["app"], Reporter()) == before
+
+
+def test_what_a_killed_fetch_has_left_is_gone_on_with(mirror: Mirror) -> None:
+    found = fetch(X86_64, ["app"], Reporter())
+    home = found[0].file.parent.parent
+    (home / "packages.json").unlink()
+    (home / "archives/app_0.9_amd64.deb").write_bytes(b"of before the mirror went on")
+    found[1].file.write_bytes(found[1].file.read_bytes()[:100])
+    assert fetch(X86_64, ["app"], Reporter()) == found
+
+
+def test_an_unknown_package_is_named(mirror: Mirror) -> None:
+    sentence = r"apt cannot fetch app, nosuch for arm64: Unable to locate package nosuch"
+    with pytest.raises(LabError, match=sentence):
+        fetch(ARM64, ["nosuch", "app"], Reporter())
+
+
+def test_a_mirror_that_is_not_there_is_named(mirror: Mirror, tmp_path: Path) -> None:
+    (tmp_path / "mirror/sources.list").write_text("deb [trusted=yes] http://127.0.0.1:9/debian ./\n")
+    with pytest.raises(LabError, match=r"Unable to locate package app \(before that: Failed to fetch http://127"):
+        fetch(X86_64, ["app"], Reporter())
+
+
+def test_a_damaged_package_is_not_taken(mirror: Mirror) -> None:
+    package = mirror.add("bad", "1", "amd64")
+    package.write_bytes(package.read_bytes()[:-1] + b"x")
+    with pytest.raises(LabError, match=r"apt cannot fetch bad for x86_64: .*Hash Sum mismatch"):
+        fetch(X86_64, ["bad"], Reporter())
+
+
+def test_a_machine_without_apt(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(MissingTool, match="this machine has no apt-get; use Debian, or a distribution made from it"):
+        fetch(X86_64, ["app"], Reporter())
+
+
+FETCH = """
+from foliolab.arch import X86_64
+from foliolab.progress import Reporter
+from foliolab.vm.packages import fetch
+try:
+    fetch(X86_64, ["app", "big"], Reporter())
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_a_full_disk_is_named(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.add("big", "1", "amd64", content=os.urandom(4 << 20))
+    (tmp_path / "small").mkdir()
+    script = f'mount -t tmpfs -o size=2m none {tmp_path}/small && exec "$@"'
+    argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", FETCH]
+    environment = os.environ | {"FOLIOLAB_CACHE": str(tmp_path / "small/cache")}
+    done = subprocess.run(argv, env=environment, capture_output=True, check=False)
+    sentence = f"{DiskFull.__name__} No space left on the disk that holds {tmp_path}/small"
+    assert done.stdout.decode().startswith(sentence), done
