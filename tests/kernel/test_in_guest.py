@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Our kernel code in booted kernels: KUnit and the kselftest."""
+"""Our kernel code in booted kernels: KUnit and the kselftests."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.outcome import splats
-from tests.machines import ARM64_16K, MACHINES, Machine
+from tests.machines import ARM64_4K, ARM64_16K, ARM64_64K, MACHINES, X86_64_4K, Machine
 
 pytestmark = pytest.mark.boot
 
@@ -30,19 +30,21 @@ Programs = Callable[[Architecture], dict[str, Path]]
 
 @pytest.fixture(scope="session")
 def programs(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    """The kselftest, and the programs of this directory, by name, for an architecture; all static."""
+    """The kselftests, and the programs of this directory, by name, for an architecture; all static."""
+    ours = KERNEL / "files/tools/testing/selftests/mm"
+    shared = sorted(ours.glob("*_util.c"))
+    sources = {code: shared for code in ours.glob("*.c") if code not in shared}
+    sources |= {code: [] for code in (Path(__file__).parent / "programs").glob("*.c")}
     tools = source.tree / "tools"
-    selftest = KERNEL / "files/tools/testing/selftests/mm/mmap_readahead.c"
-    includes = [f"-I{tools / 'testing/selftests/mm'}", f"-I{tools / 'testing/selftests'}", f"-I{tools / 'include'}"]
+    # Where ours include "../kselftest.h", the compiler finds that of the tree beside its selftests.
+    includes = [f"-I{place}" for place in (ours, tools / "testing/selftests/mm", tools / "include")]
 
     @cache
     def made(arch: Architecture) -> dict[str, Path]:
         place = tmp_path_factory.mktemp(f"programs-{arch.name}")
-        for code in (selftest, *(Path(__file__).parent / "programs").glob("*.c")):
-            # As the selftests' own Makefile does, where <kselftest.h> is "../kselftest.h".
-            command = [arch.compiler, "-O2", "-Wall", "-Werror", "-static", "-pthread", *includes, "-x", "c", "-"]
-            text = code.read_text().replace('"../kselftest.h"', "<kselftest.h>")
-            subprocess.run([*command, "-o", str(place / code.stem)], input=text.encode(), check=True)
+        for code, others in sources.items():
+            command = [arch.compiler, "-O2", "-Wall", "-Werror", "-static", "-pthread", *includes]
+            subprocess.run([*command, "-o", str(place / code.stem), str(code), *map(str, others)], check=True)
         return {path.name: path for path in place.iterdir()}
 
     return made
@@ -63,61 +65,77 @@ def ktap(output: str) -> tuple[list[str], list[str]]:
     return passed, failed
 
 
-def run_selftest(config: GuestConfig, filesystem: Filesystem, console: Path, fault_around_pages: int = 0) -> list[str]:
-    """Run the kselftest on ``filesystem``; returns the lines of what it skipped.
+SELFTESTS = ("file_folio", "mmap_readahead", "mmap_readahead_text", "mmap_readahead_race")
+
+
+def settings(guest: Guest) -> dict[str, str]:
+    """All that the kselftests change: path -> content."""
+    sizes = "/sys/kernel/mm/transparent_hugepage"
+    places = [(sizes, r"hugepages-\d+kB", "/file_enabled"), ("/sys/kernel/mm/mmap_readahead", r"\w+", "")]
+    paths = ["/sys/block/vda/queue/read_ahead_kb"]
+    for directory, pattern, file in places:
+        names = guest.run([":list", directory]).checked().stdout.decode().split()
+        paths += [f"{directory}/{name}{file}" for name in names if re.fullmatch(pattern, name)]
+    return {path: guest.run([":read", path]).stdout.decode() for path in paths}
+
+
+def run_selftests(config: GuestConfig, filesystem: Filesystem, console: Path, fault_around_pages: int = 0) -> list[str]:
+    """Run the kselftests on ``filesystem``; returns the lines of what they skipped.
 
     Without ``fault_around_pages``, fault-around stays as the kernel has it.
     """
+    skipped = []
     disk = DataDisk(filesystem, 256 << 20).prepare(config, Reporter())
     with Guest(replace(config, disks=(disk,)), console) as guest:
         guest.run([":mount", "/dev/vda", "/data", filesystem]).checked()
-        guest.run([":write", DATA_FILE, ""]).checked()  # the test makes a file of its own, in that one's room
-        # A window of fewer than 16 pages, as by default with large ones, may have its mark for the next one in the
-        # very folio of the fault, and then fault-around leaves that to filemap_fault().
-        window_kb = max(128, 16 * guest.ready.page_size >> 10)
-        guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(window_kb)]).checked()
+        guest.run([":write", DATA_FILE, ""]).checked()  # the tests make files of their own, in that one's room
         if fault_around_pages:
             bytes_around = str(fault_around_pages * guest.ready.page_size)
             guest.run([":write", "/sys/kernel/debug/fault_around_bytes", bytes_around]).checked()
-        # The test works in the current directory, as kselftests do.
-        done = guest.run(["in-directory", "/data", "mmap_readahead"], 300)
-        output = done.stdout.decode()
-        passed, failed = ktap(output)
-        assert (failed, done.status) == ([], 0), output
-        assert len(passed) >= 20, output
-        assert splats(guest.console()) == []
-    return [line for line in passed if "# SKIP" in line]
+        before = settings(guest)
+        for selftest in SELFTESTS:
+            # The tests work in the current directory, as kselftests do.
+            done = guest.run(["in-directory", "/data", selftest], 300)
+            output = done.stdout.decode()
+            passed, failed = ktap(output)
+            assert (failed, done.status) == ([], 0), output
+            assert f"\n1..{len(passed)}\n" in output, output
+            assert splats(guest.console()) == []
+            assert settings(guest) == before, selftest
+            skipped += [line for line in passed if "# SKIP" in line]
+    return skipped
 
 
-PLACES = [
-    (machine, filesystem)
-    for machine in (*MACHINES, ARM64_16K)
-    for filesystem in ("ext4", "xfs")
-    if filesystem in ("ext4", *machine.extras)
+XFS_X86_64 = replace(X86_64_4K, extras=("xfs",))
+PLACES: list[tuple[Machine, Filesystem]] = [
+    *((machine, "ext4") for machine in (*MACHINES, ARM64_16K)),
+    *((machine, "xfs") for machine in (XFS_X86_64, ARM64_4K, ARM64_16K, ARM64_64K)),
 ]
 
 
 @pytest.mark.parametrize(("machine", "filesystem"), PLACES, indirect=["machine"], ids=str)
-def test_selftest(machine: Machine, filesystem: Filesystem, programs: Programs, tmp_path: Path) -> None:
+def test_selftests(machine: Machine, filesystem: Filesystem, programs: Programs, tmp_path: Path) -> None:
     config = guest_config(machine.kernel(), programs)
-    # It holds pages locked by FUSE, which only the debug kernel has.
-    reasons = "no /dev/fuse"
+    # One holds pages locked by FUSE, which only the debug kernel has. Large folios are what ext4 has not.
+    reasons = "no /dev/fuse" + ("|no large folios" if filesystem == "ext4" else "")
     if machine.page_size == 65536:
         # The kernel's 64 KiB of fault-around are one page, and huge pages are larger than its largest folio.
-        reasons += "|no huge pages in files"
-        skipped = run_selftest(config, filesystem, tmp_path / "console.log", fault_around_pages=4)
+        reasons += "|no huge pages in files" if filesystem == "ext4" else ""
+        skipped = run_selftests(config, filesystem, tmp_path / "console.log", fault_around_pages=4)
         assert [line for line in skipped if not re.search(reasons, line)] == []
         reasons += "|fault-around is off"
-    skipped = run_selftest(config, filesystem, tmp_path / "console.log")
+    skipped = run_selftests(config, filesystem, tmp_path / "console.log")
     assert [line for line in skipped if not re.search(reasons, line)] == []
 
 
 @pytest.mark.debug
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
-def test_selftest_on_the_debug_kernel(
+def test_selftests_on_the_debug_kernel(
     filesystem: Filesystem, debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path
 ) -> None:
-    assert run_selftest(guest_config(debug_kernel, programs), filesystem, tmp_path / "console.log") == []
+    reasons = "no large folios" if filesystem == "ext4" else "nothing"
+    skipped = run_selftests(guest_config(debug_kernel, programs), filesystem, tmp_path / "console.log")
+    assert [line for line in skipped if not re.search(reasons, line)] == []
 
 
 @pytest.mark.debug

@@ -8,7 +8,7 @@
  * which. Every test opens the file anew, because the counter lives as long as
  * the open file does, and drops its pages first.
  *
- * The tests run in a child. Its parent puts the switches back, however the
+ * The tests run in a child. Its parent puts all settings back, however the
  * child ends.
  */
 #define _GNU_SOURCE
@@ -27,7 +27,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,40 +35,15 @@
 #include <linux/mount.h>
 
 #include "../kselftest.h"
+#include "mmap_readahead_util.h"
+#include "page_cache_util.h"
 
-#ifndef __NR_cachestat
-#define __NR_cachestat	451
-#endif
-
-#define SWITCH_DIR	"/sys/kernel/mm/mmap_readahead"
-#define TRACEFS_DIR	"/sys/kernel/tracing"
-#define INSTANCE_DIR	TRACEFS_DIR "/instances/mmap_readahead_selftest"
-#define EVENT_DIR	INSTANCE_DIR "/events/mmap_readahead/mmap_readahead_miss"
-
-/* MMAP_LOTSAMISS in mm/filemap.c: more misses than this stop readahead. */
-#define MISS_LIMIT	100
 #define ACCESSES	(MISS_LIMIT + 20)
 
 /* Up to this size the file gets data; beyond, a hole has to do. */
 #define DATA_BYTES_MAX	(256UL << 20)
 /* Where the window is measured: it must not fill half of this hole. */
 #define PROBE_BYTES	(128UL << 20)
-
-enum rule {
-	ADDRESS		= 1 << 0,
-	FIRST_TRY	= 1 << 1,
-	UNLOCKED	= 1 << 2,
-	ALL_RULES	= ADDRESS | FIRST_TRY | UNLOCKED,
-};
-
-/* In the order of the bits of enum rule. */
-static const char * const switches[] = {
-	"hit_needs_address",
-	"hit_needs_first_try",
-	"hit_needs_unlocked",
-};
-
-#define NR_SWITCHES	ARRAY_SIZE(switches)
 
 /* What one access brought into the page cache. */
 enum brought { NOTHING, ONE_FOLIO, WINDOW, UNCLEAR };
@@ -81,56 +55,7 @@ static unsigned long file_pages;
 /* Measured once; all in pages. */
 static unsigned long window, one_folio, fault_around;
 
-static unsigned long page_bytes;
-
 /* Switches */
-
-static int switch_write(unsigned int nr, const char *text)
-{
-	char path[128];
-	ssize_t done;
-	int fd, err;
-
-	snprintf(path, sizeof(path), SWITCH_DIR "/%s", switches[nr]);
-	fd = open(path, O_WRONLY);
-	if (fd < 0)
-		return -errno;
-	done = write(fd, text, strlen(text));
-	err = done < 0 ? -errno : 0;
-	close(fd);
-	return err;
-}
-
-/* Return: 0 or 1, negative if there is no such value. */
-static int switch_read(unsigned int nr)
-{
-	char path[128], text[8] = "";
-	ssize_t len;
-	int fd;
-
-	snprintf(path, sizeof(path), SWITCH_DIR "/%s", switches[nr]);
-	fd = open(path, O_RDONLY);
-	if (fd < 0)
-		return -errno;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (len < 0)
-		return -errno;
-	if (!strcmp(text, "0\n"))
-		return 0;
-	if (!strcmp(text, "1\n"))
-		return 1;
-	return -EPROTO;
-}
-
-static void set_rules(unsigned int rules)
-{
-	unsigned int nr;
-
-	for (nr = 0; nr < NR_SWITCHES; nr++)
-		if (switch_write(nr, rules & (1 << nr) ? "1" : "0"))
-			ksft_exit_fail_perror(switches[nr]);
-}
 
 static void test_switch_values(unsigned int nr)
 {
@@ -187,124 +112,10 @@ static void test_switches_independent(void)
 
 /* The test file in the page cache */
 
-/* An open file of its own, mapped such that fault-around blocks are aligned. */
-struct mapping {
-	int fd;
-	char *reserved;
-	size_t reserved_bytes;
-	char *start;
-	unsigned long pages;
-};
-
-static unsigned long mincore_pages(const struct mapping *map,
-				   unsigned long first, unsigned long nr)
-{
-	unsigned char *resident = malloc(nr);
-	unsigned long i, count = 0;
-
-	if (!resident || mincore(map->start + first * page_bytes,
-				 nr * page_bytes, resident))
-		ksft_exit_fail_perror("mincore");
-	for (i = 0; i < nr; i++)
-		count += resident[i] & 1;
-	free(resident);
-	return count;
-}
-
-/* Pages in the cache, whether their read has finished or not. */
-static long cachestat_pages(int fd, unsigned long first, unsigned long nr)
-{
-	struct {
-		unsigned long long offset, length;
-	} range = { first * page_bytes, nr * page_bytes };
-	struct {
-		unsigned long long cached, dirty, writeback, evicted, recent;
-	} counts;
-
-	if (syscall(__NR_cachestat, fd, &range, &counts, 0))
-		return -errno;
-	return counts.cached;
-}
-
-/*
- * A fault waits for its own page only; mincore() counts the others of its
- * window as their reads finish. Wait until no page is on its way.
- */
-static unsigned long cached_pages(const struct mapping *map,
-				  unsigned long first, unsigned long nr)
-{
-	long count;
-	int tries;
-
-	for (tries = 0; tries < 10000; tries++) {
-		count = mincore_pages(map, first, nr);
-		if (count == cachestat_pages(map->fd, first, nr))
-			return count;
-		usleep(1000);
-	}
-	ksft_exit_fail_msg("pages still under way after 10 seconds\n");
-}
-
-static void map_file(struct mapping *map, int fd, unsigned long pages)
-{
-	const size_t align = 2UL << 20;
-
-	map->fd = fd;
-	map->pages = pages;
-	map->reserved_bytes = pages * page_bytes + align;
-	map->reserved = mmap(NULL, map->reserved_bytes, PROT_NONE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			     -1, 0);
-	if (map->reserved == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of an address range");
-	map->start = (char *)(((unsigned long)map->reserved + align - 1) &
-			      ~(align - 1));
-	if (mmap(map->start, pages * page_bytes, PROT_READ,
-		 MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of the test file");
-}
-
-/* Drop a file from the page cache, where nobody may have it mapped. */
-static bool drop_pages(const struct mapping *map)
-{
-	int tries;
-
-	for (tries = 0; tries < 100; tries++) {
-		posix_fadvise(map->fd, 0, 0, POSIX_FADV_DONTNEED);
-		if (!mincore_pages(map, 0, map->pages))
-			return true;
-		usleep(10000);
-	}
-	return false;
-}
-
 /* Open and map the test file anew, with no page of it in the cache. */
 static void open_cold(struct mapping *map)
 {
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file_fd);
-	fd = open(path, O_RDONLY);
-	if (fd < 0)
-		ksft_exit_fail_perror("open of the test file");
-	map_file(map, fd, file_pages);
-	if (!drop_pages(map))
-		ksft_exit_fail_msg("pages of the test file stay in the cache\n");
-}
-
-static void unmap_and_close(struct mapping *map)
-{
-	munmap(map->reserved, map->reserved_bytes);
-	close(map->fd);
-}
-
-static void touch(const struct mapping *map, unsigned long page)
-{
-	char byte = map->start[page * page_bytes];
-
-	/* The compiler must not leave the read out. */
-	asm volatile("" : "+r" (byte));
+	map_cold(map, file_fd, file_pages);
 }
 
 /* Touch one page; tell what that brought in within a window's reach of it. */
@@ -325,36 +136,6 @@ static enum brought touch_and_see(const struct mapping *map,
 		return ONE_FOLIO;
 	/* Where windows overlap, half of each is new. */
 	return more >= window / 4 && more <= window ? WINDOW : UNCLEAR;
-}
-
-/* Whom to ask about the file's readahead: its device's queue or its bdi. */
-static long device_read_ahead_kib(int fd)
-{
-	static const char * const places[] = {
-		"/sys/dev/block/%u:%u/queue/read_ahead_kb",
-		/* a partition's queue is its disk's */
-		"/sys/dev/block/%u:%u/../queue/read_ahead_kb",
-		"/sys/class/bdi/%u:%u/read_ahead_kb",
-	};
-	struct stat st;
-	unsigned int i;
-	char path[128];
-	long kib = -1;
-	FILE *file;
-
-	if (fstat(fd, &st))
-		return -1;
-	for (i = 0; i < ARRAY_SIZE(places) && kib < 0; i++) {
-		snprintf(path, sizeof(path), places[i], major(st.st_dev),
-			 minor(st.st_dev));
-		file = fopen(path, "r");
-		if (!file)
-			continue;
-		if (fscanf(file, "%ld", &kib) != 1)
-			kib = -1;
-		fclose(file);
-	}
-	return kib;
 }
 
 /* Resize the test file; give it data if that is cheap. */
@@ -402,30 +183,14 @@ static unsigned long available_bytes(void)
 	return kib << 10;
 }
 
-/* Pages that one fault maps, if all of them are in the cache. */
-static unsigned long measure_fault_around(void)
+static void measure_window(void)
 {
-	unsigned long page, nr = 64;
-	struct rusage before, after;
 	struct mapping map;
-	char byte;
 
 	open_cold(&map);
-	/* Random reads leave no readahead mark, which stops fault-around. */
-	posix_fadvise(map.fd, 0, 0, POSIX_FADV_RANDOM);
-	for (page = 0; page < nr; page++)
-		if (pread(map.fd, &byte, 1, page * page_bytes) != 1)
-			ksft_exit_fail_perror("read of the test file");
-	touch(&map, 0);
-	for (page = 1; page < nr; page++) {
-		getrusage(RUSAGE_SELF, &before);
-		touch(&map, page);
-		getrusage(RUSAGE_SELF, &after);
-		if (after.ru_minflt != before.ru_minflt)
-			break;
-	}
+	touch(&map, file_pages / 2);
+	window = cached_pages(&map, 0, file_pages);
 	unmap_and_close(&map);
-	return page;
 }
 
 /*
@@ -434,13 +199,11 @@ static unsigned long measure_fault_around(void)
  */
 static const char *prepare_file(void)
 {
-	char path[] = "mmap_readahead_XXXXXX";
 	struct mapping map;
 
-	file_fd = mkstemp(path);
+	file_fd = make_file();
 	if (file_fd < 0)
 		return "cannot make a file in the current directory";
-	unlink(path);
 	if (cachestat_pages(file_fd, 0, 1) < 0)
 		return "needs the cachestat() system call";
 
@@ -450,7 +213,7 @@ static const char *prepare_file(void)
 	map_file(&map, file_fd, 64);
 	if (!drop_pages(&map))
 		return "files in the current directory cannot be evicted";
-	munmap(map.reserved, map.reserved_bytes);
+	unmap(&map);
 
 	file_pages = PROBE_BYTES / page_bytes;
 	if (ftruncate(file_fd, 0) || ftruncate(file_fd, PROBE_BYTES))
@@ -462,12 +225,16 @@ static const char *prepare_file(void)
 	one_folio = cached_pages(&map, 0, file_pages);
 	unmap_and_close(&map);
 
-	open_cold(&map);
-	touch(&map, file_pages / 2);
-	window = cached_pages(&map, 0, file_pages);
-	unmap_and_close(&map);
-
-	fault_around = measure_fault_around();
+	measure_window();
+	/*
+	 * 128 KiB are few pages where these are large. In a window of fewer
+	 * than 16, the mark for the next one may be in the folio of the fault,
+	 * and faulting around leaves that alone.
+	 */
+	if (window < 16 * one_folio &&
+	    read_ahead_write(file_fd, 16 * one_folio * page_bytes >> 10))
+		measure_window();
+	fault_around = measure_fault_around(file_fd, file_pages);
 	ksft_print_msg("window %lu, fault-around %lu, single read %lu pages\n",
 		       window, fault_around, one_folio);
 	if (window >= file_pages / 2)
@@ -539,7 +306,7 @@ static int windows_with_rules(unsigned int rules, unsigned long start,
 
 static void test_window(void)
 {
-	long kib = device_read_ahead_kib(file_fd);
+	long kib = read_ahead_read(file_fd);
 	const char *name = "a miss reads a window of read_ahead_kb";
 
 	if (kib < 0)
@@ -656,77 +423,6 @@ static void test_random_hint(void)
 }
 
 /* The tracepoint */
-
-struct miss {
-	unsigned long index, start;
-	unsigned int size, async_size, order, ra_pages, mmap_miss;
-	char reason[24];
-};
-
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_TRUNC);
-	bool ok;
-
-	if (fd < 0)
-		return false;
-	ok = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-	close(fd);
-	return ok;
-}
-
-/* Trace one file's misses into a buffer of its own; false if impossible. */
-static bool trace_start(int fd)
-{
-	struct stat st;
-	char text[48];
-
-	if (fstat(fd, &st))
-		return false;
-	rmdir(INSTANCE_DIR);
-	if (mkdir(INSTANCE_DIR, 0700))
-		return false;
-	snprintf(text, sizeof(text), "ino == %lu", (unsigned long)st.st_ino);
-	return write_text(EVENT_DIR "/filter", text) &&
-	       write_text(EVENT_DIR "/enable", "1");
-}
-
-/* Return: how many misses were traced, up to @max. */
-static unsigned int trace_stop(struct miss *misses, unsigned int max)
-{
-	unsigned int nr = 0;
-	char line[512];
-	FILE *trace;
-	char *at;
-
-	write_text(EVENT_DIR "/enable", "0");
-	trace = fopen(INSTANCE_DIR "/trace", "r");
-	while (trace && nr < max && fgets(line, sizeof(line), trace)) {
-		struct miss *miss = &misses[nr];
-
-		at = strstr(line, "mmap_readahead_miss: ");
-		if (at && sscanf(at,
-				 "mmap_readahead_miss: dev=%*u:%*u ino=%*u index=%lu start=%lu size=%u async_size=%u order=%u ra_pages=%u mmap_miss=%u reason=%23s",
-				 &miss->index, &miss->start, &miss->size,
-				 &miss->async_size, &miss->order,
-				 &miss->ra_pages, &miss->mmap_miss,
-				 miss->reason) == 8)
-			nr++;
-	}
-	if (trace)
-		fclose(trace);
-	rmdir(INSTANCE_DIR);
-	return nr;
-}
-
-static void print_miss(const struct miss *miss)
-{
-	ksft_print_msg("index=%lu start=%lu size=%u async_size=%u\n",
-		       miss->index, miss->start, miss->size, miss->async_size);
-	ksft_print_msg("order=%u ra_pages=%u mmap_miss=%u reason=%s\n",
-		       miss->order, miss->ra_pages, miss->mmap_miss,
-		       miss->reason);
-}
 
 static bool miss_expected(const struct miss *miss, unsigned int n)
 {
@@ -1185,21 +881,6 @@ static void *resize_file(void *arg)
 	return NULL;
 }
 
-/* Return: the bits of the kernel's taint that a warning or an oops sets. */
-static unsigned long kernel_trouble(void)
-{
-	const unsigned long died = 1 << 7, warned = 1 << 9, lockup = 1 << 14;
-	unsigned long taint = 0;
-	FILE *file = fopen("/proc/sys/kernel/tainted", "r");
-
-	if (file) {
-		if (fscanf(file, "%lu", &taint) != 1)
-			taint = 0;
-		fclose(file);
-	}
-	return taint & (died | warned | lockup);
-}
-
 /* Last of all: it leaves the test file in pieces. */
 static void test_turmoil(void)
 {
@@ -1286,7 +967,6 @@ static void run_tests(void)
 	unsigned int i;
 
 	ksft_set_plan(NR_SWITCHES + 1 + NR_FILE_TESTS);
-	page_bytes = sysconf(_SC_PAGESIZE);
 
 	for (i = 0; i < NR_SWITCHES; i++)
 		test_switch_values(i);
@@ -1321,67 +1001,13 @@ static void run_tests(void)
 	ksft_finished();
 }
 
-static pid_t child;
-
-static void stop_child(int sig)
-{
-	kill(child, sig);
-}
-
 int main(void)
 {
-	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
-	struct sigaction action = { .sa_handler = stop_child };
-	int values[NR_SWITCHES], status;
-	sigset_t blocked, before;
-	siginfo_t info;
-	bool restored = true;
-	unsigned int i;
-
 	ksft_print_header();
 	if (geteuid())
 		ksft_exit_skip("needs root to write the switches\n");
-	if (access(SWITCH_DIR, F_OK))
-		ksft_exit_skip("no " SWITCH_DIR " on this kernel\n");
-	for (i = 0; i < NR_SWITCHES; i++) {
-		values[i] = switch_read(i);
-		if (values[i] < 0)
-			ksft_exit_fail_msg("%s reads neither 0 nor 1\n",
-					   switches[i]);
-	}
-
-	sigemptyset(&blocked);
-	for (i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaddset(&blocked, signals[i]);
-	sigprocmask(SIG_BLOCK, &blocked, &before);
-	child = fork();
-	if (child < 0)
-		ksft_exit_fail_perror("fork");
-	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		sigprocmask(SIG_SETMASK, &before, NULL);
-		run_tests();
-	}
-	for (i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaction(signals[i], &action, NULL);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	/* Keep the child's number taken until no signal can ask for it. */
-	while (waitid(P_PID, child, &info, WEXITED | WNOWAIT) < 0 &&
-	       errno == EINTR)
-		;
-	sigprocmask(SIG_BLOCK, &blocked, NULL);
-	waitpid(child, &status, 0);
-
-	rmdir(INSTANCE_DIR);
-	for (i = 0; i < NR_SWITCHES; i++)
-		if (switch_write(i, values[i] ? "1" : "0") ||
-		    switch_read(i) != values[i])
-			restored = false;
-	if (!restored)
-		ksft_print_msg("the switches could not be put back\n");
-	if (WIFSIGNALED(status))
-		printf("Bail out! killed by signal %d\n", WTERMSIG(status));
-	if (!WIFEXITED(status) || !restored)
-		return KSFT_FAIL;
-	return WEXITSTATUS(status);
+	page_cache_init();
+	guard_switches();
+	guard_read_ahead();
+	return run_guarded(run_tests, trace_clean_up);
 }

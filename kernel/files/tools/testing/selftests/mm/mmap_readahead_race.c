@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Faults in program text against everything that changes its mapping: munmap(),
+ * mmap(), mprotect(), fork(), a file that shrinks and grows, and other sizes
+ * for text. Whatever can be read must be right, functions must return, and the
+ * kernel must not complain; KASAN makes it complain of more.
+ *
+ * A fault that reads drops its lock, and the mapping may be gone from then on.
+ * To find code that looks at it nevertheless takes a mapping that is not only
+ * gone but freed, a grace period later, while the fault has got no further than
+ * its unlock. A pair of threads on one processor is there for that: one faults,
+ * the other, which has real-time priority, is woken by the unlock, unmaps, and
+ * keeps the processor.
+ *
+ * The argument is how many seconds to go on, 5 by default.
+ *
+ * The tests run in a child. Its parent puts all settings back, however the
+ * child ends.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../kselftest.h"
+#include "mmap_readahead_util.h"
+#include "page_cache_util.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ	22
+#endif
+
+/* In blocks, that is, in folios as text is to have them. */
+#define TRAP_BLOCKS	4
+#define STEADY_BLOCKS	16
+#define MOVING_BLOCKS	16
+#define ALL_BLOCKS	(TRAP_BLOCKS + STEADY_BLOCKS + MOVING_BLOCKS)
+
+/* Where the function of each page starts; its stamp is at the very start. */
+#define FUNCTION_OFFSET	64
+
+/* How long a grace period may take, with what is freed after it. */
+#define GRACE_NS	40000000L
+
+static const unsigned char return_instruction[] = {
+#if defined(__x86_64__)
+	0xc3,
+#elif defined(__aarch64__)
+	0xc0, 0x03, 0x5f, 0xd6,
+#else
+	/* Functions are left alone; their pages are still compared. */
+#endif
+};
+
+/*
+ * The test file. Its first pages are for the trap; those from moving_page on
+ * may be cut off; those in between, from steady_page on, never change.
+ */
+static int file_fd;
+static unsigned long block, steady_page, moving_page, file_pages;
+
+/* Where page 0 of the file is, or would be, mapped. */
+static char *text;
+
+static unsigned int seconds = 5;
+static bool over;
+
+struct worker {
+	pthread_t thread;
+	void (*step)(struct worker *worker);
+	const char *name;
+	uint64_t random;
+	unsigned long done, sigbus, sigsegv;
+	/* On this processor, or any if negative. */
+	int cpu;
+	bool real_time, wrong;
+};
+
+static __thread sigjmp_buf no_access;
+
+static unsigned long random_below(struct worker *worker, unsigned long limit)
+{
+	worker->random ^= worker->random << 13;
+	worker->random ^= worker->random >> 7;
+	worker->random ^= worker->random << 17;
+	return worker->random % limit;
+}
+
+static void *address(unsigned long page)
+{
+	return text + page * page_bytes;
+}
+
+/* Pages */
+
+static void on_no_access(int sig)
+{
+	siglongjmp(no_access, sig);
+}
+
+static bool write_pages(unsigned long first, unsigned long nr)
+{
+	unsigned long page;
+
+	for (page = first; page < first + nr; page++) {
+		unsigned char data[FUNCTION_OFFSET + 8] = { };
+		uint64_t stamp = page + 1;
+
+		memcpy(data, &stamp, sizeof(stamp));
+		memcpy(data + FUNCTION_OFFSET, return_instruction,
+		       sizeof(return_instruction));
+		if (pwrite(file_fd, data, sizeof(data), page * page_bytes) !=
+		    sizeof(data))
+			return false;
+	}
+	return true;
+}
+
+/* Look at a page, if it is mapped just now, and call its function. */
+static void use_page(struct worker *worker, unsigned long page)
+{
+	int sig = sigsetjmp(no_access, 0);
+	uint64_t stamp;
+
+	if (sig) {
+		if (sig == SIGBUS)
+			worker->sigbus++;
+		else
+			worker->sigsegv++;
+		return;
+	}
+	stamp = __atomic_load_n((uint64_t *)address(page), __ATOMIC_RELAXED);
+	if (page >= moving_page) {
+		/* What was cut off is zero until it is written again. */
+		if (stamp && stamp != page + 1)
+			worker->wrong = true;
+	} else {
+		if (stamp != page + 1)
+			worker->wrong = true;
+		else if (sizeof(return_instruction))
+			((void (*)(void))((char *)address(page) +
+					  FUNCTION_OFFSET))();
+	}
+	worker->done++;
+}
+
+/* Workers: each does one step after the other until all is over */
+
+static void call_text(struct worker *worker)
+{
+	use_page(worker, steady_page +
+			 random_below(worker, file_pages - steady_page));
+}
+
+static void map_text(unsigned long first, unsigned long nr, bool shared)
+{
+	if (mmap(address(first), nr * page_bytes, PROT_READ | PROT_EXEC,
+		 (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_FIXED, file_fd,
+		 first * page_bytes) == MAP_FAILED)
+		ksft_exit_fail_perror("mmap of text");
+}
+
+/* What is unmapped can leave the page cache. */
+static void drop_text(unsigned long first, unsigned long nr)
+{
+	posix_fadvise(file_fd, first * page_bytes, nr * page_bytes,
+		      POSIX_FADV_DONTNEED);
+}
+
+static void change_mappings(struct worker *worker)
+{
+	unsigned long first = steady_page +
+			      random_below(worker, file_pages - steady_page);
+	unsigned long nr = 1 + random_below(worker, 3 * block);
+	void *start = address(first);
+	size_t bytes;
+
+	if (nr > file_pages - first)
+		nr = file_pages - first;
+	bytes = nr * page_bytes;
+	switch (random_below(worker, 8)) {
+	case 0:
+		mprotect(start, bytes, PROT_NONE);
+		break;
+	case 1:
+		mprotect(start, bytes, PROT_READ);
+		break;
+	case 2:
+		mprotect(start, bytes, PROT_READ | PROT_EXEC);
+		break;
+	case 3:
+		madvise(start, bytes, MADV_COLD);
+		break;
+	case 4:
+		madvise(start, bytes, MADV_DONTNEED);
+		drop_text(first, nr);
+		break;
+	case 5:
+		munmap(start, bytes);
+		drop_text(first, nr);
+		break;
+	default:
+		munmap(start, bytes);
+		drop_text(first, nr);
+		map_text(first, nr, random_below(worker, 2));
+	}
+	worker->done++;
+}
+
+static void resize_file(struct worker *worker)
+{
+	unsigned long page = moving_page +
+			     random_below(worker, file_pages - moving_page);
+
+	if (ftruncate(file_fd, page * page_bytes) ||
+	    ftruncate(file_fd, file_pages * page_bytes) ||
+	    !write_pages(page, file_pages - page))
+		worker->wrong = true;
+	fsync(file_fd);
+	worker->done++;
+	usleep(20000);
+}
+
+static void fork_child(struct worker *worker)
+{
+	int i, status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (i = 0; i < 20; i++)
+			call_text(worker);
+		_exit(worker->wrong);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		worker->wrong = true;
+	worker->done++;
+	usleep(5000);
+}
+
+static void change_settings(struct worker *worker)
+{
+	unsigned int size = random_below(worker, nr_folio_sizes);
+	unsigned int use = random_below(worker, NR_USES);
+	/* Mostly for text, or nothing would be put to the test. */
+	unsigned int rules = worker->done % 4 ? ALL_RULES :
+			     random_below(worker, ALL_RULES + 1);
+	unsigned int nr;
+
+	if (worker->done % 2)
+		size = folio_size_of(block * page_bytes) - folio_sizes;
+	if (worker->done % 4)
+		use |= USE_EXEC;
+	if (folio_size_write(&folio_sizes[size], use_names[use]))
+		worker->wrong = true;
+	for (nr = 0; nr < NR_SWITCHES; nr++)
+		if (switch_write(nr, rules & (1 << nr) ? "1" : "0"))
+			worker->wrong = true;
+	worker->done++;
+	usleep(30000);
+}
+
+/*
+ * The trap. Faulting in for somebody else, as madvise() does, holds the lock of
+ * the address space rather than that of the mapping, which is also dropped to
+ * read, and whose unlock leaves no RCU critical section for the mapping to
+ * survive in.
+ */
+
+static void walk_into_trap(struct worker *worker)
+{
+	madvise(address(random_below(worker, steady_page)), page_bytes,
+		MADV_POPULATE_READ);
+	worker->done++;
+}
+
+static long blocked_times(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+static void keep_processor(long ns)
+{
+	struct timespec start, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((now.tv_sec - start.tv_sec) * 1000000000L +
+		 now.tv_nsec - start.tv_nsec < ns);
+}
+
+static void spring_trap(struct worker *worker)
+{
+	long before;
+
+	drop_text(0, steady_page);
+	map_text(0, steady_page, false);
+	usleep(random_below(worker, 300));
+	before = blocked_times();
+	munmap(address(0), steady_page * page_bytes);
+	/* Otherwise nobody was in the way, and nobody is on it. */
+	if (blocked_times() != before) {
+		worker->done++;
+		keep_processor(GRACE_NS);
+	}
+}
+
+static struct worker workers[] = {
+	{ .name = "pages used", .step = call_text, .cpu = -1 },
+	{ .name = "pages used", .step = call_text, .cpu = -1 },
+	{ .name = "mappings changed", .step = change_mappings, .cpu = -1 },
+	{ .name = "resizes", .step = resize_file, .cpu = -1 },
+	{ .name = "forks", .step = fork_child, .cpu = -1 },
+	{ .name = "settings changed", .step = change_settings, .cpu = -1 },
+	{ .name = "steps into the trap", .step = walk_into_trap },
+	{ .name = "unlocks waited for", .step = spring_trap,
+	  .real_time = true },
+};
+
+static void *work(void *arg)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	struct worker *worker = arg;
+	cpu_set_t cpus;
+
+	if (worker->cpu >= 0) {
+		CPU_ZERO(&cpus);
+		CPU_SET(worker->cpu, &cpus);
+		sched_setaffinity(0, sizeof(cpus), &cpus);
+	}
+	if (worker->real_time)
+		sched_setscheduler(0, SCHED_FIFO, &param);
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+		worker->step(worker);
+	return NULL;
+}
+
+/* The last one there is, and -1 if it is the only one. */
+static int choose_cpu(void)
+{
+	cpu_set_t cpus;
+	int cpu;
+
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) < 2)
+		return -1;
+	for (cpu = CPU_SETSIZE - 1; !CPU_ISSET(cpu, &cpus); cpu--)
+		;
+	return cpu;
+}
+
+static void test_race(bool large_folios)
+{
+	struct sigaction action = {
+		.sa_handler = on_no_access,
+		.sa_flags = SA_NODEFER,
+	};
+	const struct folio_size *size = folio_size_of(block * page_bytes);
+	unsigned long made = folio_size_stat(size, "file_alloc");
+	unsigned long trouble = kernel_trouble();
+	int trap_cpu = choose_cpu(), err;
+	struct worker *worker;
+	bool ok = true;
+
+	sigaction(SIGBUS, &action, NULL);
+	sigaction(SIGSEGV, &action, NULL);
+	map_text(0, file_pages, false);
+	for (worker = workers; worker < workers + ARRAY_SIZE(workers);
+	     worker++) {
+		worker->random = 0x9e3779b97f4a7c15ULL * (worker - workers + 1);
+		if (!worker->cpu)
+			worker->cpu = trap_cpu;
+		err = pthread_create(&worker->thread, NULL, work, worker);
+		if (err)
+			ksft_exit_fail_msg("no thread: %s\n", strerror(err));
+	}
+	sleep(seconds);
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	for (worker = workers; worker < workers + ARRAY_SIZE(workers);
+	     worker++)
+		pthread_join(worker->thread, NULL);
+	signal(SIGBUS, SIG_DFL);
+	signal(SIGSEGV, SIG_DFL);
+
+	for (worker = workers; worker < workers + ARRAY_SIZE(workers);
+	     worker++) {
+		ksft_print_msg("%lu %s\n", worker->done, worker->name);
+		if (worker->sigbus || worker->sigsegv)
+			ksft_print_msg("%lu beyond the end, %lu not mapped\n",
+				       worker->sigbus, worker->sigsegv);
+		if (worker->wrong)
+			ksft_print_msg("that went wrong\n");
+		/* Who waits for an unlock may never have to. */
+		ok &= !worker->wrong && (worker->done || worker->real_time);
+	}
+	made = folio_size_stat(size, "file_alloc") - made;
+	ksft_print_msg("%lu folios of the size of text\n", made);
+	ok &= made || !large_folios;
+	if (kernel_trouble() & ~trouble) {
+		ksft_print_msg("the kernel complained: see its log\n");
+		ok = false;
+	}
+	ksft_test_result(ok, "text is right whatever becomes of its mapping\n");
+}
+
+static void run_tests(void)
+{
+	const struct folio_size *size = folio_size_of(64UL << 10);
+	bool large_folios;
+
+	ksft_set_plan(1);
+	if (!size)
+		size = folio_size_of(2UL << 20);
+	if (!size)
+		ksft_exit_skip("neither 64 KiB nor 2 MiB are a folio size\n");
+	block = size->bytes / page_bytes;
+	steady_page = TRAP_BLOCKS * block;
+	moving_page = steady_page + STEADY_BLOCKS * block;
+	file_pages = ALL_BLOCKS * block;
+
+	file_fd = make_file();
+	if (file_fd < 0)
+		ksft_exit_skip("cannot make a file in the current directory\n");
+	large_folios = has_large_folios(file_fd);
+	if (!large_folios)
+		ksft_print_msg("no large folios here: text is read as data\n");
+	if (ftruncate(file_fd, file_pages * page_bytes) ||
+	    !write_pages(0, file_pages) || fsync(file_fd))
+		ksft_exit_skip("not enough room for the test file\n");
+	text = mmap(NULL, file_pages * page_bytes, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (text == MAP_FAILED)
+		ksft_exit_fail_perror("mmap of an address range");
+	set_rules(ALL_RULES);
+	set_all_folio_sizes(USE_ALWAYS);
+	set_folio_size(size, USE_ALWAYS_EXEC);
+	test_race(large_folios);
+	ksft_finished();
+}
+
+int main(int argc, char **argv)
+{
+	ksft_print_header();
+	if (argc > 1)
+		seconds = strtoul(argv[1], NULL, 10);
+	if (geteuid())
+		ksft_exit_skip("needs root to choose folio sizes\n");
+	page_cache_init();
+	guard_switches();
+	guard_folio_sizes();
+	guard_read_ahead();
+	return run_guarded(run_tests, NULL);
+}

@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What tests of the page cache share. See page_cache_util.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/kernel-page-flags.h>
+
+#include "../kselftest.h"
+#include "page_cache_util.h"
+
+#ifndef __NR_cachestat
+#define __NR_cachestat	451
+#endif
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ	22
+#endif
+
+#define THP_DIR		"/sys/kernel/mm/transparent_hugepage"
+#define CGROUP_DIR	"/sys/fs/cgroup"
+#define OUR_CGROUP	CGROUP_DIR "/page_cache_selftest"
+#define MAX_SETTINGS	(2 * MAX_ORDER_NR)
+
+unsigned long page_bytes;
+
+const char * const use_names[NR_USES] = {
+	[USE_NEVER] = "never",
+	[USE_ALWAYS] = "always",
+	[USE_EXEC] = "exec",
+	[USE_ALWAYS_EXEC] = "always+exec",
+};
+
+struct folio_size folio_sizes[MAX_ORDER_NR];
+unsigned int nr_folio_sizes;
+
+/* Settings */
+
+static struct {
+	char path[PATH_BYTES];
+	char value[SETTING_BYTES];
+} guarded[MAX_SETTINGS];
+
+static unsigned int nr_guarded;
+
+static ssize_t read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t bytes;
+
+	if (fd < 0)
+		return -errno;
+	bytes = read(fd, text, size - 1);
+	if (bytes < 0)
+		bytes = -errno;
+	close(fd);
+	if (bytes >= 0)
+		text[bytes] = '\0';
+	return bytes;
+}
+
+int setting_read(const char *path, char value[SETTING_BYTES])
+{
+	char text[256], *start, *end;
+	ssize_t bytes = read_text(path, text, sizeof(text));
+
+	if (bytes < 0)
+		return bytes;
+	start = strchr(text, '[');
+	start = start ? start + 1 : text;
+	end = start + strcspn(start, "]\n");
+	if (end - start >= SETTING_BYTES)
+		return -EPROTO;
+	memcpy(value, start, end - start);
+	value[end - start] = '\0';
+	return 0;
+}
+
+int setting_write(const char *path, const char *value)
+{
+	int err = 0, fd = open(path, O_WRONLY);
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, value, strlen(value)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+void guard_setting(const char *path)
+{
+	if (nr_guarded == MAX_SETTINGS)
+		ksft_exit_fail_msg("too many settings\n");
+	if (setting_read(path, guarded[nr_guarded].value))
+		return;
+	snprintf(guarded[nr_guarded].path, sizeof(guarded[0].path), "%s", path);
+	nr_guarded++;
+}
+
+/* Giving exec to a size takes it from another, so that comes last. */
+static bool put_settings_back(void)
+{
+	char value[SETTING_BYTES];
+	bool restored = true;
+	unsigned int i, last;
+
+	for (last = 0; last < 2; last++)
+		for (i = 0; i < nr_guarded; i++)
+			if (!!strstr(guarded[i].value, "exec") == last)
+				setting_write(guarded[i].path,
+					      guarded[i].value);
+	for (i = 0; i < nr_guarded; i++) {
+		if (!setting_read(guarded[i].path, value) &&
+		    !strcmp(value, guarded[i].value))
+			continue;
+		ksft_print_msg("%s could not be put back\n", guarded[i].path);
+		restored = false;
+	}
+	return restored;
+}
+
+static pid_t child;
+
+static void stop_child(int sig)
+{
+	kill(child, sig);
+}
+
+int run_guarded(void (*run)(void), void (*clean_up)(void))
+{
+	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+	struct sigaction action = { .sa_handler = stop_child };
+	sigset_t blocked, before;
+	siginfo_t info;
+	unsigned int i;
+	bool restored;
+	int status;
+
+	sigemptyset(&blocked);
+	for (i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&blocked, signals[i]);
+	sigprocmask(SIG_BLOCK, &blocked, &before);
+	child = fork();
+	if (child < 0)
+		ksft_exit_fail_perror("fork");
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		run();
+		_exit(KSFT_FAIL);
+	}
+	for (i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaction(signals[i], &action, NULL);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	/* Keep the child's number taken until no signal can ask for it. */
+	while (waitid(P_PID, child, &info, WEXITED | WNOWAIT) < 0 &&
+	       errno == EINTR)
+		;
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	waitpid(child, &status, 0);
+
+	if (clean_up)
+		clean_up();
+	restored = put_settings_back();
+	if (WIFSIGNALED(status))
+		printf("Bail out! killed by signal %d\n", WTERMSIG(status));
+	if (!WIFEXITED(status) || !restored)
+		return KSFT_FAIL;
+	return WEXITSTATUS(status);
+}
+
+unsigned long kernel_trouble(void)
+{
+	const unsigned long bad_page = 1 << 5, died = 1 << 7, warned = 1 << 9;
+	const unsigned long lockup = 1 << 14;
+	char text[32];
+
+	if (read_text("/proc/sys/kernel/tainted", text, sizeof(text)) < 0)
+		return 0;
+	return strtoul(text, NULL, 10) & (bad_page | died | warned | lockup);
+}
+
+/* Files in the page cache */
+
+int make_file(void)
+{
+	char path[] = "page_cache_test_XXXXXX";
+	int fd = mkstemp(path);
+
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}
+
+int open_again(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		ksft_exit_fail_perror("open of the test file");
+	return fd;
+}
+
+static bool find_read_ahead(int fd, char path[PATH_BYTES])
+{
+	static const char * const places[] = {
+		"/sys/dev/block/%u:%u/queue/read_ahead_kb",
+		/* a partition's queue is its disk's */
+		"/sys/dev/block/%u:%u/../queue/read_ahead_kb",
+		"/sys/class/bdi/%u:%u/read_ahead_kb",
+	};
+	struct stat st;
+	unsigned int i;
+
+	if (fstat(fd, &st))
+		return false;
+	for (i = 0; i < ARRAY_SIZE(places); i++) {
+		snprintf(path, PATH_BYTES, places[i], major(st.st_dev),
+			 minor(st.st_dev));
+		if (!access(path, R_OK))
+			return true;
+	}
+	return false;
+}
+
+void guard_read_ahead(void)
+{
+	int fd = open(".", O_RDONLY);
+	char path[PATH_BYTES];
+
+	if (fd < 0)
+		return;
+	if (find_read_ahead(fd, path))
+		guard_setting(path);
+	close(fd);
+}
+
+bool read_ahead_write(int fd, unsigned long kib)
+{
+	char path[PATH_BYTES], value[32];
+
+	snprintf(value, sizeof(value), "%lu", kib);
+	return find_read_ahead(fd, path) && !setting_write(path, value);
+}
+
+long read_ahead_read(int fd)
+{
+	char path[PATH_BYTES], value[SETTING_BYTES];
+
+	if (!find_read_ahead(fd, path) || setting_read(path, value))
+		return -1;
+	return strtol(value, NULL, 10);
+}
+
+void map_part(struct mapping *map, int fd, unsigned long first,
+	      unsigned long pages, int prot)
+{
+	const size_t align = 2UL << 20;
+	size_t within = first * page_bytes % align;
+
+	map->fd = fd;
+	map->first = first;
+	map->pages = pages;
+	map->reserved_bytes = pages * page_bytes + 2 * align;
+	map->reserved = mmap(NULL, map->reserved_bytes, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			     -1, 0);
+	if (map->reserved == MAP_FAILED)
+		ksft_exit_fail_perror("mmap of an address range");
+	map->start = (char *)(((unsigned long)map->reserved + align - 1) &
+			      ~(align - 1)) + within;
+	if (mmap(map->start, pages * page_bytes, prot, MAP_SHARED | MAP_FIXED,
+		 fd, first * page_bytes) == MAP_FAILED)
+		ksft_exit_fail_perror("mmap of the test file");
+}
+
+void map_file(struct mapping *map, int fd, unsigned long pages)
+{
+	map_part(map, fd, 0, pages, PROT_READ);
+}
+
+void unmap(struct mapping *map)
+{
+	munmap(map->reserved, map->reserved_bytes);
+}
+
+void unmap_and_close(struct mapping *map)
+{
+	unmap(map);
+	close(map->fd);
+}
+
+static unsigned long mincore_pages(const struct mapping *map,
+				   unsigned long first, unsigned long nr)
+{
+	unsigned char *resident = malloc(nr);
+	unsigned long i, count = 0;
+
+	if (!resident ||
+	    mincore(page_address(map, first), nr * page_bytes, resident))
+		ksft_exit_fail_perror("mincore");
+	for (i = 0; i < nr; i++)
+		count += resident[i] & 1;
+	free(resident);
+	return count;
+}
+
+long cachestat_pages(int fd, unsigned long first, unsigned long nr)
+{
+	struct {
+		unsigned long long offset, length;
+	} range = { first * page_bytes, nr * page_bytes };
+	struct {
+		unsigned long long cached, dirty, writeback, evicted, recent;
+	} counts;
+
+	if (syscall(__NR_cachestat, fd, &range, &counts, 0))
+		return -errno;
+	return counts.cached;
+}
+
+/*
+ * A fault waits for its own page only; mincore() counts the others of its
+ * window as their reads finish. Wait until no page is on its way.
+ */
+unsigned long cached_pages(const struct mapping *map, unsigned long first,
+			   unsigned long nr)
+{
+	long count;
+	int tries;
+
+	for (tries = 0; tries < 10000; tries++) {
+		count = mincore_pages(map, first, nr);
+		if (count == cachestat_pages(map->fd, first, nr))
+			return count;
+		usleep(1000);
+	}
+	ksft_exit_fail_msg("pages still under way after 10 seconds\n");
+}
+
+bool drop_pages(const struct mapping *map)
+{
+	int tries;
+
+	for (tries = 0; tries < 100; tries++) {
+		posix_fadvise(map->fd, 0, 0, POSIX_FADV_DONTNEED);
+		if (!mincore_pages(map, map->first, map->pages))
+			return true;
+		usleep(10000);
+	}
+	return false;
+}
+
+void map_cold(struct mapping *map, int fd, unsigned long pages)
+{
+	map_file(map, open_again(fd), pages);
+	if (!drop_pages(map))
+		ksft_exit_fail_msg("pages of the test file stay in the cache\n");
+}
+
+unsigned long measure_fault_around(int fd, unsigned long pages)
+{
+	unsigned long page, nr = 64;
+	struct rusage before, after;
+	struct mapping map;
+	char byte;
+
+	map_cold(&map, fd, pages);
+	/* Random reads leave no readahead mark, which stops fault-around. */
+	posix_fadvise(map.fd, 0, 0, POSIX_FADV_RANDOM);
+	for (page = 0; page < nr; page++)
+		if (pread(map.fd, &byte, 1, page * page_bytes) != 1)
+			ksft_exit_fail_perror("read of the test file");
+	touch(&map, 0);
+	for (page = 1; page < nr; page++) {
+		getrusage(RUSAGE_SELF, &before);
+		touch(&map, page);
+		getrusage(RUSAGE_SELF, &after);
+		if (after.ru_minflt != before.ru_minflt)
+			break;
+	}
+	unmap_and_close(&map);
+	return page;
+}
+
+/* Folio sizes */
+
+void page_cache_init(void)
+{
+	unsigned int order;
+	char path[PATH_BYTES];
+
+	page_bytes = sysconf(_SC_PAGESIZE);
+	for (order = 1; order < MAX_ORDER_NR; order++) {
+		unsigned long bytes = page_bytes << order;
+
+		snprintf(path, sizeof(path),
+			 THP_DIR "/hugepages-%lukB/file_enabled", bytes >> 10);
+		if (access(path, R_OK))
+			continue;
+		folio_sizes[nr_folio_sizes++] = (struct folio_size) {
+			.bytes = bytes,
+			.order = order,
+		};
+	}
+}
+
+static void folio_size_path(char path[PATH_BYTES], const struct folio_size *size,
+			    const char *name)
+{
+	snprintf(path, PATH_BYTES, THP_DIR "/hugepages-%lukB/%s", size->bytes >> 10,
+		 name);
+}
+
+const struct folio_size *folio_size_of(unsigned long bytes)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_folio_sizes; i++)
+		if (folio_sizes[i].bytes == bytes)
+			return &folio_sizes[i];
+	return NULL;
+}
+
+void guard_folio_sizes(void)
+{
+	char path[PATH_BYTES];
+	unsigned int i;
+
+	for (i = 0; i < nr_folio_sizes; i++) {
+		folio_size_path(path, &folio_sizes[i], "file_enabled");
+		guard_setting(path);
+	}
+}
+
+int folio_size_write(const struct folio_size *size, const char *text)
+{
+	char path[PATH_BYTES];
+
+	folio_size_path(path, size, "file_enabled");
+	return setting_write(path, text);
+}
+
+int folio_size_use(const struct folio_size *size)
+{
+	char path[PATH_BYTES], value[SETTING_BYTES];
+	int use, err;
+
+	folio_size_path(path, size, "file_enabled");
+	err = setting_read(path, value);
+	if (err)
+		return err;
+	for (use = 0; use < NR_USES; use++)
+		if (!strcmp(value, use_names[use]))
+			return use;
+	return -EPROTO;
+}
+
+void set_folio_size(const struct folio_size *size, enum file_use use)
+{
+	if (folio_size_write(size, use_names[use]))
+		ksft_exit_fail_msg("cannot set the use of %lu kB folios\n",
+				   size->bytes >> 10);
+}
+
+void set_all_folio_sizes(enum file_use use)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_folio_sizes; i++)
+		set_folio_size(&folio_sizes[i], use);
+}
+
+unsigned long folio_size_stat(const struct folio_size *size, const char *name)
+{
+	char file[64], path[PATH_BYTES], text[32];
+
+	snprintf(file, sizeof(file), "stats/%s", name);
+	folio_size_path(path, size, file);
+	if (read_text(path, text, sizeof(text)) < 0)
+		ksft_exit_fail_perror(path);
+	return strtoul(text, NULL, 10);
+}
+
+static unsigned long large_folios_made(void)
+{
+	unsigned long made = 0;
+	unsigned int i;
+
+	for (i = 0; i < nr_folio_sizes; i++)
+		made += folio_size_stat(&folio_sizes[i], "file_alloc");
+	return made;
+}
+
+bool has_large_folios(int fd)
+{
+	unsigned long before, chunk, bytes = 4UL << 20;
+	unsigned long window_kib = 32 * page_bytes >> 10;
+	char *data = malloc(bytes / 64);
+	struct mapping map;
+
+	if (!data || ftruncate(fd, bytes))
+		ksft_exit_fail_perror("resize of the test file");
+	/* Windows of less than four pages have no large folios. */
+	if (read_ahead_read(fd) < (long)window_kib)
+		read_ahead_write(fd, window_kib);
+	set_all_folio_sizes(USE_ALWAYS);
+	fd = open_again(fd);
+	map_file(&map, fd, bytes / page_bytes);
+	drop_pages(&map);
+	before = large_folios_made();
+	for (chunk = 0; chunk < 64; chunk++)
+		if (read(fd, data, bytes / 64) < 0)
+			ksft_exit_fail_perror("read of the test file");
+	unmap_and_close(&map);
+	free(data);
+	return large_folios_made() != before;
+}
+
+bool memory_cgroup_make(unsigned long max_bytes)
+{
+	char max[32];
+
+	setting_write(CGROUP_DIR "/cgroup.subtree_control", "+memory");
+	snprintf(max, sizeof(max), "%lu", max_bytes);
+	if (mkdir(OUR_CGROUP, 0700))
+		return false;
+	if (!setting_write(OUR_CGROUP "/memory.max", max))
+		return true;
+	rmdir(OUR_CGROUP);
+	return false;
+}
+
+bool memory_cgroup_join(void)
+{
+	char pid[32];
+
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	return !setting_write(OUR_CGROUP "/cgroup.procs", pid);
+}
+
+void memory_cgroup_remove(void)
+{
+	rmdir(OUR_CGROUP);
+}
+
+static bool read_number(int fd, unsigned long nr, uint64_t *number)
+{
+	return pread(fd, number, sizeof(*number), nr * sizeof(*number)) ==
+	       sizeof(*number);
+}
+
+/* Order of the folio that starts with a page frame, or -1. */
+static int order_of_folio(int kpageflags, unsigned long pfn)
+{
+	unsigned long pages = 1;
+	uint64_t flags;
+
+	if (!read_number(kpageflags, pfn, &flags) ||
+	    flags & 1ULL << KPF_COMPOUND_TAIL)
+		return -1;
+	if (flags & 1ULL << KPF_COMPOUND_HEAD)
+		while (read_number(kpageflags, pfn + pages, &flags) &&
+		       flags & 1ULL << KPF_COMPOUND_TAIL)
+			pages++;
+	return ffsl(pages) - 1;
+}
+
+bool count_folios(int fd, unsigned long first, unsigned long nr,
+		  unsigned long counts[MAX_ORDER_NR])
+{
+	int pagemap = open("/proc/self/pagemap", O_RDONLY), order;
+	int kpageflags = open("/proc/kpageflags", O_RDONLY);
+	unsigned long page = first;
+	struct mapping map;
+	bool told = false;
+
+	memset(counts, 0, MAX_ORDER_NR * sizeof(*counts));
+	map_part(&map, open_again(fd), first, nr, PROT_READ);
+	/* So that faults on pages with the readahead mark read no more. */
+	madvise(map.start, nr * page_bytes, MADV_RANDOM);
+	if (pagemap < 0 || kpageflags < 0 ||
+	    madvise(map.start, nr * page_bytes, MADV_POPULATE_READ))
+		goto out;
+	while (page < first + nr) {
+		uint64_t entry;
+
+		if (!read_number(pagemap, (unsigned long)page_address(&map, page) /
+					  page_bytes, &entry) ||
+		    !(entry >> 63))
+			goto out;
+		order = order_of_folio(kpageflags, entry & ((1ULL << 55) - 1));
+		if (order < 0 || order >= MAX_ORDER_NR || page % (1UL << order))
+			goto out;
+		counts[order]++;
+		page += 1UL << order;
+	}
+	told = true;
+out:
+	if (pagemap >= 0)
+		close(pagemap);
+	if (kpageflags >= 0)
+		close(kpageflags);
+	unmap_and_close(&map);
+	return told;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What tests of the page cache share: settings that are put back however the
+ * test ends, files whose cached pages can be counted and dropped, and the sizes
+ * of their folios.
+ */
+#ifndef __PAGE_CACHE_UTIL_H
+#define __PAGE_CACHE_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Settings */
+
+#define SETTING_BYTES	64
+#define PATH_BYTES	192
+
+/* Both return 0 or -errno. Of "a [b] c", what is read is "b". */
+int setting_read(const char *path, char value[SETTING_BYTES]);
+int setting_write(const char *path, const char *value);
+
+/* Have run_guarded() put a setting back, if it can be read. */
+void guard_setting(const char *path);
+/*
+ * Run tests in a child; put the settings back when it has ended.
+ * Return: the exit status for main().
+ */
+int run_guarded(void (*run)(void), void (*clean_up)(void));
+
+/* Bits of the kernel's taint that a warning, an oops or a sanitizer sets. */
+unsigned long kernel_trouble(void);
+
+/* Files in the page cache */
+
+/* Set by page_cache_init(), which comes first. */
+extern unsigned long page_bytes;
+
+/*
+ * A part of an open file, mapped such that blocks of up to 2 MiB are aligned in
+ * memory as they are in the file. Pages are those of the file, not of the part.
+ */
+struct mapping {
+	int fd;
+	char *reserved;
+	size_t reserved_bytes;
+	char *start;
+	unsigned long first, pages;
+};
+
+void page_cache_init(void);
+
+/* An empty file in the current directory, already unlinked, or -1. */
+int make_file(void);
+/* An open file of its own, with its own miss counter and readahead state. */
+int open_again(int fd);
+
+/* Have run_guarded() put back read_ahead_kb of the current directory's device. */
+void guard_read_ahead(void);
+/* Of the device that holds a file, for files opened from then on. */
+bool read_ahead_write(int fd, unsigned long kib);
+/* Return: KiB, or negative if there is no such setting. */
+long read_ahead_read(int fd);
+
+void map_part(struct mapping *map, int fd, unsigned long first,
+	      unsigned long pages, int prot);
+void map_file(struct mapping *map, int fd, unsigned long pages);
+void unmap(struct mapping *map);
+void unmap_and_close(struct mapping *map);
+
+static inline char *page_address(const struct mapping *map, unsigned long page)
+{
+	return map->start + (page - map->first) * page_bytes;
+}
+
+static inline void touch(const struct mapping *map, unsigned long page)
+{
+	char byte = *page_address(map, page);
+
+	/* The compiler must not leave the read out. */
+	asm volatile("" : "+r" (byte));
+}
+
+/* Pages in the cache, whether their read has finished or not, or -errno. */
+long cachestat_pages(int fd, unsigned long first, unsigned long nr);
+/* Pages in the cache, once no page is on its way any more. */
+unsigned long cached_pages(const struct mapping *map, unsigned long first,
+			   unsigned long nr);
+/* Drop a file from the page cache, where nobody may have it mapped. */
+bool drop_pages(const struct mapping *map);
+/* Open and map a file anew, with no page of it in the cache. */
+void map_cold(struct mapping *map, int fd, unsigned long pages);
+/* Pages that one fault maps, if all of them are in the cache. */
+unsigned long measure_fault_around(int fd, unsigned long pages);
+
+/* Folio sizes */
+
+#define MAX_ORDER_NR	24
+
+/* In the order of the kernel's file. */
+enum file_use { USE_NEVER, USE_ALWAYS, USE_EXEC, USE_ALWAYS_EXEC, NR_USES };
+
+extern const char * const use_names[NR_USES];
+
+/* Those with a file_enabled, from the smallest on; page_cache_init() does it. */
+struct folio_size {
+	unsigned long bytes;
+	unsigned int order;
+};
+
+extern struct folio_size folio_sizes[MAX_ORDER_NR];
+extern unsigned int nr_folio_sizes;
+
+const struct folio_size *folio_size_of(unsigned long bytes);
+void guard_folio_sizes(void);
+int folio_size_write(const struct folio_size *size, const char *text);
+/* Return: enum file_use, or -errno. */
+int folio_size_use(const struct folio_size *size);
+void set_folio_size(const struct folio_size *size, enum file_use use);
+void set_all_folio_sizes(enum file_use use);
+unsigned long folio_size_stat(const struct folio_size *size, const char *name);
+
+/*
+ * Whether readahead makes large folios for a file, which is resized for that.
+ * The device's readahead is widened if it would be too narrow.
+ */
+bool has_large_folios(int fd);
+
+/*
+ * A control group for processes that are to have little memory; to be removed
+ * when they have ended. Return: false if there can be none.
+ */
+bool memory_cgroup_make(unsigned long max_bytes);
+bool memory_cgroup_join(void);
+void memory_cgroup_remove(void);
+
+/*
+ * Count the folios that hold a range of cached pages, by order.
+ * Return: false if the kernel does not tell.
+ */
+bool count_folios(int fd, unsigned long first, unsigned long nr,
+		  unsigned long counts[MAX_ORDER_NR]);
+
+#endif /* __PAGE_CACHE_UTIL_H */
