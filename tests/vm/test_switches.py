@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import cast
 
 import pytest
 
 from foliolab.errors import NoResult
-from foliolab.vm.guest import Guest, JobResult
+from foliolab.experiment.machine import machine_name
+from foliolab.experiment.variants import load_variants
+from foliolab.vm.guest import Guest, GuestConfig, JobResult
 from foliolab.vm.switches import SWITCHES, Setting, Switches, chosen
 
 ONE, TWO = "mmap_readahead/one", "mmap_readahead/two"
@@ -83,6 +85,35 @@ def test_exec_that_moved_to_another_size_moves_back(exec_size: str) -> None:
             assert guest.files[size("64kB")] == "always+exec"
     switches.set([])
     assert guest.files == booted
+
+
+@pytest.mark.boot
+def test_a_real_kernel_stands_as_it_booted_after_all_variants(config: GuestConfig, tmp_path: Path) -> None:
+    variants = [variant for variant in load_variants().values() if variant.switches]
+    with Guest(config, tmp_path / "console.log") as guest:
+        machine = machine_name(config.arch.name, guest.ready.page_size)
+
+        def everything() -> dict[str, bytes]:
+            sizes = guest.run([":list", f"{SWITCHES}/transparent_hugepage"]).checked().stdout.decode().split()
+            names = {f"transparent_hugepage/{size}/file_enabled" for size in sizes if size.startswith("hugepages-")}
+            names |= {
+                name for variant in variants for name, _ in variant.switches if name.startswith("mmap_readahead/")
+            }
+            return {name: guest.run([":read", f"{SWITCHES}/{name}"]).stdout for name in names}
+
+        booted = everything()
+        assert sum(value.startswith(b"never") for value in booted.values()) > 4
+        switches = Switches(guest)
+        for variant in variants:
+            if not variant.obstacle(machine):
+                switches.set(variant.switches)
+                now = everything()
+                assert now != booted or variant.name == "series"
+                assert {name: chosen(now[name].decode()) for name, _ in variant.switches} == {
+                    name: str(value) for name, value in variant.switches
+                }
+        switches.set([])
+        assert everything() == booted
 
 
 def test_a_switch_that_the_kernel_lacks_is_an_error() -> None:
