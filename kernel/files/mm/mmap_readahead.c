@@ -25,7 +25,8 @@
 		   MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS |	\
 		   MMAP_READAHEAD_TEXT_IN_FOLIOS |		\
 		   MMAP_READAHEAD_TEXT_UNCOUNTED |		\
-		   MMAP_READAHEAD_HUGE_HINT_CAPPED)
+		   MMAP_READAHEAD_HUGE_HINT_CAPPED |		\
+		   MMAP_READAHEAD_TEXT_KEEPS_HITS)
 
 /* Off exactly when no rule is set, so that faults then run the stock code. */
 DEFINE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
@@ -84,6 +85,21 @@ static bool misses_count(const struct vm_area_struct *vma, unsigned int rules)
 	       huge_order(vma, rules) < 0;
 }
 
+/*
+ * The rules for hits in a mapping. Text is called into nearly at random but
+ * densely, so that few hits prove anything while the windows still pay. Unless
+ * it has a size of its own it keeps them, by counting as in a stock kernel.
+ */
+static unsigned int hit_rules(const struct vm_area_struct *vma,
+			      unsigned int rules)
+{
+	if (vma->vm_flags & VM_EXEC &&
+	    rules & MMAP_READAHEAD_TEXT_KEEPS_HITS &&
+	    text_order(vma, rules) < 0)
+		return 0;
+	return rules;
+}
+
 unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
 					  unsigned int nr_pages,
 					  bool at_address)
@@ -97,7 +113,7 @@ unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
 		.uncounted = !misses_count(vmf->vma, rules),
 	};
 
-	return mmap_readahead_credit(rules, &hit);
+	return mmap_readahead_credit(hit_rules(vmf->vma, rules), &hit);
 }
 
 bool __mmap_readahead_hit_found(const struct vm_fault *vmf,
@@ -111,7 +127,7 @@ bool __mmap_readahead_hit_found(const struct vm_fault *vmf,
 		.uncounted = !misses_count(vmf->vma, rules),
 	};
 
-	return mmap_readahead_credit(rules, &hit);
+	return mmap_readahead_credit(hit_rules(vmf->vma, rules), &hit);
 }
 
 /*
@@ -277,6 +293,7 @@ static struct rule_attribute rule_attributes[] = {
 	  MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS },
 	{ RULE_ATTR(text_in_folios), MMAP_READAHEAD_TEXT_IN_FOLIOS },
 	{ RULE_ATTR(text_uncounted), MMAP_READAHEAD_TEXT_UNCOUNTED },
+	{ RULE_ATTR(text_keeps_hits), MMAP_READAHEAD_TEXT_KEEPS_HITS },
 	{ RULE_ATTR(huge_hint_capped), MMAP_READAHEAD_HUGE_HINT_CAPPED },
 };
 

@@ -51,6 +51,8 @@ enum mmap_readahead_reason {
  *	and does not raise it.
  * @MMAP_READAHEAD_HUGE_HINT_CAPPED: where the page cache cannot hold folios of
  *	PMD size, the hint for huge pages asks for folios of up to 2 MiB.
+ * @MMAP_READAHEAD_TEXT_KEEPS_HITS: hits in text that is read like any other data
+ *	count as they do under no rule.
  *
  * Every rule for hits only takes hits away: under no combination does a fault
  * count for more than it does under none.
@@ -63,6 +65,7 @@ enum mmap_readahead_rule {
 	MMAP_READAHEAD_TEXT_IN_FOLIOS		= 1 << 4,
 	MMAP_READAHEAD_TEXT_UNCOUNTED		= 1 << 5,
 	MMAP_READAHEAD_HUGE_HINT_CAPPED		= 1 << 6,
+	MMAP_READAHEAD_TEXT_KEEPS_HITS		= 1 << 7,
 };
 
 /**

@@ -24,6 +24,7 @@ const char * const switches[NR_SWITCHES] = {
 	"text_in_folios",
 	"text_uncounted",
 	"huge_hint_capped",
+	"text_keeps_hits",
 };
 
 /* Switches */

@@ -16,11 +16,12 @@ enum rule {
 	TEXT		= 1 << 4,
 	TEXT_UNCOUNTED	= 1 << 5,
 	HUGE_CAPPED	= 1 << 6,
-	ALL_RULES	= (1 << 7) - 1,
+	TEXT_KEEPS_HITS	= 1 << 7,
+	ALL_RULES	= (1 << 8) - 1,
 };
 
 /* In the order of the bits of enum rule. */
-#define NR_SWITCHES	7
+#define NR_SWITCHES	8
 
 extern const char * const switches[NR_SWITCHES];
 
