@@ -108,7 +108,8 @@ def test_a_real_kernel_stands_as_it_booted_after_all_variants(config: GuestConfi
             if not variant.obstacle(machine):
                 switches.set(variant.switches)
                 now = everything()
-                assert now != booted or variant.name == "series"
+                # arm64 boots with what text-64k is about, where pages are smaller.
+                assert now != booted or variant.name in ("series", "text-64k")
                 assert {name: chosen(now[name].decode()) for name, _ in variant.switches} == {
                     name: str(value) for name, value in variant.switches
                 }
