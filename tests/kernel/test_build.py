@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import json
 import signal
 import subprocess
 import sys
@@ -7,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
+from foliolab.arch import ARM64, NATIVE, X86_64
+from foliolab.errors import UsageError
 from foliolab.files import locked
 from foliolab.kernel import build as building
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels
@@ -35,6 +37,24 @@ def test_unpatched_kernel_has_none_of_our_code(patched_kernel: BuiltKernel, unpa
     symbol = "__mmap_readahead_hits_around"
     assert symbol in (patched_kernel.image.parent / "System.map").read_text()
     assert symbol not in (unpatched_kernel.image.parent / "System.map").read_text()
+
+
+def test_a_request_has_the_page_size_that_its_architecture_can_have() -> None:
+    assert KernelRequest(ARM64, "patched").page_size == 4096
+    assert KernelRequest(ARM64, "patched", page_size=65536).page_size == 65536
+    with pytest.raises(UsageError, match=r"x86_64 has no pages of 64k; it has 4k\."):
+        KernelRequest(X86_64, "patched", page_size=65536)
+
+
+def test_kernels_of_before_there_were_page_sizes_are_still_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
+    place = tmp_path / "kernels/0123"
+    place.mkdir(parents=True)
+    old = {"release": "6.12.1-foliolab-patched", "arch": "x86_64", "flavour": "patched", "profile": "lab"}
+    (place / "kernel.json").write_text(json.dumps(old))
+    assert [(kernel.hash, kernel.page_size) for kernel in built_kernels()] == [("0123", 4096)]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import ARM64, X86_64
 from foliolab.errors import ConfigError
 from foliolab.kernel import config
 
@@ -21,6 +21,14 @@ def test_flavours_differ_in_nothing_else() -> None:
     patched = config.parse(config.merge(X86_64, 4096, "lab", "patched", ()))
     unpatched = config.parse(config.merge(X86_64, 4096, "lab", "unpatched", ()))
     assert {name for name in patched if patched[name] != unpatched.get(name)} == {"CONFIG_LOCALVERSION"}
+
+
+@pytest.mark.parametrize("profile", config.PROFILES)
+@pytest.mark.parametrize("size", ARM64.page_sizes)
+def test_each_page_size_is_asked_for_in_one_way(size: int, profile: str) -> None:
+    options = config.parse(config.merge(ARM64, size, profile, "patched", ()))
+    asked = [name for name, value in options.items() if name.endswith("K_PAGES") and value == "y"]
+    assert asked == [f"CONFIG_ARM64_{size >> 10}K_PAGES"]
 
 
 def test_optional_fragments_are_left_out_unless_asked_for() -> None:
