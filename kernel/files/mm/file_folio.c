@@ -11,7 +11,6 @@
 #include <linux/kernel.h>
 #include <linux/kobject.h>
 #include <linux/log2.h>
-#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/percpu.h>
@@ -24,16 +23,14 @@
 
 #include "file_folio.h"
 
-/* What the architecture wants text to have, whatever its base page. */
-#ifdef CONFIG_ARCH_EXEC_FOLIO_SHIFT
-#define EXEC_ORDER MAX(CONFIG_ARCH_EXEC_FOLIO_SHIFT - PAGE_SHIFT, 0)
-#else
-#define EXEC_ORDER (-1)
-#endif
-
 struct file_folio_orders file_folio_orders __read_mostly = {
 	.always = ~0UL,
-	.exec = EXEC_ORDER,
+#if defined(CONFIG_ARCH_EXEC_FOLIO_SHIFT) && \
+	CONFIG_ARCH_EXEC_FOLIO_SHIFT > PAGE_SHIFT
+	.exec = CONFIG_ARCH_EXEC_FOLIO_SHIFT - PAGE_SHIFT,
+#else
+	.exec = -1,
+#endif
 };
 
 /* By order, of which a PMD has the largest. */

@@ -6,6 +6,8 @@
 #include <linux/compiler.h>
 #include <linux/file_folio_policy.h>
 
+#include <asm/page.h>
+
 /* What becomes of the large folios that readahead wants. */
 enum file_folio_event {
 	FILE_FOLIO_ALLOCATED,
@@ -23,6 +25,17 @@ extern struct kobj_attribute thpsize_file_fallback_charge_attr;
 #endif
 
 void file_folio_count(unsigned int order, enum file_folio_event event);
+
+/*
+ * What text has as long as no size is chosen for it: one page each, if that is
+ * all that the architecture wants, else nothing that it needs to have.
+ */
+#if defined(CONFIG_ARCH_EXEC_FOLIO_SHIFT) && \
+	CONFIG_ARCH_EXEC_FOLIO_SHIFT <= PAGE_SHIFT
+#define FILE_FOLIO_EXEC_UNCHOSEN	0
+#else
+#define FILE_FOLIO_EXEC_UNCHOSEN	(-1)
+#endif
 
 /* Read without a lock: a fault that races with a change uses either setting. */
 extern struct file_folio_orders file_folio_orders;
@@ -44,7 +57,9 @@ static inline unsigned long file_folio_always(void)
  */
 static inline int file_folio_exec(void)
 {
-	return READ_ONCE(file_folio_orders.exec);
+	int order = READ_ONCE(file_folio_orders.exec);
+
+	return order < 0 ? FILE_FOLIO_EXEC_UNCHOSEN : order;
 }
 #else
 static inline void file_folio_count(unsigned int order,

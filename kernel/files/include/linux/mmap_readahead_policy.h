@@ -146,7 +146,7 @@ static inline int mmap_readahead_text_order(int preferred,
 {
 	unsigned int order = preferred;
 
-	if (preferred < 0 || (order && !max_order))
+	if (preferred < 0 || !max_order)
 		return -1;
 	if (order > max_order)
 		order = max_order;
