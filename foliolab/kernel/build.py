@@ -29,6 +29,10 @@ _NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
 """Changes there make no other kernel."""
 
 
+class _MakeFailed(BuildError):
+    """make ended by itself: what it made until then is whole."""
+
+
 @dataclass(frozen=True)
 class KernelRequest:
     """What to build."""
@@ -188,8 +192,8 @@ def _unfinished_swept(directory: Path) -> Iterator[None]:
         stamp.touch()
     try:
         yield
-    except (BuildError, ConfigError):
-        stamp.unlink()  # make ended by itself, and what it made is whole
+    except (_MakeFailed, ConfigError):
+        stamp.unlink()
         raise
     stamp.unlink()
 
@@ -224,7 +228,8 @@ def _make(inputs: _Inputs, tree: Path, targets: list[str], title: str, report: R
         words = log.read_text(errors="replace")
         if "No space left on device" in words:
             raise DiskFull(f"No space left on the disk that holds {directory}.")
-        raise BuildError(f"{title} failed: {_reason(words)} (all of it: {log})")
+        failure = _MakeFailed if child.returncode > 0 else BuildError  # less if a signal killed it
+        raise failure(f"{title} failed: {_reason(words)} (all of it: {log})")
 
 
 def _objects(directory: Path) -> int:

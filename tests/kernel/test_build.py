@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import ARM64, NATIVE, X86_64
-from foliolab.errors import UsageError
+from foliolab.errors import BuildError, UsageError
 from foliolab.files import locked
 from foliolab.kernel import build as building
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels
+from foliolab.kernel.source import Source
 from foliolab.process import process_group
 from foliolab.progress import Reporter
 
@@ -68,6 +69,26 @@ def test_kernels_of_before_there_were_page_sizes_are_still_known(
 )  # fmt: skip
 def test_build_failure_is_told_by_its_first_error(log: str, reason: str) -> None:
     assert building._reason(log) == reason
+
+
+@pytest.mark.parametrize(("last_words", "swept"), [("exit 2", False), ("kill -KILL $$", True)])
+def test_what_a_killed_make_left_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last_words: str, swept: bool
+) -> None:
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
+    monkeypatch.setattr(building, "_POLL_SECONDS", 0.01)
+    make = tmp_path / "make"
+    make.write_text(f"#!/bin/sh\n{last_words}\n")
+    make.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(make))
+    source = Source(tmp_path / "home/tree", "6.12.1", "identity")
+    inputs = building._Inputs(KernelRequest(X86_64, "patched"), source, {}, "", "cc")
+    made = inputs.directory / "made.o"
+    with pytest.raises(BuildError, match="Making failed"), building._unfinished_swept(inputs.directory):
+        made.touch()
+        building._make(inputs, source.tree, ["default"], "Making", Reporter())
+    with building._unfinished_swept(inputs.directory):
+        assert made.exists() is not swept
 
 
 _GROUP = """
