@@ -51,7 +51,7 @@ def _variant(name: str, table: Table, before: Mapping[str, Variant]) -> Variant:
             table.fail("switches", "cannot be: an unpatched kernel has none")
         inner = table.table("switches")
         switches |= _switches(inner)
-    machines = table.texts("machines") if "machines" in table else ()
+    machines = table.texts("machines") if "machines" in table else like.machines if like else ()
     for machine in machines:
         if machine not in MACHINES:
             table.fail("machines", f"names '{machine}', which is not one of {', '.join(MACHINES)}")
@@ -60,7 +60,7 @@ def _variant(name: str, table: Table, before: Mapping[str, Variant]) -> Variant:
 
 
 def _like(table: Table, before: Mapping[str, Variant]) -> Variant:
-    """The variant whose kernel and switches another one starts from."""
+    """The variant whose kernel, switches and machines another one starts from."""
     name = table.text("like")
     if name not in before:
         table.fail("like", f"is '{name}', which is no variant above it")

@@ -45,7 +45,10 @@ def test_a_variant_may_start_from_another(tmp_path: Path) -> None:
     file.write_text(
         '[a]\nkernel = "patched"\ndescription = "x"\nswitches = { "m/one" = 1, "m/two" = 2 }\n'
         '[b]\nlike = "a"\ndescription = "y"\nswitches = { "m/two" = "always+exec" }\nmachines = ["arm64-4k"]\n'
+        '[c]\nlike = "b"\ndescription = "z"\n[d]\nlike = "b"\ndescription = "z"\nmachines = ["arm64-64k"]\n'
     )
-    b = load_variants(file)["b"]
+    known = load_variants(file)
+    b = known["b"]
     assert (b.flavour, dict(b.switches)) == ("patched", {"m/one": 1, "m/two": "always+exec"})
     assert (b.obstacle("arm64-4k"), b.obstacle("arm64-64k")) == ("", "'b' is for arm64-4k only.")
+    assert (known["c"].machines, known["d"].machines) == (("arm64-4k",), ("arm64-64k",))
