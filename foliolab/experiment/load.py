@@ -136,7 +136,7 @@ def _check_argv(workload: Table, experiment: Experiment) -> None:
         for part in experiment.argv:
             try:
                 part.format(**known)
-            except (LookupError, ValueError, AttributeError):
+            except (LookupError, ValueError, AttributeError, TypeError):
                 names = ", ".join(f"{{{name}}}" for name in known)
                 workload.fail("argv", f"has '{part}', but at scale '{scale.name}' only {names} can stand in braces")
     workload.finish()

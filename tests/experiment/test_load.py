@@ -168,6 +168,7 @@ def test_a_parameter_that_has_its_default_changes_no_older_sample(tmp_path: Path
         (("[workload]", "colour = 1\n[workload]"), r"'colour' is not a key that is known here"),
         (("[parameters]", "[parameters]\nswap = 1"), r"'scales.quick.swap' is not a key that is known here"),
         (("{fraction}", "{share}"), r"'workload.argv' has '\{share\}', but at scale 'quick' only \{memory_bytes\}, "),
+        (("{fraction}", "{data[x]}"), r"'workload.argv' has '\{data\[x\]\}', but at scale 'quick' only"),
         (("fraction = 0.5\n", ""), r"'workload.argv' has '\{fraction\}', but at scale 'quick' only"),
         (("[parameters]", '[parameters]\ncontent = "userland"'), "'scales.quick.filesystem' has to be xfs"),
         (("[parameters]", '[parameters]\ncontent = "noise"'), r"'scales.quick.content' has to be one of zeros, stubs"),
