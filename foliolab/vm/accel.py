@@ -44,6 +44,7 @@ class KvmVerdict:
 def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:
     """Boot the architecture's tiny guest; returns why that failed, or nothing."""
     guest = arch.tiny_guest
+    seconds = _TINY_GUEST_SECONDS * accelerator.patience
     with tempfile.NamedTemporaryFile(prefix="foliolab-kvm-") as image:
         image.write(guest.image)
         image.flush()
@@ -55,11 +56,11 @@ def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:
                 process.dying_with_parent(argv),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_TINY_GUEST_SECONDS,
+                timeout=seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"a guest of a few instructions did not end within {_TINY_GUEST_SECONDS} s"
+            return f"a guest of a few instructions did not end within {seconds:g} s"
     if done.returncode == guest.status:
         return ""
     words = done.stderr.decode(errors="replace").strip().splitlines()

@@ -48,7 +48,7 @@ def test_an_accelerator_that_fails_says_why() -> None:
 
 
 def test_an_accelerator_that_runs_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accel, "_TINY_GUEST_SECONDS", 1)
+    monkeypatch.setattr(accel, "_TINY_GUEST_SECONDS", 0.5)
     stopped = choose(X86_64, "tcg")
-    stopped = replace(stopped, options=(*stopped.options, "-S"))
+    stopped = replace(stopped, options=(*stopped.options, "-S"), patience=2)
     assert boot_tiny_guest(X86_64, stopped) == "a guest of a few instructions did not end within 1 s"
