@@ -115,6 +115,9 @@ class QemuSession:
         if self._guest.config.accelerator.backend == "qemu-icount":
             # CPU time, because the clock jumps ahead whenever the guest waits for its disk.
             metrics["instructions"] = round(result.cpu_seconds * 1e9)
+        if (metric := self._plan.experiment.metric) not in metrics:
+            sentence = f"{command[0]} printed no {metric}."
+            raise failure(Outcome(OutcomeKind.NO_RESULT, sentence, result.stdout.decode(errors="replace")))
         return metrics
 
     def _check_console(self) -> None:
