@@ -197,38 +197,44 @@ static bool read_number(const char *path, uint64_t *value)
 	return found;
 }
 
-static void write_text(const char *path, const char *text)
+static bool write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	ssize_t length = strlen(text);
+	bool written = fd >= 0 && write(fd, text, length) == length;
+	int error = errno;
 
-	if (fd < 0 || write(fd, text, length) != length)
-		fail_io(path);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
+	errno = error;
+	return written;
 }
 
-static void write_number(const char *path, uint64_t value)
+static bool write_number(const char *path, uint64_t value)
 {
 	char text[24];
 
 	snprintf(text, sizeof(text), "%" PRIu64, value);
-	write_text(path, text);
+	return write_text(path, text);
 }
 
 static void change(struct setting *setting)
 {
-	if (!read_number(setting->path, &setting->before))
+	if (!read_number(setting->path, &setting->before) ||
+	    !write_number(setting->path, setting->wanted))
 		fail_io(setting->path);
-	write_number(setting->path, setting->wanted);
 	setting->changed = true;
 }
 
+/* Only complains: when we end, it is too late to fail. */
 static void restore(struct setting *setting)
 {
 	if (!setting->changed)
 		return;
 	setting->changed = false;
-	write_number(setting->path, setting->before);
+	if (!write_number(setting->path, setting->before))
+		fprintf(stderr, PROBE ": %s is no longer %" PRIu64 ": %s.\n",
+			setting->path, setting->before, strerror(errno));
 }
 
 static void restore_all(void)
@@ -327,15 +333,20 @@ static dev_t prepare_root(void)
 
 static void prepare_cgroup(void)
 {
-	write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
-	if (mkdir(CGROUP, 0755) && errno != EEXIST)
+	static const char control[] = "/sys/fs/cgroup/cgroup.subtree_control";
+
+	if (!write_text(control, "+memory"))
+		fail_io(control);
+	/* One that is left over would tell the peak of before. */
+	if ((rmdir(CGROUP) && errno != ENOENT) || mkdir(CGROUP, 0755))
 		fail_io(CGROUP);
 }
 
 /* In the child that is to become the program. */
 static void enter_root(void)
 {
-	write_text(CGROUP "/cgroup.procs", "0");
+	if (!write_text(CGROUP "/cgroup.procs", "0"))
+		fail_io(CGROUP "/cgroup.procs");
 	if (chroot(env.root) || chdir("/"))
 		fail_io(env.root);
 	clearenv();
@@ -374,8 +385,10 @@ static void run_program(struct run *run, dev_t device)
 	if (!read_number(CGROUP "/memory.peak", &run->peak_memory))
 		fail_io(CGROUP "/memory.peak");
 	snprintf(tmp, sizeof(tmp), "%s/tmp", env.root);
-	if (umount(tmp) || rmdir(CGROUP))
+	if (umount(tmp))
 		fail_io(tmp);
+	if (rmdir(CGROUP))
+		fail_io(CGROUP);
 }
 
 static void init_run(struct run *run)

@@ -171,13 +171,21 @@ static inline void trace_end(pid_t tid, int status)
 		fprintf(stderr, PROBE ": The command has ended; waiting for what it left running.\n");
 }
 
+/* What is to be done when the program ends is for the parent to do. */
+static inline void leave_at_once(int status, void *unused)
+{
+	(void)unused;
+	_exit(status);
+}
+
 /* In the child: wait to be traced, and become the command. */
 static inline void become_command(char **argv, prepare_command *prepare,
 				  int gate)
 {
 	char byte;
 
-	if (read(gate, &byte, 1) != 1)
+	/* Of all that exit() calls, what came last is called first. */
+	if (on_exit(leave_at_once, NULL) || read(gate, &byte, 1) != 1)
 		_exit(1);
 	close(gate);
 	signal(SIGINT, SIG_DFL);
