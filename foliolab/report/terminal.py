@@ -57,8 +57,9 @@ def _table(view: View, width: int) -> Table:
 def _style(row: Row, metric: Metric) -> str:
     if not row.n:
         return "dim" if set(row.failures) == {NOT_APPLICABLE} else "red"
-    gain = row.ratio and (row.ratio if metric.more_is_better else 1 / row.ratio)
-    return "bold green" if gain and gain >= 2 else ""
+    if row.ratio is None:
+        return ""
+    return "bold green" if (row.ratio >= 2 if metric.more_is_better else row.ratio <= 1 / 2) else ""
 
 
 def _fitting(columns: Sequence[Column], width: int) -> list[Column]:

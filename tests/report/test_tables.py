@@ -11,7 +11,9 @@ from foliolab.campaign.sample import Sample
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
+from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Published
+from foliolab.report import terminal as terminal_report
 from foliolab.report.check import check
 from foliolab.report.figures import change, scale_factor
 from foliolab.report.markdown import to_markdown
@@ -73,6 +75,15 @@ def test_the_table_at_120_columns() -> None:
         "stock | 51.198 | identical | 3,277 | same | 51.198 | 32,768 | 4,000 | 12.500 | 2",
         "series | guest-crash | 0.121 | 0",
     ]
+
+
+def test_what_is_half_or_less_is_green_even_if_it_is_nothing() -> None:
+    def style(ratio: float | None, metric: str) -> str:
+        return terminal_report._style(replace(view().rows[0], ratio=ratio), METRICS[metric])
+
+    ratios = (None, 0, 0.5, 1, 2)
+    assert [style(ratio, "read_bytes") for ratio in ratios] == ["", "bold green", "bold green", "", ""]
+    assert [style(ratio, "contpte_share") for ratio in ratios] == ["", "", "", "", "bold green"]
 
 
 def test_narrow_terminals_lose_the_least_important_columns_and_no_row_wraps() -> None:
