@@ -26,7 +26,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--all", action="store_true", help="all processes; what two of them map counts twice")
     parser.add_argument("--text", action="store_true", help="only executable mappings")
     parser.add_argument(
-        "--cont", metavar="SIZE", action="append", default=[], help="count aligned blocks of this size (default: 64K)"
+        "--cont",
+        metavar="SIZE",
+        action="append",
+        default=[],
+        help="count aligned blocks of this size (default: 64K; 2M where pages are 16K or 64K)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="a command to run")
