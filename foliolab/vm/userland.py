@@ -53,7 +53,7 @@ class Userland:
     @property
     def hash(self) -> str:
         """Over everything that the disk holds: what programs do with memory depends on it."""
-        work = digest_files(_WORK.iterdir(), _WORK)
+        work = digest_files(_work(), _WORK)
         files = [part for package in self.packages for part in (package.file.name, package.hash)]
         return digest([_LAYOUT, self.arch.name, self.source.identity, work, *files])
 
@@ -101,9 +101,16 @@ class Userland:
         for package in self.packages:
             archive = process.run([process.tool("dpkg-deb", "dpkg"), "--fsys-tarfile", str(package.file)], LabError)
             process.run([*unpack, "--directory", str(tree)], LabError, stdin=archive)
-        shutil.copytree(_WORK, tree / "src")
+        (tree / "src").mkdir()
+        for file in _work():
+            shutil.copy2(file, tree / "src")
         for name in (template.format(arch=self.arch.source) for template in _PROJECT):
             shutil.copytree(self.source.tree / name, tree / "src/linux" / name)
+
+
+def _work() -> list[Path]:
+    """The files of the work; whoever runs or checks them here leaves directories beside them."""
+    return [path for path in _WORK.iterdir() if path.is_file()]
 
 
 def _make_filesystem(tree: Path, path: Path) -> None:
