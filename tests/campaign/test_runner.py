@@ -188,7 +188,10 @@ def test_sigkill_of_a_run_at_ten_random_moments(file: Path, tmp_path: Path) -> N
     grown: set[int] = set()
     for _ in range(10):
         process = subprocess.Popen(command, cwd=REPOSITORY, stderr=subprocess.DEVNULL)
-        time.sleep(moments.uniform(0.2, 0.6))
+        before = len(read_samples(file))
+        while len(read_samples(file)) == before and process.poll() is None:
+            time.sleep(0.01)  # a busy machine takes its time to start Python
+        time.sleep(moments.uniform(0, 0.2))
         process.kill()
         process.wait()
         grown.add(len(read_samples(file)))
