@@ -8,9 +8,9 @@
  * A fault that reads drops its lock, and the mapping may be gone from then on.
  * To find code that looks at it nevertheless takes a mapping that is not only
  * gone but freed, a grace period later, while the fault has got no further than
- * its unlock. A pair of threads on one processor is there for that: one faults,
- * the other, which has real-time priority, is woken by the unlock, unmaps, and
- * keeps the processor.
+ * its unlock. A process of two threads on one processor is there for that: one
+ * faults, the other, which has real-time priority, is woken by the unlock,
+ * unmaps, and keeps the processor.
  *
  * The argument is how many seconds to go on, 5 by default.
  *
@@ -77,7 +77,6 @@ static unsigned long block, steady_page, moving_page, file_pages;
 static char *text;
 
 static unsigned int seconds = 5;
-static bool over;
 
 struct worker {
 	pthread_t thread;
@@ -85,10 +84,14 @@ struct worker {
 	const char *name;
 	uint64_t random;
 	unsigned long done, sigbus, sigsegv;
-	/* On this processor, or any if negative. */
-	int cpu;
-	bool real_time, wrong;
+	bool wrong;
 };
+
+/* Memory shared with the process of the trap. */
+static struct shared {
+	bool over;
+	struct worker walker, springer;
+} *shared;
 
 static __thread sigjmp_buf no_access;
 
@@ -274,11 +277,50 @@ static void change_settings(struct worker *worker)
 	usleep(30000);
 }
 
+static struct worker workers[] = {
+	{ .name = "pages used", .step = call_text },
+	{ .name = "pages used", .step = call_text },
+	{ .name = "mappings changed", .step = change_mappings },
+	{ .name = "resizes", .step = resize_file },
+	{ .name = "forks", .step = fork_child },
+	{ .name = "settings changed", .step = change_settings },
+};
+
+static void *work(void *arg)
+{
+	struct worker *worker = arg;
+
+	while (!__atomic_load_n(&shared->over, __ATOMIC_RELAXED))
+		worker->step(worker);
+	return NULL;
+}
+
+static void start(struct worker *worker, uint64_t seed)
+{
+	int err;
+
+	worker->random = 0x9e3779b97f4a7c15ULL * (seed + 1);
+	err = pthread_create(&worker->thread, NULL, work, worker);
+	if (err)
+		ksft_exit_fail_msg("no thread: %s\n", strerror(err));
+}
+
+static bool report(const struct worker *worker)
+{
+	ksft_print_msg("%lu %s\n", worker->done, worker->name);
+	if (worker->sigbus || worker->sigsegv)
+		ksft_print_msg("%lu beyond the end, %lu not mapped\n",
+			       worker->sigbus, worker->sigsegv);
+	if (worker->wrong)
+		ksft_print_msg("that went wrong\n");
+	return !worker->wrong && worker->done;
+}
+
 /*
  * The trap. Faulting in for somebody else, as madvise() does, holds the lock of
  * the address space rather than that of the mapping, which is also dropped to
  * read, and whose unlock leaves no RCU critical section for the mapping to
- * survive in.
+ * survive in. In a process of its own, nobody else takes that lock.
  */
 
 static void walk_into_trap(struct worker *worker)
@@ -323,47 +365,40 @@ static void spring_trap(struct worker *worker)
 	}
 }
 
-static struct worker workers[] = {
-	{ .name = "pages used", .step = call_text, .cpu = -1 },
-	{ .name = "pages used", .step = call_text, .cpu = -1 },
-	{ .name = "mappings changed", .step = change_mappings, .cpu = -1 },
-	{ .name = "resizes", .step = resize_file, .cpu = -1 },
-	{ .name = "forks", .step = fork_child, .cpu = -1 },
-	{ .name = "settings changed", .step = change_settings, .cpu = -1 },
-	{ .name = "steps into the trap", .step = walk_into_trap },
-	{ .name = "unlocks waited for", .step = spring_trap,
-	  .real_time = true },
-};
-
-static void *work(void *arg)
-{
-	struct sched_param param = { .sched_priority = 1 };
-	struct worker *worker = arg;
-	cpu_set_t cpus;
-
-	if (worker->cpu >= 0) {
-		CPU_ZERO(&cpus);
-		CPU_SET(worker->cpu, &cpus);
-		sched_setaffinity(0, sizeof(cpus), &cpus);
-	}
-	if (worker->real_time)
-		sched_setscheduler(0, SCHED_FIFO, &param);
-	while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
-		worker->step(worker);
-	return NULL;
-}
-
-/* The last one there is, and -1 if it is the only one. */
-static int choose_cpu(void)
+/* Keep to the last processor, but leave the only one alone. */
+static void choose_cpu(void)
 {
 	cpu_set_t cpus;
 	int cpu;
 
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) < 2)
-		return -1;
+		return;
 	for (cpu = CPU_SETSIZE - 1; !CPU_ISSET(cpu, &cpus); cpu--)
 		;
-	return cpu;
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+static pid_t set_trap(void)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	pid_t pid = fork();
+
+	if (pid < 0)
+		ksft_exit_fail_perror("fork");
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	choose_cpu();
+	shared->walker.step = walk_into_trap;
+	start(&shared->walker, 0);
+	shared->springer.step = spring_trap;
+	shared->springer.random = 1;
+	sched_setscheduler(0, SCHED_FIFO, &param);
+	work(&shared->springer);
+	pthread_join(shared->walker.thread, NULL);
+	_exit(0);
 }
 
 static void test_race(bool large_folios)
@@ -375,41 +410,33 @@ static void test_race(bool large_folios)
 	const struct folio_size *size = folio_size_of(block * page_bytes);
 	unsigned long made = folio_size_stat(size, "file_alloc");
 	unsigned long trouble = kernel_trouble();
-	int trap_cpu = choose_cpu(), err;
 	struct worker *worker;
 	bool ok = true;
+	pid_t trap;
+	int status;
 
+	trap = set_trap();
 	sigaction(SIGBUS, &action, NULL);
 	sigaction(SIGSEGV, &action, NULL);
 	map_text(0, file_pages, false);
-	for (worker = workers; worker < workers + ARRAY_SIZE(workers);
-	     worker++) {
-		worker->random = 0x9e3779b97f4a7c15ULL * (worker - workers + 1);
-		if (!worker->cpu)
-			worker->cpu = trap_cpu;
-		err = pthread_create(&worker->thread, NULL, work, worker);
-		if (err)
-			ksft_exit_fail_msg("no thread: %s\n", strerror(err));
-	}
+	for (worker = workers; worker < workers + ARRAY_SIZE(workers); worker++)
+		start(worker, worker - workers + 1);
 	sleep(seconds);
-	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
-	for (worker = workers; worker < workers + ARRAY_SIZE(workers);
-	     worker++)
+	__atomic_store_n(&shared->over, true, __ATOMIC_RELAXED);
+	for (worker = workers; worker < workers + ARRAY_SIZE(workers); worker++)
 		pthread_join(worker->thread, NULL);
 	signal(SIGBUS, SIG_DFL);
 	signal(SIGSEGV, SIG_DFL);
-
-	for (worker = workers; worker < workers + ARRAY_SIZE(workers);
-	     worker++) {
-		ksft_print_msg("%lu %s\n", worker->done, worker->name);
-		if (worker->sigbus || worker->sigsegv)
-			ksft_print_msg("%lu beyond the end, %lu not mapped\n",
-				       worker->sigbus, worker->sigsegv);
-		if (worker->wrong)
-			ksft_print_msg("that went wrong\n");
-		/* Who waits for an unlock may never have to. */
-		ok &= !worker->wrong && (worker->done || worker->real_time);
+	if (waitpid(trap, &status, 0) != trap || status) {
+		ksft_print_msg("the trap ended with %#x\n", status);
+		ok = false;
 	}
+
+	for (worker = workers; worker < workers + ARRAY_SIZE(workers); worker++)
+		ok &= report(worker);
+	ok &= report(&shared->walker);
+	/* Who waits for an unlock may never have to. */
+	report(&shared->springer);
 	made = folio_size_stat(size, "file_alloc") - made;
 	ksft_print_msg("%lu folios of the size of text\n", made);
 	ok &= made || !large_folios;
@@ -448,6 +475,12 @@ static void run_tests(void)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (text == MAP_FAILED)
 		ksft_exit_fail_perror("mmap of an address range");
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		ksft_exit_fail_perror("mmap of shared memory");
+	shared->walker.name = "steps into the trap";
+	shared->springer.name = "unlocks waited for";
 	set_rules(ALL_RULES);
 	set_all_folio_sizes(USE_ALWAYS);
 	set_folio_size(size, USE_ALWAYS_EXEC);
