@@ -14,10 +14,11 @@ from foliolab.arch import Architecture
 from foliolab.kernel.build import BuiltKernel
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
+from foliolab.process import tool
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
-from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.outcome import splats
 from tests.machines import ARM64_4K, ARM64_16K, ARM64_64K, MACHINES, X86_64_4K, Machine
@@ -79,16 +80,19 @@ def settings(guest: Guest) -> dict[str, str]:
     return {path: guest.run([":read", path]).stdout.decode() for path in paths}
 
 
-def run_selftests(config: GuestConfig, filesystem: Filesystem, console: Path, fault_around_pages: int = 0) -> list[str]:
+def run_selftests(
+    config: GuestConfig, filesystem: Filesystem, console: Path, fault_around_pages: int = 0, disk: Disk | None = None
+) -> list[str]:
     """Run the kselftests on ``filesystem``; returns the lines of what they skipped.
 
     Without ``fault_around_pages``, fault-around stays as the kernel has it.
     """
     skipped = []
-    disk = DataDisk(filesystem, 256 << 20).prepare(config, Reporter())
-    with Guest(replace(config, disks=(disk,)), console) as guest:
+    data = disk or DataDisk(filesystem, 256 << 20).prepare(config, Reporter())
+    with Guest(replace(config, disks=(data,)), console) as guest:
         guest.run([":mount", "/dev/vda", "/data", filesystem]).checked()
-        guest.run([":write", DATA_FILE, ""]).checked()  # the tests make files of their own, in that one's room
+        if not disk:
+            guest.run([":write", DATA_FILE, ""]).checked()  # the tests make files of their own, in that one's room
         if fault_around_pages:
             bytes_around = str(fault_around_pages * guest.ready.page_size)
             guest.run([":write", "/sys/kernel/debug/fault_around_bytes", bytes_around]).checked()
@@ -126,6 +130,16 @@ def test_selftests(machine: Machine, filesystem: Filesystem, programs: Programs,
         reasons += "|fault-around is off"
     skipped = run_selftests(config, filesystem, tmp_path / "console.log")
     assert [line for line in skipped if not re.search(reasons, line)] == []
+
+
+def test_selftests_with_blocks_larger_than_pages(programs: Programs, tmp_path: Path) -> None:
+    raw = tmp_path / "disk.raw"
+    with raw.open("wb") as stream:
+        stream.truncate(512 << 20)
+    subprocess.run([tool("mkfs.xfs", "xfsprogs"), "-q", "-b", "size=16k", str(raw)], check=True)
+    config = guest_config(XFS_X86_64.kernel(), programs)
+    skipped = run_selftests(config, "xfs", tmp_path / "console.log", disk=Disk(raw, "raw"))
+    assert [line for line in skipped if "no /dev/fuse" not in line] == []
 
 
 @pytest.mark.debug

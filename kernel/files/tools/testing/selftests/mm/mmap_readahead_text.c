@@ -38,6 +38,12 @@ static unsigned long file_pages;
 /* What is missing keeps tests from running. */
 static bool large_folios;
 
+/*
+ * Whether text is read page by page as long as no size is chosen for it: where
+ * a page is all that the architecture wants, though it has large ones.
+ */
+static bool single_pages;
+
 /* The size that text is to have, here also called a block. */
 static const struct folio_size *text_size;
 static unsigned long block;
@@ -384,12 +390,31 @@ static bool text_as_data(unsigned long page, const char *reason)
 	return ok;
 }
 
-static bool test_no_preference(void)
+static bool one_page_of_text(unsigned long page)
 {
+	const struct expected expected = {
+		.reason = "text",
+		.start = page,
+		.size = 1,
+	};
+	struct text text;
+	bool ok;
+
+	open_text(&text, 0, file_pages);
+	ok = first_miss_is(&text.part, page, &expected);
+	ok &= cached_exactly(&text.whole, page, 1);
+	close_text(&text);
+	return ok;
+}
+
+static bool test_no_choice(void)
+{
+	unsigned long page = file_pages / 2 + 1;
 	bool ok;
 
 	set_text_size(NULL);
-	ok = text_as_data(file_pages / 2 + 1, "around");
+	ok = single_pages ? one_page_of_text(page) :
+			    text_as_data(page, "around");
 	set_text_size(text_size);
 	return ok;
 }
@@ -509,7 +534,7 @@ static bool hits_depend(unsigned int with, unsigned int without, int prot,
 static void test_text_hits(void)
 {
 	int prot = PROT_READ | PROT_EXEC;
-	unsigned int taken, all;
+	unsigned int taken, all, without;
 
 	if (large_folios) {
 		ksft_test_result(hits_depend(ALL_RULES & ~COUNTED_MISS,
@@ -523,8 +548,11 @@ static void test_text_hits(void)
 		ksft_test_result_skip("no large folios\n");
 	}
 
+	/* Without a size for it, and not even a page, text is read as data. */
 	set_text_size(NULL);
-	taken = taken_by_hits(ALL_RULES & ~TEXT_KEEPS_HITS, prot, MADV_NORMAL);
+	without = single_pages ? TEXT : 0;
+	taken = taken_by_hits(ALL_RULES & ~without & ~TEXT_KEEPS_HITS, prot,
+			      MADV_NORMAL);
 	ksft_print_msg("hits take %u\n", taken);
 	ksft_test_result(taken == OTHER_HITS,
 			 "counter: hits of text read as data may count as data's\n");
@@ -532,7 +560,7 @@ static void test_text_hits(void)
 	all = OTHER_HITS * fault_around;
 	if (all > DATA_MISSES)
 		all = DATA_MISSES;
-	taken = taken_by_hits(ALL_RULES, prot, MADV_NORMAL);
+	taken = taken_by_hits(ALL_RULES & ~without, prot, MADV_NORMAL);
 	ksft_print_msg("hits take %u, to be %u\n", taken, all);
 	ksft_test_result(taken == all,
 			 "counter: they count as without rules\n");
@@ -748,6 +776,9 @@ static const char *prepare_file(void)
 	}
 	fsync(file_fd);
 
+#ifdef __aarch64__
+	single_pages = large_folios && page_bytes >= 64UL << 10;
+#endif
 	set_text_size(text_size);
 	map_file(&map, open_again(file_fd), file_pages);
 	if (!drop_pages(&map))
@@ -814,8 +845,8 @@ static void run_tests(void)
 		ksft_test_result_skip("no large folios\n");
 
 	if (large_folios)
-		ksft_test_result(test_no_preference(),
-				 "no size for text: as data\n");
+		ksft_test_result(test_no_choice(), "no size for text: %s\n",
+				 single_pages ? "one page" : "as data");
 	else
 		ksft_test_result(text_as_data(file_pages / 2 + 1, "around"),
 				 "no large folios: as data\n");
