@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest.h"
@@ -451,34 +450,12 @@ static void test_one_exec(void)
 	ksft_test_result(ok, "one exec: none for data\n");
 }
 
-/* Have a process fault in a large folio, with less memory than that. */
-static bool fault_with_little_memory(void)
-{
-	struct mapping map;
-	int status;
-	pid_t child = fork();
-
-	if (child < 0)
-		ksft_exit_fail_perror("fork");
-	if (child) {
-		waitpid(child, &status, 0);
-		if (WIFEXITED(status) && !WEXITSTATUS(status))
-			return true;
-		ksft_print_msg("the child ended with %#x\n", status);
-		return false;
-	}
-	map_cold(&map, file_fd, file_pages);
-	madvise(map.start, file_bytes, MADV_HUGEPAGE);
-	if (!memory_cgroup_join())
-		_exit(1);
-	_exit(*(uint64_t *)map.start == 1 ? 0 : 2);
-}
-
 static void test_charge(void)
 {
 	const char *name = "fallback: a folio that cannot be charged counts";
 	const struct folio_size *size = folio_size_of(huge_hint_bytes());
 	unsigned long failed, not_charged;
+	struct mapping map;
 	bool ok;
 
 	if (!memory_cgroup_make(size->bytes / 2 + (512UL << 10))) {
@@ -488,7 +465,10 @@ static void test_charge(void)
 	set_all_folio_sizes(USE_ALWAYS);
 	failed = folio_size_stat(size, "file_fallback");
 	not_charged = folio_size_stat(size, "file_fallback_charge");
-	ok = fault_with_little_memory();
+	map_cold(&map, file_fd, file_pages);
+	madvise(map.start, file_bytes, MADV_HUGEPAGE);
+	ok = memory_cgroup_touch(&map, 0, 1);
+	unmap_and_close(&map);
 	failed = folio_size_stat(size, "file_fallback") - failed;
 	not_charged = folio_size_stat(size, "file_fallback_charge") - not_charged;
 	ksft_print_msg("%lu fallbacks, %lu for want of charge\n", failed,

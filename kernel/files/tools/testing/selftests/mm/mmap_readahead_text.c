@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest.h"
@@ -304,25 +303,6 @@ static bool test_hints(void)
 	return hint_ignored(MADV_RANDOM) && hint_ignored(MADV_SEQUENTIAL);
 }
 
-/* Fault in a large folio of text, with less memory than that. */
-static void touch_with_little_memory(const struct mapping *text,
-				     unsigned long nr)
-{
-	int status;
-	pid_t child = fork();
-
-	if (child < 0)
-		ksft_exit_fail_perror("fork");
-	if (!child) {
-		if (!memory_cgroup_join())
-			_exit(1);
-		_exit(stamp_right(text, nr) ? 0 : 2);
-	}
-	waitpid(child, &status, 0);
-	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		ksft_print_msg("the child ended with %#x\n", status);
-}
-
 static void test_little_memory(void)
 {
 	const char *name = "one block: smaller folios if memory is short";
@@ -341,14 +321,13 @@ static void test_little_memory(void)
 	made = folio_size_stat(half, "file_alloc");
 	open_text(&text, 0, file_pages);
 	nr = huge->bytes / page_bytes;
-	/* In number of small blocks. */
-	touch_with_little_memory(&text.part, nr / block);
+	ok = memory_cgroup_touch(&text.part, nr, stamp(nr / block));
 	failed = folio_size_stat(huge, "file_fallback_charge") - failed;
 	made = folio_size_stat(half, "file_alloc") - made;
 	cached = cached_pages(&text.whole, nr, nr);
 	ksft_print_msg("%lu fallbacks, %lu of half the size, %lu of %lu pages\n",
 		       failed, made, cached, nr);
-	ok = failed && made && cached && cached < nr &&
+	ok &= failed && made && cached && cached < nr &&
 	     cached == cached_pages(&text.whole, 0, file_pages);
 	close_text(&text);
 	memory_cgroup_remove();

@@ -546,17 +546,31 @@ bool memory_cgroup_make(unsigned long max_bytes)
 	return false;
 }
 
-bool memory_cgroup_join(void)
-{
-	char pid[32];
-
-	snprintf(pid, sizeof(pid), "%d", getpid());
-	return !setting_write(OUR_CGROUP "/cgroup.procs", pid);
-}
-
 void memory_cgroup_remove(void)
 {
 	rmdir(OUR_CGROUP);
+}
+
+bool memory_cgroup_touch(const struct mapping *map, unsigned long page,
+			 uint64_t value)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid < 0)
+		ksft_exit_fail_perror("fork");
+	if (!pid) {
+		/* 0 is who writes. */
+		if (setting_write(OUR_CGROUP "/cgroup.procs", "0"))
+			_exit(1);
+		_exit(*(uint64_t *)page_address(map, page) == value ? 0 : 2);
+	}
+	waitpid(pid, &status, 0);
+	if (!status)
+		return true;
+	ksft_print_msg("with little memory, the child ended with %#x\n",
+		       status);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
 static bool read_number(int fd, unsigned long nr, uint64_t *number)

@@ -131,8 +131,14 @@ bool has_large_folios(int fd);
  * when they have ended. Return: false if there can be none.
  */
 bool memory_cgroup_make(unsigned long max_bytes);
-bool memory_cgroup_join(void);
 void memory_cgroup_remove(void);
+/*
+ * Touch a page of a mapping in such a process.
+ * Return: whether the page starts with a value, unless there was too little
+ * memory even for the process.
+ */
+bool memory_cgroup_touch(const struct mapping *map, unsigned long page,
+			 uint64_t value);
 
 /*
  * Count the folios that hold a range of cached pages, by order.
