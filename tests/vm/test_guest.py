@@ -235,7 +235,11 @@ def test_qemu_dies_with_its_parent(
 ) -> None:
     argv = [sys.executable, "-c", script, str(native_config.kernel), str(native_config.initramfs)]
     argv += [str(tmp_path / "console.log"), *native_config.accelerator.options]
+    # Started in the background, as by a job of continuous integration, we may ignore what a terminal sends.
+    before = signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0) as host:
+        if before is not None:
+            signal.signal(number, before)
         assert host.stdout
         qemu = int(host.stdout.readline())
         os.killpg(host.pid, number)  # as a terminal does
