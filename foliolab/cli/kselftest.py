@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab kselftest``: the kernel's own mm selftests, on our kernel and on the control."""
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from foliolab.cli.machine import add_machine, machine
+from foliolab.experiment.machine import machine_name
+from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.config import FLAVOURS, OPTIONAL
+from foliolab.kernel.source import obtain
+from foliolab.kselftest.ktap import Verdict, worse, worst
+from foliolab.kselftest.run import Result, build_programs, run_test
+from foliolab.kselftest.suite import LEFT_OUT, Test, chosen
+from foliolab.progress import Reporter
+
+Results = Mapping[str, Mapping[str, Result]]
+"""Of each test on each flavour: command -> flavour -> result."""
+
+_MORE_BOOTS = 5
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "run the kernel's own mm selftests on the unpatched kernel and on ours, and compare"
+    parser = commands.add_parser(
+        "kselftest",
+        help=text,
+        description=f"{text.capitalize()}. The exit status is 1 if ours fails what the unpatched one passes.",
+        epilog="example: ./lab kselftest --test soft-dirty --test cow",
+    )
+    parser.add_argument("--test", metavar="NAME", action="append", default=[], help="only this; can be repeated")
+    parser.add_argument("--flavour", choices=(*FLAVOURS, "both"), default="both", help="(default: both)")
+    parser.add_argument(
+        "--with", dest="extras", choices=OPTIONAL, action="append", default=[], help="build this into the kernels"
+    )
+    add_machine(parser)
+    parser.add_argument("--again", action="store_true", help="run what was run before, too")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print Markdown")
+    form.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    arch, page_size = machine(arguments)
+    report = Reporter()
+    tests = chosen(arguments.test, arch.name)
+    source = obtain(None, report)
+    flavours = [name for name in ("unpatched", "patched") if arguments.flavour in (name, "both")]
+    requests = [KernelRequest(arch, name, extras=tuple(arguments.extras), page_size=page_size) for name in flavours]
+    kernels = [build(request, report) for request in requests]
+    programs = build_programs(arch, source, tests, report)
+    results: dict[str, dict[str, Result]] = {}
+    with report.task("running mm selftests", len(tests) * len(kernels)) as task:
+        for test in tests:
+
+            def one(kernel: BuiltKernel, boot: int, test: Test = test) -> Result:
+                task.note(f"{test.command}, {kernel.flavour}")
+                return run_test(test, kernel, programs, report, boot, again=arguments.again)
+
+            results[test.command] = compared(kernels, one)
+            task.advance(len(kernels))
+    title = f"mm selftests of Linux {source.version}, {machine_name(arch.name, page_size)}"
+    if arguments.json:
+        print(json.dumps({"title": title, "tests": {name: _facts(found) for name, found in results.items()}}))
+    elif arguments.markdown:
+        print(markdown(title, results), end="")
+    else:
+        _print(title, results)
+    return 1 if any(map(regressions, results.values())) else 0
+
+
+def compared(kernels: Sequence[BuiltKernel], run: Callable[[BuiltKernel, int], Result]) -> dict[str, Result]:
+    """The result of a test on each kernel.
+
+    Some tests are a matter of luck. What ours fails counts, and then the unpatched one gets more boots to fail it, too.
+    One in which a subtest did not run excuses nothing but that it does not run on ours.
+    """
+    found = {kernel.flavour: run(kernel, 1) for kernel in kernels}
+    for boot in range(2, 2 + _MORE_BOOTS):
+        if not regressions(found):
+            break
+        more = run(kernels[0], boot)
+        so_far = found["unpatched"]
+        lost = so_far.lost | (so_far.subtests.keys() ^ more.subtests.keys())
+        found["unpatched"] = replace(more, subtests=worst(so_far.subtests, more.subtests), lost=lost)
+    return found
+
+
+def regressions(found: Mapping[str, Result]) -> list[str]:
+    """The subtests that end worse on our kernel, if both were tried."""
+    if len(found) < 2:
+        return []
+    return worse(found["unpatched"].subtests, found["patched"].subtests, found["unpatched"].lost)
+
+
+def _facts(found: Mapping[str, Result]) -> dict[str, object]:
+    return {flavour: result.subtests for flavour, result in found.items()} | {"worse": regressions(found)}
+
+
+def _counts(result: Result) -> str:
+    return " / ".join(str(result.count(verdict)) for verdict in reversed(Verdict))
+
+
+def _rows(results: Results) -> list[tuple[str, ...]]:
+    rows = []
+    for command, found in results.items():
+        verdict = ("WORSE" if regressions(found) else "ok",) if len(found) > 1 else ()
+        rows.append((command, *map(_counts, found.values()), *verdict))
+    return rows
+
+
+def _header(results: Results) -> list[str]:
+    flavours = list(next(iter(results.values())))
+    return ["test", *(f"{name}: pass / skip / fail" for name in flavours), *(["verdict"] if len(flavours) > 1 else [])]
+
+
+def _not_passed(results: Results) -> list[str]:
+    """A line for each subtest that fails on any kernel, and that ends worse on ours."""
+    lines = []
+    for command, found in results.items():
+        names = dict.fromkeys(name for result in found.values() for name in result.subtests)
+        for name in names:
+            verdicts = {flavour: result.subtests.get(name, "absent") for flavour, result in found.items()}
+            if Verdict.FAIL in verdicts.values() or name in regressions(found):
+                how = ", ".join(f"{flavour} {verdict}" for flavour, verdict in verdicts.items())
+                lines.append(f"{command}: {name} ({how})")
+    return lines
+
+
+def markdown(title: str, results: Results) -> str:
+    """One section: a table, what did not pass, what is left out."""
+    lines = [f"## {title}", "", _row(_header(results)), _row("---" for _ in _header(results))]
+    lines += [_row((f"`{row[0]}`", *row[1:])) for row in _rows(results)]
+    lines += ["", "What fails:", "", *(f"- {line}" for line in _not_passed(results) or ["nothing"])]
+    lines += ["", "Left out:", "", *(f"- {names}: {reason}" for names, reason in LEFT_OUT.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _print(title: str, results: Results) -> None:
+    console = Console(highlight=False)
+    table = Table(title=Text(title, style="bold"), title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+    for number, name in enumerate(_header(results)):
+        table.add_column(name, justify="right" if number else "left")
+    for row in _rows(results):
+        table.add_row(*map(Text, row), style="red" if row[-1] == "WORSE" else "")
+    console.print(table)
+    for line in _not_passed(results):
+        console.print(Text(line))
+    for found in results.values():
+        if regressions(found):
+            console.print(Text(f"log: {found['patched'].log}"))
+    console.print(Text(f"Left out, for reasons that --markdown tells: {', '.join(LEFT_OUT)}", style="dim"))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a test program says of its subtests, and what two kernels' answers differ in."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """From worst to best."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    PASS = "pass"
+
+
+Subtests = Mapping[str, Verdict]
+
+_KTAP = re.compile(
+    r"(?P<not>not )?ok (?P<number>\d+) ?(?:- )?(?P<name>[^#]*)(?:# *(?P<directive>\w+) ?(?P<reason>.*))?"
+)
+_BAIL = re.compile(r"Bail out!")
+# Two programs have forms of their own: the userfaultfd tests, and khugepaged, which tells by the colour.
+_UFFD = re.compile(r"Testing (?P<name>.*)\.\.\. (?P<verdict>done|skipped|failed)")
+_COLOURED = re.compile(r"(?P<name>[^.]+)\.\.\..* \033\[(?P<verdict>3[123])m")
+_WORDS = {"done": Verdict.PASS, "skipped": Verdict.SKIP, "failed": Verdict.FAIL}
+_COLOURS = {"32": Verdict.PASS, "33": Verdict.SKIP, "31": Verdict.FAIL}
+_RUN = re.compile(r"(?:# \[RUN\]|Run test:) (?P<name>.*)")
+_CHANGING = re.compile(r"0x[0-9a-f]{4,}|\d+ \([\d.]+%\).*")  # addresses, and what a program has measured
+
+
+def parse(output: str) -> dict[str, Verdict]:
+    """The subtests in a program's output: KTAP, or what two programs print instead.
+
+    Numbers are no part of the names, since a subtest more or less shifts them, and neither is what every run has
+    another of. What a program says that it runs is one: below it stand results with the same few names again and again.
+    """
+    found: dict[str, Verdict] = {}
+    seen: Counter[str] = Counter()
+    running = ""
+    for line in output.splitlines():
+        if match := _KTAP.match(line):
+            verdict = Verdict.FAIL if match["not"] else Verdict.PASS
+            if match["directive"] in ("SKIP", "XFAIL", "TODO"):
+                verdict = Verdict.SKIP
+            name = match["name"].strip() or match["reason"] or match["number"]
+        elif match := _UFFD.match(line) or _COLOURED.match(line):
+            name, verdict = match["name"], (_WORDS | _COLOURS)[match["verdict"]]
+        elif _BAIL.match(line):
+            name, verdict = "not bailing out", Verdict.FAIL
+        else:
+            if match := _RUN.match(line):
+                running = f"{match['name']}: "
+            continue
+        name = _CHANGING.sub("...", running + name)
+        seen[name] += 1
+        found[f"{name} ({seen[name]})" if seen[name] > 1 else name] = verdict
+    return found
+
+
+def worst(first: Subtests, second: Subtests) -> dict[str, Verdict]:
+    """Two runs taken together: each subtest as it ended the worse time, or the only time that it ran."""
+    ranks = list(Verdict)
+    runs = (first, second)
+    names = dict.fromkeys([*first, *second])
+    return {name: min((run[name] for run in runs if name in run), key=ranks.index) for name in names}
+
+
+def worse(before: Subtests, after: Subtests, lost: Collection[str] = ()) -> list[str]:
+    """The subtests that ended better before: those that are gone count, and so do new ones that fail.
+
+    Of those in ``lost`` a run before was without, too: they may be gone, but they may not fail.
+    """
+    ranks = list(Verdict)
+    ended = {name: Verdict.FAIL for name in before if name not in lost} | dict(after)
+    fell = [name for name in before if name in ended and ranks.index(ended[name]) < ranks.index(before[name])]
+    return fell + [name for name, verdict in after.items() if name not in before and verdict is Verdict.FAIL]

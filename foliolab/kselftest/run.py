@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Build the kernel's mm selftests, and run each in a guest of its own."""
+
+import json
+import shutil
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from foliolab import process
+from foliolab.arch import Architecture
+from foliolab.errors import BuildError, HostLost, LabError, NoResult
+from foliolab.files import digest, digest_files, full_disk_named, locked, write_atomic
+from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.source import Source
+from foliolab.kselftest.ktap import Verdict, parse
+from foliolab.kselftest.suite import Test
+from foliolab.paths import cache_directory, results_directory
+from foliolab.progress import Reporter
+from foliolab.vm.accel import Accelerator, choose
+from foliolab.vm.disk import DataDisk
+from foliolab.vm.guest import Disk, Guest, GuestConfig, GuestFailure
+from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.outcome import splats
+from foliolab.vm.packages import fetch
+
+_SKIPPED = 4  # the selftests' exit status
+_MEMORY_MIB = 2048
+_SWAP_BYTES = 512 << 20
+_HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
+# As lib.mk builds them. khugepaged.c uses what it does not include.
+_FLAGS = ("-O2", "-w", "-static", "-pthread", "-U_FORTIFY_SOURCE", "-D_GNU_SOURCE=", "-include", "../kselftest.h")
+_SHARED = ("vm_util.c", "thp_settings.c")
+_LAYOUT = "1"
+"""To be raised when the same program on the same kernel is to be run again: another guest, another reading."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a test program ended."""
+
+    subtests: dict[str, Verdict]
+    """Its own, then its exit status, then whether the kernel's log is free of complaints."""
+    log: Path
+    """All that it printed, and the kernel's log."""
+    lost: frozenset[str] = frozenset()
+    """If it is of several boots: the subtests that did not run in all of them."""
+
+    def count(self, verdict: Verdict) -> int:
+        return list(self.subtests.values()).count(verdict)
+
+
+def build_programs(arch: Architecture, source: Source, tests: Iterable[Test], report: Reporter) -> dict[str, Path]:
+    """The programs of ``tests`` from the pristine tree, compiled for ``arch``: name -> path. Cached each by itself."""
+    compiler = process.tool(arch.compiler, arch.compiler_package)
+    version = process.run([compiler, "--version"], BuildError)
+    code = source.tree / "tools/testing/selftests/mm"
+    libraries = {test.program: test.libraries for test in tests}
+    sources = digest_files([*code.glob("*.[ch]"), *code.parent.glob("*.h")], code.parent)
+    home = cache_directory() / "guest" / f"kselftest-{digest([arch.name, version, *_FLAGS, sources])}"
+    with locked(home.with_suffix(".lock")), full_disk_named(home):
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "local_config.h").touch()  # what check_config.sh writes without liburing
+        missing = [name for name in libraries if not (home / name).exists()]
+        if missing:
+            found = _libraries(arch, home, {library for name in missing for library in libraries[name]}, report)
+            includes = ["-I", str(home), "-I", str(source.tree), "-isystem", str(source.tree / "tools/include/uapi")]
+            with report.task("compiling the kernel's mm selftests", len(missing)) as task:
+                for name in missing:
+                    task.note(name)
+                    shared = (*_SHARED, "uffd-common.c") if name.startswith("uffd-") else _SHARED
+                    links = [*(found if libraries[name] else []), *(f"-l{library}" for library in libraries[name])]
+                    # Some make files beside what the compiler calls their source.
+                    argv = [compiler, *_FLAGS, *includes, "-o", str(home / "partial"), f"{name}.c", *shared, *links]
+                    process.run([*argv, "-lrt", "-lm"], BuildError, cwd=code)
+                    (home / "partial").rename(home / name)
+                    task.advance()
+    return {name: home / name for name in libraries}
+
+
+def _libraries(arch: Architecture, home: Path, names: set[str], report: Reporter) -> list[str]:
+    """Compiler options for static libraries of Debian's, unpacked into the cache."""
+    if not names:
+        return []
+    place = home / "packages"
+    shutil.rmtree(place, ignore_errors=True)
+    wanted = {f"lib{name}-dev" for name in names}
+    for package in fetch(arch, wanted, report):
+        if package.file.name.split("_")[0] in wanted:  # the C library is here already
+            process.run([process.tool("dpkg-deb", "dpkg"), "--extract", str(package.file), str(place)], LabError)
+    options = ["-isystem", str(place / "usr/include")]
+    for directory in (place / "usr/lib").iterdir():
+        options += ["-isystem", str(place / "usr/include" / directory.name), "-L", str(directory)]
+    return options
+
+
+def run_test(
+    test: Test, kernel: BuiltKernel, programs: dict[str, Path], report: Reporter, boot: int = 1, *, again: bool = False
+) -> Result:
+    """The result of one test on one kernel: of a boot, or what an earlier one has left in the results directory."""
+    accelerator = choose(kernel.arch)
+    key = digest([_LAYOUT, kernel.hash, accelerator.backend, repr(test), programs[test.program].read_bytes()])
+    name = "_".join(test.argv).replace("/", "_")
+    place = results_directory() / "kselftests" / f"{kernel.flavour}-{name}-{key}-{boot}.json"
+    log = place.with_suffix(".log")
+    if again or not place.exists():
+        write_atomic(place, json.dumps(_boot(test, _guest(test, kernel, accelerator, programs, report), log)))
+    facts = json.loads(place.read_text())
+    return Result(parse(facts.pop("output")) | {name: Verdict(value) for name, value in facts.items()}, log)
+
+
+def _guest(
+    test: Test, kernel: BuiltKernel, accelerator: Accelerator, programs: dict[str, Path], report: Reporter
+) -> GuestConfig:
+    if test.nodes > 1:
+        accelerator = replace(accelerator, options=(*accelerator.options, *_nodes(test)))
+    archive = initramfs(guest_programs(kernel.arch, report), {f"/bin/{test.program}": programs[test.program]})
+    config = GuestConfig(kernel.arch, kernel.image, archive, accelerator, memory_mib=_MEMORY_MIB, cpus=test.cpus)
+    return replace(config, disks=(DataDisk("ext4", 512 << 20).prepare(config, report), _swap(kernel.page_size)))
+
+
+def _boot(test: Test, config: GuestConfig, log: Path) -> dict[str, str]:
+    """Run the test, and leave all that was said in ``log``; returns its output, and what else there is to judge."""
+    printed = {1: bytearray(), 2: bytearray()}
+    reserved = ""
+    console = log.with_suffix(".console")
+    try:
+        with Guest(config, console) as guest:
+            # Where the tests make their files.
+            guest.run([":mount", "/dev/vda", "/tmp", "ext4"]).checked()
+            guest.run([":write", "/tmp/file", ""]).checked()  # room
+            guest.run(["swapon", "/dev/vdb"]).checked()
+            if test.huge_mib:
+                reserved = reserve_huge_pages(guest, test.huge_mib)
+            for path, value in test.settings:
+                guest.run([":write", path, value]).checked()
+            # One opens itself by the name it was called by.
+            argv = [f"/bin/{test.program}", *test.argv[1:]]
+            done = guest.run(argv, test.seconds, on_output=lambda stream, data: printed[stream].extend(data))
+            how = f"signal {done.signal}" if done.signal else f"exit status {done.status}"
+            ending = Verdict.SKIP if done.status == _SKIPPED else Verdict.FAIL
+            ending = ending if done.status or done.signal else Verdict.PASS
+    except GuestFailure as failure:
+        if isinstance(failure, HostLost | NoResult):  # nothing that the kernel is to blame for
+            raise
+        how, ending = str(failure), Verdict.FAIL
+    words = console.read_text(errors="replace")
+    console.unlink()
+    parts = [f"{test.command}: {how}\n{reserved}".encode(), *printed.values(), words.encode()]
+    write_atomic(log, b"\n".join(map(bytes, parts)))
+    return {
+        "output": printed[1].decode(errors="replace"),
+        "exit status": ending,
+        "the kernel's log": Verdict.FAIL if splats(words) else Verdict.PASS,
+    }
+
+
+def reserve_huge_pages(guest: Guest, mib: int) -> str:
+    """As many as make ``mib``, or one that is larger; returns a line that says how many there are.
+
+    The kernel reserves what it can. What to do with too few is up to the tests.
+    """
+    lines = guest.run([":read", "/proc/meminfo"]).checked().stdout.decode().splitlines()
+    facts = dict(line.split(":") for line in lines)
+    size = int(facts["Hugepagesize"].split()[0])
+    count = max(mib * 1024 // size, 1)
+    guest.run([":write", _HUGE_PAGES, str(count)]).checked()
+    got = int(guest.run([":read", _HUGE_PAGES]).checked().stdout)
+    return f"huge pages of {size} KiB: {got} of {count}\n"
+
+
+def _nodes(test: Test) -> list[str]:
+    """QEMU's options for a machine of several NUMA nodes. The first has all CPUs: they are of one package."""
+    options = []
+    for node in range(test.nodes):
+        options += ["-object", f"memory-backend-ram,id=node{node},size={_MEMORY_MIB // test.nodes}M"]
+        options += ["-numa", f"node,memdev=node{node}" + ("" if node else f",cpus=0-{test.cpus - 1}")]
+    return options
+
+
+def _swap(page_size: int) -> Disk:
+    """A disk to swap to: nothing but the header that mkswap would write."""
+    path = cache_directory() / "disks" / f"swap-{page_size}.raw"
+    with locked(path.with_suffix(".lock")):
+        if not path.exists():
+            with full_disk_named(path), path.with_suffix(".partial").open("wb") as stream:
+                stream.seek(1024)  # a version, the number of the last page, and no bad pages
+                stream.write(struct.pack("=III", 1, _SWAP_BYTES // page_size - 1, 0))
+                stream.seek(page_size - 10)
+                stream.write(b"SWAPSPACE2")
+                stream.truncate(_SWAP_BYTES)
+            path.with_suffix(".partial").rename(path)
+    return Disk(path, "raw")

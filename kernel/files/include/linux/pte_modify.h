@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Changing the protection of many page table entries at once. Architectures
+ * that select ARCH_HAS_PTE_MODIFY do; for others, what stands here compiles, and
+ * is not used.
+ *
+ * ptep_modify_prot_start() and ptep_modify_prot_commit() change one entry. Two
+ * things make many of them cheaper:
+ *
+ * - Entries that map consecutive pages of one folio can be taken and put back
+ *   together: modify_prot_start_ptes() and modify_prot_commit_ptes(). That is
+ *   for architectures that map such pages with less than an entry each.
+ *
+ * - What becomes of an entry depends on little of it. pte_alike() entries change
+ *   alike, so what was worked out for one goes for the next one too.
+ */
+#ifndef _LINUX_PTE_MODIFY_H
+#define _LINUX_PTE_MODIFY_H
+
+#include <linux/page_table_check.h>
+#include <linux/pgtable.h>
+
+/* What setting and clearing an entry would check, for one that is exchanged. */
+static inline void page_table_check_pte_change(struct mm_struct *mm, pte_t old,
+					       pte_t new)
+{
+	pte_t none = __pte(0);
+
+	page_table_check_pte_clear(mm, old);
+	page_table_check_ptes_set(mm, &none, new, 1);
+}
+
+#ifdef CONFIG_ARCH_HAS_PTE_MODIFY
+#include <asm/pte_modify.h>
+#endif
+
+#ifndef modify_prot_start_ptes
+/**
+ * modify_prot_start_ptes - take entries to change their protection
+ * @vma: Where they are mapped.
+ * @addr: Where the first one maps its page.
+ * @ptep: The first entry.
+ * @nr: How many; at least one.
+ *
+ * The entries are present, map consecutive pages of one folio and differ in
+ * nothing else but accessed and dirty bits. Until they are committed they are
+ * not present, so that the hardware cannot change them.
+ *
+ * Context: The caller holds the page table lock. All entries are in its table.
+ * Return: The first entry, accessed or dirty if any of them was.
+ */
+static inline pte_t modify_prot_start_ptes(struct vm_area_struct *vma,
+					   unsigned long addr, pte_t *ptep,
+					   unsigned int nr)
+{
+	pte_t first = ptep_modify_prot_start(vma, addr, ptep);
+
+	for (unsigned int i = 1; i < nr; i++) {
+		pte_t pte = ptep_modify_prot_start(vma, addr + i * PAGE_SIZE,
+						   ptep + i);
+
+		if (pte_young(pte))
+			first = pte_mkyoung(first);
+		/* Only if need be: it may make the entry soft-dirty as well. */
+		if (pte_dirty(pte) && !pte_dirty(first))
+			first = pte_mkdirty(first);
+	}
+	return first;
+}
+#endif
+
+#ifndef modify_prot_commit_ptes
+/**
+ * modify_prot_commit_ptes - put changed entries back
+ * @vma: Where they are mapped.
+ * @addr: Where the first one maps its page.
+ * @ptep: The first entry.
+ * @old: What modify_prot_start_ptes() returned.
+ * @new: What the first entry is to be; the next ones map the next pages.
+ * @nr: How many; as many as were started.
+ *
+ * Context: The caller has held the page table lock since the start.
+ */
+static inline void modify_prot_commit_ptes(struct vm_area_struct *vma,
+					   unsigned long addr, pte_t *ptep,
+					   pte_t old, pte_t new,
+					   unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		ptep_modify_prot_commit(vma, addr + i * PAGE_SIZE, ptep + i,
+					pte_advance_pfn(old, i),
+					pte_advance_pfn(new, i));
+	}
+}
+#endif
+
+#ifndef pte_alike
+/**
+ * pte_alike - whether two present entries change alike
+ * @a: One.
+ * @b: The other one.
+ *
+ * Return: Whether they differ in nothing but their frames and accessed bits, so
+ * that pte_modify(), pte_mkwrite(), pte_mkuffd_wp() and their opposites flip the
+ * same bits of both. Architectures that cannot tell say no.
+ */
+static inline bool pte_alike(pte_t a, pte_t b)
+{
+	return false;
+}
+
+/**
+ * pte_flips - the bits in which an entry is changed
+ * @old: What it was.
+ * @new: What it is.
+ *
+ * Return: The bits, for pte_flip().
+ */
+static inline unsigned long pte_flips(pte_t old, pte_t new)
+{
+	return 0;
+}
+
+/**
+ * pte_flip - change an entry as one that is alike was changed
+ * @pte: To be changed.
+ * @flips: The other one's pte_flips().
+ *
+ * Return: What becomes of it.
+ */
+static inline pte_t pte_flip(pte_t pte, unsigned long flips)
+{
+	return pte;
+}
+#endif
+
+#ifndef pte_can_change_in_place
+/**
+ * pte_can_change_in_place - whether an entry need not be started to be changed
+ * @old: What it is.
+ * @new: What it is to be; for the same frame.
+ */
+static inline bool pte_can_change_in_place(pte_t old, pte_t new)
+{
+	return false;
+}
+
+/**
+ * ptep_change_in_place - change an entry that need not be started
+ * @mm: Whose page table it is in.
+ * @addr: Where it maps its page.
+ * @ptep: The entry.
+ * @pte: What it was when it was read.
+ * @new: What it is to be.
+ *
+ * Context: The caller holds the page table lock.
+ * Return: Whether it still was @pte; the hardware may mark it accessed or dirty.
+ */
+static inline bool ptep_change_in_place(struct mm_struct *mm,
+					unsigned long addr, pte_t *ptep,
+					pte_t pte, pte_t new)
+{
+	return false;
+}
+#endif
+
+#ifndef PTES_PER_BLOCK
+/* Entries that the hardware can use as one, if they agree. */
+#define PTES_PER_BLOCK	1
+
+/**
+ * pte_block_alike - whether here begins a block that changes as another one
+ * @ptep: The entry.
+ * @old: An entry of the other block, before.
+ * @first: Set to the entry as it is in the table: accessed and dirty bits may be
+ *	those of some entries of the block only.
+ */
+static inline bool pte_block_alike(pte_t *ptep, pte_t old, pte_t *first)
+{
+	return false;
+}
+
+/**
+ * ptep_change_block_in_place - change all entries of a block
+ * @mm: Whose page table they are in.
+ * @addr: Where the first one maps its page.
+ * @ptep: The first entry.
+ * @first: What it was when it was read.
+ * @new: What it is to be; the next ones map the next pages.
+ *
+ * Context: The caller holds the page table lock.
+ */
+static inline void ptep_change_block_in_place(struct mm_struct *mm,
+					      unsigned long addr, pte_t *ptep,
+					      pte_t first, pte_t new)
+{
+}
+#endif
+
+#endif /* _LINUX_PTE_MODIFY_H */

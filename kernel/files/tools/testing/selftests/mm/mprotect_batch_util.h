@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What tests of mprotect() in batches share. */
+#ifndef __MPROTECT_BATCH_UTIL_H
+#define __MPROTECT_BATCH_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Batching: the switches of the kernel, or both of them off. */
+enum {
+	BATCH_NOTHING	= 0,
+	BATCH_ALIKE	= 1 << 0,
+	BATCH_FOLIOS	= 1 << 1,
+	BATCH_ALL	= BATCH_ALIKE | BATCH_FOLIOS,
+};
+
+#define NR_BATCH_SWITCHES	2
+
+/* In the order of their bits. */
+extern const char * const batch_switches[NR_BATCH_SWITCHES];
+
+void batch_switch_path(char *path, unsigned int nr);
+/*
+ * Have run_guarded() put the switches back.
+ * Return: whether there are any.
+ */
+bool guard_batching(void);
+/* Where there are no switches, this does nothing. */
+void set_batching(unsigned int batching);
+
+/*
+ * Count the calling thread's batches from here on, by the tracepoint, and those
+ * of @threads and processes that it starts.
+ * Return: a descriptor for batches_counted(), or -1.
+ */
+int count_batches(bool threads);
+uint64_t batches_counted(int fd);
+
+/* Folio sizes of anonymous and shared memory */
+
+#define MAX_SIZES	24
+
+/* From the smallest on; mprotect_batch_init() finds them. */
+extern unsigned long sizes[MAX_SIZES];
+extern unsigned int nr_sizes;
+/* Of a huge page; 0 if there are none. */
+extern unsigned long huge_bytes;
+
+void mprotect_batch_init(void);
+void guard_sizes(void);
+/* Let memory with MADV_HUGEPAGE have one size, or none, and no other. */
+void set_size(unsigned long bytes);
+/* A counter of one size's statistics. */
+unsigned long size_stat(unsigned long bytes, const char *name);
+
+/* Keep everything that moves, merges or writes pages by itself from doing so. */
+void guard_peace(void);
+void keep_peace(void);
+/* Stay on the current processor, and so will all children. */
+void stay_on_cpu(void);
+
+/* A swap file in the current directory. stop_swap() is for run_guarded(). */
+void guard_swap(void);
+bool start_swap(unsigned long bytes);
+void stop_swap(void);
+
+/* Accesses */
+
+void catch_signals(void);
+/*
+ * Write or, without @write, read the first word of a page.
+ * Return: 0, or the signal that it gave.
+ */
+int access_page(void *addr, const uint64_t *write, uint64_t *read);
+/* Write to each page of some memory what it holds, for faults to be over. */
+void touch_all(void *memory, size_t bytes);
+/* Of the calling process, those that read a file or swap included. */
+long faults(void);
+/*
+ * Have no processor remember entries that gave less access than they do now:
+ * it may fault once more on these, or not.
+ */
+void forget_translations(void);
+/* Have pages on all the lists where they are to be. */
+void drain_lists(void);
+
+#define PM_PRESENT	0x8000000000000000ULL
+#define PM_SOFT_DIRTY	0x0080000000000000ULL
+#define PM_FRAME(entry)	((entry) & (PM_SOFT_DIRTY - 1))
+
+void read_pagemap(const void *start, unsigned long pages, uint64_t *entries);
+void clear_references(const char *which);
+bool has_soft_dirty(void);
+/* Whether an access marks an entry without a fault. */
+bool has_hardware_accessed(void);
+/* Wait until no frame of some pagemap entries is being written. */
+void wait_for_writeback(const uint64_t *entries, unsigned long pages);
+
+/* Random numbers */
+
+struct rng {
+	uint64_t state;
+};
+
+static inline uint64_t random_number(struct rng *rng)
+{
+	uint64_t number = rng->state += 0x9e3779b97f4a7c15ULL;
+
+	number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	number = (number ^ (number >> 27)) * 0x94d049bb133111ebULL;
+	return number ^ (number >> 31);
+}
+
+static inline unsigned long random_below(struct rng *rng, unsigned long limit)
+{
+	return (random_number(rng) >> 16) % limit;
+}
+
+static inline bool one_in(struct rng *rng, unsigned long nr)
+{
+	return !random_below(rng, nr);
+}
+
+#endif /* __MPROTECT_BATCH_UTIL_H */

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import re
+
+import pytest
+
+from foliolab.arch import ARCHITECTURES
+from foliolab.errors import UsageError
+from foliolab.kernel.source import Source
+from foliolab.kselftest.suite import LEFT_OUT, TESTS, chosen
+
+
+def test_every_program_is_run_or_left_out_with_a_reason(source: Source) -> None:
+    makefile = (source.tree / "tools/testing/selftests/mm/Makefile").read_text()
+    made = set(re.findall(r"^\s*(?:TEST_GEN_FILES|VMTARGETS) \+?:?= ([\w-]+)$", makefile, re.MULTILINE))
+    script = (source.tree / "tools/testing/selftests/mm/run_vmtests.sh").read_text()
+    called = set(re.findall(r"run_test (?:sudo -u nobody |bash )?\./([\w.-]+)", script))
+    left_out = {name for names in LEFT_OUT for name in names.split(", ")}
+    ours = {test.program for test in TESTS}
+    scripts = {"va_high_addr_switch.sh"}  # asks whether the program can be run, and runs it
+    bit_sizes = {"protection_keys_32", "protection_keys_64"}
+    assert len(made) > 40
+    assert (made | called) - scripts - bit_sizes - ours == left_out & (made | called)
+    assert not ours & left_out
+
+
+def test_a_test_is_chosen_by_its_program_or_by_its_whole_command() -> None:
+    assert [test.command for test in chosen(["khugepaged"], "x86_64")] == ["khugepaged", "khugepaged -s 2"]
+    assert [test.command for test in chosen(["khugepaged -s 2", "cow"], "x86_64")] == ["cow", "khugepaged -s 2"]
+    for arch in ARCHITECTURES:
+        assert len(chosen([], arch)) > 40
+
+
+def test_an_unknown_test_is_named() -> None:
+    with pytest.raises(UsageError, match=r"no selftest 'soft-dirty' for arm64; known: pagemap_ioctl, "):
+        chosen(["cow", "soft-dirty"], "arm64")
