@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "counters.h"
+#include "random.h"
 
 #define MAX_THREADS	1024
 
@@ -89,27 +90,6 @@ static inline int parse_name(const char *option, const char *text,
 		if (!strcmp(text, names[i]))
 			return i;
 	fail(2, "--%s has no value '%s'; see --help.", option, text);
-}
-
-/* Splitmix64: the whole state is one number, and every seed is good. */
-static inline uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
-/* A random number below a limit, without the bias of a plain remainder. */
-static inline uint64_t random_below(uint64_t *state, uint64_t limit)
-{
-	uint64_t excess = -limit % limit, value;
-
-	do {
-		value = next_random(state);
-	} while (value < excess);
-	return value % limit;
 }
 
 /* Put a file out of memory, or with --drop-caches everything. */

@@ -14,33 +14,30 @@
 
 #define PROBE	"sparse-mmap"
 #include "json.h"
+#include "patterns.h"
 #include "probe.h"
-
-enum pattern { RANDOM, SEQUENTIAL, REVERSE, STRIDE };
-
-static const char *const patterns[] = {
-	"random", "sequential", "reverse", "stride", NULL
-};
 
 static const char *const hints[] = { "normal", "random", "sequential", NULL };
 static const int advices[] = { MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL };
 
+static const char *const memory_states[] = { "cold", "warm", NULL };
+
 static struct env {
 	const char *file;
-	enum pattern pattern;
-	uint64_t stride;	/* pages; 0 is unset */
+	struct pattern pattern;	/* 0 is unset */
+	bool ordered;		/* the order of objects is given */
 	double fraction;	/* of the file's pages; 0 is unset */
 	uint64_t count;		/* pages; 0 is unset */
 	uint64_t passes;
 	uint64_t threads;
 	int hint;
-	uint64_t seed;
 	bool drop_caches;
+	bool warm;
 	uint64_t create;	/* bytes; 0 is no */
 } env = {
 	.passes = 1,
 	.threads = 1,
-	.seed = 1,
+	.pattern.seed = 1,
 };
 
 /* What all threads share while they touch. */
@@ -58,16 +55,37 @@ static const char usage[] =
 "\n"
 "  --file PATH         the file to map\n"
 "  --create BYTES      write PATH up to this size first (suffixes K, M, G)\n"
-"  --pattern PATTERN   random (default), sequential, reverse or stride\n"
-"  --stride PAGES      distance of accesses, for --pattern stride\n"
+"  --pattern PATTERN   in which order, from page 0 unless told otherwise:\n"
+"      random          pages at random (default)\n"
+"      sequential      page by page\n"
+"      reverse         page by page backward, from the last one\n"
+"      stride          forward by --stride pages each time\n"
+"      zipf            few pages often, most seldom: Zipf's law with 0.99\n"
+"      streams         forward from --streams places, one page each in turn\n"
+"      pingpong        the next from the front, the next from the back, in turn\n"
+"      objects         runs of --object pages at random places, in --order\n"
+"      btree           from the root to a random leaf of a tree in the file,\n"
+"                      128 pages below each, scattered over all of it\n"
+"      scan-random     page by page and at random, in turn\n"
+"      phases          a third page by page, a third at random, then on\n"
+"      drift           forward by random steps of less than --stride\n"
+"  --stride PAGES      of the patterns stride and drift\n"
+"  --streams N         how many, of the pattern streams\n"
+"  --object PAGES      size of an object, of the pattern objects\n"
+"  --order ORDER       of the pages of an object: forward (default), backward\n"
+"                      or shuffled, each time anew\n"
+"  --region F          let the pattern random have but a part of the file in\n"
+"                      one piece, this share of its pages\n"
 "  --fraction F        touches a pass, as a share of the file's pages (0.01)\n"
 "  --count N           touches a pass, as a number\n"
 "  --passes N          repeat the same touches (1)\n"
 "  --threads N         deal the touches of a pass to N threads in turn (1)\n"
 "  --hint HINT         normal (default), random or sequential, by madvise\n"
-"  --seed N            of the random pattern (1)\n"
+"  --seed N            of all that is random (1)\n"
 "  --drop-caches       empty all of the kernel's caches before, not only those\n"
 "                      of the file; needs root\n"
+"  --memory STATE      of the file before: cold (default), or warm: all of it is\n"
+"                      in memory\n"
 "  --help              print this text\n"
 "\n"
 "Examples:\n"
@@ -93,14 +111,44 @@ static void on_bus_error(int signal)
 	_exit(1);
 }
 
+/* Complain of an option that the pattern has not, or cannot do without. */
+static void check_option(const char *name, bool given, bool known, bool needed)
+{
+	const char *pattern = pattern_names[env.pattern.kind];
+
+	if (given && !known)
+		fail(2, "--pattern %s has no --%s.", pattern, name);
+	if (needed && !given)
+		fail(2, "--pattern %s needs --%s.", pattern, name);
+}
+
+static void check_pattern(void)
+{
+	enum pattern_kind kind = env.pattern.kind;
+	bool steps = kind == PATTERN_STRIDE || kind == PATTERN_DRIFT;
+	bool streams = kind == PATTERN_STREAMS;
+	bool objects = kind == PATTERN_OBJECTS;
+
+	check_option("stride", env.pattern.stride, steps, steps);
+	check_option("streams", env.pattern.streams, streams, streams);
+	check_option("object", env.pattern.object, objects, objects);
+	check_option("order", env.ordered, objects, false);
+	check_option("region", env.pattern.region, kind == PATTERN_RANDOM, false);
+}
+
 static void parse_arguments(int argc, char **argv)
 {
-	enum { FILE_, PATTERN, STRIDE_, FRACTION, COUNT, PASSES, THREADS, HINT,
-	       SEED, DROP_CACHES, CREATE, HELP };
+	enum { FILE_, PATTERN, STRIDE, STREAMS, OBJECT, ORDER, REGION, FRACTION,
+	       COUNT, PASSES, THREADS, HINT, SEED, DROP_CACHES, MEMORY, CREATE,
+	       HELP };
 	static const struct option options[] = {
 		{ "file", required_argument, NULL, FILE_ },
 		{ "pattern", required_argument, NULL, PATTERN },
-		{ "stride", required_argument, NULL, STRIDE_ },
+		{ "stride", required_argument, NULL, STRIDE },
+		{ "streams", required_argument, NULL, STREAMS },
+		{ "object", required_argument, NULL, OBJECT },
+		{ "order", required_argument, NULL, ORDER },
+		{ "region", required_argument, NULL, REGION },
 		{ "fraction", required_argument, NULL, FRACTION },
 		{ "count", required_argument, NULL, COUNT },
 		{ "passes", required_argument, NULL, PASSES },
@@ -108,6 +156,7 @@ static void parse_arguments(int argc, char **argv)
 		{ "hint", required_argument, NULL, HINT },
 		{ "seed", required_argument, NULL, SEED },
 		{ "drop-caches", no_argument, NULL, DROP_CACHES },
+		{ "memory", required_argument, NULL, MEMORY },
 		{ "create", required_argument, NULL, CREATE },
 		{ "help", no_argument, NULL, HELP },
 		{ 0 }
@@ -122,10 +171,25 @@ static void parse_arguments(int argc, char **argv)
 			env.file = optarg;
 			break;
 		case PATTERN:
-			env.pattern = parse_name(name, optarg, patterns);
+			env.pattern.kind = parse_name(name, optarg,
+						      pattern_names);
 			break;
-		case STRIDE_:
-			env.stride = parse_number(name, optarg, 1);
+		case STRIDE:
+			env.pattern.stride = parse_number(name, optarg, 1);
+			break;
+		case STREAMS:
+			env.pattern.streams = parse_number(name, optarg, 1);
+			break;
+		case OBJECT:
+			env.pattern.object = parse_number(name, optarg, 1);
+			break;
+		case ORDER:
+			env.pattern.order = parse_name(name, optarg,
+						       pattern_orders);
+			env.ordered = true;
+			break;
+		case REGION:
+			env.pattern.region = parse_fraction(name, optarg);
 			break;
 		case FRACTION:
 			env.fraction = parse_fraction(name, optarg);
@@ -143,10 +207,13 @@ static void parse_arguments(int argc, char **argv)
 			env.hint = parse_name(name, optarg, hints);
 			break;
 		case SEED:
-			env.seed = parse_number(name, optarg, 0);
+			env.pattern.seed = parse_number(name, optarg, 0);
 			break;
 		case DROP_CACHES:
 			env.drop_caches = true;
+			break;
+		case MEMORY:
+			env.warm = parse_name(name, optarg, memory_states);
 			break;
 		case CREATE:
 			env.create = parse_bytes(name, optarg);
@@ -162,8 +229,7 @@ static void parse_arguments(int argc, char **argv)
 		fail(2, "'%s' is not an option; see --help.", argv[optind]);
 	if (!env.file)
 		fail(2, "--file is missing; see --help.");
-	if ((env.pattern == STRIDE) != (env.stride != 0))
-		fail(2, "--pattern stride and --stride go together.");
+	check_pattern();
 	if (env.fraction && env.count)
 		fail(2, "--fraction and --count exclude each other.");
 	if (env.threads > MAX_THREADS)
@@ -179,7 +245,7 @@ static void parse_arguments(int argc, char **argv)
 static void create_file(void)
 {
 	static uint64_t noise[1 << 17];
-	uint64_t state = env.seed, size;
+	uint64_t state = env.pattern.seed, size;
 	struct stat stat;
 	int fd = open(env.file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
@@ -201,32 +267,29 @@ static void create_file(void)
 	close(fd);
 }
 
-/* The pages of one pass, in the order of access. */
 static uint64_t *plan_pages(uint64_t file_pages, uint64_t count)
 {
 	uint64_t *pages = calloc(count, sizeof(*pages));
-	uint64_t state = env.seed;
-	uint64_t step = env.stride % file_pages;
 
-	if (!pages)
+	if (!pages || !pattern_plan(&env.pattern, file_pages, pages, count))
 		fail(1, "No memory for %" PRIu64 " touches.", count);
-	for (uint64_t i = 0; i < count; i++) {
-		switch (env.pattern) {
-		case RANDOM:
-			pages[i] = random_below(&state, file_pages);
-			break;
-		case SEQUENTIAL:
-			pages[i] = i % file_pages;
-			break;
-		case REVERSE:
-			pages[i] = file_pages - 1 - i % file_pages;
-			break;
-		case STRIDE:
-			pages[i] = i ? (pages[i - 1] + step) % file_pages : 0;
-			break;
-		}
-	}
 	return pages;
+}
+
+/* Put all of the file into memory, without any readahead state of the map. */
+static void warm_file(void)
+{
+	static char buffer[1 << 20];
+	int fd = open(env.file, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		fail_io(env.file);
+	while ((n = read(fd, buffer, sizeof(buffer))) > 0)
+		;
+	if (n < 0)
+		fail_io(env.file);
+	close(fd);
 }
 
 static uint64_t count_distinct(const uint64_t *pages, uint64_t count,
@@ -262,6 +325,30 @@ static void print_optional(const char *name, bool known, uint64_t value)
 		printf(", \"%s\": null", name);
 }
 
+static void print_pattern(void)
+{
+	const struct pattern *pattern = &env.pattern;
+
+	printf(", \"pattern\": \"%s\"", pattern_names[pattern->kind]);
+	print_optional("stride", pattern->stride, pattern->stride);
+	print_optional("streams", pattern->streams, pattern->streams);
+	print_optional("object", pattern->object, pattern->object);
+	if (pattern->kind == PATTERN_OBJECTS)
+		printf(", \"order\": \"%s\"", pattern_orders[pattern->order]);
+	else
+		printf(", \"order\": null");
+	if (pattern->region)
+		printf(", \"region\": %.9g", pattern->region);
+	else
+		printf(", \"region\": null");
+}
+
+static double cpu_seconds(const struct rusage *usage)
+{
+	return usage->ru_utime.tv_sec + usage->ru_stime.tv_sec +
+	       (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
+}
+
 static void print_result(const struct counters *before,
 			 const struct counters *after,
 			 const struct stat *stat, uint64_t distinct)
@@ -272,13 +359,12 @@ static void print_result(const struct counters *before,
 
 	printf("{\"probe\": \"sparse-mmap\", \"file\": ");
 	json_put_string(stdout, env.file);
-	printf(", \"pattern\": \"%s\"", patterns[env.pattern]);
-	print_optional("stride", env.pattern == STRIDE, env.stride);
+	print_pattern();
 	printf(", \"count\": %" PRIu64 ", \"passes\": %" PRIu64
 	       ", \"threads\": %" PRIu64 ", \"hint\": \"%s\", \"seed\": %" PRIu64
 	       ", \"page_size\": %zu, \"file_bytes\": %" PRIu64,
-	       work.count, env.passes, env.threads, hints[env.hint], env.seed,
-	       work.page_size, (uint64_t)stat->st_size);
+	       work.count, env.passes, env.threads, hints[env.hint],
+	       env.pattern.seed, work.page_size, (uint64_t)stat->st_size);
 	print_optional("read_ahead_kb", has_read_ahead, read_ahead_kib);
 	print_optional("read_bytes", has_device,
 		       after->device.bytes - before->device.bytes);
@@ -286,11 +372,15 @@ static void print_result(const struct counters *before,
 		       after->device.requests - before->device.requests);
 	printf(", \"pgpgin_bytes\": %" PRIu64
 	       ", \"major_faults\": %ld, \"minor_faults\": %ld"
+	       ", \"faults\": %ld, \"cpu_seconds\": %.6f"
 	       ", \"seconds\": %.9f, \"pages_touched\": %" PRIu64
 	       ", \"floor_bytes\": %" PRIu64 "}\n",
 	       (after->pgpgin_kib - before->pgpgin_kib) * 1024,
 	       after->usage.ru_majflt - before->usage.ru_majflt,
 	       after->usage.ru_minflt - before->usage.ru_minflt,
+	       after->usage.ru_majflt - before->usage.ru_majflt +
+	       after->usage.ru_minflt - before->usage.ru_minflt,
+	       cpu_seconds(&after->usage) - cpu_seconds(&before->usage),
 	       seconds_between(before, after), distinct, distinct * work.page_size);
 	if (fflush(stdout))
 		fail_io("The result could not be written");
@@ -308,6 +398,8 @@ int main(int argc, char **argv)
 	if (env.create)
 		create_file();
 	forget_caches(env.file, env.drop_caches);
+	if (env.warm)
+		warm_file();
 
 	/* The kernel keeps its read-ahead state per open file: start afresh. */
 	fd = open(env.file, O_RDONLY | O_CLOEXEC);

@@ -4,12 +4,15 @@
  * <linux/mmap_readahead_policy.h> judges.
  */
 #include <linux/blk-cgroup.h>
+#include <linux/hash.h>
 #include <linux/jump_label.h>
 #include <linux/kobject.h>
 #include <linux/kstrtox.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/pagemap.h>
+#include <linux/sizes.h>
+#include <linux/spinlock.h>
 #include <linux/sysfs.h>
 
 #include "file_folio.h"
@@ -26,7 +29,8 @@
 		   MMAP_READAHEAD_TEXT_IN_FOLIOS |		\
 		   MMAP_READAHEAD_TEXT_UNCOUNTED |		\
 		   MMAP_READAHEAD_HUGE_HINT_CAPPED |		\
-		   MMAP_READAHEAD_TEXT_KEEPS_HITS)
+		   MMAP_READAHEAD_TEXT_KEEPS_HITS |		\
+		   MMAP_READAHEAD_ADAPTIVE)
 
 /* Off exactly when no rule is set, so that faults then run the stock code. */
 DEFINE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
@@ -85,6 +89,14 @@ static bool misses_count(const struct vm_area_struct *vma, unsigned int rules)
 	       huge_order(vma, rules) < 0;
 }
 
+/* Do misses in a mapping adapt their window? Then hits do not matter there. */
+static bool adapts(const struct vm_area_struct *vma, unsigned int rules)
+{
+	return rules & MMAP_READAHEAD_ADAPTIVE &&
+	       !(vma->vm_flags & (VM_EXEC | VM_RAND_READ | VM_SEQ_READ)) &&
+	       huge_order(vma, rules) < 0;
+}
+
 /*
  * The rules for hits in a mapping. Text is called into nearly at random but
  * densely, so that few hits prove anything while the windows still pay. Unless
@@ -106,13 +118,17 @@ unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
 {
 	unsigned int rules = READ_ONCE(mmap_readahead_rules);
 	/* Mapping around skips locked folios, so none of these is. */
-	const struct mmap_readahead_hit hit = {
+	struct mmap_readahead_hit hit = {
 		.nr_pages = nr_pages,
 		.at_address = at_address,
 		.retried = vmf->flags & FAULT_FLAG_TRIED,
-		.uncounted = !misses_count(vmf->vma, rules),
 	};
 
+	if (at_address && !hit.retried)
+		count_vm_event(MMAP_READAHEAD_HIT);
+	if (adapts(vmf->vma, rules))
+		return 0;
+	hit.uncounted = !misses_count(vmf->vma, rules);
 	return mmap_readahead_credit(hit_rules(vmf->vma, rules), &hit);
 }
 
@@ -120,13 +136,15 @@ bool __mmap_readahead_hit_found(const struct vm_fault *vmf,
 				const struct folio *folio)
 {
 	unsigned int rules = READ_ONCE(mmap_readahead_rules);
-	const struct mmap_readahead_hit hit = {
+	struct mmap_readahead_hit hit = {
 		.nr_pages = 1,
 		.at_address = true,
 		.locked = folio_test_locked(folio),
-		.uncounted = !misses_count(vmf->vma, rules),
 	};
 
+	if (adapts(vmf->vma, rules))
+		return false;
+	hit.uncounted = !misses_count(vmf->vma, rules);
 	return mmap_readahead_credit(hit_rules(vmf->vma, rules), &hit);
 }
 
@@ -219,12 +237,208 @@ bool __mmap_readahead_counted(struct vm_fault *vmf, struct file **fpin)
 	return true;
 }
 
+/*
+ * What is known of files, in sets that a file's mapping is hashed to. A file that
+ * takes the place of another one starts anew, and nothing is lost but what was
+ * learnt: so there is nothing to allocate or to free, and struct file does not
+ * grow.
+ */
+#define SETS_SHIFT	6
+#define SET_FILES	4
+
+static struct known_files {
+	spinlock_t lock;		/* of all that follows */
+	unsigned int next;		/* to be replaced */
+	struct known_file {
+		const struct address_space *mapping;
+		unsigned long ino;	/* of the file that had the address */
+		struct mmap_readahead_state state;
+	} files[SET_FILES];
+} ____cacheline_aligned_in_smp known_files[BIT(SETS_SHIFT)];
+
+static int __init known_files_init(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(known_files); i++)
+		spin_lock_init(&known_files[i].lock);
+	return 0;
+}
+core_initcall(known_files_init);
+
+/* What a request costs, in KiB read. */
+static unsigned int request_kb __read_mostly = 128;
+#define MAX_REQUEST_KB		(64 << 10)
+
+static enum mmap_readahead_page look(const void *cache, unsigned long index)
+{
+	struct folio *folio = filemap_get_entry((void *)cache, index);
+	bool used;
+
+	if (!folio)
+		return MMAP_READAHEAD_ABSENT;
+	if (xa_is_value(folio))
+		return MMAP_READAHEAD_EVICTED;
+	used = folio_mapped(folio);
+	folio_put(folio);
+	return used ? MMAP_READAHEAD_USED : MMAP_READAHEAD_CACHED;
+}
+
+/* What is known of a file; its set is to be locked. */
+static struct mmap_readahead_state *
+find_state(struct known_files *set, const struct address_space *mapping)
+{
+	struct known_file *file;
+
+	for (file = set->files; file < set->files + SET_FILES; file++)
+		if (file->mapping == mapping)
+			break;
+	if (file == set->files + SET_FILES) {
+		file = &set->files[set->next];
+		set->next = (set->next + 1) % SET_FILES;
+		file->mapping = NULL;
+	}
+	if (!file->mapping || file->ino != mapping->host->i_ino) {
+		file->mapping = mapping;
+		file->ino = mapping->host->i_ino;
+		memset(&file->state, 0, sizeof(file->state));
+	}
+	return &file->state;
+}
+
+static struct known_files *find_set(const struct address_space *mapping)
+{
+	return &known_files[hash_ptr((void *)mapping, SETS_SHIFT)];
+}
+
+/*
+ * The facts about a fault that the policy judges. To be called as long as the
+ * fault's lock is held, since the mapping may be gone after that.
+ *
+ * Return: false if there is nothing to read: the file has become shorter, or its
+ * readahead is off.
+ */
+static bool describe(const struct vm_fault *vmf,
+		     struct mmap_readahead_miss *miss)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct file *file = vma->vm_file;
+	loff_t size = i_size_read(file->f_mapping->host);
+	unsigned int request = READ_ONCE(request_kb) >> (PAGE_SHIFT - 10);
+
+	*miss = (struct mmap_readahead_miss) {
+		.index = vmf->pgoff,
+		.first = vma->vm_pgoff,
+		.last = vma->vm_pgoff + vma_pages(vma) - 1,
+		.file_pages = DIV_ROUND_UP(size, PAGE_SIZE),
+		.cached_pages = READ_ONCE(file->f_mapping->nrpages),
+		.max_pages = min(READ_ONCE(file->f_ra.ra_pages),
+				 SZ_1G >> PAGE_SHIFT),
+		.request_pages = max(request, 1U),
+		.look = look,
+		.cache = file->f_mapping,
+	};
+	if (miss->index >= miss->file_pages || !miss->max_pages)
+		return false;
+	miss->last = min(miss->last, miss->file_pages - 1);
+	return true;
+}
+
+/* Count pages that a fault reads beyond the one that it needs. */
+static void count_ahead(unsigned long pages)
+{
+	struct mem_cgroup *memcg;
+
+	count_vm_events(MMAP_READAHEAD, pages);
+	rcu_read_lock();
+	memcg = mem_cgroup_from_task(current);
+	if (memcg)
+		count_memcg_events(memcg, MMAP_READAHEAD, pages);
+	rcu_read_unlock();
+}
+
+/* The file's own readahead state belongs to those who read without mapping. */
+static void read_adapted(struct file *file,
+			 const struct mmap_readahead_answer *answer)
+{
+	struct file_ra_state ra = {
+		.start = answer->start,
+		.size = answer->size,
+		.async_size = answer->async_size,
+		.ra_pages = file->f_ra.ra_pages,
+	};
+	DEFINE_READAHEAD(ractl, file, &ra, file->f_mapping, answer->start);
+
+	page_cache_ra_exact(&ractl, &ra, answer->order, file_folio_always());
+}
+
+bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
+{
+	struct file *file = vmf->vma->vm_file;
+	struct mmap_readahead_answer answer;
+	struct mmap_readahead_miss miss;
+	struct known_files *set = find_set(file->f_mapping);
+
+	if (!adapts(vmf->vma, READ_ONCE(mmap_readahead_rules)))
+		return false;
+	if (!describe(vmf, &miss))
+		return true;
+
+	spin_lock(&set->lock);
+	answer = mmap_readahead_adapt(find_state(set, file->f_mapping), &miss);
+	spin_unlock(&set->lock);
+
+	trace_mmap_readahead_miss(file, vmf->pgoff, answer.start, answer.size,
+				  answer.async_size, answer.order,
+				  MMAP_READAHEAD_ADAPTED + answer.kind);
+	/* One page is what the fault reads itself. */
+	if (answer.size > 1) {
+		*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
+		read_adapted(file, &answer);
+		count_ahead(answer.size - 1);
+	}
+	return true;
+}
+
+static bool go_on_adapted(struct vm_fault *vmf, struct folio *folio,
+			  struct file **fpin)
+{
+	struct file *file = vmf->vma->vm_file;
+	struct mmap_readahead_answer answer;
+	struct mmap_readahead_miss mark;
+	struct known_files *set = find_set(file->f_mapping);
+
+	/* The mark may also be that of a page under writeback. */
+	if (folio_test_writeback(folio))
+		return true;
+	folio_clear_readahead(folio);
+	if (blk_cgroup_congested() || !describe(vmf, &mark))
+		return true;
+
+	/* Nothing of a large folio was used yet: look before it. */
+	mark.index = folio->index;
+
+	spin_lock(&set->lock);
+	answer = mmap_readahead_go_on(find_state(set, file->f_mapping), &mark);
+	spin_unlock(&set->lock);
+
+	if (answer.size) {
+		*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
+		read_adapted(file, &answer);
+		count_ahead(answer.size);
+	}
+	return true;
+}
+
 bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
 			   struct file **fpin)
 {
-	int order = huge_order(vmf->vma, READ_ONCE(mmap_readahead_rules));
+	unsigned int rules = READ_ONCE(mmap_readahead_rules);
+	int order = huge_order(vmf->vma, rules);
 	struct file *file = vmf->vma->vm_file;
 
+	if (adapts(vmf->vma, rules))
+		return go_on_adapted(vmf, folio, fpin);
 	if (order < 0 || pmd_fits())
 		return false;
 	/* The mark may also be that of a page under writeback. */
@@ -295,10 +509,36 @@ static struct rule_attribute rule_attributes[] = {
 	{ RULE_ATTR(text_uncounted), MMAP_READAHEAD_TEXT_UNCOUNTED },
 	{ RULE_ATTR(text_keeps_hits), MMAP_READAHEAD_TEXT_KEEPS_HITS },
 	{ RULE_ATTR(huge_hint_capped), MMAP_READAHEAD_HUGE_HINT_CAPPED },
+	{ RULE_ATTR(adaptive), MMAP_READAHEAD_ADAPTIVE },
 };
 
+static ssize_t request_kb_show(struct kobject *kobj,
+			       struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(request_kb));
+}
+
+static ssize_t request_kb_store(struct kobject *kobj,
+				struct kobj_attribute *attr, const char *buf,
+				size_t count)
+{
+	unsigned int kb;
+	int err;
+
+	err = kstrtouint(buf, 10, &kb);
+	if (err)
+		return err;
+	if (!kb || kb > MAX_REQUEST_KB)
+		return -EINVAL;
+	WRITE_ONCE(request_kb, kb);
+
+	return count;
+}
+
+static struct kobj_attribute request_kb_attr = __ATTR_RW(request_kb);
+
 static struct attribute *
-mmap_readahead_attrs[ARRAY_SIZE(rule_attributes) + 1];
+mmap_readahead_attrs[ARRAY_SIZE(rule_attributes) + 2];
 
 static const struct attribute_group mmap_readahead_attr_group = {
 	.name = "mmap_readahead",
@@ -311,6 +551,7 @@ static int __init mmap_readahead_init(void)
 
 	for (i = 0; i < ARRAY_SIZE(rule_attributes); i++)
 		mmap_readahead_attrs[i] = &rule_attributes[i].attr.attr;
+	mmap_readahead_attrs[i] = &request_kb_attr.attr;
 	err = sysfs_create_group(mm_kobj, &mmap_readahead_attr_group);
 	if (err)
 		pr_err("mmap_readahead: no switches in sysfs: %d\n", err);

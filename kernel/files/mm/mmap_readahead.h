@@ -4,9 +4,12 @@
 #define __MM_MMAP_READAHEAD_H
 
 #include <linux/jump_label.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
+#include <linux/mm_inline.h>
 #include <linux/pagemap.h>
 #include <linux/mmap_readahead_policy.h>
+#include <linux/vmstat.h>
 #include <trace/events/mmap_readahead.h>
 
 DECLARE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
@@ -18,27 +21,19 @@ bool __mmap_readahead_hit_found(const struct vm_fault *vmf,
 				const struct folio *folio);
 bool __mmap_readahead_uncounted(struct vm_fault *vmf, struct file **fpin);
 bool __mmap_readahead_counted(struct vm_fault *vmf, struct file **fpin);
+bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin);
 bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
 			   struct file **fpin);
 
 /**
- * mmap_readahead_sees_address - does a mapped range speak for the fault?
- * @vmf: the fault that maps pages around itself
- * @folio: the folio that holds the range
- * @start: first page of the range, in pages of the file
- * @nr_pages: pages in the range
+ * mmap_readahead_counts - does the folio at the faulting address count as a hit?
+ * @folio: the folio, which a fault has just mapped
  *
- * Return: true if the range holds the faulting address, in a folio whose hits
- * count, that is, one that was not evicted recently.
+ * Return: true unless it was evicted recently.
  */
-static inline bool mmap_readahead_sees_address(const struct vm_fault *vmf,
-					       const struct folio *folio,
-					       pgoff_t start,
-					       unsigned int nr_pages)
+static inline bool mmap_readahead_counts(const struct folio *folio)
 {
-	if (!static_branch_likely(&mmap_readahead_any_rule))
-		return false;
-	return in_range(vmf->pgoff, start, nr_pages) &&
+	return static_branch_likely(&mmap_readahead_any_rule) &&
 	       !folio_test_workingset(folio);
 }
 
@@ -111,12 +106,28 @@ static inline bool mmap_readahead_counted(struct vm_fault *vmf,
 }
 
 /**
+ * mmap_readahead_adapted - read what has paid in this file
+ * @vmf: the fault, a synchronous miss in a mapping without hints
+ * @fpin: see mmap_readahead_uncounted()
+ *
+ * Return: true unless the window of a kernel without this rule is to be read.
+ */
+static inline bool mmap_readahead_adapted(struct vm_fault *vmf,
+					  struct file **fpin)
+{
+	return static_branch_likely(&mmap_readahead_any_rule) &&
+	       !(vmf->vma->vm_flags & VM_EXEC) &&
+	       __mmap_readahead_adapted(vmf, fpin);
+}
+
+/**
  * mmap_readahead_next - read on after a folio that has the readahead mark
  * @vmf: the fault
  * @folio: the folio that it found
  * @fpin: see mmap_readahead_uncounted()
  *
- * Mappings hinted for huge pages where a PMD is too large for the page cache.
+ * Mappings hinted for huge pages where a PMD is too large for the page cache, and
+ * those without hints.
  *
  * Return: true if readahead needs to do nothing else.
  */
@@ -124,8 +135,38 @@ static inline bool mmap_readahead_next(struct vm_fault *vmf,
 				       struct folio *folio, struct file **fpin)
 {
 	return static_branch_likely(&mmap_readahead_any_rule) &&
-	       vmf->vma->vm_flags & VM_HUGEPAGE &&
 	       __mmap_readahead_next(vmf, folio, fpin);
+}
+
+/**
+ * mmap_readahead_unused - is a folio reclaimed that nobody has used?
+ * @folio: locked, off the LRU, not unmapped yet
+ *
+ * With the multi-generational LRU one cannot tell, because it has cleared the
+ * folio's referenced flag before.
+ *
+ * Return: true if it holds pages of a file that were neither mapped nor read since
+ * they came into memory, as far as the folio tells.
+ */
+static inline bool mmap_readahead_unused(const struct folio *folio)
+{
+	return IS_ENABLED(CONFIG_MMU) &&
+	       static_branch_likely(&mmap_readahead_any_rule) &&
+	       !lru_gen_enabled() && folio_is_file_lru((struct folio *)folio) &&
+	       !folio_test_anon(folio) && !folio_test_referenced(folio) &&
+	       !folio_test_workingset(folio) && !folio_mapped(folio);
+}
+
+/**
+ * mmap_readahead_count_unused - count what mmap_readahead_unused() found
+ * @folio: which is about to be freed
+ * @nr_pages: its size
+ */
+static inline void mmap_readahead_count_unused(struct folio *folio,
+					       unsigned int nr_pages)
+{
+	count_vm_events(MMAP_READAHEAD_UNUSED, nr_pages);
+	count_memcg_folio_events(folio, MMAP_READAHEAD_UNUSED, nr_pages);
 }
 
 /**

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of the policy of readahead for mapped files. */
 #include <kunit/test.h>
+#include <asm/page.h>
 #include <linux/align.h>
+#include <linux/bitmap.h>
 #include <linux/bits.h>
 #include <linux/file_folio_policy.h>
+#include <linux/limits.h>
+#include <linux/log2.h>
 #include <linux/mmap_readahead_policy.h>
 #include <linux/module.h>
 
@@ -254,6 +258,879 @@ static void test_file_folio_fit(struct kunit *test)
 		}
 }
 
+/*
+ * The adaptive window
+ *
+ * A file of eight regions in a page cache without a kernel around it. A fault
+ * maps what is cached of its block, as filemap_map_pages() does; what it misses
+ * is read at once.
+ */
+
+#define FAKE_PAGES	(8UL << MMAP_READAHEAD_REGION_SHIFT)
+#define HIGHEST_PAGE	(ULONG_MAX >> PAGE_SHIFT)
+
+struct fake_file {
+	struct kunit *test;
+	struct mmap_readahead_state state;
+	/* What does not depend on the page that is missing. */
+	struct mmap_readahead_miss facts;
+	/* What the last access read, of no size if that was nothing. */
+	struct mmap_readahead_answer answer;
+	unsigned long misses;
+	DECLARE_BITMAP(cached, FAKE_PAGES);
+	DECLARE_BITMAP(used, FAKE_PAGES);
+	DECLARE_BITMAP(marked, FAKE_PAGES);
+	DECLARE_BITMAP(evicted, FAKE_PAGES);
+};
+
+static enum mmap_readahead_page fake_look(const void *cache,
+					  unsigned long index)
+{
+	const struct fake_file *file = cache;
+
+	if (index >= FAKE_PAGES)
+		return MMAP_READAHEAD_ABSENT;
+	if (!test_bit(index, file->cached))
+		return test_bit(index, file->evicted) ? MMAP_READAHEAD_EVICTED :
+							MMAP_READAHEAD_ABSENT;
+	return test_bit(index, file->used) ? MMAP_READAHEAD_USED :
+					     MMAP_READAHEAD_CACHED;
+}
+
+/* A file that nothing is known of. */
+static struct fake_file *fake_file(struct kunit *test, unsigned long pages,
+				   unsigned int max_pages,
+				   unsigned int request_pages)
+{
+	struct fake_file *file = kunit_kzalloc(test, sizeof(*file), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, file);
+	file->test = test;
+	file->facts = (struct mmap_readahead_miss) {
+		.last = pages - 1,
+		.file_pages = pages,
+		.max_pages = max_pages,
+		.request_pages = request_pages,
+		.look = fake_look,
+		.cache = file,
+	};
+	return file;
+}
+
+static bool side_fits(const struct mmap_readahead_side *side)
+{
+	return side->order < 31 && side->quiet <= MMAP_READAHEAD_MAX_PATIENCE &&
+	       side->patience <= MMAP_READAHEAD_MAX_PATIENCE;
+}
+
+/* Does a state hold what later misses rely on? */
+static bool state_fits(const struct mmap_readahead_state *state)
+{
+	unsigned long singles = 0;
+	unsigned int i;
+
+	for (i = 0; i < MMAP_READAHEAD_READS; i++) {
+		const struct mmap_readahead_read *read = &state->reads[i];
+
+		if (read->size &&
+		    (read->index < read->start || read->index > read->end ||
+		     read->size - 1 > read->end - read->start))
+			return false;
+	}
+	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
+		singles += state->singles[i];
+	return singles == state->nr_singles &&
+	       state->next < MMAP_READAHEAD_READS && state->narrow < 32 &&
+	       state->losses <= MMAP_READAHEAD_MAX_LOSSES &&
+	       state->irregular <= MMAP_READAHEAD_IRREGULAR &&
+	       side_fits(&state->ahead) && side_fits(&state->behind);
+}
+
+/* Decide on a miss; whatever the answer is, it has to fit. */
+static struct mmap_readahead_answer adapt(struct kunit *test,
+					  struct mmap_readahead_state *state,
+					  const struct mmap_readahead_miss *miss)
+{
+	struct mmap_readahead_answer answer = mmap_readahead_adapt(state, miss);
+
+	KUNIT_ASSERT_GE(test, answer.size, 1);
+	KUNIT_ASSERT_LE(test, answer.size, miss->max_pages);
+	KUNIT_ASSERT_LE(test, answer.start, miss->index);
+	KUNIT_ASSERT_LT(test, miss->index - answer.start, answer.size);
+	KUNIT_ASSERT_GE(test, answer.start, miss->first);
+	KUNIT_ASSERT_LE(test, answer.size - 1, miss->last - answer.start);
+	KUNIT_ASSERT_LT(test, answer.async_size, answer.size);
+	KUNIT_ASSERT_TRUE(test, state_fits(state));
+	return answer;
+}
+
+/* As adapt(), at a readahead mark. */
+static struct mmap_readahead_answer go_on(struct kunit *test,
+					  struct mmap_readahead_state *state,
+					  const struct mmap_readahead_miss *mark)
+{
+	struct mmap_readahead_answer answer = mmap_readahead_go_on(state, mark);
+
+	KUNIT_ASSERT_TRUE(test, state_fits(state));
+	if (!answer.size)
+		return answer;
+	KUNIT_ASSERT_LE(test, answer.size, mark->max_pages);
+	KUNIT_ASSERT_GT(test, answer.start, mark->index);
+	KUNIT_ASSERT_LE(test, answer.start, mark->last);
+	KUNIT_ASSERT_LE(test, answer.size - 1, mark->last - answer.start);
+	KUNIT_ASSERT_EQ(test, answer.async_size, answer.size);
+	return answer;
+}
+
+static struct mmap_readahead_miss fake_miss(const struct fake_file *file,
+					    unsigned long index)
+{
+	struct mmap_readahead_miss miss = file->facts;
+
+	miss.index = index;
+	miss.cached_pages += bitmap_weight(file->cached, FAKE_PAGES);
+	return miss;
+}
+
+static void fake_read(struct fake_file *file)
+{
+	const struct mmap_readahead_answer *answer = &file->answer;
+	unsigned long end = answer->start + answer->size;
+	unsigned long mark = end - answer->async_size;
+
+	if (mark < end && !test_bit(mark, file->cached))
+		__set_bit(mark, file->marked);
+	bitmap_set(file->cached, answer->start, answer->size);
+	bitmap_clear(file->evicted, answer->start, answer->size);
+}
+
+static void fake_map_around(struct fake_file *file, unsigned long index)
+{
+	unsigned long page = ALIGN_DOWN(index, MMAP_READAHEAD_BLOCK), i;
+
+	for (i = 0; i < MMAP_READAHEAD_BLOCK; i++, page++)
+		if (test_bit(page, file->cached) &&
+		    !test_bit(page, file->marked))
+			__set_bit(page, file->used);
+}
+
+static void fake_touch(struct fake_file *file, unsigned long index)
+{
+	struct mmap_readahead_miss miss;
+
+	file->answer = (struct mmap_readahead_answer) { };
+	if (test_bit(index, file->used))
+		return;
+	fake_map_around(file, index);
+	if (test_bit(index, file->used))
+		return;
+	miss = fake_miss(file, index);
+	if (__test_and_clear_bit(index, file->marked)) {
+		file->answer = go_on(file->test, &file->state, &miss);
+	} else {
+		file->answer = adapt(file->test, &file->state, &miss);
+		file->misses++;
+	}
+	fake_read(file);
+	/* The mark may be on the page itself. */
+	__clear_bit(index, file->marked);
+	fake_map_around(file, index);
+}
+
+static void fake_evict(struct fake_file *file, unsigned long first,
+		       unsigned long nr)
+{
+	unsigned long page;
+
+	for (page = first; page < first + nr; page++)
+		if (__test_and_clear_bit(page, file->cached)) {
+			__clear_bit(page, file->used);
+			__clear_bit(page, file->marked);
+			__set_bit(page, file->evicted);
+		}
+}
+
+static unsigned long fake_end(const struct fake_file *file)
+{
+	return file->answer.start + file->answer.size - 1;
+}
+
+static unsigned long next_random(u64 *random, unsigned long limit)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return (u32)*random % limit;
+}
+
+static void test_first_miss(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
+
+	fake_touch(file, 1000);
+	KUNIT_EXPECT_EQ(test, file->answer.start, 1000);
+	KUNIT_EXPECT_EQ(test, file->answer.size,
+			1 << MMAP_READAHEAD_FIRST_ORDER);
+	KUNIT_EXPECT_EQ(test, file->answer.async_size, 0);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_SINGLE);
+}
+
+/* When nothing is cached any more, a file is one that nothing is known of. */
+static void test_first_miss_again(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
+	unsigned long page;
+
+	for (page = 0; page < FAKE_PAGES; page += 1024)
+		fake_touch(file, page);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 1);
+	fake_evict(file, 0, FAKE_PAGES);
+	fake_touch(file, 1000);
+	KUNIT_EXPECT_EQ(test, file->answer.size,
+			1 << MMAP_READAHEAD_FIRST_ORDER);
+}
+
+struct machine_case {
+	const char *name;
+	unsigned int max, request;
+};
+
+static const struct machine_case machine_cases[] = {
+	{ "128 KiB of 4 KiB pages, a request costs as much", 32, 32 },
+	{ "4 MiB, a request costs 128 KiB", 1024, 32 },
+	{ "4 MiB, a request costs 1 MiB", 1024, 256 },
+	{ "1 MiB, a request costs 4 MiB", 256, 1024 },
+	{ "4 MiB, a request costs 4 KiB", 1024, 1 },
+	{ "1 MiB of 64 KiB pages, a request costs 128 KiB", 16, 2 },
+	{ "no power of two", 1000, 33 },
+	{ "a single page", 1, 32 },
+};
+
+static void machine_case_name(const struct machine_case *param, char *name)
+{
+	strscpy(name, param->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(machine, machine_cases, machine_case_name);
+
+/* Wherever in their blocks single misses lie, they soon read one page each. */
+static void test_sparse(struct kunit *test)
+{
+	static const unsigned int places[] = { 0, 1, 8, 12, 15 };
+	static const unsigned int requests[] = { 1, 2, 32, 33 };
+	unsigned int i, j, n, windows;
+	struct fake_file *file;
+
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		for (j = 0; j < ARRAY_SIZE(requests); j++) {
+			file = fake_file(test, FAKE_PAGES, 1024, requests[j]);
+			for (n = 0, windows = 0; n < 128; n++) {
+				/* Farther apart than any request is worth. */
+				fake_touch(file, n * 37 % 128 * 1024 + places[i]);
+				KUNIT_EXPECT_EQ(test, file->answer.kind,
+						MMAP_READAHEAD_SINGLE);
+				windows += file->answer.size > 1;
+			}
+			KUNIT_EXPECT_EQ(test, file->misses, 128);
+			KUNIT_EXPECT_GE(test, windows, 4);
+			KUNIT_EXPECT_LE(test, windows, 100);
+			KUNIT_EXPECT_EQ(test, file->answer.size, 1);
+			kunit_kfree(test, file);
+		}
+}
+
+/* Two misses, then marks; windows that grow, without gap or overlap. */
+static void test_forward(struct kunit *test)
+{
+	const struct machine_case *param = test->param_value;
+	struct fake_file *file = fake_file(test, FAKE_PAGES, param->max,
+					   param->request);
+	unsigned long first = 5000, last = first + 32767, page, end = 0;
+	unsigned int before = 0, size, most = 0;
+
+	file->facts.last = last;
+	for (page = first; page <= last; page++) {
+		fake_touch(file, page);
+		size = file->answer.size;
+		if (!size)
+			continue;
+		if (before) {
+			KUNIT_EXPECT_EQ(test, file->answer.kind,
+					MMAP_READAHEAD_FORWARD);
+			KUNIT_EXPECT_EQ(test, file->answer.start, end + 1);
+		}
+		end = fake_end(file);
+		most = max(most, size);
+		/* From the first mark on they grow, but for what the end cuts off. */
+		if (file->answer.async_size == size && end < last)
+			KUNIT_EXPECT_GE(test, size,
+					min(before + before / 4, param->max));
+		if (end < last)
+			KUNIT_EXPECT_GE(test, size, before);
+		before = size;
+	}
+	KUNIT_EXPECT_EQ(test, end, last);
+	KUNIT_EXPECT_EQ(test, most, param->max);
+	KUNIT_EXPECT_EQ(test, bitmap_weight(file->cached, FAKE_PAGES),
+			last - first + 1);
+	/* A window of one page has no room for a mark. */
+	if (param->max > 1)
+		KUNIT_EXPECT_LE(test, file->misses, 2);
+}
+
+/* Backward, each window ends where the last one began, and is twice as large. */
+static void test_backward(struct kunit *test)
+{
+	const struct machine_case *param = test->param_value;
+	struct fake_file *file = fake_file(test, FAKE_PAGES, param->max,
+					   param->request);
+	unsigned long last = 40000, pages = 32768, page, start = 0;
+	unsigned int before = 1, size, most = 0;
+
+	file->facts.first = last - pages + 1;
+	for (page = last; page > last - pages; page--) {
+		fake_touch(file, page);
+		size = file->answer.size;
+		/* Small windows may not outgrow what one fault maps. */
+		if (!size || param->request < MMAP_READAHEAD_BLOCK)
+			continue;
+		if (start) {
+			KUNIT_EXPECT_EQ(test, file->answer.kind,
+					MMAP_READAHEAD_BACKWARD);
+			KUNIT_EXPECT_EQ(test, fake_end(file), start - 1);
+			if (file->answer.start > file->facts.first)
+				KUNIT_EXPECT_EQ(test, size,
+						min(2 * before, param->max));
+			before = size;
+		}
+		KUNIT_EXPECT_EQ(test, file->answer.async_size, 0);
+		start = file->answer.start;
+		most = max(most, size);
+	}
+	KUNIT_EXPECT_TRUE(test, test_bit(file->facts.first, file->used));
+	if (param->request >= MMAP_READAHEAD_BLOCK)
+		KUNIT_EXPECT_EQ(test, most, param->max);
+}
+
+/* A run may leave pages out; only if reading these costs less than a request. */
+static void test_gaps(struct kunit *test)
+{
+	static const struct {
+		unsigned long stride;
+		bool run;
+	} steps[] = {
+		{ 2, true }, { 3, true }, { 7, true }, { 16, true },
+		{ 31, true }, { 32, true }, { 33, false }, { 64, false },
+		{ 100, false },
+	};
+	const unsigned long block = MMAP_READAHEAD_BLOCK;
+	unsigned int i, back, singles;
+	struct fake_file *file;
+	unsigned long page;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++)
+		for (back = 0; back < 2; back++) {
+			file = fake_file(test, FAKE_PAGES, 1024, 32);
+			for (page = singles = 0; page < 8192;
+			     page += steps[i].stride) {
+				fake_touch(file, back ? 40000 - page :
+							40000 + page);
+				singles += file->answer.size &&
+					   file->answer.kind ==
+					   MMAP_READAHEAD_SINGLE;
+			}
+			/* With large pages, so little is mapped that no run shows. */
+			if (steps[i].run && block < 16 &&
+			    steps[i].stride > block) {
+				KUNIT_EXPECT_LE(test, singles, file->misses);
+			} else if (steps[i].run) {
+				KUNIT_EXPECT_EQ(test, singles, 1);
+				KUNIT_EXPECT_LE(test, file->misses, 32);
+			} else {
+				KUNIT_EXPECT_EQ(test, singles, file->misses);
+				KUNIT_EXPECT_LE(test, bitmap_weight(file->cached,
+								    FAKE_PAGES), 1024);
+			}
+			kunit_kfree(test, file);
+		}
+}
+
+/* What a run left out is read as well, so that the read is one request. */
+static void test_gap_is_read(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
+	unsigned long end, start;
+
+	fake_touch(file, 4096);
+	fake_touch(file, 4112);
+	end = fake_end(file);
+	bitmap_zero(file->marked, FAKE_PAGES);
+	fake_touch(file, end);
+	fake_touch(file, end + 11);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_FORWARD);
+	KUNIT_EXPECT_EQ(test, file->answer.start, end + 1);
+
+	fake_touch(file, 65536);
+	fake_touch(file, 65535);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_BACKWARD);
+	start = file->answer.start;
+	fake_touch(file, start);
+	fake_touch(file, start - 3);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_BACKWARD);
+	KUNIT_EXPECT_EQ(test, fake_end(file), start - 1);
+}
+
+/* Of runs that share a file, as many as reads are remembered cost nothing. */
+static void test_interleaved(struct kunit *test)
+{
+	static const unsigned int runs[] = {
+		2, 3, MMAP_READAHEAD_READS, MMAP_READAHEAD_READS + 1,
+		2 * MMAP_READAHEAD_READS,
+	};
+	struct fake_file *file;
+	unsigned int i, run;
+	unsigned long page;
+
+	for (i = 0; i < ARRAY_SIZE(runs); i++) {
+		file = fake_file(test, FAKE_PAGES, 1024, 32);
+		for (page = 0; page < 4096; page++)
+			for (run = 0; run < runs[i]; run++)
+				fake_touch(file, 10 + run * 6144 + page);
+		if (runs[i] <= MMAP_READAHEAD_READS)
+			KUNIT_EXPECT_EQ(test, file->misses, 2 * runs[i]);
+		else
+			KUNIT_EXPECT_LE(test, file->misses, 4096 / 64 * runs[i]);
+		kunit_kfree(test, file);
+	}
+}
+
+/* Forward from one side and backward from the other, in turn. */
+static void test_forward_and_backward(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
+	unsigned long n;
+
+	for (n = 0; n < 16384; n++) {
+		fake_touch(file, n);
+		fake_touch(file, FAKE_PAGES - 1 - n);
+	}
+	KUNIT_EXPECT_LE(test, file->misses, 32);
+}
+
+/* Whatever a miss is taken for, it reads only what it may. */
+static void test_limits(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
+	unsigned long page;
+
+	/* A single miss near the end; adapt() looks at the rest. */
+	file->facts.first = 995;
+	file->facts.last = 1007;
+	fake_touch(file, 1000);
+	KUNIT_EXPECT_EQ(test, file->answer.start, 1000);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 8);
+	/* A run backward. */
+	fake_touch(file, 999);
+	fake_touch(file, 997);
+	KUNIT_EXPECT_EQ(test, file->answer.start, 995);
+	KUNIT_EXPECT_EQ(test, fake_end(file), 997);
+	/* A run forward, with a gap that lies in another mapping. */
+	file->facts.first = 1012;
+	file->facts.last = 1015;
+	fake_touch(file, 1013);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_FORWARD);
+	KUNIT_EXPECT_EQ(test, file->answer.start, 1012);
+	KUNIT_EXPECT_EQ(test, fake_end(file), 1015);
+	/* One page at a time, whatever was learnt. */
+	file->facts.first = 0;
+	file->facts.last = FAKE_PAGES - 1;
+	file->facts.max_pages = 1;
+	for (page = 2000; page < 3000; page++) {
+		fake_touch(file, page);
+		KUNIT_EXPECT_EQ(test, file->answer.start, page);
+		KUNIT_EXPECT_EQ(test, file->answer.size, 1);
+	}
+}
+
+/* Pages, at random in the first region, that are read until one fills it. */
+static unsigned int fill_one_region(struct fake_file *file, u64 *random)
+{
+	unsigned int n;
+
+	for (n = 0; n < 100000; n++) {
+		fake_touch(file, next_random(random,
+					     1 << MMAP_READAHEAD_REGION_SHIFT));
+		if (file->answer.size &&
+		    file->answer.kind == MMAP_READAHEAD_FILL)
+			return n;
+	}
+	KUNIT_FAIL(file->test, "the region does not fill up\n");
+	return n;
+}
+
+/* Random misses cost a part of the region, and then read aligned blocks of it. */
+static void test_fill(struct kunit *test)
+{
+	const struct machine_case *param = test->param_value;
+	const unsigned long pages = 1 << MMAP_READAHEAD_REGION_SHIFT;
+	struct fake_file *file = fake_file(test, pages, param->max,
+					   param->request);
+	unsigned long start, cost, page, alone;
+	u64 random = 1;
+
+	fill_one_region(file, &random);
+	cost = file->misses * param->request;
+	KUNIT_EXPECT_GE(test, 8 * cost, 3 * pages);
+	KUNIT_EXPECT_LE(test, 8 * cost, 8 * pages);
+	alone = file->misses;
+	start = file->answer.start;
+	KUNIT_EXPECT_EQ(test, file->answer.size, rounddown_pow_of_two(param->max));
+	KUNIT_EXPECT_TRUE(test, IS_ALIGNED(start, file->answer.size));
+	KUNIT_EXPECT_EQ(test, file->answer.async_size, 0);
+	/* It goes on until all is there. */
+	for (page = 0; page < pages; page++)
+		fake_touch(file, page * 6151 % pages);
+	KUNIT_EXPECT_EQ(test, bitmap_weight(file->cached, FAKE_PAGES), pages);
+	if (param->max > MMAP_READAHEAD_BLOCK)
+		KUNIT_EXPECT_LE(test, file->misses - alone,
+				2 * pages / rounddown_pow_of_two(param->max));
+
+	/* Less will do where misses gather in a small part of the file. */
+	kunit_kfree(test, file);
+	file = fake_file(test, FAKE_PAGES, param->max, param->request);
+	fill_one_region(file, &random);
+	KUNIT_EXPECT_LE(test, file->misses, alone);
+}
+
+/* Where pages do not stay in memory, a region is never read as a whole. */
+static void test_evicted_do_not_fill(struct kunit *test)
+{
+	const unsigned long pages = 1 << MMAP_READAHEAD_REGION_SHIFT;
+	struct fake_file *file = fake_file(test, pages, 1024, 32);
+	unsigned long page = 0;
+	u64 random = 1;
+	unsigned int n;
+
+	for (n = 0; n < 2000; n++) {
+		/* Every other page was there before. */
+		if (n && next_random(&random, 2))
+			fake_evict(file, page, 1);
+		else
+			page = next_random(&random, pages);
+		fake_touch(file, page);
+		if (file->answer.size)
+			KUNIT_EXPECT_NE(test, file->answer.kind,
+					MMAP_READAHEAD_FILL);
+	}
+	/* Once they stay, it fills up. */
+	fill_one_region(file, &random);
+}
+
+/* Each time that what was read to fill a region is lost, it costs twice as much. */
+static void test_lost_fill(struct kunit *test)
+{
+	const unsigned long pages = 1 << MMAP_READAHEAD_REGION_SHIFT;
+	struct fake_file *file = fake_file(test, pages, 64, 8);
+	unsigned long before, last = 0;
+	u64 random = 1;
+	unsigned int n;
+
+	for (n = 0; n < 3; n++) {
+		before = file->misses;
+		fill_one_region(file, &random);
+		KUNIT_EXPECT_EQ(test, file->state.losses, n);
+		if (n)
+			KUNIT_EXPECT_GE(test, 10 * (file->misses - before),
+					18 * last);
+		last = file->misses - before;
+		fake_evict(file, file->answer.start, file->answer.size);
+	}
+}
+
+/* Steps of equal length pass through a region, and leave it. */
+static void test_equal_steps_do_not_fill(struct kunit *test)
+{
+	static const unsigned long steps[] = {
+		33, 64, 96, 97, 100, 128, 257, 300, 330, 509, 1024, 2053,
+	};
+	struct fake_file *file;
+	unsigned int i, back;
+	unsigned long page;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++)
+		for (back = 0; back < 2; back++) {
+			file = fake_file(test, FAKE_PAGES, 1024, 32);
+			for (page = 0; page < FAKE_PAGES; page += steps[i]) {
+				fake_touch(file, back ? FAKE_PAGES - 1 - page :
+							page);
+				KUNIT_EXPECT_EQ(test, file->answer.kind,
+						MMAP_READAHEAD_SINGLE);
+			}
+			KUNIT_EXPECT_LE(test, file->answer.size, 2);
+			kunit_kfree(test, file);
+		}
+}
+
+/* A count that cannot go on is halved, with all others. */
+static void test_full_count(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1, 1);
+	struct mmap_readahead_state *state = &file->state;
+
+	fake_touch(file, 100000);
+	state->singles[0] = U16_MAX;
+	state->singles[3] = 1001;
+	state->nr_singles = U16_MAX + 1001;
+	/* A fill would need more. */
+	state->losses = MMAP_READAHEAD_MAX_LOSSES;
+	file->facts.cached_pages = FAKE_PAGES;
+	fake_touch(file, 1000);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_SINGLE);
+	KUNIT_EXPECT_EQ(test, state->singles[0], U16_MAX / 2 + 1);
+	KUNIT_EXPECT_EQ(test, state->singles[3], 500);
+}
+
+static enum mmap_readahead_page look_absent(const void *cache,
+					    unsigned long index)
+{
+	return MMAP_READAHEAD_ABSENT;
+}
+
+/* A run that comes too late for what it has read is to read less. */
+static void test_lost_run(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
+	struct mmap_readahead_miss miss;
+	unsigned long page = 0, end;
+	unsigned int n;
+
+	for (n = 0; n < 4; n++) {
+		for (end = page + 8192; page < end; page++)
+			fake_touch(file, page);
+		while (test_bit(end, file->cached))
+			end++;
+		KUNIT_EXPECT_GT(test, end, page);
+		fake_evict(file, page, end - page);
+		fake_touch(file, page);
+		KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_FORWARD);
+		KUNIT_EXPECT_EQ(test, file->answer.start, page);
+		KUNIT_EXPECT_LE(test, file->answer.size, 512 >> n);
+	}
+	KUNIT_EXPECT_GE(test, file->state.narrow, n);
+	/* That ends when enough misses had no such reason. */
+	miss = fake_miss(file, 0);
+	miss.look = look_absent;
+	for (n = 0; n < 8 * 256; n++) {
+		miss.index = n * 97 % 4096;
+		adapt(test, &file->state, &miss);
+	}
+	KUNIT_EXPECT_EQ(test, file->state.narrow, 0);
+}
+
+/* An evicted page before all that a run has read is not one that it lost. */
+static void test_evicted_before_a_run(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
+
+	/* Page 18 by itself, and then a run over a gap, most of which is behind. */
+	fake_touch(file, 4096);
+	file->facts.last = 18;
+	fake_touch(file, 18);
+	file->facts.last = FAKE_PAGES - 1;
+	fake_touch(file, 35);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_FORWARD);
+	KUNIT_EXPECT_EQ(test, file->answer.start, 19);
+	fake_evict(file, 0, 64);
+	__set_bit(2, file->evicted);
+	/* There are not as many pages before this one as it leaves out. */
+	fake_touch(file, 2);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_SINGLE);
+	KUNIT_EXPECT_EQ(test, file->answer.start, 2);
+}
+
+/* What is beyond a mark is read once, and in ever larger reads up to the end. */
+static void test_marks(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
+	struct mmap_readahead_answer answer;
+	struct mmap_readahead_miss mark;
+	unsigned long last = 20000;
+	unsigned int n;
+
+	file->facts.last = last;
+	fake_touch(file, 1000);
+	/* The mark of nobody, or of others, as those who read without mapping. */
+	mark = fake_miss(file, 1000);
+	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
+	mark = fake_miss(file, 90);
+	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
+
+	fake_touch(file, 1016);
+	for (n = 0; n < 100; n++) {
+		answer = file->answer;
+		mark = fake_miss(file, answer.start + answer.size -
+				       answer.async_size);
+		bitmap_set(file->used, 1000, mark.index - 1000);
+		file->answer = go_on(test, &file->state, &mark);
+		if (!file->answer.size)
+			break;
+		KUNIT_EXPECT_EQ(test, file->answer.start,
+				answer.start + answer.size);
+		if (fake_end(file) < last)
+			KUNIT_EXPECT_GT(test, file->answer.size,
+					answer.size - (answer.size == 1024));
+		/* Who comes a second time has nothing to read. */
+		KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
+		fake_read(file);
+	}
+	KUNIT_EXPECT_LT(test, n, 100);
+	KUNIT_EXPECT_EQ(test, answer.start + answer.size - 1, last);
+}
+
+/* A mark that random accesses come across is not one to go on from. */
+static void test_mark_without_run(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
+	struct mmap_readahead_miss mark;
+
+	fake_touch(file, 4096);
+	fake_touch(file, 4112);
+	mark = fake_miss(file, 4120);
+	bitmap_zero(file->used, FAKE_PAGES);
+	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
+}
+
+static enum mmap_readahead_page look_evicted(const void *cache,
+					     unsigned long index)
+{
+	return MMAP_READAHEAD_EVICTED;
+}
+
+static enum mmap_readahead_page look_cached(const void *cache,
+					    unsigned long index)
+{
+	return MMAP_READAHEAD_CACHED;
+}
+
+static enum mmap_readahead_page look_used(const void *cache,
+					  unsigned long index)
+{
+	return MMAP_READAHEAD_USED;
+}
+
+/* Misses and marks from a page on, in all directions, as far as the file goes. */
+static void adapt_around(struct kunit *test, struct mmap_readahead_state *state,
+			 struct mmap_readahead_miss miss)
+{
+	static const long steps[] = {
+		0, 1, 16, 17, -1, -16, -33, 5, 900, 1, 1, -20000, 7, -3, 1,
+	};
+	enum mmap_readahead_page (*look)(const void *cache,
+					 unsigned long index) = miss.look;
+	unsigned long start = miss.index;
+	unsigned int n;
+
+	for (n = 0; n < 8 * ARRAY_SIZE(steps); n++) {
+		miss.index += steps[n % ARRAY_SIZE(steps)];
+		if (miss.index > miss.last)
+			miss.index = start;
+		miss.look = n % 3 == 2 ? look_evicted : look;
+		adapt(test, state, &miss);
+		go_on(test, state, &miss);
+	}
+}
+
+/* Files as small and as large as they can be, and facts that do not fit. */
+static void test_extremes(struct kunit *test)
+{
+	static const unsigned int max_pages[] = { 1, 2, 3, 32, 1024, UINT_MAX / 2 };
+	static const unsigned int requests[] = { 1, 32, 16384 };
+	static const unsigned long starts[] = {
+		0, 1, 63, 5000, UINT_MAX - 8UL, HIGHEST_PAGE - 100, HIGHEST_PAGE,
+	};
+	static enum mmap_readahead_page (*const looks[])(const void *cache,
+							 unsigned long index) = {
+		look_absent, look_evicted, look_cached, look_used,
+	};
+	const unsigned int nr = ARRAY_SIZE(max_pages) * ARRAY_SIZE(requests) *
+				ARRAY_SIZE(starts) * ARRAY_SIZE(looks);
+	struct mmap_readahead_miss miss;
+	struct mmap_readahead_state *state;
+	unsigned int i, rest;
+
+	for (i = 0; i < nr; i++) {
+		state = kunit_kzalloc(test, sizeof(*state), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, state);
+		miss = (struct mmap_readahead_miss) {
+			.last = HIGHEST_PAGE,
+			.file_pages = HIGHEST_PAGE + 1,
+			.cached_pages = 1,
+		};
+		rest = i;
+		miss.max_pages = max_pages[rest % ARRAY_SIZE(max_pages)];
+		rest /= ARRAY_SIZE(max_pages);
+		miss.request_pages = requests[rest % ARRAY_SIZE(requests)];
+		rest /= ARRAY_SIZE(requests);
+		miss.index = starts[rest % ARRAY_SIZE(starts)];
+		rest /= ARRAY_SIZE(starts);
+		miss.look = looks[rest];
+		adapt_around(test, state, miss);
+		/* Then the file is cut off after its first page. */
+		miss.index = 0;
+		miss.last = 0;
+		miss.file_pages = 1;
+		adapt_around(test, state, miss);
+		kunit_kfree(test, state);
+	}
+}
+
+/* Anything may follow anything: adapt() and go_on() see that it fits. */
+static void test_any_sequence(struct kunit *test)
+{
+	const struct machine_case *param = test->param_value;
+	struct fake_file *file = fake_file(test, FAKE_PAGES, param->max,
+					   param->request);
+	unsigned long page = 0, length;
+	u64 random = 88172645463325252ULL;
+	unsigned int n, i;
+
+	for (n = 0; n < 3000; n++) {
+		length = next_random(&random, 40);
+		switch (next_random(&random, 12)) {
+		case 0 ... 3:
+			page = next_random(&random, FAKE_PAGES - 4096);
+			break;
+		case 4 ... 5:
+			for (i = 0; i < length; i++)
+				fake_touch(file, page + i);
+			break;
+		case 6:
+			for (i = 0; i < length && i <= page; i++)
+				fake_touch(file, page - i);
+			break;
+		case 7:
+			for (i = 0; i < length; i++)
+				fake_touch(file, page + 77 * i);
+			break;
+		case 8:
+			fake_evict(file, page, 4096);
+			break;
+		case 9:
+			fake_evict(file, 0, FAKE_PAGES >> length % 8);
+			break;
+		case 10:
+			file->facts.max_pages = 1 + next_random(&random,
+						1 << length % 12);
+			break;
+		case 11:
+			file->facts.request_pages = 1 + next_random(&random,
+						1 << length % 15);
+			break;
+		}
+		fake_touch(file, page);
+	}
+}
+
 static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE_PARAM(test_credit, credit_gen_params),
 	KUNIT_CASE(test_credit_only_falls),
@@ -263,6 +1140,27 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_block_at_the_end_of_the_range),
 	KUNIT_CASE(test_file_folio_use),
 	KUNIT_CASE(test_file_folio_fit),
+	KUNIT_CASE(test_first_miss),
+	KUNIT_CASE(test_first_miss_again),
+	KUNIT_CASE(test_sparse),
+	KUNIT_CASE_PARAM(test_forward, machine_gen_params),
+	KUNIT_CASE_PARAM(test_backward, machine_gen_params),
+	KUNIT_CASE(test_gaps),
+	KUNIT_CASE(test_gap_is_read),
+	KUNIT_CASE(test_interleaved),
+	KUNIT_CASE(test_forward_and_backward),
+	KUNIT_CASE(test_limits),
+	KUNIT_CASE_PARAM(test_fill, machine_gen_params),
+	KUNIT_CASE(test_evicted_do_not_fill),
+	KUNIT_CASE(test_lost_fill),
+	KUNIT_CASE(test_equal_steps_do_not_fill),
+	KUNIT_CASE(test_full_count),
+	KUNIT_CASE(test_lost_run),
+	KUNIT_CASE(test_evicted_before_a_run),
+	KUNIT_CASE(test_marks),
+	KUNIT_CASE(test_mark_without_run),
+	KUNIT_CASE(test_extremes),
+	KUNIT_CASE_PARAM(test_any_sequence, machine_gen_params),
 	{ }
 };
 

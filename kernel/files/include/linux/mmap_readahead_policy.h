@@ -9,9 +9,12 @@
 #define _LINUX_MMAP_READAHEAD_POLICY_H
 
 #ifdef __KERNEL__
+#include <linux/sizes.h>
 #include <linux/types.h>
+#include <asm/page.h>
 #else
 #include <stdbool.h>
+#include <stddef.h>
 #endif
 
 /**
@@ -23,6 +26,11 @@
  * @MMAP_READAHEAD_MISSES: too many misses, too few hits: one folio
  * @MMAP_READAHEAD_AROUND: none of these: a full window around the fault
  * @MMAP_READAHEAD_TEXT: the mapping is executable: one folio as text wants it
+ * @MMAP_READAHEAD_ADAPTED: the adaptive window; this and the following ones are
+ *	in the order of &enum mmap_readahead_kind: a single miss
+ * @MMAP_READAHEAD_ADAPTED_FORWARD: a run goes on
+ * @MMAP_READAHEAD_ADAPTED_BACKWARD: a run goes on backward
+ * @MMAP_READAHEAD_ADAPTED_FILL: single misses fill the region
  */
 enum mmap_readahead_reason {
 	MMAP_READAHEAD_HUGE_HINT,
@@ -32,6 +40,10 @@ enum mmap_readahead_reason {
 	MMAP_READAHEAD_MISSES,
 	MMAP_READAHEAD_AROUND,
 	MMAP_READAHEAD_TEXT,
+	MMAP_READAHEAD_ADAPTED,
+	MMAP_READAHEAD_ADAPTED_FORWARD,
+	MMAP_READAHEAD_ADAPTED_BACKWARD,
+	MMAP_READAHEAD_ADAPTED_FILL,
 };
 
 /**
@@ -53,6 +65,8 @@ enum mmap_readahead_reason {
  *	PMD size, the hint for huge pages asks for folios of up to 2 MiB.
  * @MMAP_READAHEAD_TEXT_KEEPS_HITS: hits in text that is read like any other data
  *	count as they do under no rule.
+ * @MMAP_READAHEAD_ADAPTIVE: a miss without hints, but in text, reads what
+ *	mmap_readahead_adapt() answers; no hit or miss there counts.
  *
  * Every rule for hits only takes hits away: under no combination does a fault
  * count for more than it does under none.
@@ -66,6 +80,7 @@ enum mmap_readahead_rule {
 	MMAP_READAHEAD_TEXT_UNCOUNTED		= 1 << 5,
 	MMAP_READAHEAD_HUGE_HINT_CAPPED		= 1 << 6,
 	MMAP_READAHEAD_TEXT_KEEPS_HITS		= 1 << 7,
+	MMAP_READAHEAD_ADAPTIVE			= 1 << 8,
 };
 
 /**
@@ -188,6 +203,866 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 		.start = start,
 		.size = end - start + 1,
 	};
+}
+
+/*
+ * The adaptive window
+ * -------------------
+ * Without hints, a miss tells of one page that somebody needs. What else is
+ * worth reading with it depends on what reading more was good for in this file.
+ * A request costs as much as reading some number of further pages: all rules
+ * weigh that number against the pages that they read.
+ *
+ * A miss is of one of three kinds:
+ *
+ * - It goes on where a recent read ended, and that read was used: a run, forward
+ *   or backward. Its windows double. Many runs can share a file, as each goes on
+ *   from reads of its own.
+ * - Its region of the file fills up: single misses there have cost a good part
+ *   of what reading all of the region costs. It reads the aligned block around
+ *   itself, unless pages of the file are evicted before they are needed again.
+ * - Else it is single. On either side its window is as large as has paid: it
+ *   doubles when such reads are continued often enough, and is halved when their
+ *   outer half is used too rarely.
+ *
+ * Nothing depends on hits, which therefore cost nothing. Whether a read was used
+ * is asked when later misses need to know. A fault maps what is cached of the
+ * block around it, so a page that is mapped was used, or one in its block was.
+ */
+
+/* Reads that are remembered; as many runs can share a file. */
+#define MMAP_READAHEAD_READS		8
+/* How many of them pass until a single miss looks at its neighbours. */
+#define MMAP_READAHEAD_SAMPLE		4
+/* Regions of a file, and the least size of one. */
+#define MMAP_READAHEAD_REGIONS		32
+#define MMAP_READAHEAD_REGION_SHIFT	14
+/* Pages that a fault maps around itself, aligned: 64 KiB unless told otherwise. */
+#ifdef __KERNEL__
+#define MMAP_READAHEAD_BLOCK		(PAGE_SHIFT < 16 ? SZ_64K >> PAGE_SHIFT : 1)
+#else
+#define MMAP_READAHEAD_BLOCK		16
+#endif
+/* What a single miss reads ahead in a file that nothing is known of. */
+#define MMAP_READAHEAD_FIRST_ORDER	4
+/* So many single reads that nobody continued make their window smaller. */
+#define MMAP_READAHEAD_PATIENCE		4
+#define MMAP_READAHEAD_MAX_PATIENCE	64
+/*
+ * A region fills up when its single misses have cost three eighths of reading all
+ * of it. Steps of so many requests' worth of pages do not add up to that.
+ */
+#define MMAP_READAHEAD_NEAR		3
+/* Steps so short, or equal ones, sweep the file: they do not gather in a region. */
+#define MMAP_READAHEAD_SWEEP		8
+/* After so many other steps single misses are random. */
+#define MMAP_READAHEAD_IRREGULAR	8
+/* Fewer single misses than this say nothing of their region. */
+#define MMAP_READAHEAD_MIN_SINGLES	4
+
+/* Each time that filling was in vain it has to be earned twice as hard. */
+#define MMAP_READAHEAD_MAX_LOSSES	8
+/* A share of a window that was changed just now. */
+#define MMAP_READAHEAD_UNDECIDED	160
+/* Above this share of single misses in evicted pages, memory is short. */
+#define MMAP_READAHEAD_SHORT		32
+
+/**
+ * enum mmap_readahead_kind - what an adaptive read is
+ * @MMAP_READAHEAD_SINGLE: stands alone
+ * @MMAP_READAHEAD_FORWARD: goes on where another one ended
+ * @MMAP_READAHEAD_BACKWARD: goes on where another one began
+ * @MMAP_READAHEAD_FILL: a block of a region that fills up
+ */
+enum mmap_readahead_kind {
+	MMAP_READAHEAD_SINGLE,
+	MMAP_READAHEAD_FORWARD,
+	MMAP_READAHEAD_BACKWARD,
+	MMAP_READAHEAD_FILL,
+};
+
+/**
+ * struct mmap_readahead_read - a recent read, and the reads that it went on from
+ * @index: the page that asked for the last one
+ * @start: first page of all
+ * @end: last page of all
+ * @size: pages of the last one, 0 if there was none
+ * @kind: &enum mmap_readahead_kind of the last one
+ */
+struct mmap_readahead_read {
+	unsigned long index;
+	unsigned long start;
+	unsigned long end;
+	unsigned int size;
+	unsigned char kind;
+};
+
+/**
+ * struct mmap_readahead_side - what single misses read on one side
+ * @order: 2^order pages there, the missing page among them
+ * @continued: how often that was too little, in 1/255
+ * @used: how often the outer half was used, in 1/255
+ * @quiet: reads since the last one that was continued
+ * @patience: how many of these make the window smaller
+ */
+struct mmap_readahead_side {
+	unsigned char order;
+	unsigned char continued;
+	unsigned char used;
+	unsigned char quiet;
+	unsigned char patience;
+};
+
+/**
+ * struct mmap_readahead_state - what is known of one file; all zero: nothing
+ * @reads: recent reads
+ * @next: which of them to forget next
+ * @known: whether the rest is set up
+ * @evicted: how often single misses met pages that had been evicted, in 1/255
+ * @narrow: the most that a run reads is halved so often
+ * @calm: misses since that had to be done
+ * @losses: how often such blocks did not stay in memory
+ * @filled: a block was read for a region that fills up
+ * @fill: a page of the first such block
+ * @ahead: what single misses read ahead
+ * @behind: what they read behind
+ * @last: page of the last single miss
+ * @steps: its distance from the one before, and the distance before that
+ * @irregular: single misses since the last one that sweeps
+ * @nr_singles: single misses in all regions
+ * @singles: single misses of each region
+ */
+struct mmap_readahead_state {
+	struct mmap_readahead_read reads[MMAP_READAHEAD_READS];
+	unsigned char next;
+	bool known;
+	unsigned char evicted;
+	unsigned char narrow;
+	unsigned char calm;
+	unsigned char losses;
+	bool filled;
+	unsigned long fill;
+	struct mmap_readahead_side ahead;
+	struct mmap_readahead_side behind;
+	unsigned long last;
+	unsigned long steps[2];
+	unsigned char irregular;
+	unsigned int nr_singles;
+	unsigned short singles[MMAP_READAHEAD_REGIONS];
+};
+
+/**
+ * enum mmap_readahead_page - what the page cache has of a page
+ * @MMAP_READAHEAD_ABSENT: nothing
+ * @MMAP_READAHEAD_EVICTED: nothing any more, the page was evicted
+ * @MMAP_READAHEAD_CACHED: the page, but nobody maps it
+ * @MMAP_READAHEAD_USED: the page, and somebody maps it
+ */
+enum mmap_readahead_page {
+	MMAP_READAHEAD_ABSENT,
+	MMAP_READAHEAD_EVICTED,
+	MMAP_READAHEAD_CACHED,
+	MMAP_READAHEAD_USED,
+};
+
+/**
+ * struct mmap_readahead_miss - a miss without hints
+ * @index: the page that is missing
+ * @first: first page that may be read
+ * @last: last page that may be read; @index lies between these two
+ * @file_pages: size of the file
+ * @cached_pages: how many of them are cached
+ * @max_pages: the most that one read may have, at least 1
+ * @request_pages: what one request costs, in pages read, at least 1
+ * @look: what the page cache has of a page
+ * @cache: for @look
+ */
+struct mmap_readahead_miss {
+	unsigned long index;
+	unsigned long first;
+	unsigned long last;
+	unsigned long file_pages;
+	unsigned long cached_pages;
+	unsigned int max_pages;
+	unsigned int request_pages;
+	enum mmap_readahead_page (*look)(const void *cache,
+					 unsigned long index);
+	const void *cache;
+};
+
+/**
+ * struct mmap_readahead_answer - what to read for a miss
+ * @start: first page
+ * @size: pages, at least 1
+ * @async_size: how many of the last ones lie behind the readahead mark
+ * @order: folio size to ask for
+ * @kind: why
+ */
+struct mmap_readahead_answer {
+	unsigned long start;
+	unsigned int size;
+	unsigned int async_size;
+	unsigned int order;
+	enum mmap_readahead_kind kind;
+};
+
+static inline unsigned int mmap_readahead_log2(unsigned long n)
+{
+	return n ? sizeof(n) * 8 - 1 - __builtin_clzl(n) : 0;
+}
+
+/* Folio size of a read: one that it holds several of. */
+static inline unsigned int mmap_readahead_order(unsigned int size)
+{
+	if (size >= 64)
+		return mmap_readahead_log2(size) - 3;
+	return size >= 4 ? 2 : 0;
+}
+
+/* Move a share an eighth of the way to all or nothing. */
+static inline unsigned char mmap_readahead_share(unsigned char share, bool more)
+{
+	return more ? share + (255 - share + 7) / 8 : share - (share + 7) / 8;
+}
+
+/* Does it pay to read @pages each time, if that saves a request so often? */
+static inline bool mmap_readahead_pays(unsigned char share, unsigned long pages,
+				       unsigned long request_pages)
+{
+	return share * (pages + request_pages) >= 255 * pages;
+}
+
+static inline bool mmap_readahead_used(const struct mmap_readahead_miss *miss,
+				       unsigned long index)
+{
+	return miss->look(miss->cache, index) == MMAP_READAHEAD_USED;
+}
+
+static inline bool mmap_readahead_same_block(unsigned long a, unsigned long b)
+{
+	return a / MMAP_READAHEAD_BLOCK == b / MMAP_READAHEAD_BLOCK;
+}
+
+/*
+ * How far from the last page that was used may a run go on? Not so far that a
+ * request of its own is cheaper, or a window holds less than two such pages.
+ */
+static inline unsigned long
+mmap_readahead_gap(const struct mmap_readahead_miss *miss)
+{
+	unsigned long half = (miss->max_pages + 1) / 2;
+
+	return half < miss->request_pages ? half : miss->request_pages;
+}
+
+/*
+ * Was the end of a read used that is nearest to a miss? @page is the last page
+ * there, @inner one half a gap from it. What the read's own fault mapped proves
+ * nothing.
+ */
+static inline bool
+mmap_readahead_end_used(const struct mmap_readahead_miss *miss,
+			const struct mmap_readahead_read *read,
+			unsigned long page, unsigned long inner)
+{
+	if (mmap_readahead_same_block(page, read->index))
+		return false;
+	if (mmap_readahead_used(miss, page))
+		return true;
+	return inner >= read->start && inner <= read->end &&
+	       !mmap_readahead_same_block(inner, read->index) &&
+	       mmap_readahead_used(miss, inner);
+}
+
+/* Does a miss go on where a read ended? */
+static inline bool
+mmap_readahead_goes_forward(const struct mmap_readahead_miss *miss,
+			    const struct mmap_readahead_read *read)
+{
+	unsigned long gap = mmap_readahead_gap(miss);
+
+	if (miss->index <= read->end || miss->index - read->end > gap)
+		return false;
+	return miss->index - read->index <= gap ||
+	       mmap_readahead_end_used(miss, read, read->end,
+				       read->end - gap / 2);
+}
+
+/* Does it go on, downwards, where a read began? */
+static inline bool
+mmap_readahead_goes_backward(const struct mmap_readahead_miss *miss,
+			     const struct mmap_readahead_read *read)
+{
+	unsigned long gap = mmap_readahead_gap(miss);
+
+	if (miss->index >= read->start || read->start - miss->index > gap)
+		return false;
+	return read->index - miss->index <= gap ||
+	       mmap_readahead_end_used(miss, read, read->start,
+				       read->start + gap / 2);
+}
+
+/* A run went on from a single read: its window was too small on this side. */
+static inline void
+mmap_readahead_learn_continued(struct mmap_readahead_side *side,
+			       const struct mmap_readahead_miss *miss)
+{
+	side->quiet = 0;
+	side->continued = mmap_readahead_share(side->continued, true);
+	if (2UL << side->order > miss->max_pages ||
+	    !mmap_readahead_pays(side->continued, 1UL << side->order,
+				 miss->request_pages))
+		return;
+	side->order++;
+	side->used = MMAP_READAHEAD_UNDECIDED;
+	if (side->patience < MMAP_READAHEAD_MAX_PATIENCE)
+		side->patience *= 2;
+}
+
+/*
+ * A single read is forgotten that nobody continued: was the outer half of its
+ * window worth it? @near and @far are pages of that half. What the miss itself
+ * had mapped proves nothing; then the only way to know is to try without.
+ */
+static inline void
+mmap_readahead_learn_used(struct mmap_readahead_side *side,
+			  const struct mmap_readahead_miss *miss,
+			  const struct mmap_readahead_read *read,
+			  unsigned long near, unsigned long far)
+{
+	side->continued = mmap_readahead_share(side->continued, false);
+	if (side->quiet < MMAP_READAHEAD_MAX_PATIENCE)
+		side->quiet++;
+	if (!side->order) {
+		if (side->quiet == MMAP_READAHEAD_MAX_PATIENCE)
+			side->patience = MMAP_READAHEAD_PATIENCE;
+		return;
+	}
+
+	if (mmap_readahead_same_block(read->index, far)) {
+		if (side->quiet < side->patience)
+			return;
+	} else {
+		bool used = mmap_readahead_used(miss, far) ||
+			    (!mmap_readahead_same_block(read->index, near) &&
+			     mmap_readahead_used(miss, near));
+
+		side->used = mmap_readahead_share(side->used, used);
+		if (mmap_readahead_pays(side->used, 1UL << (side->order - 1),
+					miss->request_pages))
+			return;
+	}
+	side->order--;
+	side->used = MMAP_READAHEAD_UNDECIDED;
+	side->quiet = 0;
+}
+
+/* Has nobody continued single pages for as long as is counted? */
+static inline bool
+mmap_readahead_settled(const struct mmap_readahead_side *side)
+{
+	return !side->order && !side->continued &&
+	       side->quiet == MMAP_READAHEAD_MAX_PATIENCE;
+}
+
+/* Forget a read. */
+static inline void
+mmap_readahead_forget(struct mmap_readahead_state *state,
+		      const struct mmap_readahead_miss *miss,
+		      const struct mmap_readahead_read *read)
+{
+	unsigned long behind = read->index - read->start;
+	unsigned long ahead = read->end - read->index;
+
+	if (!read->size || read->kind != MMAP_READAHEAD_SINGLE)
+		return;
+	/* Where accesses are sparse there is nothing more to learn of that. */
+	if (read->size == 1 && mmap_readahead_settled(&state->ahead) &&
+	    mmap_readahead_settled(&state->behind))
+		return;
+	/* Other reads, of the file's end say, tell nothing of this window. */
+	if (ahead + 1 == 1UL << state->ahead.order)
+		mmap_readahead_learn_used(&state->ahead, miss, read,
+					  read->index + (ahead + 1) * 5 / 8,
+					  read->index + ahead);
+	if (behind + 1 == 1UL << state->behind.order)
+		mmap_readahead_learn_used(&state->behind, miss, read,
+					  read->index - (behind + 1) * 5 / 8,
+					  read->start);
+}
+
+/* Is a step, forward or backward, at most so long? */
+static inline bool mmap_readahead_within(unsigned long step, unsigned long most)
+{
+	return step + most <= 2 * most;
+}
+
+/* Start to count anew. */
+static inline void mmap_readahead_empty(struct mmap_readahead_state *state)
+{
+	unsigned int i;
+
+	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
+		state->singles[i] = 0;
+	state->nr_singles = 0;
+	state->filled = false;
+}
+
+/*
+ * Count a single miss for its region. Short steps pass through a region without
+ * ever filling it, and are left out: alone, longer ones can never be so many that
+ * it seems to fill up.
+ *
+ * Return: whether the region fills up.
+ */
+static inline bool
+mmap_readahead_fills(struct mmap_readahead_state *state,
+		     const struct mmap_readahead_miss *miss)
+{
+	unsigned long request = miss->request_pages;
+	unsigned int shift = mmap_readahead_log2(miss->file_pages);
+	unsigned long step = miss->index - state->last;
+	unsigned long long singles, cost, region_pages;
+	unsigned int regions, region, i;
+
+	if (step == state->steps[0] || step == state->steps[1] ||
+	    mmap_readahead_within(step, MMAP_READAHEAD_SWEEP * request))
+		state->irregular = 0;
+	else if (state->irregular < MMAP_READAHEAD_IRREGULAR)
+		state->irregular++;
+	state->last = miss->index;
+	state->steps[1] = state->steps[0];
+	state->steps[0] = step;
+
+	shift = shift < MMAP_READAHEAD_REGION_SHIFT + 4 ?
+		MMAP_READAHEAD_REGION_SHIFT : shift - 4;
+	regions = ((miss->file_pages - 1) >> shift) + 1;
+	region = miss->index >> shift;
+	if (region >= regions || state->evicted > MMAP_READAHEAD_SHORT ||
+	    mmap_readahead_within(step, MMAP_READAHEAD_NEAR * request))
+		return false;
+	/* Not all that these misses read is still there. */
+	if (state->nr_singles > miss->cached_pages)
+		mmap_readahead_empty(state);
+
+	if (state->singles[region] == 65535) {
+		state->nr_singles = 0;
+		for (i = 0; i < MMAP_READAHEAD_REGIONS; i++) {
+			state->singles[i] /= 2;
+			state->nr_singles += state->singles[i];
+		}
+	}
+	singles = ++state->singles[region];
+	state->nr_singles++;
+	if (singles < MMAP_READAHEAD_MIN_SINGLES)
+		return false;
+
+	/*
+	 * Three eighths of what the region costs, and less where random misses
+	 * gather in less than half of the file.
+	 */
+	region_pages = miss->file_pages - ((unsigned long)region << shift);
+	if (region_pages >> shift)
+		region_pages = 1UL << shift;
+	region_pages <<= state->losses;
+	cost = 8 * singles * miss->request_pages;
+	if (state->irregular == MMAP_READAHEAD_IRREGULAR &&
+	    singles * regions > 2 * state->nr_singles)
+		return cost * singles * regions >=
+		       6 * region_pages * state->nr_singles;
+	return cost >= 3 * region_pages;
+}
+
+/* The most that a run reads at once. */
+static inline unsigned int
+mmap_readahead_run_limit(const struct mmap_readahead_state *state,
+			 const struct mmap_readahead_miss *miss)
+{
+	unsigned int limit = miss->max_pages >> state->narrow;
+
+	if (limit < miss->request_pages)
+		limit = miss->request_pages;
+	if (state->evicted > MMAP_READAHEAD_SHORT &&
+	    limit / 2 > miss->request_pages)
+		limit = 2 * miss->request_pages;
+	return limit < miss->max_pages ? limit : miss->max_pages;
+}
+
+/*
+ * A miss in what a run has just read: the page was evicted before it was used, or
+ * there was no memory for it, or another thread is about to read it.
+ */
+static inline bool
+mmap_readahead_lost(const struct mmap_readahead_miss *miss,
+		    const struct mmap_readahead_read *read)
+{
+	return read->kind == MMAP_READAHEAD_FORWARD &&
+	       miss->index != read->index && miss->index >= read->start &&
+	       miss->index <= read->end &&
+	       read->end - miss->index < 2UL * read->size;
+}
+
+/*
+ * Read on at the miss, in the direction that answer->kind has. @gap pages before
+ * it that the run left out are read as well, unless they are most of it.
+ */
+static inline void
+mmap_readahead_answer_run(const struct mmap_readahead_miss *miss,
+			  unsigned int size, unsigned long gap,
+			  struct mmap_readahead_answer *answer)
+{
+	if (gap > size || size + gap > miss->max_pages)
+		gap = 0;
+	if (answer->kind == MMAP_READAHEAD_FORWARD) {
+		answer->start = miss->index - gap;
+		answer->async_size = size / 2;
+	} else {
+		if (size - 1 > miss->index)
+			size = miss->index + 1;
+		answer->start = miss->index - (size - 1);
+	}
+	answer->size = size + gap;
+}
+
+/*
+ * What do a single miss and its neighbours tell? If many of them were evicted
+ * before, memory is short. A neighbour that was used before would have paid to
+ * read; beside larger windows, though, neighbours are mapped that nobody used.
+ * Where pages ever farther back were used the miss goes on from a run that was
+ * forgotten, because too many share the file.
+ *
+ * Return: about how long that run is, or 0 if there is none.
+ */
+static inline unsigned int
+mmap_readahead_look_around(struct mmap_readahead_state *state,
+			   const struct mmap_readahead_miss *miss)
+{
+	bool lone = !state->ahead.order && !state->behind.order;
+	bool evicted = miss->look(miss->cache, miss->index) ==
+		       MMAP_READAHEAD_EVICTED;
+	unsigned long pages = 1;
+
+	state->evicted = mmap_readahead_share(state->evicted, evicted);
+	while (pages <= miss->index && pages <= miss->max_pages &&
+	       mmap_readahead_used(miss, miss->index - pages))
+		pages *= 2;
+	if (pages > MMAP_READAHEAD_BLOCK)
+		return pages / 2;
+	if (lone && pages > 1)
+		mmap_readahead_learn_continued(&state->ahead, miss);
+	else if (lone && mmap_readahead_used(miss, miss->index + 1))
+		mmap_readahead_learn_continued(&state->behind, miss);
+	return 0;
+}
+
+/* Read what single misses of this file need. */
+static inline void
+mmap_readahead_answer_single(struct mmap_readahead_state *state,
+			     const struct mmap_readahead_miss *miss,
+			     struct mmap_readahead_answer *answer)
+{
+	unsigned long ahead, behind;
+
+	/* The limit may have become lower since that was learnt. */
+	if (1UL << state->ahead.order > miss->max_pages)
+		state->ahead.order = mmap_readahead_log2(miss->max_pages);
+	if (1UL << state->behind.order > miss->max_pages)
+		state->behind.order = mmap_readahead_log2(miss->max_pages);
+	ahead = 1UL << state->ahead.order;
+	behind = (1UL << state->behind.order) - 1;
+
+	if (ahead + behind > miss->max_pages) {
+		if (behind > miss->max_pages / 2)
+			behind = miss->max_pages / 2;
+		if (ahead > miss->max_pages - behind)
+			ahead = miss->max_pages - behind;
+	}
+	if (behind > miss->index)
+		behind = miss->index;
+	answer->start = miss->index - behind;
+	answer->size = behind + ahead;
+}
+
+/* Read a block of a region that fills up, if such blocks stay in memory. */
+static inline bool
+mmap_readahead_answer_fill(struct mmap_readahead_state *state,
+			   const struct mmap_readahead_miss *miss,
+			   struct mmap_readahead_answer *answer)
+{
+	if (state->filled &&
+	    miss->look(miss->cache, state->fill) < MMAP_READAHEAD_CACHED) {
+		mmap_readahead_empty(state);
+		if (state->losses < MMAP_READAHEAD_MAX_LOSSES)
+			state->losses++;
+		return false;
+	}
+	answer->kind = MMAP_READAHEAD_FILL;
+	answer->size = 1U << mmap_readahead_log2(miss->max_pages);
+	answer->start = miss->index & ~(answer->size - 1UL);
+	if (!state->filled) {
+		state->filled = true;
+		state->fill = miss->index;
+	}
+	return true;
+}
+
+/*
+ * Is another thread about to read the page? Then the miss tells nothing new, and
+ * reads just that if it comes first.
+ */
+static inline bool
+mmap_readahead_under_way(const struct mmap_readahead_miss *miss,
+			 const struct mmap_readahead_read *read)
+{
+	return miss->index == read->index &&
+	       miss->look(miss->cache, miss->index) == MMAP_READAHEAD_ABSENT;
+}
+
+/*
+ * The read that a miss goes on from, or NULL. Sets the kind of the answer, and
+ * all of it if nothing else is to be done.
+ */
+static inline struct mmap_readahead_read *
+mmap_readahead_find(struct mmap_readahead_state *state,
+		    const struct mmap_readahead_miss *miss,
+		    struct mmap_readahead_answer *answer)
+{
+	unsigned long gap = mmap_readahead_gap(miss);
+	unsigned int i;
+
+	for (i = 0; i < MMAP_READAHEAD_READS; i++) {
+		struct mmap_readahead_read *read = &state->reads[i];
+
+		if (miss->index + gap < read->start ||
+		    miss->index > read->end + gap)
+			continue;
+		if (!read->size)
+			continue;
+		if (mmap_readahead_under_way(miss, read)) {
+			answer->start = miss->index;
+			answer->size = 1;
+			return NULL;
+		}
+		if (read->kind == MMAP_READAHEAD_FILL)
+			continue;
+		if (mmap_readahead_goes_backward(miss, read)) {
+			answer->kind = MMAP_READAHEAD_BACKWARD;
+			return read;
+		}
+		if (mmap_readahead_goes_forward(miss, read) ||
+		    mmap_readahead_lost(miss, read)) {
+			answer->kind = MMAP_READAHEAD_FORWARD;
+			return read;
+		}
+	}
+	return NULL;
+}
+
+/* A miss goes on from an earlier read. */
+static inline void
+mmap_readahead_continue(struct mmap_readahead_state *state,
+			const struct mmap_readahead_miss *miss,
+			const struct mmap_readahead_read *read,
+			struct mmap_readahead_answer *answer)
+{
+	unsigned int size, limit = mmap_readahead_run_limit(state, miss);
+	bool lost = miss->index >= read->start && miss->index <= read->end;
+	struct mmap_readahead_side *side;
+	unsigned long gap = 0;
+
+	if (lost) {
+		size = read->size / 2;
+		if (miss->look(miss->cache, miss->index) ==
+		    MMAP_READAHEAD_EVICTED) {
+			if (limit > miss->request_pages)
+				state->narrow++;
+			state->calm = 1;
+		}
+	} else if (read->kind == MMAP_READAHEAD_SINGLE) {
+		side = answer->kind == MMAP_READAHEAD_FORWARD ? &state->ahead :
+								&state->behind;
+		size = side->order ? 1U << side->order : 2;
+		mmap_readahead_learn_continued(side, miss);
+	} else {
+		size = 2 * read->size;
+	}
+	if (miss->index > read->end)
+		gap = miss->index - read->end - 1;
+	else if (miss->index < read->start)
+		gap = read->start - miss->index - 1;
+	if (size > limit)
+		size = limit;
+	mmap_readahead_answer_run(miss, size ? size : 1, gap, answer);
+}
+
+/* A miss goes on from nothing that is remembered. */
+static inline void
+mmap_readahead_start(struct mmap_readahead_state *state,
+		     const struct mmap_readahead_miss *miss,
+		     struct mmap_readahead_answer *answer)
+{
+	unsigned int limit, size;
+
+	/* Some of the misses tell as much as all, and cost less. */
+	if (state->next % MMAP_READAHEAD_SAMPLE == 0) {
+		size = mmap_readahead_look_around(state, miss);
+		if (size) {
+			limit = mmap_readahead_run_limit(state, miss);
+			answer->kind = MMAP_READAHEAD_FORWARD;
+			mmap_readahead_answer_run(miss,
+						  size < limit ? size : limit,
+						  0, answer);
+			return;
+		}
+	}
+	if (!mmap_readahead_fills(state, miss) ||
+	    !mmap_readahead_answer_fill(state, miss, answer))
+		mmap_readahead_answer_single(state, miss, answer);
+}
+
+/**
+ * mmap_readahead_adapt - what to read for a miss
+ * @state: what is known of the file; learns
+ * @miss: the miss
+ *
+ * Return: a read of pages from @miss->first to @miss->last that holds
+ * @miss->index.
+ */
+static inline struct mmap_readahead_answer
+mmap_readahead_adapt(struct mmap_readahead_state *state,
+		     const struct mmap_readahead_miss *miss)
+{
+	struct mmap_readahead_answer answer = { .kind = MMAP_READAHEAD_SINGLE };
+	struct mmap_readahead_read *read;
+	unsigned long end;
+	bool goes_on;
+
+	/* Nothing is left of what was read: this may as well be another file. */
+	if (!miss->cached_pages || !state->known)
+		*state = (struct mmap_readahead_state) {
+			.known = true,
+			.ahead = {
+				.order = MMAP_READAHEAD_FIRST_ORDER,
+				.used = MMAP_READAHEAD_UNDECIDED,
+				.patience = MMAP_READAHEAD_PATIENCE,
+			},
+			.behind = {
+				.used = MMAP_READAHEAD_UNDECIDED,
+				.patience = MMAP_READAHEAD_PATIENCE,
+			},
+		};
+	if (state->narrow && !++state->calm)
+		state->narrow--;
+
+	read = mmap_readahead_find(state, miss, &answer);
+	if (answer.size)
+		return answer;
+	goes_on = read;
+	if (goes_on) {
+		mmap_readahead_continue(state, miss, read, &answer);
+	} else {
+		read = &state->reads[state->next];
+		state->next = (state->next + 1) % MMAP_READAHEAD_READS;
+		mmap_readahead_forget(state, miss, read);
+		mmap_readahead_start(state, miss, &answer);
+	}
+
+	if (answer.start < miss->first) {
+		answer.size -= miss->first - answer.start;
+		answer.start = miss->first;
+	}
+	if (answer.size - 1 > miss->last - answer.start)
+		answer.size = miss->last - answer.start + 1;
+	if (answer.async_size >= answer.size)
+		answer.async_size = answer.size / 2;
+	answer.order = mmap_readahead_order(answer.size);
+
+	end = answer.start + answer.size - 1;
+	if (!goes_on || answer.start < read->start)
+		read->start = answer.start;
+	if (!goes_on || end > read->end)
+		read->end = end;
+	read->index = miss->index;
+	read->size = answer.size;
+	read->kind = answer.kind;
+	return answer;
+}
+
+/*
+ * Does a run come to the mark in a window, rather than one of many accesses
+ * there? Then what lies before the mark was used, and what follows was not.
+ */
+static inline bool
+mmap_readahead_arrives(const struct mmap_readahead_miss *mark,
+		       const struct mmap_readahead_read *read)
+{
+	unsigned long rest = read->end - mark->index;
+	unsigned long near = MMAP_READAHEAD_BLOCK * 3 / 2;
+	unsigned long before = mark->index < near ? mark->index : near;
+
+	if (mark->index &&
+	    !mmap_readahead_used(mark, mark->index - 1) &&
+	    !mmap_readahead_used(mark, mark->index - before))
+		return false;
+	if (rest < 2 * MMAP_READAHEAD_BLOCK)
+		return true;
+	return !mmap_readahead_used(mark, mark->index + rest) &&
+	       !mmap_readahead_used(mark, mark->index + rest / 2) &&
+	       !mmap_readahead_used(mark, mark->index + near);
+}
+
+/**
+ * mmap_readahead_go_on - what to read when a run comes to its readahead mark
+ * @state: what is known of the file; learns
+ * @mark: the page that has the mark, and the rest as for a miss
+ *
+ * Once requests are large enough each is a quarter larger than the one before:
+ * nobody waits for them, so growing faster gains little, and what is read beyond
+ * the end of a long run comes down to about half of the run.
+ *
+ * Return: a read of no pages if there is nothing to read.
+ */
+static inline struct mmap_readahead_answer
+mmap_readahead_go_on(struct mmap_readahead_state *state,
+		     const struct mmap_readahead_miss *mark)
+{
+	struct mmap_readahead_answer answer = { .kind = MMAP_READAHEAD_FORWARD };
+	unsigned int limit = mmap_readahead_run_limit(state, mark);
+	struct mmap_readahead_read *read;
+	unsigned int size, i;
+
+	for (i = 0; i < MMAP_READAHEAD_READS; i++) {
+		read = &state->reads[i];
+		if (read->kind == MMAP_READAHEAD_FORWARD &&
+		    mark->index <= read->end &&
+		    read->end - mark->index < read->size)
+			break;
+	}
+	if (i == MMAP_READAHEAD_READS)
+		return answer;
+	answer.start = read->end + 1;
+	if (answer.start > mark->last || !mmap_readahead_arrives(mark, read))
+		return answer;
+
+	/* Here memory holds what is read until it is used. */
+	if (state->narrow && !++state->calm)
+		state->narrow--;
+	state->evicted = mmap_readahead_share(state->evicted, false);
+
+	size = 2 * read->size;
+	if (size > mark->request_pages)
+		size = read->size + (read->size + 3) / 4;
+	if (size > limit)
+		size = limit;
+	if (size - 1 > mark->last - answer.start)
+		size = mark->last - answer.start + 1;
+	answer.size = size;
+	answer.async_size = size;
+	answer.order = mmap_readahead_order(size);
+	read->index = mark->index;
+	read->end = answer.start + size - 1;
+	read->size = size;
+	return answer;
 }
 
 #endif /* _LINUX_MMAP_READAHEAD_POLICY_H */

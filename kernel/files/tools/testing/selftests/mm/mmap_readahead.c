@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Readahead for mapped files: the switches below /sys/kernel/mm/mmap_readahead/
- * and what they make of a file's miss counter.
+ * Readahead for mapped files: the switches below /sys/kernel/mm/mmap_readahead/,
+ * what they make of a file's miss counter, and the window that adapts.
  *
  * Nothing reports the counter but the tracepoint, so most tests look at what
  * it decides: a miss reads either a window or one page, and mincore() tells
  * which. Every test opens the file anew, because the counter lives as long as
- * the open file does, and drops its pages first.
+ * the open file does, and drops its pages first. That also makes the kernel forget
+ * what it has learnt of a file for the adaptive window, which is off in all tests
+ * but its own: it would take the place of the counter.
  *
  * The tests run in a child. Its parent puts all settings back, however the
  * child ends.
@@ -40,6 +42,12 @@
 
 #define ACCESSES	(MISS_LIMIT + 20)
 
+#define SETTING_DIR	"/sys/kernel/mm/mmap_readahead"
+#define ADAPTIVE_FILE	SETTING_DIR "/adaptive"
+#define REQUEST_FILE	SETTING_DIR "/request_kb"
+/* Its rule is one beyond those of enum rule. */
+#define ADAPTIVE	(ALL_RULES + 1)
+
 /* Up to this size the file gets data; beyond, a hole has to do. */
 #define DATA_BYTES_MAX	(256UL << 20)
 /* Where the window is measured: it must not fill half of this hole. */
@@ -57,7 +65,18 @@ static unsigned long window, one_folio, fault_around;
 
 /* Switches */
 
-static void test_switch_values(unsigned int nr)
+/* Return: 0 or 1, negative if there is no such value. */
+static int flag_read(const char *path)
+{
+	char value[SETTING_BYTES];
+	int err = setting_read(path, value);
+
+	if (err)
+		return err;
+	return !strcmp(value, "0") ? 0 : !strcmp(value, "1") ? 1 : -EPROTO;
+}
+
+static void test_switch_values(const char *name)
 {
 	static const struct {
 		const char *text;
@@ -67,15 +86,19 @@ static void test_switch_values(unsigned int nr)
 		{ "0\n", 0 }, { "1\n", 1 }, { "N\n", 0 }, { "Y\n", 1 },
 	};
 	static const char * const junk[] = { "2", "-1", "x", " 1", "\n" };
-	int i, err, value = switch_read(nr);
-	bool ok = value >= 0;
+	char path[PATH_BYTES];
+	int i, err, value;
+	bool ok;
 
+	snprintf(path, sizeof(path), SETTING_DIR "/%s", name);
+	value = flag_read(path);
+	ok = value >= 0;
 	if (!ok)
-		ksft_print_msg("%s reads neither 0 nor 1\n", switches[nr]);
+		ksft_print_msg("%s reads neither 0 nor 1\n", name);
 
 	for (i = 0; i < (int)ARRAY_SIZE(good); i++) {
-		err = switch_write(nr, good[i].text);
-		value = switch_read(nr);
+		err = setting_write(path, good[i].text);
+		value = flag_read(path);
 		if (!err && value == good[i].value)
 			continue;
 		ksft_print_msg("good value %d: error %d, then reads %d\n",
@@ -83,17 +106,62 @@ static void test_switch_values(unsigned int nr)
 		ok = false;
 	}
 	for (i = 0; i < (int)ARRAY_SIZE(junk) * 2; i++) {
-		switch_write(nr, i % 2 ? "1" : "0");
-		err = switch_write(nr, junk[i / 2]);
-		value = switch_read(nr);
+		setting_write(path, i % 2 ? "1" : "0");
+		err = setting_write(path, junk[i / 2]);
+		value = flag_read(path);
 		if (err == -EINVAL && value == i % 2)
 			continue;
 		ksft_print_msg("junk %d: error %d, then reads %d, not %d\n",
 			       i / 2, err, value, i % 2);
 		ok = false;
 	}
-	ksft_test_result(ok, "%s takes booleans and nothing else\n",
-			 switches[nr]);
+	ksft_test_result(ok, "%s takes booleans and nothing else\n", name);
+}
+
+static void test_request_values(void)
+{
+	static const char * const good[][2] = {
+		{ "1", "1" }, { "128", "128" }, { "65536\n", "65536" },
+		{ "0100", "100" },
+	};
+	static const char * const junk[] = {
+		"0", "65537", "-1", "x", "64k", "1.5", "0x40", " 1", "\n",
+		"4294967296", "4294967424", "18446744073709551744",
+	};
+	char value[SETTING_BYTES];
+	unsigned int i;
+	bool ok = true;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		err = setting_write(REQUEST_FILE, good[i][0]);
+		if (!err && !setting_read(REQUEST_FILE, value) &&
+		    !strcmp(value, good[i][1]))
+			continue;
+		ksft_print_msg("good value %u: error %d, then reads %s\n", i,
+			       err, value);
+		ok = false;
+	}
+	setting_write(REQUEST_FILE, "4096");
+	for (i = 0; i < ARRAY_SIZE(junk); i++) {
+		err = setting_write(REQUEST_FILE, junk[i]);
+		if ((err == -EINVAL || err == -ERANGE) &&
+		    !setting_read(REQUEST_FILE, value) &&
+		    !strcmp(value, "4096"))
+			continue;
+		ksft_print_msg("junk %u: error %d, then reads %s\n", i, err,
+			       value);
+		ok = false;
+	}
+	ksft_test_result(ok, "request_kb takes 1 to 65536 and nothing else\n");
+}
+
+/* As set_rules(), with ADAPTIVE. */
+static void set_all_rules(unsigned int rules)
+{
+	set_rules(rules & ALL_RULES);
+	if (setting_write(ADAPTIVE_FILE, rules & ADAPTIVE ? "1" : "0"))
+		ksft_exit_fail_perror(ADAPTIVE_FILE);
 }
 
 static void test_switches_independent(void)
@@ -101,11 +169,13 @@ static void test_switches_independent(void)
 	unsigned int rules, nr;
 	bool ok = true;
 
-	for (rules = 0; rules <= ALL_RULES; rules++) {
-		set_rules(rules);
+	for (rules = 0; rules <= (ALL_RULES | ADAPTIVE); rules++) {
+		set_all_rules(rules);
 		for (nr = 0; nr < NR_SWITCHES; nr++)
 			if (switch_read(nr) != !!(rules & (1 << nr)))
 				ok = false;
+		if (flag_read(ADAPTIVE_FILE) != !!(rules & ADAPTIVE))
+			ok = false;
 	}
 	ksft_test_result(ok, "every combination of switches can be set\n");
 }
@@ -440,6 +510,26 @@ static bool miss_expected(const struct miss *miss, unsigned int n)
 	       miss->size == one_folio && !miss->async_size;
 }
 
+/*
+ * Touch sparse pages of a map, trace what misses, and close the map. False if
+ * there is no tracefs.
+ */
+static bool trace_sparse(struct mapping *map, struct miss *misses,
+			 unsigned int max, unsigned int *nr)
+{
+	unsigned int n;
+
+	if (!trace_start(map->fd)) {
+		unmap_and_close(map);
+		return false;
+	}
+	for (n = 0; n < ACCESSES; n++)
+		touch(map, sparse_page(n));
+	*nr = trace_stop(misses, max);
+	unmap_and_close(map);
+	return true;
+}
+
 static void test_trace_sparse(void)
 {
 	const char *name = "trace: misses count up, 'around' turns to 'misses'";
@@ -450,15 +540,10 @@ static void test_trace_sparse(void)
 
 	set_rules(ALL_RULES);
 	open_cold(&map);
-	if (!trace_start(map.fd)) {
-		unmap_and_close(&map);
+	if (!trace_sparse(&map, misses, ARRAY_SIZE(misses), &nr)) {
 		ksft_test_result_skip("%s: no tracefs\n", name);
 		return;
 	}
-	for (n = 0; n < ACCESSES; n++)
-		touch(&map, sparse_page(n));
-	nr = trace_stop(misses, ARRAY_SIZE(misses));
-	unmap_and_close(&map);
 
 	ok = nr == ACCESSES;
 	if (!ok)
@@ -501,6 +586,278 @@ static void test_trace_hint(int advice, const char *reason)
 			 !miss.mmap_miss && !strcmp(miss.reason, reason),
 			 "trace: the reason is %s, and no miss counted\n",
 			 reason);
+}
+
+/*
+ * The adaptive window
+ *
+ * Its tests are about pages, whatever their size: a request costs as much as
+ * reading 16 of them, and a read has 64 at most. Sparse accesses, which are two
+ * windows apart, are then farther apart than a run leaves out.
+ */
+
+#define REQUEST_PAGES	16
+#define MOST_PAGES	64
+
+static void request_write(unsigned long pages)
+{
+	char value[32];
+
+	snprintf(value, sizeof(value), "%lu", pages * page_bytes >> 10);
+	if (setting_write(REQUEST_FILE, value))
+		ksft_exit_fail_perror(REQUEST_FILE);
+}
+
+/* Have a file that nothing is known of, with rules. */
+static void open_adaptive(struct mapping *map, unsigned int rules)
+{
+	set_all_rules(rules);
+	request_write(REQUEST_PAGES);
+	open_cold(map);
+}
+
+/* Touch a page; return how many pages that brought, wherever they are. */
+static unsigned long touch_and_count(const struct mapping *map,
+				     unsigned long page)
+{
+	unsigned long before = cached_pages(map, 0, map->pages);
+
+	touch(map, page);
+	return cached_pages(map, 0, map->pages) - before;
+}
+
+/* Wherever in their blocks they are: those farther apart than is worth reading. */
+static void test_adaptive_sparse(unsigned int within)
+{
+	unsigned long brought = 0, first = 0;
+	unsigned int n, windows = 0;
+	struct mapping map;
+
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	for (n = 0; n < ACCESSES; n++) {
+		brought = touch_and_count(&map, sparse_page(n) + within);
+		windows += brought > one_folio;
+		if (!n)
+			first = brought;
+	}
+	unmap_and_close(&map);
+	ksft_print_msg("%u of %d accesses read more than a page, the first one %lu pages\n",
+		       windows, ACCESSES, first);
+	ksft_test_result(first > one_folio && windows < ACCESSES * 3 / 4 &&
+			 brought == one_folio,
+			 "adaptive: sparse reads come down to one page, %u into a block\n",
+			 within);
+}
+
+/* What is learnt lasts as long as any page of the file is cached, and no longer. */
+static void test_adaptive_forgets(void)
+{
+	unsigned long learnt, anew;
+	struct mapping map;
+	unsigned int n;
+
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	for (n = 0; n < ACCESSES - 1; n++)
+		touch(&map, sparse_page(n));
+	unmap_and_close(&map);
+	map_file(&map, open_again(file_fd), file_pages);
+	learnt = touch_and_count(&map, sparse_page(n));
+	unmap_and_close(&map);
+	open_cold(&map);
+	anew = touch_and_count(&map, sparse_page(n));
+	unmap_and_close(&map);
+	ksft_test_result(learnt == one_folio && anew > one_folio,
+			 "adaptive: a file is known as long as it is cached\n");
+}
+
+/* Touch pages in order; return how many of them were misses, or -1. */
+static int misses_of_run(unsigned long first, long step, unsigned long pages,
+			 long *major_faults, bool *run)
+{
+	struct miss misses[64] = { };
+	struct rusage before, after;
+	struct mapping map;
+	unsigned long n;
+	unsigned int nr;
+
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	if (!trace_start(map.fd)) {
+		unmap_and_close(&map);
+		return -1;
+	}
+	getrusage(RUSAGE_SELF, &before);
+	for (n = 0; n < pages; n++)
+		touch(&map, first + step * (long)n);
+	getrusage(RUSAGE_SELF, &after);
+	nr = trace_stop(misses, ARRAY_SIZE(misses));
+	unmap_and_close(&map);
+	*major_faults = after.ru_majflt - before.ru_majflt;
+	*run = nr > 1;
+	for (n = 0; n < nr; n++)
+		if (strcmp(misses[n].reason, !n ? "single" :
+			   step > 0 ? "forward" : "backward")) {
+			print_miss(&misses[n]);
+			*run = false;
+		}
+	ksft_print_msg("%lu pages, %u misses, %ld major faults\n", pages, nr,
+		       *major_faults);
+	return nr;
+}
+
+static void test_adaptive_runs(void)
+{
+	unsigned long pages = 16 * MOST_PAGES;
+	const char *forward = "adaptive: a run forward is read ahead of";
+	const char *backward = "adaptive: so is a run backward, in large reads";
+	long major_faults;
+	bool run;
+	int nr;
+
+	nr = misses_of_run(0, 1, pages, &major_faults, &run);
+	if (nr < 0) {
+		ksft_test_result_skip("%s: no tracefs\n", forward);
+		ksft_test_result_skip("%s: no tracefs\n", backward);
+		return;
+	}
+	/* Faults that wait for what is on its way may count as major ones. */
+	ksft_test_result(run && nr <= 3 &&
+			 major_faults <= 2 * (long)(pages / REQUEST_PAGES),
+			 "%s\n", forward);
+	nr = misses_of_run(pages - 1, -1, pages, &major_faults, &run);
+	/* Those before the largest windows are reached are few. */
+	ksft_test_result(run && nr <= (int)(pages / MOST_PAGES) + 8 &&
+			 major_faults <= 2 * nr, "%s\n", backward);
+}
+
+/* Random reads of a small file cost more than all of it, so that blocks are read. */
+static void test_adaptive_fill(void)
+{
+	unsigned long brought, most = 0, filled = 0;
+	uint64_t random = 88172645463325252ULL;
+	unsigned int n, first = 0;
+	struct mapping map;
+
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	request_write(2 * REQUEST_PAGES);
+	for (n = 0; n < 400; n++) {
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		brought = touch_and_count(&map, random % file_pages);
+		if (brought > most)
+			most = brought;
+		if (brought > MOST_PAGES / 2 && !filled++)
+			first = n;
+	}
+	unmap_and_close(&map);
+	ksft_print_msg("%lu of %u accesses read blocks, from number %u on, the largest %lu pages\n",
+		       filled, n, first, most);
+	ksft_test_result(filled && first > 8,
+			 "adaptive: random reads that gather read whole blocks\n");
+	ksft_test_result(most <= MOST_PAGES,
+			 "adaptive: no read is larger than read_ahead_kb\n");
+}
+
+/* Pages that three accesses bring to a mapping, with a hint. */
+static unsigned long brought_with(unsigned int rules, int prot, int advice)
+{
+	unsigned long pages;
+	struct mapping map;
+	unsigned int n;
+
+	set_all_rules(rules);
+	open_cold(&map);
+	unmap(&map);
+	map_part(&map, map.fd, 0, file_pages, prot);
+	madvise(map.start, map.pages * page_bytes, advice);
+	for (n = 0; n < 3; n++)
+		touch(&map, sparse_page(n));
+	pages = cached_pages(&map, 0, map.pages);
+	unmap_and_close(&map);
+	return pages;
+}
+
+static void test_adaptive_leaves(int prot, int advice, const char *name)
+{
+	unsigned long before, with, without;
+
+	without = brought_with(ALL_RULES, prot, advice);
+	with = brought_with(ALL_RULES | ADAPTIVE, prot, advice);
+	before = brought_with(ALL_RULES, prot, advice);
+	if (with != without || before != without)
+		ksft_print_msg("%lu pages with, %lu and %lu without\n", with,
+			       without, before);
+	ksft_test_result(with == without && before == without,
+			 "adaptive: %s read what they do without it\n", name);
+}
+
+/* The counter is as it was, for whoever turns the switch off. */
+static void test_adaptive_off(void)
+{
+	struct mapping map;
+	unsigned int n;
+	int windows;
+
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	for (n = 0; n < ACCESSES; n++)
+		touch(&map, sparse_page(n));
+	set_all_rules(ALL_RULES);
+	drop_pages(&map);
+	unmap_and_close(&map);
+	windows = windows_with_rules(ALL_RULES, sparse_page(0), 2 * window);
+	ksft_test_result(windows == MISS_LIMIT,
+			 "adaptive: off, sparse reads stop readahead as before\n");
+}
+
+/* Neither hits nor misses of the adaptive window count. */
+static void test_adaptive_uncounted(void)
+{
+	const char *name = "adaptive: misses do not count";
+	struct miss misses[ACCESSES] = { };
+	struct mapping map;
+	unsigned int n, nr;
+	bool ok;
+
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	if (!trace_sparse(&map, misses, ARRAY_SIZE(misses), &nr)) {
+		ksft_test_result_skip("%s: no tracefs\n", name);
+		return;
+	}
+	ok = nr == ACCESSES;
+	for (n = 0; ok && n < nr; n++) {
+		ok = misses[n].index == sparse_page(n) && !misses[n].mmap_miss &&
+		     !strcmp(misses[n].reason, "single");
+		if (!ok)
+			print_miss(&misses[n]);
+	}
+	ksft_test_result(ok, "%s\n", name);
+}
+
+#define NR_ADAPTIVE_TESTS	12
+
+static void run_adaptive_tests(void)
+{
+	long kib = read_ahead_read(file_fd);
+	unsigned int i;
+
+	if (!read_ahead_write(file_fd, MOST_PAGES * page_bytes >> 10)) {
+		for (i = 0; i < NR_ADAPTIVE_TESTS; i++)
+			ksft_test_result_skip("adaptive: read_ahead_kb cannot be set\n");
+		return;
+	}
+	test_adaptive_sparse(0);
+	test_adaptive_sparse(13);
+	test_adaptive_forgets();
+	test_adaptive_runs();
+	test_adaptive_fill();
+	test_adaptive_uncounted();
+	read_ahead_write(file_fd, kib);
+	test_adaptive_off();
+	test_adaptive_leaves(PROT_READ, MADV_RANDOM, "random mappings");
+	test_adaptive_leaves(PROT_READ, MADV_SEQUENTIAL, "sequential mappings");
+	test_adaptive_leaves(PROT_READ | PROT_EXEC, MADV_NORMAL,
+			     "executable mappings");
+	set_all_rules(ALL_RULES);
 }
 
 /*
@@ -854,10 +1211,14 @@ static void *flip_switches(void *arg)
 
 	/* Often through 0, where the code itself is patched. */
 	while (!__atomic_load_n(&turmoil_over, __ATOMIC_RELAXED)) {
-		rules = tally->done % 2 ? tally->done / 2 % (ALL_RULES + 1) : 0;
+		rules = tally->done % 2 ?
+			tally->done / 2 * 37 % (2 * ADAPTIVE) : 0;
 		for (unsigned int nr = 0; nr < NR_SWITCHES; nr++)
 			if (switch_write(nr, rules & (1 << nr) ? "1" : "0"))
 				tally->failed = true;
+		if (setting_write(ADAPTIVE_FILE, rules & ADAPTIVE ? "1" : "0") ||
+		    setting_write(REQUEST_FILE, tally->done % 3 ? "128" : "1"))
+			tally->failed = true;
 		tally->done++;
 	}
 	return NULL;
@@ -959,19 +1320,23 @@ static const struct test_case test_cases[] = {
 #define NR_HINT_TESTS	3
 #define NR_LOCKED_TESTS	2
 #define NR_FILE_TESTS	(1 + ARRAY_SIZE(test_cases) + NR_HIT_TESTS + 2 + \
-			 1 + NR_HINT_TESTS + NR_LOCKED_TESTS + 1)
+			 1 + NR_HINT_TESTS + NR_ADAPTIVE_TESTS + \
+			 NR_LOCKED_TESTS + 1)
 
 static void run_tests(void)
 {
 	const char *unfit;
 	unsigned int i;
 
-	ksft_set_plan(NR_SWITCHES + 1 + NR_FILE_TESTS);
+	ksft_set_plan(NR_SWITCHES + 3 + NR_FILE_TESTS);
 
 	for (i = 0; i < NR_SWITCHES; i++)
-		test_switch_values(i);
+		test_switch_values(switches[i]);
+	test_switch_values("adaptive");
+	test_request_values();
 	test_switches_independent();
 
+	set_all_rules(ALL_RULES);
 	unfit = prepare_file();
 	if (unfit) {
 		for (i = 0; i < NR_FILE_TESTS; i++)
@@ -996,6 +1361,7 @@ static void run_tests(void)
 	test_trace_hint(MADV_RANDOM, "random-hint");
 	test_trace_hint(MADV_SEQUENTIAL, "sequential-hint");
 	test_trace_hint(MADV_HUGEPAGE, "huge-hint");
+	run_adaptive_tests();
 	test_locked();
 	test_turmoil();
 	ksft_finished();
@@ -1008,6 +1374,8 @@ int main(void)
 		ksft_exit_skip("needs root to write the switches\n");
 	page_cache_init();
 	guard_switches();
+	guard_setting(ADAPTIVE_FILE);
+	guard_setting(REQUEST_FILE);
 	guard_read_ahead();
 	return run_guarded(run_tests, trace_clean_up);
 }

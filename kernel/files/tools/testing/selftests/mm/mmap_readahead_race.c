@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Faults in program text against everything that changes its mapping: munmap(),
- * mmap(), mprotect(), fork(), a file that shrinks and grows, and other sizes
- * for text. Whatever can be read must be right, functions must return, and the
- * kernel must not complain; KASAN makes it complain of more.
+ * Faults in program text, and then in data whose window adapts, against everything
+ * that changes their mapping: munmap(), mmap(), mprotect(), fork(), a file that
+ * shrinks and grows, pages that are dropped, and other settings. Whatever can be
+ * read must be right, functions must return, and the kernel must not complain;
+ * KASAN makes it complain of more.
  *
  * A fault that reads drops its lock, and the mapping may be gone from then on.
  * To find code that looks at it nevertheless takes a mapping that is not only
@@ -12,7 +13,7 @@
  * faults, the other, which has real-time priority, is woken by the unlock,
  * unmaps, and keeps the processor.
  *
- * The argument is how many seconds to go on, 5 by default.
+ * The argument is how many seconds to go on with each, 5 by default.
  *
  * The tests run in a child. Its parent puts all settings back, however the
  * child ends.
@@ -40,9 +41,15 @@
 #include "mmap_readahead_util.h"
 #include "page_cache_util.h"
 
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT		21
+#endif
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ	22
 #endif
+
+#define ADAPTIVE_FILE	"/sys/kernel/mm/mmap_readahead/adaptive"
+#define REQUEST_FILE	"/sys/kernel/mm/mmap_readahead/request_kb"
 
 /* In blocks, that is, in folios as text is to have them. */
 #define TRAP_BLOCKS	4
@@ -73,8 +80,9 @@ static const unsigned char return_instruction[] = {
 static int file_fd;
 static unsigned long block, steady_page, moving_page, file_pages;
 
-/* Where page 0 of the file is, or would be, mapped. */
-static char *text;
+/* Where page 0 of the file is, or would be, mapped; how; and what is mapped. */
+static char *start_address;
+static int prot, map_fd;
 
 static unsigned int seconds = 5;
 
@@ -83,7 +91,7 @@ struct worker {
 	void (*step)(struct worker *worker);
 	const char *name;
 	uint64_t random;
-	unsigned long done, sigbus, sigsegv;
+	unsigned long done, next, sigbus, sigsegv;
 	bool wrong;
 };
 
@@ -105,7 +113,7 @@ static unsigned long random_below(struct worker *worker, unsigned long limit)
 
 static void *address(unsigned long page)
 {
-	return text + page * page_bytes;
+	return start_address + page * page_bytes;
 }
 
 /* Pages */
@@ -154,7 +162,7 @@ static void use_page(struct worker *worker, unsigned long page)
 	} else {
 		if (stamp != page + 1)
 			worker->wrong = true;
-		else if (sizeof(return_instruction))
+		else if (sizeof(return_instruction) && prot & PROT_EXEC)
 			((void (*)(void))((char *)address(page) +
 					  FUNCTION_OFFSET))();
 	}
@@ -163,22 +171,36 @@ static void use_page(struct worker *worker, unsigned long page)
 
 /* Workers: each does one step after the other until all is over */
 
-static void call_text(struct worker *worker)
+static void use_any_page(struct worker *worker)
 {
 	use_page(worker, steady_page +
 			 random_below(worker, file_pages - steady_page));
 }
 
-static void map_text(unsigned long first, unsigned long nr, bool shared)
+static void read_forward(struct worker *worker)
 {
-	if (mmap(address(first), nr * page_bytes, PROT_READ | PROT_EXEC,
-		 (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_FIXED, file_fd,
+	unsigned long pages = file_pages - steady_page;
+
+	use_page(worker, steady_page + worker->next++ % pages);
+}
+
+static void read_backward(struct worker *worker)
+{
+	unsigned long pages = file_pages - steady_page;
+
+	use_page(worker, file_pages - 1 - worker->next++ % pages);
+}
+
+static void map_pages(unsigned long first, unsigned long nr, bool shared)
+{
+	if (mmap(address(first), nr * page_bytes, prot,
+		 (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_FIXED, map_fd,
 		 first * page_bytes) == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of text");
+		ksft_exit_fail_perror("mmap of the test file");
 }
 
 /* What is unmapped can leave the page cache. */
-static void drop_text(unsigned long first, unsigned long nr)
+static void drop_pages_of(unsigned long first, unsigned long nr)
 {
 	posix_fadvise(file_fd, first * page_bytes, nr * page_bytes,
 		      POSIX_FADV_DONTNEED);
@@ -203,25 +225,44 @@ static void change_mappings(struct worker *worker)
 		mprotect(start, bytes, PROT_READ);
 		break;
 	case 2:
-		mprotect(start, bytes, PROT_READ | PROT_EXEC);
+		mprotect(start, bytes, prot);
 		break;
 	case 3:
 		madvise(start, bytes, MADV_COLD);
 		break;
 	case 4:
 		madvise(start, bytes, MADV_DONTNEED);
-		drop_text(first, nr);
+		drop_pages_of(first, nr);
 		break;
 	case 5:
 		munmap(start, bytes);
-		drop_text(first, nr);
+		drop_pages_of(first, nr);
 		break;
 	default:
 		munmap(start, bytes);
-		drop_text(first, nr);
-		map_text(first, nr, random_below(worker, 2));
+		drop_pages_of(first, nr);
+		map_pages(first, nr, random_below(worker, 2));
 	}
 	worker->done++;
+}
+
+/*
+ * Drop all pages, so that the kernel forgets what it has learnt of the file; or
+ * have them evicted, so that it learns of that.
+ */
+static void drop_everything(struct worker *worker)
+{
+	void *start = address(steady_page);
+	size_t bytes = (file_pages - steady_page) * page_bytes;
+
+	if (worker->done % 2) {
+		madvise(start, bytes, MADV_PAGEOUT);
+	} else {
+		madvise(start, bytes, MADV_DONTNEED);
+		drop_pages_of(0, 0);
+	}
+	worker->done++;
+	usleep(random_below(worker, 5000));
 }
 
 static void resize_file(struct worker *worker)
@@ -246,7 +287,7 @@ static void fork_child(struct worker *worker)
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (i = 0; i < 20; i++)
-			call_text(worker);
+			use_any_page(worker);
 		_exit(worker->wrong);
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
@@ -277,13 +318,39 @@ static void change_settings(struct worker *worker)
 	usleep(30000);
 }
 
-static struct worker workers[] = {
-	{ .name = "pages used", .step = call_text },
-	{ .name = "pages used", .step = call_text },
+/* Mostly on, or nothing would be put to the test. */
+static void change_adaptive(struct worker *worker)
+{
+	static const char * const requests[] = { "1", "16", "128", "65536" };
+
+	if (setting_write(ADAPTIVE_FILE, worker->done % 4 ? "1" : "0") ||
+	    setting_write(REQUEST_FILE, requests[random_below(worker, 4)]))
+		worker->wrong = true;
+	worker->done++;
+	usleep(random_below(worker, 20000));
+}
+
+static struct worker text_workers[] = {
+	{ .name = "pages used", .step = use_any_page },
+	{ .name = "pages used", .step = use_any_page },
 	{ .name = "mappings changed", .step = change_mappings },
 	{ .name = "resizes", .step = resize_file },
 	{ .name = "forks", .step = fork_child },
 	{ .name = "settings changed", .step = change_settings },
+	{ }
+};
+
+static struct worker data_workers[] = {
+	{ .name = "pages used at random", .step = use_any_page },
+	{ .name = "pages used at random", .step = use_any_page },
+	{ .name = "pages used forward", .step = read_forward },
+	{ .name = "pages used backward", .step = read_backward },
+	{ .name = "mappings changed", .step = change_mappings },
+	{ .name = "times all pages dropped", .step = drop_everything },
+	{ .name = "resizes", .step = resize_file },
+	{ .name = "forks", .step = fork_child },
+	{ .name = "settings changed", .step = change_adaptive },
+	{ }
 };
 
 static void *work(void *arg)
@@ -353,8 +420,8 @@ static void spring_trap(struct worker *worker)
 {
 	long before;
 
-	drop_text(0, steady_page);
-	map_text(0, steady_page, false);
+	drop_pages_of(0, steady_page);
+	map_pages(0, steady_page, false);
 	usleep(random_below(worker, 300));
 	before = blocked_times();
 	munmap(address(0), steady_page * page_bytes);
@@ -401,7 +468,8 @@ static pid_t set_trap(void)
 	_exit(0);
 }
 
-static void test_race(bool large_folios)
+static void test_race(struct worker *workers, bool folios_made,
+		      const char *name)
 {
 	struct sigaction action = {
 		.sa_handler = on_no_access,
@@ -415,15 +483,18 @@ static void test_race(bool large_folios)
 	pid_t trap;
 	int status;
 
+	memset(shared, 0, sizeof(*shared));
+	shared->walker.name = "steps into the trap";
+	shared->springer.name = "unlocks waited for";
 	trap = set_trap();
 	sigaction(SIGBUS, &action, NULL);
 	sigaction(SIGSEGV, &action, NULL);
-	map_text(0, file_pages, false);
-	for (worker = workers; worker < workers + ARRAY_SIZE(workers); worker++)
+	map_pages(0, file_pages, false);
+	for (worker = workers; worker->step; worker++)
 		start(worker, worker - workers + 1);
 	sleep(seconds);
 	__atomic_store_n(&shared->over, true, __ATOMIC_RELAXED);
-	for (worker = workers; worker < workers + ARRAY_SIZE(workers); worker++)
+	for (worker = workers; worker->step; worker++)
 		pthread_join(worker->thread, NULL);
 	signal(SIGBUS, SIG_DFL);
 	signal(SIGSEGV, SIG_DFL);
@@ -432,19 +503,19 @@ static void test_race(bool large_folios)
 		ok = false;
 	}
 
-	for (worker = workers; worker < workers + ARRAY_SIZE(workers); worker++)
+	for (worker = workers; worker->step; worker++)
 		ok &= report(worker);
 	ok &= report(&shared->walker);
 	/* Who waits for an unlock may never have to. */
 	report(&shared->springer);
 	made = folio_size_stat(size, "file_alloc") - made;
 	ksft_print_msg("%lu folios of the size of text\n", made);
-	ok &= made || !large_folios;
+	ok &= made || !folios_made;
 	if (kernel_trouble() & ~trouble) {
 		ksft_print_msg("the kernel complained: see its log\n");
 		ok = false;
 	}
-	ksft_test_result(ok, "text is right whatever becomes of its mapping\n");
+	ksft_test_result(ok, "%s\n", name);
 }
 
 static void run_tests(void)
@@ -452,7 +523,7 @@ static void run_tests(void)
 	const struct folio_size *size = folio_size_of(64UL << 10);
 	bool large_folios;
 
-	ksft_set_plan(1);
+	ksft_set_plan(2);
 	if (!size)
 		size = folio_size_of(2UL << 20);
 	if (!size)
@@ -471,20 +542,32 @@ static void run_tests(void)
 	if (ftruncate(file_fd, file_pages * page_bytes) ||
 	    !write_pages(0, file_pages) || fsync(file_fd))
 		ksft_exit_skip("not enough room for the test file\n");
-	text = mmap(NULL, file_pages * page_bytes, PROT_NONE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (text == MAP_FAILED)
+	start_address = mmap(NULL, file_pages * page_bytes, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (start_address == MAP_FAILED)
 		ksft_exit_fail_perror("mmap of an address range");
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		ksft_exit_fail_perror("mmap of shared memory");
-	shared->walker.name = "steps into the trap";
-	shared->springer.name = "unlocks waited for";
 	set_rules(ALL_RULES);
+	if (setting_write(ADAPTIVE_FILE, "0"))
+		ksft_exit_fail_perror(ADAPTIVE_FILE);
 	set_all_folio_sizes(USE_ALWAYS);
 	set_folio_size(size, USE_ALWAYS_EXEC);
-	test_race(large_folios);
+	prot = PROT_READ | PROT_EXEC;
+	map_fd = file_fd;
+	test_race(text_workers, large_folios,
+		  "text is right whatever becomes of its mapping");
+
+	set_rules(ALL_RULES);
+	set_all_folio_sizes(USE_ALWAYS);
+	/* Windows of many sizes; what is open has that of when it was opened. */
+	read_ahead_write(file_fd, 256 * page_bytes >> 10);
+	prot = PROT_READ;
+	map_fd = open_again(file_fd);
+	test_race(data_workers, false,
+		  "so is data, whatever its window adapts to");
 	ksft_finished();
 }
 
@@ -497,6 +580,8 @@ int main(int argc, char **argv)
 		ksft_exit_skip("needs root to choose folio sizes\n");
 	page_cache_init();
 	guard_switches();
+	guard_setting(ADAPTIVE_FILE);
+	guard_setting(REQUEST_FILE);
 	guard_folio_sizes();
 	guard_read_ahead();
 	return run_guarded(run_tests, NULL);

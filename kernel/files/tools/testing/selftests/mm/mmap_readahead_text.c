@@ -24,6 +24,8 @@
 #include "mmap_readahead_util.h"
 #include "page_cache_util.h"
 
+#define ADAPTIVE_FILE	"/sys/kernel/mm/mmap_readahead/adaptive"
+
 #define NR_BLOCKS	160
 #define NR_MISSES	150
 
@@ -805,6 +807,9 @@ static void run_tests(void)
 	unsigned int i;
 
 	ksft_set_plan(NR_TESTS);
+	/* Data beside text has a window around each miss, and counts. */
+	if (setting_write(ADAPTIVE_FILE, "0"))
+		ksft_exit_fail_perror(ADAPTIVE_FILE);
 	unfit = prepare_file();
 	if (unfit) {
 		for (i = 0; i < NR_TESTS; i++)
@@ -861,6 +866,7 @@ int main(void)
 		ksft_exit_skip("needs root to choose folio sizes\n");
 	page_cache_init();
 	guard_switches();
+	guard_setting(ADAPTIVE_FILE);
 	guard_folio_sizes();
 	guard_read_ahead();
 	return run_guarded(run_tests, clean_up);

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The model of the page cache, as a shared library that is compiled when it is first wanted.
+
+Names stand in the order of the C enums, and fields in the order of the C structs.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from functools import cache
+from pathlib import Path
+
+from foliolab import process
+from foliolab.errors import BuildError, ModelError
+from foliolab.files import digest, digest_files, made_once
+from foliolab.paths import GUEST, KERNEL, MODEL, REPOSITORY, cache_directory
+from foliolab.progress import Reporter
+
+PAGE_BYTES = 4096
+DEFAULT_REQUEST_KB = 128
+"""What the kernel takes a request to cost unless it is told: mmap_readahead/request_kb."""
+
+RULES = ("stock", "series", "folio", "random", "fixed")
+"""What a miss reads, as in ``enum model_rules``."""
+KINDS = (
+    "random", "sequential", "reverse", "stride", "zipf", "streams", "pingpong", "objects", "btree", "scan-random",
+    "phases", "drift",
+)  # fmt: skip
+ORDERS = ("forward", "backward", "shuffled")
+"""In which the pages of an object are accessed."""
+MISS_KINDS = ("single", "forward", "backward", "fill")
+"""What an adaptive read is, as in ``enum mmap_readahead_kind``."""
+
+POLICY = KERNEL / "files/include/linux/mmap_readahead_policy.h"
+_FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")
+_BITS = 32
+"""Of the numbers of pages, and of accesses at once."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the model runs on. Sizes are in pages."""
+
+    rules: str
+    file_pages: int
+    memory_pages: int
+    """For this file alone; at least two windows."""
+    read_ahead_pages: int
+    """The window that the device allows, and what ``fixed`` reads."""
+    request_pages: int = 32
+    """What ``folio`` takes a request to cost."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """An order in which pages are accessed; what a pattern does not use may be anything."""
+
+    kind: str
+    order: str = "forward"
+    stride: int = 0
+    """Pages; a drift steps by less than that."""
+    streams: int = 0
+    object: int = 0
+    """Pages."""
+    region: float = 0
+    """Share of the file, for random accesses; 0 is all of it."""
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the accesses came to."""
+
+    accesses: int
+    major_faults: int
+    minor_faults: int
+    pages_read: int
+    waits: int
+    """Reads that the program waits for."""
+    requests: int
+    """Contiguous ranges read."""
+    seeks: int
+    """Of these, those that do not come soon after the one before."""
+    pages_skipped: int
+    """Between a request and one that does."""
+    evicted: int
+    """Pages."""
+    evicted_unused: int
+    """Pages that were never mapped."""
+    refaults: int
+    """Pages read again after they were evicted."""
+    kinds: tuple[int, ...]
+    """Misses under ``folio``, one number for each of MISS_KINDS."""
+
+
+class MachineStruct(ctypes.Structure):
+    _fields_ = (
+        ("rules", ctypes.c_int),
+        ("file_pages", ctypes.c_uint32),
+        ("memory_pages", ctypes.c_uint32),
+        ("read_ahead_pages", ctypes.c_uint32),
+        ("request_pages", ctypes.c_uint32),
+    )
+
+
+class PatternStruct(ctypes.Structure):
+    _fields_ = (
+        ("kind", ctypes.c_int),
+        ("order", ctypes.c_int),
+        ("stride", ctypes.c_uint64),
+        ("streams", ctypes.c_uint64),
+        ("object", ctypes.c_uint64),
+        ("region", ctypes.c_double),
+        ("seed", ctypes.c_uint64),
+    )
+
+
+_COUNTERS = tuple(name for name in Counts.__dataclass_fields__ if name != "kinds")
+
+
+class CountsStruct(ctypes.Structure):
+    _fields_ = (*((name, ctypes.c_uint64) for name in _COUNTERS), ("kinds", ctypes.c_uint64 * len(MISS_KINDS)))
+
+
+def sources() -> list[Path]:
+    """Everything that is compiled into the library."""
+    return [MODEL / "model.c", *MODEL.glob("*.h"), GUEST / "patterns.h", GUEST / "random.h", POLICY]
+
+
+@cache
+def identity() -> str:
+    """A hash of all that decides what the model answers, as it was when this was first asked for."""
+    return _hash()
+
+
+def _hash() -> str:
+    version = process.run([process.tool("cc", "gcc"), "--version"], BuildError)
+    return digest([version, *_FLAGS, digest_files(sources(), REPOSITORY)])
+
+
+def compiled(report: Reporter) -> Path:
+    """The shared library; compiled unless the cache has it."""
+
+    def make(partial: Path) -> None:
+        with report.task("compiling the model"):
+            source = str(MODEL / "model.c")
+            process.run([process.tool("cc", "gcc"), *_FLAGS, "-o", str(partial / "model.so"), source], BuildError)
+        if _hash() != identity():
+            raise BuildError("The model's sources changed while they were compiled; start again.")
+
+    return made_once(cache_directory() / "model", identity(), make) / "model.so"
+
+
+@cache
+def load() -> ctypes.CDLL:
+    """The library, ready to be called. Call this from the main thread before others simulate."""
+    library = ctypes.CDLL(str(compiled(Reporter())))
+    library.model_new.argtypes = (ctypes.POINTER(MachineStruct),)
+    library.model_new.restype = ctypes.c_void_p
+    library.model_run.argtypes = (
+        ctypes.c_void_p, ctypes.POINTER(PatternStruct), ctypes.c_uint64, ctypes.c_uint64,
+    )  # fmt: skip
+    library.model_run.restype = ctypes.c_bool
+    library.model_counts.argtypes = (ctypes.c_void_p, ctypes.POINTER(CountsStruct))
+    library.model_counts.restype = None
+    library.model_free.argtypes = (ctypes.c_void_p,)
+    library.model_free.restype = None
+    return library
+
+
+def simulate(machine: Machine, pattern: Pattern, count: int, passes: int = 1) -> Counts:
+    """Access ``count`` pages of a file that is not cached yet, and the same ones again in each further pass.
+
+    ModelError if there is no such machine or pattern, or not enough memory to simulate it. Threads may call
+    this side by side.
+    """
+    machine_struct = _machine_struct(machine)
+    pattern_struct = _pattern_struct(pattern)
+    _whole("count", count, 0, _BITS)
+    _whole("passes", passes, 0, _BITS)
+    library = load()
+    model = library.model_new(machine_struct)
+    if not model:
+        raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
+    try:
+        if not library.model_run(model, pattern_struct, count, passes):
+            raise ModelError(f"There is no memory to simulate {count} accesses.")
+        counts = CountsStruct()
+        library.model_counts(model, counts)
+    finally:
+        library.model_free(model)
+    return Counts(**{name: getattr(counts, name) for name in _COUNTERS}, kinds=tuple(counts.kinds))
+
+
+def _machine_struct(machine: Machine) -> MachineStruct:
+    _whole("file_pages", machine.file_pages, 1, _BITS)
+    _whole("read_ahead_pages", machine.read_ahead_pages, 1, _BITS - 1)
+    _whole("request_pages", machine.request_pages, 1, _BITS)
+    _whole("memory_pages", machine.memory_pages, 1, _BITS)
+    if machine.memory_pages < 2 * machine.read_ahead_pages:
+        raise ModelError(
+            f"A memory of {machine.memory_pages} pages is too small: it has to hold two windows of "
+            f"{machine.read_ahead_pages} pages."
+        )
+    return MachineStruct(_number("rules", machine.rules, RULES), *astuple(machine)[1:])
+
+
+def _pattern_struct(pattern: Pattern) -> PatternStruct:
+    for name in ("stride", "streams", "object", "seed"):
+        _whole(name, getattr(pattern, name), 0, 64)
+    if not 0 <= pattern.region <= 1:
+        raise ModelError(f"The model's region has to be from 0 to 1, not {pattern.region}.")
+    kind, order = _number("patterns", pattern.kind, KINDS), _number("orders", pattern.order, ORDERS)
+    return PatternStruct(kind, order, *astuple(pattern)[2:])
+
+
+def _number(what: str, name: str, names: Sequence[str]) -> int:
+    if name not in names:
+        raise ModelError(f"The model has no {what} '{name}'; known: {', '.join(names)}.")
+    return names.index(name)
+
+
+def _whole(name: str, value: int, least: int, bits: int) -> None:
+    if not least <= value < 1 << bits:
+        raise ModelError(f"The model's {name} has to be at least {least} and below 2^{bits}, not {value}.")

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A model of what the page cache reads for a mapped file.
+ *
+ * One file, one mapping of all of it, one kind of page. Reads end at once, in
+ * the order in which they are issued; nothing else uses the memory.
+ */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../guest/patterns.h"
+
+/* What a miss without hints reads. */
+enum model_rules {
+	MODEL_STOCK,	/* Linux 6.12 */
+	MODEL_SERIES,	/* honest hits */
+	MODEL_FOLIO,	/* the adaptive window */
+	MODEL_RANDOM,	/* MADV_RANDOM */
+	MODEL_FIXED,	/* a full window around each miss, whatever happens */
+};
+
+struct model_machine {
+	enum model_rules rules;
+	uint32_t file_pages;
+	uint32_t memory_pages;		/* for this file */
+	uint32_t read_ahead_pages;	/* at least 1 */
+	uint32_t request_pages;		/* what folio takes a request to cost */
+};
+
+struct model_counts {
+	uint64_t accesses;
+	uint64_t major_faults;
+	uint64_t minor_faults;
+	uint64_t pages_read;
+	uint64_t waits;			/* reads that the program waits for */
+	uint64_t requests;		/* contiguous ranges read */
+	uint64_t seeks;			/* of these, not soon after the one before */
+	uint64_t pages_skipped;		/* between others that were */
+	uint64_t evicted;		/* pages */
+	uint64_t evicted_unused;	/* that were never mapped */
+	uint64_t refaults;		/* pages read again after that */
+	uint64_t kinds[4];		/* misses by enum mmap_readahead_kind */
+};
+
+struct model;
+
+/* NULL for lack of memory or with a machine that cannot be. */
+struct model *model_new(const struct model_machine *machine);
+void model_free(struct model *model);
+
+/* Touch pages, all below file_pages. False for lack of memory. */
+bool model_touch(struct model *model, const uint64_t *pages, uint64_t count);
+
+void model_counts(const struct model *model, struct model_counts *counts);
+
+/* Plan one pass of a pattern and touch it as often as told. */
+bool model_run(struct model *model, const struct pattern *pattern,
+	       uint64_t count, uint64_t passes);
+
+#endif /* MODEL_H */

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The adaptive window under pseudo-random accesses, with the sanitizers of the compiler."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from foliolab import process
+from foliolab.errors import BuildError
+from foliolab.model.library import POLICY
+from foliolab.paths import MODEL, REPOSITORY
+
+_FLAGS = ("-g", "-O1", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fsanitize=address,undefined",
+          "-fno-sanitize-recover=all", "-DFUZZ_STANDALONE")  # fmt: skip
+
+
+def fuzzer(place: Path, breakage: tuple[str, str] | None = None) -> Path:
+    """The fuzzer of the policy; ``breakage`` is a text of it, and what to put in its place."""
+    for original in (MODEL / "fuzz.c", POLICY):
+        copy = place / original.relative_to(REPOSITORY)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(original, copy)
+    if breakage:
+        policy = place / POLICY.relative_to(REPOSITORY)
+        text = policy.read_text()
+        assert text.count(breakage[0]) == 1, f"the policy does not have once: {breakage[0]}"
+        policy.write_text(text.replace(*breakage))
+    program = place / "fuzz"
+    source = place / MODEL.relative_to(REPOSITORY) / "fuzz.c"
+    process.run([process.tool("cc", "gcc"), *_FLAGS, "-o", str(program), str(source)], BuildError)
+    return program
+
+
+def fuzz(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_nothing_breaks(tmp_path: Path) -> None:
+    done = fuzz(fuzzer(tmp_path), "-runs=20000")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+BREAKAGES = {
+    "the mapping's first page is forgotten": (
+        "if (answer.start < miss->first) {",
+        "if (false) {",
+        "goes beyond what may be read",
+    ),
+    "the file's last page is forgotten": (
+        "if (answer.size - 1 > miss->last - answer.start)",
+        "if (false)",
+        "goes beyond what may be read",
+    ),
+    "runs know no limit": (
+        "return limit < miss->max_pages ? limit : miss->max_pages;",
+        "return ~0U / 2;",
+        "larger than the limit",
+    ),
+    "a run backward misses its page": (
+        "answer->start = miss->index - (size - 1);",
+        "answer->start = miss->index - size;",
+        "does not read the missing page",
+    ),
+    "windows grow for ever": (
+        "if (2UL << side->order > miss->max_pages ||",
+        "if (false ||",
+        "larger than any limit",
+    ),
+    "a run does not know where it ends": (
+        "read->end = answer.start + size - 1;",
+        ";",
+        "a read is too large",
+    ),
+    "there are more regions than counts": (
+        "regions = ((miss->file_pages - 1) >> shift) + 1;",
+        "regions = ((miss->file_pages - 1) >> (shift -= 2)) + 1;",
+        "runtime error: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BREAKAGES)
+def test_a_broken_policy_is_found(name: str, tmp_path: Path) -> None:
+    original, broken, complaint = BREAKAGES[name]
+    done = fuzz(fuzzer(tmp_path, (original, broken)), "-runs=10000")
+    assert done.returncode != 0
+    assert complaint in done.stderr
+
+
+def test_evicted_pages_before_a_run(tmp_path: Path) -> None:
+    """Page 18, a run from 35 on that leaves out what is between, and an evicted page before both."""
+
+    def touch(page: int) -> list[int]:
+        return [0, 2 * page + 1]
+
+    machine = [0, 9, 6, 1, 1]
+    evict_all, evict_64 = [10], [5 * 16 + 8, 1]
+    ends_after_18, ends_nowhere = [14, 5, 1, 2 * 18 + 1], [14, 1, 1]
+    steps = [touch(0), evict_all, touch(100), ends_after_18, touch(18), ends_nowhere, touch(35), evict_64, touch(2)]
+    (tmp_path / "input").write_bytes(bytes(sum(steps, machine)))
+    done = fuzz(fuzzer(tmp_path), str(tmp_path / "input"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_inputs_in_files(tmp_path: Path) -> None:
+    program = fuzzer(tmp_path)
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "noise").write_bytes(bytes(range(256)) * 4)
+    assert fuzz(program, str(tmp_path / "empty"), str(tmp_path / "noise")).returncode == 0
+    assert fuzz(program, str(tmp_path / "none")).returncode == 2
