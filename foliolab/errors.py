@@ -100,5 +100,11 @@ class HostLost(LabError):
     status = 35
 
 
+class ModelError(LabError):
+    """A machine or a pattern that the model cannot be asked about."""
+
+    status = 36
+
+
 class DiskFull(LabError):
     status = 40

@@ -5,6 +5,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -63,6 +64,20 @@ def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[in
         yield handle
     finally:
         os.close(handle)
+
+
+def made_once(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """``directory / name``, a directory that ``make`` fills if it is not there yet; it is whole or absent."""
+    published = directory / name
+    with locked(directory / "lock"):
+        if not published.exists():
+            with full_disk_named(directory):
+                partial = directory / "partial"
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                make(partial)
+                partial.rename(published)
+    return published
 
 
 def digest(parts: Iterable[bytes | str]) -> str:

@@ -55,8 +55,8 @@ def make_rows(group: Group, experiment: Experiment | None) -> list[Row]:
         taken.setdefault((Cell.of(sample.cell), sample.variant), []).append(sample)
     spreads = {place: _spreads(samples) for place, samples in taken.items()}
     scale = experiment.scales.get(group.scale) if experiment else None
-    cells = _ordered((cell for cell, _ in taken), scale.cells if scale else ())
-    variants = _ordered((name for _, name in taken), [variant.name for variant in scale.variants] if scale else ())
+    cells = ordered((cell for cell, _ in taken), scale.cells if scale else ())
+    variants = ordered((name for _, name in taken), [variant.name for variant in scale.variants] if scale else ())
     rows = []
     for cell in cells:
         base = next((name for name in BASES if metric in spreads.get((cell, name), {})), None)
@@ -96,7 +96,8 @@ def _quotient(upper: Spread | None, lower: Spread | None) -> float | None:
     return upper.median / lower.median if upper and lower and lower.median else None
 
 
-def _ordered(seen: Iterable[_Item], wanted: Iterable[_Item]) -> list[_Item]:
+def ordered(seen: Iterable[_Item], wanted: Iterable[_Item]) -> list[_Item]:
+    """What was seen, each once: first in the order that is wanted, then in that of appearance."""
     present = list(dict.fromkeys(seen))
     first = [item for item in wanted if item in present]
     return first + [item for item in present if item not in first]

@@ -28,13 +28,16 @@ class Session(Protocol):
 class Backend(Protocol):
     @property
     def name(self) -> str:
-        """As samples have it, for instance "qemu-tcg"."""
+        """As samples have it, for instance "qemu-tcg" or "model"."""
 
     @property
     def arch(self) -> str: ...
 
     def workload_hash(self, experiment: Experiment) -> str:
         """A hash of the sources of the program that the experiment runs."""
+
+    def obstacle(self, plan: Plan, step: Step) -> str:
+        """Why it cannot execute a step, as a sentence; empty if it can."""
 
     def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> AbstractContextManager[Session]:
         """Boot ``kernel``, with its console logged in ``consoles``; raises GuestFailure if that fails."""

@@ -3,8 +3,8 @@
 
 A guest that crashes, hangs or gives no result while it runs a cell is a result: it is recorded as the
 cell's sample and not tried again; the rest of its boot goes on in a new one. Only a lost host is tried
-again, and every attempt at a cell is recorded. A guest that does not boot ends the run. A variant that the
-machine cannot have is recorded as not applicable, without a boot.
+again, and every attempt at a cell is recorded. A guest that does not boot ends the run. What the machine
+cannot have, or the backend cannot execute, is recorded as not applicable, without a boot.
 """
 
 import json
@@ -82,7 +82,7 @@ class _Campaign:
         for step in self._plan.steps:
             key, variant = self._key(step), step.variant
             machine = machine_name(self._backend.arch, self._kernels[variant.flavour].page_size)
-            obstacle = variant.obstacle(machine)
+            obstacle = variant.obstacle(machine) or self._backend.obstacle(self._plan, step)
             if key in self._had or not obstacle:
                 continue
             if key not in known:

@@ -10,6 +10,9 @@ OK = "ok"
 LOST_HOST = "lost-host"
 NOT_APPLICABLE = "not-applicable"
 
+MODEL = "model"
+"""The backend that is no kernel."""
+
 
 @dataclass(frozen=True)
 class Sample:

@@ -6,13 +6,15 @@ import json
 
 from rich.console import Console
 
+from foliolab.analyse.agreement import compare
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.errors import UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.spec import Experiment
+from foliolab.report import agreement
 from foliolab.report.check import check
-from foliolab.report.markdown import to_markdown
-from foliolab.report.terminal import print_view
+from foliolab.report.markdown import comparison_to_markdown, to_markdown
+from foliolab.report.terminal import print_comparison, print_view
 from foliolab.report.view import make_views
 
 
@@ -26,8 +28,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--scale", help="only this scale")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
-    form.add_argument("--json", action="store_true", help='print {"rows": [...], "verdicts": [...]}')
-    parser.add_argument("--check", action="store_true", help="exit with 1 if an expectation fails")
+    form.add_argument(
+        "--json", action="store_true", help='print {"rows": [...], "verdicts": [...], "agreement": [...]}'
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="exit with 1 if an expectation fails or the model is too far off"
+    )
     parser.set_defaults(handler=handle)
 
 
@@ -48,18 +54,24 @@ def handle(arguments: argparse.Namespace) -> int:
             raise UsageError(f"No experiment that was measured has a scale '{arguments.scale}'.")
         samples = [sample for sample in samples if sample.scale == arguments.scale]
     views = make_views(samples, experiments)
+    comparisons = compare([view.group for view in views], experiments)
     if arguments.json:
         rows = [row for view in views for row in view.to_json()]
         verdicts = [verdict for view in views for verdict in view.verdicts_to_json()]
-        print(json.dumps({"rows": rows, "verdicts": verdicts}, indent=1))
+        figures = [row for comparison in comparisons for row in agreement.to_json(comparison)]
+        print(json.dumps({"rows": rows, "verdicts": verdicts, "agreement": figures}, indent=1))
     elif not views:
         print(f"Nothing was measured yet; './lab run {arguments.experiment or 'sparse-mmap'}' does.")
     elif arguments.markdown:
-        print("\n".join(to_markdown(view) for view in views), end="")
+        sections = [to_markdown(view) for view in views]
+        sections += [comparison_to_markdown(comparison) for comparison in comparisons]
+        print("\n".join(sections), end="")
     else:
         console = Console(highlight=False)
         for view in views:
             print_view(console, view)
+        for comparison in comparisons:
+            print_comparison(console, comparison)
     if arguments.check:
-        check(views)
+        check(views, comparisons)
     return 0

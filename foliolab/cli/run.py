@@ -9,25 +9,32 @@ from typing import get_args
 
 from rich.console import Console
 
+from foliolab.analyse.agreement import Comparison, compare
 from foliolab.analyse.select import place_of
-from foliolab.arch import NATIVE, architecture
+from foliolab.arch import NATIVE, Architecture, architecture, size_name
+from foliolab.campaign.backend import Backend
+from foliolab.campaign.model_backend import ModelBackend
 from foliolab.campaign.qemu_backend import QemuBackend
-from foliolab.campaign.runner import failure_of, run_plan
-from foliolab.campaign.sample import Sample
+from foliolab.campaign.runner import KernelFor, failure_of, run_plan
+from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.machine import add_machine, machine
 from foliolab.errors import UsageError
 from foliolab.experiment import cell, variants
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.machine import applies, machine_name
-from foliolab.experiment.plan import make_plan
+from foliolab.experiment.metrics import METRICS
+from foliolab.experiment.plan import Plan, make_plan
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.kernel.config import OPTIONAL, PROFILES
+from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.report.check import check
-from foliolab.report.terminal import print_view
+from foliolab.report.terminal import print_comparison, print_view
 from foliolab.report.view import View, make_views
 from foliolab.vm.accel import Wanted, choose
+
+BACKENDS = ("qemu", MODEL)
 
 
 @dataclass(frozen=True)
@@ -44,9 +51,11 @@ class RunRequest:
     arch: str = NATIVE.name
     page_size: int | None = None
     """Bytes; None is the architecture's default."""
-    accelerator: Wanted = "auto"
+    accelerator: Wanted | None = None
     profile: str = "lab"
     """Of the kernel: lab or debug."""
+    backend: str = "qemu"
+    """One of BACKENDS."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +64,14 @@ class RunResult:
     """Those that were asked for, measured now or before."""
     view: View
     """The table that they belong to, with all else that the store has for it."""
+    comparisons: list[Comparison]
+    """Of that table with the model's, or with those of kernels if it is the model's."""
 
 
 def measure(request: RunRequest, report: Reporter) -> RunResult:
     """Measure what the store lacks. Samples that are not ok raise nothing: see ``failure_of``."""
+    if request.backend not in BACKENDS:
+        raise UsageError(f"There is no backend '{request.backend}'; known: {', '.join(BACKENDS)}.")
     experiment = find_experiment(request.experiment)
     scale = experiment.scale(request.scale)
     chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
@@ -68,21 +81,47 @@ def measure(request: RunRequest, report: Reporter) -> RunResult:
     if not applies(experiment.machines, machine_name(arch.name, page_size)):
         raise UsageError(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
     plan = make_plan(experiment, scale, variants=chosen, cells=cells, repetitions=request.repetitions)
-    accelerator = choose(arch, request.accelerator)
-    plan = plan.with_at_most(accelerator.max_cpus)
-
-    extras = tuple(extra for extra in OPTIONAL if extra == scale.parameters.filesystem)
-
-    def kernel_for(flavour: str) -> BuiltKernel:
-        return build(KernelRequest(arch, flavour, request.profile, extras, page_size=page_size), report)
-
-    backend = QemuBackend(arch, accelerator, report)
+    prepare = _on_model if request.backend == MODEL else _on_qemu
+    plan, backend, kernel_for = prepare(request, plan, arch, page_size, report)
     with open_store(store_file()) as store:
         samples = run_plan(plan, store, backend, kernel_for, report)
         # The plan's samples count as the newest, also where they were measured long ago.
         everything = [*store.samples, *samples]
     views = make_views(everything, {experiment.name: experiment})
-    return RunResult(samples, next(view for view in views if place_of(view.group) == place_of(samples[0])))
+    view = next(view for view in views if place_of(view.group) == place_of(samples[0]))
+    comparisons = compare([view.group for view in views], {experiment.name: experiment})
+    return RunResult(samples, view, [each for each in comparisons if view.group in (each.model, each.kernel)])
+
+
+def _on_qemu(
+    request: RunRequest, plan: Plan, arch: Architecture, page_size: int, report: Reporter
+) -> tuple[Plan, Backend, KernelFor]:
+    """The plan as guests can run it, what runs them, and their kernels."""
+    experiment, parameters = plan.experiment, plan.scale.parameters
+    accelerator = choose(arch, request.accelerator or parameters.accelerator)
+    if METRICS[experiment.metric].by_instructions and accelerator.backend != "qemu-icount":
+        raise UsageError(
+            f"{experiment.name} is about {experiment.metric}, which takes counting instructions: "
+            "use --accelerator icount."
+        )
+    extras = tuple(extra for extra in OPTIONAL if extra == parameters.filesystem)
+
+    def kernel_for(flavour: str) -> BuiltKernel:
+        return build(KernelRequest(arch, flavour, request.profile, extras, page_size=page_size), report)
+
+    return plan.with_at_most(accelerator.max_cpus), QemuBackend(arch, accelerator, report), kernel_for
+
+
+def _on_model(
+    request: RunRequest, plan: Plan, arch: Architecture, page_size: int, report: Reporter
+) -> tuple[Plan, Backend, KernelFor]:
+    """The plan, the model, and what takes the place of kernels there."""
+    if request.accelerator or request.profile != "lab":
+        raise UsageError("The model boots no kernel: it takes neither --accelerator nor another --profile than lab.")
+    if page_size != PAGE_BYTES:
+        raise UsageError(f"The model has pages of {size_name(PAGE_BYTES)} only, not of {size_name(page_size)}.")
+    backend = ModelBackend(arch)
+    return plan, backend, backend.kernel
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -101,17 +140,26 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--cell", metavar="AXIS=VALUE,...", action="append", default=[], help="only these cells; may be repeated"
     )
     parser.add_argument("--repetitions", metavar="N", type=int, help="boots of each kernel")
-    parser.add_argument("--backend", choices=["qemu"], default="qemu", help="what executes the kernel")
+    parser.add_argument(
+        "--backend",
+        metavar="|".join(BACKENDS),
+        default="qemu",
+        help="qemu: a kernel in a guest; model: no kernel, but what the model of its page cache says (default: qemu)",
+    )
     parser.add_argument(
         "--accelerator",
         choices=get_args(Wanted),
-        default="auto",
-        help="auto: KVM where it works, else emulation (tcg); icount: emulation that counts instructions",
+        help="auto: KVM where it works, else emulation (tcg); icount: emulation that counts instructions "
+        "(default: what the experiment wants, or auto)",
     )
     add_machine(parser)
     parser.add_argument("--profile", choices=PROFILES, default="lab", help="debug: a kernel with KASAN and lockdep")
     parser.add_argument("--json", action="store_true", help='print {"samples": [...]} and nothing else')
-    parser.add_argument("--check", action="store_true", help="exit with 1 if an expectation of the experiment fails")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="exit with 1 if an expectation of the experiment fails or the model is too far off",
+    )
     parser.set_defaults(handler=handle)
 
 
@@ -127,14 +175,18 @@ def handle(arguments: argparse.Namespace) -> int:
         page_size=page_size,
         accelerator=arguments.accelerator,
         profile=arguments.profile,
+        backend=arguments.backend,
     )
     result = measure(request, Reporter())
     if arguments.json:
         print(json.dumps({"samples": [sample.to_json() for sample in result.samples]}, indent=1))
     else:
-        print_view(Console(highlight=False), result.view)
+        console = Console(highlight=False)
+        print_view(console, result.view)
+        for comparison in result.comparisons:
+            print_comparison(console, comparison)
     if error := failure_of(result.samples):
         raise error
     if arguments.check:
-        check([result.view])
+        check([result.view], result.comparisons)
     return 0

@@ -15,7 +15,7 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.process import tool
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
-from foliolab.vm.switches import SWITCHES
+from foliolab.vm.switches import SWITCHES, switch_path
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -46,7 +46,7 @@ def handle(arguments: argparse.Namespace) -> int:
     argv = [str(vng), "--run", str(kernel.image), "--memory", arguments.memory, "--cpus", str(arguments.cpus)]
     if choose(NATIVE).backend != "qemu-kvm":
         argv.append("--disable-kvm")
-    switch = "".join(f"echo {shlex.quote(str(value))} >{SWITCHES}/{name} && " for name, value in variant.switches)
+    switch = "".join(f"echo {shlex.quote(str(value))} >{switch_path(name)} && " for name, value in variant.switches)
     if command:
         argv += ["--", f"{switch}{shlex.join(command)}"]
     sys.stdout.flush()

@@ -12,6 +12,7 @@ from foliolab.experiment.machine import MACHINES, applies
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import (
     PUBLISHED,
+    Accelerator,
     Content,
     Expectation,
     Experiment,
@@ -26,6 +27,7 @@ from foliolab.paths import EXPERIMENTS
 
 FILESYSTEMS: Mapping[str, Filesystem] = {"ext4": "ext4", "xfs": "xfs"}
 CONTENTS: Mapping[str, Content] = {"zeros": "zeros", "stubs": "stubs", "userland": "userland"}
+ACCELERATORS: Mapping[str, Accelerator] = {"auto": "auto", "kvm": "kvm", "tcg": "tcg", "icount": "icount"}
 _GIB = 1 << 30
 
 
@@ -82,6 +84,7 @@ def load_experiment(file: Path, known: Mapping[str, Variant] | None = None) -> E
         published=_published(top, cells, variants, machines),
         expectations=(),
         notes=notes,
+        agreement=_agreement(top.table("agreement")) if "agreement" in top else {},
     )
     _check_argv(workload, experiment)
     tables = top.tables("expect") if "expect" in top else []
@@ -107,6 +110,9 @@ def _scale(
         table.fail("content", f"has to be one of {', '.join(CONTENTS)}")
     if content == "userland" and filesystem != "xfs":
         table.fail("filesystem", "has to be xfs: disks of programs have no other")
+    accelerator = table.text("accelerator") if "accelerator" in table else "auto"
+    if accelerator not in ACCELERATORS:
+        table.fail("accelerator", f"has to be one of {', '.join(ACCELERATORS)}")
     scale = Scale(
         name=name,
         factor=table.number("factor"),
@@ -120,6 +126,10 @@ def _scale(
             deadline_seconds=table.integer("deadline_seconds", least=1),
             fraction=table.number("fraction") if "fraction" in table else None,
             content=CONTENTS[content],
+            work_bytes=table.size("work") if "work" in table else None,
+            rounds=table.integer("rounds", least=1) if "rounds" in table else None,
+            writable=table.truth("writable") if "writable" in table else False,
+            accelerator=ACCELERATORS[accelerator],
         ),
         cells=_cells(table) if "cells" in table else cells,
         variants=_variants(table, known) if "variants" in table else chosen,
@@ -164,6 +174,17 @@ def _metrics(table: Table, key: str) -> tuple[str, ...]:
 def _machines(table: Table, known: Collection[str]) -> tuple[str, ...]:
     """The machines that something is restricted to; empty if it is not."""
     return _names(table, "machines", known) if "machines" in table else ()
+
+
+def _agreement(table: Table) -> dict[str, float]:
+    """Tolerances by metric."""
+    tolerances = {}
+    for name in table.keys:
+        if name not in METRICS:
+            table.fail(name, f"is not one of {', '.join(METRICS)}")
+        tolerances[name] = table.number(name, zero=True)
+    table.finish()
+    return tolerances
 
 
 def _names(table: Table, key: str, known: Collection[str]) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from enum import Enum
 class Kind(Enum):
     BYTES = "bytes"
     COUNT = "count"
+    RATE = "rate"
+    """A count for each of something, with what is behind the point."""
     MILLIONS = "millions"
     """A count that is only readable in millions."""
     SHARE = "share"
@@ -22,11 +24,13 @@ class Metric:
     title: tuple[str, str]
     """Of its column, in two lines; the unit follows."""
     more_is_better: bool = False
+    by_instructions: bool = False
+    """Whether only a backend that counts the guest's instructions has it."""
 
     @property
     def scales(self) -> bool:
         """Whether a published value has to be multiplied with a scale's factor to be comparable."""
-        return self.kind not in (Kind.SHARE, Kind.SECONDS)
+        return self.kind not in (Kind.SHARE, Kind.RATE, Kind.SECONDS)
 
 
 def _folio_row(name: str) -> Metric:
@@ -45,10 +49,14 @@ _ALL = (
     Metric("read_requests", Kind.COUNT, ("read", "requests")),
     Metric("major_faults", Kind.COUNT, ("major", "faults")),
     Metric("minor_faults", Kind.COUNT, ("minor", "faults")),
+    # Both, and the CPU time of the program meanwhile: all instructions of a fault, but not the wait for its page.
+    Metric("faults", Kind.COUNT, ("", "faults")),
+    Metric("cpu_seconds", Kind.SECONDS, ("CPU", "")),
+    Metric("instructions_per_fault", Kind.RATE, ("instructions", "per fault"), by_instructions=True),
     # By the guest's clock.
     Metric("seconds", Kind.SECONDS, ("", "")),
-    # That the guest executed meanwhile; backend qemu-icount only.
-    Metric("instructions", Kind.MILLIONS, ("million", "instructions")),
+    # That the guest executed meanwhile.
+    Metric("instructions", Kind.MILLIONS, ("million", "instructions"), by_instructions=True),
     # The share of the touched text that is mapped in naturally aligned, physically contiguous blocks of the size
     # that is one TLB entry on arm64: 64 KiB with 4 KiB pages, 2 MiB with larger ones.
     Metric("contpte_share", Kind.SHARE, ("contpte", ""), more_is_better=True),
@@ -66,6 +74,21 @@ _ALL = (
     Metric("file_fallback", Kind.COUNT, ("folios", "fallen back")),
     # The share of free memory in blocks that make such a folio, before.
     Metric("free_in_large_blocks", Kind.SHARE, ("free in", "large blocks"), more_is_better=True),
+    # Of calls that change protection: for each page-table entry that they went over, and for each one used after.
+    Metric("instructions_per_pte", Kind.RATE, ("instructions", "per PTE"), by_instructions=True),
+    Metric("instructions_per_touch", Kind.RATE, ("instructions", "per touch"), by_instructions=True),
+    Metric("ptes_visited", Kind.COUNT, ("PTEs", "visited")),
+    Metric("ptes_touched", Kind.COUNT, ("PTEs", "touched")),
+    # The time that they would have taken if nothing had interrupted them, and the same of the uses.
+    Metric("undisturbed_seconds", Kind.SECONDS, ("undisturbed", "")),
+    Metric("undisturbed_touch_seconds", Kind.SECONDS, ("undisturbed touching", "")),
+    # Operations by which CPUs are told to forget translations, for each MiB that a call changes.
+    Metric("tlb_flushes_per_mib", Kind.RATE, ("TLB flushes", "per MiB")),
+    # Entries that were changed together, or passed over: how many such batches, their mean length, and the share
+    # of all entries that were in one.
+    Metric("batches", Kind.COUNT, ("", "batches")),
+    Metric("batch_length", Kind.RATE, ("PTEs", "a batch"), more_is_better=True),
+    Metric("batched_share", Kind.SHARE, ("in batches", ""), more_is_better=True),
     _folio_row("file_thp_aligned_16kb"),
     _folio_row("file_thp_aligned_32kb"),
     _folio_row("file_thp_aligned_64kb"),
@@ -76,3 +99,10 @@ _ALL = (
 )
 
 METRICS = {metric.name: metric for metric in _ALL}
+
+PER_ENTRY = {
+    "instructions_per_pte": ("undisturbed_seconds", "ptes_visited"),
+    "instructions_per_fault": ("cpu_seconds", "faults"),
+    "instructions_per_touch": ("undisturbed_touch_seconds", "ptes_touched"),
+}
+"""Metrics that a backend makes of others where a second is a known number of instructions: time over count."""

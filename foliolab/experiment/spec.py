@@ -15,6 +15,9 @@ Filesystem = Literal["ext4", "xfs"]
 Content = Literal["zeros", "stubs", "userland"]
 """What the disk holds: a file of zeros, one of functions of one instruction that return, or real programs."""
 
+Accelerator = Literal["auto", "kvm", "tcg", "icount"]
+"""What executes guests: KVM where it works, else emulation; either of them; emulation that counts instructions."""
+
 PUBLISHED = "published"
 """The value of ``Expectation.relative_to`` that means the published figure, times the scale's factor."""
 
@@ -36,20 +39,26 @@ class Parameters:
     fraction: float | None = None
     """Share of the file's pages that is touched, for probes that want to be told."""
     content: Content = "zeros"
+    work_bytes: int | None = None
+    """Of the memory that the probe works on, for probes that want to be told."""
+    rounds: int | None = None
+    """That the probe measures, likewise."""
+    writable: bool = False
+    """Whether the guest may write to the disk; what it writes is gone with its boot."""
+    accelerator: Accelerator = "auto"
+    """What executes the guest, unless the user says otherwise."""
 
     def recorded(self) -> dict[str, str | int | float]:
-        """What a sample says of them: not the deadline, which decides when to give up and not what is measured.
+        """What a sample says of them: what decides the result and is not said by its backend.
 
         Defaults are left out, so that a parameter that is added changes no older sample.
         """
         fields = asdict(self)
-        del fields["deadline_seconds"]
-        if self.fraction is None:
-            del fields["fraction"]
-        if self.content == "zeros":
-            del fields["content"]
-        if not self.file_bytes:
-            del fields["file_bytes"]
+        del fields["deadline_seconds"], fields["accelerator"]
+        defaults = {"fraction": None, "content": "zeros", "work_bytes": None, "rounds": None, "writable": False}
+        for name, default in {**defaults, "file_bytes": 0}.items():
+            if fields[name] == default:
+                del fields[name]
         return fields
 
 
@@ -116,6 +125,8 @@ class Experiment:
     expectations: tuple[Expectation, ...]
     notes: tuple[str, ...]
     """Sentences that belong under every table of this experiment."""
+    agreement: Mapping[str, float]
+    """By metric, how far the model may be from a kernel, as a share of what the kernel does."""
 
     def scale(self, name: str) -> Scale:
         if name not in self.scales:

@@ -58,6 +58,12 @@ class Table:
             self.fail(key, f"has to be a number{', at least 0' if zero else ' above 0'}")
         return float(value)
 
+    def truth(self, key: str) -> bool:
+        value = self._take(key)
+        if not isinstance(value, bool):
+            self.fail(key, "has to be true or false")
+        return value
+
     def size(self, key: str) -> int:
         """Bytes, from a string such as "20G"."""
         text = self.text(key)

@@ -21,7 +21,10 @@ class Variant:
     """The kernel it runs on: "patched" or "unpatched"."""
     description: str
     switches: tuple[tuple[str, Value], ...]
-    """Files below /sys/kernel/mm/ and what to write to them; empty: leave all as booted."""
+    """Files and what to write to them; empty: leave all as booted.
+
+    A name is a path below /sys/kernel/mm/, or a whole path below /sys/kernel/debug/.
+    """
     machines: tuple[str, ...] = ()
     """That have what it sets; empty: all."""
 
@@ -69,8 +72,8 @@ def _like(table: Table, before: Mapping[str, Variant]) -> Variant:
 
 def _switches(table: Table) -> dict[str, Value]:
     for name in table.keys:
-        if ".." in name.split("/") or name.startswith("/"):
-            table.fail(name, "is not the name of a file below /sys/kernel/mm/")
+        if ".." in name.split("/") or (name.startswith("/") and not name.startswith("/sys/kernel/debug/")):
+            table.fail(name, "is not the name of a file below /sys/kernel/mm/, nor a path below /sys/kernel/debug/")
     return table.scalars()
 
 

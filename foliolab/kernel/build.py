@@ -145,9 +145,9 @@ def built_kernels() -> list[BuiltKernel]:
 
 
 def clean(report: Reporter) -> None:
-    """Empty the cache: kernels, objects, source trees, guest programs, their images and disks, packages."""
+    """Empty the cache: kernels, objects, source trees, guest programs, their images and disks, packages, the model."""
     with _build_lock(report):
-        for name in ("kernels", "build", "sources", "guest", "images", "disks", "packages", "userlands"):
+        for name in ("kernels", "build", "sources", "guest", "images", "disks", "packages", "userlands", "model"):
             shutil.rmtree(cache_directory() / name, ignore_errors=True)
 
 

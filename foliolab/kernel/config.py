@@ -15,6 +15,8 @@ host's own programs need."""
 OPTIONAL = tuple(sorted(fragment.stem for fragment in (KERNEL / "config/optional").glob("*.config")))
 """What a kernel has only if it is asked for, because it takes long to build."""
 
+_OURS = ("CONFIG_MMAP_READAHEAD_KUNIT_TEST", "CONFIG_MPROTECT_KUNIT_TEST")
+
 
 def merge(arch: Architecture, page_size: int, profile: str, flavour: str, extras: Iterable[str]) -> str:
     """The text of all fragments, one line for each option; later fragments win."""
@@ -28,8 +30,9 @@ def merge(arch: Architecture, page_size: int, profile: str, flavour: str, extras
     for name in names:
         options |= parse((KERNEL / "config" / f"{name}.config").read_text())
     if flavour == "unpatched":
-        # The only option that our hooks add is not known to a kernel without them.
-        options.pop("CONFIG_MMAP_READAHEAD_KUNIT_TEST", None)
+        # Options that our hooks add are not known to a kernel without them.
+        for name in _OURS:
+            options.pop(name, None)
     return "".join(line(name, value) + "\n" for name, value in options.items())
 
 

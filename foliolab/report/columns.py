@@ -54,7 +54,7 @@ def make_columns(view: View) -> list[Column]:
     main = METRICS[view.metric]
     unit = GIB if main.kind is Kind.BYTES else UNITS[main.kind]
     columns = [
-        Column(("", "cell"), tuple(_first_of_each(row.cell.label for row in rows)), 0, left=True),
+        Column(("", "cell"), tuple(first_of_each(row.cell.label for row in rows)), 0, left=True),
         column(("", "variant"), lambda row: row.variant, left=True),
         column(
             _title(main, unit, view), lambda row: _median(row, main.name, unit) if row.n else ", ".join(row.failures)
@@ -96,7 +96,7 @@ def _published_unit(metric: Metric, unit: Unit, view: View) -> str:
     return f"{name} x {scale_factor(view.factor)}" if view.factor and view.factor != 1 and metric.scales else name
 
 
-def _first_of_each(labels: Iterable[str]) -> Iterator[str]:
+def first_of_each(labels: Iterable[str]) -> Iterator[str]:
     """A cell is named at its first row only."""
     before = None
     for label in labels:

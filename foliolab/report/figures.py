@@ -22,6 +22,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def rate(number: float) -> str:
+    """Two digits behind the point, or two that say something."""
+    return f"{number:,.2f}" if number >= 0.1 or not number else f"{number:.2g}"
+
+
 def millions(number: float) -> str:
     return f"{number / 1e6:,.1f}"
 
@@ -47,6 +52,7 @@ GIB = Unit("GiB", gib)
 UNITS: Mapping[Kind, Unit] = {
     Kind.BYTES: Unit("MiB", mib),
     Kind.COUNT: Unit("", count),
+    Kind.RATE: Unit("", rate),
     Kind.MILLIONS: Unit("", millions),
     Kind.SHARE: Unit("%", percent),
     Kind.SECONDS: Unit("seconds", seconds),

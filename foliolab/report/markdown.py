@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tables in Markdown."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from foliolab.analyse.agreement import Comparison
 from foliolab.analyse.verdict import Status
-from foliolab.report.columns import make_columns
+from foliolab.report import agreement
+from foliolab.report.columns import Column, make_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View
 
@@ -17,9 +19,7 @@ def to_markdown(view: View) -> str:
     lines = [f"### {view.title}", ""]
     if view.experiment:
         lines += [view.experiment.question, ""]
-    lines.append(_row(" ".join(part for part in column.title if part) for column in columns))
-    lines.append(_row("---" if column.left else "---:" for column in columns))
-    lines += [_row(column.cells[number] for column in columns) for number in range(len(view.rows))]
+    lines += _table(columns)
     lines += ["", *(f"- {remark}" for remark in view.remarks())]
     if view.verdicts:
         lines += ["", "Expectations:", ""]
@@ -28,6 +28,20 @@ def to_markdown(view: View) -> str:
             for line in verdict_lines(view.verdicts)
         ]
     return "\n".join(lines) + "\n"
+
+
+def comparison_to_markdown(comparison: Comparison) -> str:
+    """One section: title, table, how much is too far apart."""
+    table = _table(agreement.agreement_columns(comparison))
+    return "\n".join([f"### {agreement.title(comparison)}", "", *table, "", agreement.summary(comparison)]) + "\n"
+
+
+def _table(columns: Sequence[Column]) -> list[str]:
+    return [
+        _row(" ".join(part for part in column.title if part) for column in columns),
+        _row("---" if column.left else "---:" for column in columns),
+        *(_row(cells) for cells in zip(*(column.cells for column in columns), strict=True)),
+    ]
 
 
 def _row(cells: Iterable[str]) -> str:

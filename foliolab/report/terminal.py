@@ -8,10 +8,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from foliolab.analyse.agreement import Comparison
 from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
 from foliolab.campaign.sample import NOT_APPLICABLE
 from foliolab.experiment.metrics import METRICS, Metric
+from foliolab.report import agreement
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View
@@ -40,17 +42,36 @@ def print_view(console: Console, view: View) -> None:
     console.print()
 
 
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Print the model beside a kernel, with what is too far apart in red."""
+    styles = ["" if all(figure.within for figure in row.figures.values()) else "red" for row in comparison.rows]
+    cells = [row.cell for row in comparison.rows]
+    console.print(Text(agreement.title(comparison), style="bold"))
+    console.print(table_of(agreement.agreement_columns(comparison), console.width, styles, cells))
+    console.print()
+    mark, style = _MARKS[Status.FAILS if comparison.beyond else Status.HOLDS]
+    console.print(Text.assemble((mark, style), " ", agreement.summary(comparison)))
+    console.print()
+
+
 def _table(view: View, width: int) -> Table:
-    columns = _fitting(make_columns(view), width)
+    styles = [_style(row, METRICS[view.metric]) for row in view.rows]
+    groups = [row.cell for row in view.rows]
+    return table_of(make_columns(view), width, styles, groups)
+
+
+def table_of(columns: Sequence[Column], width: int, styles: Sequence[str], groups: Sequence[object] = ()) -> Table:
+    """A row for each style, without columns that do not fit; neighbours in different groups are kept apart."""
+    kept = _fitting(columns, width)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
-    for column in columns:
+    for column in kept:
         table.add_column(
             Text("\n".join(column.title)), justify="left" if column.left else "right", no_wrap=True, vertical="bottom"
         )
-    for number, row in enumerate(view.rows):
-        if number and row.cell != view.rows[number - 1].cell:
+    for number, style in enumerate(styles):
+        if number and groups and groups[number] != groups[number - 1]:
             table.add_section()
-        table.add_row(*(Text(column.cells[number]) for column in columns), style=_style(row, METRICS[view.metric]))
+        table.add_row(*(Text(column.cells[number]) for column in kept), style=style)
     return table
 
 

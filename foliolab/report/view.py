@@ -8,14 +8,19 @@ from typing import Any
 from foliolab.analyse.rows import Row, make_rows
 from foliolab.analyse.select import Group, group_samples
 from foliolab.analyse.verdict import Verdict, judge
-from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
+from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
 
 EMULATED = {
     "qemu-tcg": "Emulated (qemu-tcg): the counts are real, the seconds say nothing about a real machine.",
-    "qemu-icount": "Emulated (qemu-icount): instructions are of the whole program; seconds mean nothing.",
+    "qemu-icount": "Emulated (qemu-icount): million instructions are of the whole program; seconds mean nothing.",
 }
+
+MODELLED = (
+    "Modelled: no kernel was booted, nothing takes time, read requests are contiguous ranges that no device splits, "
+    "and the kernel named below is a hash of the policy that the model compiles."
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,10 @@ class View:
         return self.group.backend in EMULATED
 
     @property
+    def modelled(self) -> bool:
+        return self.group.backend == MODEL
+
+    @property
     def ratio_to(self) -> str | None:
         """What the ratios of this table are to; rows that differ say so themselves."""
         return next((row.ratio_to for row in self.rows if row.ratio_to), None)
@@ -64,9 +73,12 @@ class View:
         remarks = []
         if self.emulated:
             remarks.append(EMULATED[self.group.backend])
+        if self.modelled:
+            remarks.append(MODELLED)
         floor = "; times floor is bytes read for each byte of the pages touched"
+        runs = "runs" if self.modelled else "boots"
         has_floor = any(row.times_floor is not None for row in self.rows)
-        remarks.append(f"Each figure is the median of n boots{floor if has_floor else ''}.")
+        remarks.append(f"Each figure is the median of n {runs}{floor if has_floor else ''}.")
         if self.experiment:
             remarks += self.experiment.notes
         kernels = {sample.flavour: (sample.kernel_release, sample.kernel) for sample in self.group.samples}

@@ -2,7 +2,6 @@
 """Guest programs and the initramfs that carries them."""
 
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError
-from foliolab.files import digest, digest_files, full_disk_named, locked, write_atomic
+from foliolab.files import digest, digest_files, made_once, write_atomic
 from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
 
@@ -23,19 +22,16 @@ def guest_programs(arch: Architecture, report: Reporter) -> dict[str, Path]:
     compiler = process.tool(arch.compiler, arch.compiler_package)
     version = process.run([compiler, "--version"], BuildError)
     sources = digest_files(GUEST.glob("*.[ch]"), GUEST)
-    directory = cache_directory() / "guest"
-    published = directory / digest([arch.name, version, *_FLAGS, sources])
     names = sorted(source.stem for source in GUEST.glob("*.c"))
-    with locked(directory / "lock"):
-        if not published.exists():
-            with report.task("compiling guest programs"), full_disk_named(directory):
-                partial = directory / "partial"
-                shutil.rmtree(partial, ignore_errors=True)
-                partial.mkdir()
-                for name in names:
-                    source = GUEST / f"{name}.c"
-                    process.run([compiler, *_FLAGS, "-o", str(partial / name), str(source)], BuildError)
-                partial.rename(published)
+
+    def make(partial: Path) -> None:
+        with report.task("compiling guest programs"):
+            for name in names:
+                argv = [compiler, *_FLAGS, "-o", str(partial / name), str(GUEST / f"{name}.c")]
+                process.run(argv, BuildError)
+
+    key = digest([arch.name, version, *_FLAGS, sources])
+    published = made_once(cache_directory() / "guest", key, make)
     return {name: published / name for name in names}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The switches of our kernel in a guest: files below /sys/kernel/mm."""
+"""The switches of our kernel in a guest: files below /sys/kernel/mm, or named by a whole path."""
 
 import re
 from collections.abc import Iterable
@@ -11,6 +11,11 @@ from foliolab.vm.outcome import OutcomeKind
 SWITCHES = "/sys/kernel/mm"
 
 Setting = int | str
+
+
+def switch_path(name: str) -> str:
+    """Where the file of a switch is."""
+    return str(PurePosixPath(SWITCHES) / name)
 
 
 class Switches:
@@ -47,12 +52,12 @@ class Switches:
         # At most one folio size has exec: giving it to one takes it from another.
         for size in self._run(":list", str(path.parent.parent)).split():
             other = str(path.parent.parent / size / path.name)
-            found = self._guest.run([":read", f"{SWITCHES}/{other}"])
+            found = self._guest.run([":read", switch_path(other)])
             if found.outcome.kind is OutcomeKind.OK:
                 self._booted.setdefault(other, chosen(found.stdout.decode()))
 
     def _run(self, verb: str, name: str, *arguments: str) -> str:
-        return self._guest.run([verb, f"{SWITCHES}/{name}", *arguments]).checked().stdout.decode()
+        return self._guest.run([verb, switch_path(name), *arguments]).checked().stdout.decode()
 
 
 def chosen(text: str) -> str:

@@ -49,6 +49,9 @@ class FakeBackend:
     def workload_hash(self, experiment: Experiment) -> str:
         return "w1"
 
+    def obstacle(self, plan: Plan, step: Step) -> str:
+        return ""
+
     @contextmanager
     def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> Iterator["FakeSession"]:
         self.boots += 1

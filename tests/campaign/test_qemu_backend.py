@@ -94,6 +94,43 @@ def test_instructions_under_icount_repeat_though_the_disk_does_not(
     assert first.metrics["instructions"] > 1_000_000
 
 
+MPROTECT = """
+question = "What does it cost?"
+metric = "instructions_per_pte"
+repetitions = 2
+variants = ["unpatched"]
+cells = [{ case = ["T3", "swap"] }]
+[workload]
+argv = ["mprotect", "--bytes", "{work_bytes}", "--rounds", "{rounds}", "--swap", "{data}"]
+[parameters]
+filesystem = "ext4"
+writable = true
+accelerator = "icount"
+cpus = 1
+read_ahead_kb = 128
+watermark_scale_factor = 10
+deadline_seconds = 60
+[scales.quick]
+factor = 1
+memory = "256M"
+file = "16M"
+work = "32M"
+rounds = 2
+"""
+
+
+def test_instructions_for_each_entry_repeat_to_a_thousandth(tmp_path: Path, unpatched_kernel: BuiltKernel) -> None:
+    file = tmp_path / "little.toml"
+    file.write_text(MPROTECT)
+    samples = run(tmp_path, plan_of(find_experiment(str(file)), "unpatched"), unpatched_kernel, accelerator="icount")
+    assert failure_of(samples) is None
+    for case in ("T3", "swap"):  # which writes to the disk
+        first, second = (sample.metrics for sample in samples if sample.cell["case"] == case)
+        assert 50 < first["instructions_per_pte"] < 300
+        assert first["instructions_per_pte"] == pytest.approx(second["instructions_per_pte"], rel=0.001)
+        assert first["ptes_visited"] == 2 * 2 * (32 << 20) // 4096
+
+
 class Fixed(Experiment):
     """An experiment whose every cell runs the same command."""
 

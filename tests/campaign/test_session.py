@@ -18,10 +18,9 @@ from tests.small import small_experiment
 class Printing:
     """A guest whose every program prints the same."""
 
-    config = SimpleNamespace(accelerator=SimpleNamespace(backend="test"))
-
-    def __init__(self, line: str) -> None:
+    def __init__(self, line: str, backend: str = "test") -> None:
         self._line = line
+        self.config = SimpleNamespace(accelerator=SimpleNamespace(backend=backend))
 
     def console(self) -> str:
         return ""
@@ -40,9 +39,29 @@ class Printing:
     ],
 )
 def test_a_result_without_what_was_asked_for_is_none(tmp_path: Path, line: str, complaint: str) -> None:
-    experiment = find_experiment(str(small_experiment(tmp_path)))
-    plan = make_plan(experiment, experiment.scale("quick"))
-    session = QemuSession("boot", cast(Guest, Printing(line)), plan)
-    session._switches = SimpleNamespace(set=lambda switches: None)  # type: ignore[assignment]
     with pytest.raises(NoResult, match=complaint):
-        session.measure(plan.boots[0].steps[0])
+        measured(tmp_path, Printing(line))
+
+
+def measured(place: Path, guest: Printing) -> dict[str, int | float]:
+    experiment = find_experiment(str(small_experiment(place)))
+    plan = make_plan(experiment, experiment.scale("quick"))
+    session = QemuSession("boot", cast(Guest, guest), plan)
+    session._switches = SimpleNamespace(set=lambda switches: None)  # type: ignore[assignment]
+    return session.measure(plan.boots[0].steps[0])
+
+
+LINE = (
+    '{"read_bytes": 1, "seconds": 0.003, "undisturbed_seconds": 0.002, "ptes_visited": 16000, '
+    '"undisturbed_touch_seconds": %s, "ptes_touched": 8000}'
+)
+
+
+def test_where_time_counts_instructions_there_are_so_many_for_each_entry(tmp_path: Path) -> None:
+    metrics = measured(tmp_path, Printing(LINE % "4e-5", "qemu-icount"))
+    assert metrics["instructions_per_pte"] == pytest.approx(125)
+    assert metrics["instructions_per_touch"] == pytest.approx(5)
+    metrics = measured(tmp_path, Printing(LINE % "null", "qemu-icount"))
+    assert "instructions_per_pte" in metrics
+    assert "instructions_per_touch" not in metrics
+    assert not {"instructions", "instructions_per_pte"} & set(measured(tmp_path, Printing(LINE % "4e-5")))

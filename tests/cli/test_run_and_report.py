@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import open_store
 from foliolab.cli import report, run
 from foliolab.errors import (
@@ -52,6 +54,10 @@ def fill(store: Path, series: int = 2 << 30) -> None:
         (["sparse-mmap", "--scale", "tiny"], UsageError),
         (["sparse-mmap", "--repetitions", "0"], UsageError),
         (["sparse-mmap", "--page-size", "64k"], UsageError),
+        (["sparse-mmap", "--backend", "host"], UsageError),
+        (["sparse-mmap", "--backend", "model", "--accelerator", "tcg"], UsageError),
+        (["sparse-mmap", "--backend", "model", "--profile", "debug"], UsageError),
+        (["sparse-mmap", "--backend", "model", "--arch", "arm64", "--page-size", "64k"], UsageError),
     ],
 )
 def test_wrong_requests_end_before_anything_is_built(store: Path, argv: list[str], error: type[Exception]) -> None:
@@ -60,11 +66,59 @@ def test_wrong_requests_end_before_anything_is_built(store: Path, argv: list[str
     assert not store.exists()
 
 
+def test_backends_by_name(store: Path) -> None:
+    with pytest.raises(UsageError, match=r"There is no backend 'host'; known: qemu, model\.") as raised:
+        call("run", "sparse-mmap", "--backend", "host")
+    assert raised.value.status == 2
+
+
+def test_another_program_than_the_model_knows(store: Path) -> None:
+    with pytest.raises(UsageError, match="The model knows what sparse-mmap does; mprotect runs 'mprotect'"):
+        call("run", "mprotect", "--backend", "model")
+
+
+def test_the_model_stands_beside_a_kernel(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = small_experiment(tmp_path)
+    file.write_text(file.read_text() + "[agreement]\nread_bytes = 0.03\n")
+    argv = ("run", str(file), "--backend", "model", "--json")
+    assert call(*argv) == 0
+    found = [Sample.from_json(entry) for entry in json.loads(capsys.readouterr().out)["samples"]]
+    assert {each.backend for each in found} == {"model"}
+    factors = {"random": 1.01, "stride": 1, "sequential": 0.9}
+    with open_store(store) as opened:
+        for each in found:
+            read_bytes = int(each.metrics["read_bytes"] / factors[str(each.cell["pattern"])])
+            metrics = {**each.metrics, "read_bytes": read_bytes}
+            opened.append(replace(each, key=str(each.cell), backend="qemu-tcg", kernel="k1", metrics=metrics))
+    with pytest.raises(ChecksFailed, match=r"1 of 3 figures .*; the first: sequential, stock, read_bytes: -10\.0 %"):
+        call(*argv, "--check")
+    capsys.readouterr()
+    assert call("report", str(file)) == 0
+    out = capsys.readouterr().out
+    assert "Model against kernel: small" in out
+    assert "FAIL 1 of 3 figures" in out
+    assert call("report", str(file), "--json") == 0
+    rows = json.loads(capsys.readouterr().out)["agreement"]
+    assert {row["cell"]["pattern"]: row["within"] for row in rows} == {
+        "random": True,
+        "stride": True,
+        "sequential": False,
+    }
+    with pytest.raises(ChecksFailed, match="1 of 3 figures of the model"):
+        call("report", str(file), "--check")
+
+
 def test_an_experiment_for_other_machines(store: Path, tmp_path: Path) -> None:
     file = small_experiment(tmp_path)
     file.write_text(file.read_text().replace("[workload]", 'machines = ["arm64-16k", "arm64-64k"]\n[workload]'))
     with pytest.raises(UsageError, match="small is for arm64-16k, arm64-64k only"):
         call("run", str(file), "--arch", "x86_64")
+
+
+def test_instructions_take_what_counts_them(store: Path) -> None:
+    with pytest.raises(UsageError, match=r"about instructions_per_pte, which takes .* use --accelerator icount"):
+        call("run", "mprotect", "--accelerator", "tcg")
+    assert not store.exists()
 
 
 def test_a_malformed_experiment(store: Path, tmp_path: Path) -> None:
@@ -97,7 +151,7 @@ def test_report_of_an_experiment_whose_file_is_gone(store: Path, capsys: pytest.
 
 def test_an_empty_store(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("report", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"rows": [], "verdicts": []}
+    assert json.loads(capsys.readouterr().out) == {"rows": [], "verdicts": [], "agreement": []}
     assert call("report") == 0
     assert "Nothing was measured yet" in capsys.readouterr().out
     with pytest.raises(ChecksFailed):

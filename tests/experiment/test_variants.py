@@ -27,6 +27,14 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
             '[a]\nkernel = "patched"\ndescription = "x"\nswitches = { "../s" = 1 }',
             r"s' is not the name of a file below",
         ),
+        (
+            '[a]\nkernel = "patched"\ndescription = "x"\nswitches = { "/proc/s" = 1 }',
+            r"s' is not the name of a file below /sys/kernel/mm/, nor a path below /sys/kernel/debug/",
+        ),
+        (
+            '[a]\nkernel = "patched"\ndescription = "x"\nswitches = { "/sys/kernel/debug/../s" = 1 }',
+            r"s' is not the name of a file below",
+        ),
         ('[a]\nkernel = "patched"\ndescription = "x"\nmachines = ["m68k"]', r"'a.machines' names 'm68k', .* x86_64-4k"),
         ('[a]\nlike = "b"\ndescription = "x"', r"'a.like' is 'b', which is no variant above it"),
         ('[a]\nkernel = "unpatched"\ndescription = "x"\nswitches = { s = 1 }', r"'a.switches' cannot be"),
@@ -52,3 +60,9 @@ def test_a_variant_may_start_from_another(tmp_path: Path) -> None:
     assert (b.flavour, dict(b.switches)) == ("patched", {"m/one": 1, "m/two": "always+exec"})
     assert (b.obstacle("arm64-4k"), b.obstacle("arm64-64k")) == ("", "'b' is for arm64-4k only.")
     assert (known["c"].machines, known["d"].machines) == (("arm64-4k",), ("arm64-64k",))
+
+
+def test_a_switch_may_be_a_whole_path_in_debugfs(tmp_path: Path) -> None:
+    file = tmp_path / "variants.toml"
+    file.write_text('[a]\nkernel = "patched"\ndescription = "x"\nswitches = { "/sys/kernel/debug/m/one" = 1 }\n')
+    assert load_variants(file)["a"].switches == (("/sys/kernel/debug/m/one", 1),)

@@ -152,16 +152,21 @@ def test_the_probe_sees_of_itself_what_folios_sees(programs: dict[str, Path], tm
     argv = ["mount", "-t", "tmpfs", "-o", "size=64m,huge=within_size", "none", str(place)]
     if subprocess.run(argv, capture_output=True, check=False).returncode:
         pytest.skip("this kernel has no huge pages on tmpfs")
+    argv = [str(programs["folios"]), "--json", "--run", "--"]
+    argv += [str(programs["exec-text"]), "--file", f"{place}/text", "--size", "10600K"]
     try:
-        argv = [str(programs["folios"]), "--json", "--run", "--"]
-        argv += [str(programs["exec-text"]), "--file", f"{place}/text", "--size", "10600K"]
-        done = subprocess.run(argv, capture_output=True, check=True)
+        # A kernel short of memory may split huge pages between the two looks.
+        for _ in range(3):
+            done = subprocess.run(argv, capture_output=True, check=True)
+            seen, table = json.loads(done.stderr), json.loads(done.stdout)
+            rows = {row["name"].replace("-", "_").lower(): row["bytes"] for row in table["rows"]}
+            # The probe itself is in files, too, but those are in small folios or at other places.
+            if rows["file_cont_aligned_64kb"] >= table_of(seen)["file_cont_aligned_64kb"] > 8 * MIB:
+                break
+        else:
+            pytest.fail(f"{rows} {table_of(seen)}")
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
-    seen, table = json.loads(done.stderr), json.loads(done.stdout)
-    # The probe itself is in files, too, but those are in small folios or at other places.
-    rows = {row["name"].replace("-", "_").lower(): row["bytes"] for row in table["rows"]}
-    assert rows["file_cont_aligned_64kb"] >= table_of(seen)["file_cont_aligned_64kb"] > 8 * MIB
     assert seen["contpte_share"] > 8 / 10.6
     assert seen["tlb_entries"] < seen["tlb_entries_uncoalesced"] <= seen["mapped_bytes"] / PAGE
 

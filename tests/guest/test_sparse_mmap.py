@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,10 @@ KEYS = [
     "file",
     "pattern",
     "stride",
+    "streams",
+    "object",
+    "order",
+    "region",
     "count",
     "passes",
     "threads",
@@ -57,10 +62,19 @@ KEYS = [
     "pgpgin_bytes",
     "major_faults",
     "minor_faults",
+    "faults",
+    "cpu_seconds",
     "seconds",
     "pages_touched",
     "floor_bytes",
 ]
+
+
+def test_a_warm_file_needs_no_reads(probe: Path, file: Path) -> None:
+    result = run(probe, "--file", file, "--memory", "warm")
+    assert result["major_faults"] == 0 < result["minor_faults"]
+    assert result["faults"] == result["minor_faults"]
+    assert result["cpu_seconds"] >= 0
 
 
 def test_the_result_says_all(probe: Path, file: Path) -> None:
@@ -68,6 +82,7 @@ def test_the_result_says_all(probe: Path, file: Path) -> None:
     assert list(result) == KEYS
     asked = {"file": str(file), "pattern": "random", "stride": None, "passes": 1, "threads": 1, "hint": "normal"}
     assert asked.items() <= result.items()
+    assert [result[name] for name in ("streams", "object", "order", "region")] == [None] * 4
     assert (result["count"], result["page_size"], result["file_bytes"]) == (PAGES // 100, PAGE, PAGES * PAGE + 100)
     assert result["floor_bytes"] == result["pages_touched"] * PAGE
     assert 0 < result["seconds"] < 60
@@ -84,10 +99,37 @@ def test_the_result_says_all(probe: Path, file: Path) -> None:
         (["--pattern", "stride", "--stride", "1003", "--count", "10"], 10),
         (["--pattern", "sequential", "--count", "10", "--passes", "3", "--threads", "4"], 10),
         (["--count", "1"], 1),
+        (["--pattern", "streams", "--streams", "5", "--count", "1000"], PAGES),
+        (["--pattern", "pingpong", "--count", "1000"], PAGES),
+        (["--pattern", "objects", "--object", "9", "--order", "shuffled", "--count", "9"], 9),
+        (["--pattern", "drift", "--stride", "1", "--count", "100"], 1),
+        (["--region", "0.001", "--count", "100"], 1),
     ],
 )
 def test_the_pages_touched(probe: Path, memory_file: Path, arguments: list[str], touched: int) -> None:
     assert run(probe, "--file", memory_file, *arguments)["pages_touched"] == touched
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings"),
+    [
+        (["--region", "0.25"], {"pattern": "random", "region": 0.25}),
+        (["--pattern", "drift", "--stride", "8"], {"pattern": "drift", "stride": 8}),
+        (["--pattern", "streams", "--streams", "3"], {"pattern": "streams", "streams": 3}),
+        (["--pattern", "objects", "--object", "4"], {"pattern": "objects", "object": 4, "order": "forward"}),
+        (
+            ["--pattern", "objects", "--object", "4", "--order", "backward"],
+            {"pattern": "objects", "object": 4, "order": "backward"},
+        ),
+        *([["--pattern", name], {"pattern": name}] for name in ("zipf", "btree", "scan-random", "phases")),
+    ],
+)
+def test_the_settings_of_a_pattern(
+    probe: Path, memory_file: Path, arguments: list[str], settings: dict[str, Any]
+) -> None:
+    result = run(probe, "--file", memory_file, *arguments)
+    names = ("pattern", "stride", "streams", "object", "order", "region")
+    assert {name: result[name] for name in names if result[name] is not None} == settings
 
 
 def test_random_pages_are_seeded_and_uniform(probe: Path, memory_file: Path) -> None:
@@ -126,8 +168,19 @@ def test_create_writes_and_never_shortens(probe: Path, tmp_path: Path) -> None:
         ([], "--file is missing; see --help."),
         (["--file", "x", "y"], "'y' is not an option; see --help."),
         (["--file", "x", "--pattern", "zigzag"], "--pattern has no value 'zigzag'; see --help."),
-        (["--file", "x", "--pattern", "stride"], "--pattern stride and --stride go together."),
-        (["--file", "x", "--stride", "3"], "--pattern stride and --stride go together."),
+        (["--file", "x", "--pattern", "stride"], "--pattern stride needs --stride."),
+        (["--file", "x", "--pattern", "drift"], "--pattern drift needs --stride."),
+        (["--file", "x", "--stride", "3"], "--pattern random has no --stride."),
+        (["--file", "x", "--pattern", "streams"], "--pattern streams needs --streams."),
+        (["--file", "x", "--pattern", "zipf", "--streams", "3"], "--pattern zipf has no --streams."),
+        (["--file", "x", "--pattern", "objects"], "--pattern objects needs --object."),
+        (["--file", "x", "--pattern", "objects", "--order", "forward"], "--pattern objects needs --object."),
+        (["--file", "x", "--pattern", "btree", "--object", "3"], "--pattern btree has no --object."),
+        (["--file", "x", "--order", "forward"], "--pattern random has no --order."),
+        (["--file", "x", "--pattern", "phases", "--region", "1"], "--pattern phases has no --region."),
+        (["--file", "x", "--region", "0"], "--region takes a number above 0 and up to 1, not '0'."),
+        (["--file", "x", "--streams", "0"], "--streams takes a number of at least 1, not '0'."),
+        (["--file", "x", "--order", "upward"], "--order has no value 'upward'; see --help."),
         (["--file", "x", "--fraction", "2"], "--fraction takes a number above 0 and up to 1, not '2'."),
         (["--file", "x", "--fraction", "nan"], "--fraction takes a number above 0 and up to 1, not 'nan'."),
         (["--file", "x", "--count", "-1"], "--count takes a number of at least 1, not '-1'."),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Our kernel code in booted kernels: KUnit and the kselftests."""
 
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import Architecture
-from foliolab.kernel.build import BuiltKernel
+from foliolab.arch import ARM64, Architecture
+from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
 from foliolab.process import tool
@@ -66,14 +67,38 @@ def ktap(output: str) -> tuple[list[str], list[str]]:
     return passed, failed
 
 
-SELFTESTS = ("file_folio", "mmap_readahead", "mmap_readahead_text", "mmap_readahead_race")
+SELFTESTS = (
+    "file_folio",
+    "mmap_readahead",
+    "mmap_readahead_text",
+    "mmap_readahead_race",
+    "mprotect_batch",
+    "mprotect_batch_random",
+    "mprotect_batch_race",
+)
 
 
 def settings(guest: Guest) -> dict[str, str]:
-    """All that the kselftests change: path -> content."""
+    """All that the kselftests change, as far as this kernel has it: path -> content."""
     sizes = "/sys/kernel/mm/transparent_hugepage"
-    places = [(sizes, r"hugepages-\d+kB", "/file_enabled"), ("/sys/kernel/mm/mmap_readahead", r"\w+", "")]
-    paths = ["/sys/block/vda/queue/read_ahead_kb"]
+    places = [
+        (sizes, r"hugepages-\d+kB", "/file_enabled"),
+        (sizes, r"hugepages-\d+kB", "/enabled"),
+        (sizes, r"hugepages-\d+kB", "/shmem_enabled"),
+        ("/sys/kernel/mm/mmap_readahead", r"\w+", ""),
+        ("/sys/kernel/debug/mprotect", r"\w+", ""),
+    ]
+    paths = [
+        "/proc/swaps",
+        "/proc/sys/kernel/numa_balancing",
+        "/proc/sys/vm/compaction_proactiveness",
+        "/proc/sys/vm/dirty_writeback_centisecs",
+        "/proc/sys/vm/page-cluster",
+        "/sys/block/vda/queue/read_ahead_kb",
+        "/sys/block/vda/queue/rotational",
+        "/sys/kernel/mm/ksm/run",
+        f"{sizes}/khugepaged/scan_sleep_millisecs",
+    ]
     for directory, pattern, file in places:
         names = guest.run([":list", directory]).checked().stdout.decode().split()
         paths += [f"{directory}/{name}{file}" for name in names if re.fullmatch(pattern, name)]
@@ -122,6 +147,7 @@ def test_selftests(machine: Machine, filesystem: Filesystem, programs: Programs,
     config = guest_config(machine.kernel(), programs)
     # One holds pages locked by FUSE, which only the debug kernel has. Large folios are what ext4 has not.
     reasons = "no /dev/fuse" + ("|no large folios" if filesystem == "ext4" else "")
+    reasons += "|no soft-dirty" if machine.arch is ARM64 else ""
     if machine.page_size == 65536:
         # The kernel's 64 KiB of fault-around are one page, and huge pages are larger than its largest folio.
         reasons += "|no huge pages in files" if filesystem == "ext4" else ""
@@ -152,14 +178,36 @@ def test_selftests_on_the_debug_kernel(
     assert [line for line in skipped if not re.search(reasons, line)] == []
 
 
+SEQUENCES = os.environ.get("FOLIOLAB_SEQUENCES", "")
+"""How many to compare: with thousands, on each machine, this takes hours, and debug kernels for all of them."""
+
+
+@pytest.mark.debug
+@pytest.mark.parametrize("machine", MACHINES if SEQUENCES else [X86_64_4K], indirect=True, ids=str)
+def test_random_protections_on_the_debug_kernel(machine: Machine, programs: Programs, tmp_path: Path) -> None:
+    """Other sequences than those of the kselftest's default."""
+    sequences = int(SEQUENCES or "300")
+    kernel = build(KernelRequest(machine.arch, "patched", "debug", ("xfs",), page_size=machine.page_size), Reporter())
+    config = guest_config(kernel, programs)
+    data = DataDisk("ext4", 256 << 20).prepare(config, Reporter())
+    with Guest(replace(config, disks=(data,)), tmp_path / "console.log") as guest:
+        guest.run([":mount", "/dev/vda", "/data", "ext4"]).checked()
+        guest.run([":write", DATA_FILE, ""]).checked()
+        argv = ["in-directory", "/data", "mprotect_batch_random", "--seed", "1000", "--sequences", str(sequences)]
+        done = guest.run(argv, 60 + sequences)
+        assert done.status == 0, done.stdout.decode()
+        assert splats(guest.console()) == []
+
+
 @pytest.mark.debug
 def test_kunit(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
     with Guest(guest_config(debug_kernel, programs), tmp_path / "console.log") as guest:
         console = guest.console()
     report = re.sub(r"^\[ *\d+\.\d+\] ?", "", console.replace("\r", ""), flags=re.MULTILINE)
-    suite = report[report.index("# Subtest: mmap_readahead") :]
-    passed, failed = ktap(suite)
-    assert failed == []
-    assert re.search(r"^ok \d+ mmap_readahead$", suite, re.MULTILINE)
-    assert len(passed) >= 15
+    for name, least in (("mmap_readahead", 15), ("mprotect", 2)):
+        suite = re.split(rf"(?m)^ok \d+ {name}$", report[report.index(f"# Subtest: {name}") :])[0]
+        passed, failed = ktap(suite)
+        assert failed == []
+        assert len(passed) >= least
+        assert re.search(rf"^ok \d+ {name}$", report, re.MULTILINE)
     assert splats(console) == []

@@ -18,8 +18,12 @@ from foliolab.kernel.tree import working_tree
 from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 
-_STOCK_OBJECTS = ["mm/filemap.o", "mm/huge_memory.o", "mm/readahead.o"]
-_OBJECTS = [*_STOCK_OBJECTS, "mm/file_folio.o", "mm/mmap_readahead.o", "mm/mmap_readahead_kunit.o"]
+_STOCK_OBJECTS = [
+    *("mm/filemap.o", "mm/huge_memory.o", "mm/memcontrol.o", "mm/mprotect.o", "mm/readahead.o", "mm/vmscan.o"),
+    "mm/vmstat.o",
+]
+_OUR_OBJECTS = ["mm/file_folio.o", "mm/mmap_readahead.o", "mm/mmap_readahead_kunit.o", "mm/mprotect_kunit.o"]
+_OBJECTS = [*_STOCK_OBJECTS, *_OUR_OBJECTS]
 
 
 def checkpatch(source: Source, patch: str) -> list[str]:

@@ -15,7 +15,7 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Published
 from foliolab.report import terminal as terminal_report
 from foliolab.report.check import check
-from foliolab.report.figures import change, scale_factor
+from foliolab.report.figures import change, rate, scale_factor
 from foliolab.report.markdown import to_markdown
 from foliolab.report.terminal import print_view
 from foliolab.report.view import View, make_views
@@ -241,3 +241,10 @@ def test_changes_in_words(ratio: float, words: str) -> None:
 @pytest.mark.parametrize(("factor", "words"), [(0.125, "1/8"), (1.0, "1"), (0.0375, "0.0375")])
 def test_factors_in_words(factor: float, words: str) -> None:
     assert scale_factor(factor) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0.00"), (0.0078125, "0.0078"), (0.25, "0.25"), (142.068, "142.07"), (4096, "4,096.00")]
+)
+def test_rates_have_digits_that_say_something(number: float, text: str) -> None:
+    assert rate(number) == text

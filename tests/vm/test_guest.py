@@ -199,11 +199,13 @@ def test_counted_instructions_repeat(config: GuestConfig, tmp_path: Path) -> Non
     counting = replace(config, accelerator=choose(config.arch, "icount"), cpus=1)
     seconds = []
     with Guest(counting, tmp_path / "console.log") as guest:
-        # The first run also faults in what the second finds.
-        for _ in range(3):
-            argv = ["sparse-mmap", "--file", "/tmp/file", "--create", "4M", "--fraction", "1", "--passes", "200"]
-            seconds.append(guest.run(argv).checked().stdout.split(b'"seconds": ')[1].split(b",")[0])
-    assert float(seconds[1]) == pytest.approx(float(seconds[2]), rel=0.02)
+        for _ in range(5):
+            argv = ["sparse-mmap", "--file", "/tmp/file", "--create", "4M", "--count", "2000", "--passes", "200"]
+            result = guest.run(argv).checked().stdout
+            seconds.append(float(result.split(b'"seconds": ')[1].split(b",")[0]))
+    # The first run also faults in what the others find, and the kernel's own work may fall into any of them.
+    least, next_to_it = sorted(seconds)[:2]
+    assert least == pytest.approx(next_to_it, rel=0.02)
 
 
 HOST = """

@@ -8,9 +8,10 @@ from foliolab.errors import NoResult
 from foliolab.experiment.machine import machine_name
 from foliolab.experiment.variants import load_variants
 from foliolab.vm.guest import Guest, GuestConfig, JobResult
-from foliolab.vm.switches import SWITCHES, Setting, Switches, chosen
+from foliolab.vm.switches import SWITCHES, Setting, Switches, chosen, switch_path
 
 ONE, TWO = "mmap_readahead/one", "mmap_readahead/two"
+DEBUG = "/sys/kernel/debug/mprotect"
 SIZES = ("16kB", "64kB", "2048kB")
 
 
@@ -19,20 +20,20 @@ def size(name: str) -> str:
 
 
 class FakeGuest:
-    """A kernel's switches: two numbers, and a word for each folio size, of which one at most has exec."""
+    """A kernel's switches: numbers, a truth in debugfs, and a word for each folio size; at most one has exec."""
 
     def __init__(self) -> None:
-        self.files = {ONE: "1", TWO: "1", **{size(name): "always" for name in SIZES}}
+        self.files = {ONE: "1", TWO: "1", f"{DEBUG}/three": "Y", **{size(name): "always" for name in SIZES}}
         self.files[size("64kB")] = "always+exec"
         self.read: list[str] = []
 
     def run(self, argv: list[str]) -> JobResult:
         verb, path, *values = argv
-        name = str(PurePosixPath(path).relative_to(SWITCHES))
+        place = PurePosixPath(path)
+        name = str(place.relative_to(SWITCHES) if place.is_relative_to(SWITCHES) else place)
         if verb == ":list":
-            return result(
-                argv, "hugepages-1024kB hugepages-16kB enabled hugepages-2048kB hugepages-64kB".replace(" ", "\n")
-            )
+            names = "hugepages-1024kB hugepages-16kB enabled hugepages-2048kB hugepages-64kB"
+            return result(argv, names.replace(" ", "\n"))
         if name not in self.files:
             return result(argv, "", status=1)
         if verb == ":read":
@@ -96,10 +97,8 @@ def test_a_real_kernel_stands_as_it_booted_after_all_variants(config: GuestConfi
         def everything() -> dict[str, bytes]:
             sizes = guest.run([":list", f"{SWITCHES}/transparent_hugepage"]).checked().stdout.decode().split()
             names = {f"transparent_hugepage/{size}/file_enabled" for size in sizes if size.startswith("hugepages-")}
-            names |= {
-                name for variant in variants for name, _ in variant.switches if name.startswith("mmap_readahead/")
-            }
-            return {name: guest.run([":read", f"{SWITCHES}/{name}"]).stdout for name in names}
+            names |= {name for variant in variants for name, _ in variant.switches if "/hugepages-" not in name}
+            return {name: guest.run([":read", switch_path(name)]).stdout for name in names}
 
         booted = everything()
         assert sum(value.startswith(b"never") for value in booted.values()) > 4
@@ -110,16 +109,33 @@ def test_a_real_kernel_stands_as_it_booted_after_all_variants(config: GuestConfi
                 now = everything()
                 # arm64 boots with what text-64k is about, where pages are smaller.
                 assert now != booted or variant.name in ("series", "text-64k")
-                assert {name: chosen(now[name].decode()) for name, _ in variant.switches} == {
+                truths = {"Y": "1", "N": "0"}
+                found = {name: chosen(now[name].decode()) for name, _ in variant.switches}
+                assert {name: truths.get(value, value) for name, value in found.items()} == {
                     name: str(value) for name, value in variant.switches
                 }
         switches.set([])
         assert everything() == booted
 
 
-def test_a_switch_that_the_kernel_lacks_is_an_error() -> None:
+def test_a_whole_path_is_one() -> None:
+    guest = FakeGuest()
+    switches = switches_of(guest)
+    switches.set([(f"{DEBUG}/three", 0)])
+    assert guest.files[f"{DEBUG}/three"] == "0"
+    switches.set([])
+    assert guest.files[f"{DEBUG}/three"] == "Y"
+
+
+@pytest.mark.parametrize("name", ["mmap_readahead/three", "mine/one", "/sys/kernel/debug/mprotct/three"])
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_switch_that_the_kernel_lacks_is_an_error(name: str, value: int) -> None:
+    """Switching off what is not there, too: it may be a slip of the pen, and what was meant stay on."""
+    guest = FakeGuest()
+    booted = dict(guest.files)
     with pytest.raises(NoResult, match=":read ended with status 1"):
-        switches_of(FakeGuest()).set([("mmap_readahead/three", 1)])
+        switches_of(guest).set([(ONE, 0), (name, value)])
+    assert guest.files == booted
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab regret``: how far each way to read is from the best fixed window, by the model of the page cache."""
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeVar
+
+from rich.console import Console
+
+from foliolab.errors import UsageError
+from foliolab.progress import Reporter
+from foliolab.regret.rows import make_rows
+from foliolab.regret.suite import SUITE
+from foliolab.regret.summary import MEAN_REGRET, WORST_REGRET, check
+from foliolab.report.regret import print_regret
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Any = TypeVar("_Any", bound=_Named)
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "compare ways to read with the best fixed window, by a model"
+    parser = commands.add_parser(
+        "regret",
+        help=text,
+        description="Simulate access patterns on a model of the page cache, and tell what each way to read costs in"
+        " multiples of an oracle: the fixed window that is cheapest for this very cell. The oracle stays within"
+        " read_ahead_kb, which is the administrator's limit for the device. Boots nothing.",
+        epilog="example: ./lab regret --pattern zipf,btree --device nvme --all",
+    )
+    parser.add_argument("--pattern", metavar="NAME,...", action="append", help="only these; may be repeated")
+    parser.add_argument("--device", metavar="NAME,...", action="append", help="only these; may be repeated")
+    parser.add_argument("--all", action="store_true", help="list every cell that misses a bound, not how many")
+    parser.add_argument("--json", action="store_true", help='print {"rows": [...]} and nothing else')
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help=f"exit with 1 if folio's worst regret is over {WORST_REGRET:g}, its geometric mean over {MEAN_REGRET:g},"
+        " or it loses a cell that stock reads well",
+    )
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    cases = _chosen("pattern", SUITE.cases, arguments.pattern)
+    devices = _chosen("device", SUITE.devices, arguments.device)
+    rows = make_rows(SUITE, cases, devices, Reporter())
+    if arguments.json:
+        lines = ",\n".join(json.dumps(row.to_json()) for row in rows)
+        print(f'{{"rows": [\n{lines}\n]}}')
+    else:
+        print_regret(Console(highlight=False), rows, everything=arguments.all)
+    if arguments.check:
+        check(rows)
+    return 0
+
+
+def _chosen(what: str, known: Sequence[_Any], wanted: Iterable[str] | None) -> list[_Any]:
+    """Those with these names, in their own order; all of them if none are named."""
+    if wanted is None:
+        return list(known)
+    names = [name for some in wanted for name in some.split(",")]
+    for name in names:
+        if all(each.name != name for each in known):
+            raise UsageError(f"There is no {what} '{name}'; known: {', '.join(each.name for each in known)}.")
+    return [each for each in known if each.name in names]

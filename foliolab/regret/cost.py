@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What reads cost on a device."""
+
+from dataclasses import dataclass
+
+from foliolab.model.library import DEFAULT_REQUEST_KB, PAGE_BYTES, Counts
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device in four figures. Times are in seconds."""
+
+    name: str
+    wait: float
+    """Each time that the program waits for a read, beyond what the read itself takes."""
+    request: float
+    """Each contiguous range that is read."""
+    bytes_per_second: float
+    seek: float = 0
+    """Each of these ranges that does not come soon after the one before."""
+    reads_skipped: bool = False
+    """What lies between two that do passes at the same rate as what is read."""
+    request_kb: int = DEFAULT_REQUEST_KB
+    """What an administrator tells the kernel that a request costs here."""
+
+
+def cost(counts: Counts, device: Device) -> float:
+    """Seconds of waiting and of the device's time; nothing overlaps."""
+    pages = counts.pages_read + (counts.pages_skipped if device.reads_skipped else 0)
+    return (
+        counts.waits * device.wait
+        + counts.requests * device.request
+        + counts.seeks * device.seek
+        + pages * PAGE_BYTES / device.bytes_per_second
+    )

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From runs to costs, and to how they compare with the best fixed window of each cell."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from foliolab.model.library import PAGE_BYTES
+from foliolab.progress import Reporter
+from foliolab.regret.cost import Device, cost
+from foliolab.regret.runs import Runs, fixed, machines, run
+from foliolab.regret.suite import Case, Suite
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Where variants are compared with each other."""
+
+    pattern: str
+    read_ahead_kb: int
+    device: str
+    memory: float
+    """How many times as large as memory the file is."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A variant in a cell. Costs are in seconds."""
+
+    cell: Cell
+    variant: str
+    cost: float
+    oracle_cost: float
+    """Of the cheapest fixed window up to ``read_ahead_kb``."""
+    oracle_window_kb: int
+    read_bytes: int
+    major_faults: int
+    judged_only: bool
+
+    @property
+    def regret(self) -> float:
+        """What the variant costs, in multiples of the oracle."""
+        return self.cost / self.oracle_cost
+
+    def to_json(self) -> dict[str, Any]:
+        plain = asdict(self)
+        return {**plain.pop("cell"), **plain, "regret": self.regret}
+
+
+def make_rows(suite: Suite, cases: Sequence[Case], devices: Sequence[Device], report: Reporter) -> list[Row]:
+    """All variants in all cells of these cases and devices, cell by cell."""
+    results = zip(cases, run(suite, cases, report), strict=True)
+    return [row for case, runs in results for row in _case_rows(suite, case, devices, runs)]
+
+
+def _case_rows(suite: Suite, case: Case, devices: Sequence[Device], runs: Runs) -> Iterator[Row]:
+    for times in suite.times_memory:
+        for read_ahead_kb in suite.read_ahead_kb:
+            for device in devices:
+                cell = Cell(case.name, read_ahead_kb, device.name, times)
+                counts = {
+                    variant: runs[machine] for variant, machine in machines(suite, times, read_ahead_kb, device).items()
+                }
+                costs = {variant: cost(found, device) for variant, found in counts.items()}
+                window = oracle(suite, costs)
+                for variant, found in counts.items():
+                    yield Row(
+                        cell=cell,
+                        variant=variant,
+                        cost=costs[variant],
+                        oracle_cost=costs[fixed(window)],
+                        oracle_window_kb=window,
+                        read_bytes=found.pages_read * PAGE_BYTES,
+                        major_faults=found.major_faults,
+                        judged_only=case.judged_only,
+                    )
+
+
+def oracle(suite: Suite, costs: dict[str, float]) -> int:
+    """The fixed window in KiB that costs least, the smallest of several that do."""
+    return min(suite.windows_kb, key=lambda window: (costs[fixed(window)], window))

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is simulated: patterns, memories, windows and devices, as data."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from foliolab.model.library import PAGE_BYTES, Pattern
+from foliolab.regret.cost import Device
+
+PAGE_KB = PAGE_BYTES >> 10
+
+_FILE_PAGES = 250000
+"""No power of two: few files are."""
+_LEAST_SHARE = 0.01
+"""Of the pages that a stride touches, however few it takes once through the file."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pattern, and how much of it."""
+
+    name: str
+    pattern: Pattern
+    count: int
+    """Accesses in one pass."""
+    passes: int = 1
+    judged_only: bool = False
+    """Kept apart when the adaptive window was designed: it is only judged by."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    cases: tuple[Case, ...]
+    devices: tuple[Device, ...]
+    file_pages: int
+    times_memory: tuple[float, ...]
+    """How many times as large as memory the file is."""
+    read_ahead_kb: tuple[int, ...]
+    windows_kb: tuple[int, ...]
+    """Fixed windows to compare with."""
+
+    def memory_pages(self, times: float) -> int:
+        return int(self.file_pages / times)
+
+
+def _random() -> Iterator[Case]:
+    for share, judged in ((0.001, False), (0.01, False), (0.1, False), (0.5, True), (1.0, False)):
+        yield Case(f"random-{share * 100:g}%", Pattern("random"), _touches(share), judged_only=judged)
+    yield Case("random-passes", Pattern("random"), _touches(0.01), passes=5, judged_only=True)
+    yield Case("dense-tenth", Pattern("random", region=0.1), _touches(0.2))
+    yield Case("dense-third", Pattern("random", region=0.3), _touches(0.6), judged_only=True)
+    yield Case("zipf", Pattern("zipf"), _touches(0.02))
+    yield Case("zipf-long", Pattern("zipf"), _touches(0.5), judged_only=True)
+    yield Case("btree", Pattern("btree"), _touches(0.15))
+
+
+def _strides() -> Iterator[Case]:
+    for stride in (2, 3, 5, 7, 15, 16, 17, 31, 33, 63, 65, 127, 1021, 1025, 2053, 4099):
+        pattern, judged = Pattern("stride", stride=stride), stride in (5, 17, 63, 1025)
+        yield Case(f"stride-{stride}", pattern, _touches(max(_LEAST_SHARE, 1 / stride)), judged_only=judged)
+    yield Case("drift", Pattern("drift", stride=200), _touches(0.01))
+    yield Case("drift-40", Pattern("drift", stride=40), _touches(0.05), judged_only=True)
+
+
+def _runs() -> Iterator[Case]:
+    yield Case("sequential", Pattern("sequential"), _FILE_PAGES)
+    yield Case("sequential-1%", Pattern("sequential"), _touches(0.01))
+    yield Case("passes-10%", Pattern("sequential"), _touches(0.1), passes=4)
+    yield Case("passes-all", Pattern("sequential"), _FILE_PAGES, passes=3)
+    yield Case("reverse", Pattern("reverse"), _FILE_PAGES)
+    for streams in (2, 4, 8, 16):
+        pattern = Pattern("streams", streams=streams)
+        yield Case(f"streams-{streams}", pattern, _FILE_PAGES, judged_only=streams == 4)
+    yield Case("pingpong", Pattern("pingpong"), _FILE_PAGES)
+
+
+def _objects() -> Iterator[Case]:
+    for pages in (2, 6, 24, 64, 256):
+        yield Case(f"objects-{pages}", Pattern("objects", object=pages), _touches(0.2))
+    yield Case("objects-12", Pattern("objects", object=12), _touches(0.2), judged_only=True)
+    for pages, order in ((3, "backward"), (24, "backward"), (24, "shuffled"), (96, "shuffled")):
+        pattern = Pattern("objects", order=order, object=pages)
+        yield Case(f"objects-{pages}-{order}", pattern, _touches(0.2), judged_only=pages != 24)
+
+
+def _mixtures() -> Iterator[Case]:
+    yield Case("scan-random", Pattern("scan-random"), _touches(0.2))
+    yield Case("scan-random-long", Pattern("scan-random"), _FILE_PAGES, judged_only=True)
+    yield Case("phases", Pattern("phases"), _touches(0.3))
+
+
+def _touches(share: float) -> int:
+    return int(share * _FILE_PAGES)
+
+
+SUITE = Suite(
+    cases=(*_random(), *_strides(), *_runs(), *_objects(), *_mixtures()),
+    devices=(
+        Device(
+            "disk",
+            wait=0,
+            request=0.1e-3,
+            seek=8e-3,
+            reads_skipped=True,
+            bytes_per_second=150e6,
+            request_kb=1024,
+        ),
+        Device("cloud", wait=0.5e-3, request=0.02e-3, bytes_per_second=250e6),
+        Device("nvme", wait=60e-6, request=1e-6, bytes_per_second=2e9),
+    ),
+    file_pages=_FILE_PAGES,
+    times_memory=(0.5, 1, 3, 20),
+    read_ahead_kb=(128, 4096, 8192),
+    windows_kb=tuple(PAGE_KB << doubled for doubled in range(12)),
+)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The model against a kernel: columns, and a sentence, for the terminal, for Markdown and for programs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from foliolab.analyse.agreement import AgreementRow, Comparison, Figure
+from foliolab.experiment.metrics import METRICS
+from foliolab.report.columns import Column, first_of_each
+from foliolab.report.figures import UNITS
+
+
+def title(comparison: Comparison) -> str:
+    kernel = comparison.kernel
+    return (
+        f"Model against kernel: {kernel.experiment}, scale {kernel.scale}, {kernel.arch} with "
+        f"{kernel.page_size // 1024} KiB pages, backend {kernel.backend}"
+        + (f", {kernel.profile} kernels" if kernel.profile != "lab" else "")
+    )
+
+
+def agreement_columns(comparison: Comparison) -> list[Column]:
+    """Cell, variant, three columns for each metric, and the repetitions that both have."""
+    rows = comparison.rows
+    columns = [
+        Column(("", "cell"), tuple(first_of_each(row.cell.label for row in rows)), 0, left=True),
+        Column(("", "variant"), tuple(row.variant for row in rows), 0, left=True),
+    ]
+    for name in comparison.metrics:
+        columns += _columns_of(name, rows)
+    columns.append(Column(("", "n"), tuple(str(row.n) for row in rows), 1))
+    return columns
+
+
+def _columns_of(name: str, rows: tuple[AgreementRow, ...]) -> Iterator[Column]:
+    metric = METRICS[name]
+    unit = UNITS[metric.kind]
+    what = " ".join(part for part in (*metric.title, unit.name) if part)
+    figures = [row.figures.get(name) for row in rows]
+    yield Column((what, "model"), tuple(unit.spell(figure.model) if figure else "" for figure in figures), 0)
+    yield Column(("", "kernel"), tuple(unit.spell(figure.kernel) if figure else "" for figure in figures), 0)
+    yield Column(("", "difference"), tuple(_difference(figure) if figure else "" for figure in figures), 0)
+
+
+def _difference(figure: Figure) -> str:
+    """In percent, with a mark if it is too much."""
+    text = _percent(figure)
+    return text if figure.within else f"BEYOND {text}"
+
+
+def _percent(figure: Figure) -> str:
+    return "from none" if figure.difference is None else f"{figure.difference * 100:+.1f} %"
+
+
+def summary(comparison: Comparison) -> str:
+    """How many figures are too far apart."""
+    tolerances = ", ".join(f"{name} {_tolerance(comparison, name)}" for name in comparison.metrics)
+    figures, beyond = comparison.figures, comparison.beyond
+    count = f"{len(beyond)} of {len(figures)}" if beyond else f"None of {len(figures)}"
+    return f"{count} figures of the model differ from the kernel's by more than they may ({tolerances})."
+
+
+def _tolerance(comparison: Comparison, metric: str) -> str:
+    found = [figure.tolerance for _, name, figure in comparison.figures if name == metric]
+    return f"{found[0] * 100:g} %" if found else "not measured"
+
+
+def explain(row: AgreementRow, metric: str, figure: Figure) -> str:
+    """One figure in words."""
+    return f"{row.cell.label}, {row.variant}, {metric}: {_percent(figure)}, tolerance {figure.tolerance * 100:g} %"
+
+
+def to_json(comparison: Comparison) -> list[dict[str, Any]]:
+    """A row for each figure; sizes in bytes, differences as shares."""
+    kernel = comparison.kernel
+    return [
+        {
+            "experiment": kernel.experiment,
+            "scale": kernel.scale,
+            "arch": kernel.arch,
+            "page_size": kernel.page_size,
+            "backend": kernel.backend,
+            "cell": row.cell.as_dict(),
+            "variant": row.variant,
+            "n": row.n,
+            "metric": name,
+            "model": figure.model,
+            "kernel": figure.kernel,
+            "difference": figure.difference,
+            "tolerance": figure.tolerance,
+            "within": figure.within,
+        }
+        for row, name, figure in comparison.figures
+    ]

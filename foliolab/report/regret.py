@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Regrets as tables for the terminal."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from foliolab.regret.rows import Cell, Row
+from foliolab.regret.summary import (
+    GOOD_STOCK,
+    WORSE_THAN_STOCK,
+    WORST_REGRET,
+    Comparison,
+    PatternSummary,
+    Spread,
+    VariantSummary,
+    by_pattern,
+    by_variant,
+    compare,
+)
+from foliolab.report.columns import Column
+from foliolab.report.terminal import table_of
+
+_COMPARED = {"stock": 2, "series": 3, "folio": 0}
+"""Variants that stand beside each other for every pattern; means of a high rank go first where room is short."""
+
+
+def print_regret(console: Console, rows: Sequence[Row], *, everything: bool) -> None:
+    """Print the figures of each variant and pattern, and which cells miss the bounds: all of these, or how many."""
+    comparisons = compare(rows)
+    _title(console, f"Regret by variant, {len(comparisons)} cells")
+    _remark(console, "Cost in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean.")
+    console.print(_variants(by_variant(rows), console.width))
+    console.print()
+    _title(console, "Regret by pattern")
+    _remark(
+        console, "* is judged only. At its place folio is worst: file in multiples of memory, read_ahead_kb, device."
+    )
+    console.print(_patterns(by_pattern(rows, list(_COMPARED)), console.width))
+    console.print()
+    over = [found for found in comparisons if found.over]
+    lost = [found for found in comparisons if found.lost]
+    margin = f"{WORSE_THAN_STOCK - 1:.0%}"
+    for title, cells in (
+        (f"folio over {WORST_REGRET:g}", over),
+        (f"stock up to {GOOD_STOCK:g} and folio more than {margin} above it", lost),
+    ):
+        _title(console, f"{title}: {len(cells)} cells", "bold red" if cells else "bold green")
+        if cells and everything:
+            console.print(_cells(cells, console.width))
+        elif cells:
+            console.print(Text("\n".join(_counted(cells))))
+        console.print()
+
+
+def _title(console: Console, text: str, style: str = "bold") -> None:
+    console.print(Text(text, style=style))
+
+
+def _remark(console: Console, text: str) -> None:
+    console.print(Text(text, style="italic"))
+
+
+def place(cell: Cell) -> str:
+    """Where a pattern's cell is: the file in multiples of memory, read_ahead_kb, device."""
+    return f"x{cell.memory:g} {cell.read_ahead_kb} {cell.device}"
+
+
+def _variants(summaries: Sequence[VariantSummary], width: int) -> Table:
+    columns = [
+        Column(("", "variant"), tuple(summary.variant for summary in summaries), 0, left=True),
+        *_figures("all", [summary.everywhere for summary in summaries], 0),
+        *_figures("judged", [summary.judged_only for summary in summaries], 0),
+    ]
+    return table_of(columns, width, ["bold" if summary.variant == "folio" else "" for summary in summaries])
+
+
+def _patterns(summaries: Sequence[PatternSummary], width: int) -> Table:
+    names = [f"{summary.pattern} *" if summary.judged_only else summary.pattern for summary in summaries]
+    columns = [
+        Column(("", "pattern"), tuple(names), 0, left=True),
+        Column(("", "cells"), tuple(str(summary.cells) for summary in summaries), 5),
+    ]
+    for variant, rank in _COMPARED.items():
+        columns += _figures(variant, [summary.spreads[variant] for summary in summaries], rank)
+    columns += _places([summary.worst for summary in summaries])
+    return table_of(columns, width, ["red" if summary.worst.over else "" for summary in summaries])
+
+
+def _cells(found: Sequence[Comparison], width: int) -> Table:
+    found = sorted(found, key=lambda comparison: -comparison.folio.regret)
+    columns = [
+        Column(("", "pattern"), tuple(comparison.cell.pattern for comparison in found), 0, left=True),
+        Column(("", "stock"), tuple(_regret(comparison.stock.regret) for comparison in found), 0),
+        Column(("", "folio"), tuple(_regret(comparison.folio.regret) for comparison in found), 0),
+        *_places(found),
+    ]
+    return table_of(columns, width, [""] * len(found))
+
+
+def _counted(found: Sequence[Comparison]) -> Iterator[str]:
+    """How many cells of each pattern, the most first."""
+    for pattern, number in Counter(comparison.cell.pattern for comparison in found).most_common():
+        yield f"{number:>5}  {pattern}"
+
+
+def _figures(title: str, spreads: Sequence[Spread | None], rank: int) -> list[Column]:
+    """The worst regret, and the mean unless the table gets too wide."""
+    return [
+        Column((title, "worst"), tuple(_regret(spread.worst) if spread else "-" for spread in spreads), 0),
+        Column(("", "mean"), tuple(f"{spread.mean:.3f}" if spread else "-" for spread in spreads), rank),
+    ]
+
+
+def _places(found: Sequence[Comparison]) -> list[Column]:
+    windows = tuple(str(comparison.folio.oracle_window_kb) for comparison in found)
+    return [
+        Column(("best KiB", "there"), windows, 4),
+        Column(("", "place"), tuple(place(comparison.cell) for comparison in found), 0, left=True),
+    ]
+
+
+def _regret(regret: float) -> str:
+    return f"{regret:.2f}"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from foliolab.analyse.agreement import Comparison, Figure, compare
+from foliolab.analyse.select import group_samples
+from foliolab.campaign.sample import Sample
+from foliolab.experiment.load import find_experiment
+from foliolab.experiment.spec import Experiment
+from tests.samples import sample
+
+AGREEMENT = {"read_bytes": 0.03, "major_faults": 0.05}
+
+
+def experiment(**agreement: float) -> Experiment:
+    return replace(find_experiment("sparse-mmap"), agreement=agreement or AGREEMENT)
+
+
+def modelled(read_bytes: int, **changes: Any) -> Sample:
+    return sample(read_bytes, **{"backend": "model", "kernel": "policy", "workload": "w2", **changes})
+
+
+def compared(*samples: Sample, by: Experiment | None = None) -> list[Comparison]:
+    return compare(group_samples(samples), {"sparse-mmap": by or experiment()})
+
+
+def test_figures_of_the_same_measurement_stand_beside_each_other() -> None:
+    (comparison,) = compared(modelled(102), sample(100), modelled(1, variant="series"))
+    (row,) = comparison.rows
+    assert (row.cell.label, row.variant, row.n) == ("random", "stock", 1)
+    assert list(row.figures) == ["read_bytes", "major_faults"]
+    assert row.figures["read_bytes"] == Figure(102, 100, 0.03)
+    assert row.figures["read_bytes"].difference == pytest.approx(0.02)
+    assert comparison.beyond == []
+
+
+def test_what_differs_by_more_than_it_may_is_beyond() -> None:
+    (comparison,) = compared(modelled(96), sample(100))
+    ((row, metric, figure),) = comparison.beyond
+    assert (row.variant, metric, round(figure.difference or 0, 6)) == ("stock", "read_bytes", -0.04)
+
+
+def test_nothing_agrees_with_nothing_only() -> None:
+    assert Figure(0, 0, 0.0).within
+    assert (Figure(1, 0, 0.5).difference, Figure(1, 0, 0.5).within) == (None, False)
+    assert not Figure(0, 1, 0.5).within
+
+
+def test_only_repetitions_that_both_have_count() -> None:
+    ours = [modelled(value, repetition=number) for number, value in enumerate((10, 20, 90), start=1)]
+    (comparison,) = compared(*ours, sample(20, repetition=2), sample(90, repetition=3))
+    assert comparison.rows[0].n == 2
+    assert comparison.rows[0].figures["read_bytes"] == Figure(55, 55, 0.03)
+
+
+def test_rows_stand_in_the_experiment_s_order() -> None:
+    stride: dict[str, str | int] = {"pattern": "stride", "stride": 1021}
+    places = [(stride, "stock"), ({"pattern": "random"}, "series"), ({"pattern": "random"}, "stock")]
+    ours = [modelled(5, cell=cell, variant=variant) for cell, variant in places]
+    theirs = [sample(5, cell=cell, variant=variant) for cell, variant in places]
+    (comparison,) = compared(*ours, *theirs)
+    order = [(row.cell.label, row.variant) for row in comparison.rows]
+    assert order == [("random", "stock"), ("random", "series"), ("stride 1021", "stock")]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"parameters": {"cpus": 1}},
+        {"scale": "full"},
+        {"arch": "arm64"},
+        {"profile": "debug"},
+        {"variant": "series"},
+        {"outcome": "guest-crash", "metrics": {}},
+        {"backend": "model", "kernel": "policy", "workload": "w2", "repetition": 2},
+    ],
+)
+def test_other_measurements_are_not_compared(changes: dict[str, Any]) -> None:
+    assert compared(modelled(96), sample(100, **changes)) == []
+
+
+def test_every_kernel_s_backend_is_compared() -> None:
+    comparisons = compared(modelled(96), sample(100), sample(96, backend="qemu-kvm"))
+    assert [(comparison.kernel.backend, len(comparison.beyond)) for comparison in comparisons] == [
+        ("qemu-tcg", 1),
+        ("qemu-kvm", 0),
+    ]
+
+
+def test_without_tolerances_there_is_nothing_to_say() -> None:
+    assert compared(modelled(96), sample(100), by=replace(experiment(), agreement={})) == []
+
+
+def test_a_metric_that_one_lacks_is_left_out() -> None:
+    (comparison,) = compared(modelled(100), sample(100), by=experiment(read_bytes=0.1, seconds=0.1))
+    assert [metric for _, metric, _ in comparison.figures] == ["read_bytes"]

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from foliolab.cli import regret
+from foliolab.cli.main import main
+from foliolab.paths import REPOSITORY
+from foliolab.regret.rows import Row
+from foliolab.regret.suite import SUITE
+from tests.cli.command import lab, sentence
+from tests.regret.small import cells, row
+
+
+def test_json_is_alone_and_has_what_was_asked_for() -> None:
+    done = lab(
+        "regret", "--json", "--pattern", "stride-127,stride-1021", "--pattern", "random-0.1%", "--device", "nvme"
+    )
+    assert done.returncode == 0
+    document = json.loads(done.stdout)
+    assert set(document) == {"rows"}
+    rows = document["rows"]
+    assert {row["pattern"] for row in rows} == {"stride-127", "stride-1021", "random-0.1%"}
+    assert {row["device"] for row in rows} == {"nvme"}
+    assert {row["memory"] for row in rows} == {0.5, 1, 3, 20}
+    assert len(rows) == 3 * 4 * 3 * (5 + 12)
+    oracle = {"fixed-" + str(row["oracle_window_kb"]): row["oracle_cost"] for row in rows[:17]}
+    assert [row["cost"] for row in rows[:17] if row["variant"] in oracle] == list(oracle.values())
+
+
+def test_tables() -> None:
+    done = lab("regret", "--pattern", "random-0.1%")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Regret by variant, 36 cells\n")
+    assert "\nrandom-0.1% " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--pattern", "zigzag"], "There is no pattern 'zigzag'; known: random-0.1%, random-1%"),
+        (["--pattern", "zipf,"], "There is no pattern ''; known: "),
+        (["--device", "nvme,tape"], "There is no device 'tape'; known: disk, cloud, nvme."),
+    ],
+)
+def test_unknown_names(argv: list[str], words: str) -> None:
+    done = lab("regret", *argv)
+    assert words in sentence(done)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("rows", "status", "words"),
+    [
+        (cells((1, 1), (4, 1.05)), 0, ""),
+        (cells((1, 1), (4, 1.6)), 1, "lab: folio misses 2 of 3 bounds: the worst regret is 1.600, at most 1.5"),
+    ],
+)
+def test_check(
+    rows: list[Row], status: int, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_series = [*rows, *(row("series", 1, f"pattern-{number}") for number in (0, 1))]
+    monkeypatch.setattr(regret, "make_rows", lambda *_: with_series)
+    for form in ([], ["--json"]):
+        assert main(["regret", *form]) == 0
+        alone = capsys.readouterr()
+        assert main(["regret", "--check", *form]) == status
+        checked = capsys.readouterr()
+        assert checked.out == alone.out
+        assert checked.err.startswith(words)
+        assert bool(checked.err) == bool(status)
+
+
+def test_ctrl_c_ends_it_at_once_and_it_goes_on_later(tmp_path: Path) -> None:
+    environment = os.environ | {"FOLIOLAB_CACHE": str(tmp_path)}
+    argv = [sys.executable, "-m", "foliolab", "regret"]
+    with subprocess.Popen(argv, cwd=REPOSITORY, env=environment, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr
+        while "simulating" not in running.stderr.readline():
+            pass
+        kept = tmp_path / "model"
+        while not list(kept.glob("*/runs/*.json")):
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        words = running.stderr.read()
+        assert running.wait(timeout=20) == 130
+    assert words == "lab: Interrupted; what was measured is kept, and the same command goes on from there.\n"
+    assert 0 < len(list(kept.glob("*/runs/*.json"))) < len(SUITE.cases)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A suite that takes no time, and rows without any simulation."""
+
+from foliolab.model.library import Pattern
+from foliolab.regret.cost import Device
+from foliolab.regret.rows import Cell, Row
+from foliolab.regret.suite import Case, Suite
+
+SLOW = Device("slow", wait=0, request=1e-4, seek=8e-3, reads_skipped=True, bytes_per_second=150e6, request_kb=512)
+FAST = Device("fast", wait=6e-5, request=1e-6, bytes_per_second=2e9)
+
+SMALL = Suite(
+    cases=(
+        Case("forward", Pattern("sequential"), 4096),
+        Case("some", Pattern("random"), 300, judged_only=True),
+        Case("steps", Pattern("stride", stride=48), 80, passes=2),
+    ),
+    devices=(SLOW, FAST),
+    file_pages=4096,
+    times_memory=(0.5, 4),
+    read_ahead_kb=(128, 512),
+    windows_kb=(4, 32, 128, 512),
+)
+
+
+def row(variant: str, regret: float, pattern: str = "some", *, device: str = "fast", judged_only: bool = False) -> Row:
+    """A row of a cell where the oracle costs two seconds."""
+    return Row(
+        cell=Cell(pattern, 128, device, 0.5),
+        variant=variant,
+        cost=2 * regret,
+        oracle_cost=2,
+        oracle_window_kb=32,
+        read_bytes=4096,
+        major_faults=1,
+        judged_only=judged_only,
+    )
+
+
+def cells(*regrets: tuple[float, float]) -> list[Row]:
+    """A cell for each regret of stock and of folio; each has a pattern of its own."""
+    return [
+        row(variant, regret, f"pattern-{number}")
+        for number, pair in enumerate(regrets)
+        for variant, regret in zip(("stock", "folio"), pair, strict=True)
+    ]

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+from collections.abc import Iterator
+from itertools import groupby
+
+import pytest
+
+from foliolab.progress import Reporter
+from foliolab.regret.rows import Row, make_rows, oracle
+from tests.regret.small import FAST, SMALL
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return make_rows(SMALL, SMALL.cases, SMALL.devices, Reporter())
+
+
+def by_cell(rows: list[Row]) -> Iterator[dict[str, Row]]:
+    for _, members in groupby(rows, key=lambda row: row.cell):
+        yield {row.variant: row for row in members}
+
+
+def test_every_variant_is_in_every_cell(rows: list[Row]) -> None:
+    found = list(by_cell(rows))
+    assert len(found) == len(SMALL.cases) * 2 * 2 * 2
+    assert len({variants["stock"].cell for variants in found}) == len(found)
+    assert all(len(variants) == 5 + len(SMALL.windows_kb) for variants in found)
+
+
+def test_the_oracle_is_the_cheapest_fixed_window_that_the_device_allows(rows: list[Row]) -> None:
+    for variants in by_cell(rows):
+        fixed = {int(name.removeprefix("fixed-")): row for name, row in variants.items() if name.startswith("fixed-")}
+        for row in variants.values():
+            assert row.oracle_cost == min(other.cost for other in fixed.values()) > 0
+            assert row.oracle_window_kb <= row.cell.read_ahead_kb
+        best = fixed[row.oracle_window_kb]
+        assert (best.cost, best.regret) == (best.oracle_cost, 1)
+        assert all(other.regret >= 1 for other in fixed.values())
+
+
+def test_the_smallest_of_equal_windows_is_best() -> None:
+    costs = {"fixed-4": 2.0, "fixed-32": 1.0, "fixed-128": 1.0, "fixed-512": 1.0, "stock": 0.5}
+    assert oracle(SMALL, costs) == 32
+
+
+def test_what_reads_badly_has_a_regret(rows: list[Row]) -> None:
+    worst = max((row for row in rows if row.variant == "fixed-4"), key=lambda row: row.regret)
+    assert worst.cell.pattern == "forward"
+    assert worst.regret > 10
+    for variants in by_cell(rows):
+        assert variants["random"].cost == variants["fixed-4"].cost
+        if variants["random"].cell.pattern == "some":
+            # No more than was touched.
+            assert variants["random"].read_bytes <= 300 * 4096
+            assert variants["random"].major_faults <= 300
+
+
+def test_judged_only_follows_the_pattern(rows: list[Row]) -> None:
+    assert {row.cell.pattern for row in rows if row.judged_only} == {"some"}
+    assert {row.cell.pattern for row in rows if not row.judged_only} == {"forward", "steps"}
+
+
+def test_fewer_devices_and_cases_give_the_same_rows(rows: list[Row]) -> None:
+    some = make_rows(SMALL, SMALL.cases[1:], [FAST], Reporter())
+    assert some == [row for row in rows if row.cell.device == "fast" and row.cell.pattern != "forward"]
+
+
+def test_json(rows: list[Row]) -> None:
+    row = json.loads(json.dumps(rows[-1].to_json()))
+    assert {key: type(value) for key, value in row.items()} == {
+        "pattern": str, "read_ahead_kb": int, "device": str, "memory": int, "variant": str, "cost": float,
+        "oracle_cost": float, "oracle_window_kb": int, "regret": float, "read_bytes": int, "major_faults": int,
+        "judged_only": bool,
+    }  # fmt: skip
+    assert row["regret"] == row["cost"] / row["oracle_cost"]
+    assert (row["pattern"], row["memory"], row["read_ahead_kb"], row["device"]) == ("steps", 4, 512, "fast")

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foliolab.model.library import Counts, Machine, Pattern, simulate
+from foliolab.progress import Reporter
+from foliolab.regret import runs
+from foliolab.regret.runs import machines, run
+from tests.regret.small import FAST, SLOW, SMALL
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
+    return tmp_path
+
+
+class Simulator:
+    """Counts calls; is interrupted at a case."""
+
+    def __init__(self, interrupted_at: Pattern | None = None) -> None:
+        self.calls: list[tuple[Machine, Pattern]] = []
+        self._interrupted_at = interrupted_at
+
+    def __call__(self, machine: Machine, pattern: Pattern, count: int, passes: int) -> Counts:
+        self.calls.append((machine, pattern))
+        if pattern == self._interrupted_at:
+            raise KeyboardInterrupt
+        return simulate(machine, pattern, count, passes)
+
+
+def test_what_variants_run_on() -> None:
+    found = machines(SMALL, 4, 128, SLOW)
+    assert list(found) == [
+        "stock",
+        "series",
+        "random",
+        "folio",
+        "folio-default",
+        *(f"fixed-{kb}" for kb in (4, 32, 128, 512)),
+    ]
+    assert found["stock"] == Machine("stock", 4096, 1024, 32, 32)
+    assert found["series"] == Machine("series", 4096, 1024, 32, 32)
+    assert found["folio"] == Machine("folio", 4096, 1024, 32, 128)
+    assert found["folio-default"] == Machine("folio", 4096, 1024, 32, 32)
+    assert found["fixed-32"] == Machine("fixed", 4096, 1024, 8, 32)
+    assert machines(SMALL, 4, 128, FAST)["folio"] == found["folio-default"]
+
+
+def test_no_fixed_window_is_larger_than_the_device_allows() -> None:
+    found = machines(SMALL, 4, 128, SLOW)
+    assert found["fixed-512"] == found["fixed-128"]
+    assert machines(SMALL, 4, 512, SLOW)["fixed-512"].read_ahead_pages == 128
+
+
+def test_runs_are_those_of_the_model() -> None:
+    results = run(SMALL, SMALL.cases, Reporter())
+    for case, found in zip(SMALL.cases, results, strict=True):
+        for machine in machines(SMALL, 0.5, 512, SLOW).values():
+            assert found[machine] == simulate(machine, case.pattern, case.count, case.passes)
+
+
+def test_runs_are_shared_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulator = Simulator()
+    monkeypatch.setattr(runs, "simulate", simulator)
+    first = run(SMALL, SMALL.cases[:2], Reporter())
+    assert len(set(simulator.calls)) == len(simulator.calls) == sum(map(len, first))
+    simulator.calls.clear()
+    assert run(SMALL, SMALL.cases[:2], Reporter()) == first
+    assert simulator.calls == []
+    assert run(SMALL, SMALL.cases, Reporter())[:2] == first
+    assert {pattern for _, pattern in simulator.calls} == {SMALL.cases[2].pattern}
+
+
+def test_another_library_or_another_count_is_another_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    simulator = Simulator()
+    monkeypatch.setattr(runs, "simulate", simulator)
+    case = SMALL.cases[0]
+
+    def simulated(*cases: Any) -> bool:
+        simulator.calls.clear()
+        run(SMALL, cases, Reporter())
+        return bool(simulator.calls)
+
+    assert simulated(case)
+    assert not simulated(replace(case, name="other", judged_only=True))
+    assert simulated(replace(case, count=4000))
+    assert simulated(replace(case, passes=2))
+    monkeypatch.setattr(runs, "compiled", lambda report: tmp_path / "model/other/model.so")
+    assert simulated(case)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulator = Simulator(interrupted_at=SMALL.cases[1].pattern)
+    monkeypatch.setattr(runs, "simulate", simulator)
+    with pytest.raises(KeyboardInterrupt):
+        run(SMALL, SMALL.cases, Reporter())
+    simulator = Simulator()
+    monkeypatch.setattr(runs, "simulate", simulator)
+    run(SMALL, SMALL.cases, Reporter())
+    assert {pattern for _, pattern in simulator.calls} == {case.pattern for case in SMALL.cases[1:]}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import io
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from foliolab.regret.rows import Row
+from foliolab.report.regret import print_regret
+from tests.regret.small import row
+
+
+def printed(rows: Sequence[Row], width: int = 120, *, everything: bool = False) -> list[str]:
+    stream = io.StringIO()
+    print_regret(Console(file=stream, width=width, highlight=False), rows, everything=everything)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def three(pattern: str, stock: float, folio: float, *, judged_only: bool = False, device: str = "fast") -> list[Row]:
+    regrets = {"stock": stock, "series": 2, "folio": folio}
+    return [
+        row(variant, regret, pattern, device=device, judged_only=judged_only) for variant, regret in regrets.items()
+    ]
+
+
+ROWS = [
+    *three("bad", 1, 1.75),
+    *three("bad", 1, 1.75, device="slow"),
+    *three("kept", 50, 1.25, judged_only=True),
+    *three("lost", 1, 1.1),
+]
+
+
+def line(lines: Sequence[str], start: str) -> str:
+    return next(found for found in lines if found.startswith(start))
+
+
+def test_variants_and_patterns() -> None:
+    lines = printed(ROWS)
+    assert lines[0] == "Regret by variant, 4 cells"
+    assert line(lines, "folio ").split() == ["folio", "1.75", "1.433", "1.25", "1.250"]
+    assert line(lines, "bad").split() == [
+        "bad", "2", "1.00", "1.000", "2.00", "2.000", "1.75", "1.750", "32", "x0.5", "128", "fast",
+    ]  # fmt: skip
+    assert line(lines, "kept").startswith("kept *")
+    assert [found.split()[0] for found in lines if found.endswith(("fast", "slow"))] == ["bad", "kept", "lost"]
+
+
+def test_cells_that_miss_a_bound_are_counted() -> None:
+    lines = printed(ROWS)
+    over = lines.index("folio over 1.5: 2 cells")
+    assert lines[over + 1 : over + 3] == ["    2  bad", ""]
+    lost = lines.index("stock up to 1.1 and folio more than 5% above it: 3 cells")
+    assert lines[lost + 1 : lost + 4] == ["    2  bad", "    1  lost", ""]
+
+
+def test_or_listed() -> None:
+    lines = printed(ROWS, everything=True)
+    over = lines.index("folio over 1.5: 2 cells")
+    assert [found.split() for found in lines[over + 4 : over + 6]] == [
+        ["bad", "1.00", "1.75", "32", "x0.5", "128", "fast"],
+        ["bad", "1.00", "1.75", "32", "x0.5", "128", "slow"],
+    ]
+
+
+def test_nothing_is_missed_and_nothing_judged() -> None:
+    lines = printed(three("good", 1, 1))
+    assert line(lines, "folio ").split() == ["folio", "1.00", "1.000", "-", "-"]
+    assert "folio over 1.5: 0 cells" in lines
+    assert lines[-2:] == ["stock up to 1.1 and folio more than 5% above it: 0 cells", ""]
+
+
+def test_a_narrow_terminal_leaves_columns_out() -> None:
+    lines = printed(ROWS, width=60)
+    assert max(map(len, lines)) <= 60
+    assert line(lines, "bad").split() == ["bad", "1.00", "2.00", "1.75", "1.750", "x0.5", "128", "fast"]
