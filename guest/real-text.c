@@ -15,13 +15,12 @@
 #include <sys/stat.h>
 
 #define PROBE "real-text"
+#include "cgroup.h"
 #include "folios.h"
 #include "fragment.h"
 #include "json.h"
 #include "probe.h"
 #include "tracer.h"
-
-#define CGROUP	"/sys/fs/cgroup/real-text"
 
 static struct program {
 	const char *name;
@@ -331,22 +330,10 @@ static dev_t prepare_root(void)
 	return root.st_dev;
 }
 
-static void prepare_cgroup(void)
-{
-	static const char control[] = "/sys/fs/cgroup/cgroup.subtree_control";
-
-	if (!write_text(control, "+memory"))
-		fail_io(control);
-	/* One that is left over would tell the peak of before. */
-	if ((rmdir(CGROUP) && errno != ENOENT) || mkdir(CGROUP, 0755))
-		fail_io(CGROUP);
-}
-
 /* In the child that is to become the program. */
 static void enter_root(void)
 {
-	if (!write_text(CGROUP "/cgroup.procs", "0"))
-		fail_io(CGROUP "/cgroup.procs");
+	cgroup_enter();
 	if (chroot(env.root) || chdir("/"))
 		fail_io(env.root);
 	clearenv();
@@ -374,7 +361,7 @@ static void run_program(struct run *run, dev_t device)
 	char tmp[4096];
 	int status;
 
-	prepare_cgroup();
+	cgroup_make(0);
 	mount_below("tmpfs", "tmpfs", "tmp", 0);
 	run->free_in_large_blocks = free_in_large_blocks();
 	read_state(&run->before, device);
@@ -382,13 +369,11 @@ static void run_program(struct run *run, dev_t device)
 	read_state(&run->after, device);
 	if (status)
 		fail(1, "%s ended with status %d.", env.program->name, status);
-	if (!read_number(CGROUP "/memory.peak", &run->peak_memory))
-		fail_io(CGROUP "/memory.peak");
+	run->peak_memory = cgroup_number("memory.peak");
 	snprintf(tmp, sizeof(tmp), "%s/tmp", env.root);
 	if (umount(tmp))
 		fail_io(tmp);
-	if (rmdir(CGROUP))
-		fail_io(CGROUP);
+	cgroup_remove();
 }
 
 static void init_run(struct run *run)
