@@ -21,10 +21,12 @@ from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.machine import add_machine, machine
 from foliolab.errors import UsageError
 from foliolab.experiment import cell, variants
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.machine import applies, machine_name
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.plan import Plan, make_plan
+from foliolab.experiment.spec import Experiment
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.model.library import PAGE_BYTES
@@ -41,12 +43,12 @@ BACKENDS = ("qemu", MODEL)
 class RunRequest:
     """What to measure. None is the experiment's own choice."""
 
-    experiment: str
-    """A name, or the path of a .toml file."""
+    experiment: str | Experiment
+    """Itself, or its name, or the path of a .toml file."""
     scale: str = "quick"
     variants: Sequence[str] | None = None
-    cells: Sequence[str] = ()
-    """Each "axis=value", several joined by commas; none is all."""
+    cells: Sequence[str | Cell] = ()
+    """Each "axis=value", several joined by commas, or a cell; none is all."""
     repetitions: int | None = None
     arch: str = NATIVE.name
     page_size: int | None = None
@@ -72,7 +74,9 @@ def measure(request: RunRequest, report: Reporter) -> RunResult:
     """Measure what the store lacks. Samples that are not ok raise nothing: see ``failure_of``."""
     if request.backend not in BACKENDS:
         raise UsageError(f"There is no backend '{request.backend}'; known: {', '.join(BACKENDS)}.")
-    experiment = find_experiment(request.experiment)
+    experiment = request.experiment
+    if isinstance(experiment, str):
+        experiment = find_experiment(experiment)
     scale = experiment.scale(request.scale)
     chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
     cells = cell.choose(scale.cells, request.cells)

@@ -46,20 +46,20 @@ def expand(axes: Mapping[str, Value | Sequence[Value]]) -> list[Cell]:
     return [Cell(tuple(zip(axes, values, strict=True))) for values in product(*choices)]
 
 
-def choose(cells: Sequence[Cell], filters: Iterable[str]) -> tuple[Cell, ...]:
-    """The cells that match any of ``filters``, each "axis=value" or several with commas; all without any.
+def choose(cells: Sequence[Cell], filters: Iterable[str | Cell]) -> tuple[Cell, ...]:
+    """The cells that match any of ``filters``; all without any.
 
-    Raises UnknownCell for a filter that matches none.
+    A filter is "axis=value", several of these with commas, or the very cell. Raises UnknownCell for one that has none.
     """
-    texts = list(filters)
-    if not texts:
+    wanted = list(filters)
+    if not wanted:
         return tuple(cells)
     chosen: set[Cell] = set()
-    for text in texts:
-        matching = [cell for cell in cells if _agrees(cell, text)]
+    for each in wanted:
+        matching = [cell for cell in cells if cell == each or (isinstance(each, str) and _agrees(cell, each))]
         if not matching:
             known = "; ".join(",".join(f"{name}={value}" for name, value in cell.axes) for cell in cells)
-            raise UnknownCell(f"No cell of this experiment matches '{text}'; there are: {known}.")
+            raise UnknownCell(f"No cell of this experiment matches '{each}'; there are: {known}.")
         chosen.update(matching)
     return tuple(cell for cell in cells if cell in chosen)
 

@@ -85,6 +85,7 @@ def load_experiment(file: Path, known: Mapping[str, Variant] | None = None) -> E
         expectations=(),
         notes=notes,
         agreement=_agreement(top.table("agreement")) if "agreement" in top else {},
+        regress=_metrics(top, "regress") if "regress" in top else (),
     )
     _check_argv(workload, experiment)
     tables = top.tables("expect") if "expect" in top else []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The names under which every backend reports what it counted, and what kind of figure each is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -17,6 +18,18 @@ class Kind(Enum):
     SECONDS = "seconds"
 
 
+_NEGLIGIBLE: Mapping[Kind, float] = {
+    # 64 pages: a window or two more or less is luck, in work of tens of thousands of pages.
+    Kind.COUNT: 64,
+    Kind.BYTES: 64 * 4096,
+    Kind.RATE: 0.1,
+    Kind.SHARE: 0.01,
+    # Starting a program and dropping caches vary by so much. Instructions of the same time where each is a nanosecond.
+    Kind.SECONDS: 0.01,
+    Kind.MILLIONS: 10e6,
+}
+
+
 @dataclass(frozen=True)
 class Metric:
     name: str
@@ -31,6 +44,11 @@ class Metric:
     def scales(self) -> bool:
         """Whether a published value has to be multiplied with a scale's factor to be comparable."""
         return self.kind not in (Kind.SHARE, Kind.RATE, Kind.SECONDS)
+
+    @property
+    def negligible(self) -> float:
+        """A difference below this is of no account, whatever share of the figure it is."""
+        return _NEGLIGIBLE[self.kind]
 
 
 def _folio_row(name: str) -> Metric:

@@ -127,6 +127,8 @@ class Experiment:
     """Sentences that belong under every table of this experiment."""
     agreement: Mapping[str, float]
     """By metric, how far the model may be from a kernel, as a share of what the kernel does."""
+    regress: tuple[str, ...]
+    """Metrics by which ``lab regress`` tells whether a variant is worse; empty: it leaves this experiment alone."""
 
     def scale(self, name: str) -> Scale:
         if name not in self.scales:

@@ -4,8 +4,9 @@
 from collections.abc import Iterable, Sequence
 
 from foliolab.analyse.agreement import Comparison
+from foliolab.analyse.losses import Matrix, by_variant
 from foliolab.analyse.verdict import Status
-from foliolab.report import agreement
+from foliolab.report import agreement, losses
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View
@@ -34,6 +35,19 @@ def comparison_to_markdown(comparison: Comparison) -> str:
     """One section: title, table, how much is too far apart."""
     table = _table(agreement.agreement_columns(comparison))
     return "\n".join([f"### {agreement.title(comparison)}", "", *table, "", agreement.summary(comparison)]) + "\n"
+
+
+def matrix_to_markdown(matrix: Matrix, *, everything: bool) -> str:
+    """One section: title, table, remarks, what could not be compared, what it comes to."""
+    rows = losses.make_rows(matrix, everything=everything)
+    lines = [f"### {losses.title(matrix)}", ""]
+    if rows:
+        lines += [*_table(losses.loss_columns(matrix, rows)), "", *(f"- {each}" for each in losses.remarks(matrix))]
+    lines += [f"- {line}" for _, line in losses.gap_lines(matrix)]
+    lines += [f"- {losses.summary_line(matrix, summary)}" for summary in by_variant(matrix)]
+    if conclusion := losses.conclusion(matrix):
+        lines += ["", conclusion]
+    return "\n".join(lines) + "\n"
 
 
 def _table(columns: Sequence[Column]) -> list[str]:

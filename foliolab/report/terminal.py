@@ -9,11 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from foliolab.analyse.agreement import Comparison
+from foliolab.analyse.losses import Change, Matrix, by_variant
 from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
 from foliolab.campaign.sample import NOT_APPLICABLE
 from foliolab.experiment.metrics import METRICS, Metric
-from foliolab.report import agreement
+from foliolab.report import agreement, losses
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View
@@ -21,6 +22,7 @@ from foliolab.report.view import View
 _GAP = 2
 # Of which one is padding and one is where the box would have a line.
 _MARKS = {Status.HOLDS: ("ok  ", "green"), Status.FAILS: ("FAIL", "bold red"), Status.NOT_MEASURED: ("-   ", "dim")}
+_CHANGES = {Change.WORSE: "red", Change.SAME: "", Change.BETTER: "green"}
 
 
 def print_view(console: Console, view: View) -> None:
@@ -51,6 +53,26 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     console.print()
     mark, style = _MARKS[Status.FAILS if comparison.beyond else Status.HOLDS]
     console.print(Text.assemble((mark, style), " ", agreement.summary(comparison)))
+    console.print()
+
+
+def print_matrix(console: Console, matrix: Matrix, *, everything: bool) -> None:
+    """Print which workloads get worse, those first: by the metric that decides, or by each; and what it comes to."""
+    rows = losses.make_rows(matrix, everything=everything)
+    console.print(Text(losses.title(matrix), style="bold"))
+    if rows:
+        styles = [_CHANGES[difference.change] for difference, _ in rows]
+        console.print(table_of(losses.loss_columns(matrix, rows), console.width, styles))
+        console.print()
+        for remark in losses.remarks(matrix):
+            console.print(Text(remark, style="dim"))
+    console.print()
+    for gap, line in losses.gap_lines(matrix):
+        console.print(Text(line, style="red" if gap.failed else "dim"))
+    for summary in by_variant(matrix):
+        console.print(Text(losses.summary_line(matrix, summary), style="red" if summary.worse else ""))
+    if conclusion := losses.conclusion(matrix):
+        console.print(Text(conclusion, style="bold"))
     console.print()
 
 

@@ -38,6 +38,13 @@ def test_choose(filters: list[str], labels: list[str]) -> None:
     assert [cell.label for cell in choose(CELLS, filters)] == labels
 
 
+def test_choose_a_cell_itself() -> None:
+    stride, more = CELLS[1], Cell.of({**CELLS[1].as_dict(), "threads": 2})
+    assert choose([*CELLS, more], [stride]) == (stride,)
+    with pytest.raises(UnknownCell):
+        choose(CELLS, [more])
+
+
 @pytest.mark.parametrize("wrong", ["pattern=zigzag", "colour=red", "pattern=random,stride=1021", "random", ""])
 def test_a_filter_without_a_cell_is_an_error(wrong: str) -> None:
     with pytest.raises(UnknownCell, match=r"matches '.*'; there are: pattern=random; pattern=stride,stride=1021"):

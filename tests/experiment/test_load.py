@@ -71,6 +71,14 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert mine.published_for(quick, "stock", random, "x86_64-4k") == {"read_bytes": 1 << 30, "seconds": 3.5}
     assert mine.published_for(quick, "series", random, "x86_64-4k") == {}
     assert (mine.expectations[0].at_most, mine.expectations[0].machines) == (1.5, ())
+    assert mine.regress == ()
+
+
+def test_metrics_that_can_get_worse(tmp_path: Path) -> None:
+    mine = find_experiment(write(tmp_path, 'regress = ["major_faults", "read_bytes"]\n' + GOOD))
+    assert mine.regress == ("major_faults", "read_bytes")
+    with pytest.raises(BadExperiment, match=r"'regress' names 'speed', which is not one of read_bytes"):
+        find_experiment(write(tmp_path, 'regress = ["speed"]\n' + GOOD))
 
 
 def test_a_scale_overrides_what_it_names(tmp_path: Path) -> None:

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab regress``: which workloads get worse under a variant."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich.console import Console
+
+from foliolab.analyse.losses import Part, make_matrix, workload_name
+from foliolab.analyse.rows import ordered
+from foliolab.analyse.select import group_samples, place_of
+from foliolab.campaign.runner import failure_of
+from foliolab.campaign.sample import MODEL, Sample
+from foliolab.campaign.store import read_samples, store_file
+from foliolab.cli.machine import add_machine, machine
+from foliolab.cli.run import RunRequest, measure
+from foliolab.errors import UnknownCell, UsageError
+from foliolab.experiment import variants
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.load import experiment_names, find_experiment
+from foliolab.experiment.machine import applies, machine_name
+from foliolab.experiment.spec import Experiment
+from foliolab.progress import Reporter
+from foliolab.report import losses
+from foliolab.report.markdown import matrix_to_markdown
+from foliolab.report.terminal import print_matrix
+
+_DEFAULT = "folio"
+"""The variant that --check judges unless others are asked for: the kernel as it boots."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "regress",
+        help="tell which workloads get worse under a variant",
+        description="Measure workloads under a baseline and under other variants, and list what gets worse, the worst"
+        " first. They are the cells of all experiments that have a list 'regress' of metrics. What the store has"
+        " already is not measured again.",
+        epilog="example: ./lab regress --variant series,folio --workload gcc,sqlite --check",
+    )
+    parser.add_argument(
+        "experiment",
+        nargs="*",
+        help="only these: names, or paths of .toml files (default: all of the lab's that have a list 'regress')",
+    )
+    parser.add_argument("--variant", metavar="V,...", help="only these (default: those that the experiments name)")
+    parser.add_argument("--baseline", metavar="V", default="stock", help="what is compared with (default: stock)")
+    parser.add_argument("--workload", metavar="NAME,...", action="append", help="only these; may be repeated")
+    parser.add_argument("--scale", default="quick", help="of the experiments (default: quick)")
+    parser.add_argument("--repetitions", metavar="N", type=int, help="boots of each kernel")
+    add_machine(parser)
+    parser.add_argument(
+        "--threshold",
+        metavar="PERCENT",
+        type=_share,
+        default=0.02,
+        help="what a loss has to be above to count (default: 2%%)",
+    )
+    parser.add_argument("--no-run", action="store_true", help="measure nothing: compare what the store has")
+    parser.add_argument("--all", action="store_true", help="list all metrics, not the one that decides")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print Markdown")
+    form.add_argument("--json", action="store_true", help='print {"rows": [...]}, all metrics, and nothing else')
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help=f"exit with 1 if a variant that was asked for loses anything that counts; without --variant, if"
+        f" {_DEFAULT} does",
+    )
+    parser.set_defaults(handler=handle)
+
+
+def _share(text: str) -> float:
+    """0.02 for "2%"."""
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not text.endswith("%") or not 0 <= share < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is no percentage such as 2%")
+    return share
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    arch, page_size = machine(arguments)
+    asked = _variants(arguments.variant, arguments.baseline)
+    if arguments.check and not asked and arguments.baseline == _DEFAULT:
+        raise UsageError(f"--check judges {_DEFAULT}, which is the baseline; say with --variant what else to judge.")
+    parts = _chosen(_parts(arguments, arch.name, page_size, asked), arguments.workload)
+    if arguments.no_run:
+        stored = read_samples(store_file())
+        parts = [_from_store(part, stored, asked, arguments.baseline) for part in parts]
+        samples: list[Sample] = []
+    else:
+        parts, samples = _measured(parts, arguments.baseline, arguments.repetitions)
+    matrix = make_matrix(parts, baseline=arguments.baseline, threshold=arguments.threshold)
+    if arguments.json:
+        print(json.dumps({"rows": losses.to_json(matrix)}, indent=1))
+    elif arguments.markdown:
+        print(matrix_to_markdown(matrix, everything=arguments.all), end="")
+    else:
+        print_matrix(Console(highlight=False), matrix, everything=arguments.all)
+    if error := failure_of(samples):
+        raise error
+    if arguments.check:
+        losses.check(matrix, asked or [_DEFAULT])
+    return 0
+
+
+def _variants(text: str | None, baseline: str) -> list[str]:
+    """Those that were asked for, which the baseline is not; empty if none were."""
+    names = text.split(",") if text else []
+    asked = [variant.name for variant in variants.choose([baseline, *names], variants.load_variants())][1:]
+    if names and not asked:
+        raise UsageError(f"'{baseline}' is the baseline; there is no other variant to compare with it.")
+    return asked
+
+
+def _parts(arguments: argparse.Namespace, arch: str, page_size: int, asked: Sequence[str]) -> list[Part]:
+    """What to measure; whatever is wrong with it is found here, before a measurement."""
+    parts = []
+    machine = machine_name(arch, page_size)
+    for experiment in _experiments(arguments.experiment):
+        if not applies(experiment.machines, machine):
+            Reporter().say(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
+            continue
+        scale = experiment.scale(arguments.scale)
+        names = asked or [variant.name for variant in scale.variants if variant.name != arguments.baseline]
+        parts.append(Part(experiment, scale.name, arch, page_size, scale.cells, tuple(names), None))
+    if not parts:
+        raise UsageError(f"There is no experiment with a list 'regress' for {machine}.")
+    return parts
+
+
+def _chosen(parts: Sequence[Part], workloads: Sequence[str] | None) -> list[Part]:
+    """The parts with the workloads of these names only; all without any."""
+    if not workloads:
+        return list(parts)
+    known = dict.fromkeys(workload_name(part.experiment, cell) for part in parts for cell in part.cells)
+    wanted = [name for text in workloads for name in text.split(",")]
+    for name in wanted:
+        if name not in known:
+            raise UnknownCell(f"There is no workload '{name}'; known: {', '.join(known)}.")
+    chosen = [
+        replace(part, cells=tuple(cell for cell in part.cells if workload_name(part.experiment, cell) in wanted))
+        for part in parts
+    ]
+    return [part for part in chosen if part.cells]
+
+
+def _experiments(names: Sequence[str]) -> list[Experiment]:
+    found = {experiment.name: experiment for experiment in map(find_experiment, names or experiment_names())}
+    for name in names and found:
+        if not found[name].regress:
+            raise UsageError(f"{name} has no list 'regress' of the metrics by which a variant can be worse.")
+    return [experiment for experiment in found.values() if experiment.regress]
+
+
+def _measured(parts: Sequence[Part], baseline: str, repetitions: int | None) -> tuple[list[Part], list[Sample]]:
+    """The parts with all that they want, and the samples of that, also of what failed."""
+    measured, samples = [], []
+    for part in parts:
+        request = RunRequest(
+            experiment=part.experiment,
+            scale=part.scale,
+            variants=[baseline, *part.variants],
+            cells=part.cells,
+            repetitions=repetitions,
+            arch=part.arch,
+            page_size=part.page_size,
+        )
+        result = measure(request, Reporter())
+        measured.append(replace(part, group=result.view.group))
+        samples += result.samples
+    return measured, samples
+
+
+def _from_store(part: Part, stored: Sequence[Sample], asked: Sequence[str], baseline: str) -> Part:
+    """The part with what was measured last; all variants of that unless some were asked for."""
+    place = (part.experiment.name, part.scale, part.arch, part.page_size, "lab")
+    mine = [
+        each
+        for each in stored
+        if (each.experiment, each.scale, each.arch, each.page_size, each.profile) == place and each.backend != MODEL
+    ]
+    if not mine:
+        return replace(part, variants=tuple(asked))
+    group = next(group for group in group_samples(mine) if place_of(group) == place_of(mine[-1]))
+    measured = (each.variant for each in group.samples if Cell.of(each.cell) in part.cells)
+    names = asked or [name for name in ordered(measured, part.variants) if name != baseline]
+    return replace(part, group=group, variants=tuple(names))

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliolab.campaign.sample import Sample
+from foliolab.campaign.store import open_store, read_samples
+from foliolab.cli import run
+from foliolab.cli.main import main
+from foliolab.experiment.load import experiment_names, find_experiment
+from foliolab.kernel.build import BuiltKernel
+from foliolab.vm.outcome import OutcomeKind
+from tests.campaign.fake import FakeBackend, Measure, ending, kernel_for
+from tests.cli.command import lab
+from tests.samples import sample
+from tests.small import small_experiment
+
+REGRESS = 'regress = ["read_bytes", "major_faults"]\n'
+SERIES = {"gcc": (1000, 300), "sqlite": (900, 100), "lmdb": (1010, 101)}
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / "results"))
+    (tmp_path / "results").mkdir()
+    return tmp_path / "results/samples.jsonl"
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> str:
+    """An experiment about three workloads."""
+    file = small_experiment(tmp_path).rename(tmp_path / "programs.toml")
+    text = file.read_text()
+    start, end = text.index("cells ="), text.index("[workload]")
+    cells = 'cells = [{ workload = ["gcc", "sqlite", "lmdb"] }]\nvariants = ["stock", "series"]\n'
+    file.write_text(REGRESS + text[:start].replace('variants = ["stock"]\n', "") + cells + text[end:])
+    return str(file)
+
+
+def fill(store: Path, *more: Sample) -> None:
+    """Under series, gcc and lmdb get worse by major faults, and gcc alone by what counts; folio was measured once."""
+    with open_store(store) as opened:
+        for workload, (read, faults) in SERIES.items():
+            for variant, metrics in (("stock", (1000, 100)), ("series", (read, faults))):
+                opened.append(one(workload, variant, metrics))
+        for each in (one("gcc", "folio", (1000, 100)), *more):
+            opened.append(each)
+
+
+def one(workload: str, variant: str, metrics: tuple[int, int], **changes: str) -> Sample:
+    read_bytes, faults = (metrics[0] << 20, metrics[1])
+    figures: dict[str, float] = {"read_bytes": read_bytes, "major_faults": faults}
+    cell: dict[str, str | int] = {"workload": workload}
+    return replace(
+        sample(experiment="programs", cell=cell, variant=variant, metrics=figures),
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+def rows(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {"rows"}
+    found: list[dict[str, object]] = document["rows"]
+    return found
+
+
+def places(found: list[dict[str, object]]) -> list[tuple[object, ...]]:
+    return [(row["workload"], row["variant"], row["metric"], row["change"]) for row in found]
+
+
+def test_json_has_the_worst_first_and_what_is_not_there(
+    store: Path, programs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(store)
+    assert main(["regress", programs, "--no-run", "--json"]) == 0
+    found = rows(capsys)
+    assert found[0] == {
+        "workload": "gcc",
+        "variant": "series",
+        "experiment": "programs",
+        "cell": {"workload": "gcc"},
+        "scale": "quick",
+        "arch": "x86_64",
+        "page_size": 4096,
+        "backend": "qemu-tcg",
+        "metric": "major_faults",
+        "baseline": 100,
+        "value": 300,
+        "loss": 2,
+        "change": "worse",
+        "n": 1,
+        "outcome": "ok",
+        "sentence": "",
+    }
+    assert [row["loss"] for row in found[:-2]] == pytest.approx([2, 0.01, 0.01, 0, 0, 0, 0, -0.1])
+    assert places(found[-3:]) == [
+        ("sqlite", "series", "read_bytes", "better"),
+        ("sqlite", "folio", None, None),
+        ("lmdb", "folio", None, None),
+    ]
+    assert [row["outcome"] for row in found[-2:]] == ["not-measured"] * 2
+
+
+def test_workloads_variants_threshold_and_baseline(
+    store: Path, programs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(store)
+    argv = ["regress", programs, "--no-run", "--json", "--workload", "sqlite,lmdb", "--variant", "series"]
+    assert main(argv) == 0
+    assert {row[0] for row in places(rows(capsys))} == {"sqlite", "lmdb"}
+    assert main([*argv, "--threshold", "0.5%"]) == 0
+    assert places(rows(capsys))[0] == ("lmdb", "series", "read_bytes", "worse")
+    assert main(["regress", programs, "--no-run", "--json", "--baseline", "series", "--variant", "stock"]) == 0
+    assert places(rows(capsys))[0] == ("sqlite", "stock", "read_bytes", "worse")
+
+
+def test_tables(store: Path, programs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(store)
+    assert main(["regress", programs, "--no-run"]) == 0
+    out = capsys.readouterr().out
+    assert "series: 1 of 3 workloads loses more than 2 %, worst gcc (major faults +200.0 %)" in out.replace("\n", " ")
+    assert len([line for line in out.splitlines() if line.startswith(("gcc ", "sqlite ", "lmdb "))]) == 4
+    assert main(["regress", programs, "--no-run", "--all"]) == 0
+    out = capsys.readouterr().out
+    assert len([line for line in out.splitlines() if line.startswith(("gcc ", "sqlite ", "lmdb "))]) == 8
+    assert main(["regress", programs, "--no-run", "--markdown"]) == 0
+    assert capsys.readouterr().out.startswith("### Workloads against stock, scale quick")
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "words"),
+    [
+        (["--variant", "series"], 1, "series: 1 of 3 workloads loses more than 2 %, worst gcc"),
+        (["--variant", "series", "--threshold", "200%"], 0, ""),
+        (["--variant", "series", "--workload", "sqlite"], 0, ""),
+        (["--workload", "gcc"], 0, ""),
+        ([], 1, "folio: none of 1 workload loses more than 2 %; none gains without a loss; 2 lack measurements."),
+        (["--variant", "address"], 1, "address: nothing could be compared with stock."),
+        (["--baseline", "folio"], 2, "--check judges folio, which is the baseline; say with --variant"),
+    ],
+)
+def test_check_judges_what_was_asked_for_or_the_kernel_as_it_boots(
+    argv: list[str], status: int, words: str, store: Path, programs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(store)
+    assert main(["regress", programs, "--no-run", "--check", *argv]) == status
+    error = capsys.readouterr().err
+    assert error.startswith(f"lab: {words}" if status else "")
+    assert bool(error) == bool(status)
+
+
+def test_the_backend_that_measured_last_is_compared(
+    store: Path, programs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kvm = [
+        one("gcc", variant, (1000, 100), backend="qemu-kvm", key=f"kvm {variant}") for variant in ("stock", "series")
+    ]
+    model = one("gcc", "series", (5000, 100), backend="model", key="model")
+    arm64 = one("gcc", "series", (5000, 100), arch="arm64", key="arm64")
+    debug = one("gcc", "series", (5000, 100), profile="debug", key="debug")
+    full = one("gcc", "series", (5000, 100), scale="full", key="full")
+    fill(store, *kvm, model, arm64, debug, full)
+    assert main(["regress", programs, "--no-run", "--json", "--arch", "x86_64"]) == 0
+    found = rows(capsys)
+    measured = [row for row in found if row["outcome"] == "ok"]
+    assert {row["backend"] for row in found} == {"qemu-kvm"}
+    assert [(row["workload"], row["loss"]) for row in measured] == [("gcc", 0)] * 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "words"),
+    [
+        (["--workload", "gcc,ld"], 12, "There is no workload 'ld'; known: gcc, sqlite, lmdb."),
+        (["--variant", "folios"], 11, "There is no variant 'folios'; known: unpatched, stock"),
+        (["--baseline", "none"], 11, "There is no variant 'none'"),
+        (["--variant", "stock"], 2, "'stock' is the baseline; there is no other variant to compare with it."),
+        (["--scale", "tiny"], 2, "programs has no scale 'tiny'"),
+        (["--repetitions", "0"], 2, "At least one repetition is needed."),
+        (["--page-size", "64k", "--arch", "x86_64"], 2, ""),
+        (["sparse-mmap"], 2, "sparse-mmap has no list 'regress' of the metrics by which a variant can be worse."),
+        (["dense"], 10, "There is no experiment 'dense'"),
+    ],
+)
+def test_wrong_requests_end_before_anything_is_built(
+    argv: list[str], status: int, words: str, store: Path, programs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["regress", programs, *argv]) == status
+    said = capsys.readouterr()
+    assert said.err.startswith(f"lab: {words}")
+    assert (said.out, store.exists()) == ("", False)
+
+
+@pytest.mark.parametrize("threshold", ["2", "two%", "-1%", "nan%", "inf%", "%", ""])
+def test_what_is_no_threshold(threshold: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["regress", f"--threshold={threshold}"])
+    assert raised.value.code == 2
+    assert f"'{threshold}' is no percentage such as 2%" in capsys.readouterr().err
+
+
+def test_experiments_for_other_machines_are_left_out(
+    store: Path, programs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(programs)
+    other = file.with_name("other.toml")
+    other.write_text('machines = ["arm64-64k"]\n' + file.read_text())
+    argv = ["regress", "--no-run", "--json", "--arch", "x86_64", str(other)]
+    assert main([*argv, programs]) == 0
+    said = capsys.readouterr()
+    assert said.err == "other is for arm64-64k only.\n"
+    assert {row["experiment"] for row in json.loads(said.out)["rows"]} == {"programs"}
+    assert main(argv) == 2
+    assert "There is no experiment with a list 'regress' for x86_64-4k." in capsys.readouterr().err
+
+
+def test_the_lab_has_a_matrix_of_its_own(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["regress", "--no-run", "--json"]) == 0
+    wanted = {name for name in experiment_names() if find_experiment(name).regress}
+    assert wanted
+    assert {row["experiment"] for row in rows(capsys)} == wanted
+
+
+Fake = Callable[[Measure], FakeBackend]
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """A backend in place of guests, for what no guest does when it is told to."""
+
+    def install(measure: Measure) -> FakeBackend:
+        backend = FakeBackend(measure)
+        monkeypatch.setattr(run, "_on_qemu", lambda request, plan, *_: (plan, backend, kernel_for))
+        return backend
+
+    return install
+
+
+def test_what_was_measured_is_not_measured_again(
+    store: Path, programs: str, fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backend = fake(lambda step, _: {"read_bytes": 1 << 30, "major_faults": 100 * (1 + (step.variant.name == "series"))})
+    assert main(["regress", programs, "--json", "--repetitions", "2", "--workload", "gcc"]) == 0
+    found = rows(capsys)
+    assert places(found) == [("gcc", "series", "major_faults", "worse"), ("gcc", "series", "read_bytes", "same")]
+    assert [row["n"] for row in found] == [2, 2]
+    assert (sum(backend.tried.values()), len(read_samples(store))) == (4, 4)
+    assert main(["regress", programs, "--variant", "series,folio", "--json", "--repetitions", "2"]) == 0
+    assert {(row["workload"], row["variant"]) for row in rows(capsys)} == {
+        (workload, variant) for workload in SERIES for variant in ("series", "folio")
+    }
+    assert set(backend.tried.values()) == {1}
+    assert sum(backend.tried.values()) == 2 * 3 * 3
+
+
+def test_experiments_without_a_wanted_workload_are_not_measured(
+    store: Path, programs: str, fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = Path(programs).with_name("other.toml")
+    other.write_text(Path(programs).read_text().replace('"gcc", "sqlite", "lmdb"', '"fork", "lmdb"'))
+    fake(lambda *_: {"read_bytes": 1 << 30, "major_faults": 100})
+    argv = ["regress", programs, str(other), "--json"]
+    assert main([*argv, "--workload", "gcc"]) == 0
+    assert {(row["experiment"], row["workload"]) for row in rows(capsys)} == {("programs", "gcc")}
+    assert {each.experiment for each in read_samples(store)} == {"programs"}
+    assert main([*argv, "--workload", "lmdb", "--workload", "fork"]) == 0
+    assert {(row["experiment"], row["workload"]) for row in rows(capsys)} == {
+        ("programs", "lmdb"),
+        ("other", "lmdb"),
+        ("other", "fork"),
+    }
+
+
+def test_a_guest_that_crashes_is_a_row_and_the_exit_status(
+    store: Path, programs: str, fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(step: object, tried: int) -> dict[str, int | float]:
+        if "sqlite" in str(step) and "series" in str(step):
+            raise ending(OutcomeKind.GUEST_CRASH)
+        return {"read_bytes": 1 << 30, "major_faults": 100}
+
+    fake(measure)
+    for form in (["--json"], []):
+        assert main(["regress", programs, *form]) == 31
+        said = capsys.readouterr()
+        assert "sqlite, series, repetition 1: It ended with guest-crash." in said.err
+        if form:
+            last = json.loads(said.out)["rows"][-1]
+            assert (last["workload"], last["variant"], last["outcome"]) == ("sqlite", "series", "guest-crash")
+            assert (last["metric"], last["loss"]) == (None, None)
+        else:
+            assert "series: guest-crash: sqlite. It ended with guest-crash." in said.out
+            assert "series: none of 2 workloads loses more than 2 %; none gains" in said.out
+
+
+@pytest.mark.boot
+def test_on_a_real_kernel(tmp_path: Path, patched_kernel: BuiltKernel) -> None:
+    file = small_experiment(tmp_path)
+    file.write_text(REGRESS + file.read_text())
+    argv = ["regress", str(file), "--variant", "series", "--workload", "small stride 37", "--json"]
+    results = str(tmp_path / "results")
+    done = lab(*argv, FOLIOLAB_RESULTS=results)
+    assert done.returncode == 0, done.stderr
+    found = {row["metric"]: row for row in json.loads(done.stdout)["rows"]}
+    # After a hundred misses single pages are read: fewer bytes, more often.
+    assert found["read_bytes"]["change"] == "better"
+    assert found["major_faults"]["change"] == "worse"
+    again = lab(*argv, "--no-run", FOLIOLAB_RESULTS=results)
+    assert again.stdout == done.stdout
+    checked = lab(*argv, "--no-run", "--check", FOLIOLAB_RESULTS=results)
+    assert (checked.returncode, checked.stdout) == (1, done.stdout)
