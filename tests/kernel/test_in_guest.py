@@ -68,6 +68,7 @@ def ktap(output: str) -> tuple[list[str], list[str]]:
 
 
 SELFTESTS = (
+    "fault_recency",
     "file_folio",
     "mmap_readahead",
     "mmap_readahead_text",
@@ -85,6 +86,7 @@ def settings(guest: Guest) -> dict[str, str]:
         (sizes, r"hugepages-\d+kB", "/file_enabled"),
         (sizes, r"hugepages-\d+kB", "/enabled"),
         (sizes, r"hugepages-\d+kB", "/shmem_enabled"),
+        ("/sys/kernel/mm/lru_gen", r"\w+", ""),
         ("/sys/kernel/mm/mmap_readahead", r"\w+", ""),
         ("/sys/kernel/debug/mprotect", r"\w+", ""),
     ]
@@ -204,7 +206,7 @@ def test_kunit(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) ->
     with Guest(guest_config(debug_kernel, programs), tmp_path / "console.log") as guest:
         console = guest.console()
     report = re.sub(r"^\[ *\d+\.\d+\] ?", "", console.replace("\r", ""), flags=re.MULTILINE)
-    for name, least in (("mmap_readahead", 15), ("mprotect", 2)):
+    for name, least in (("fault_recency", 5), ("mmap_readahead", 15), ("mprotect", 2)):
         suite = re.split(rf"(?m)^ok \d+ {name}$", report[report.index(f"# Subtest: {name}") :])[0]
         passed, failed = ktap(suite)
         assert failed == []

@@ -31,7 +31,7 @@
 
 #define THP_DIR		"/sys/kernel/mm/transparent_hugepage"
 #define CGROUP_DIR	"/sys/fs/cgroup"
-#define OUR_CGROUP	CGROUP_DIR "/page_cache_selftest"
+#define OUR_CGROUP	CGROUP_DIR MEMORY_CGROUP
 #define MAX_SETTINGS	(2 * MAX_ORDER_NR)
 
 unsigned long page_bytes;
@@ -551,6 +551,28 @@ void memory_cgroup_remove(void)
 	rmdir(OUR_CGROUP);
 }
 
+bool memory_cgroup_join(void)
+{
+	/* 0 is who writes. */
+	return !setting_write(OUR_CGROUP "/cgroup.procs", "0");
+}
+
+long memory_cgroup_stat(const char *name)
+{
+	FILE *file = fopen(OUR_CGROUP "/memory.stat", "r");
+	char found[64];
+	long value;
+
+	while (file && fscanf(file, "%63s %ld", found, &value) == 2)
+		if (!strcmp(found, name)) {
+			fclose(file);
+			return value;
+		}
+	if (file)
+		fclose(file);
+	return -1;
+}
+
 bool memory_cgroup_touch(const struct mapping *map, unsigned long page,
 			 uint64_t value)
 {
@@ -560,8 +582,7 @@ bool memory_cgroup_touch(const struct mapping *map, unsigned long page,
 	if (pid < 0)
 		ksft_exit_fail_perror("fork");
 	if (!pid) {
-		/* 0 is who writes. */
-		if (setting_write(OUR_CGROUP "/cgroup.procs", "0"))
+		if (!memory_cgroup_join())
 			_exit(1);
 		_exit(*(uint64_t *)page_address(map, page) == value ? 0 : 2);
 	}

@@ -132,6 +132,12 @@ bool has_large_folios(int fd);
  */
 bool memory_cgroup_make(unsigned long max_bytes);
 void memory_cgroup_remove(void);
+/* What the kernel calls it. */
+#define MEMORY_CGROUP	"/page_cache_selftest"
+/* Move the calling process there. */
+bool memory_cgroup_join(void);
+/* Return: a line of its memory.stat, or -1 if there is none of that name. */
+long memory_cgroup_stat(const char *name);
 /*
  * Touch a page of a mapping in such a process.
  * Return: whether the page starts with a value, unless there was too little
