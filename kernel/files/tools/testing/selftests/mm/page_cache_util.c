@@ -31,7 +31,7 @@
 
 #define THP_DIR		"/sys/kernel/mm/transparent_hugepage"
 #define CGROUP_DIR	"/sys/fs/cgroup"
-#define OUR_CGROUP	CGROUP_DIR MEMORY_CGROUP
+#define OUR_CGROUP	"/sys/fs/cgroup" MEMORY_CGROUP
 #define MAX_SETTINGS	(2 * MAX_ORDER_NR)
 
 unsigned long page_bytes;
