@@ -27,7 +27,6 @@
 
 /* What is simulated of the page cache; the file may be larger. */
 #define PAGES		(1U << 12)
-#define BLOCK		16
 #define HIGHEST_PAGE	(~0UL >> 12)
 #define MOST_PAGES	(~0U / 2)
 
@@ -67,9 +66,10 @@ static void broken(const char *what, const struct mmap_readahead_miss *miss,
 {
 	fprintf(stderr, "Broken: %s.\n", what);
 	fprintf(stderr,
-		"index %lu first %lu last %lu file %lu cached %lu max %u request %u\n",
-		miss->index, miss->first, miss->last, miss->file_pages,
-		miss->cached_pages, miss->max_pages, miss->request_pages);
+		"index %lu file %lu cached %lu max %u request %u block %u\n",
+		miss->index, miss->file_pages,
+		miss->cached_pages, miss->max_pages, miss->request_pages,
+		1U << miss->block_shift);
 	if (answer)
 		fprintf(stderr, "start %lu size %u async %u order %u kind %d\n",
 			answer->start, answer->size, answer->async_size,
@@ -184,9 +184,10 @@ static void read_pages(const struct mmap_readahead_answer *answer)
 
 static void map_around(unsigned int page)
 {
-	unsigned int first = page / BLOCK * BLOCK;
+	unsigned int block = 1U << limits.block_shift;
+	unsigned int first = page / block * block;
 
-	for (unsigned int i = first; i < first + BLOCK; i++)
+	for (unsigned int i = first; i < first + block; i++)
 		if ((pages[i] & (CACHED | MARKED)) == CACHED)
 			pages[i] |= MAPPED;
 }
@@ -244,9 +245,9 @@ static void check_state(const struct mmap_readahead_miss *miss)
 static void check_bounds(const struct mmap_readahead_miss *miss,
 			 const struct mmap_readahead_answer *answer)
 {
-	if (answer->start < miss->first || answer->start > miss->last ||
-	    answer->size - 1 > miss->last - answer->start)
-		broken("a read goes beyond what may be read", miss, answer);
+	if (answer->start >= miss->file_pages ||
+	    answer->size > miss->file_pages - answer->start)
+		broken("a read goes beyond the file", miss, answer);
 	if (answer->size > miss->max_pages)
 		broken("a read is larger than the limit", miss, answer);
 	/* What is cut off at the end may leave less: the page cache sees to that. */
@@ -296,7 +297,7 @@ static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark
 
 /* Steps */
 
-/* The facts about a page that may be mapped; false if it may not. */
+/* The facts about a page; false if the file has none such. */
 static bool describe(unsigned int page, struct mmap_readahead_miss *miss)
 {
 	*miss = limits;
@@ -304,8 +305,7 @@ static bool describe(unsigned int page, struct mmap_readahead_miss *miss)
 	miss->cached_pages = cached + cached_elsewhere;
 	if (racing)
 		miss->cached_pages = steps % 7 ? steps * 3 : 0;
-	return miss->index >= miss->first && miss->index <= miss->last &&
-	       page < PAGES;
+	return miss->index < miss->file_pages && page < PAGES;
 }
 
 /* A fault. It has to find its page, however often that needs to be read. */
@@ -379,22 +379,20 @@ static void set_limits(struct input *input)
 		limits.request_pages = take_limit(input, 16384);
 	if (what & 4)
 		racing = !racing;
+	if (what & 8)
+		limits.block_shift = take_byte(input) % 10;
 	if (limits.max_pages > most_pages)
 		most_pages = limits.max_pages;
 }
 
-/* The file ends somewhere, and so does the mapping; both may be far away. */
-static void set_ends(struct input *input)
+/* The file ends somewhere, which may be far away. */
+static void set_end(struct input *input)
 {
 	unsigned int what = take_byte(input);
 
 	limits.file_pages = base + 1 + take_page(input);
 	if (what & 1)
 		limits.file_pages = HIGHEST_PAGE + 1;
-	limits.first = what & 2 ? base + take_page(input) : 0;
-	limits.last = what & 4 ? base + take_page(input) : HIGHEST_PAGE;
-	if (limits.last >= limits.file_pages)
-		limits.last = limits.file_pages - 1;
 	/* What was cut off is gone. */
 	if (limits.file_pages - base < PAGES)
 		drop(limits.file_pages - base, PAGES, false);
@@ -463,7 +461,7 @@ static void step(struct input *input, unsigned int *page)
 		set_limits(input);
 		break;
 	case 14:
-		set_ends(input);
+		set_end(input);
 		break;
 	case 15:
 		age(input);
@@ -492,10 +490,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	limits = (struct mmap_readahead_miss) {
 		.max_pages = take_limit(&input, MOST_PAGES),
 		.request_pages = take_limit(&input, 16384),
+		.block_shift = take_byte(&input) % 10,
 		.look = look,
 	};
 	most_pages = limits.max_pages;
-	set_ends(&input);
+	set_end(&input);
 	while (input.size && steps < MOST_STEPS)
 		step(&input, &page);
 	touch_in_vain(page, 300);

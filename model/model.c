@@ -9,7 +9,8 @@
 /* The kernel's own numbers. */
 #define LOTS_OF_MISSES		100	/* MMAP_LOTSAMISS */
 #define MAX_MISSES		(LOTS_OF_MISSES * 10)
-#define BLOCK			16	/* fault_around_bytes in pages */
+#define BLOCK_SHIFT		4	/* fault_around_bytes in pages */
+#define BLOCK			(1 << BLOCK_SHIFT)
 
 /* A disk lets so many pages pass under its head rather than to seek. */
 #define SHORT_SKIP		256
@@ -210,11 +211,11 @@ static struct mmap_readahead_miss policy_miss(const struct model *model,
 {
 	return (struct mmap_readahead_miss) {
 		.index = index,
-		.last = model->machine.file_pages - 1,
 		.file_pages = model->machine.file_pages,
 		.cached_pages = model->cached,
 		.max_pages = model->machine.read_ahead_pages,
 		.request_pages = model->machine.request_pages,
+		.block_shift = BLOCK_SHIFT,
 		.look = look,
 		.cache = model,
 	};

@@ -8,6 +8,7 @@
 #include <linux/jump_label.h>
 #include <linux/kobject.h>
 #include <linux/kstrtox.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/pagemap.h>
@@ -321,27 +322,22 @@ static struct known_files *find_set(const struct address_space *mapping)
 static bool describe(const struct vm_fault *vmf,
 		     struct mmap_readahead_miss *miss)
 {
-	struct vm_area_struct *vma = vmf->vma;
-	struct file *file = vma->vm_file;
+	struct file *file = vmf->vma->vm_file;
 	loff_t size = i_size_read(file->f_mapping->host);
 	unsigned int request = READ_ONCE(request_kb) >> (PAGE_SHIFT - 10);
 
 	*miss = (struct mmap_readahead_miss) {
 		.index = vmf->pgoff,
-		.first = vma->vm_pgoff,
-		.last = vma->vm_pgoff + vma_pages(vma) - 1,
 		.file_pages = DIV_ROUND_UP(size, PAGE_SIZE),
 		.cached_pages = READ_ONCE(file->f_mapping->nrpages),
 		.max_pages = min(READ_ONCE(file->f_ra.ra_pages),
 				 SZ_1G >> PAGE_SHIFT),
 		.request_pages = max(request, 1U),
+		.block_shift = ilog2(READ_ONCE(fault_around_pages)),
 		.look = look,
 		.cache = file->f_mapping,
 	};
-	if (miss->index >= miss->file_pages || !miss->max_pages)
-		return false;
-	miss->last = min(miss->last, miss->file_pages - 1);
-	return true;
+	return miss->index < miss->file_pages && miss->max_pages;
 }
 
 /* Count pages that a fault reads beyond the one that it needs. */

@@ -267,6 +267,7 @@ static void test_file_folio_fit(struct kunit *test)
  */
 
 #define FAKE_PAGES	(8UL << MMAP_READAHEAD_REGION_SHIFT)
+#define FAKE_BLOCK	16UL
 #define HIGHEST_PAGE	(ULONG_MAX >> PAGE_SHIFT)
 
 struct fake_file {
@@ -307,10 +308,10 @@ static struct fake_file *fake_file(struct kunit *test, unsigned long pages,
 	KUNIT_ASSERT_NOT_NULL(test, file);
 	file->test = test;
 	file->facts = (struct mmap_readahead_miss) {
-		.last = pages - 1,
 		.file_pages = pages,
 		.max_pages = max_pages,
 		.request_pages = request_pages,
+		.block_shift = ilog2(FAKE_BLOCK),
 		.look = fake_look,
 		.cache = file,
 	};
@@ -357,8 +358,7 @@ static struct mmap_readahead_answer adapt(struct kunit *test,
 	KUNIT_ASSERT_LE(test, answer.size, miss->max_pages);
 	KUNIT_ASSERT_LE(test, answer.start, miss->index);
 	KUNIT_ASSERT_LT(test, miss->index - answer.start, answer.size);
-	KUNIT_ASSERT_GE(test, answer.start, miss->first);
-	KUNIT_ASSERT_LE(test, answer.size - 1, miss->last - answer.start);
+	KUNIT_ASSERT_LE(test, answer.size, miss->file_pages - answer.start);
 	KUNIT_ASSERT_LT(test, answer.async_size, answer.size);
 	KUNIT_ASSERT_TRUE(test, state_fits(state));
 	return answer;
@@ -376,8 +376,8 @@ static struct mmap_readahead_answer go_on(struct kunit *test,
 		return answer;
 	KUNIT_ASSERT_LE(test, answer.size, mark->max_pages);
 	KUNIT_ASSERT_GT(test, answer.start, mark->index);
-	KUNIT_ASSERT_LE(test, answer.start, mark->last);
-	KUNIT_ASSERT_LE(test, answer.size - 1, mark->last - answer.start);
+	KUNIT_ASSERT_LT(test, answer.start, mark->file_pages);
+	KUNIT_ASSERT_LE(test, answer.size, mark->file_pages - answer.start);
 	KUNIT_ASSERT_EQ(test, answer.async_size, answer.size);
 	return answer;
 }
@@ -406,9 +406,9 @@ static void fake_read(struct fake_file *file)
 
 static void fake_map_around(struct fake_file *file, unsigned long index)
 {
-	unsigned long page = ALIGN_DOWN(index, MMAP_READAHEAD_BLOCK), i;
+	unsigned long page = ALIGN_DOWN(index, FAKE_BLOCK), i;
 
-	for (i = 0; i < MMAP_READAHEAD_BLOCK; i++, page++)
+	for (i = 0; i < FAKE_BLOCK; i++, page++)
 		if (test_bit(page, file->cached) &&
 		    !test_bit(page, file->marked))
 			__set_bit(page, file->used);
@@ -548,7 +548,7 @@ static void test_forward(struct kunit *test)
 	unsigned long first = 5000, last = first + 32767, page, end = 0;
 	unsigned int before = 0, size, most = 0;
 
-	file->facts.last = last;
+	file->facts.file_pages = last + 1;
 	for (page = first; page <= last; page++) {
 		fake_touch(file, page);
 		size = file->answer.size;
@@ -584,21 +584,20 @@ static void test_backward(struct kunit *test)
 	const struct machine_case *param = test->param_value;
 	struct fake_file *file = fake_file(test, FAKE_PAGES, param->max,
 					   param->request);
-	unsigned long last = 40000, pages = 32768, page, start = 0;
+	unsigned long pages = 32768, page, start = 0;
 	unsigned int before = 1, size, most = 0;
 
-	file->facts.first = last - pages + 1;
-	for (page = last; page > last - pages; page--) {
+	for (page = pages; page-- > 0;) {
 		fake_touch(file, page);
 		size = file->answer.size;
 		/* Small windows may not outgrow what one fault maps. */
-		if (!size || param->request < MMAP_READAHEAD_BLOCK)
+		if (!size || param->request < FAKE_BLOCK)
 			continue;
 		if (start) {
 			KUNIT_EXPECT_EQ(test, file->answer.kind,
 					MMAP_READAHEAD_BACKWARD);
 			KUNIT_EXPECT_EQ(test, fake_end(file), start - 1);
-			if (file->answer.start > file->facts.first)
+			if (file->answer.start)
 				KUNIT_EXPECT_EQ(test, size,
 						min(2 * before, param->max));
 			before = size;
@@ -607,8 +606,8 @@ static void test_backward(struct kunit *test)
 		start = file->answer.start;
 		most = max(most, size);
 	}
-	KUNIT_EXPECT_TRUE(test, test_bit(file->facts.first, file->used));
-	if (param->request >= MMAP_READAHEAD_BLOCK)
+	KUNIT_EXPECT_TRUE(test, test_bit(0, file->used));
+	if (param->request >= FAKE_BLOCK)
 		KUNIT_EXPECT_EQ(test, most, param->max);
 }
 
@@ -623,7 +622,7 @@ static void test_gaps(struct kunit *test)
 		{ 31, true }, { 32, true }, { 33, false }, { 64, false },
 		{ 100, false },
 	};
-	const unsigned long block = MMAP_READAHEAD_BLOCK;
+	const unsigned long block = FAKE_BLOCK;
 	unsigned int i, back, singles;
 	struct fake_file *file;
 	unsigned long page;
@@ -723,27 +722,16 @@ static void test_limits(struct kunit *test)
 	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
 	unsigned long page;
 
-	/* A single miss near the end; adapt() looks at the rest. */
-	file->facts.first = 995;
-	file->facts.last = 1007;
+	/* Single misses near the ends of a small file; adapt() looks at the rest. */
+	file->facts.file_pages = 1008;
 	fake_touch(file, 1000);
-	KUNIT_EXPECT_EQ(test, file->answer.start, 1000);
-	KUNIT_EXPECT_EQ(test, file->answer.size, 8);
-	/* A run backward. */
-	fake_touch(file, 999);
-	fake_touch(file, 997);
-	KUNIT_EXPECT_EQ(test, file->answer.start, 995);
-	KUNIT_EXPECT_EQ(test, fake_end(file), 997);
-	/* A run forward, with a gap that lies in another mapping. */
-	file->facts.first = 1012;
-	file->facts.last = 1015;
-	fake_touch(file, 1013);
-	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_FORWARD);
-	KUNIT_EXPECT_EQ(test, file->answer.start, 1012);
-	KUNIT_EXPECT_EQ(test, fake_end(file), 1015);
+	KUNIT_EXPECT_EQ(test, file->answer.start, 985);
+	KUNIT_EXPECT_EQ(test, fake_end(file), 1007);
+	fake_touch(file, 5);
+	KUNIT_EXPECT_EQ(test, file->answer.start, 0);
+	KUNIT_EXPECT_EQ(test, fake_end(file), 20);
 	/* One page at a time, whatever was learnt. */
-	file->facts.first = 0;
-	file->facts.last = FAKE_PAGES - 1;
+	file->facts.file_pages = FAKE_PAGES;
 	file->facts.max_pages = 1;
 	for (page = 2000; page < 3000; page++) {
 		fake_touch(file, page);
@@ -791,7 +779,7 @@ static void test_fill(struct kunit *test)
 	for (page = 0; page < pages; page++)
 		fake_touch(file, page * 6151 % pages);
 	KUNIT_EXPECT_EQ(test, bitmap_weight(file->cached, FAKE_PAGES), pages);
-	if (param->max > MMAP_READAHEAD_BLOCK)
+	if (param->max > FAKE_BLOCK)
 		KUNIT_EXPECT_LE(test, file->misses - alone,
 				2 * pages / rounddown_pow_of_two(param->max));
 
@@ -934,9 +922,9 @@ static void test_evicted_before_a_run(struct kunit *test)
 
 	/* Page 18 by itself, and then a run over a gap, most of which is behind. */
 	fake_touch(file, 4096);
-	file->facts.last = 18;
+	file->facts.file_pages = 19;
 	fake_touch(file, 18);
-	file->facts.last = FAKE_PAGES - 1;
+	file->facts.file_pages = FAKE_PAGES;
 	fake_touch(file, 35);
 	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_FORWARD);
 	KUNIT_EXPECT_EQ(test, file->answer.start, 19);
@@ -957,7 +945,7 @@ static void test_marks(struct kunit *test)
 	unsigned long last = 20000;
 	unsigned int n;
 
-	file->facts.last = last;
+	file->facts.file_pages = last + 1;
 	fake_touch(file, 1000);
 	/* The mark of nobody, or of others, as those who read without mapping. */
 	mark = fake_miss(file, 1000);
@@ -1032,7 +1020,7 @@ static void adapt_around(struct kunit *test, struct mmap_readahead_state *state,
 
 	for (n = 0; n < 8 * ARRAY_SIZE(steps); n++) {
 		miss.index += steps[n % ARRAY_SIZE(steps)];
-		if (miss.index > miss.last)
+		if (miss.index >= miss.file_pages)
 			miss.index = start;
 		miss.look = n % 3 == 2 ? look_evicted : look;
 		adapt(test, state, &miss);
@@ -1062,7 +1050,6 @@ static void test_extremes(struct kunit *test)
 		state = kunit_kzalloc(test, sizeof(*state), GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, state);
 		miss = (struct mmap_readahead_miss) {
-			.last = HIGHEST_PAGE,
 			.file_pages = HIGHEST_PAGE + 1,
 			.cached_pages = 1,
 		};
@@ -1077,7 +1064,6 @@ static void test_extremes(struct kunit *test)
 		adapt_around(test, state, miss);
 		/* Then the file is cut off after its first page. */
 		miss.index = 0;
-		miss.last = 0;
 		miss.file_pages = 1;
 		adapt_around(test, state, miss);
 		kunit_kfree(test, state);

@@ -9,9 +9,7 @@
 #define _LINUX_MMAP_READAHEAD_POLICY_H
 
 #ifdef __KERNEL__
-#include <linux/sizes.h>
 #include <linux/types.h>
-#include <asm/page.h>
 #else
 #include <stdbool.h>
 #include <stddef.h>
@@ -237,14 +235,12 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 /* Regions of a file, and the least size of one. */
 #define MMAP_READAHEAD_REGIONS		32
 #define MMAP_READAHEAD_REGION_SHIFT	14
-/* Pages that a fault maps around itself, aligned: 64 KiB unless told otherwise. */
-#ifdef __KERNEL__
-#define MMAP_READAHEAD_BLOCK		(PAGE_SHIFT < 16 ? SZ_64K >> PAGE_SHIFT : 1)
-#else
-#define MMAP_READAHEAD_BLOCK		16
-#endif
-/* What a single miss reads ahead in a file that nothing is known of. */
+/*
+ * What a single miss reads ahead in a file that nothing is known of, and behind
+ * as well in a file of few pages: few misses will ever tell more of that one.
+ */
 #define MMAP_READAHEAD_FIRST_ORDER	4
+#define MMAP_READAHEAD_SMALL_FILE	4096
 /* So many single reads that nobody continued make their window smaller. */
 #define MMAP_READAHEAD_PATIENCE		4
 #define MMAP_READAHEAD_MAX_PATIENCE	64
@@ -368,23 +364,21 @@ enum mmap_readahead_page {
 /**
  * struct mmap_readahead_miss - a miss without hints
  * @index: the page that is missing
- * @first: first page that may be read
- * @last: last page that may be read; @index lies between these two
- * @file_pages: size of the file
+ * @file_pages: size of the file; @index lies in it
  * @cached_pages: how many of them are cached
  * @max_pages: the most that one read may have, at least 1
  * @request_pages: what one request costs, in pages read, at least 1
+ * @block_shift: a fault maps what is cached of 2^block_shift pages around itself
  * @look: what the page cache has of a page
  * @cache: for @look
  */
 struct mmap_readahead_miss {
 	unsigned long index;
-	unsigned long first;
-	unsigned long last;
 	unsigned long file_pages;
 	unsigned long cached_pages;
 	unsigned int max_pages;
 	unsigned int request_pages;
+	unsigned int block_shift;
 	enum mmap_readahead_page (*look)(const void *cache,
 					 unsigned long index);
 	const void *cache;
@@ -438,9 +432,12 @@ static inline bool mmap_readahead_used(const struct mmap_readahead_miss *miss,
 	return miss->look(miss->cache, index) == MMAP_READAHEAD_USED;
 }
 
-static inline bool mmap_readahead_same_block(unsigned long a, unsigned long b)
+/* Does one fault map both pages? */
+static inline bool
+mmap_readahead_same_block(const struct mmap_readahead_miss *miss,
+			  unsigned long a, unsigned long b)
 {
-	return a / MMAP_READAHEAD_BLOCK == b / MMAP_READAHEAD_BLOCK;
+	return a >> miss->block_shift == b >> miss->block_shift;
 }
 
 /*
@@ -465,12 +462,12 @@ mmap_readahead_end_used(const struct mmap_readahead_miss *miss,
 			const struct mmap_readahead_read *read,
 			unsigned long page, unsigned long inner)
 {
-	if (mmap_readahead_same_block(page, read->index))
+	if (mmap_readahead_same_block(miss, page, read->index))
 		return false;
 	if (mmap_readahead_used(miss, page))
 		return true;
 	return inner >= read->start && inner <= read->end &&
-	       !mmap_readahead_same_block(inner, read->index) &&
+	       !mmap_readahead_same_block(miss, inner, read->index) &&
 	       mmap_readahead_used(miss, inner);
 }
 
@@ -539,12 +536,12 @@ mmap_readahead_learn_used(struct mmap_readahead_side *side,
 		return;
 	}
 
-	if (mmap_readahead_same_block(read->index, far)) {
+	if (mmap_readahead_same_block(miss, read->index, far)) {
 		if (side->quiet < side->patience)
 			return;
 	} else {
 		bool used = mmap_readahead_used(miss, far) ||
-			    (!mmap_readahead_same_block(read->index, near) &&
+			    (!mmap_readahead_same_block(miss, read->index, near) &&
 			     mmap_readahead_used(miss, near));
 
 		side->used = mmap_readahead_share(side->used, used);
@@ -746,7 +743,7 @@ mmap_readahead_look_around(struct mmap_readahead_state *state,
 	while (pages <= miss->index && pages <= miss->max_pages &&
 	       mmap_readahead_used(miss, miss->index - pages))
 		pages *= 2;
-	if (pages > MMAP_READAHEAD_BLOCK)
+	if (pages >> miss->block_shift > 1)
 		return pages / 2;
 	if (lone && pages > 1)
 		mmap_readahead_learn_continued(&state->ahead, miss);
@@ -925,8 +922,7 @@ mmap_readahead_start(struct mmap_readahead_state *state,
  * @state: what is known of the file; learns
  * @miss: the miss
  *
- * Return: a read of pages from @miss->first to @miss->last that holds
- * @miss->index.
+ * Return: a read of pages of the file that holds @miss->index.
  */
 static inline struct mmap_readahead_answer
 mmap_readahead_adapt(struct mmap_readahead_state *state,
@@ -934,6 +930,7 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 {
 	struct mmap_readahead_answer answer = { .kind = MMAP_READAHEAD_SINGLE };
 	struct mmap_readahead_read *read;
+	bool small = miss->file_pages <= MMAP_READAHEAD_SMALL_FILE;
 	unsigned long end;
 	bool goes_on;
 
@@ -947,6 +944,7 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 				.patience = MMAP_READAHEAD_PATIENCE,
 			},
 			.behind = {
+				.order = small ? MMAP_READAHEAD_FIRST_ORDER : 0,
 				.used = MMAP_READAHEAD_UNDECIDED,
 				.patience = MMAP_READAHEAD_PATIENCE,
 			},
@@ -967,12 +965,8 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 		mmap_readahead_start(state, miss, &answer);
 	}
 
-	if (answer.start < miss->first) {
-		answer.size -= miss->first - answer.start;
-		answer.start = miss->first;
-	}
-	if (answer.size - 1 > miss->last - answer.start)
-		answer.size = miss->last - answer.start + 1;
+	if (answer.size > miss->file_pages - answer.start)
+		answer.size = miss->file_pages - answer.start;
 	if (answer.async_size >= answer.size)
 		answer.async_size = answer.size / 2;
 	answer.order = mmap_readahead_order(answer.size);
@@ -997,14 +991,14 @@ mmap_readahead_arrives(const struct mmap_readahead_miss *mark,
 		       const struct mmap_readahead_read *read)
 {
 	unsigned long rest = read->end - mark->index;
-	unsigned long near = MMAP_READAHEAD_BLOCK * 3 / 2;
+	unsigned long near = (3UL << mark->block_shift) / 2;
 	unsigned long before = mark->index < near ? mark->index : near;
 
 	if (mark->index &&
 	    !mmap_readahead_used(mark, mark->index - 1) &&
 	    !mmap_readahead_used(mark, mark->index - before))
 		return false;
-	if (rest < 2 * MMAP_READAHEAD_BLOCK)
+	if (rest < 2UL << mark->block_shift)
 		return true;
 	return !mmap_readahead_used(mark, mark->index + rest) &&
 	       !mmap_readahead_used(mark, mark->index + rest / 2) &&
@@ -1041,7 +1035,8 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 	if (i == MMAP_READAHEAD_READS)
 		return answer;
 	answer.start = read->end + 1;
-	if (answer.start > mark->last || !mmap_readahead_arrives(mark, read))
+	if (answer.start >= mark->file_pages ||
+	    !mmap_readahead_arrives(mark, read))
 		return answer;
 
 	/* Here memory holds what is read until it is used. */
@@ -1054,8 +1049,8 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 		size = read->size + (read->size + 3) / 4;
 	if (size > limit)
 		size = limit;
-	if (size - 1 > mark->last - answer.start)
-		size = mark->last - answer.start + 1;
+	if (size > mark->file_pages - answer.start)
+		size = mark->file_pages - answer.start;
 	answer.size = size;
 	answer.async_size = size;
 	answer.order = mmap_readahead_order(size);
