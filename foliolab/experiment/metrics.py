@@ -107,6 +107,20 @@ _ALL = (
     Metric("batches", Kind.COUNT, ("", "batches")),
     Metric("batch_length", Kind.RATE, ("PTEs", "a batch"), more_is_better=True),
     Metric("batched_share", Kind.SHARE, ("in batches", ""), more_is_better=True),
+    # Of a workload: pages that it used, or programs that it ran, which is the same for every kernel.
+    Metric("work", Kind.COUNT, ("units", "of work")),
+    Metric("instructions_per_unit", Kind.RATE, ("instructions", "per unit"), by_instructions=True),
+    # Pages that came back soon after reclaim had taken them, of files and of other memory.
+    Metric("refaults_file", Kind.COUNT, ("refaults", "file")),
+    Metric("refaults_anon", Kind.COUNT, ("refaults", "anonymous")),
+    # Of those of files: put among the hot ones at once, and having been there before.
+    Metric("activated_file", Kind.COUNT, ("activated", "file")),
+    Metric("restored_file", Kind.COUNT, ("restored", "file")),
+    Metric("swap_ins", Kind.COUNT, ("pages", "swapped in")),
+    Metric("swap_outs", Kind.COUNT, ("pages", "swapped out")),
+    # That reclaim looked at, and took.
+    Metric("scanned_pages", Kind.COUNT, ("pages", "scanned")),
+    Metric("reclaimed_pages", Kind.COUNT, ("pages", "reclaimed")),
     _folio_row("file_thp_aligned_16kb"),
     _folio_row("file_thp_aligned_32kb"),
     _folio_row("file_thp_aligned_64kb"),
@@ -121,6 +135,7 @@ METRICS = {metric.name: metric for metric in _ALL}
 PER_ENTRY = {
     "instructions_per_pte": ("undisturbed_seconds", "ptes_visited"),
     "instructions_per_fault": ("cpu_seconds", "faults"),
+    "instructions_per_unit": ("cpu_seconds", "work"),
     "instructions_per_touch": ("undisturbed_touch_seconds", "ptes_touched"),
 }
 """Metrics that a backend makes of others where a second is a known number of instructions: time over count."""

@@ -1,0 +1,806 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Do what programs do with more memory than they are given, and tell what that
+ * cost: which pages had to come back, what was swapped, how many instructions
+ * it took.
+ *
+ * A workload is a set of pages that is used again and again, and often a stream
+ * beside it of which nothing is used twice. It goes on in rounds of the same
+ * size, of which the first only bring memory into the state that it stays in.
+ * All sizes follow from the memory that there is, so the same arguments always
+ * mean the same work.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/swap.h>
+#include <sys/wait.h>
+
+#define PROBE	"workload"
+#include "cgroup.h"
+#include "json.h"
+#include "patterns.h"
+#include "probe.h"
+#include "settings.h"
+
+#define FILE_MEMORIES	3	/* how many times the memory the file holds */
+#define CHUNK		16	/* pages of a stream at a time */
+#define SYNC_CHUNKS	64	/* that are written between two fdatasync() */
+#define ZRAM_CONTROL	"/sys/class/zram-control/"
+
+/* What fork-heavy does. */
+#define CHILDREN	64	/* in a round */
+#define TEXT_PAGES	512	/* of the libraries that a small program maps */
+#define TEXT_TOUCHES	128	/* of them that it runs */
+#define DATA_PAGES	16	/* that it writes */
+#define PARENT_PAGES	256	/* that the shell has written */
+
+enum memory_kind { MEMORY_FILE, MEMORY_ANON, MEMORY_SHARED };
+enum stream_kind { STREAM_NONE, STREAM_READ, STREAM_MAPPED, STREAM_WRITE };
+
+struct workload {
+	const char *name;
+	enum memory_kind kind;	/* of the set */
+	/* Sizes are in thousandths of the memory. */
+	unsigned int size;	/* of the set */
+	unsigned int spread;	/* where its pages lie scattered; 0 is nowhere */
+	unsigned int touches;	/* of the set, in a round */
+	struct pattern pattern;	/* of the touches */
+	bool halves;		/* one half of the set in turn, round by round */
+	bool anew;		/* the set is mapped anew for each round */
+	enum stream_kind stream;
+	unsigned int streamed;	/* in a round */
+	bool forks;		/* rounds of child processes instead */
+	unsigned int warm_up, rounds;
+};
+
+static const struct workload workloads[] = {
+	/* A backup, or a table scan: all is used once a pass, more than fits. */
+	{ .name = "mmap-sequential", .size = 1500, .touches = 1500,
+	  .pattern.kind = PATTERN_SEQUENTIAL, .warm_up = 1, .rounds = 2 },
+	/* Processes that start, one after the other, on a cached database. */
+	{ .name = "mmap-random-fits", .size = 500, .touches = 1000,
+	  .pattern.kind = PATTERN_RANDOM, .anew = true,
+	  .warm_up = 1, .rounds = 4 },
+	/* The same with no room to spare: nothing useless may be kept. */
+	{ .name = "mmap-random-just-fits", .size = 900, .touches = 1000,
+	  .pattern.kind = PATTERN_RANDOM, .anew = true,
+	  .warm_up = 3, .rounds = 4 },
+	/* A hash table on disk: no page is better than another. */
+	{ .name = "mmap-random-exceeds", .size = 1500, .touches = 1000,
+	  .pattern.kind = PATTERN_RANDOM, .warm_up = 2, .rounds = 2 },
+	/* A key-value store: few pages are used often, most seldom. */
+	{ .name = "mmap-zipf", .size = 3000, .touches = 1000,
+	  .pattern.kind = PATTERN_ZIPF, .warm_up = 2, .rounds = 2 },
+	/* An index: its hot pages would fit, what is read with them would not. */
+	{ .name = "mmap-scattered", .size = 300, .spread = 3000, .touches = 600,
+	  .pattern.kind = PATTERN_RANDOM, .warm_up = 2, .rounds = 3 },
+	/* One page in each 64 KiB of a file that does not fit, pass by pass. */
+	{ .name = "strided", .size = 1500, .touches = 375,
+	  .pattern = { .kind = PATTERN_STRIDE, .stride = 16 },
+	  .warm_up = 1, .rounds = 2 },
+	/* Records of 64 pages: whatever readahead brings will be used. */
+	{ .name = "hot-readahead", .size = 1100, .touches = 1000,
+	  .pattern = { .kind = PATTERN_OBJECTS, .object = 64 },
+	  .warm_up = 2, .rounds = 2 },
+	/* A merge of sorted runs: what is read ahead waits long for its use. */
+	{ .name = "mmap-streams", .size = 3000, .touches = 1500,
+	  .pattern.kind = PATTERN_STREAMS, .warm_up = 1, .rounds = 2 },
+	/* A program that goes over to other data, and comes back. */
+	{ .name = "mmap-phases", .size = 1500, .touches = 1500,
+	  .pattern.kind = PATTERN_RANDOM, .halves = true,
+	  .warm_up = 2, .rounds = 4 },
+	/* A database while a big file is copied. */
+	{ .name = "read-mix", .size = 500, .touches = 500,
+	  .pattern.kind = PATTERN_RANDOM, .stream = STREAM_READ,
+	  .streamed = 750, .warm_up = 2, .rounds = 3 },
+	/* A database while a big file is scanned by mmap. */
+	{ .name = "mmap-mix", .size = 500, .touches = 500,
+	  .pattern.kind = PATTERN_RANDOM, .stream = STREAM_MAPPED,
+	  .streamed = 750, .warm_up = 2, .rounds = 3 },
+	/* A database that writes a log. */
+	{ .name = "file-write-mix", .size = 500, .touches = 500,
+	  .pattern.kind = PATTERN_RANDOM, .stream = STREAM_WRITE,
+	  .streamed = 750, .warm_up = 2, .rounds = 3 },
+	/* A heap that does not fit, some of it hot. */
+	{ .name = "anon-swap", .kind = MEMORY_ANON, .size = 1250,
+	  .touches = 1000, .pattern.kind = PATTERN_ZIPF,
+	  .warm_up = 2, .rounds = 2 },
+	/* A build: heaps, some of them hot, and files beside that are mapped. */
+	{ .name = "anon-file-swap", .kind = MEMORY_ANON, .size = 750,
+	  .touches = 750, .pattern.kind = PATTERN_ZIPF,
+	  .stream = STREAM_MAPPED, .streamed = 750, .warm_up = 2, .rounds = 3 },
+	/* A database with shared buffers of its own, which reads its files. */
+	{ .name = "shm-file-swap", .kind = MEMORY_SHARED, .size = 750,
+	  .touches = 750, .pattern.kind = PATTERN_ZIPF,
+	  .stream = STREAM_READ, .streamed = 750, .warm_up = 2, .rounds = 3 },
+	/* A shell script: short programs on the same text, memory to spare. */
+	{ .name = "fork-heavy", .forks = true, .warm_up = 1, .rounds = 4 },
+};
+
+/* Lines of /proc/vmstat whose growth is counted, a sum of two at most. */
+static const struct {
+	const char *name;
+	const char *lines[2];
+} events[] = {
+	{ "refaults_file", { "workingset_refault_file" } },
+	{ "refaults_anon", { "workingset_refault_anon" } },
+	{ "activated_file", { "workingset_activate_file" } },
+	{ "restored_file", { "workingset_restore_file" } },
+	{ "swap_ins", { "pswpin" } },
+	{ "swap_outs", { "pswpout" } },
+	{ "scanned_pages", { "pgscan_file", "pgscan_anon" } },
+	{ "reclaimed_pages", { "pgsteal_file", "pgsteal_anon" } },
+};
+#define EVENTS	(sizeof(events) / sizeof(events[0]))
+
+static struct env {
+	const struct workload *workload;
+	const char *file;
+	const char *scratch;
+	uint64_t memory;	/* bytes */
+	uint64_t seed;
+	bool no_group;
+	bool drop_caches;
+	bool child;
+} env = {
+	.seed = 1,
+};
+
+/* Counters of the whole machine, and of the process with its children. */
+struct state {
+	bool has_device;
+	struct device_reads device;
+	uint64_t pgpgin_kib;
+	bool has_event[EVENTS];
+	uint64_t event[EVENTS];
+	struct rusage self, children;
+	struct timespec time;
+};
+
+/* What the process that works hands to the one that prints. */
+struct result {
+	struct state before, after;
+};
+
+/* All that is known before the work begins. */
+static struct {
+	size_t page_size;
+	int fd;			/* of the file */
+	int stream_fd;		/* of what is streamed; has readahead of its own */
+	dev_t device;
+	uint64_t file_pages;
+	uint64_t set_pages;
+	uint64_t map_pages;	/* where the set's pages lie */
+	uint64_t *plan;		/* pages of the set, in the order of touches */
+	uint64_t touches;	/* in a round */
+	uint64_t chunks;	/* of the stream, in a round */
+	uint64_t stream_first;	/* page of the file */
+	uint64_t stream_pages;	/* after which it begins again */
+} work;
+
+/* Where the work is. */
+static struct {
+	char *set;
+	char *stream;
+	uint64_t touched;
+	uint64_t chunk;
+} at;
+
+static char *noise;		/* a page */
+
+/* What is to be undone, by the process that did it. */
+static struct {
+	pid_t owner;
+	char zram[16];		/* number of the device; "" is none */
+	bool swapping;
+	bool has_scratch;
+} made;
+
+static const char usage[] =
+"Usage: workload --workload NAME --file PATH --memory BYTES [OPTION]...\n"
+"Do a fixed amount of work with little memory, and print as one line of JSON what\n"
+"that cost. Needs root, unless --no-group is given.\n"
+"\n"
+"  --workload NAME     of M, the memory that there is:\n"
+"      mmap-sequential        1.5 M, mapped, page by page, pass by pass\n"
+"      mmap-random-fits       0.5 M at random, mapped anew now and then\n"
+"      mmap-random-just-fits  0.9 M likewise\n"
+"      mmap-random-exceeds    1.5 M at random\n"
+"      mmap-zipf              3 M by Zipf's law: few pages often\n"
+"      mmap-scattered         pages for 0.3 M, scattered over 3 M, at random\n"
+"      strided                one page in each 64 KiB of 1.5 M, pass by pass\n"
+"      hot-readahead          1.1 M in whole runs of 64 pages, at random\n"
+"      mmap-streams           page by page from so many places of 3 M that their\n"
+"                             readahead takes half of M\n"
+"      mmap-phases            0.75 M at random, then another 0.75 M, and back\n"
+"      read-mix               0.5 M, mapped, at random, beside a file that is read\n"
+"      mmap-mix               the same beside a mapped file\n"
+"      file-write-mix         the same beside a file that is written\n"
+"      anon-swap              1.25 M, not of a file, by Zipf's law\n"
+"      anon-file-swap         0.75 M likewise, beside a mapped file\n"
+"      shm-file-swap          0.75 M of shared memory, beside a file that is read\n"
+"      fork-heavy             short programs, with memory to spare\n"
+"  --file PATH         the file to read, which holds at least 3 M\n"
+"  --memory BYTES      M, the limit of the control group for the work (suffixes\n"
+"                      K, M, G)\n"
+"  --no-group          work without a control group: there is as much memory as\n"
+"                      the machine has, and only sizes follow from --memory\n"
+"  --scratch PATH      a file that is made, written and removed again by\n"
+"                      file-write-mix, which needs it\n"
+"  --seed N            of all that is random (1)\n"
+"  --drop-caches       empty all of the kernel's caches before, not only those\n"
+"                      of the file; needs root\n"
+"  --help              print this text\n"
+"\n"
+"Examples:\n"
+"  workload --workload mmap-mix --file /data/file --memory 64M\n"
+"      does a scan push out what is used again and again?\n"
+"  workload --workload fork-heavy --file big --memory 64M --no-group\n"
+"      what short programs take, without root\n"
+"\n"
+"Anonymous and shared memory is swapped to a compressed device in memory (zram),\n"
+"made for the purpose, unless there is no control group.\n"
+"\n"
+"work is in pages that were touched or streamed, or in programs run. Faults and\n"
+"cpu_seconds are of the work and all its children. Events such as refaults_file\n"
+"are those of the whole machine; one that the kernel does not count is null, and\n"
+"so is peak_memory_bytes without a control group.\n";
+
+static const struct workload *parse_workload(const char *name)
+{
+	for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
+		if (!strcmp(workloads[i].name, name))
+			return &workloads[i];
+	fail(2, "--workload has no value '%s'; see --help.", name);
+}
+
+static void parse_arguments(int argc, char **argv)
+{
+	enum { WORKLOAD, FILE_, MEMORY, NO_GROUP, SCRATCH, SEED, DROP_CACHES,
+	       CHILD, HELP };
+	static const struct option options[] = {
+		{ "workload", required_argument, NULL, WORKLOAD },
+		{ "file", required_argument, NULL, FILE_ },
+		{ "memory", required_argument, NULL, MEMORY },
+		{ "no-group", no_argument, NULL, NO_GROUP },
+		{ "scratch", required_argument, NULL, SCRATCH },
+		{ "seed", required_argument, NULL, SEED },
+		{ "drop-caches", no_argument, NULL, DROP_CACHES },
+		/* The short program of fork-heavy. */
+		{ "child", no_argument, NULL, CHILD },
+		{ "help", no_argument, NULL, HELP },
+		{ 0 }
+	};
+	int option, index;
+
+	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		const char *name = option == '?' ? NULL : options[index].name;
+
+		switch (option) {
+		case WORKLOAD:
+			env.workload = parse_workload(optarg);
+			break;
+		case FILE_:
+			env.file = optarg;
+			break;
+		case MEMORY:
+			env.memory = parse_bytes(name, optarg);
+			break;
+		case NO_GROUP:
+			env.no_group = true;
+			break;
+		case SCRATCH:
+			env.scratch = optarg;
+			break;
+		case SEED:
+			env.seed = parse_number(name, optarg, 0);
+			break;
+		case DROP_CACHES:
+			env.drop_caches = true;
+			break;
+		case CHILD:
+			env.child = true;
+			break;
+		case HELP:
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			exit(2);	/* getopt has said why */
+		}
+	}
+	if (optind < argc)
+		fail(2, "'%s' is not an option; see --help.", argv[optind]);
+	if (!env.file)
+		fail(2, "--file is missing; see --help.");
+	if (env.child)
+		return;
+	if (!env.workload)
+		fail(2, "--workload is missing; see --help.");
+	if (!env.memory)
+		fail(2, "--memory is missing; see --help.");
+	/* Less than that is taken by the kernel for the processes alone. */
+	if (env.memory < 16 << 20)
+		fail(2, "--memory has to be at least 16M.");
+	if (env.workload->stream == STREAM_WRITE && !env.scratch)
+		fail(2, "--workload %s needs --scratch.", env.workload->name);
+}
+
+/* What is made for the work. */
+
+static void undo(void)
+{
+	char path[64];
+
+	if (getpid() != made.owner)
+		return;
+	if (made.has_scratch)
+		unlink(env.scratch);
+	made.has_scratch = false;
+	if (!made.zram[0])
+		return;
+	snprintf(path, sizeof(path), "/dev/zram%s", made.zram);
+	if (made.swapping)
+		swapoff(path);
+	snprintf(path, sizeof(path), "/sys/block/zram%s/reset", made.zram);
+	write_word(path, "1");
+	write_word(ZRAM_CONTROL "hot_remove", made.zram);
+	made.zram[0] = '\0';
+}
+
+/* Noise, so that it does not compress to nothing. */
+static void make_scratch(uint64_t bytes)
+{
+	int fd = open(env.scratch, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		fail_io(env.scratch);
+	made.has_scratch = true;
+	for (uint64_t i = 0; i < bytes; i += work.page_size)
+		if (write(fd, noise, work.page_size) != (ssize_t)work.page_size)
+			fail_io(env.scratch);
+	if (fsync(fd))
+		fail_io(env.scratch);
+	close(fd);
+}
+
+/* The first page of what is swapped to. */
+struct swap_header {
+	char boot[1024];
+	uint32_t version;
+	uint32_t last_page;
+	uint32_t bad_pages;
+	unsigned char uuid[16];
+	char label[16];
+};
+
+/* Swap to a compressed device with room for some bytes. */
+static void make_swap(uint64_t bytes)
+{
+	char *page = calloc(1, work.page_size);
+	struct swap_header *header = (struct swap_header *)page;
+	char path[64], size[24];
+	int fd;
+
+	if (!read_word(ZRAM_CONTROL "hot_add", made.zram, sizeof(made.zram)))
+		fail(1, "There is nothing to swap to: this takes a kernel with zram, and root.");
+	snprintf(path, sizeof(path), "/sys/block/zram%s/disksize", made.zram);
+	snprintf(size, sizeof(size), "%" PRIu64, bytes);
+	if (!write_word(path, size))
+		fail_io(path);
+	snprintf(path, sizeof(path), "/dev/zram%s", made.zram);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (!page || fd < 0)
+		fail_io(path);
+	header->version = 1;
+	header->last_page = bytes / work.page_size - 1;
+	memcpy(page + work.page_size - 10, "SWAPSPACE2", 10);
+	if (pwrite(fd, page, work.page_size, 0) != (ssize_t)work.page_size ||
+	    fsync(fd))
+		fail_io(path);
+	close(fd);
+	free(page);
+	if (swapon(path, 0))
+		fail_io(path);
+	made.swapping = true;
+}
+
+/* Preparing. */
+
+/* A share of the memory in pages: a whole number of chunks. */
+static uint64_t share(unsigned int thousandths)
+{
+	uint64_t chunk = CHUNK * work.page_size;
+
+	return env.memory * thousandths / 1000 / chunk * CHUNK;
+}
+
+static void make_noise(void)
+{
+	uint64_t state = env.seed;
+
+	noise = malloc(work.page_size);
+	if (!noise)
+		fail(1, "No memory for a page.");
+	for (size_t i = 0; i < work.page_size; i += sizeof(state)) {
+		uint64_t number = next_random(&state);
+
+		memcpy(noise + i, &number, sizeof(number));
+	}
+}
+
+/* The pages to touch in all rounds, in order. */
+static void plan_touches(void)
+{
+	const struct workload *workload = env.workload;
+	uint64_t rounds = workload->warm_up + workload->rounds;
+	uint64_t pages = workload->halves ? work.set_pages / 2 : work.set_pages;
+	struct pattern pattern = workload->pattern;
+
+	pattern.seed = env.seed;
+	/* Each stream has a window or two of 32 pages. */
+	pattern.streams = share(1000) / 64;
+	work.plan = calloc(rounds * work.touches, sizeof(*work.plan));
+	if (!work.plan || !pattern_plan(&pattern, pages, work.plan,
+					rounds * work.touches))
+		fail(1, "No memory for the order of %" PRIu64 " touches.",
+		     rounds * work.touches);
+	for (uint64_t i = 0; i < rounds * work.touches; i++) {
+		if (workload->halves && i / work.touches % 2)
+			work.plan[i] += pages;
+		if (workload->spread)
+			work.plan[i] = pattern_scatter(work.plan[i],
+						       work.map_pages);
+	}
+}
+
+static void prepare(void)
+{
+	const struct workload *workload = env.workload;
+	bool writes = workload->stream == STREAM_WRITE;
+	struct stat stat;
+
+	work.page_size = sysconf(_SC_PAGESIZE);
+	make_noise();
+	work.fd = open(env.file, O_RDONLY | O_CLOEXEC);
+	if (work.fd < 0 || fstat(work.fd, &stat))
+		fail_io(env.file);
+	work.device = stat.st_dev;
+	work.file_pages = share(FILE_MEMORIES * 1000);
+	if ((uint64_t)stat.st_size < work.file_pages * work.page_size)
+		fail(1, "%s holds less than %d times --memory.", env.file,
+		     FILE_MEMORIES);
+	work.set_pages = share(workload->size);
+	work.map_pages = share(workload->spread ? workload->spread :
+						  workload->size);
+	work.touches = share(workload->touches);
+	if (!workload->forks)
+		plan_touches();
+
+	work.chunks = share(workload->streamed) / CHUNK;
+	if (workload->kind == MEMORY_FILE)
+		work.stream_first = work.map_pages;
+	work.stream_pages = work.file_pages - work.stream_first;
+	if (writes) {
+		work.stream_first = 0;
+		work.stream_pages = share(workload->streamed);
+		make_scratch(work.stream_pages * work.page_size);
+	}
+	work.stream_fd = open(writes ? env.scratch : env.file,
+			      (writes ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+	if (work.stream_fd < 0)
+		fail_io(writes ? env.scratch : env.file);
+	if (workload->kind != MEMORY_FILE && !env.no_group)
+		make_swap((work.set_pages + share(250)) * work.page_size);
+	if (writes)
+		forget_caches(env.scratch, false);
+	forget_caches(env.file, env.drop_caches);
+}
+
+/* Working. */
+
+static void *map(uint64_t pages, int protection, int flags, int fd,
+		 uint64_t first)
+{
+	void *place = mmap(NULL, pages * work.page_size, protection, flags, fd,
+			   first * work.page_size);
+
+	if (place == MAP_FAILED)
+		fail_io("Memory could not be mapped");
+	return place;
+}
+
+static void map_set(void)
+{
+	const enum memory_kind kind = env.workload->kind;
+
+	if (kind == MEMORY_FILE)
+		at.set = map(work.map_pages, PROT_READ, MAP_SHARED, work.fd, 0);
+	else
+		at.set = map(work.map_pages, PROT_READ | PROT_WRITE,
+			     MAP_ANONYMOUS | (kind == MEMORY_ANON ?
+					      MAP_PRIVATE : MAP_SHARED), -1, 0);
+}
+
+/* Read a page of the set, and write it if it is not a file's. */
+static void touch(uint64_t page)
+{
+	volatile char *place = at.set + page * work.page_size;
+
+	if (env.workload->kind == MEMORY_FILE) {
+		(void)*place;
+		return;
+	}
+	/* A quarter of it is noise: about what data of programs compress to. */
+	if (!*place)
+		memcpy((char *)place, noise, work.page_size / 4);
+	*place = 1;
+}
+
+/* The next pages of the stream. */
+static void stream_chunk(void)
+{
+	static char *buffer;
+	const ssize_t bytes = CHUNK * work.page_size;
+	uint64_t page = at.chunk++ * CHUNK % work.stream_pages;
+	off_t offset = (work.stream_first + page) * work.page_size;
+
+	if (!buffer)
+		buffer = map(CHUNK, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	switch (env.workload->stream) {
+	case STREAM_NONE:
+		break;
+	case STREAM_READ:
+		if (pread(work.stream_fd, buffer, bytes, offset) != bytes)
+			fail_io(env.file);
+		break;
+	case STREAM_MAPPED:
+		if (!at.stream)
+			at.stream = map(work.stream_pages, PROT_READ,
+					MAP_SHARED, work.stream_fd,
+					work.stream_first);
+		for (int i = 0; i < CHUNK; i++)
+			(void)((volatile char *)at.stream)[(page + i) *
+							   work.page_size];
+		break;
+	case STREAM_WRITE:
+		if (pwrite(work.stream_fd, buffer, bytes, offset) != bytes ||
+		    (at.chunk % SYNC_CHUNKS == 0 && fdatasync(work.stream_fd)))
+			fail_io(env.scratch);
+		break;
+	}
+}
+
+/* A round of touches, with the stream spread evenly between them. */
+static void touch_round(void)
+{
+	const uint64_t last = at.touched + work.touches;
+	uint64_t parts = work.chunks ? work.chunks : 1;
+
+	if (!at.set || env.workload->anew) {
+		if (at.set)
+			munmap(at.set, work.map_pages * work.page_size);
+		map_set();
+	}
+	for (; parts; parts--) {
+		uint64_t end = at.touched + (last - at.touched) / parts;
+
+		if (work.chunks)
+			stream_chunk();
+		while (at.touched < end)
+			touch(work.plan[at.touched++]);
+	}
+}
+
+/* What a short program does: it runs text of libraries, and writes data. */
+static int be_child(void)
+{
+	uint64_t state = env.seed;
+	volatile char *text, *data;
+
+	work.page_size = sysconf(_SC_PAGESIZE);
+	work.fd = open(env.file, O_RDONLY | O_CLOEXEC);
+	if (work.fd < 0)
+		fail_io(env.file);
+	text = map(TEXT_PAGES, PROT_READ | PROT_EXEC, MAP_PRIVATE, work.fd, 0);
+	data = map(DATA_PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE, work.fd,
+		   TEXT_PAGES);
+	for (int i = 0; i < TEXT_TOUCHES; i++)
+		(void)text[random_below(&state, TEXT_PAGES) * work.page_size];
+	for (int i = 0; i < DATA_PAGES; i++)
+		data[i * work.page_size] = 1;
+	return 0;
+}
+
+static int wait_for(pid_t child)
+{
+	int status;
+
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			fail_io("A child process was lost");
+	return status;
+}
+
+static void fork_round(void)
+{
+	char *const argv[] = {
+		(char *)PROBE, (char *)"--child", (char *)"--file",
+		(char *)env.file, NULL
+	};
+
+	if (!at.set) {
+		at.set = map(PARENT_PAGES, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memset(at.set, 1, PARENT_PAGES * work.page_size);
+	}
+	for (int i = 0; i < CHILDREN; i++) {
+		pid_t child = fork();
+
+		if (child < 0)
+			fail_io("No child process");
+		if (!child) {
+			execv("/proc/self/exe", argv);
+			fail_io("The child could not run this program");
+		}
+		if (wait_for(child))
+			fail(1, "A child process failed.");
+	}
+}
+
+static void run_rounds(unsigned int rounds)
+{
+	while (rounds--) {
+		if (env.workload->forks)
+			fork_round();
+		else
+			touch_round();
+	}
+}
+
+/* Pages touched and streamed, or programs run, in the rounds that count. */
+static uint64_t units(void)
+{
+	return env.workload->rounds *
+	       (env.workload->forks ? CHILDREN :
+				      work.touches + work.chunks * CHUNK);
+}
+
+/* Counting. */
+
+static void read_machine(struct state *state)
+{
+	/* Events are kept by each CPU, and added up now and then. */
+	write_word("/proc/sys/vm/stat_refresh", "1");
+	device_settle(work.device);
+	state->has_device = device_reads(work.device, &state->device);
+	if (!vmstat("pgpgin", &state->pgpgin_kib))
+		fail(1, "/proc/vmstat has no pgpgin.");
+	for (size_t i = 0; i < EVENTS; i++) {
+		uint64_t first, second = 0;
+
+		state->has_event[i] = vmstat(events[i].lines[0], &first) &&
+			(!events[i].lines[1] ||
+			 vmstat(events[i].lines[1], &second));
+		state->event[i] = first + second;
+	}
+}
+
+static void read_self(struct state *state)
+{
+	getrusage(RUSAGE_SELF, &state->self);
+	getrusage(RUSAGE_CHILDREN, &state->children);
+	clock_gettime(CLOCK_MONOTONIC, &state->time);
+}
+
+static noreturn void do_work(struct result *result)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!env.no_group)
+		cgroup_enter();
+	run_rounds(env.workload->warm_up);
+	read_machine(&result->before);
+	read_self(&result->before);
+	run_rounds(env.workload->rounds);
+	read_self(&result->after);
+	read_machine(&result->after);
+	exit(0);
+}
+
+/* In a process of its own, whose end leaves the control group empty. */
+static void measure_work(struct result *result)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child < 0)
+		fail_io("No child process");
+	if (!child)
+		do_work(result);
+	status = wait_for(child);
+	if (WIFSIGNALED(status))
+		fail(1, "The work was ended by signal %d.", WTERMSIG(status));
+	if (status)
+		exit(WEXITSTATUS(status));	/* it has said why */
+}
+
+/* Printing. */
+
+static void print_count(const char *name, bool known, uint64_t value)
+{
+	if (known)
+		printf(", \"%s\": %" PRIu64, name, value);
+	else
+		printf(", \"%s\": null", name);
+}
+
+static double cpu_seconds(const struct rusage *usage)
+{
+	return usage->ru_utime.tv_sec + usage->ru_stime.tv_sec +
+	       (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
+}
+
+static void print_result(const struct result *result, uint64_t peak)
+{
+	const struct state *before = &result->before, *after = &result->after;
+	bool has_device = before->has_device && after->has_device;
+
+	printf("{\"probe\": \"workload\", \"workload\": \"%s\", \"file\": ",
+	       env.workload->name);
+	json_put_string(stdout, env.file);
+	print_count("memory", true, env.memory);
+	print_count("seed", true, env.seed);
+	print_count("page_size", true, work.page_size);
+	print_count("work", true, units());
+	print_count("read_bytes", has_device,
+		    after->device.bytes - before->device.bytes);
+	print_count("read_requests", has_device,
+		    after->device.requests - before->device.requests);
+	print_count("pgpgin_bytes", true,
+		    (after->pgpgin_kib - before->pgpgin_kib) * 1024);
+	print_count("major_faults", true,
+		    after->self.ru_majflt - before->self.ru_majflt +
+		    after->children.ru_majflt - before->children.ru_majflt);
+	print_count("minor_faults", true,
+		    after->self.ru_minflt - before->self.ru_minflt +
+		    after->children.ru_minflt - before->children.ru_minflt);
+	for (size_t i = 0; i < EVENTS; i++)
+		print_count(events[i].name,
+			    before->has_event[i] && after->has_event[i],
+			    after->event[i] - before->event[i]);
+	print_count("peak_memory_bytes", !env.no_group, peak);
+	printf(", \"cpu_seconds\": %.6f, \"seconds\": %.9f}\n",
+	       cpu_seconds(&after->self) - cpu_seconds(&before->self) +
+	       cpu_seconds(&after->children) - cpu_seconds(&before->children),
+	       after->time.tv_sec - before->time.tv_sec +
+	       (after->time.tv_nsec - before->time.tv_nsec) * 1e-9);
+	if (fflush(stdout))
+		fail_io("The result could not be written");
+}
+
+int main(int argc, char **argv)
+{
+	struct result *result;
+	uint64_t peak = 0;
+
+	parse_arguments(argc, argv);
+	if (env.child)
+		return be_child();
+	made.owner = getpid();
+	settings_init(undo);
+	prepare();
+	result = map(sizeof(*result) / work.page_size + 1,
+		     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!env.no_group)
+		cgroup_make(env.memory);
+	measure_work(result);
+	if (!env.no_group) {
+		peak = cgroup_number("memory.peak");
+		cgroup_remove();
+	}
+	print_result(result, peak);
+	return 0;
+}
