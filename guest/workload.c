@@ -59,7 +59,7 @@ struct workload {
 static const struct workload workloads[] = {
 	/* A backup, or a table scan: all is used once a pass, more than fits. */
 	{ .name = "mmap-sequential", .size = 1500, .touches = 1500,
-	  .pattern.kind = PATTERN_SEQUENTIAL, .warm_up = 1, .rounds = 2 },
+	  .pattern.kind = PATTERN_SEQUENTIAL, .warm_up = 2, .rounds = 2 },
 	/* Processes that start, one after the other, on a cached database. */
 	{ .name = "mmap-random-fits", .size = 500, .touches = 1000,
 	  .pattern.kind = PATTERN_RANDOM, .anew = true,
@@ -75,19 +75,19 @@ static const struct workload workloads[] = {
 	{ .name = "mmap-zipf", .size = 3000, .touches = 1000,
 	  .pattern.kind = PATTERN_ZIPF, .warm_up = 2, .rounds = 2 },
 	/* An index: its hot pages would fit, what is read with them would not. */
-	{ .name = "mmap-scattered", .size = 300, .spread = 3000, .touches = 600,
+	{ .name = "mmap-scattered", .size = 300, .spread = 3000, .touches = 300,
 	  .pattern.kind = PATTERN_RANDOM, .warm_up = 2, .rounds = 3 },
 	/* One page in each 64 KiB of a file that does not fit, pass by pass. */
-	{ .name = "strided", .size = 1500, .touches = 375,
+	{ .name = "strided", .size = 1500, .touches = 188,
 	  .pattern = { .kind = PATTERN_STRIDE, .stride = 16 },
-	  .warm_up = 1, .rounds = 2 },
+	  .warm_up = 3, .rounds = 3 },
 	/* Records of 64 pages: whatever readahead brings will be used. */
 	{ .name = "hot-readahead", .size = 1100, .touches = 1000,
 	  .pattern = { .kind = PATTERN_OBJECTS, .object = 64 },
-	  .warm_up = 2, .rounds = 2 },
+	  .warm_up = 3, .rounds = 8 },
 	/* A merge of sorted runs: what is read ahead waits long for its use. */
-	{ .name = "mmap-streams", .size = 3000, .touches = 1500,
-	  .pattern.kind = PATTERN_STREAMS, .warm_up = 1, .rounds = 2 },
+	{ .name = "mmap-streams", .size = 3000, .touches = 600,
+	  .pattern.kind = PATTERN_STREAMS, .warm_up = 2, .rounds = 3 },
 	/* A program that goes over to other data, and comes back. */
 	{ .name = "mmap-phases", .size = 1500, .touches = 1500,
 	  .pattern.kind = PATTERN_RANDOM, .halves = true,
@@ -95,15 +95,15 @@ static const struct workload workloads[] = {
 	/* A database while a big file is copied. */
 	{ .name = "read-mix", .size = 500, .touches = 500,
 	  .pattern.kind = PATTERN_RANDOM, .stream = STREAM_READ,
-	  .streamed = 750, .warm_up = 2, .rounds = 3 },
+	  .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A database while a big file is scanned by mmap. */
 	{ .name = "mmap-mix", .size = 500, .touches = 500,
 	  .pattern.kind = PATTERN_RANDOM, .stream = STREAM_MAPPED,
-	  .streamed = 750, .warm_up = 2, .rounds = 3 },
+	  .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A database that writes a log. */
 	{ .name = "file-write-mix", .size = 500, .touches = 500,
 	  .pattern.kind = PATTERN_RANDOM, .stream = STREAM_WRITE,
-	  .streamed = 750, .warm_up = 2, .rounds = 3 },
+	  .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A heap that does not fit, some of it hot. */
 	{ .name = "anon-swap", .kind = MEMORY_ANON, .size = 1250,
 	  .touches = 1000, .pattern.kind = PATTERN_ZIPF,
@@ -111,11 +111,11 @@ static const struct workload workloads[] = {
 	/* A build: heaps, some of them hot, and files beside that are mapped. */
 	{ .name = "anon-file-swap", .kind = MEMORY_ANON, .size = 750,
 	  .touches = 750, .pattern.kind = PATTERN_ZIPF,
-	  .stream = STREAM_MAPPED, .streamed = 750, .warm_up = 2, .rounds = 3 },
+	  .stream = STREAM_MAPPED, .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A database with shared buffers of its own, which reads its files. */
 	{ .name = "shm-file-swap", .kind = MEMORY_SHARED, .size = 750,
 	  .touches = 750, .pattern.kind = PATTERN_ZIPF,
-	  .stream = STREAM_READ, .streamed = 750, .warm_up = 2, .rounds = 3 },
+	  .stream = STREAM_READ, .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A shell script: short programs on the same text, memory to spare. */
 	{ .name = "fork-heavy", .forks = true, .warm_up = 1, .rounds = 4 },
 };
@@ -141,11 +141,13 @@ static struct env {
 	const char *file;
 	const char *scratch;
 	uint64_t memory;	/* bytes */
+	uint64_t read_ahead_kib;
 	uint64_t seed;
 	bool no_group;
 	bool drop_caches;
 	bool child;
 } env = {
+	.read_ahead_kib = 128,
 	.seed = 1,
 };
 
@@ -179,7 +181,10 @@ static struct {
 	uint64_t chunks;	/* of the stream, in a round */
 	uint64_t stream_first;	/* page of the file */
 	uint64_t stream_pages;	/* after which it begins again */
-} work;
+} work = {
+	.fd = -1,
+	.stream_fd = -1,
+};
 
 /* Where the work is. */
 static struct {
@@ -191,18 +196,24 @@ static struct {
 
 static char *noise;		/* a page */
 
+/* A compressed device in memory that is made for a while. */
+struct device {
+	char number[16];	/* "" is none */
+	char path[32];
+	bool swapping;
+};
+
 /* What is to be undone, by the process that did it. */
 static struct {
 	pid_t owner;
-	char zram[16];		/* number of the device; "" is none */
-	bool swapping;
+	struct device file, swap;
 	bool has_scratch;
 } made;
 
 static const char usage[] =
-"Usage: workload --workload NAME --file PATH --memory BYTES [OPTION]...\n"
+"Usage: workload --workload NAME --memory BYTES [OPTION]...\n"
 "Do a fixed amount of work with little memory, and print as one line of JSON what\n"
-"that cost. Needs root, unless --no-group is given.\n"
+"that cost. Needs root, unless --no-group and --file are given.\n"
 "\n"
 "  --workload NAME     of M, the memory that there is:\n"
 "      mmap-sequential        1.5 M, mapped, page by page, pass by pass\n"
@@ -223,26 +234,28 @@ static const char usage[] =
 "      anon-file-swap         0.75 M likewise, beside a mapped file\n"
 "      shm-file-swap          0.75 M of shared memory, beside a file that is read\n"
 "      fork-heavy             short programs, with memory to spare\n"
-"  --file PATH         the file to read, which holds at least 3 M\n"
 "  --memory BYTES      M, the limit of the control group for the work (suffixes\n"
 "                      K, M, G)\n"
+"  --file PATH         the file to read, which holds at least 3 M; by default a\n"
+"                      device in memory, whose reads end at once\n"
+"  --read-ahead-kb N   of that device (128)\n"
+"  --scratch PATH      with --file, a file that is made, written and removed again\n"
+"                      by file-write-mix, which needs it\n"
 "  --no-group          work without a control group: there is as much memory as\n"
 "                      the machine has, and only sizes follow from --memory\n"
-"  --scratch PATH      a file that is made, written and removed again by\n"
-"                      file-write-mix, which needs it\n"
 "  --seed N            of all that is random (1)\n"
 "  --drop-caches       empty all of the kernel's caches before, not only those\n"
 "                      of the file; needs root\n"
 "  --help              print this text\n"
 "\n"
 "Examples:\n"
-"  workload --workload mmap-mix --file /data/file --memory 64M\n"
+"  workload --workload mmap-mix --memory 64M\n"
 "      does a scan push out what is used again and again?\n"
 "  workload --workload fork-heavy --file big --memory 64M --no-group\n"
 "      what short programs take, without root\n"
 "\n"
-"Anonymous and shared memory is swapped to a compressed device in memory (zram),\n"
-"made for the purpose, unless there is no control group.\n"
+"Devices in memory are zram, made for the purpose. In a control group, anonymous\n"
+"and shared memory is swapped to another one.\n"
 "\n"
 "work is in pages that were touched or streamed, or in programs run. Faults and\n"
 "cpu_seconds are of the work and all its children. Events such as refaults_file\n"
@@ -259,14 +272,15 @@ static const struct workload *parse_workload(const char *name)
 
 static void parse_arguments(int argc, char **argv)
 {
-	enum { WORKLOAD, FILE_, MEMORY, NO_GROUP, SCRATCH, SEED, DROP_CACHES,
-	       CHILD, HELP };
+	enum { WORKLOAD, FILE_, MEMORY, NO_GROUP, SCRATCH, READ_AHEAD_KB, SEED,
+	       DROP_CACHES, CHILD, HELP };
 	static const struct option options[] = {
 		{ "workload", required_argument, NULL, WORKLOAD },
 		{ "file", required_argument, NULL, FILE_ },
 		{ "memory", required_argument, NULL, MEMORY },
 		{ "no-group", no_argument, NULL, NO_GROUP },
 		{ "scratch", required_argument, NULL, SCRATCH },
+		{ "read-ahead-kb", required_argument, NULL, READ_AHEAD_KB },
 		{ "seed", required_argument, NULL, SEED },
 		{ "drop-caches", no_argument, NULL, DROP_CACHES },
 		/* The short program of fork-heavy. */
@@ -295,6 +309,9 @@ static void parse_arguments(int argc, char **argv)
 		case SCRATCH:
 			env.scratch = optarg;
 			break;
+		case READ_AHEAD_KB:
+			env.read_ahead_kib = parse_number(name, optarg, 0);
+			break;
 		case SEED:
 			env.seed = parse_number(name, optarg, 0);
 			break;
@@ -313,8 +330,6 @@ static void parse_arguments(int argc, char **argv)
 	}
 	if (optind < argc)
 		fail(2, "'%s' is not an option; see --help.", argv[optind]);
-	if (!env.file)
-		fail(2, "--file is missing; see --help.");
 	if (env.child)
 		return;
 	if (!env.workload)
@@ -324,30 +339,62 @@ static void parse_arguments(int argc, char **argv)
 	/* Less than that is taken by the kernel for the processes alone. */
 	if (env.memory < 16 << 20)
 		fail(2, "--memory has to be at least 16M.");
-	if (env.workload->stream == STREAM_WRITE && !env.scratch)
-		fail(2, "--workload %s needs --scratch.", env.workload->name);
+	if (env.workload->stream == STREAM_WRITE && env.file && !env.scratch)
+		fail(2, "--workload %s with --file needs --scratch.",
+		     env.workload->name);
 }
 
 /* What is made for the work. */
 
-static void undo(void)
+static void remove_device(struct device *device)
 {
 	char path[64];
 
+	if (!device->number[0])
+		return;
+	if (device->swapping)
+		swapoff(device->path);
+	snprintf(path, sizeof(path), "/sys/block/zram%s/reset", device->number);
+	write_word(path, "1");
+	write_word(ZRAM_CONTROL "hot_remove", device->number);
+	device->number[0] = '\0';
+}
+
+static void undo(void)
+{
 	if (getpid() != made.owner)
 		return;
 	if (made.has_scratch)
 		unlink(env.scratch);
 	made.has_scratch = false;
-	if (!made.zram[0])
-		return;
-	snprintf(path, sizeof(path), "/dev/zram%s", made.zram);
-	if (made.swapping)
-		swapoff(path);
-	snprintf(path, sizeof(path), "/sys/block/zram%s/reset", made.zram);
-	write_word(path, "1");
-	write_word(ZRAM_CONTROL "hot_remove", made.zram);
-	made.zram[0] = '\0';
+	/* Nobody can remove what is open. */
+	close(work.fd);
+	close(work.stream_fd);
+	remove_device(&made.file);
+	remove_device(&made.swap);
+}
+
+static void device_setting(const struct device *device, const char *name,
+			   uint64_t value)
+{
+	char path[96], word[24];
+
+	snprintf(path, sizeof(path), "/sys/block/zram%s/%s", device->number,
+		 name);
+	snprintf(word, sizeof(word), "%" PRIu64, value);
+	if (!write_word(path, word))
+		fail_io(path);
+}
+
+static void make_device(struct device *device, uint64_t bytes)
+{
+	if (!read_word(ZRAM_CONTROL "hot_add", device->number,
+		       sizeof(device->number)))
+		fail(1, "A device in memory takes root and a kernel with zram: %s.",
+		     strerror(errno));
+	snprintf(device->path, sizeof(device->path), "/dev/zram%s",
+		 device->number);
+	device_setting(device, "disksize", bytes);
 }
 
 /* Noise, so that it does not compress to nothing. */
@@ -381,30 +428,23 @@ static void make_swap(uint64_t bytes)
 {
 	char *page = calloc(1, work.page_size);
 	struct swap_header *header = (struct swap_header *)page;
-	char path[64], size[24];
 	int fd;
 
-	if (!read_word(ZRAM_CONTROL "hot_add", made.zram, sizeof(made.zram)))
-		fail(1, "There is nothing to swap to: this takes a kernel with zram, and root.");
-	snprintf(path, sizeof(path), "/sys/block/zram%s/disksize", made.zram);
-	snprintf(size, sizeof(size), "%" PRIu64, bytes);
-	if (!write_word(path, size))
-		fail_io(path);
-	snprintf(path, sizeof(path), "/dev/zram%s", made.zram);
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	make_device(&made.swap, bytes);
+	fd = open(made.swap.path, O_RDWR | O_CLOEXEC);
 	if (!page || fd < 0)
-		fail_io(path);
+		fail_io(made.swap.path);
 	header->version = 1;
 	header->last_page = bytes / work.page_size - 1;
 	memcpy(page + work.page_size - 10, "SWAPSPACE2", 10);
 	if (pwrite(fd, page, work.page_size, 0) != (ssize_t)work.page_size ||
 	    fsync(fd))
-		fail_io(path);
+		fail_io(made.swap.path);
 	close(fd);
 	free(page);
-	if (swapon(path, 0))
-		fail_io(path);
-	made.swapping = true;
+	if (swapon(made.swap.path, 0))
+		fail_io(made.swap.path);
+	made.swap.swapping = true;
 }
 
 /* Preparing. */
@@ -456,47 +496,68 @@ static void plan_touches(void)
 	}
 }
 
-static void prepare(void)
+/* The file, of which nothing is in memory, or the device that stands for it. */
+static void open_file(void)
 {
-	const struct workload *workload = env.workload;
-	bool writes = workload->stream == STREAM_WRITE;
 	struct stat stat;
 
-	work.page_size = sysconf(_SC_PAGESIZE);
-	make_noise();
+	work.file_pages = share(FILE_MEMORIES * 1000);
+	if (!env.file) {
+		make_device(&made.file, work.file_pages * work.page_size);
+		device_setting(&made.file, "queue/read_ahead_kb",
+			       env.read_ahead_kib);
+		env.file = made.file.path;
+	}
+	forget_caches(env.file, env.drop_caches);
 	work.fd = open(env.file, O_RDONLY | O_CLOEXEC);
 	if (work.fd < 0 || fstat(work.fd, &stat))
 		fail_io(env.file);
-	work.device = stat.st_dev;
-	work.file_pages = share(FILE_MEMORIES * 1000);
-	if ((uint64_t)stat.st_size < work.file_pages * work.page_size)
+	work.device = S_ISBLK(stat.st_mode) ? stat.st_rdev : stat.st_dev;
+	if (lseek(work.fd, 0, SEEK_END) <
+	    (off_t)(work.file_pages * work.page_size))
 		fail(1, "%s holds less than %d times --memory.", env.file,
 		     FILE_MEMORIES);
+}
+
+/* The stream is in what the set leaves of the file, or in a file of its own. */
+static void open_stream(void)
+{
+	const struct workload *workload = env.workload;
+	bool writes = workload->stream == STREAM_WRITE;
+	const char *path = env.file;
+
+	work.chunks = share(workload->streamed) / CHUNK;
+	if (workload->kind == MEMORY_FILE)
+		work.stream_first = work.map_pages;
+	work.stream_pages = work.file_pages - work.stream_first;
+	if (writes && !made.file.number[0]) {
+		path = env.scratch;
+		work.stream_first = 0;
+		work.stream_pages = share(workload->streamed);
+		make_scratch(work.stream_pages * work.page_size);
+		forget_caches(path, false);
+	}
+	work.stream_fd = open(path, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	if (work.stream_fd < 0)
+		fail_io(path);
+}
+
+static void prepare(void)
+{
+	const struct workload *workload = env.workload;
+
+	work.page_size = sysconf(_SC_PAGESIZE);
+	make_noise();
+	open_file();
 	work.set_pages = share(workload->size);
 	work.map_pages = share(workload->spread ? workload->spread :
 						  workload->size);
 	work.touches = share(workload->touches);
 	if (!workload->forks)
 		plan_touches();
-
-	work.chunks = share(workload->streamed) / CHUNK;
-	if (workload->kind == MEMORY_FILE)
-		work.stream_first = work.map_pages;
-	work.stream_pages = work.file_pages - work.stream_first;
-	if (writes) {
-		work.stream_first = 0;
-		work.stream_pages = share(workload->streamed);
-		make_scratch(work.stream_pages * work.page_size);
-	}
-	work.stream_fd = open(writes ? env.scratch : env.file,
-			      (writes ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
-	if (work.stream_fd < 0)
-		fail_io(writes ? env.scratch : env.file);
+	open_stream();
 	if (workload->kind != MEMORY_FILE && !env.no_group)
 		make_swap((work.set_pages + share(250)) * work.page_size);
-	if (writes)
-		forget_caches(env.scratch, false);
-	forget_caches(env.file, env.drop_caches);
 }
 
 /* Working. */
@@ -651,9 +712,24 @@ static void fork_round(void)
 	}
 }
 
+/*
+ * The kernel adds up the counters of a group every two seconds. By them it
+ * decides how much of what it reclaimed it remembers, and at first it takes the
+ * group for empty: have them added up now.
+ */
+static void settle_group(void)
+{
+	char word[24];
+
+	if (!env.no_group && !read_word(CGROUP "/memory.stat", word,
+					sizeof(word)))
+		fail_io(CGROUP "/memory.stat");
+}
+
 static void run_rounds(unsigned int rounds)
 {
 	while (rounds--) {
+		settle_group();
 		if (env.workload->forks)
 			fork_round();
 		else
