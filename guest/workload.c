@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
@@ -28,6 +29,7 @@
 #define FILE_MEMORIES	3	/* how many times the memory the file holds */
 #define CHUNK		16	/* pages of a stream at a time */
 #define SYNC_CHUNKS	64	/* that are written between two fdatasync() */
+#define SETTLES		128	/* in a round, at most */
 #define ZRAM_CONTROL	"/sys/class/zram-control/"
 
 /* What fork-heavy does. */
@@ -65,15 +67,15 @@ static const struct workload workloads[] = {
 	  .pattern.kind = PATTERN_RANDOM, .anew = true,
 	  .warm_up = 1, .rounds = 4 },
 	/* The same with no room to spare: nothing useless may be kept. */
-	{ .name = "mmap-random-just-fits", .size = 900, .touches = 1000,
+	{ .name = "mmap-random-just-fits", .size = 950, .touches = 1000,
 	  .pattern.kind = PATTERN_RANDOM, .anew = true,
 	  .warm_up = 3, .rounds = 4 },
 	/* A hash table on disk: no page is better than another. */
-	{ .name = "mmap-random-exceeds", .size = 1500, .touches = 1000,
-	  .pattern.kind = PATTERN_RANDOM, .warm_up = 2, .rounds = 2 },
+	{ .name = "mmap-random-exceeds", .size = 1500, .touches = 500,
+	  .pattern.kind = PATTERN_RANDOM, .warm_up = 3, .rounds = 2 },
 	/* A key-value store: few pages are used often, most seldom. */
-	{ .name = "mmap-zipf", .size = 3000, .touches = 1000,
-	  .pattern.kind = PATTERN_ZIPF, .warm_up = 2, .rounds = 2 },
+	{ .name = "mmap-zipf", .size = 3000, .touches = 500,
+	  .pattern.kind = PATTERN_ZIPF, .warm_up = 3, .rounds = 2 },
 	/* An index: its hot pages would fit, what is read with them would not. */
 	{ .name = "mmap-scattered", .size = 300, .spread = 3000, .touches = 300,
 	  .pattern.kind = PATTERN_RANDOM, .warm_up = 2, .rounds = 3 },
@@ -106,15 +108,15 @@ static const struct workload workloads[] = {
 	  .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A heap that does not fit, some of it hot. */
 	{ .name = "anon-swap", .kind = MEMORY_ANON, .size = 1250,
-	  .touches = 1000, .pattern.kind = PATTERN_ZIPF,
-	  .warm_up = 2, .rounds = 2 },
+	  .touches = 5000, .pattern.kind = PATTERN_ZIPF,
+	  .warm_up = 3, .rounds = 3 },
 	/* A build: heaps, some of them hot, and files beside that are mapped. */
-	{ .name = "anon-file-swap", .kind = MEMORY_ANON, .size = 750,
-	  .touches = 750, .pattern.kind = PATTERN_ZIPF,
+	{ .name = "anon-file-swap", .kind = MEMORY_ANON, .size = 1000,
+	  .touches = 4000, .pattern.kind = PATTERN_ZIPF,
 	  .stream = STREAM_MAPPED, .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A database with shared buffers of its own, which reads its files. */
-	{ .name = "shm-file-swap", .kind = MEMORY_SHARED, .size = 750,
-	  .touches = 750, .pattern.kind = PATTERN_ZIPF,
+	{ .name = "shm-file-swap", .kind = MEMORY_SHARED, .size = 1000,
+	  .touches = 4000, .pattern.kind = PATTERN_ZIPF,
 	  .stream = STREAM_READ, .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A shell script: short programs on the same text, memory to spare. */
 	{ .name = "fork-heavy", .forks = true, .warm_up = 1, .rounds = 4 },
@@ -218,7 +220,7 @@ static const char usage[] =
 "  --workload NAME     of M, the memory that there is:\n"
 "      mmap-sequential        1.5 M, mapped, page by page, pass by pass\n"
 "      mmap-random-fits       0.5 M at random, mapped anew now and then\n"
-"      mmap-random-just-fits  0.9 M likewise\n"
+"      mmap-random-just-fits  0.95 M likewise\n"
 "      mmap-random-exceeds    1.5 M at random\n"
 "      mmap-zipf              3 M by Zipf's law: few pages often\n"
 "      mmap-scattered         pages for 0.3 M, scattered over 3 M, at random\n"
@@ -231,8 +233,8 @@ static const char usage[] =
 "      mmap-mix               the same beside a mapped file\n"
 "      file-write-mix         the same beside a file that is written\n"
 "      anon-swap              1.25 M, not of a file, by Zipf's law\n"
-"      anon-file-swap         0.75 M likewise, beside a mapped file\n"
-"      shm-file-swap          0.75 M of shared memory, beside a file that is read\n"
+"      anon-file-swap         1 M likewise, beside a mapped file\n"
+"      shm-file-swap          1 M of shared memory, beside a file that is read\n"
 "      fork-heavy             short programs, with memory to spare\n"
 "  --memory BYTES      M, the limit of the control group for the work (suffixes\n"
 "                      K, M, G)\n"
@@ -635,11 +637,26 @@ static void stream_chunk(void)
 	}
 }
 
+/*
+ * The kernel adds up the counters of a group every two seconds. By them it
+ * decides what it remembers of what it reclaimed, and what becomes of that. A
+ * round takes less than that, so that chance would have a part in it: have them
+ * added up now, which any reading of statistics does.
+ */
+static void settle_group(void)
+{
+	char word[24];
+
+	if (!env.no_group && !read_word(CGROUP "/cpu.stat", word, sizeof(word)))
+		fail_io(CGROUP "/cpu.stat");
+}
+
 /* A round of touches, with the stream spread evenly between them. */
 static void touch_round(void)
 {
 	const uint64_t last = at.touched + work.touches;
-	uint64_t parts = work.chunks ? work.chunks : 1;
+	uint64_t parts = work.chunks ? work.chunks : SETTLES;
+	const uint64_t settle_every = parts > SETTLES ? parts / SETTLES : 1;
 
 	if (!at.set || env.workload->anew) {
 		if (at.set)
@@ -649,6 +666,8 @@ static void touch_round(void)
 	for (; parts; parts--) {
 		uint64_t end = at.touched + (last - at.touched) / parts;
 
+		if (parts % settle_every == 0)
+			settle_group();
 		if (work.chunks)
 			stream_chunk();
 		while (at.touched < end)
@@ -712,24 +731,9 @@ static void fork_round(void)
 	}
 }
 
-/*
- * The kernel adds up the counters of a group every two seconds. By them it
- * decides how much of what it reclaimed it remembers, and at first it takes the
- * group for empty: have them added up now.
- */
-static void settle_group(void)
-{
-	char word[24];
-
-	if (!env.no_group && !read_word(CGROUP "/memory.stat", word,
-					sizeof(word)))
-		fail_io(CGROUP "/memory.stat");
-}
-
 static void run_rounds(unsigned int rounds)
 {
 	while (rounds--) {
-		settle_group();
 		if (env.workload->forks)
 			fork_round();
 		else
@@ -857,6 +861,22 @@ static void print_result(const struct result *result, uint64_t peak)
 		fail_io("The result could not be written");
 }
 
+/*
+ * Begin again with the same addresses each time: they decide which neighbours a
+ * fault maps along.
+ */
+static void fix_addresses(char **argv)
+{
+	int persona = personality(0xffffffff);
+
+	if (persona & ADDR_NO_RANDOMIZE)
+		return;
+	if (personality(persona | ADDR_NO_RANDOMIZE) < 0)
+		fail_io("Addresses could not be fixed");
+	execv("/proc/self/exe", argv);
+	fail_io("This program could not be run again");
+}
+
 int main(int argc, char **argv)
 {
 	struct result *result;
@@ -865,6 +885,7 @@ int main(int argc, char **argv)
 	parse_arguments(argc, argv);
 	if (env.child)
 		return be_child();
+	fix_addresses(argv);
 	made.owner = getpid();
 	settings_init(undo);
 	prepare();

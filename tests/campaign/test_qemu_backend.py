@@ -131,6 +131,50 @@ def test_instructions_for_each_entry_repeat_to_a_thousandth(tmp_path: Path, unpa
         assert first["ptes_visited"] == 2 * 2 * (32 << 20) // 4096
 
 
+WORKLOADS = """
+question = "What does it cost?"
+metric = "instructions_per_unit"
+repetitions = 2
+variants = ["unpatched"]
+cells = [{ workload = ["mmap-random-fits", "mmap-sequential", "anon-swap"] }]
+[workload]
+argv = ["workload", "--memory", "{work_bytes}", "--seed", "1", "--drop-caches"]
+[parameters]
+filesystem = "ext4"
+accelerator = "icount"
+cpus = 1
+read_ahead_kb = 128
+watermark_scale_factor = 10
+deadline_seconds = 60
+[scales.quick]
+factor = 1
+memory = "256M"
+file = "16M"
+work = "16M"
+"""
+
+
+def test_workloads_are_held_to_their_memory_and_repeat(tmp_path: Path, unpatched_kernel: BuiltKernel) -> None:
+    file = tmp_path / "little.toml"
+    file.write_text(WORKLOADS)
+    samples = run(tmp_path, plan_of(find_experiment(str(file)), "unpatched"), unpatched_kernel, accelerator="icount")
+    assert failure_of(samples) is None
+    found = {}
+    for name in ("mmap-random-fits", "mmap-sequential", "anon-swap"):
+        found[name], again = (sample.metrics for sample in samples if sample.cell["workload"] == name)
+        assert found[name]["instructions_per_unit"] == pytest.approx(again["instructions_per_unit"], rel=0.005)
+        assert 0 < found[name]["peak_memory_bytes"] <= 16 << 20
+    pages = (16 << 20) // 4096
+    fits, scan, swap = found.values()
+    assert fits["major_faults"] == fits["refaults_file"] == fits["reclaimed_pages"] == fits["swap_ins"] == 0
+    # Two passes over one and a half of the memory: nothing is there when it is used again.
+    assert scan["read_bytes"] >= 2.9 * (16 << 20)
+    assert scan["refaults_file"] >= 2.9 * pages
+    assert swap["swap_ins"] >= pages // 20
+    assert swap["swap_outs"] >= pages // 20
+    assert swap["refaults_file"] < swap["refaults_anon"]
+
+
 class Fixed(Experiment):
     """An experiment whose every cell runs the same command."""
 

@@ -85,10 +85,10 @@ def test_every_workload_does_the_same_work_each_time(probe: Path, file: Path, wo
     ("workload", "thousandths"),
     [
         ("mmap-sequential", 2 * 1500),
-        ("mmap-random-exceeds", 2 * 1000),
+        ("mmap-random-exceeds", 2 * 500),
         ("mmap-phases", 4 * 1500),
         ("read-mix", 3 * (500 + 500)),
-        ("anon-file-swap", 3 * (750 + 500)),
+        ("anon-file-swap", 3 * (4000 + 500)),
     ],
 )
 def test_work_is_in_pages(probe: Path, file: Path, workload: str, thousandths: int) -> None:
