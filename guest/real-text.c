@@ -10,16 +10,13 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <getopt.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 
 #define PROBE "real-text"
-#include "cgroup.h"
 #include "folios.h"
 #include "fragment.h"
 #include "json.h"
 #include "probe.h"
+#include "root.h"
 #include "tracer.h"
 
 static struct program {
@@ -290,57 +287,25 @@ static void read_state(struct state *state, dev_t device)
 	clock_gettime(CLOCK_MONOTONIC, &state->time);
 }
 
-/* What a program expects to find below its root. */
-static void mount_below(const char *type, const char *source,
-			const char *directory, unsigned long flags)
-{
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/%s", env.root, directory);
-	if (mount(source, path, type, flags, NULL))
-		fail_io(path);
-}
-
-/* Make the root fit for programs; returns its device. */
-static dev_t prepare_root(void)
+/* Where the read-ahead limit of the disk is set. */
+static void find_read_ahead(dev_t device)
 {
 	static const char *const queues[] = { "queue", "../queue" };
-	struct stat root, above;
-	char path[4096];
 
-	snprintf(path, sizeof(path), "%s/..", env.root);
-	if (stat(env.root, &root) || stat(path, &above))
-		fail_io(env.root);
-	if (root.st_dev == above.st_dev)
-		fail(1, "No file system is mounted on %s.", env.root);
 	/* That of the disk, for a partition. */
 	for (size_t i = 0; i < 2; i++) {
 		snprintf(read_ahead.path, sizeof(read_ahead.path),
 			 "/sys/dev/block/%u:%u/%s/read_ahead_kb",
-			 major(root.st_dev), minor(root.st_dev), queues[i]);
+			 major(device), minor(device), queues[i]);
 		if (!access(read_ahead.path, F_OK))
 			break;
 	}
-	/* Mounts of our own go with us. */
-	if (unshare(CLONE_NEWNS) ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
-		fail_io("Only root can do this: mounts of our own");
-	mount_below("proc", "proc", "proc", 0);
-	mount_below(NULL, "/dev", "dev", MS_BIND);
-	return root.st_dev;
 }
 
 /* In the child that is to become the program. */
 static void enter_root(void)
 {
-	cgroup_enter();
-	if (chroot(env.root) || chdir("/"))
-		fail_io(env.root);
-	clearenv();
-	setenv("HOME", "/", 1);
-	setenv("LC_ALL", "C", 1);
-	setenv("PATH", "/usr/bin:/bin", 1);
-	setenv("PYTHONHASHSEED", "0", 1);
+	root_enter(env.root);
 }
 
 static void look(pid_t tid, void *context)
@@ -358,11 +323,10 @@ static void look(pid_t tid, void *context)
 /* Run the program to its end, with all that is counted around it. */
 static void run_program(struct run *run, dev_t device)
 {
-	char tmp[4096];
 	int status;
 
 	cgroup_make(0);
-	mount_below("tmpfs", "tmpfs", "tmp", 0);
+	root_mount(env.root, "tmpfs", "tmpfs", "tmp", 0);
 	run->free_in_large_blocks = free_in_large_blocks();
 	read_state(&run->before, device);
 	status = trace_command(env.program->argv, enter_root, look, run);
@@ -370,9 +334,7 @@ static void run_program(struct run *run, dev_t device)
 	if (status)
 		fail(1, "%s ended with status %d.", env.program->name, status);
 	run->peak_memory = cgroup_number("memory.peak");
-	snprintf(tmp, sizeof(tmp), "%s/tmp", env.root);
-	if (umount(tmp))
-		fail_io(tmp);
+	root_umount(env.root, "tmp");
 	cgroup_remove();
 }
 
@@ -525,7 +487,8 @@ int main(int argc, char **argv)
 
 	parse_arguments(argc, argv);
 	atexit(restore_all);
-	device = prepare_root();
+	device = root_prepare(env.root);
+	find_read_ahead(device);
 	if (env.floor)
 		floor = find_floor(device);
 	init_run(&run);
