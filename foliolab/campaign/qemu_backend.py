@@ -14,7 +14,7 @@ from foliolab.arch import Architecture
 from foliolab.errors import UsageError
 from foliolab.experiment.metrics import METRICS, PER_ENTRY
 from foliolab.experiment.plan import Plan, Step
-from foliolab.experiment.spec import Experiment, Parameters
+from foliolab.experiment.spec import ROOTS, Experiment, Parameters
 from foliolab.files import digest, digest_files
 from foliolab.kernel.build import BuiltKernel
 from foliolab.paths import GUEST
@@ -32,6 +32,8 @@ _SLOW = re.compile(r"rcu.*detected|blocked for more than|soft lockup")
 
 _DATA = "/data"
 """Where the disk is mounted."""
+_PROGRAMS = "/programs"
+"""Where the one with programs is, if it is another."""
 
 _INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 
@@ -62,9 +64,12 @@ class QemuBackend:
         if not source.is_file():
             raise UsageError(f"{experiment.name} runs '{program}', but there is no guest/{program}.c.")
         sources = digest_files(_with_headers(source), GUEST)
-        contents = {scale.parameters.content for scale in experiment.scales.values()}
-        userland = [Userland.of(self.architecture, self.report).hash] if "userland" in contents else []
-        return digest([sources, qemu_version(self.architecture), LAYOUT, *self.accelerator.options, *userland])
+        parameters = [scale.parameters for scale in experiment.scales.values()]
+        names = {entry.content for entry in parameters} & ROOTS
+        if any(entry.programs for entry in parameters):
+            names |= {"programs"}
+        roots = [Userland.of(self.architecture, name, self.report).hash for name in sorted(names)]
+        return digest([sources, qemu_version(self.architecture), LAYOUT, *self.accelerator.options, *roots])
 
     def obstacle(self, plan: Plan, step: Step) -> str:
         """Nothing: a guest runs any program under any switches, or says itself why not."""
@@ -76,20 +81,26 @@ class QemuBackend:
         parameters = plan.scale.parameters
         image = initramfs(guest_programs(self.architecture, self.report))
         bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator)
-        disk = self._disk(parameters, bare)
-        config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=(disk,))
+        disks = [self._disk(parameters, bare)]
+        if parameters.programs:
+            disks.append(Userland.of(self.architecture, "programs", self.report).prepare(bare, self.report))
+        config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=tuple(disks))
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{kernel.flavour}-{secrets.token_hex(3)}"
         with Guest(config, consoles / f"{name}.log") as guest:
             access = [] if parameters.writable else ["ro"]
             guest.run([":mount", "/dev/vda", _DATA, parameters.filesystem, *access]).checked()
+            if parameters.programs:
+                guest.run([":mount", "/dev/vdb", _PROGRAMS, "xfs", "ro"]).checked()
             watermarks = str(parameters.watermark_scale_factor)
             guest.run([":write", "/proc/sys/vm/watermark_scale_factor", watermarks]).checked()
             yield QemuSession(name, guest, plan)
 
     def _disk(self, parameters: Parameters, guest: GuestConfig) -> Disk:
-        if parameters.content == "userland":
-            return Userland.of(self.architecture, self.report).prepare(guest, self.report)
-        return DataDisk(parameters.filesystem, parameters.file_bytes, parameters.content).prepare(guest, self.report)
+        match parameters.content:
+            case "zeros" | "stubs" as content:
+                return DataDisk(parameters.filesystem, parameters.file_bytes, content).prepare(guest, self.report)
+            case root:
+                return Userland.of(self.architecture, root, self.report).prepare(guest, self.report)
 
 
 class QemuSession:

@@ -108,7 +108,7 @@ def _on_qemu(
             f"{experiment.name} is about {experiment.metric}, which takes counting instructions: "
             "use --accelerator icount."
         )
-    extras = tuple(extra for extra in OPTIONAL if extra == parameters.filesystem)
+    extras = tuple(extra for extra in OPTIONAL if extra in parameters.filesystems)
 
     def kernel_for(flavour: str) -> BuiltKernel:
         return build(KernelRequest(arch, flavour, request.profile, extras, page_size=page_size), report)

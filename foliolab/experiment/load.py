@@ -12,6 +12,7 @@ from foliolab.experiment.machine import MACHINES, applies
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import (
     PUBLISHED,
+    ROOTS,
     Accelerator,
     Content,
     Expectation,
@@ -26,7 +27,7 @@ from foliolab.experiment.variants import Variant, load_variants
 from foliolab.paths import EXPERIMENTS
 
 FILESYSTEMS: Mapping[str, Filesystem] = {"ext4": "ext4", "xfs": "xfs"}
-CONTENTS: Mapping[str, Content] = {"zeros": "zeros", "stubs": "stubs", "userland": "userland"}
+CONTENTS: Mapping[str, Content] = {"zeros": "zeros", "stubs": "stubs", "userland": "userland", "programs": "programs"}
 ACCELERATORS: Mapping[str, Accelerator] = {"auto": "auto", "kvm": "kvm", "tcg": "tcg", "icount": "icount"}
 _GIB = 1 << 30
 
@@ -109,7 +110,7 @@ def _scale(
     content = table.text("content") if "content" in table else "zeros"
     if content not in CONTENTS:
         table.fail("content", f"has to be one of {', '.join(CONTENTS)}")
-    if content == "userland" and filesystem != "xfs":
+    if content in ROOTS and filesystem != "xfs":
         table.fail("filesystem", "has to be xfs: disks of programs have no other")
     accelerator = table.text("accelerator") if "accelerator" in table else "auto"
     if accelerator not in ACCELERATORS:
@@ -119,7 +120,7 @@ def _scale(
         factor=table.number("factor"),
         parameters=Parameters(
             memory_bytes=table.size("memory"),
-            file_bytes=0 if content == "userland" else table.size("file"),
+            file_bytes=0 if content in ROOTS else table.size("file"),
             filesystem=FILESYSTEMS[filesystem],
             cpus=table.integer("cpus", least=1),
             read_ahead_kb=table.integer("read_ahead_kb"),
@@ -129,6 +130,8 @@ def _scale(
             content=CONTENTS[content],
             work_bytes=table.size("work") if "work" in table else None,
             rounds=table.integer("rounds", least=1) if "rounds" in table else None,
+            limit_bytes=table.size("limit") if "limit" in table else None,
+            programs=table.truth("programs") if "programs" in table else False,
             writable=table.truth("writable") if "writable" in table else False,
             accelerator=ACCELERATORS[accelerator],
         ),

@@ -12,8 +12,12 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
 
 Filesystem = Literal["ext4", "xfs"]
-Content = Literal["zeros", "stubs", "userland"]
-"""What the disk holds: a file of zeros, one of functions of one instruction that return, or real programs."""
+Content = Literal["zeros", "stubs", "userland", "programs"]
+"""What the disk holds: a file of zeros, one of functions of one instruction that return, or the root directory of real
+programs; ``programs`` has all of ``userland``, and fio and databases."""
+
+ROOTS: frozenset[Content] = frozenset({"userland", "programs"})
+"""Contents that are a root directory."""
 
 Accelerator = Literal["auto", "kvm", "tcg", "icount"]
 """What executes guests: KVM where it works, else emulation; either of them; emulation that counts instructions."""
@@ -43,10 +47,19 @@ class Parameters:
     """Of the memory that the probe works on, for probes that want to be told."""
     rounds: int | None = None
     """That the probe measures, likewise."""
+    limit_bytes: int | None = None
+    """Of memory for the control group that the probe works in, likewise."""
+    programs: bool = False
+    """Whether there is a second disk, mounted on /programs, with the root directory of that name."""
     writable: bool = False
     """Whether the guest may write to the disk; what it writes is gone with its boot."""
     accelerator: Accelerator = "auto"
     """What executes the guest, unless the user says otherwise."""
+
+    @property
+    def filesystems(self) -> set[Filesystem]:
+        """Of all disks; those of programs have no other than XFS."""
+        return {self.filesystem, "xfs"} if self.programs else {self.filesystem}
 
     def recorded(self) -> dict[str, str | int | float]:
         """What a sample says of them: what decides the result and is not said by its backend.
@@ -55,8 +68,9 @@ class Parameters:
         """
         fields = asdict(self)
         del fields["deadline_seconds"], fields["accelerator"]
-        defaults = {"fraction": None, "content": "zeros", "work_bytes": None, "rounds": None, "writable": False}
-        for name, default in {**defaults, "file_bytes": 0}.items():
+        unset = dict.fromkeys(("fraction", "work_bytes", "rounds", "limit_bytes"))
+        off = dict.fromkeys(("programs", "writable"), False)
+        for name, default in {**unset, **off, "content": "zeros", "file_bytes": 0}.items():
             if fields[name] == default:
                 del fields[name]
         return fields

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Disks with real programs: a C compiler, Python and all that they need, from Debian packages."""
+"""Disks with real programs, such as a C compiler and Python, and all that they need, from Debian packages."""
 
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,14 +18,37 @@ from foliolab.progress import Reporter
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.packages import Package, fetch
 
-PACKAGES = ("dash", "gcc", "libc6-dev", "make", "python3")
-"""With all that they depend on."""
+
+@dataclass(frozen=True)
+class Selection:
+    """What is on a disk."""
+
+    packages: tuple[str, ...]
+    """With all that they depend on."""
+    work: tuple[Path, ...]
+    """Directories of what the programs are given to do; their files lie in /src of the disk."""
+    settle: tuple[tuple[str, ...], ...]
+    """Commands of a guest that complete the disk, which is mounted on /data."""
+
+
+_TEXT_WORK = GUEST / "real-text"
+_COMPILE = ("real-text", "--root", "/data", "--program", "python")
+"""Have Python write the compiled form of what it loads, as its packages' scripts would have."""
+_PACKAGES = ("dash", "gcc", "libc6-dev", "make", "python3")
+
+SELECTIONS: Mapping[str, Selection] = {
+    "userland": Selection(_PACKAGES, (_TEXT_WORK,), (_COMPILE,)),
+    "programs": Selection(
+        (*_PACKAGES, "fio", "python3-lmdb"),
+        (_TEXT_WORK, GUEST / "program-workload"),
+        (_COMPILE, ("program-workload", "--root", "/data", "--workload", "prepare")),
+    ),
+}
+"""By the name that experiments call them by."""
 
 _LAYOUT = "1"
 """To be raised when the same packages and files are to make another disk."""
 _UUID = "f01101ab-0000-4000-8000-000000000002"
-_WORK = GUEST / "real-text"
-"""What the programs are given to do; it lies in /src of the disk."""
 _PROJECT = ("tools/include", "tools/arch/{arch}/include", "tools/lib")
 """The part of the kernel's source that the compiler is run over."""
 _MERGED = ("bin", "lib", "lib64", "sbin")
@@ -44,18 +67,20 @@ class Userland:
     packages: tuple[Package, ...]
     source: Source
     """Of the kernel, for the project that is compiled."""
+    selection: Selection = SELECTIONS["userland"]
 
     @classmethod
-    def of(cls, arch: Architecture, report: Reporter) -> "Userland":
-        """What it is made of, fetched first if the cache does not have it."""
-        return cls(arch, fetch(arch, PACKAGES, report), obtain(None, report))
+    def of(cls, arch: Architecture, content: str, report: Reporter) -> "Userland":
+        """What it is made of, by a name of SELECTIONS; fetched first if the cache does not have it."""
+        selection = SELECTIONS[content]
+        return cls(arch, fetch(arch, selection.packages, report), obtain(None, report), selection)
 
     @property
     def hash(self) -> str:
         """Over everything that the disk holds: what programs do with memory depends on it."""
-        work = digest_files(_work(), _WORK)
+        work = [digest_files(_files(directory), directory) for directory in self.selection.work]
         files = [part for package in self.packages for part in (package.file.name, package.hash)]
-        return digest([_LAYOUT, self.arch.name, self.source.identity, work, *files])
+        return digest([_LAYOUT, self.arch.name, self.source.identity, *work, *files])
 
     @property
     def path(self) -> Path:
@@ -82,7 +107,7 @@ class Userland:
         try:
             self._fill(tree)
             _make_filesystem(tree, partial)
-            _settle(replace(guest, disks=(Disk(partial, "raw", keep_writes=True),)), console)
+            _settle(replace(guest, disks=(Disk(partial, "raw", keep_writes=True),)), console, self.selection.settle)
             with partial.open("rb") as stream:
                 os.fsync(stream.fileno())
             partial.rename(self.path)
@@ -102,15 +127,15 @@ class Userland:
             archive = process.run([process.tool("dpkg-deb", "dpkg"), "--fsys-tarfile", str(package.file)], LabError)
             process.run([*unpack, "--directory", str(tree)], LabError, stdin=archive)
         (tree / "src").mkdir()
-        for file in _work():
+        for file in (file for directory in self.selection.work for file in _files(directory)):
             shutil.copy2(file, tree / "src")
         for name in (template.format(arch=self.arch.source) for template in _PROJECT):
             shutil.copytree(self.source.tree / name, tree / "src/linux" / name)
 
 
-def _work() -> list[Path]:
-    """The files of the work; whoever runs or checks them here leaves directories beside them."""
-    return [path for path in _WORK.iterdir() if path.is_file()]
+def _files(work: Path) -> list[Path]:
+    """The files of a directory of work; whoever runs or checks them here leaves directories beside them."""
+    return [path for path in work.iterdir() if path.is_file()]
 
 
 def _make_filesystem(tree: Path, path: Path) -> None:
@@ -150,11 +175,12 @@ def _listing(tree: Path, below: Path) -> Iterator[str]:
             yield f"{entry.name} -{bits} 0 0 {name}"
 
 
-def _settle(config: GuestConfig, console: Path) -> None:
-    """Have Python write the compiled form of what it loads, as its packages' scripts would have."""
+def _settle(config: GuestConfig, console: Path, commands: tuple[tuple[str, ...], ...]) -> None:
+    """Do in a guest what completes a disk."""
     with Guest(config, console) as guest:
         guest.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
-        guest.run(["real-text", "--root", "/data", "--program", "python"], _SETTLE_SECONDS).checked()
+        for command in commands:
+            guest.run(command, _SETTLE_SECONDS).checked()
         guest.power_off()
         if "I/O error" in guest.console():  # of metadata, which nobody but the kernel waited for
             raise LabError("The guest could not write to a disk of programs.")

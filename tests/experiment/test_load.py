@@ -146,24 +146,34 @@ def test_what_is_not_named_is_not_there(tmp_path: Path) -> None:
     assert mine.command(quick.cells[0], quick.parameters, 1, "/f")[3:5] == ["--size", str(16 << 20)]
 
 
-def test_a_disk_of_programs_has_no_file(tmp_path: Path) -> None:
-    text = (
-        GOOD.replace('"ext4"', '"xfs"\ncontent = "userland"').replace('file = "16M"\n', "").replace('file = "8M"\n', "")
-    )
+@pytest.mark.parametrize("content", ["userland", "programs"])
+def test_a_disk_of_programs_has_no_file(tmp_path: Path, content: str) -> None:
+    text = GOOD.replace('"ext4"', f'"xfs"\ncontent = "{content}"')
+    text = text.replace('file = "16M"\n', "").replace('file = "8M"\n', "")
     parameters = find_experiment(write(tmp_path, text)).scale("quick").parameters
-    assert (parameters.content, parameters.file_bytes) == ("userland", 0)
+    assert (parameters.content, parameters.file_bytes) == (content, 0)
     assert "file_bytes" not in parameters.recorded()
 
 
 def test_what_a_probe_of_memory_wants_to_be_told(tmp_path: Path) -> None:
-    more = 'cpus = 2\nwork = "128M"\nrounds = 4\nwritable = true\naccelerator = "icount"'
-    text = GOOD.replace("cpus = 2", more).replace('"--fraction", "{fraction}"', '"--bytes", "{work_bytes}", "{rounds}"')
+    more = (
+        'cpus = 2\nwork = "128M"\nrounds = 4\nlimit = "64M"\nprograms = true\nwritable = true\naccelerator = "icount"'
+    )
+    text = GOOD.replace("cpus = 2", more).replace(
+        '"--fraction", "{fraction}"', '"--bytes", "{work_bytes}", "{rounds}", "{limit_bytes}"'
+    )
     mine = find_experiment(write(tmp_path, text))
     quick = mine.scale("quick")
     assert (quick.parameters.writable, quick.parameters.accelerator) == (True, "icount")
-    assert mine.command(quick.cells[0], quick.parameters, 1, "/f")[3:6] == ["--bytes", str(128 << 20), "4"]
+    assert mine.command(quick.cells[0], quick.parameters, 1, "/f")[3:7] == [
+        "--bytes",
+        str(128 << 20),
+        "4",
+        str(64 << 20),
+    ]
     recorded = quick.parameters.recorded()
     assert (recorded["work_bytes"], recorded["rounds"], recorded["writable"]) == (128 << 20, 4, True)
+    assert (recorded["limit_bytes"], recorded["programs"]) == (64 << 20, True)
     assert "accelerator" not in recorded, "the backend says it"
 
 
