@@ -16,6 +16,8 @@ class Kind(Enum):
     SHARE = "share"
     """0 to 1."""
     SECONDS = "seconds"
+    SPEED = "speed"
+    """Bytes a second."""
 
 
 _NEGLIGIBLE: Mapping[Kind, float] = {
@@ -43,7 +45,7 @@ class Metric:
     @property
     def scales(self) -> bool:
         """Whether a published value has to be multiplied with a scale's factor to be comparable."""
-        return self.kind not in (Kind.SHARE, Kind.RATE, Kind.SECONDS)
+        return self.kind not in (Kind.SHARE, Kind.RATE, Kind.SECONDS, Kind.SPEED)
 
     @property
     def negligible(self) -> float:
@@ -87,6 +89,21 @@ _ALL = (
     Metric("cached_bytes", Kind.BYTES, ("cached", "")),
     # Of the control group.
     Metric("peak_memory_bytes", Kind.BYTES, ("peak memory", "")),
+    # Pages that had to be read, or swapped in, again soon after they were reclaimed; of those of files, the ones that
+    # became active at once, and the ones that had been before.
+    Metric("refaults_file", Kind.COUNT, ("refaults", "file")),
+    Metric("refaults_anon", Kind.COUNT, ("refaults", "anonymous")),
+    Metric("activated_file", Kind.COUNT, ("activated", "file")),
+    Metric("restored_file", Kind.COUNT, ("restored", "file")),
+    # Pages that came from swap, and that went there.
+    Metric("swap_ins", Kind.COUNT, ("swap-ins", "")),
+    Metric("swap_outs", Kind.COUNT, ("swap-outs", "")),
+    # Of a program that counts what it reads itself: how much, and how many refaults each took.
+    Metric("program_reads", Kind.COUNT, ("", "reads"), more_is_better=True),
+    Metric("refaults_per_read", Kind.RATE, ("refaults", "per read")),
+    Metric("bytes_per_second", Kind.SPEED, ("bandwidth", ""), more_is_better=True),
+    # The share of the control group's file pages in its two youngest generations, which reclaim does not look at.
+    Metric("young_share", Kind.SHARE, ("in young", "generations")),
     # Large folios that readahead got, and did not get.
     Metric("file_alloc", Kind.COUNT, ("folios", "allocated")),
     Metric("file_fallback", Kind.COUNT, ("folios", "fallen back")),

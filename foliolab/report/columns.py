@@ -16,6 +16,7 @@ from foliolab.report.view import View
 _ALWAYS = {"read_requests": 103, "major_faults": 102, "instructions": 102, "seconds": 105}
 """Metrics that are shown wherever they were counted, with their columns' ranks."""
 _RANGE = 104
+_OF_TIME = (Kind.SECONDS, Kind.SPEED)
 
 
 @dataclass(frozen=True)
@@ -81,14 +82,14 @@ def make_columns(view: View) -> list[Column]:
 
 def _title(metric: Metric, unit: Unit, view: View) -> tuple[str, str]:
     first, second = metric.title
-    if metric.kind is Kind.SECONDS and view.emulated:
+    if metric.kind in _OF_TIME and view.emulated:
         first = f"emulated {first}".strip()
     return first, f"{second} {unit.name}".strip()
 
 
 def _comparable(metric: Metric, view: View) -> bool:
     """Whether published values mean anything here; those of time do on a real machine at full size."""
-    return view.factor is not None and (metric.kind is not Kind.SECONDS or (view.factor == 1 and not view.emulated))
+    return view.factor is not None and (metric.kind not in _OF_TIME or (view.factor == 1 and not view.emulated))
 
 
 def _published_unit(metric: Metric, unit: Unit, view: View) -> str:

@@ -56,6 +56,7 @@ UNITS: Mapping[Kind, Unit] = {
     Kind.MILLIONS: Unit("", millions),
     Kind.SHARE: Unit("%", percent),
     Kind.SECONDS: Unit("seconds", seconds),
+    Kind.SPEED: Unit("MiB/s", mib),
 }
 
 

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from foliolab.arch import X86_64
+from foliolab.arch import NATIVE, X86_64
 from foliolab.errors import LabError
+from foliolab.experiment.spec import ROOTS
+from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.source import Source
 from foliolab.paths import GUEST
 from foliolab.progress import Reporter
@@ -20,7 +22,7 @@ from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.packages import Package, fetch
-from foliolab.vm.userland import Userland
+from foliolab.vm.userland import SELECTIONS, Userland
 from tests.machines import ARM64_4K
 from tests.vm.conftest import guest_config
 from tests.vm.debian import Mirror
@@ -39,7 +41,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
 @pytest.fixture
 def small(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Userland:
     """Two packages, a source of a few files, and no guest to settle it."""
-    monkeypatch.setattr(userland, "_settle", lambda config, console: None)
+    monkeypatch.setattr(userland, "_settle", lambda config, console, commands: None)
     tree = tmp_path / "source"
     for name in ("tools/include/a.h", "tools/arch/x86/include/b.h", "tools/lib/c.c", "kernel/d.c"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +95,7 @@ def test_a_disk_is_made_once(small: Userland, nobody: GuestConfig, monkeypatch: 
 def test_a_disk_that_cannot_be_made_leaves_nothing(
     small: Userland, nobody: GuestConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(config: GuestConfig, console: Path) -> None:
+    def broken(config: GuestConfig, console: Path, commands: object) -> None:
         raise LabError("The guest is unwell.")
 
     monkeypatch.setattr(userland, "_settle", broken)
@@ -102,9 +104,7 @@ def test_a_disk_that_cannot_be_made_leaves_nothing(
     assert [path.suffix for path in small.path.parent.iterdir()] == [".lock"]
 
 
-def test_another_package_source_or_work_makes_another_disk(
-    small: Userland, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_package_source_or_work_makes_another_disk(small: Userland, tmp_path: Path) -> None:
     package = small.packages[0]
     others = [
         replace(small, packages=small.packages[1:]),
@@ -117,10 +117,27 @@ def test_another_package_source_or_work_makes_another_disk(
     work = tmp_path / "work"
     shutil.copytree(GUEST / "real-text", work)
     (work / "__pycache__").mkdir(exist_ok=True)  # as Python leaves it
-    monkeypatch.setattr(userland, "_WORK", work)
-    assert small.hash in hashes
+    elsewhere = replace(small, selection=replace(small.selection, work=(work,)))
+    assert elsewhere.hash == small.hash
     (work / "program.py").write_text("pass\n")
-    assert small.hash not in hashes
+    assert elsewhere.hash not in hashes
+
+
+def test_a_disk_with_databases_has_the_work_of_both(
+    mirror: Mirror, small: Userland, nobody: GuestConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[tuple[str, ...], ...]] = []
+    monkeypatch.setattr(userland, "_settle", lambda config, console, commands: done.append(commands))
+    programs = replace(small, selection=SELECTIONS["programs"])
+    assert programs.hash != small.hash
+    disk = programs.prepare(nobody, Reporter())
+    files = {"Makefile", "program.py", "databases.py", "no-hint.c", "prepare.mk"}
+    assert set(listed(disk.path, "/src")) == {*files, "linux"}
+    assert [[command[0] for command in commands] for commands in done] == [["real-text", "program-workload"]]
+
+
+def test_every_root_directory_that_an_experiment_can_name_is_known() -> None:
+    assert set(SELECTIONS) == ROOTS
 
 
 def test_a_name_that_no_listing_can_hold(mirror: Mirror, small: Userland, nobody: GuestConfig) -> None:
@@ -136,7 +153,7 @@ def python_results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, A
     machine = ARM64_4K
     programs = guest_programs(machine.arch, Reporter())
     config = guest_config(machine.kernel(), programs)
-    disk = Userland.of(machine.arch, Reporter()).prepare(config, Reporter())
+    disk = Userland.of(machine.arch, "userland", Reporter()).prepare(config, Reporter())
     console = tmp_path_factory.mktemp("python") / "console.log"
     results = []
     with Guest(replace(config, memory_mib=512, disks=(disk,), initramfs=initramfs(programs)), console) as guest:
@@ -186,3 +203,20 @@ def test_memory_can_be_broken_up_and_put_together_again(python_results: list[dic
     assert first["free_in_large_blocks"] > 0.9
     assert fragmented["free_in_large_blocks"] < 0.1
     assert again["free_in_large_blocks"] > 0.8
+
+
+@pytest.mark.boot
+def test_a_database_reads_again_what_a_small_group_has_lost(tmp_path: Path) -> None:
+    kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
+    config = guest_config(kernel, guest_programs(NATIVE, Reporter()))
+    disk = Userland.of(NATIVE, "programs", Reporter()).prepare(config, Reporter())
+    argv = ["program-workload", "--root", "/data", "--workload", "sqlite", "--memory"]
+    with Guest(replace(config, memory_mib=512, disks=(disk,)), tmp_path / "console.log") as guest:
+        guest.run([":mount", "/dev/vda", "/data", "xfs", "ro"]).checked()
+        small = json.loads(guest.run([*argv, "48M"], 120).checked().stdout)
+        large = json.loads(guest.run([*argv, "256M"], 120).checked().stdout)
+    assert large["refaults_file"] == 0
+    assert 96 << 20 < large["read_bytes"] < 160 << 20
+    assert small["refaults_file"] > 10_000
+    assert small["read_bytes"] > 2 * large["read_bytes"]
+    assert small["peak_memory_bytes"] <= 48 << 20 < large["peak_memory_bytes"]

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Run a real program in a control group that is too small for all that it uses,
+ * with nothing cached, and tell what the kernel read, and read again.
+ *
+ * A disk holds a whole root directory. The program sees that alone, with a
+ * /tmp in memory, which counts as the group's.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <sys/wait.h>
+
+#define PROBE "program-workload"
+#include "json.h"
+#include "probe.h"
+#include "reclaim.h"
+#include "root.h"
+
+#define MIB		(UINT64_C(1) << 20)
+#define FIO_BLOCK	4096
+#define FIO_STRIDE	(64 << 10)
+#define FIO_MORE	2	/* seconds */
+
+static struct workload {
+	const char *name;
+	uint64_t memory;	/* the limit unless another is given */
+	char *argv[8];		/* nothing: fio's are worked out */
+} workloads[] = {
+	/* Four files in turn: the compiler's own text is most of it. */
+	{ "gcc", 32 * MIB, { "make", "--silent", "--directory=/src",
+			     "/tmp/evlist.o", "/tmp/evsel.o",
+			     "/tmp/parse-options.o", "/tmp/help.o" } },
+	/* Start, load much of the standard library, use a little of each. */
+	{ "python-start", 40 * MIB, { "python3", "/src/program.py" } },
+	/* 96 MiB of records: lookups of few of them, and scans of all. */
+	{ "sqlite", 48 * MIB, { "python3", "/src/databases.py", "use",
+				"sqlite" } },
+	{ "lmdb", 48 * MIB, { "python3", "/src/databases.py", "use", "lmdb" } },
+	/* 4 KiB of each 64 KiB of a mapped file, from end to end and again. */
+	{ "fio-strided", 400 * MIB, { NULL } },
+	/* What the others need on their disk. */
+	{ "prepare", 0, { "make", "--silent", "--directory=/src",
+			  "--file=prepare.mk" } },
+};
+
+static const char *const hints[] = { "none", "sequential", NULL };
+
+static struct env {
+	const char *root;
+	struct workload *workload;
+	uint64_t memory;	/* 0 is unset */
+	const char *file;
+	uint64_t seconds;
+	int hint;
+} env = {
+	.seconds = 60,
+};
+
+static struct stat file_stat;	/* of what fio reads */
+
+/* All that is read on either side of what is measured. */
+struct state {
+	struct counters counters;
+	struct reclaim reclaim;
+	uint64_t minor_faults;
+	uint64_t cpu_us;	/* of the group */
+};
+
+/*
+ * What fio tells of the time that it measured itself, a little longer than we
+ * do: its own text, which it needs again when it ends, is not to count.
+ */
+struct fio_result {
+	uint64_t reads;
+	uint64_t bytes_per_second;
+	double seconds;
+};
+
+static const char usage[] =
+"Usage: program-workload --root DIRECTORY --workload WORKLOAD [OPTION]...\n"
+"Run a program from the file system that is mounted on DIRECTORY in a control\n"
+"group of little memory, and print as one line of JSON what that made the kernel\n"
+"read. Needs root. All caches are emptied before.\n"
+"\n"
+"  --root DIRECTORY     the program's root directory\n"
+"  --workload WORKLOAD  what is run, and in how much memory:\n"
+"      gcc              compile four files of the project in /src (32M)\n"
+"      python-start     run /src/program.py (40M)\n"
+"      sqlite, lmdb     look up records of a database of 96 MiB, mostly of few,\n"
+"                       and read all of them in between (48M)\n"
+"      fio-strided      fio reads 4 KiB of each 64 KiB of a mapped file, from end\n"
+"                       to end and again (400M)\n"
+"      prepare          make what the others need, which stays on the disk\n"
+"  --memory BYTES       limit the group's memory to this (suffixes K, M, G)\n"
+"  --file PATH          fio: the file\n"
+"  --seconds N          fio: measure so long, after half of it to warm up (60)\n"
+"  --hint HINT          fio: what it tells the kernel of the mapping: none\n"
+"                       (default), or sequential, as it does by itself\n"
+"  --help               print this text\n"
+"\n"
+"Example:\n"
+"  program-workload --root /data --workload sqlite --memory 32M\n"
+"\n"
+"For fio everything but peak_memory_bytes is of the time that it measures, and\n"
+"of no time else. young_share is null where the kernel does not sort pages by\n"
+"generation.\n";
+
+static struct workload *parse_workload(const char *name)
+{
+	for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
+		if (!strcmp(workloads[i].name, name))
+			return &workloads[i];
+	fail(2, "--workload has no value '%s'; see --help.", name);
+}
+
+static bool is_fio(void)
+{
+	return !env.workload->argv[0];
+}
+
+static void parse_arguments(int argc, char **argv)
+{
+	enum { ROOT, WORKLOAD, MEMORY, FILE_, SECONDS, HINT, HELP };
+	static const struct option options[] = {
+		{ "root", required_argument, NULL, ROOT },
+		{ "workload", required_argument, NULL, WORKLOAD },
+		{ "memory", required_argument, NULL, MEMORY },
+		{ "file", required_argument, NULL, FILE_ },
+		{ "seconds", required_argument, NULL, SECONDS },
+		{ "hint", required_argument, NULL, HINT },
+		{ "help", no_argument, NULL, HELP },
+		{ 0 }
+	};
+	const char *fio_only = NULL;
+	int option, index;
+
+	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		const char *name = option == '?' ? NULL : options[index].name;
+
+		switch (option) {
+		case ROOT:
+			env.root = optarg;
+			break;
+		case WORKLOAD:
+			env.workload = parse_workload(optarg);
+			break;
+		case MEMORY:
+			env.memory = parse_bytes(name, optarg);
+			break;
+		case FILE_:
+			env.file = optarg;
+			fio_only = name;
+			break;
+		case SECONDS:
+			env.seconds = parse_number(name, optarg, 2);
+			fio_only = name;
+			break;
+		case HINT:
+			env.hint = parse_name(name, optarg, hints);
+			fio_only = name;
+			break;
+		case HELP:
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			exit(2);	/* getopt has said why */
+		}
+	}
+	if (optind < argc)
+		fail(2, "'%s' is not an option; see --help.", argv[optind]);
+	if (!env.root)
+		fail(2, "--root is missing; see --help.");
+	if (!env.workload)
+		fail(2, "--workload is missing; see --help.");
+	if (fio_only && !is_fio())
+		fail(2, "--workload %s has no --%s.", env.workload->name,
+		     fio_only);
+	if (is_fio() && !env.file)
+		fail(2, "--workload %s needs --file.", env.workload->name);
+	if (!env.memory)
+		env.memory = env.workload->memory;
+}
+
+static const char *below_root(const char *name)
+{
+	static char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s", env.root, name);
+	return path;
+}
+
+/* A number of a line of one of the group's files. */
+static uint64_t group_line(const char *file, const char *line)
+{
+	char path[128], key[64];
+	bool found = false;
+	uint64_t value = 0;
+	FILE *stream;
+
+	snprintf(path, sizeof(path), CGROUP "/%s", file);
+	stream = fopen(path, "re");
+	while (stream && !found &&
+	       fscanf(stream, "%63s %" SCNu64, key, &value) == 2)
+		found = !strcmp(key, line);
+	if (stream)
+		fclose(stream);
+	if (!found)
+		fail(1, "%s has no %s.", path, line);
+	return value;
+}
+
+static void read_state(struct state *state, dev_t device)
+{
+	uint64_t faults, major_faults;
+
+	read_device(&state->counters, device);
+	reclaim_read(&state->reclaim);
+	if (!vmstat("pgfault", &faults) || !vmstat("pgmajfault", &major_faults))
+		fail(1, "/proc/vmstat has no pgfault or pgmajfault.");
+	state->minor_faults = faults - major_faults;
+	state->cpu_us = group_line("cpu.stat", "usage_usec");
+	read_process(&state->counters);
+}
+
+/* Let the program see the file that fio reads, and tell about its device. */
+static dev_t show_file(void)
+{
+	char directory[4096];
+	const char *slash = strrchr(env.file, '/');
+
+	if (stat(env.file, &file_stat))
+		fail_io(env.file);
+	if (file_stat.st_size < FIO_STRIDE)
+		fail(1, "%s holds less than 64K.", env.file);
+	snprintf(directory, sizeof(directory), "%.*s",
+		 slash ? (int)(slash - env.file) + 1 : 1,
+		 slash ? env.file : ".");
+	if (mkdir(below_root("tmp/data"), 0755))
+		fail_io(below_root("tmp/data"));
+	root_mount(env.root, NULL, directory, "tmp/data", MS_BIND);
+	return file_stat.st_dev;
+}
+
+/*
+ * Its own zones, which are meant for this, are of no use: in version 3.33 the
+ * engine for mapped files takes every zone's beginning for the file's. Reading
+ * on from 60 KiB behind each block is the same.
+ */
+static noreturn void run_fio(void)
+{
+	const char *slash = strrchr(env.file, '/');
+	char ramp[40], runtime[40], size[40], file[4096];
+	char *argv[] = {
+		"fio", "--name=strided", file, size,
+		"--ioengine=mmap", "--rw=read:60k", "--bs=4k", "--thread",
+		"--time_based", ramp, runtime, "--exec_prerun=:",
+		"--output=/tmp/result", "--minimal", "--terse-version=3", NULL
+	};
+
+	snprintf(ramp, sizeof(ramp), "--ramp_time=%" PRIu64, env.seconds / 2);
+	snprintf(runtime, sizeof(runtime), "--runtime=%" PRIu64,
+		 env.seconds + FIO_MORE);
+	snprintf(size, sizeof(size), "--size=%" PRIu64,
+		 (uint64_t)file_stat.st_size);
+	snprintf(file, sizeof(file), "--filename=/tmp/data/%s",
+		 slash ? slash + 1 : env.file);
+	/* What it tells of the command that it is to run first lands here. */
+	if (chdir("/tmp"))
+		fail_io("/tmp");
+	if (!env.hint)
+		setenv("LD_PRELOAD", "/usr/lib/no-hint.so", 1);
+	execvp(argv[0], argv);
+	fail_io(argv[0]);
+}
+
+static pid_t start_program(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		fail_io("No process");
+	if (pid)
+		return pid;
+	dup2(2, 1);
+	root_enter(env.root);
+	if (is_fio())
+		run_fio();
+	execvp(env.workload->argv[0], env.workload->argv);
+	fail_io(env.workload->argv[0]);
+}
+
+/* Wait for as long as the program has not ended, or until it has a file. */
+static void wait_seconds(pid_t pid, double seconds, const char *file)
+{
+	struct timespec start, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do {
+		siginfo_t info = { .si_pid = 0 };
+
+		if ((file && !access(file, F_OK)) ||
+		    waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
+		    info.si_pid)
+			return;
+		usleep(1000);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec - start.tv_sec +
+		 (now.tv_nsec - start.tv_nsec) * 1e-9 < seconds);
+}
+
+/* From when it is warm, which takes it half as long as is measured. */
+static void measure_fio(pid_t pid, dev_t device, struct state *before,
+			struct state *after)
+{
+	wait_seconds(pid, 1e9, below_root("tmp/strided.prerun.txt"));
+	wait_seconds(pid, env.seconds / 2, NULL);
+	read_state(before, device);
+	wait_seconds(pid, env.seconds, NULL);
+	read_state(after, device);
+}
+
+static void wait_for_end(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid)
+		fail_io(env.workload->name);
+	if (WIFSIGNALED(status))
+		fail(1, "%s was ended by signal %d.", env.workload->name,
+		     WTERMSIG(status));
+	if (WEXITSTATUS(status))
+		fail(1, "%s ended with status %d.", env.workload->name,
+		     WEXITSTATUS(status));
+}
+
+/* Version, fio's own, name, group, error, KiB, KiB/s, IOPS, ms, and more. */
+static void read_fio_result(struct fio_result *result)
+{
+	FILE *stream = fopen(below_root("tmp/result"), "re");
+	uint64_t kib, speed, ms;
+	bool found = false;
+	char line[256];
+
+	/* It also says where the output of the command before has gone. */
+	while (stream && !found && fgets(line, sizeof(line), stream))
+		found = sscanf(line, "3;%*[^;];%*[^;];%*u;0;%" SCNu64
+			       ";%" SCNu64 ";%*u;%" SCNu64, &kib, &speed,
+			       &ms) == 3;
+	if (!found)
+		fail(1, "fio printed no result.");
+	fclose(stream);
+	result->reads = kib * 1024 / FIO_BLOCK;
+	result->bytes_per_second = speed * 1024;
+	result->seconds = ms / 1e3;
+	if (!result->reads)
+		fail(1, "fio read nothing.");
+}
+
+static void print_fio(const struct state *before, const struct state *after)
+{
+	double elapsed = seconds_between(&before->counters, &after->counters);
+	uint64_t refaults = after->reclaim.count[0] - before->reclaim.count[0];
+	struct fio_result result;
+
+	read_fio_result(&result);
+	printf(", \"file_bytes\": %" PRIu64 ", \"hint\": \"%s\""
+	       ", \"seconds\": %.3f, \"program_reads\": %" PRIu64
+	       ", \"bytes_per_second\": %" PRIu64,
+	       (uint64_t)file_stat.st_size, hints[env.hint],
+	       elapsed, result.reads, result.bytes_per_second);
+	if (before->reclaim.has[0])
+		printf(", \"refaults_per_read\": %.9g", refaults / elapsed /
+		       (result.reads / result.seconds));
+	else
+		printf(", \"refaults_per_read\": null");
+}
+
+static void print_generations(void)
+{
+	double share;
+
+	if (young_share(&share))
+		printf(", \"young_share\": %.6f", share);
+	else
+		printf(", \"young_share\": null");
+}
+
+static void print_result(const struct state *before, const struct state *after)
+{
+	const struct counters *from = &before->counters, *to = &after->counters;
+
+	printf("{\"probe\": \"program-workload\", \"workload\": \"%s\""
+	       ", \"root\": ", env.workload->name);
+	json_put_string(stdout, env.root);
+	printf(", \"memory_bytes\": %" PRIu64 ", \"read_bytes\": %" PRIu64
+	       ", \"read_requests\": %" PRIu64 ", \"pgpgin_bytes\": %" PRIu64,
+	       env.memory, to->device.bytes - from->device.bytes,
+	       to->device.requests - from->device.requests,
+	       (to->pgpgin_kib - from->pgpgin_kib) * 1024);
+	reclaim_print(&before->reclaim, &after->reclaim);
+	printf(", \"minor_faults\": %" PRIu64 ", \"cpu_seconds\": %.6f"
+	       ", \"peak_memory_bytes\": %" PRIu64,
+	       after->minor_faults - before->minor_faults,
+	       (after->cpu_us - before->cpu_us) / 1e6,
+	       cgroup_number("memory.peak"));
+	print_generations();
+	if (is_fio())
+		print_fio(before, after);
+	else
+		printf(", \"seconds\": %.6f", seconds_between(from, to));
+	printf("}\n");
+	if (fflush(stdout))
+		fail_io("The result could not be written");
+}
+
+int main(int argc, char **argv)
+{
+	struct state before, after;
+	dev_t device;
+	pid_t pid;
+
+	parse_arguments(argc, argv);
+	device = root_prepare(env.root);
+	cgroup_make(env.memory);
+	root_mount(env.root, "tmpfs", "tmpfs", "tmp", 0);
+	if (is_fio())
+		device = show_file();
+	forget_caches(env.root, true);
+	read_state(&before, device);
+	if (!before.counters.has_device)
+		fail(1, "%s is not on a block device.",
+		     is_fio() ? env.file : env.root);
+	pid = start_program();
+	if (is_fio())
+		measure_fio(pid, device, &before, &after);
+	wait_for_end(pid);
+	if (!is_fio())
+		read_state(&after, device);
+	print_result(&before, &after);
+	if (is_fio())
+		root_umount(env.root, "tmp/data");
+	root_umount(env.root, "tmp");
+	cgroup_remove();
+	return 0;
+}
