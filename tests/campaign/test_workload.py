@@ -43,17 +43,27 @@ def test_a_program_without_a_source_is_named(guest: Path) -> None:
         workload_hash()
 
 
-def test_programs_from_packages_are_a_part_of_the_workload(guest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("experiment", "content"),
+    [("real-text", "userland"), ("program-workloads", "programs"), ("strided-reclaim", "programs")],
+)
+def test_programs_from_packages_are_a_part_of_the_workload(
+    guest: Path, monkeypatch: pytest.MonkeyPatch, experiment: str, content: str
+) -> None:
+    """Whether they are on the only disk or on a second one."""
+
     class Fake:
         hash = "one"
 
         @classmethod
-        def of(cls, arch: Architecture, report: Reporter) -> "Fake":
+        def of(cls, arch: Architecture, name: str, report: Reporter) -> "Fake":
+            assert name == content
             return cls()
 
     (guest / "real-text.c").write_text("int main;\n")
+    (guest / "program-workload.c").write_text("int main;\n")
     monkeypatch.setattr(qemu_backend, "Userland", Fake)
-    before = workload_hash("real-text")
-    assert workload_hash("real-text") == before
+    before = workload_hash(experiment)
+    assert workload_hash(experiment) == before
     monkeypatch.setattr(Fake, "hash", "other")
-    assert workload_hash("real-text") != before
+    assert workload_hash(experiment) != before
