@@ -28,6 +28,7 @@ _NEGLIGIBLE: Mapping[Kind, float] = {
     Kind.SHARE: 0.01,
     # Starting a program and dropping caches vary by so much. Instructions of the same time where each is a nanosecond.
     Kind.SECONDS: 0.01,
+    Kind.SPEED: 1 << 20,
     Kind.MILLIONS: 10e6,
 }
 
@@ -127,14 +128,6 @@ _ALL = (
     # Of a workload: pages that it used, or programs that it ran, which is the same for every kernel.
     Metric("work", Kind.COUNT, ("units", "of work")),
     Metric("instructions_per_unit", Kind.RATE, ("instructions", "per unit"), by_instructions=True),
-    # Pages that came back soon after reclaim had taken them, of files and of other memory.
-    Metric("refaults_file", Kind.COUNT, ("refaults", "file")),
-    Metric("refaults_anon", Kind.COUNT, ("refaults", "anonymous")),
-    # Of those of files: put among the hot ones at once, and having been there before.
-    Metric("activated_file", Kind.COUNT, ("activated", "file")),
-    Metric("restored_file", Kind.COUNT, ("restored", "file")),
-    Metric("swap_ins", Kind.COUNT, ("pages", "swapped in")),
-    Metric("swap_outs", Kind.COUNT, ("pages", "swapped out")),
     # That reclaim looked at, and took.
     Metric("scanned_pages", Kind.COUNT, ("pages", "scanned")),
     Metric("reclaimed_pages", Kind.COUNT, ("pages", "reclaimed")),

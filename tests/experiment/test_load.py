@@ -292,10 +292,15 @@ def test_our_own_experiments_load(name: str) -> None:
     assert quick.parameters.memory_bytes == full.parameters.memory_bytes * quick.factor
 
 
+FAULT_FOLIOS = "lru_gen/fault_folios"
+
+
 def test_our_own_variants_load() -> None:
     variants = load_variants()
     assert {"unpatched", "stock", "series", "folio", "address", "retry"} <= set(variants)
     assert variants["unpatched"].switches == variants["folio"].switches == ()
-    assert all(value == 0 for _, value in variants["stock"].switches)
-    assert [name for name, value in variants["series"].switches if value != 1] == ["mmap_readahead/adaptive"]
+    assert {value for name, value in variants["stock"].switches if name != FAULT_FOLIOS} == {0}
+    assert dict(variants["stock"].switches)[FAULT_FOLIOS] == "active"
+    series = dict(variants["series"].switches)
+    assert [name for name, value in series.items() if value != 1] == ["mmap_readahead/adaptive", FAULT_FOLIOS]
     assert dict(variants["stock"].switches).keys() == dict(variants["series"].switches).keys()
