@@ -511,6 +511,8 @@ static const char *prepare_file(void)
 	touch(&map, file_pages / 2);
 	min_order = ffsl(cached_pages(&map, 0, file_pages)) - 1;
 	unmap_and_close(&map);
+	/* A folio is a small part of a window, and is to be larger than a block. */
+	read_ahead_write(file_fd, (64UL << min_order) * page_bytes >> 10);
 	if (!count_folios(file_fd, 0, 1UL << min_order, counts))
 		return "/proc does not tell the sizes of folios";
 	return NULL;
