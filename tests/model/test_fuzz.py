@@ -90,10 +90,12 @@ def test_evicted_pages_before_a_run(tmp_path: Path) -> None:
     def touch(page: int) -> list[int]:
         return [0, 2 * page + 1]
 
-    machine = [0, 9, 6, 1, 1]
+    machine = [0, 9, 6, 4, 1, 1]
     evict_all, evict_64 = [10], [5 * 16 + 8, 1]
-    ends_after_18, ends_nowhere = [14, 5, 1, 2 * 18 + 1], [14, 1, 1]
-    steps = [touch(0), evict_all, touch(100), ends_after_18, touch(18), ends_nowhere, touch(35), evict_64, touch(2)]
+    cached_elsewhere = [15, *[0] * 96, 1, 0]
+    ends_after_18, ends_nowhere = [14, 0, 2 * 18 + 1], [14, 1, 1]
+    steps = [touch(0), evict_all, touch(100), cached_elsewhere, ends_after_18, touch(18), ends_nowhere, touch(35)]
+    steps += [evict_64, touch(2)]
     (tmp_path / "input").write_bytes(bytes(sum(steps, machine)))
     done = fuzz(fuzzer(tmp_path), str(tmp_path / "input"))
     assert (done.returncode, done.stderr) == (0, "")

@@ -67,7 +67,9 @@ DECLARE_STATIC_KEY_FALSE(fault_folios_mapped);
  * memory, new or swapped in. What lru_gen_add_folio() does with those that are
  * not active follows from their kind: anonymous memory and shmem go to the second
  * youngest generation, which is never evicted before it has been aged. Files, and
- * what comes from swap, go to one of the oldest.
+ * what is in the swap cache, go to one of the oldest; what is swapped in around
+ * that cache, as from zram, counts as new. What a NUMA hinting fault migrates is
+ * added before it is mapped again: with FAULT_FOLIOS_MAPPED it earns no mark.
  */
 static inline void fault_recency_add(struct folio *folio)
 {
@@ -93,10 +95,8 @@ static inline void fault_recency_add(struct folio *folio)
  */
 static inline void fault_recency_map(struct folio *folio, bool at_address)
 {
-	if (!static_branch_unlikely(&fault_folios_mapped))
-		return;
-	if (lru_gen_enabled() && lru_gen_in_fault() &&
-	    fault_recency_mapped(FAULT_FOLIOS_MAPPED, at_address))
+	if (static_branch_unlikely(&fault_folios_mapped) && at_address &&
+	    lru_gen_enabled() && lru_gen_in_fault())
 		fault_recency_mark(folio);
 }
 #else

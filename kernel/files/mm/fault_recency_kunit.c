@@ -31,29 +31,12 @@ static const struct earned_case added_cases[] = {
 	  MAPPED, true, FAULT_RECENCY_MARK },
 };
 
-/* The fact is that the page at the faulting address is mapped. */
-static const struct earned_case mapped_cases[] = {
-	{ "active: the address gives no more",
-	  ACTIVE, true, FAULT_RECENCY_NONE },
-	{ "active: nor do neighbours",
-	  ACTIVE, false, FAULT_RECENCY_NONE },
-	{ "accessed: the address gives no more",
-	  ACCESSED, true, FAULT_RECENCY_NONE },
-	{ "accessed: nor do neighbours",
-	  ACCESSED, false, FAULT_RECENCY_NONE },
-	{ "mapped: the address is marked",
-	  MAPPED, true, FAULT_RECENCY_MARK },
-	{ "mapped: neighbours are not",
-	  MAPPED, false, FAULT_RECENCY_NONE },
-};
-
 static void earned_case_name(const struct earned_case *param, char *name)
 {
 	strscpy(name, param->name, KUNIT_PARAM_DESC_SIZE);
 }
 
 KUNIT_ARRAY_PARAM(added, added_cases, earned_case_name);
-KUNIT_ARRAY_PARAM(mapped, mapped_cases, earned_case_name);
 
 static void test_added(struct kunit *test)
 {
@@ -61,14 +44,6 @@ static void test_added(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, param->earned,
 			fault_recency_added(param->setting, param->fact));
-}
-
-static void test_mapped(struct kunit *test)
-{
-	const struct earned_case *param = test->param_value;
-
-	KUNIT_EXPECT_EQ(test, param->earned,
-			fault_recency_mapped(param->setting, param->fact));
 }
 
 struct refault_case {
@@ -145,7 +120,6 @@ static void test_settings_only_take(struct kunit *test)
 
 static struct kunit_case fault_recency_cases[] = {
 	KUNIT_CASE_PARAM(test_added, added_gen_params),
-	KUNIT_CASE_PARAM(test_mapped, mapped_gen_params),
 	KUNIT_CASE_PARAM(test_refaulted, refault_gen_params),
 	KUNIT_CASE(test_refaulted_by_system_calls),
 	KUNIT_CASE(test_settings_only_take),

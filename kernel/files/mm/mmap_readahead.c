@@ -333,7 +333,7 @@ static bool describe(const struct vm_fault *vmf,
 		.max_pages = min(READ_ONCE(file->f_ra.ra_pages),
 				 SZ_1G >> PAGE_SHIFT),
 		.request_pages = max(request, 1U),
-		.block_shift = ilog2(READ_ONCE(fault_around_pages)),
+		.block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL)),
 		.look = look,
 		.cache = file->f_mapping,
 	};

@@ -278,11 +278,23 @@ struct fake_file {
 	/* What the last access read, of no size if that was nothing. */
 	struct mmap_readahead_answer answer;
 	unsigned long misses;
+	/* Of what is read, as large as what the last read asked for. */
+	unsigned int folio_order;
+	bool large_folios;
 	DECLARE_BITMAP(cached, FAKE_PAGES);
 	DECLARE_BITMAP(used, FAKE_PAGES);
 	DECLARE_BITMAP(marked, FAKE_PAGES);
 	DECLARE_BITMAP(evicted, FAKE_PAGES);
 };
+
+/* Folios are mapped page by page, and used as soon as one is. */
+static bool fake_used(const struct fake_file *file, unsigned long index)
+{
+	unsigned long pages = 1UL << file->folio_order;
+	unsigned long start = ALIGN_DOWN(index, pages);
+
+	return find_next_bit(file->used, start + pages, start) < start + pages;
+}
 
 static enum mmap_readahead_page fake_look(const void *cache,
 					  unsigned long index)
@@ -294,8 +306,8 @@ static enum mmap_readahead_page fake_look(const void *cache,
 	if (!test_bit(index, file->cached))
 		return test_bit(index, file->evicted) ? MMAP_READAHEAD_EVICTED :
 							MMAP_READAHEAD_ABSENT;
-	return test_bit(index, file->used) ? MMAP_READAHEAD_USED :
-					     MMAP_READAHEAD_CACHED;
+	return fake_used(file, index) ? MMAP_READAHEAD_USED :
+					MMAP_READAHEAD_CACHED;
 }
 
 /* A file that nothing is known of. */
@@ -398,6 +410,8 @@ static void fake_read(struct fake_file *file)
 	unsigned long end = answer->start + answer->size;
 	unsigned long mark = end - answer->async_size;
 
+	if (file->large_folios)
+		file->folio_order = answer->order;
 	if (mark < end && !test_bit(mark, file->cached))
 		__set_bit(mark, file->marked);
 	bitmap_set(file->cached, answer->start, answer->size);
@@ -406,9 +420,10 @@ static void fake_read(struct fake_file *file)
 
 static void fake_map_around(struct fake_file *file, unsigned long index)
 {
-	unsigned long page = ALIGN_DOWN(index, FAKE_BLOCK), i;
+	unsigned long block = 1UL << file->facts.block_shift;
+	unsigned long page = ALIGN_DOWN(index, block), i;
 
-	for (i = 0; i < FAKE_BLOCK; i++, page++)
+	for (i = 0; i < block; i++, page++)
 		if (test_bit(page, file->cached) &&
 		    !test_bit(page, file->marked))
 			__set_bit(page, file->used);
@@ -518,25 +533,32 @@ static void test_sparse(struct kunit *test)
 {
 	static const unsigned int places[] = { 0, 1, 8, 12, 15 };
 	static const unsigned int requests[] = { 1, 2, 32, 33 };
-	unsigned int i, j, n, windows;
+	static const unsigned int shifts[] = { 0, 2, 4, 9 };
+	const unsigned int nr = ARRAY_SIZE(places) * ARRAY_SIZE(requests) *
+				ARRAY_SIZE(shifts);
+	unsigned int i, n, windows, place, request, shift;
 	struct fake_file *file;
 
-	for (i = 0; i < ARRAY_SIZE(places); i++)
-		for (j = 0; j < ARRAY_SIZE(requests); j++) {
-			file = fake_file(test, FAKE_PAGES, 1024, requests[j]);
-			for (n = 0, windows = 0; n < 128; n++) {
-				/* Farther apart than any request is worth. */
-				fake_touch(file, n * 37 % 128 * 1024 + places[i]);
-				KUNIT_EXPECT_EQ(test, file->answer.kind,
-						MMAP_READAHEAD_SINGLE);
-				windows += file->answer.size > 1;
-			}
-			KUNIT_EXPECT_EQ(test, file->misses, 128);
-			KUNIT_EXPECT_GE(test, windows, 4);
-			KUNIT_EXPECT_LE(test, windows, 100);
-			KUNIT_EXPECT_EQ(test, file->answer.size, 1);
-			kunit_kfree(test, file);
+	for (i = 0; i < nr; i++) {
+		place = places[i % ARRAY_SIZE(places)];
+		request = requests[i / ARRAY_SIZE(places) % ARRAY_SIZE(requests)];
+		shift = shifts[i / ARRAY_SIZE(places) / ARRAY_SIZE(requests)];
+		file = fake_file(test, FAKE_PAGES, 1024, request);
+		file->facts.block_shift = shift;
+		file->large_folios = i % 2;
+		for (n = 0, windows = 0; n < 128; n++) {
+			/* Farther apart than any request is worth. */
+			fake_touch(file, n * 37 % 128 * 1024 + place);
+			KUNIT_EXPECT_EQ(test, file->answer.kind,
+					MMAP_READAHEAD_SINGLE);
+			windows += file->answer.size > 1;
 		}
+		KUNIT_EXPECT_EQ(test, file->misses, 128);
+		KUNIT_EXPECT_GE(test, windows, 4);
+		KUNIT_EXPECT_LE(test, windows, 100);
+		KUNIT_EXPECT_EQ(test, file->answer.size, 1);
+		kunit_kfree(test, file);
+	}
 }
 
 /* Two misses, then marks; windows that grow, without gap or overlap. */
@@ -622,7 +644,6 @@ static void test_gaps(struct kunit *test)
 		{ 31, true }, { 32, true }, { 33, false }, { 64, false },
 		{ 100, false },
 	};
-	const unsigned long block = FAKE_BLOCK;
 	unsigned int i, back, singles;
 	struct fake_file *file;
 	unsigned long page;
@@ -638,11 +659,7 @@ static void test_gaps(struct kunit *test)
 					   file->answer.kind ==
 					   MMAP_READAHEAD_SINGLE;
 			}
-			/* With large pages, so little is mapped that no run shows. */
-			if (steps[i].run && block < 16 &&
-			    steps[i].stride > block) {
-				KUNIT_EXPECT_LE(test, singles, file->misses);
-			} else if (steps[i].run) {
+			if (steps[i].run) {
 				KUNIT_EXPECT_EQ(test, singles, 1);
 				KUNIT_EXPECT_LE(test, file->misses, 32);
 			} else {

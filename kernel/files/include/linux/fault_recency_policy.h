@@ -72,21 +72,6 @@ fault_recency_added(enum fault_folios setting, bool mapped)
 }
 
 /**
- * fault_recency_mapped - what a folio earns that a fault maps
- * @setting: what folios get that faults add
- * @at_address: its page at the faulting address is among those that are mapped
- *
- * Return: what it earns, wherever it comes from.
- */
-static inline enum fault_recency
-fault_recency_mapped(enum fault_folios setting, bool at_address)
-{
-	if (setting == FAULT_FOLIOS_MAPPED && at_address)
-		return FAULT_RECENCY_MARK;
-	return FAULT_RECENCY_NONE;
-}
-
-/**
  * fault_recency_refaulted - what is noted of a folio that comes back soon
  * @setting: what folios get that faults add
  * @in_fault: a fault brings it back
@@ -97,7 +82,8 @@ fault_recency_mapped(enum fault_folios setting, bool at_address)
  * makes it count.
  *
  * That it was evicted is noted all the same. Who waits for such a folio is
- * waiting for memory, and hits on it do not speak for reading more.
+ * waiting for memory, and hits on it do not speak for reading more. Reclaim takes
+ * that mark for a second access, and may pass over the folio once for it.
  *
  * Return: set of &enum fault_refault.
  */

@@ -432,12 +432,16 @@ static inline bool mmap_readahead_used(const struct mmap_readahead_miss *miss,
 	return miss->look(miss->cache, index) == MMAP_READAHEAD_USED;
 }
 
-/* Does one fault map both pages? */
+/* Did the fault that asked for a read map a page, or another one of its folio? */
 static inline bool
-mmap_readahead_same_block(const struct mmap_readahead_miss *miss,
-			  unsigned long a, unsigned long b)
+mmap_readahead_own(const struct mmap_readahead_miss *miss,
+		   const struct mmap_readahead_read *read, unsigned long page)
 {
-	return a >> miss->block_shift == b >> miss->block_shift;
+	unsigned int shift = mmap_readahead_order(read->size);
+
+	if (shift < miss->block_shift)
+		shift = miss->block_shift;
+	return page >> shift == read->index >> shift;
 }
 
 /*
@@ -462,12 +466,12 @@ mmap_readahead_end_used(const struct mmap_readahead_miss *miss,
 			const struct mmap_readahead_read *read,
 			unsigned long page, unsigned long inner)
 {
-	if (mmap_readahead_same_block(miss, page, read->index))
+	if (mmap_readahead_own(miss, read, page))
 		return false;
 	if (mmap_readahead_used(miss, page))
 		return true;
 	return inner >= read->start && inner <= read->end &&
-	       !mmap_readahead_same_block(miss, inner, read->index) &&
+	       !mmap_readahead_own(miss, read, inner) &&
 	       mmap_readahead_used(miss, inner);
 }
 
@@ -536,12 +540,12 @@ mmap_readahead_learn_used(struct mmap_readahead_side *side,
 		return;
 	}
 
-	if (mmap_readahead_same_block(miss, read->index, far)) {
+	if (mmap_readahead_own(miss, read, far)) {
 		if (side->quiet < side->patience)
 			return;
 	} else {
 		bool used = mmap_readahead_used(miss, far) ||
-			    (!mmap_readahead_same_block(miss, read->index, near) &&
+			    (!mmap_readahead_own(miss, read, near) &&
 			     mmap_readahead_used(miss, near));
 
 		side->used = mmap_readahead_share(side->used, used);
