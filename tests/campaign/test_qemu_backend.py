@@ -150,7 +150,7 @@ deadline_seconds = 60
 factor = 1
 memory = "256M"
 file = "16M"
-work = "16M"
+work = "32M"
 """
 
 
@@ -162,13 +162,14 @@ def test_workloads_are_held_to_their_memory_and_repeat(tmp_path: Path, unpatched
     found = {}
     for name in ("mmap-random-fits", "mmap-sequential", "anon-swap"):
         found[name], again = (sample.metrics for sample in samples if sample.cell["workload"] == name)
-        assert found[name]["instructions_per_unit"] == pytest.approx(again["instructions_per_unit"], rel=0.005)
-        assert 0 < found[name]["peak_memory_bytes"] <= 16 << 20
-    pages = (16 << 20) // 4096
+        assert found[name]["instructions_per_unit"] == pytest.approx(again["instructions_per_unit"], rel=0.01)
+        assert found[name]["refaults_file"] == again["refaults_file"]
+        assert 0 < found[name]["peak_memory_bytes"] <= 32 << 20
+    pages = (32 << 20) // 4096
     fits, scan, swap = found.values()
     assert fits["major_faults"] == fits["refaults_file"] == fits["reclaimed_pages"] == fits["swap_ins"] == 0
     # Two passes over one and a half of the memory: nothing is there when it is used again.
-    assert scan["read_bytes"] >= 2.9 * (16 << 20)
+    assert scan["read_bytes"] >= 2.9 * (32 << 20)
     assert scan["refaults_file"] >= 2.9 * pages
     assert swap["swap_ins"] >= pages // 20
     assert swap["swap_outs"] >= pages // 20
