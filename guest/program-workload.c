@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <getopt.h>
+#include <sys/personality.h>
 #include <sys/wait.h>
 
 #define PROBE "program-workload"
@@ -62,7 +63,7 @@ static struct stat file_stat;	/* of what fio reads */
 struct state {
 	struct counters counters;
 	struct reclaim reclaim;
-	uint64_t minor_faults;
+	uint64_t major_faults, minor_faults;
 	uint64_t cpu_us;	/* of the group */
 };
 
@@ -101,9 +102,9 @@ static const char usage[] =
 "Example:\n"
 "  program-workload --root /data --workload sqlite --memory 32M\n"
 "\n"
-"For fio everything but peak_memory_bytes is of the time that it measures, and\n"
-"of no time else. young_share is null where the kernel does not sort pages by\n"
-"generation.\n";
+"For fio everything but peak_memory_bytes, and young_share, which is of the end,\n"
+"is of the time that it measures, and of no time else. young_share is null where\n"
+"the kernel does not sort pages by generation.\n";
 
 static struct workload *parse_workload(const char *name)
 {
@@ -211,13 +212,14 @@ static uint64_t group_line(const char *file, const char *line)
 
 static void read_state(struct state *state, dev_t device)
 {
-	uint64_t faults, major_faults;
+	uint64_t faults;
 
 	read_device(&state->counters, device);
 	reclaim_read(&state->reclaim);
-	if (!vmstat("pgfault", &faults) || !vmstat("pgmajfault", &major_faults))
+	if (!vmstat("pgfault", &faults) ||
+	    !vmstat("pgmajfault", &state->major_faults))
 		fail(1, "/proc/vmstat has no pgfault or pgmajfault.");
-	state->minor_faults = faults - major_faults;
+	state->minor_faults = faults - state->major_faults;
 	state->cpu_us = group_line("cpu.stat", "usage_usec");
 	read_process(&state->counters);
 }
@@ -282,6 +284,9 @@ static pid_t start_program(void)
 	if (pid)
 		return pid;
 	dup2(2, 1);
+	/* Addresses decide which neighbours a fault maps along. */
+	if (personality(ADDR_NO_RANDOMIZE) < 0)
+		fail_io("Addresses could not be fixed");
 	root_enter(env.root);
 	if (is_fio())
 		run_fio();
@@ -359,18 +364,20 @@ static void read_fio_result(struct fio_result *result)
 static void print_fio(const struct state *before, const struct state *after)
 {
 	double elapsed = seconds_between(&before->counters, &after->counters);
-	uint64_t refaults = after->reclaim.count[0] - before->reclaim.count[0];
+	uint64_t refaults = after->reclaim.count[REFAULTS_FILE] -
+			    before->reclaim.count[REFAULTS_FILE];
 	struct fio_result result;
+	double reads;
 
 	read_fio_result(&result);
+	reads = result.reads * elapsed / result.seconds;
 	printf(", \"file_bytes\": %" PRIu64 ", \"hint\": \"%s\""
 	       ", \"seconds\": %.3f, \"program_reads\": %" PRIu64
 	       ", \"bytes_per_second\": %" PRIu64,
 	       (uint64_t)file_stat.st_size, hints[env.hint],
-	       elapsed, result.reads, result.bytes_per_second);
-	if (before->reclaim.has[0])
-		printf(", \"refaults_per_read\": %.9g", refaults / elapsed /
-		       (result.reads / result.seconds));
+	       elapsed, (uint64_t)reads, result.bytes_per_second);
+	if (before->reclaim.has[REFAULTS_FILE])
+		printf(", \"refaults_per_read\": %.9g", refaults / reads);
 	else
 		printf(", \"refaults_per_read\": null");
 }
@@ -398,8 +405,9 @@ static void print_result(const struct state *before, const struct state *after)
 	       to->device.requests - from->device.requests,
 	       (to->pgpgin_kib - from->pgpgin_kib) * 1024);
 	reclaim_print(&before->reclaim, &after->reclaim);
-	printf(", \"minor_faults\": %" PRIu64 ", \"cpu_seconds\": %.6f"
-	       ", \"peak_memory_bytes\": %" PRIu64,
+	printf(", \"major_faults\": %" PRIu64 ", \"minor_faults\": %" PRIu64
+	       ", \"cpu_seconds\": %.6f, \"peak_memory_bytes\": %" PRIu64,
+	       after->major_faults - before->major_faults,
 	       after->minor_faults - before->minor_faults,
 	       (after->cpu_us - before->cpu_us) / 1e6,
 	       cgroup_number("memory.peak"));

@@ -1,42 +1,52 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What reclaim did: the kernel's counters of pages that came back too soon, and
- * the generations of a control group.
+ * What reclaim did: the kernel's counters of pages that it took and that came
+ * back, and the generations of a control group.
  */
 #ifndef FOLIOLAB_RECLAIM_H
 #define FOLIOLAB_RECLAIM_H
 
 #include "cgroup.h"
 
-/* Lines of /proc/vmstat, and the metrics that they are printed as. */
+/* Lines of /proc/vmstat, a sum of two at most, as the metrics they are. */
+enum { REFAULTS_FILE, REFAULTS_ANON, ACTIVATED_FILE, RESTORED_FILE, SWAP_INS,
+       SWAP_OUTS, SCANNED_PAGES, RECLAIMED_PAGES, RECLAIM_EVENTS };
+
 static const struct {
-	const char *line, *metric;
-} reclaim_events[] = {
-	{ "workingset_refault_file", "refaults_file" },
-	{ "workingset_refault_anon", "refaults_anon" },
-	{ "workingset_activate_file", "activated_file" },
-	{ "workingset_restore_file", "restored_file" },
-	{ "pswpin", "swap_ins" },
-	{ "pswpout", "swap_outs" },
-	{ "pgmajfault", "major_faults" },
+	const char *metric;
+	const char *lines[2];
+} reclaim_events[RECLAIM_EVENTS] = {
+	[REFAULTS_FILE] = { "refaults_file", { "workingset_refault_file" } },
+	[REFAULTS_ANON] = { "refaults_anon", { "workingset_refault_anon" } },
+	[ACTIVATED_FILE] = { "activated_file", { "workingset_activate_file" } },
+	[RESTORED_FILE] = { "restored_file", { "workingset_restore_file" } },
+	[SWAP_INS] = { "swap_ins", { "pswpin" } },
+	[SWAP_OUTS] = { "swap_outs", { "pswpout" } },
+	[SCANNED_PAGES] = { "scanned_pages", { "pgscan_file", "pgscan_anon" } },
+	[RECLAIMED_PAGES] = { "reclaimed_pages",
+			      { "pgsteal_file", "pgsteal_anon" } },
 };
-#define RECLAIM_EVENTS	(sizeof(reclaim_events) / sizeof(reclaim_events[0]))
 
 struct reclaim {
 	bool has[RECLAIM_EVENTS];
 	uint64_t count[RECLAIM_EVENTS];
 };
 
-/* CPUs keep some of what they count for themselves, unless they are asked. */
 static inline void reclaim_read(struct reclaim *reclaim)
 {
-	static const char refresh[] = "/proc/sys/vm/stat_refresh";
+	/*
+	 * CPUs keep some of what they count for themselves, unless they are
+	 * asked, which takes root. Who is not counts nearly all the same.
+	 */
+	write_word("/proc/sys/vm/stat_refresh", "1");
+	for (size_t i = 0; i < RECLAIM_EVENTS; i++) {
+		const char *const *lines = reclaim_events[i].lines;
+		uint64_t first = 0, second = 0;
 
-	if (!write_word(refresh, "1"))
-		fail_io(refresh);
-	for (size_t i = 0; i < RECLAIM_EVENTS; i++)
-		reclaim->has[i] = vmstat(reclaim_events[i].line,
-					 &reclaim->count[i]);
+		reclaim->has[i] = vmstat(lines[0], &first) &&
+				  (!lines[1] || vmstat(lines[1], &second));
+		reclaim->count[i] = first + second;
+	}
 }
 
 /* As JSON, after something else; null where the kernel does not count it. */

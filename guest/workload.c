@@ -24,6 +24,7 @@
 #include "json.h"
 #include "patterns.h"
 #include "probe.h"
+#include "reclaim.h"
 #include "settings.h"
 
 #define FILE_MEMORIES	3	/* how many times the memory the file holds */
@@ -79,7 +80,7 @@ static const struct workload workloads[] = {
 	/* An index: its hot pages would fit, what is read with them would not. */
 	{ .name = "mmap-scattered", .size = 300, .spread = 3000, .touches = 300,
 	  .pattern.kind = PATTERN_RANDOM, .warm_up = 2, .rounds = 3 },
-	/* One page in each 64 KiB of a file that does not fit, pass by pass. */
+	/* One page in each 16 of a file that does not fit, pass by pass. */
 	{ .name = "strided", .size = 1500, .touches = 188,
 	  .pattern = { .kind = PATTERN_STRIDE, .stride = 16 },
 	  .warm_up = 3, .rounds = 3 },
@@ -122,22 +123,6 @@ static const struct workload workloads[] = {
 	{ .name = "fork-heavy", .forks = true, .warm_up = 1, .rounds = 4 },
 };
 
-/* Lines of /proc/vmstat whose growth is counted, a sum of two at most. */
-static const struct {
-	const char *name;
-	const char *lines[2];
-} events[] = {
-	{ "refaults_file", { "workingset_refault_file" } },
-	{ "refaults_anon", { "workingset_refault_anon" } },
-	{ "activated_file", { "workingset_activate_file" } },
-	{ "restored_file", { "workingset_restore_file" } },
-	{ "swap_ins", { "pswpin" } },
-	{ "swap_outs", { "pswpout" } },
-	{ "scanned_pages", { "pgscan_file", "pgscan_anon" } },
-	{ "reclaimed_pages", { "pgsteal_file", "pgsteal_anon" } },
-};
-#define EVENTS	(sizeof(events) / sizeof(events[0]))
-
 static struct env {
 	const struct workload *workload;
 	const char *file;
@@ -155,13 +140,10 @@ static struct env {
 
 /* Counters of the whole machine, and of the process with its children. */
 struct state {
-	bool has_device;
-	struct device_reads device;
-	uint64_t pgpgin_kib;
-	bool has_event[EVENTS];
-	uint64_t event[EVENTS];
-	struct rusage self, children;
-	struct timespec time;
+	struct counters counters;
+	struct reclaim reclaim;
+	struct rusage children;
+	uint64_t work;
 };
 
 /* What the process that works hands to the one that prints. */
@@ -194,6 +176,7 @@ static struct {
 	char *stream;
 	uint64_t touched;
 	uint64_t chunk;
+	uint64_t children;
 } at;
 
 static char *noise;		/* a page */
@@ -210,6 +193,7 @@ static struct {
 	pid_t owner;
 	struct device file, swap;
 	bool has_scratch;
+	pid_t worker;
 } made;
 
 static const char usage[] =
@@ -224,7 +208,7 @@ static const char usage[] =
 "      mmap-random-exceeds    1.5 M at random\n"
 "      mmap-zipf              3 M by Zipf's law: few pages often\n"
 "      mmap-scattered         pages for 0.3 M, scattered over 3 M, at random\n"
-"      strided                one page in each 64 KiB of 1.5 M, pass by pass\n"
+"      strided                one page in each 16 of 1.5 M, pass by pass\n"
 "      hot-readahead          1.1 M in whole runs of 64 pages, at random\n"
 "      mmap-streams           page by page from so many places of 3 M that their\n"
 "                             readahead takes half of M\n"
@@ -370,6 +354,10 @@ static void undo(void)
 		unlink(env.scratch);
 	made.has_scratch = false;
 	/* Nobody can remove what is open. */
+	if (made.worker) {
+		kill(made.worker, SIGKILL);
+		waitpid(made.worker, NULL, 0);
+	}
 	close(work.fd);
 	close(work.stream_fd);
 	remove_device(&made.file);
@@ -482,8 +470,8 @@ static void plan_touches(void)
 	struct pattern pattern = workload->pattern;
 
 	pattern.seed = env.seed;
-	/* Each stream has a window or two of 32 pages. */
-	pattern.streams = share(1000) / 64;
+	/* Each stream has a window or two of 128 KiB. */
+	pattern.streams = env.memory / (256 << 10);
 	work.plan = calloc(rounds * work.touches, sizeof(*work.plan));
 	if (!work.plan || !pattern_plan(&pattern, pages, work.plan,
 					rounds * work.touches))
@@ -632,7 +620,7 @@ static void stream_chunk(void)
 	case STREAM_WRITE:
 		if (pwrite(work.stream_fd, buffer, bytes, offset) != bytes ||
 		    (at.chunk % SYNC_CHUNKS == 0 && fdatasync(work.stream_fd)))
-			fail_io(env.scratch);
+			fail_io(env.scratch ? env.scratch : env.file);
 		break;
 	}
 }
@@ -641,7 +629,7 @@ static void stream_chunk(void)
  * The kernel adds up the counters of a group every two seconds. By them it
  * decides what it remembers of what it reclaimed, and what becomes of that. A
  * round takes less than that, so that chance would have a part in it: have them
- * added up now, which any reading of statistics does.
+ * added up now, which reading cpu.stat does (memory.stat only after many changes).
  */
 static void settle_group(void)
 {
@@ -728,6 +716,7 @@ static void fork_round(void)
 		}
 		if (wait_for(child))
 			fail(1, "A child process failed.");
+		at.children++;
 	}
 }
 
@@ -741,39 +730,20 @@ static void run_rounds(unsigned int rounds)
 	}
 }
 
-/* Pages touched and streamed, or programs run, in the rounds that count. */
-static uint64_t units(void)
-{
-	return env.workload->rounds *
-	       (env.workload->forks ? CHILDREN :
-				      work.touches + work.chunks * CHUNK);
-}
-
 /* Counting. */
 
 static void read_machine(struct state *state)
 {
-	/* Events are kept by each CPU, and added up now and then. */
-	write_word("/proc/sys/vm/stat_refresh", "1");
-	device_settle(work.device);
-	state->has_device = device_reads(work.device, &state->device);
-	if (!vmstat("pgpgin", &state->pgpgin_kib))
-		fail(1, "/proc/vmstat has no pgpgin.");
-	for (size_t i = 0; i < EVENTS; i++) {
-		uint64_t first, second = 0;
-
-		state->has_event[i] = vmstat(events[i].lines[0], &first) &&
-			(!events[i].lines[1] ||
-			 vmstat(events[i].lines[1], &second));
-		state->event[i] = first + second;
-	}
+	read_device(&state->counters, work.device);
+	reclaim_read(&state->reclaim);
 }
 
 static void read_self(struct state *state)
 {
-	getrusage(RUSAGE_SELF, &state->self);
+	/* Pages touched and streamed, or programs run. */
+	state->work = at.touched + at.chunk * CHUNK + at.children;
 	getrusage(RUSAGE_CHILDREN, &state->children);
-	clock_gettime(CLOCK_MONOTONIC, &state->time);
+	read_process(&state->counters);
 }
 
 static noreturn void do_work(struct result *result)
@@ -800,7 +770,9 @@ static void measure_work(struct result *result)
 		fail_io("No child process");
 	if (!child)
 		do_work(result);
+	made.worker = child;
 	status = wait_for(child);
+	made.worker = 0;
 	if (WIFSIGNALED(status))
 		fail(1, "The work was ended by signal %d.", WTERMSIG(status));
 	if (status)
@@ -826,7 +798,12 @@ static double cpu_seconds(const struct rusage *usage)
 static void print_result(const struct result *result, uint64_t peak)
 {
 	const struct state *before = &result->before, *after = &result->after;
-	bool has_device = before->has_device && after->has_device;
+	const struct counters *from = &before->counters, *to = &after->counters;
+	const struct rusage *self[] = { &from->usage, &to->usage };
+	const struct rusage *children[] = {
+		&before->children, &after->children
+	};
+	bool has_device = from->has_device && to->has_device;
 
 	printf("{\"probe\": \"workload\", \"workload\": \"%s\", \"file\": ",
 	       env.workload->name);
@@ -834,29 +811,25 @@ static void print_result(const struct result *result, uint64_t peak)
 	print_count("memory", true, env.memory);
 	print_count("seed", true, env.seed);
 	print_count("page_size", true, work.page_size);
-	print_count("work", true, units());
+	print_count("work", true, after->work - before->work);
 	print_count("read_bytes", has_device,
-		    after->device.bytes - before->device.bytes);
+		    to->device.bytes - from->device.bytes);
 	print_count("read_requests", has_device,
-		    after->device.requests - before->device.requests);
+		    to->device.requests - from->device.requests);
 	print_count("pgpgin_bytes", true,
-		    (after->pgpgin_kib - before->pgpgin_kib) * 1024);
+		    (to->pgpgin_kib - from->pgpgin_kib) * 1024);
 	print_count("major_faults", true,
-		    after->self.ru_majflt - before->self.ru_majflt +
-		    after->children.ru_majflt - before->children.ru_majflt);
+		    self[1]->ru_majflt - self[0]->ru_majflt +
+		    children[1]->ru_majflt - children[0]->ru_majflt);
 	print_count("minor_faults", true,
-		    after->self.ru_minflt - before->self.ru_minflt +
-		    after->children.ru_minflt - before->children.ru_minflt);
-	for (size_t i = 0; i < EVENTS; i++)
-		print_count(events[i].name,
-			    before->has_event[i] && after->has_event[i],
-			    after->event[i] - before->event[i]);
+		    self[1]->ru_minflt - self[0]->ru_minflt +
+		    children[1]->ru_minflt - children[0]->ru_minflt);
+	reclaim_print(&before->reclaim, &after->reclaim);
 	print_count("peak_memory_bytes", !env.no_group, peak);
 	printf(", \"cpu_seconds\": %.6f, \"seconds\": %.9f}\n",
-	       cpu_seconds(&after->self) - cpu_seconds(&before->self) +
-	       cpu_seconds(&after->children) - cpu_seconds(&before->children),
-	       after->time.tv_sec - before->time.tv_sec +
-	       (after->time.tv_nsec - before->time.tv_nsec) * 1e-9);
+	       cpu_seconds(self[1]) - cpu_seconds(self[0]) +
+	       cpu_seconds(children[1]) - cpu_seconds(children[0]),
+	       seconds_between(from, to));
 	if (fflush(stdout))
 		fail_io("The result could not be written");
 }

@@ -222,7 +222,9 @@ def _compare(
             if metric in base[number].metrics and metric in mine[number].metrics
         ]
         if not both:
-            yield _gap(part, cell, variant, NOT_COUNTED, f"{metric} is missing.")
+            counted = any(metric in base[number].metrics for number in repetitions)
+            outcome = NOT_MEASURED if counted else NOT_COUNTED
+            yield _gap(part, cell, variant, outcome, f"{metric} is missing.")
             continue
         yield _difference(part, cell, variant, metric, both, threshold)
 

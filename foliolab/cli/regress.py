@@ -89,11 +89,13 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.check and not asked and arguments.baseline == _DEFAULT:
         raise UsageError(f"--check judges {_DEFAULT}, which is the baseline; say with --variant what else to judge.")
     parts = _chosen(_parts(arguments, arch.name, page_size, asked), arguments.workload)
+    samples: list[Sample] = []
     if arguments.no_run:
         stored = read_samples(store_file())
         parts = [_from_store(part, stored, asked, arguments.baseline) for part in parts]
-        samples: list[Sample] = []
-    else:
+    if arguments.check and not asked:  # it is judged, also where the experiment does not name it
+        parts = [replace(part, variants=tuple(dict.fromkeys((*part.variants, _DEFAULT)))) for part in parts]
+    if not arguments.no_run:
         parts, samples = _measured(parts, arguments.baseline, arguments.repetitions)
     matrix = make_matrix(parts, baseline=arguments.baseline, threshold=arguments.threshold)
     if arguments.json:

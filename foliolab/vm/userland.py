@@ -47,13 +47,13 @@ SELECTIONS: Mapping[str, Selection] = {
 """By the name that experiments call them by."""
 
 _LAYOUT = "1"
-"""To be raised when the same packages and files are to make another disk."""
+"""To be raised when the same packages and files are to make another disk, also when ``settle`` changes."""
 _UUID = "f01101ab-0000-4000-8000-000000000002"
 _PROJECT = ("tools/include", "tools/arch/{arch}/include", "tools/lib")
 """The part of the kernel's source that the compiler is run over."""
 _MERGED = ("bin", "lib", "lib64", "sbin")
 """Directories that are links into /usr."""
-_SETTLE_SECONDS = 120
+_SETTLE_SECONDS = 600
 
 
 @dataclass(frozen=True)

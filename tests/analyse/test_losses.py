@@ -200,10 +200,17 @@ def test_what_nobody_measured_is_a_gap() -> None:
     assert [gap.variant for gap in matrix().gaps] == ["stock", "folio"]
 
 
-def test_a_metric_that_one_of_both_lacks_is_a_gap() -> None:
+def test_a_metric_that_the_variant_lacks_is_a_gap() -> None:
     both = {"major_faults": 1.0, "read_bytes": 1.0}
     found = matrix(*boots("stock", both), *boots("folio", {"major_faults": 1}), metrics=tuple(both))
     assert [each.metric for each in found.differences] == ["major_faults"]
+    (gap,) = found.gaps
+    assert (gap.outcome, gap.sentence, gap.failed) == ("not-measured", "read_bytes is missing.", True)
+
+
+def test_a_metric_that_the_baseline_lacks_says_nothing_of_the_variant() -> None:
+    both = {"major_faults": 1.0, "read_bytes": 1.0}
+    found = matrix(*boots("stock", {"major_faults": 1}), *boots("folio", both), metrics=tuple(both))
     (gap,) = found.gaps
     assert (gap.outcome, gap.sentence, gap.failed) == ("not-counted", "read_bytes is missing.", False)
 
