@@ -12,10 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/swap.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <linux/kernel-page-flags.h>
@@ -216,64 +213,6 @@ void stay_on_cpu(void)
 	CPU_SET(sched_getcpu(), &cpus);
 	if (sched_setaffinity(0, sizeof(cpus), &cpus))
 		ksft_exit_fail_perror("sched_setaffinity");
-}
-
-/* Swap */
-
-static char swap_file[48], rotational[PATH_BYTES];
-
-void guard_swap(void)
-{
-	static const char * const places[] = {
-		"/sys/dev/block/%u:%u/queue/rotational",
-		"/sys/dev/block/%u:%u/../queue/rotational",
-	};
-	struct stat st;
-	unsigned int i;
-
-	snprintf(swap_file, sizeof(swap_file), "mprotect_batch_%d.swap",
-		 getpid());
-	for (i = 0; !stat(".", &st) && i < ARRAY_SIZE(places); i++) {
-		snprintf(rotational, sizeof(rotational), places[i],
-			 major(st.st_dev), minor(st.st_dev));
-		if (access(rotational, W_OK))
-			continue;
-		guard_setting(rotational);
-		return;
-	}
-	rotational[0] = '\0';
-}
-
-bool start_swap(unsigned long bytes)
-{
-	struct {
-		char boot[1024];
-		uint32_t version, last_page, nr_bad;
-	} header = { .version = 1, .last_page = bytes / page_bytes - 1 };
-	bool ok;
-	int fd;
-
-	fd = open(swap_file, O_CREAT | O_EXCL | O_RDWR, 0600);
-	if (fd < 0)
-		return false;
-	/* To a disk that does not rotate, folios are written in one piece. */
-	if (rotational[0])
-		setting_write(rotational, "0");
-	ok = !posix_fallocate(fd, 0, bytes) &&
-	     pwrite(fd, &header, sizeof(header), 0) == sizeof(header) &&
-	     pwrite(fd, "SWAPSPACE2", 10, page_bytes - 10) == 10 &&
-	     !fsync(fd) && !swapon(swap_file, 0);
-	close(fd);
-	return ok;
-}
-
-void stop_swap(void)
-{
-	if (access(swap_file, F_OK))
-		return;
-	/* It fails where swapon() has failed. */
-	swapoff(swap_file);
-	unlink(swap_file);
 }
 
 /* Accesses */

@@ -60,11 +60,6 @@ void keep_peace(void);
 /* Stay on the current processor, and so will all children. */
 void stay_on_cpu(void);
 
-/* A swap file in the current directory. stop_swap() is for run_guarded(). */
-void guard_swap(void);
-bool start_swap(unsigned long bytes);
-void stop_swap(void);
-
 /* Accesses */
 
 void catch_signals(void);

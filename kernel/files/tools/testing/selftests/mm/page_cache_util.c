@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/swap.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -557,9 +558,17 @@ bool memory_cgroup_join(void)
 	return !setting_write(OUR_CGROUP "/cgroup.procs", "0");
 }
 
-long memory_cgroup_stat(const char *name)
+int memory_cgroup_write(const char *file, const char *value)
 {
-	FILE *file = fopen(OUR_CGROUP "/memory.stat", "r");
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), OUR_CGROUP "/%s", file);
+	return setting_write(path, value);
+}
+
+static long count_in(const char *path, const char *name)
+{
+	FILE *file = fopen(path, "r");
 	char found[64];
 	long value;
 
@@ -571,6 +580,16 @@ long memory_cgroup_stat(const char *name)
 	if (file)
 		fclose(file);
 	return -1;
+}
+
+long memory_cgroup_stat(const char *name)
+{
+	return count_in(OUR_CGROUP "/memory.stat", name);
+}
+
+long memory_cgroup_events(const char *name)
+{
+	return count_in(OUR_CGROUP "/memory.events", name);
 }
 
 bool memory_cgroup_touch(const struct mapping *map, unsigned long page,
@@ -653,4 +672,62 @@ out:
 		close(kpageflags);
 	unmap_and_close(&map);
 	return told;
+}
+
+/* Swap */
+
+static char swap_file[48], rotational[PATH_BYTES];
+
+void guard_swap(void)
+{
+	static const char * const places[] = {
+		"/sys/dev/block/%u:%u/queue/rotational",
+		"/sys/dev/block/%u:%u/../queue/rotational",
+	};
+	struct stat st;
+	unsigned int i;
+
+	snprintf(swap_file, sizeof(swap_file), "page_cache_test_%d.swap",
+		 getpid());
+	for (i = 0; !stat(".", &st) && i < ARRAY_SIZE(places); i++) {
+		snprintf(rotational, sizeof(rotational), places[i],
+			 major(st.st_dev), minor(st.st_dev));
+		if (access(rotational, W_OK))
+			continue;
+		guard_setting(rotational);
+		return;
+	}
+	rotational[0] = '\0';
+}
+
+bool start_swap(unsigned long bytes)
+{
+	struct {
+		char boot[1024];
+		uint32_t version, last_page, nr_bad;
+	} header = { .version = 1, .last_page = bytes / page_bytes - 1 };
+	bool ok;
+	int fd;
+
+	fd = open(swap_file, O_CREAT | O_EXCL | O_RDWR, 0600);
+	if (fd < 0)
+		return false;
+	/* To a disk that does not rotate, folios are written in one piece. */
+	if (rotational[0])
+		setting_write(rotational, "0");
+	ok = !posix_fallocate(fd, 0, bytes) &&
+	     pwrite(fd, &header, sizeof(header), 0) == sizeof(header) &&
+	     pwrite(fd, "SWAPSPACE2", 10, page_bytes - 10) == 10 &&
+	     !fsync(fd) && !swapon(swap_file, 0);
+	close(fd);
+	return ok;
+}
+
+void stop_swap(void)
+{
+	if (access(swap_file, F_OK))
+		return;
+	/* It fails where swapon() has failed. */
+	swapoff(swap_file);
+	unlink(swap_file);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What tests of the page cache share: settings that are put back however the
- * test ends, files whose cached pages can be counted and dropped, and the sizes
- * of their folios.
+ * test ends, files whose cached pages can be counted and dropped, the sizes of
+ * their folios, little memory, and swap.
  */
 #ifndef __PAGE_CACHE_UTIL_H
 #define __PAGE_CACHE_UTIL_H
@@ -136,8 +136,12 @@ void memory_cgroup_remove(void);
 #define MEMORY_CGROUP	"/page_cache_selftest"
 /* Move the calling process there. */
 bool memory_cgroup_join(void);
+/* To one of its files. Return: 0 or -errno. */
+int memory_cgroup_write(const char *file, const char *value);
 /* Return: a line of its memory.stat, or -1 if there is none of that name. */
 long memory_cgroup_stat(const char *name);
+/* The same of its memory.events. */
+long memory_cgroup_events(const char *name);
 /*
  * Touch a page of a mapping in such a process.
  * Return: whether the page starts with a value, unless there was too little
@@ -152,5 +156,12 @@ bool memory_cgroup_touch(const struct mapping *map, unsigned long page,
  */
 bool count_folios(int fd, unsigned long first, unsigned long nr,
 		  unsigned long counts[MAX_ORDER_NR]);
+
+/* Swap */
+
+/* A swap file in the current directory. stop_swap() is for run_guarded(). */
+void guard_swap(void);
+bool start_swap(unsigned long bytes);
+void stop_swap(void);
 
 #endif /* __PAGE_CACHE_UTIL_H */
