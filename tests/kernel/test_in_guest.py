@@ -69,6 +69,7 @@ def ktap(output: str) -> tuple[list[str], list[str]]:
 
 SELFTESTS = (
     "fault_recency",
+    "fault_recency_race",
     "file_folio",
     "mmap_readahead",
     "mmap_readahead_text",
@@ -199,6 +200,35 @@ def test_random_protections_on_the_debug_kernel(machine: Machine, programs: Prog
         done = guest.run(argv, 60 + sequences)
         assert done.status == 0, done.stdout.decode()
         assert splats(guest.console()) == []
+
+
+STRESS_SECONDS = os.environ.get("FOLIOLAB_STRESS_SECONDS", "")
+"""How long to go on with reclaim and out-of-memory beside faults."""
+
+
+@pytest.mark.debug
+def test_fault_recency_under_stress_on_the_debug_kernel(
+    debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path
+) -> None:
+    """For longer than the kselftest's default."""
+    seconds = int(STRESS_SECONDS or "5")
+    config = guest_config(debug_kernel, programs)
+    data = DataDisk("xfs", 256 << 20).prepare(config, Reporter())
+    with Guest(replace(config, disks=(data,)), tmp_path / "console.log") as guest:
+        guest.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
+        guest.run([":write", DATA_FILE, ""]).checked()
+        before = settings(guest)
+        # Beside that, it takes two minutes at most for what is late to happen, and for all to end.
+        argv = ["in-directory", "/data", "fault_recency_race", "--seconds", str(seconds)]
+        done = guest.run(argv, 300 + seconds)
+        output = done.stdout.decode()
+        passed, failed = ktap(output)
+        assert (len(passed), failed, done.status) == (1, [], 0), output
+        assert "# SKIP" not in output
+        assert splats(guest.console()) == []
+        assert settings(guest) == before
+        groups = guest.run([":list", "/sys/fs/cgroup"]).checked().stdout.decode().split()
+        assert "page_cache_selftest" not in groups
 
 
 @pytest.mark.debug
