@@ -152,6 +152,15 @@ def test_check_judges_what_was_asked_for_or_the_kernel_as_it_boots(
     assert bool(error) == bool(status)
 
 
+def test_check_misses_a_kernel_that_was_not_measured(
+    store: Path, programs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(store, *(one(workload, "series", (1000, 100), key=f"series {workload}") for workload in ("gcc", "sqlite")))
+    store.write_text("".join(line for line in store.read_text().splitlines(True) if '"folio"' not in line))
+    assert main(["regress", programs, "--no-run", "--check"]) == 1
+    assert "folio: nothing could be compared with stock." in capsys.readouterr().err
+
+
 def test_the_backend_that_measured_last_is_compared(
     store: Path, programs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
