@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -152,13 +153,19 @@ def test_check_judges_what_was_asked_for_or_the_kernel_as_it_boots(
     assert bool(error) == bool(status)
 
 
-def test_check_misses_a_kernel_that_was_not_measured(
-    store: Path, programs: str, capsys: pytest.CaptureFixture[str]
+def test_check_misses_an_experiment_that_does_not_name_the_kernel_as_it_boots(
+    store: Path, programs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fill(store, *(one(workload, "series", (1000, 100), key=f"series {workload}") for workload in ("gcc", "sqlite")))
-    store.write_text("".join(line for line in store.read_text().splitlines(True) if '"folio"' not in line))
-    assert main(["regress", programs, "--no-run", "--check"]) == 1
-    assert "folio: nothing could be compared with stock." in capsys.readouterr().err
+    others = shutil.copy(programs, tmp_path / "others.toml")
+    with open_store(store) as opened:
+        for workload in SERIES:
+            for variant in ("stock", "folio"):
+                opened.append(one(workload, variant, (1000, 100)))
+            for variant in ("stock", "series"):
+                opened.append(one(workload, variant, (1000, 100), experiment="others"))
+    assert main(["regress", programs, "--no-run", "--check"]) == 0
+    assert main(["regress", programs, str(others), "--no-run", "--check"]) == 1
+    assert "3 lack measurements" in capsys.readouterr().err
 
 
 def test_the_backend_that_measured_last_is_compared(
