@@ -203,15 +203,15 @@ def test_random_protections_on_the_debug_kernel(machine: Machine, programs: Prog
 
 
 STRESS_SECONDS = os.environ.get("FOLIOLAB_STRESS_SECONDS", "")
-"""How long to go on with reclaim and out-of-memory beside faults."""
+"""How long to go on with reclaim and out-of-memory beside faults: longer than the kselftest's default."""
 
 
 @pytest.mark.debug
+@pytest.mark.skipif(not STRESS_SECONDS, reason="the kselftest alone does it, as one of all; $FOLIOLAB_STRESS_SECONDS")
 def test_fault_recency_under_stress_on_the_debug_kernel(
     debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path
 ) -> None:
-    """For longer than the kselftest's default."""
-    seconds = int(STRESS_SECONDS or "5")
+    seconds = int(STRESS_SECONDS)
     config = guest_config(debug_kernel, programs)
     data = DataDisk("xfs", 256 << 20).prepare(config, Reporter())
     with Guest(replace(config, disks=(data,)), tmp_path / "console.log") as guest:
@@ -222,6 +222,7 @@ def test_fault_recency_under_stress_on_the_debug_kernel(
         argv = ["in-directory", "/data", "fault_recency_race", "--seconds", str(seconds)]
         done = guest.run(argv, 300 + seconds)
         output = done.stdout.decode()
+        print(output)  # counts, for pytest -rP
         passed, failed = ktap(output)
         assert (len(passed), failed, done.status) == (1, [], 0), output
         assert "# SKIP" not in output
