@@ -165,7 +165,7 @@ def test_workloads_are_held_to_their_memory_and_repeat(tmp_path: Path, unpatched
         # How much is swapped depends on what the boot has done before.
         tolerance = 0.4 if name == "anon-swap" else 0.01
         assert found[name]["instructions_per_unit"] == pytest.approx(again["instructions_per_unit"], rel=tolerance)
-        assert found[name]["refaults_file"] == again["refaults_file"]
+        assert found[name]["refaults_file"] == again["refaults_file"] or name == "anon-swap"
         assert 0 < found[name]["peak_memory_bytes"] <= 32 << 20
     pages = (32 << 20) // 4096
     fits, scan, swap = found.values()
