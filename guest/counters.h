@@ -12,10 +12,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* A line of /proc/vmstat, such as "pgpgin" (KiB) or "oom_kill" (events). */
-static inline bool vmstat(const char *name, uint64_t *value)
+/* A number of a file that has a name and a number in each line. */
+static inline bool counter(const char *path, const char *name, uint64_t *value)
 {
-	FILE *stream = fopen("/proc/vmstat", "re");
+	FILE *stream = fopen(path, "re");
 	bool found = false;
 	char key[64];
 
@@ -25,6 +25,12 @@ static inline bool vmstat(const char *name, uint64_t *value)
 		found = !strcmp(key, name);
 	fclose(stream);
 	return found;
+}
+
+/* A line of /proc/vmstat, such as "pgpgin" (KiB) or "oom_kill" (events). */
+static inline bool vmstat(const char *name, uint64_t *value)
+{
+	return counter("/proc/vmstat", name, value);
 }
 
 /* Reads that a block device has completed since boot. */

@@ -183,4 +183,19 @@ static inline double seconds_between(const struct counters *before,
 	       (after->time.tv_nsec - before->time.tv_nsec) * 1e-9;
 }
 
+static inline double cpu_seconds(const struct rusage *usage)
+{
+	return usage->ru_utime.tv_sec + usage->ru_stime.tv_sec +
+	       (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
+}
+
+/* As a member of a JSON object, after another one; null if it is not known. */
+static inline void print_count(const char *name, bool known, uint64_t value)
+{
+	if (known)
+		printf(", \"%s\": %" PRIu64, name, value);
+	else
+		printf(", \"%s\": null", name);
+}
+
 #endif /* FOLIOLAB_PROBE_H */

@@ -190,26 +190,6 @@ static const char *below_root(const char *name)
 	return path;
 }
 
-/* A number of a line of one of the group's files. */
-static uint64_t group_line(const char *file, const char *line)
-{
-	char path[128], key[64];
-	bool found = false;
-	uint64_t value = 0;
-	FILE *stream;
-
-	snprintf(path, sizeof(path), CGROUP "/%s", file);
-	stream = fopen(path, "re");
-	while (stream && !found &&
-	       fscanf(stream, "%63s %" SCNu64, key, &value) == 2)
-		found = !strcmp(key, line);
-	if (stream)
-		fclose(stream);
-	if (!found)
-		fail(1, "%s has no %s.", path, line);
-	return value;
-}
-
 static void read_state(struct state *state, dev_t device)
 {
 	uint64_t faults;
@@ -220,7 +200,8 @@ static void read_state(struct state *state, dev_t device)
 	    !vmstat("pgmajfault", &state->major_faults))
 		fail(1, "/proc/vmstat has no pgfault or pgmajfault.");
 	state->minor_faults = faults - state->major_faults;
-	state->cpu_us = group_line("cpu.stat", "usage_usec");
+	if (!counter(CGROUP "/cpu.stat", "usage_usec", &state->cpu_us))
+		fail(1, CGROUP "/cpu.stat has no usage_usec.");
 	read_process(&state->counters);
 }
 

@@ -193,25 +193,12 @@ static bool read_number(const char *path, uint64_t *value)
 	return found;
 }
 
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t length = strlen(text);
-	bool written = fd >= 0 && write(fd, text, length) == length;
-	int error = errno;
-
-	if (fd >= 0)
-		close(fd);
-	errno = error;
-	return written;
-}
-
 static bool write_number(const char *path, uint64_t value)
 {
 	char text[24];
 
 	snprintf(text, sizeof(text), "%" PRIu64, value);
-	return write_text(path, text);
+	return write_word(path, text);
 }
 
 static void change(struct setting *setting)
@@ -386,14 +373,6 @@ static uint64_t find_floor(dev_t device)
 	if (fclose(stream))
 		fail_io(env.floor);
 	return bytes;
-}
-
-static void print_count(const char *name, bool known, uint64_t value)
-{
-	if (known)
-		printf(", \"%s\": %" PRIu64, name, value);
-	else
-		printf(", \"%s\": null", name);
 }
 
 /* A row of the table; a size of one page or less cannot be a folio's. */

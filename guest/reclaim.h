@@ -53,13 +53,10 @@ static inline void reclaim_read(struct reclaim *reclaim)
 static inline void reclaim_print(const struct reclaim *before,
 				 const struct reclaim *after)
 {
-	for (size_t i = 0; i < RECLAIM_EVENTS; i++) {
-		printf(", \"%s\": ", reclaim_events[i].metric);
-		if (before->has[i] && after->has[i])
-			printf("%" PRIu64, after->count[i] - before->count[i]);
-		else
-			printf("null");
-	}
+	for (size_t i = 0; i < RECLAIM_EVENTS; i++)
+		print_count(reclaim_events[i].metric,
+			    before->has[i] && after->has[i],
+			    after->count[i] - before->count[i]);
 }
 
 /*

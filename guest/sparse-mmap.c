@@ -343,12 +343,6 @@ static void print_pattern(void)
 		printf(", \"region\": null");
 }
 
-static double cpu_seconds(const struct rusage *usage)
-{
-	return usage->ru_utime.tv_sec + usage->ru_stime.tv_sec +
-	       (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
-}
-
 static void print_result(const struct counters *before,
 			 const struct counters *after,
 			 const struct stat *stat, uint64_t distinct)

@@ -781,20 +781,6 @@ static void measure_work(struct result *result)
 
 /* Printing. */
 
-static void print_count(const char *name, bool known, uint64_t value)
-{
-	if (known)
-		printf(", \"%s\": %" PRIu64, name, value);
-	else
-		printf(", \"%s\": null", name);
-}
-
-static double cpu_seconds(const struct rusage *usage)
-{
-	return usage->ru_utime.tv_sec + usage->ru_stime.tv_sec +
-	       (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e6;
-}
-
 static void print_result(const struct result *result, uint64_t peak)
 {
 	const struct state *before = &result->before, *after = &result->after;
