@@ -432,17 +432,22 @@ static struct counts {
 
 static void thrash(void)
 {
-	unsigned long page, pages = THRASH_BYTES / page_bytes;
+	unsigned long i, pages = THRASH_BYTES / page_bytes;
+	unsigned int random = 1;
 	struct mapping map;
-	int round;
 
 	outcome->joined = memory_cgroup_join();
 	if (!outcome->joined)
 		return;
 	map_cold(&map, file_fd, pages);
-	for (round = 0; round < ROUNDS; round++)
-		for (page = 0; page < pages; page++)
-			touch(&map, page);
+	/*
+	 * At random, since only what comes back in the generation that it was
+	 * evicted in counts as activated: in passes, all comes back later.
+	 */
+	for (i = 0; i < ROUNDS * pages; i++) {
+		random = random * 1103515245 + 12345;
+		touch(&map, (random >> 8) % pages);
+	}
 	counts->refaulted = memory_cgroup_stat("workingset_refault_file");
 	counts->activated = memory_cgroup_stat("workingset_activate_file");
 	counts->restored = memory_cgroup_stat("workingset_restore_file");
