@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from foliolab.kernel.series import patched_files, read_series
 from foliolab.kernel.source import Source, obtain
 from foliolab.progress import Reporter
 from tests.machines import MACHINES, Machine
+
+# In a shell's background all that tests start would ignore it too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

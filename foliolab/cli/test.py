@@ -15,6 +15,10 @@ _CHECKS = (
 )
 
 
+# Guests keep one core busy or two. Each file's tests stay together, in one process: they share guests.
+_ALL_TESTS = ("--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", "--no-loadscope-reorder", "--durations=20")
+
+
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "check style and types, then run all tests, booting the kernels that they need"
     parser = commands.add_parser("test", help=text, description=text.capitalize() + ".")
@@ -26,7 +30,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def handle(arguments: argparse.Namespace) -> int:
     failed = [check[0] for check in _CHECKS if _module(*check)]
-    status = _module("pytest", *(arguments.pytest[1:] if arguments.pytest[:1] == ["--"] else arguments.pytest))
+    chosen = arguments.pytest[1:] if arguments.pytest[:1] == ["--"] else arguments.pytest
+    status = _module("pytest", *(chosen or _ALL_TESTS))
     if failed:
         print(f"lab: {', '.join(dict.fromkeys(failed))} found something to mend; see above.", file=sys.stderr)
     return status or bool(failed)

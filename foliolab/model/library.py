@@ -168,23 +168,27 @@ def load() -> ctypes.CDLL:
     return library
 
 
-def simulate(machine: Machine, pattern: Pattern, count: int, passes: int = 1) -> Counts:
+def simulate(machine: Machine, pattern: Pattern, count: int, passes: int = 1, then: Sequence[Pattern] = ()) -> Counts:
     """Access ``count`` pages of a file that is not cached yet, and the same ones again in each further pass.
+
+    Each pass goes on with as many accesses by every pattern of ``then``.
 
     ModelError if there is no such machine or pattern, or not enough memory to simulate it. Threads may call
     this side by side.
     """
     machine_struct = _machine_struct(machine)
-    pattern_struct = _pattern_struct(pattern)
+    structs = [_pattern_struct(each) for each in (pattern, *then)]
     _whole("count", count, 0, _BITS)
     _whole("passes", passes, 0, _BITS)
+    runs = [(structs[0], passes)] if not then else [(struct, 1) for _ in range(passes) for struct in structs]
     library = load()
     model = library.model_new(machine_struct)
     if not model:
         raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
     try:
-        if not library.model_run(model, pattern_struct, count, passes):
-            raise ModelError(f"There is no memory to simulate {count} accesses.")
+        for struct, times in runs:
+            if not library.model_run(model, struct, count, times):
+                raise ModelError(f"There is no memory to simulate {count} accesses.")
         counts = CountsStruct()
         library.model_counts(model, counts)
     finally:

@@ -62,7 +62,10 @@ def _simulate(missing: Sequence[tuple[Case, Path]], wanted: Sequence[Machine], r
     with report.task("simulating access patterns", len(missing)) as task:
         try:
             results = [
-                pool.map(partial(simulate, pattern=case.pattern, count=case.count, passes=case.passes), wanted)
+                pool.map(
+                    partial(simulate, pattern=case.pattern, count=case.count, passes=case.passes, then=case.then),
+                    wanted,
+                )
                 for case, _ in missing
             ]
             for (case, file), counts in zip(missing, results, strict=True):
@@ -75,7 +78,7 @@ def _simulate(missing: Sequence[tuple[Case, Path]], wanted: Sequence[Machine], r
 
 
 def _key(case: Case) -> str:
-    return repr((case.pattern, case.count, case.passes))
+    return repr((case.pattern, case.count, case.passes, case.then))
 
 
 def _write(file: Path, runs: Iterable[tuple[Machine, Counts]]) -> None:

@@ -24,6 +24,8 @@ class Case:
     count: int
     """Accesses in one pass."""
     passes: int = 1
+    then: tuple[Pattern, ...] = ()
+    """With which each pass goes on, for as many accesses."""
     judged_only: bool = False
     """Kept apart when the adaptive window was designed: it is only judged by."""
 
@@ -87,6 +89,9 @@ def _mixtures() -> Iterator[Case]:
     yield Case("scan-random", Pattern("scan-random"), _touches(0.2))
     yield Case("scan-random-long", Pattern("scan-random"), _FILE_PAGES, judged_only=True)
     yield Case("phases", Pattern("phases"), _touches(0.3))
+    # Data that a program leaves for others, and comes back to: either fits into a third of the file, not both.
+    first, second = (Pattern("random", region=0.2, seed=seed) for seed in (1, 2))
+    yield Case("come-back", first, _touches(0.4), passes=3, then=(second,))
 
 
 def _touches(share: float) -> int:

@@ -135,6 +135,13 @@ def test_memory_smaller_than_the_file_evicts() -> None:
     assert (whole.pages_read, whole.evicted, whole.refaults) == (64, 0, 0)
 
 
+def test_each_pass_goes_on_with_other_patterns() -> None:
+    both = simulate(fixed(64, 64), SEQUENTIAL, 32, passes=3, then=(Pattern("reverse"),))
+    assert (both.accesses, both.pages_read, both.refaults) == (6 * 32, 64, 0)
+    again = simulate(fixed(64, 32), SEQUENTIAL, 32, passes=3, then=(Pattern("reverse"),))
+    assert (again.pages_read, again.refaults) == (6 * 32, 4 * 32)
+
+
 def test_more_memory_than_the_file_changes_nothing() -> None:
     for rules in RULES:
         machine = Machine(rules, 4096, 4096, 256)

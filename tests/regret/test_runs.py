@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,11 @@ class Simulator:
         self.calls: list[tuple[Machine, Pattern]] = []
         self._interrupted_at = interrupted_at
 
-    def __call__(self, machine: Machine, pattern: Pattern, count: int, passes: int) -> Counts:
+    def __call__(self, machine: Machine, pattern: Pattern, count: int, passes: int, then: Sequence[Pattern]) -> Counts:
         self.calls.append((machine, pattern))
         if pattern == self._interrupted_at:
             raise KeyboardInterrupt
-        return simulate(machine, pattern, count, passes)
+        return simulate(machine, pattern, count, passes, then)
 
 
 def test_what_variants_run_on() -> None:
@@ -89,6 +90,7 @@ def test_another_library_or_another_count_is_another_run(monkeypatch: pytest.Mon
     assert not simulated(replace(case, name="other", judged_only=True))
     assert simulated(replace(case, count=4000))
     assert simulated(replace(case, passes=2))
+    assert simulated(replace(case, then=(Pattern("reverse"),)))
     monkeypatch.setattr(runs, "compiled", lambda report: tmp_path / "model/other/model.so")
     assert simulated(case)
 

@@ -339,8 +339,7 @@ static bool side_fits(const struct mmap_readahead_side *side)
 /* Does a state hold what later misses rely on? */
 static bool state_fits(const struct mmap_readahead_state *state)
 {
-	unsigned long singles = 0;
-	unsigned int i;
+	unsigned int i, j;
 
 	for (i = 0; i < MMAP_READAHEAD_READS; i++) {
 		const struct mmap_readahead_read *read = &state->reads[i];
@@ -350,10 +349,15 @@ static bool state_fits(const struct mmap_readahead_state *state)
 		     read->size - 1 > read->end - read->start))
 			return false;
 	}
-	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
-		singles += state->singles[i];
-	return singles == state->nr_singles &&
-	       state->next < MMAP_READAHEAD_READS && state->narrow < 32 &&
+	for (i = 0; i < ARRAY_SIZE(state->singles); i++) {
+		unsigned long singles = 0;
+
+		for (j = 0; j < MMAP_READAHEAD_REGIONS; j++)
+			singles += state->singles[i].regions[j];
+		if (singles != state->singles[i].nr)
+			return false;
+	}
+	return state->next < MMAP_READAHEAD_READS && state->narrow < 32 &&
 	       state->losses <= MMAP_READAHEAD_MAX_LOSSES &&
 	       state->irregular <= MMAP_READAHEAD_IRREGULAR &&
 	       side_fits(&state->ahead) && side_fits(&state->behind);
@@ -831,6 +835,55 @@ static void test_evicted_do_not_fill(struct kunit *test)
 	fill_one_region(file, &random);
 }
 
+/*
+ * Data that a program left, and that was evicted, comes back in blocks: each time
+ * again, as memory can hold it.
+ */
+static void test_fill_what_comes_back(struct kunit *test)
+{
+	const unsigned long part = FAKE_PAGES / 4;
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	unsigned long first, before, page;
+	unsigned int turn, n;
+	u64 random = 1;
+
+	bitmap_fill(file->evicted, FAKE_PAGES);
+	/* Besides what these misses read. */
+	file->facts.cached_pages = part;
+	for (turn = 0; turn < 4; turn++) {
+		fake_evict(file, 0, FAKE_PAGES);
+		first = turn % 2 * 2 * part;
+		before = file->misses;
+		n = 0;
+		do {
+			KUNIT_ASSERT_LT(test, n++, part / 4);
+			fake_touch(file, first + next_random(&random, part));
+		} while (file->answer.kind != MMAP_READAHEAD_FILL);
+		for (page = 0; page < part; page++)
+			fake_touch(file, first + page * 6151 % part);
+		KUNIT_EXPECT_EQ(test, bitmap_weight(file->cached, FAKE_PAGES),
+				part);
+		KUNIT_EXPECT_LE(test, file->misses - before, part / 8);
+		KUNIT_EXPECT_LE(test, file->state.losses, 1);
+	}
+}
+
+/* It does not where more comes back, evenly, than memory holds. */
+static void test_too_much_does_not_fill(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	u64 random = 1;
+	unsigned int n;
+
+	bitmap_fill(file->evicted, FAKE_PAGES);
+	file->facts.cached_pages = FAKE_PAGES / 3 * 2;
+	for (n = 0; n < 20000; n++) {
+		fake_touch(file, next_random(&random, FAKE_PAGES));
+		fake_evict(file, file->answer.start, file->answer.size);
+		KUNIT_EXPECT_NE(test, file->answer.kind, MMAP_READAHEAD_FILL);
+	}
+}
+
 /* Each time that what was read to fill a region is lost, it costs twice as much. */
 static void test_lost_fill(struct kunit *test)
 {
@@ -883,16 +936,16 @@ static void test_full_count(struct kunit *test)
 	struct mmap_readahead_state *state = &file->state;
 
 	fake_touch(file, 100000);
-	state->singles[0] = U16_MAX;
-	state->singles[3] = 1001;
-	state->nr_singles = U16_MAX + 1001;
+	state->singles[0].regions[0] = U16_MAX;
+	state->singles[0].regions[3] = 1001;
+	state->singles[0].nr = U16_MAX + 1001;
 	/* A fill would need more. */
 	state->losses = MMAP_READAHEAD_MAX_LOSSES;
 	file->facts.cached_pages = FAKE_PAGES;
 	fake_touch(file, 1000);
 	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_SINGLE);
-	KUNIT_EXPECT_EQ(test, state->singles[0], U16_MAX / 2 + 1);
-	KUNIT_EXPECT_EQ(test, state->singles[3], 500);
+	KUNIT_EXPECT_EQ(test, state->singles[0].regions[0], U16_MAX / 2 + 1);
+	KUNIT_EXPECT_EQ(test, state->singles[0].regions[3], 500);
 }
 
 static enum mmap_readahead_page look_absent(const void *cache,
@@ -1155,6 +1208,8 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_limits),
 	KUNIT_CASE_PARAM(test_fill, machine_gen_params),
 	KUNIT_CASE(test_evicted_do_not_fill),
+	KUNIT_CASE(test_fill_what_comes_back),
+	KUNIT_CASE(test_too_much_does_not_fill),
 	KUNIT_CASE(test_lost_fill),
 	KUNIT_CASE(test_equal_steps_do_not_fill),
 	KUNIT_CASE(test_full_count),

@@ -218,7 +218,9 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  *   from reads of its own.
  * - Its region of the file fills up: single misses there have cost a good part
  *   of what reading all of the region costs. It reads the aligned block around
- *   itself, unless pages of the file are evicted before they are needed again.
+ *   itself. Where pages of the file are evicted before they are needed again, it
+ *   does so only if memory can hold all regions that such misses gather in: the
+ *   program came back to data that it had left.
  * - Else it is single. On either side its window is as large as has paid: it
  *   doubles when such reads are continued often enough, and is halved when their
  *   outer half is used too rarely.
@@ -232,9 +234,10 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 #define MMAP_READAHEAD_READS		8
 /* How many of them pass until a single miss looks at its neighbours. */
 #define MMAP_READAHEAD_SAMPLE		4
-/* Regions of a file, and the least size of one. */
+/* Regions of a file, and the least size of one; also where memory is short. */
 #define MMAP_READAHEAD_REGIONS		32
 #define MMAP_READAHEAD_REGION_SHIFT	14
+#define MMAP_READAHEAD_SHORT_SHIFT	11
 /*
  * What a single miss reads ahead in a file that nothing is known of, and behind
  * as well in a file of few pages: few misses will ever tell more of that one.
@@ -255,6 +258,8 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 #define MMAP_READAHEAD_IRREGULAR	8
 /* Fewer single misses than this say nothing of their region. */
 #define MMAP_READAHEAD_MIN_SINGLES	4
+/* Fewer than this for each region are not too old to count. */
+#define MMAP_READAHEAD_RECENT_SINGLES	16
 
 /* Each time that filling was in vain it has to be earned twice as hard. */
 #define MMAP_READAHEAD_MAX_LOSSES	8
@@ -310,6 +315,16 @@ struct mmap_readahead_side {
 };
 
 /**
+ * struct mmap_readahead_singles - where the single misses of a file gather
+ * @regions: in each region
+ * @nr: in all regions
+ */
+struct mmap_readahead_singles {
+	unsigned short regions[MMAP_READAHEAD_REGIONS];
+	unsigned int nr;
+};
+
+/**
  * struct mmap_readahead_state - what is known of one file; all zero: nothing
  * @reads: recent reads
  * @next: which of them to forget next
@@ -325,8 +340,7 @@ struct mmap_readahead_side {
  * @last: page of the last single miss
  * @steps: its distance from the one before, and the distance before that
  * @irregular: single misses since the last one that sweeps
- * @nr_singles: single misses in all regions
- * @singles: single misses of each region
+ * @singles: where single misses gather, [1] of them while memory is short
  */
 struct mmap_readahead_state {
 	struct mmap_readahead_read reads[MMAP_READAHEAD_READS];
@@ -343,8 +357,7 @@ struct mmap_readahead_state {
 	unsigned long last;
 	unsigned long steps[2];
 	unsigned char irregular;
-	unsigned int nr_singles;
-	unsigned short singles[MMAP_READAHEAD_REGIONS];
+	struct mmap_readahead_singles singles[2];
 };
 
 /**
@@ -598,15 +611,58 @@ static inline bool mmap_readahead_within(unsigned long step, unsigned long most)
 	return step + most <= 2 * most;
 }
 
+/* Are pages of the file evicted before they are needed again? */
+static inline bool
+mmap_readahead_short(const struct mmap_readahead_state *state)
+{
+	return state->evicted > MMAP_READAHEAD_SHORT;
+}
+
+/* Size of a region. Memory that is short is compared with finer ones. */
+static inline unsigned int
+mmap_readahead_region_shift(const struct mmap_readahead_state *state,
+			    const struct mmap_readahead_miss *miss)
+{
+	unsigned int shift = mmap_readahead_log2(miss->file_pages);
+	unsigned int least = mmap_readahead_short(state) ?
+			     MMAP_READAHEAD_SHORT_SHIFT :
+			     MMAP_READAHEAD_REGION_SHIFT;
+
+	return shift < least + 4 ? least : shift - 4;
+}
+
 /* Start to count anew. */
 static inline void mmap_readahead_empty(struct mmap_readahead_state *state)
 {
+	struct mmap_readahead_singles *singles =
+		&state->singles[mmap_readahead_short(state)];
 	unsigned int i;
 
 	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
-		state->singles[i] = 0;
-	state->nr_singles = 0;
+		singles->regions[i] = 0;
+	singles->nr = 0;
 	state->filled = false;
+}
+
+/*
+ * Are these counts too old? A count cannot grow for ever. While memory is short,
+ * what gathers now has to outweigh what did before soon: once all single misses
+ * have cost as much as it takes to fill all regions, each counts half.
+ */
+static inline bool
+mmap_readahead_old(const struct mmap_readahead_state *state,
+		   const struct mmap_readahead_miss *miss,
+		   unsigned int region, unsigned int regions)
+{
+	bool is_short = mmap_readahead_short(state);
+	const struct mmap_readahead_singles *singles = &state->singles[is_short];
+	unsigned long long cost = 8ULL * singles->nr * miss->request_pages;
+
+	if (singles->regions[region] == 65535)
+		return true;
+	return is_short &&
+	       singles->nr >= MMAP_READAHEAD_RECENT_SINGLES * regions &&
+	       cost >= 3ULL * miss->file_pages << state->losses;
 }
 
 /*
@@ -620,10 +676,12 @@ static inline bool
 mmap_readahead_fills(struct mmap_readahead_state *state,
 		     const struct mmap_readahead_miss *miss)
 {
+	bool is_short = mmap_readahead_short(state);
+	struct mmap_readahead_singles *singles = &state->singles[is_short];
+	unsigned int shift = mmap_readahead_region_shift(state, miss);
 	unsigned long request = miss->request_pages;
-	unsigned int shift = mmap_readahead_log2(miss->file_pages);
 	unsigned long step = miss->index - state->last;
-	unsigned long long singles, cost, region_pages;
+	unsigned long long here, all, cost, region_pages;
 	unsigned int regions, region, i;
 
 	if (step == state->steps[0] || step == state->steps[1] ||
@@ -635,27 +693,28 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	state->steps[1] = state->steps[0];
 	state->steps[0] = step;
 
-	shift = shift < MMAP_READAHEAD_REGION_SHIFT + 4 ?
-		MMAP_READAHEAD_REGION_SHIFT : shift - 4;
 	regions = ((miss->file_pages - 1) >> shift) + 1;
 	region = miss->index >> shift;
-	if (region >= regions || state->evicted > MMAP_READAHEAD_SHORT ||
+	if (region >= regions ||
 	    mmap_readahead_within(step, MMAP_READAHEAD_NEAR * request))
 		return false;
 	/* Not all that these misses read is still there. */
-	if (state->nr_singles > miss->cached_pages)
+	if (singles->nr > miss->cached_pages)
 		mmap_readahead_empty(state);
 
-	if (state->singles[region] == 65535) {
-		state->nr_singles = 0;
+	if (mmap_readahead_old(state, miss, region, regions)) {
+		singles->nr = 0;
 		for (i = 0; i < MMAP_READAHEAD_REGIONS; i++) {
-			state->singles[i] /= 2;
-			state->nr_singles += state->singles[i];
+			singles->regions[i] /= 2;
+			singles->nr += singles->regions[i];
 		}
 	}
-	singles = ++state->singles[region];
-	state->nr_singles++;
-	if (singles < MMAP_READAHEAD_MIN_SINGLES)
+	here = ++singles->regions[region];
+	all = ++singles->nr;
+	if (here < MMAP_READAHEAD_MIN_SINGLES)
+		return false;
+	/* Were all like this one, there would be all / here regions. */
+	if (is_short && all << shift > here * miss->cached_pages)
 		return false;
 
 	/*
@@ -666,11 +725,10 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	if (region_pages >> shift)
 		region_pages = 1UL << shift;
 	region_pages <<= state->losses;
-	cost = 8 * singles * miss->request_pages;
+	cost = 8 * here * miss->request_pages;
 	if (state->irregular == MMAP_READAHEAD_IRREGULAR &&
-	    singles * regions > 2 * state->nr_singles)
-		return cost * singles * regions >=
-		       6 * region_pages * state->nr_singles;
+	    here * regions > 2 * all)
+		return cost * here * regions >= 6 * region_pages * all;
 	return cost >= 3 * region_pages;
 }
 
@@ -683,7 +741,7 @@ mmap_readahead_run_limit(const struct mmap_readahead_state *state,
 
 	if (limit < miss->request_pages)
 		limit = miss->request_pages;
-	if (state->evicted > MMAP_READAHEAD_SHORT &&
+	if (mmap_readahead_short(state) &&
 	    limit / 2 > miss->request_pages)
 		limit = 2 * miss->request_pages;
 	return limit < miss->max_pages ? limit : miss->max_pages;
@@ -784,6 +842,21 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 	answer->size = behind + ahead;
 }
 
+/*
+ * The first block that was read to fill a region has been evicted. Was that in
+ * vain? Not where memory is short, and misses have left that region for others.
+ */
+static inline bool mmap_readahead_in_vain(const struct mmap_readahead_state *state,
+					  const struct mmap_readahead_miss *miss)
+{
+	const unsigned short *regions = state->singles[1].regions;
+	unsigned int shift = mmap_readahead_region_shift(state, miss);
+	unsigned long filled = state->fill >> shift;
+
+	return !mmap_readahead_short(state) || filled >= MMAP_READAHEAD_REGIONS ||
+	       2 * regions[filled] >= regions[miss->index >> shift];
+}
+
 /* Read a block of a region that fills up, if such blocks stay in memory. */
 static inline bool
 mmap_readahead_answer_fill(struct mmap_readahead_state *state,
@@ -792,10 +865,15 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 {
 	if (state->filled &&
 	    miss->look(miss->cache, state->fill) < MMAP_READAHEAD_CACHED) {
-		mmap_readahead_empty(state);
-		if (state->losses < MMAP_READAHEAD_MAX_LOSSES)
-			state->losses++;
-		return false;
+		if (mmap_readahead_in_vain(state, miss)) {
+			mmap_readahead_empty(state);
+			if (state->losses < MMAP_READAHEAD_MAX_LOSSES)
+				state->losses++;
+			return false;
+		}
+		state->filled = false;
+		if (state->losses)
+			state->losses--;
 	}
 	answer->kind = MMAP_READAHEAD_FILL;
 	answer->size = 1U << mmap_readahead_log2(miss->max_pages);
