@@ -210,6 +210,21 @@ static void check_side(const struct mmap_readahead_side *side,
 		broken("patience is out of bounds", miss, NULL);
 }
 
+static void check_singles(const struct mmap_readahead_singles *singles,
+			  const struct mmap_readahead_miss *miss)
+{
+	unsigned long sum = 0;
+
+	for (unsigned int i = 0; i < MMAP_READAHEAD_REGIONS; i++)
+		sum += singles->regions[i];
+	if (sum != singles->nr)
+		broken("the regions do not add up", miss, NULL);
+	if (singles->losses > MMAP_READAHEAD_MAX_LOSSES)
+		broken("there are too many losses", miss, NULL);
+	if (singles->filled && singles->fill >> singles->shift >= MMAP_READAHEAD_REGIONS)
+		broken("a block was filled in no region", miss, NULL);
+}
+
 static void check_state(const struct mmap_readahead_miss *miss)
 {
 	for (unsigned int i = 0; i < MMAP_READAHEAD_READS; i++) {
@@ -225,21 +240,13 @@ static void check_state(const struct mmap_readahead_miss *miss)
 		if (read->kind > MMAP_READAHEAD_FILL)
 			broken("a read is of no kind", miss, NULL);
 	}
-	for (unsigned int i = 0; i < 2; i++) {
-		const struct mmap_readahead_singles *singles = &state.singles[i];
-		unsigned long sum = 0;
-
-		for (unsigned int j = 0; j < MMAP_READAHEAD_REGIONS; j++)
-			sum += singles->regions[j];
-		if (sum != singles->nr)
-			broken("the regions do not add up", miss, NULL);
-	}
+	check_singles(&state.singles[0], miss);
+	check_singles(&state.singles[1], miss);
 	if (state.next >= MMAP_READAHEAD_READS)
 		broken("there is no such read to forget", miss, NULL);
 	if (state.narrow > 31)
 		broken("runs are halved to nothing", miss, NULL);
-	if (state.losses > MMAP_READAHEAD_MAX_LOSSES ||
-	    state.irregular > MMAP_READAHEAD_IRREGULAR)
+	if (state.irregular > MMAP_READAHEAD_IRREGULAR)
 		broken("a count is out of bounds", miss, NULL);
 	check_side(&state.ahead, miss);
 	check_side(&state.behind, miss);
@@ -404,8 +411,9 @@ static void set_end(struct input *input)
 /* What a long life makes of the counts. */
 static void age(struct input *input)
 {
-	struct mmap_readahead_singles *singles = &state.singles[take_byte(input) % 2];
+	struct mmap_readahead_singles *singles;
 
+	singles = &state.singles[take_byte(input) % 2];
 	singles->nr = 0;
 	for (unsigned int i = 0; i < MMAP_READAHEAD_REGIONS; i++) {
 		singles->regions[i] = take(input) | take_byte(input) << 8;

@@ -180,15 +180,15 @@ def simulate(machine: Machine, pattern: Pattern, count: int, passes: int = 1, th
     structs = [_pattern_struct(each) for each in (pattern, *then)]
     _whole("count", count, 0, _BITS)
     _whole("passes", passes, 0, _BITS)
-    runs = [(structs[0], passes)] if not then else [(struct, 1) for _ in range(passes) for struct in structs]
     library = load()
     model = library.model_new(machine_struct)
     if not model:
         raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
     try:
-        for struct, times in runs:
-            if not library.model_run(model, struct, count, times):
-                raise ModelError(f"There is no memory to simulate {count} accesses.")
+        for _ in range(passes if then else 1):
+            for struct in structs:
+                if not library.model_run(model, struct, count, 1 if then else passes):
+                    raise ModelError(f"There is no memory to simulate {count} accesses.")
         counts = CountsStruct()
         library.model_counts(model, counts)
     finally:

@@ -92,6 +92,9 @@ def _mixtures() -> Iterator[Case]:
     # Data that a program leaves for others, and comes back to: either fits into a third of the file, not both.
     first, second = (Pattern("random", region=0.2, seed=seed) for seed in (1, 2))
     yield Case("come-back", first, _touches(0.4), passes=3, then=(second,))
+    # One area after the other, little of each.
+    areas = [Pattern("random", region=0.1, seed=seed) for seed in range(1, 9)]
+    yield Case("areas", areas[0], _touches(0.01), passes=4, then=tuple(areas[1:]))
 
 
 def _touches(share: float) -> int:
@@ -114,7 +117,7 @@ SUITE = Suite(
         Device("nvme", wait=60e-6, request=1e-6, bytes_per_second=2e9),
     ),
     file_pages=_FILE_PAGES,
-    times_memory=(0.5, 1, 3, 20),
+    times_memory=(0.5, 1, 1.2, 3, 20),
     read_ahead_kb=(128, 4096, 8192),
     windows_kb=tuple(PAGE_KB << doubled for doubled in range(12)),
 )

@@ -15,7 +15,7 @@ def test_every_pattern_and_order_is_there() -> None:
 
 
 def test_no_case_is_there_twice() -> None:
-    assert len({(case.pattern, case.count, case.passes) for case in SUITE.cases}) == len(SUITE.cases)
+    assert len({(case.pattern, case.count, case.passes, case.then) for case in SUITE.cases}) == len(SUITE.cases)
 
 
 def test_what_is_judged_only() -> None:

@@ -350,15 +350,18 @@ static bool state_fits(const struct mmap_readahead_state *state)
 			return false;
 	}
 	for (i = 0; i < ARRAY_SIZE(state->singles); i++) {
-		unsigned long singles = 0;
+		const struct mmap_readahead_singles *singles = &state->singles[i];
+		unsigned long sum = 0;
 
 		for (j = 0; j < MMAP_READAHEAD_REGIONS; j++)
-			singles += state->singles[i].regions[j];
-		if (singles != state->singles[i].nr)
+			sum += singles->regions[j];
+		if (sum != singles->nr ||
+		    singles->losses > MMAP_READAHEAD_MAX_LOSSES ||
+		    (singles->filled && singles->fill >> singles->shift >=
+					MMAP_READAHEAD_REGIONS))
 			return false;
 	}
 	return state->next < MMAP_READAHEAD_READS && state->narrow < 32 &&
-	       state->losses <= MMAP_READAHEAD_MAX_LOSSES &&
 	       state->irregular <= MMAP_READAHEAD_IRREGULAR &&
 	       side_fits(&state->ahead) && side_fits(&state->behind);
 }
@@ -811,7 +814,7 @@ static void test_fill(struct kunit *test)
 	KUNIT_EXPECT_LE(test, file->misses, alone);
 }
 
-/* Where pages do not stay in memory, a region is never read as a whole. */
+/* Where pages do not stay in memory, a region is not read as a whole. */
 static void test_evicted_do_not_fill(struct kunit *test)
 {
 	const unsigned long pages = 1 << MMAP_READAHEAD_REGION_SHIFT;
@@ -842,7 +845,7 @@ static void test_evicted_do_not_fill(struct kunit *test)
 static void test_fill_what_comes_back(struct kunit *test)
 {
 	const unsigned long part = FAKE_PAGES / 4;
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
 	unsigned long first, before, page;
 	unsigned int turn, n;
 	u64 random = 1;
@@ -859,16 +862,135 @@ static void test_fill_what_comes_back(struct kunit *test)
 			KUNIT_ASSERT_LT(test, n++, part / 4);
 			fake_touch(file, first + next_random(&random, part));
 		} while (file->answer.kind != MMAP_READAHEAD_FILL);
+		/* As long as memory is short blocks are worth two requests. */
+		KUNIT_EXPECT_EQ(test, file->answer.size, 64);
 		for (page = 0; page < part; page++)
 			fake_touch(file, first + page * 6151 % part);
-		KUNIT_EXPECT_EQ(test, bitmap_weight(file->cached, FAKE_PAGES),
+		KUNIT_EXPECT_GE(test, bitmap_weight(file->cached, FAKE_PAGES),
 				part);
 		KUNIT_EXPECT_LE(test, file->misses - before, part / 8);
-		KUNIT_EXPECT_LE(test, file->state.losses, 1);
+		KUNIT_EXPECT_LE(test, file->state.singles[1].losses, 1);
 	}
 }
 
-/* It does not where more comes back, evenly, than memory holds. */
+/* What was read for it and lost counts twice, until misses leave that region. */
+static void test_lost_fill_while_memory_is_short(struct kunit *test)
+{
+	const unsigned long region = 1UL << 13;
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	struct mmap_readahead_singles *singles = &file->state.singles[1];
+	unsigned long before, last = 0;
+	u64 random = 1;
+	unsigned int n;
+
+	bitmap_fill(file->evicted, FAKE_PAGES);
+	file->facts.cached_pages = 2 * region;
+	for (n = 0; n < 4; n++) {
+		before = file->misses;
+		do {
+			KUNIT_ASSERT_LT(test, file->misses, 20000);
+			fake_touch(file, next_random(&random, region));
+			fake_evict(file, file->answer.start, file->answer.size);
+		} while (file->answer.kind != MMAP_READAHEAD_FILL);
+		KUNIT_EXPECT_EQ(test, singles->shift, 13);
+		KUNIT_EXPECT_EQ(test, singles->losses, n);
+		if (n > 1)
+			KUNIT_EXPECT_GE(test, 10 * (file->misses - before),
+					18 * last);
+		last = file->misses - before;
+	}
+	before = file->misses;
+	do {
+		KUNIT_ASSERT_LT(test, file->misses, 40000);
+		fake_touch(file, 5 * region + next_random(&random, region));
+		fake_evict(file, file->answer.start, file->answer.size);
+	} while (file->answer.kind != MMAP_READAHEAD_FILL);
+	KUNIT_EXPECT_EQ(test, singles->losses, 2);
+	/* That has nothing to do with what is lost while there is memory. */
+	KUNIT_EXPECT_EQ(test, file->state.singles[0].losses, 0);
+}
+
+/* Has a region that was filled, and lost, been left for another one? */
+static void test_left_or_lost(struct kunit *test)
+{
+	static const struct {
+		unsigned char evicted;
+		unsigned short there, here;
+		bool again;
+		unsigned int losses;
+	} cases[] = {
+		{ 255, 10, 21, true, 2 },
+		{ 255, 10, 20, false, 3 },
+		{ 255, 19, 20, false, 3 },
+		{ 255, 20, 20, false, 4 },
+		{ 255, 21, 10, false, 4 },
+		{ MMAP_READAHEAD_SHORT, 10, 21, false, 4 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct mmap_readahead_singles singles = {
+			.regions = { [1] = cases[i].there, [6] = cases[i].here },
+			.nr = cases[i].there + cases[i].here,
+			.shift = 11,
+			.losses = 3,
+			.filled = true,
+			.fill = 1UL << 11,
+		};
+		struct mmap_readahead_state state = {
+			.evicted = cases[i].evicted,
+		};
+		struct mmap_readahead_miss miss = { .index = 6UL << 11 };
+
+		KUNIT_EXPECT_EQ(test, cases[i].again,
+				mmap_readahead_fill_again(&state, &miss, &singles));
+		KUNIT_EXPECT_EQ(test, singles.losses, cases[i].losses);
+		KUNIT_EXPECT_EQ(test, singles.filled, cases[i].losses == 3);
+		KUNIT_EXPECT_EQ(test, !singles.nr, cases[i].losses == 4);
+	}
+}
+
+/* While memory is short, what was counted long ago counts ever less. */
+static void test_old_counts(struct kunit *test)
+{
+	struct mmap_readahead_state state = { .evicted = 255 };
+	struct mmap_readahead_singles *singles = &state.singles[1];
+	struct mmap_readahead_miss miss = {
+		.file_pages = 16UL << 13,
+		.cached_pages = 16UL << 13,
+		.request_pages = 32,
+	};
+
+	/* A region of 2^13 pages costs 256 requests; three eighths of 16 are 1536. */
+	singles->shift = 13;
+	singles->nr = 1535;
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_old(&state, &miss, singles, 0, 16));
+	singles->nr = 1536;
+	KUNIT_EXPECT_TRUE(test, mmap_readahead_old(&state, &miss, singles, 0, 16));
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_old(&state, &miss, singles, 0, 128));
+	state.evicted = 0;
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_old(&state, &miss, singles, 0, 16));
+	state.evicted = 255;
+
+	/* All of that region's price has to be paid, and misses to be there. */
+	singles->regions[0] = 254;
+	singles->nr = 508;
+	miss.index = 1000;
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_fills(&state, &miss));
+	miss.index = 5000;
+	KUNIT_EXPECT_TRUE(test, mmap_readahead_fills(&state, &miss));
+	miss.index = 2000;
+	miss.cached_pages = 8192;
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_fills(&state, &miss));
+
+	/* Regions of another size begin anew. */
+	miss.file_pages = 32UL << 13;
+	mmap_readahead_fills(&state, &miss);
+	KUNIT_EXPECT_EQ(test, singles->nr, 0);
+	KUNIT_EXPECT_EQ(test, singles->shift, 14);
+}
+
+/* Nothing is filled where more comes back, evenly, than memory holds. */
 static void test_too_much_does_not_fill(struct kunit *test)
 {
 	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
@@ -896,7 +1018,7 @@ static void test_lost_fill(struct kunit *test)
 	for (n = 0; n < 3; n++) {
 		before = file->misses;
 		fill_one_region(file, &random);
-		KUNIT_EXPECT_EQ(test, file->state.losses, n);
+		KUNIT_EXPECT_EQ(test, file->state.singles[0].losses, n);
 		if (n)
 			KUNIT_EXPECT_GE(test, 10 * (file->misses - before),
 					18 * last);
@@ -940,7 +1062,7 @@ static void test_full_count(struct kunit *test)
 	state->singles[0].regions[3] = 1001;
 	state->singles[0].nr = U16_MAX + 1001;
 	/* A fill would need more. */
-	state->losses = MMAP_READAHEAD_MAX_LOSSES;
+	state->singles[0].losses = MMAP_READAHEAD_MAX_LOSSES;
 	file->facts.cached_pages = FAKE_PAGES;
 	fake_touch(file, 1000);
 	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_SINGLE);
@@ -1209,6 +1331,9 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE_PARAM(test_fill, machine_gen_params),
 	KUNIT_CASE(test_evicted_do_not_fill),
 	KUNIT_CASE(test_fill_what_comes_back),
+	KUNIT_CASE(test_lost_fill_while_memory_is_short),
+	KUNIT_CASE(test_left_or_lost),
+	KUNIT_CASE(test_old_counts),
 	KUNIT_CASE(test_too_much_does_not_fill),
 	KUNIT_CASE(test_lost_fill),
 	KUNIT_CASE(test_equal_steps_do_not_fill),

@@ -234,7 +234,7 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 #define MMAP_READAHEAD_READS		8
 /* How many of them pass until a single miss looks at its neighbours. */
 #define MMAP_READAHEAD_SAMPLE		4
-/* Regions of a file, and the least size of one; also where memory is short. */
+/* Regions of a file, and log2 of their least size; also while memory is short. */
 #define MMAP_READAHEAD_REGIONS		32
 #define MMAP_READAHEAD_REGION_SHIFT	14
 #define MMAP_READAHEAD_SHORT_SHIFT	11
@@ -258,7 +258,7 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 #define MMAP_READAHEAD_IRREGULAR	8
 /* Fewer single misses than this say nothing of their region. */
 #define MMAP_READAHEAD_MIN_SINGLES	4
-/* Fewer than this for each region are not too old to count. */
+/* While there are fewer than this for each region, counts do not age. */
 #define MMAP_READAHEAD_RECENT_SINGLES	16
 
 /* Each time that filling was in vain it has to be earned twice as hard. */
@@ -318,10 +318,18 @@ struct mmap_readahead_side {
  * struct mmap_readahead_singles - where the single misses of a file gather
  * @regions: in each region
  * @nr: in all regions
+ * @shift: log2 of the size of a region
+ * @losses: blocks that did not stay in memory, less those that did
+ * @filled: a block was read for a region that fills up
+ * @fill: a page of the first such block
  */
 struct mmap_readahead_singles {
 	unsigned short regions[MMAP_READAHEAD_REGIONS];
 	unsigned int nr;
+	unsigned char shift;
+	unsigned char losses;
+	bool filled;
+	unsigned long fill;
 };
 
 /**
@@ -332,9 +340,6 @@ struct mmap_readahead_singles {
  * @evicted: how often single misses met pages that had been evicted, in 1/255
  * @narrow: the most that a run reads is halved so often
  * @calm: misses since that had to be done
- * @losses: how often such blocks did not stay in memory
- * @filled: a block was read for a region that fills up
- * @fill: a page of the first such block
  * @ahead: what single misses read ahead
  * @behind: what they read behind
  * @last: page of the last single miss
@@ -349,9 +354,6 @@ struct mmap_readahead_state {
 	unsigned char evicted;
 	unsigned char narrow;
 	unsigned char calm;
-	unsigned char losses;
-	bool filled;
-	unsigned long fill;
 	struct mmap_readahead_side ahead;
 	struct mmap_readahead_side behind;
 	unsigned long last;
@@ -618,30 +620,37 @@ mmap_readahead_short(const struct mmap_readahead_state *state)
 	return state->evicted > MMAP_READAHEAD_SHORT;
 }
 
-/* Size of a region. Memory that is short is compared with finer ones. */
-static inline unsigned int
-mmap_readahead_region_shift(const struct mmap_readahead_state *state,
-			    const struct mmap_readahead_miss *miss)
-{
-	unsigned int shift = mmap_readahead_log2(miss->file_pages);
-	unsigned int least = mmap_readahead_short(state) ?
-			     MMAP_READAHEAD_SHORT_SHIFT :
-			     MMAP_READAHEAD_REGION_SHIFT;
-
-	return shift < least + 4 ? least : shift - 4;
-}
-
 /* Start to count anew. */
-static inline void mmap_readahead_empty(struct mmap_readahead_state *state)
+static inline void mmap_readahead_empty(struct mmap_readahead_singles *singles)
 {
-	struct mmap_readahead_singles *singles =
-		&state->singles[mmap_readahead_short(state)];
 	unsigned int i;
 
 	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
 		singles->regions[i] = 0;
 	singles->nr = 0;
-	state->filled = false;
+	singles->filled = false;
+}
+
+/*
+ * Where single misses of this file are counted now. Regions are finer while
+ * memory is short, as they are compared with it. What was counted for regions of
+ * another size is forgotten.
+ */
+static inline struct mmap_readahead_singles *
+mmap_readahead_singles(struct mmap_readahead_state *state,
+		       const struct mmap_readahead_miss *miss)
+{
+	bool is_short = mmap_readahead_short(state);
+	struct mmap_readahead_singles *singles = &state->singles[is_short];
+	unsigned int least = is_short ? MMAP_READAHEAD_SHORT_SHIFT :
+					MMAP_READAHEAD_REGION_SHIFT;
+	unsigned int shift = mmap_readahead_log2(miss->file_pages);
+
+	shift = shift < least + 4 ? least : shift - 4;
+	if (singles->shift != shift)
+		mmap_readahead_empty(singles);
+	singles->shift = shift;
+	return singles;
 }
 
 /*
@@ -652,17 +661,26 @@ static inline void mmap_readahead_empty(struct mmap_readahead_state *state)
 static inline bool
 mmap_readahead_old(const struct mmap_readahead_state *state,
 		   const struct mmap_readahead_miss *miss,
+		   const struct mmap_readahead_singles *singles,
 		   unsigned int region, unsigned int regions)
 {
-	bool is_short = mmap_readahead_short(state);
-	const struct mmap_readahead_singles *singles = &state->singles[is_short];
-	unsigned long long cost = 8ULL * singles->nr * miss->request_pages;
-
 	if (singles->regions[region] == 65535)
 		return true;
-	return is_short &&
+	return mmap_readahead_short(state) &&
 	       singles->nr >= MMAP_READAHEAD_RECENT_SINGLES * regions &&
-	       cost >= 3ULL * miss->file_pages << state->losses;
+	       8ULL * singles->nr * miss->request_pages >=
+	       3ULL * miss->file_pages;
+}
+
+/*
+ * Can memory hold all regions that misses gather in? Were all like this one,
+ * there would be all / here of them.
+ */
+static inline bool
+mmap_readahead_fits(const struct mmap_readahead_miss *miss, unsigned int shift,
+		    unsigned long long here, unsigned long long all)
+{
+	return all <= here * miss->cached_pages >> shift;
 }
 
 /*
@@ -676,9 +694,10 @@ static inline bool
 mmap_readahead_fills(struct mmap_readahead_state *state,
 		     const struct mmap_readahead_miss *miss)
 {
+	struct mmap_readahead_singles *singles =
+		mmap_readahead_singles(state, miss);
 	bool is_short = mmap_readahead_short(state);
-	struct mmap_readahead_singles *singles = &state->singles[is_short];
-	unsigned int shift = mmap_readahead_region_shift(state, miss);
+	unsigned int shift = singles->shift;
 	unsigned long request = miss->request_pages;
 	unsigned long step = miss->index - state->last;
 	unsigned long long here, all, cost, region_pages;
@@ -700,9 +719,9 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 		return false;
 	/* Not all that these misses read is still there. */
 	if (singles->nr > miss->cached_pages)
-		mmap_readahead_empty(state);
+		mmap_readahead_empty(singles);
 
-	if (mmap_readahead_old(state, miss, region, regions)) {
+	if (mmap_readahead_old(state, miss, singles, region, regions)) {
 		singles->nr = 0;
 		for (i = 0; i < MMAP_READAHEAD_REGIONS; i++) {
 			singles->regions[i] /= 2;
@@ -711,25 +730,24 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	}
 	here = ++singles->regions[region];
 	all = ++singles->nr;
-	if (here < MMAP_READAHEAD_MIN_SINGLES)
-		return false;
-	/* Were all like this one, there would be all / here regions. */
-	if (is_short && all << shift > here * miss->cached_pages)
+	if (here < MMAP_READAHEAD_MIN_SINGLES ||
+	    (is_short && !mmap_readahead_fits(miss, shift, here, all)))
 		return false;
 
 	/*
-	 * Three eighths of what the region costs, and less where random misses
-	 * gather in less than half of the file.
+	 * Three eighths of what the region costs, or all of it if memory is
+	 * short, and less where random misses gather in less than half of the
+	 * file.
 	 */
 	region_pages = miss->file_pages - ((unsigned long)region << shift);
 	if (region_pages >> shift)
 		region_pages = 1UL << shift;
-	region_pages <<= state->losses;
+	region_pages <<= singles->losses;
 	cost = 8 * here * miss->request_pages;
 	if (state->irregular == MMAP_READAHEAD_IRREGULAR &&
 	    here * regions > 2 * all)
 		return cost * here * regions >= 6 * region_pages * all;
-	return cost >= 3 * region_pages;
+	return cost >= (is_short ? 8 : 3) * region_pages;
 }
 
 /* The most that a run reads at once. */
@@ -843,18 +861,32 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 }
 
 /*
- * The first block that was read to fill a region has been evicted. Was that in
- * vain? Not where memory is short, and misses have left that region for others.
+ * The first block that was read to fill a region did not stay in memory. Was that
+ * in vain? Not where memory is short, and misses have left that region for the
+ * one that this miss is in. As long as that is not clear, nothing is filled.
+ *
+ * Return: whether the region of this miss may be filled.
  */
-static inline bool mmap_readahead_in_vain(const struct mmap_readahead_state *state,
-					  const struct mmap_readahead_miss *miss)
+static inline bool
+mmap_readahead_fill_again(const struct mmap_readahead_state *state,
+			  const struct mmap_readahead_miss *miss,
+			  struct mmap_readahead_singles *singles)
 {
-	const unsigned short *regions = state->singles[1].regions;
-	unsigned int shift = mmap_readahead_region_shift(state, miss);
-	unsigned long filled = state->fill >> shift;
+	unsigned int there = singles->regions[singles->fill >> singles->shift];
+	unsigned int here = singles->regions[miss->index >> singles->shift];
 
-	return !mmap_readahead_short(state) || filled >= MMAP_READAHEAD_REGIONS ||
-	       2 * regions[filled] >= regions[miss->index >> shift];
+	if (mmap_readahead_short(state) && there < here) {
+		if (2 * there >= here)
+			return false;
+		singles->filled = false;
+		if (singles->losses)
+			singles->losses--;
+		return true;
+	}
+	mmap_readahead_empty(singles);
+	if (singles->losses < MMAP_READAHEAD_MAX_LOSSES)
+		singles->losses++;
+	return false;
 }
 
 /* Read a block of a region that fills up, if such blocks stay in memory. */
@@ -863,24 +895,22 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 			   const struct mmap_readahead_miss *miss,
 			   struct mmap_readahead_answer *answer)
 {
-	if (state->filled &&
-	    miss->look(miss->cache, state->fill) < MMAP_READAHEAD_CACHED) {
-		if (mmap_readahead_in_vain(state, miss)) {
-			mmap_readahead_empty(state);
-			if (state->losses < MMAP_READAHEAD_MAX_LOSSES)
-				state->losses++;
-			return false;
-		}
-		state->filled = false;
-		if (state->losses)
-			state->losses--;
-	}
+	struct mmap_readahead_singles *singles =
+		mmap_readahead_singles(state, miss);
+	unsigned int limit = miss->max_pages;
+
+	if (singles->filled &&
+	    miss->look(miss->cache, singles->fill) < MMAP_READAHEAD_CACHED &&
+	    !mmap_readahead_fill_again(state, miss, singles))
+		return false;
+	if (mmap_readahead_short(state) && limit / 2 > miss->request_pages)
+		limit = 2 * miss->request_pages;
 	answer->kind = MMAP_READAHEAD_FILL;
-	answer->size = 1U << mmap_readahead_log2(miss->max_pages);
+	answer->size = 1U << mmap_readahead_log2(limit);
 	answer->start = miss->index & ~(answer->size - 1UL);
-	if (!state->filled) {
-		state->filled = true;
-		state->fill = miss->index;
+	if (!singles->filled) {
+		singles->filled = true;
+		singles->fill = miss->index;
 	}
 	return true;
 }
