@@ -742,7 +742,10 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	region_pages = miss->file_pages - ((unsigned long)region << shift);
 	if (region_pages >> shift)
 		region_pages = 1UL << shift;
-	region_pages <<= singles->losses;
+	/* What did not stay in memory then stays even less when it is short. */
+	region_pages <<= state->singles[0].losses;
+	if (is_short)
+		region_pages <<= singles->losses;
 	cost = 8 * here * miss->request_pages;
 	if (state->irregular == MMAP_READAHEAD_IRREGULAR &&
 	    here * regions > 2 * all)
@@ -863,7 +866,7 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 /*
  * The first block that was read to fill a region did not stay in memory. Was that
  * in vain? Not where memory is short, and misses have left that region for the
- * one that this miss is in. As long as that is not clear, nothing is filled.
+ * one that this miss is in.
  *
  * Return: whether the region of this miss may be filled.
  */
@@ -875,9 +878,7 @@ mmap_readahead_fill_again(const struct mmap_readahead_state *state,
 	unsigned int there = singles->regions[singles->fill >> singles->shift];
 	unsigned int here = singles->regions[miss->index >> singles->shift];
 
-	if (mmap_readahead_short(state) && there < here) {
-		if (2 * there >= here)
-			return false;
+	if (mmap_readahead_short(state) && 2 * there < here) {
 		singles->filled = false;
 		if (singles->losses)
 			singles->losses--;
