@@ -23,7 +23,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     text = "check style and types, then run all tests, booting the kernels that they need"
     parser = commands.add_parser("test", help=text, description=text.capitalize() + ".")
     parser.add_argument(
-        "pytest", nargs=argparse.REMAINDER, help="after --, arguments for pytest: './lab test -- -m \"not boot\"'"
+        "pytest",
+        nargs=argparse.REMAINDER,
+        help="after --, arguments for pytest, which then runs in one process: './lab test -- -m \"not boot\"'",
     )
     parser.set_defaults(handler=handle)
 
