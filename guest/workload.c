@@ -106,7 +106,7 @@ static const struct workload workloads[] = {
 	/* A database that writes a log. */
 	{ .name = "file-write-mix", .size = 500, .touches = 500,
 	  .pattern.kind = PATTERN_RANDOM, .stream = STREAM_WRITE,
-	  .streamed = 500, .warm_up = 2, .rounds = 3 },
+	  .streamed = 750, .warm_up = 2, .rounds = 3 },
 	/* A heap that does not fit, some of it hot. */
 	{ .name = "anon-swap", .kind = MEMORY_ANON, .size = 1250,
 	  .touches = 5000, .pattern.kind = PATTERN_ZIPF,
