@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import ARM64, Architecture
-from foliolab.errors import GuestHung
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
@@ -115,22 +114,7 @@ def run_selftests(
     """Run the kselftests on ``filesystem``; returns the lines of what they skipped.
 
     Without ``fault_around_pages``, fault-around stays as the kernel has it.
-
-    Under load the emulator may stop a guest for good, watchdogs and all. It gets a second chance unless the kernel
-    complained, which it does of hung tasks and processors long before the limit.
     """
-    try:
-        return run_selftests_once(config, filesystem, console, fault_around_pages, disk)
-    except GuestHung:
-        if splats(console.read_text(errors="replace")):
-            raise
-    again = console.with_name(f"again-{console.name}")
-    return run_selftests_once(config, filesystem, again, fault_around_pages, disk)
-
-
-def run_selftests_once(
-    config: GuestConfig, filesystem: Filesystem, console: Path, fault_around_pages: int, disk: Disk | None
-) -> list[str]:
     skipped = []
     data = disk or DataDisk(filesystem, 256 << 20).prepare(config, Reporter())
     with Guest(replace(config, disks=(data,)), console) as guest:
