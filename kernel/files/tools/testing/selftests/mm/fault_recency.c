@@ -433,7 +433,7 @@ static struct counts {
 static void thrash(void)
 {
 	unsigned long i, pages = THRASH_BYTES / page_bytes;
-	unsigned int random = 1;
+	uint64_t random = 1;
 	struct mapping map;
 
 	outcome->joined = memory_cgroup_join();
@@ -444,10 +444,8 @@ static void thrash(void)
 	 * At random, since only what comes back in the generation that it was
 	 * evicted in counts as activated: in passes, all comes back later.
 	 */
-	for (i = 0; i < ROUNDS * pages; i++) {
-		random = random * 1103515245 + 12345;
-		touch(&map, (random >> 8) % pages);
-	}
+	for (i = 0; i < ROUNDS * pages; i++)
+		touch(&map, next_below(&random, pages));
 	counts->refaulted = memory_cgroup_stat("workingset_refault_file");
 	counts->activated = memory_cgroup_stat("workingset_activate_file");
 	counts->restored = memory_cgroup_stat("workingset_restore_file");

@@ -152,10 +152,7 @@ static void count(enum count nr)
 
 static unsigned long random_below(unsigned long limit)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
+	return next_below(&random_state, limit);
 }
 
 static void __noreturn go_wrong(const char *what)

@@ -30,14 +30,6 @@
 
 static uint64_t random_state = 0x9e3779b97f4a7c15ULL;
 
-static unsigned int random_below(uint64_t *state, unsigned int limit)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state % limit;
-}
-
 static bool has_exec(enum file_use use)
 {
 	return use == USE_EXEC || use == USE_ALWAYS_EXEC;
@@ -120,8 +112,8 @@ static void test_order_of_writes(void)
 
 	set_all_folio_sizes(USE_NEVER);
 	for (n = 0; ok && n < 300; n++) {
-		chosen = random_below(&random_state, nr_folio_sizes);
-		expected[chosen] = random_below(&random_state, NR_USES);
+		chosen = next_below(&random_state, nr_folio_sizes);
+		expected[chosen] = next_below(&random_state, NR_USES);
 		for (i = 0; has_exec(expected[chosen]) && i < nr_folio_sizes; i++)
 			if (i != chosen && has_exec(expected[i]))
 				expected[i] = expected[i] == USE_EXEC ?
@@ -157,7 +149,7 @@ static unsigned int size_of_writer(const struct writer *writers,
 	unsigned int step = NR_WRITERS / 2;
 	unsigned int mine = (nr_folio_sizes - pair + step - 1) / step;
 
-	return pair + step * random_below(random, mine);
+	return pair + step * next_below(random, mine);
 }
 
 static struct writer writers[NR_WRITERS];
@@ -169,7 +161,7 @@ static void *write_at_random(void *arg)
 
 	for (n = 0; n < WRITES; n++) {
 		size = size_of_writer(writers, writer, &writer->random);
-		use = random_below(&writer->random, NR_USES);
+		use = next_below(&writer->random, NR_USES);
 		if (folio_size_write(&folio_sizes[size], use_names[use]))
 			writer->failed = true;
 		writer->last[size] = use;

@@ -105,10 +105,7 @@ static __thread sigjmp_buf no_access;
 
 static unsigned long random_below(struct worker *worker, unsigned long limit)
 {
-	worker->random ^= worker->random << 13;
-	worker->random ^= worker->random >> 7;
-	worker->random ^= worker->random << 17;
-	return worker->random % limit;
+	return next_below(&worker->random, limit);
 }
 
 static void *address(unsigned long page)

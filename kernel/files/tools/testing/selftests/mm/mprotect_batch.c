@@ -762,7 +762,7 @@ static void *spin(void *arg)
 	return NULL;
 }
 
-/* The kernel did not scan: of some processes, it never does. */
+/* The kernel scanned hardly any entry for as long as the test waits. */
 #define NOT_SCANNED	2
 #define NUMA_TRIES	3
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What tests of the page cache share: settings that are put back however the
- * test ends, files whose cached pages can be counted and dropped, the sizes of
- * their folios, little memory, and swap.
+ * test ends, random numbers, files whose cached pages can be counted and
+ * dropped, the sizes of their folios, little memory, and swap.
  */
 #ifndef __PAGE_CACHE_UTIL_H
 #define __PAGE_CACHE_UTIL_H
@@ -30,6 +30,15 @@ int run_guarded(void (*run)(void), void (*clean_up)(void));
 
 /* Bits of the kernel's taint that a warning, an oops or a sanitizer sets. */
 unsigned long kernel_trouble(void);
+
+/* Numbers as if at random, the same ones from the same state, which is not 0. */
+static inline unsigned long next_below(uint64_t *state, unsigned long limit)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state % limit;
+}
 
 /* Files in the page cache */
 
