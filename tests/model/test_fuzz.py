@@ -49,7 +49,7 @@ BREAKAGES = {
         "goes beyond the file",
     ),
     "runs know no limit": (
-        "return limit < miss->max_pages ? limit : miss->max_pages;",
+        "return limit < most ? limit : most;",
         "return ~0U / 2;",
         "larger than the limit",
     ),

@@ -976,16 +976,16 @@ static void test_old_counts(struct kunit *test)
 	singles->regions[0] = 254;
 	singles->nr = 508;
 	miss.index = 1000;
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_fills(&state, &miss));
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_fills(&state, &miss, singles));
 	miss.index = 5000;
-	KUNIT_EXPECT_TRUE(test, mmap_readahead_fills(&state, &miss));
+	KUNIT_EXPECT_TRUE(test, mmap_readahead_fills(&state, &miss, singles));
 	miss.index = 2000;
 	miss.cached_pages = 8192;
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_fills(&state, &miss));
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_fills(&state, &miss, singles));
 
 	/* Regions of another size begin anew. */
 	miss.file_pages = 32UL << 13;
-	mmap_readahead_fills(&state, &miss);
+	KUNIT_EXPECT_PTR_EQ(test, mmap_readahead_singles(&state, &miss), singles);
 	KUNIT_EXPECT_EQ(test, singles->nr, 0);
 	KUNIT_EXPECT_EQ(test, singles->shift, 14);
 }

@@ -692,10 +692,9 @@ mmap_readahead_fits(const struct mmap_readahead_miss *miss, unsigned int shift,
  */
 static inline bool
 mmap_readahead_fills(struct mmap_readahead_state *state,
-		     const struct mmap_readahead_miss *miss)
+		     const struct mmap_readahead_miss *miss,
+		     struct mmap_readahead_singles *singles)
 {
-	struct mmap_readahead_singles *singles =
-		mmap_readahead_singles(state, miss);
 	bool is_short = mmap_readahead_short(state);
 	unsigned int shift = singles->shift;
 	unsigned long request = miss->request_pages;
@@ -753,19 +752,35 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	return cost >= (is_short ? 8 : 3) * region_pages;
 }
 
+/* The most that is read at once: while memory is short, two requests' worth. */
+static inline unsigned int
+mmap_readahead_limit(const struct mmap_readahead_state *state,
+		     const struct mmap_readahead_miss *miss)
+{
+	if (mmap_readahead_short(state) &&
+	    miss->max_pages / 2 > miss->request_pages)
+		return 2 * miss->request_pages;
+	return miss->max_pages;
+}
+
 /* The most that a run reads at once. */
 static inline unsigned int
 mmap_readahead_run_limit(const struct mmap_readahead_state *state,
 			 const struct mmap_readahead_miss *miss)
 {
+	unsigned int most = mmap_readahead_limit(state, miss);
 	unsigned int limit = miss->max_pages >> state->narrow;
 
 	if (limit < miss->request_pages)
 		limit = miss->request_pages;
-	if (mmap_readahead_short(state) &&
-	    limit / 2 > miss->request_pages)
-		limit = 2 * miss->request_pages;
-	return limit < miss->max_pages ? limit : miss->max_pages;
+	return limit < most ? limit : most;
+}
+
+/* Memory held what was read: after many times, runs may read more again. */
+static inline void mmap_readahead_held(struct mmap_readahead_state *state)
+{
+	if (state->narrow && !++state->calm)
+		state->narrow--;
 }
 
 /*
@@ -894,18 +909,15 @@ mmap_readahead_fill_again(const struct mmap_readahead_state *state,
 static inline bool
 mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 			   const struct mmap_readahead_miss *miss,
+			   struct mmap_readahead_singles *singles,
 			   struct mmap_readahead_answer *answer)
 {
-	struct mmap_readahead_singles *singles =
-		mmap_readahead_singles(state, miss);
-	unsigned int limit = miss->max_pages;
+	unsigned int limit = mmap_readahead_limit(state, miss);
 
 	if (singles->filled &&
 	    miss->look(miss->cache, singles->fill) < MMAP_READAHEAD_CACHED &&
 	    !mmap_readahead_fill_again(state, miss, singles))
 		return false;
-	if (mmap_readahead_short(state) && limit / 2 > miss->request_pages)
-		limit = 2 * miss->request_pages;
 	answer->kind = MMAP_READAHEAD_FILL;
 	answer->size = 1U << mmap_readahead_log2(limit);
 	answer->start = miss->index & ~(answer->size - 1UL);
@@ -938,13 +950,13 @@ mmap_readahead_find(struct mmap_readahead_state *state,
 		    struct mmap_readahead_answer *answer)
 {
 	unsigned long gap = mmap_readahead_gap(miss);
-	unsigned int i;
+	unsigned long reach = miss->index + gap;
+	struct mmap_readahead_read *read;
 
-	for (i = 0; i < MMAP_READAHEAD_READS; i++) {
-		struct mmap_readahead_read *read = &state->reads[i];
-
-		if (miss->index + gap < read->start ||
-		    miss->index > read->end + gap)
+	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
+	     read++) {
+		/* The most frequent case by far: it starts or ends too far away. */
+		if (reach - read->start > read->end - read->start + 2 * gap)
 			continue;
 		if (!read->size)
 			continue;
@@ -1011,6 +1023,7 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 		     const struct mmap_readahead_miss *miss,
 		     struct mmap_readahead_answer *answer)
 {
+	struct mmap_readahead_singles *singles;
 	unsigned int limit, size;
 
 	/* Some of the misses tell as much as all, and cost less. */
@@ -1025,8 +1038,9 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 			return;
 		}
 	}
-	if (!mmap_readahead_fills(state, miss) ||
-	    !mmap_readahead_answer_fill(state, miss, answer))
+	singles = mmap_readahead_singles(state, miss);
+	if (!mmap_readahead_fills(state, miss, singles) ||
+	    !mmap_readahead_answer_fill(state, miss, singles, answer))
 		mmap_readahead_answer_single(state, miss, answer);
 }
 
@@ -1062,8 +1076,7 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 				.patience = MMAP_READAHEAD_PATIENCE,
 			},
 		};
-	if (state->narrow && !++state->calm)
-		state->narrow--;
+	mmap_readahead_held(state);
 
 	read = mmap_readahead_find(state, miss, &answer);
 	if (answer.size)
@@ -1153,8 +1166,7 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 		return answer;
 
 	/* Here memory holds what is read until it is used. */
-	if (state->narrow && !++state->calm)
-		state->narrow--;
+	mmap_readahead_held(state);
 	state->evicted = mmap_readahead_share(state->evicted, false);
 
 	size = 2 * read->size;
