@@ -424,7 +424,8 @@ static void test_marks(const char *lru_gen, enum setting setting,
 
 #define SMALL_CGROUP_BYTES	(16UL << 20)
 #define THRASH_BYTES		(32UL << 20)
-#define ROUNDS			4
+/* Thousands of pages come back then, where one would prove as much. */
+#define THRASH_TOUCHES		2048
 
 static struct counts {
 	long refaulted, activated, restored;
@@ -432,8 +433,9 @@ static struct counts {
 
 static void thrash(void)
 {
-	unsigned long i, pages = THRASH_BYTES / page_bytes;
+	unsigned long pages = THRASH_BYTES / page_bytes;
 	uint64_t random = 1;
+	unsigned int i;
 	struct mapping map;
 
 	outcome->joined = memory_cgroup_join();
@@ -444,7 +446,7 @@ static void thrash(void)
 	 * At random, since only what comes back in the generation that it was
 	 * evicted in counts as activated: in passes, all comes back later.
 	 */
-	for (i = 0; i < ROUNDS * pages; i++)
+	for (i = 0; i < THRASH_TOUCHES; i++)
 		touch(&map, next_below(&random, pages));
 	counts->refaulted = memory_cgroup_stat("workingset_refault_file");
 	counts->activated = memory_cgroup_stat("workingset_activate_file");

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How our kselftests run in a guest."""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from foliolab.arch import Architecture
+from foliolab.kernel.build import BuiltKernel
+from foliolab.progress import Reporter
+from foliolab.vm.accel import choose
+from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
+from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.outcome import splats
+
+Programs = Callable[[Architecture], dict[str, Path]]
+
+
+def guest_config(kernel: BuiltKernel, programs: Programs, memory_mib: int = 1024) -> GuestConfig:
+    arch = kernel.arch
+    extra = {f"/bin/{name}": path for name, path in programs(arch).items()}
+    archive = initramfs(guest_programs(arch, Reporter()), extra)
+    return GuestConfig(arch, kernel.image, archive, choose(arch), memory_mib=memory_mib, cpus=2)
+
+
+def ktap(output: str) -> tuple[list[str], list[str]]:
+    """The tests of a KTAP report that passed and those that did not; skipped ones count as passed."""
+    lines = [line.strip() for line in output.splitlines()]
+    passed = [line for line in lines if re.match(r"ok \d", line)]
+    failed = [line for line in lines if re.match(r"not ok \d|Bail out!", line)]
+    return passed, failed
+
+
+SELFTESTS = (
+    "fault_recency",
+    "fault_recency_race",
+    "file_folio",
+    "mmap_readahead",
+    "mmap_readahead_text",
+    "mmap_readahead_race",
+    "mprotect_batch",
+    "mprotect_batch_random",
+    "mprotect_batch_race",
+)
+
+
+def settings(guest: Guest) -> dict[str, str]:
+    """All that the kselftests change, as far as this kernel has it: path -> content."""
+    sizes = "/sys/kernel/mm/transparent_hugepage"
+    places = [
+        (sizes, r"hugepages-\d+kB", "/file_enabled"),
+        (sizes, r"hugepages-\d+kB", "/enabled"),
+        (sizes, r"hugepages-\d+kB", "/shmem_enabled"),
+        ("/sys/kernel/mm/lru_gen", r"\w+", ""),
+        ("/sys/kernel/mm/mmap_readahead", r"\w+", ""),
+        ("/sys/kernel/debug/mprotect", r"\w+", ""),
+    ]
+    paths = [
+        "/proc/swaps",
+        "/proc/sys/kernel/numa_balancing",
+        "/proc/sys/vm/compaction_proactiveness",
+        "/proc/sys/vm/dirty_writeback_centisecs",
+        "/proc/sys/vm/page-cluster",
+        "/sys/block/vda/queue/read_ahead_kb",
+        "/sys/block/vda/queue/rotational",
+        "/sys/kernel/mm/ksm/run",
+        f"{sizes}/khugepaged/scan_sleep_millisecs",
+    ]
+    for directory, pattern, file in places:
+        names = guest.run([":list", directory]).checked().stdout.decode().split()
+        paths += [f"{directory}/{name}{file}" for name in names if re.fullmatch(pattern, name)]
+    return {path: guest.run([":read", path]).stdout.decode() for path in paths}
+
+
+def run_selftests(
+    config: GuestConfig, filesystem: Filesystem, console: Path, fault_around_pages: int = 0, disk: Disk | None = None
+) -> list[str]:
+    """Run the kselftests on ``filesystem``; returns the lines of what they skipped.
+
+    Without ``fault_around_pages``, fault-around stays as the kernel has it.
+    """
+    skipped = []
+    data = disk or DataDisk(filesystem, 256 << 20).prepare(config, Reporter())
+    with Guest(replace(config, disks=(data,)), console) as guest:
+        guest.run([":mount", "/dev/vda", "/data", filesystem]).checked()
+        if not disk:
+            guest.run([":write", DATA_FILE, ""]).checked()  # the tests make files of their own, in that one's room
+        if fault_around_pages:
+            bytes_around = str(fault_around_pages * guest.ready.page_size)
+            guest.run([":write", "/sys/kernel/debug/fault_around_bytes", bytes_around]).checked()
+        before = settings(guest)
+        for selftest in SELFTESTS:
+            # The tests work in the current directory, as kselftests do.
+            started = time.monotonic()
+            done = guest.run(["in-directory", "/data", selftest], 300)
+            print(f"{selftest}: {time.monotonic() - started:.0f} s")  # for pytest -rP
+            output = done.stdout.decode()
+            passed, failed = ktap(output)
+            assert (failed, done.status) == ([], 0), output
+            assert f"\n1..{len(passed)}\n" in output, output
+            assert splats(guest.console()) == []
+            assert settings(guest) == before, selftest
+            skipped += [line for line in passed if "# SKIP" in line]
+    return skipped

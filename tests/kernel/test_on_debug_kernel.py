@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Our kernel code in kernels that check themselves: KUnit, the kselftests, and more of the random ones."""
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.progress import Reporter
+from foliolab.vm.disk import DATA_FILE, DataDisk
+from foliolab.vm.guest import Guest
+from foliolab.vm.outcome import splats
+from tests.kernel.selftests import Programs, guest_config, ktap, run_selftests, settings
+from tests.machines import MACHINES, X86_64_4K, Machine
+
+pytestmark = [pytest.mark.boot, pytest.mark.debug]
+
+
+def test_selftests_on_the_debug_kernel(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
+    """On XFS: ext4, without large folios, takes a part of the same paths, and a quarter of an hour."""
+    assert run_selftests(guest_config(debug_kernel, programs), "xfs", tmp_path / "console.log") == []
+
+
+SEQUENCES = os.environ.get("FOLIOLAB_SEQUENCES", "")
+"""How many to compare: with thousands, on each machine, this takes hours, and debug kernels for all of them."""
+
+
+@pytest.mark.parametrize("machine", MACHINES if SEQUENCES else [X86_64_4K], indirect=True, ids=str)
+def test_random_protections_on_the_debug_kernel(machine: Machine, programs: Programs, tmp_path: Path) -> None:
+    """Other sequences than those of the kselftest's default."""
+    sequences = int(SEQUENCES or "300")
+    kernel = build(KernelRequest(machine.arch, "patched", "debug", ("xfs",), page_size=machine.page_size), Reporter())
+    config = guest_config(kernel, programs)
+    data = DataDisk("ext4", 256 << 20).prepare(config, Reporter())
+    with Guest(replace(config, disks=(data,)), tmp_path / "console.log") as guest:
+        guest.run([":mount", "/dev/vda", "/data", "ext4"]).checked()
+        guest.run([":write", DATA_FILE, ""]).checked()
+        argv = ["in-directory", "/data", "mprotect_batch_random", "--seed", "1000", "--sequences", str(sequences)]
+        done = guest.run(argv, 60 + sequences)
+        assert done.status == 0, done.stdout.decode()
+        assert splats(guest.console()) == []
+
+
+STRESS_SECONDS = os.environ.get("FOLIOLAB_STRESS_SECONDS", "")
+"""How long to go on with reclaim and out-of-memory beside faults: longer than the kselftest's default."""
+
+
+@pytest.mark.skipif(not STRESS_SECONDS, reason="the kselftest alone does it, as one of all; $FOLIOLAB_STRESS_SECONDS")
+def test_fault_recency_under_stress_on_the_debug_kernel(
+    debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path
+) -> None:
+    seconds = int(STRESS_SECONDS)
+    config = guest_config(debug_kernel, programs)
+    data = DataDisk("xfs", 256 << 20).prepare(config, Reporter())
+    with Guest(replace(config, disks=(data,)), tmp_path / "console.log") as guest:
+        guest.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
+        guest.run([":write", DATA_FILE, ""]).checked()
+        before = settings(guest)
+        # Beside that, it takes two minutes at most for what is late to happen, and for all to end.
+        argv = ["in-directory", "/data", "fault_recency_race", "--seconds", str(seconds)]
+        done = guest.run(argv, 300 + seconds)
+        output = done.stdout.decode()
+        print(output)  # counts, for pytest -rP
+        passed, failed = ktap(output)
+        assert (len(passed), failed, done.status) == (1, [], 0), output
+        assert "# SKIP" not in output
+        assert splats(guest.console()) == []
+        assert settings(guest) == before
+        groups = guest.run([":list", "/sys/fs/cgroup"]).checked().stdout.decode().split()
+        assert "page_cache_selftest" not in groups
+
+
+def test_kunit(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
+    with Guest(guest_config(debug_kernel, programs), tmp_path / "console.log") as guest:
+        console = guest.console()
+    report = re.sub(r"^\[ *\d+\.\d+\] ?", "", console.replace("\r", ""), flags=re.MULTILINE)
+    for name, least in (("fault_recency", 5), ("mmap_readahead", 15), ("mprotect", 2)):
+        suite = re.split(rf"(?m)^ok \d+ {name}$", report[report.index(f"# Subtest: {name}") :])[0]
+        passed, failed = ktap(suite)
+        assert failed == []
+        assert len(passed) >= least
+        assert re.search(rf"^ok \d+ {name}$", report, re.MULTILINE)
+    assert splats(console) == []
