@@ -50,7 +50,7 @@ BREAKAGES = {
     ),
     "runs know no limit": (
         "return limit < most ? limit : most;",
-        "return ~0U / 2;",
+        "return limit < most ? ~0U / 2 : most + ~0U / 2;",
         "larger than the limit",
     ),
     "a run backward misses its page": (
