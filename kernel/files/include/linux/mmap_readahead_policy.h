@@ -345,6 +345,7 @@ struct mmap_readahead_singles {
  * @last: page of the last single miss
  * @steps: its distance from the one before, and the distance before that
  * @irregular: single misses since the last one that sweeps
+ * @forgotten: how many misses are to look for runs that were forgotten
  * @singles: where single misses gather, [1] of them while memory is short
  */
 struct mmap_readahead_state {
@@ -359,6 +360,7 @@ struct mmap_readahead_state {
 	unsigned long last;
 	unsigned long steps[2];
 	unsigned char irregular;
+	unsigned char forgotten;
 	struct mmap_readahead_singles singles[2];
 };
 
@@ -1026,10 +1028,17 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 	struct mmap_readahead_singles *singles;
 	unsigned int limit, size;
 
-	/* Some of the misses tell as much as all, and cost less. */
-	if (state->next % MMAP_READAHEAD_SAMPLE == 0) {
+	/*
+	 * Some of the misses tell as much as all, and cost less; but where one
+	 * run was forgotten, others were.
+	 */
+	if (state->forgotten || state->next % MMAP_READAHEAD_SAMPLE == 0) {
 		size = mmap_readahead_look_around(state, miss);
+		if (state->forgotten)
+			state->forgotten--;
 		if (size) {
+			if (state->forgotten < MMAP_READAHEAD_READS)
+				state->forgotten += 2;
 			limit = mmap_readahead_run_limit(state, miss);
 			answer->kind = MMAP_READAHEAD_FORWARD;
 			mmap_readahead_answer_run(miss,
