@@ -916,7 +916,8 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 {
 	unsigned int limit = mmap_readahead_limit(state, miss);
 
-	if (singles->filled &&
+	/* A block of one page reads nothing that could be lost. */
+	if (singles->filled && limit > 1 &&
 	    miss->look(miss->cache, singles->fill) < MMAP_READAHEAD_CACHED &&
 	    !mmap_readahead_fill_again(state, miss, singles))
 		return false;
