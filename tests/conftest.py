@@ -12,6 +12,9 @@ from foliolab.kernel.source import Source, obtain
 from foliolab.progress import Reporter
 from tests.machines import MACHINES, Machine
 
+# It asserts, and is no test module: without this, a failure would not say what was found.
+pytest.register_assert_rewrite("tests.kernel.selftests")
+
 # In a shell's background all that tests start would ignore it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
