@@ -230,12 +230,9 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  * block around it, so a page that is mapped was used, or one in its block was.
  */
 
-/* Reads that are remembered; as many runs can share a file at no cost. */
+/* Reads that are remembered; as many runs can share a file. */
 #define MMAP_READAHEAD_READS		8
-/*
- * How many of them pass until a single miss looks at its neighbours, unless a run
- * that was forgotten has just been found.
- */
+/* How many of them pass until a single miss looks at its neighbours. */
 #define MMAP_READAHEAD_SAMPLE		4
 /* Regions of a file, and log2 of their least size; also while memory is short. */
 #define MMAP_READAHEAD_REGIONS		32
@@ -763,7 +760,7 @@ mmap_readahead_limit(const struct mmap_readahead_state *state,
 		     const struct mmap_readahead_miss *miss)
 {
 	if (mmap_readahead_short(state) &&
-	    miss->max_pages > 2 * miss->request_pages)
+	    miss->max_pages / 2 > miss->request_pages)
 		return 2 * miss->request_pages;
 	return miss->max_pages;
 }
@@ -781,7 +778,7 @@ mmap_readahead_run_limit(const struct mmap_readahead_state *state,
 	return limit < most ? limit : most;
 }
 
-/* Nothing was found lost: after many times, runs may read more again. */
+/* Memory held what was read: after many times, runs may read more again. */
 static inline void mmap_readahead_held(struct mmap_readahead_state *state)
 {
 	if (state->narrow && !++state->calm)
@@ -919,15 +916,15 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 {
 	unsigned int limit = mmap_readahead_limit(state, miss);
 
-	if (singles->filled &&
+	/* A block of one page reads nothing that could be lost. */
+	if (singles->filled && limit > 1 &&
 	    miss->look(miss->cache, singles->fill) < MMAP_READAHEAD_CACHED &&
 	    !mmap_readahead_fill_again(state, miss, singles))
 		return false;
 	answer->kind = MMAP_READAHEAD_FILL;
 	answer->size = 1U << mmap_readahead_log2(limit);
 	answer->start = miss->index & ~(answer->size - 1UL);
-	/* A block of one page reads nothing that could be lost. */
-	if (!singles->filled && limit > 1) {
+	if (!singles->filled) {
 		singles->filled = true;
 		singles->fill = miss->index;
 	}
@@ -961,10 +958,7 @@ mmap_readahead_find(struct mmap_readahead_state *state,
 
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
 	     read++) {
-		/*
-		 * Most are too far away: the miss lies behind the end, or before
-		 * the start, where the difference wraps around.
-		 */
+		/* The most frequent case by far: it starts or ends too far away. */
 		if (reach - read->start > read->end - read->start + 2 * gap)
 			continue;
 		if (!read->size)
