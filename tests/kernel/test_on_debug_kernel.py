@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.boot, pytest.mark.debug]
 
 
 def test_selftests_on_the_debug_kernel(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
-    """On XFS: ext4, without large folios, takes a part of the same paths, and a quarter of an hour."""
+    """On XFS: ext4, without large folios, takes a part of the same paths, and as long again."""
     assert run_selftests(guest_config(debug_kernel, programs), "xfs", tmp_path / "console.log") == []
 
 
