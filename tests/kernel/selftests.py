@@ -3,7 +3,8 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,6 +76,19 @@ def settings(guest: Guest) -> dict[str, str]:
     return {path: guest.run([":read", path]).stdout.decode() for path in paths}
 
 
+@contextmanager
+def guest_with_data(
+    config: GuestConfig, filesystem: Filesystem, console: Path, disk: Disk | None = None
+) -> Iterator[Guest]:
+    """A guest with room on ``filesystem`` at /data, where the kselftests make files of their own."""
+    data = disk or DataDisk(filesystem, 256 << 20).prepare(config, Reporter())
+    with Guest(replace(config, disks=(data,)), console) as guest:
+        guest.run([":mount", "/dev/vda", "/data", filesystem]).checked()
+        if not disk:
+            guest.run([":write", DATA_FILE, ""]).checked()
+        yield guest
+
+
 def run_selftests(
     config: GuestConfig, filesystem: Filesystem, console: Path, fault_around_pages: int = 0, disk: Disk | None = None
 ) -> list[str]:
@@ -83,11 +97,7 @@ def run_selftests(
     Without ``fault_around_pages``, fault-around stays as the kernel has it.
     """
     skipped = []
-    data = disk or DataDisk(filesystem, 256 << 20).prepare(config, Reporter())
-    with Guest(replace(config, disks=(data,)), console) as guest:
-        guest.run([":mount", "/dev/vda", "/data", filesystem]).checked()
-        if not disk:
-            guest.run([":write", DATA_FILE, ""]).checked()  # the tests make files of their own, in that one's room
+    with guest_with_data(config, filesystem, console, disk) as guest:
         if fault_around_pages:
             bytes_around = str(fault_around_pages * guest.ready.page_size)
             guest.run([":write", "/sys/kernel/debug/fault_around_bytes", bytes_around]).checked()

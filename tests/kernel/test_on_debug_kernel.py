@@ -3,17 +3,15 @@
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.progress import Reporter
-from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
-from tests.kernel.selftests import Programs, guest_config, ktap, run_selftests, settings
+from tests.kernel.selftests import Programs, guest_config, guest_with_data, ktap, run_selftests, settings
 from tests.machines import MACHINES, X86_64_4K, Machine
 
 pytestmark = [pytest.mark.boot, pytest.mark.debug]
@@ -34,10 +32,7 @@ def test_random_protections_on_the_debug_kernel(machine: Machine, programs: Prog
     sequences = int(SEQUENCES or "300")
     kernel = build(KernelRequest(machine.arch, "patched", "debug", ("xfs",), page_size=machine.page_size), Reporter())
     config = guest_config(kernel, programs)
-    data = DataDisk("ext4", 256 << 20).prepare(config, Reporter())
-    with Guest(replace(config, disks=(data,)), tmp_path / "console.log") as guest:
-        guest.run([":mount", "/dev/vda", "/data", "ext4"]).checked()
-        guest.run([":write", DATA_FILE, ""]).checked()
+    with guest_with_data(config, "ext4", tmp_path / "console.log") as guest:
         argv = ["in-directory", "/data", "mprotect_batch_random", "--seed", "1000", "--sequences", str(sequences)]
         done = guest.run(argv, 60 + sequences)
         assert done.status == 0, done.stdout.decode()
@@ -54,10 +49,7 @@ def test_fault_recency_under_stress_on_the_debug_kernel(
 ) -> None:
     seconds = int(STRESS_SECONDS)
     config = guest_config(debug_kernel, programs)
-    data = DataDisk("xfs", 256 << 20).prepare(config, Reporter())
-    with Guest(replace(config, disks=(data,)), tmp_path / "console.log") as guest:
-        guest.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
-        guest.run([":write", DATA_FILE, ""]).checked()
+    with guest_with_data(config, "xfs", tmp_path / "console.log") as guest:
         before = settings(guest)
         # Beside that, it takes two minutes at most for what is late to happen, and for all to end.
         argv = ["in-directory", "/data", "fault_recency_race", "--seconds", str(seconds)]
