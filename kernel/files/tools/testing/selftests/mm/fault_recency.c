@@ -647,6 +647,6 @@ int main(void)
 	guard_setting(FAULT_FOLIOS_FILE);
 	guard_setting(PTE_AGE_FILE);
 	guard_folio_sizes();
-	guard_read_ahead();
+	guard_device_setting("read_ahead_kb");
 	return run_guarded(run_tests, memory_cgroup_remove);
 }

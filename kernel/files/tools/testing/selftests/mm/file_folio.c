@@ -563,6 +563,6 @@ int main(void)
 	if (!nr_folio_sizes)
 		ksft_exit_skip("no file_enabled in " THP_DIR "\n");
 	guard_folio_sizes();
-	guard_read_ahead();
+	guard_device_setting("read_ahead_kb");
 	return run_guarded(run_tests, memory_cgroup_remove);
 }

@@ -1376,6 +1376,6 @@ int main(void)
 	guard_switches();
 	guard_setting(ADAPTIVE_FILE);
 	guard_setting(REQUEST_FILE);
-	guard_read_ahead();
+	guard_device_setting("read_ahead_kb");
 	return run_guarded(run_tests, trace_clean_up);
 }

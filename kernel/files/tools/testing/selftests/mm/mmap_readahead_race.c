@@ -580,6 +580,6 @@ int main(int argc, char **argv)
 	guard_setting(ADAPTIVE_FILE);
 	guard_setting(REQUEST_FILE);
 	guard_folio_sizes();
-	guard_read_ahead();
+	guard_device_setting("read_ahead_kb");
 	return run_guarded(run_tests, NULL);
 }

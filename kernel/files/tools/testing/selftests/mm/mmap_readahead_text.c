@@ -868,6 +868,6 @@ int main(void)
 	guard_switches();
 	guard_setting(ADAPTIVE_FILE);
 	guard_folio_sizes();
-	guard_read_ahead();
+	guard_device_setting("read_ahead_kb");
 	return run_guarded(run_tests, clean_up);
 }

@@ -20,7 +20,10 @@
  * One that differs is run again with batching off for both twins. Should they
  * differ then as well, something else has disturbed it, and the sequence is
  * thrown away, just as one whose twins are not alike from the start, because
- * large folios could not be had. Too many of those are a failure.
+ * large folios could not be had. Too many of those are a failure. What batching
+ * does comes back with the seed; a difference that never does is no failure by
+ * itself, for the kernel writes, reclaims and migrates pages when it likes, but
+ * a second one among few sequences is.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -96,6 +99,8 @@ struct pm_scan_arg {
 
 /* Per cent of all sequences. */
 #define MAX_THROWN_AWAY	5
+/* For each of which one difference that does not come back is forgiven. */
+#define SEQUENCES_A_CHANCE	1000
 
 enum kind {
 	ANON, SHMEM, MEMFD_SHARED, MEMFD_PRIVATE, FILE_SHARED, FILE_PRIVATE,
@@ -203,7 +208,7 @@ static bool can_soft_dirty, can_clear_young, can_swap, can_scan;
 static uint64_t uffd_features;
 
 static unsigned long total_ops, total_accesses, total_faults, total_signals;
-static unsigned long thrown_away, disturbed;
+static unsigned long differences, thrown_away, disturbed, never_again;
 static uint64_t batches[BATCH_ALL + 1];
 
 static char *address(unsigned int twin, unsigned long page)
@@ -1371,8 +1376,8 @@ static enum result run_sequence(uint64_t seed, bool alike)
 	return result;
 }
 
-/* Return: whether batching, and nothing else, makes the twins differ. */
-static bool judge_difference(uint64_t seed)
+/* Is it batching, and nothing else, that makes the twins differ? */
+static void judge_difference(uint64_t seed)
 {
 	unsigned int run, again = 0, batching = s->batching;
 
@@ -1383,19 +1388,27 @@ static bool judge_difference(uint64_t seed)
 		       batching & BATCH_FOLIOS ? "folio_batches" :
 		       batching ? "" : "without batching",
 		       s->operation, s->difference);
-	if (control)
-		return true;
+	if (control) {
+		differences++;
+		return;
+	}
 	verbose = false;
-	for (run = 0; run < 3; run++)
-		if (run_sequence(seed, true) == DIFFERENT)
-			return false;
-	for (run = 0; run < 3; run++)
+	for (run = 0; run < 3; run++) {
+		if (run_sequence(seed, true) == DIFFERENT) {
+			disturbed++;
+			return;
+		}
+	}
+	for (run = 0; run < 10; run++)
 		again += run_sequence(seed, false) == DIFFERENT;
-	ksft_print_msg("of 3 more runs, %u differ; of 3 without batching, none\n",
+	ksft_print_msg("of 10 more runs, %u differ; of 3 without batching, none\n",
 		       again);
 	ksft_print_msg("repeat with --seed %llu --sequences 1\n",
 		       (unsigned long long)seed);
-	return true;
+	if (again)
+		differences++;
+	else
+		never_again++;
 }
 
 static double seconds_now(void)
@@ -1408,7 +1421,7 @@ static double seconds_now(void)
 
 static void test_sequences(void)
 {
-	unsigned long i, differences = 0, trouble = kernel_trouble();
+	unsigned long i, trouble = kernel_trouble();
 	int counter = control ? -1 : count_batches(false);
 	uint64_t counted = 0;
 	double start = seconds_now();
@@ -1428,10 +1441,7 @@ static void test_sequences(void)
 					       s->difference);
 			break;
 		case DIFFERENT:
-			if (judge_difference(seed))
-				differences++;
-			else
-				disturbed++;
+			judge_difference(seed);
 		}
 		batching = s->batching;
 		counted = batches_counted(counter) - counted;
@@ -1450,6 +1460,8 @@ static void test_sequences(void)
 			       (unsigned long long)batches[BATCH_ALL]);
 	ksft_print_msg("%lu thrown away as built unlike, %lu as disturbed\n",
 		       thrown_away, disturbed);
+	ksft_print_msg("%lu differences that came back, %lu that did not\n",
+		       differences, never_again);
 	/* Of a few sequences, none of the right kind may be there. */
 	if (counter >= 0 && i >= 100 && !batches[BATCH_ALL]) {
 		ksft_print_msg("there were no batches\n");
@@ -1459,7 +1471,8 @@ static void test_sequences(void)
 		ksft_print_msg("the kernel complained: see its log\n");
 		ok = false;
 	}
-	ksft_test_result(ok && !differences,
+	ksft_test_result(ok && !differences &&
+			 never_again <= 1 + i / SEQUENCES_A_CHANCE,
 			 "nothing tells batches from single entries\n");
 	ksft_test_result((thrown_away + disturbed) * 100 <=
 			 i * MAX_THROWN_AWAY || i < 20,

@@ -195,14 +195,24 @@ void guard_peace(void)
 
 	for (i = 0; i < ARRAY_SIZE(peace); i++)
 		guard_setting(peace[i].path);
+	guard_device_setting("min_ratio");
 }
 
 void keep_peace(void)
 {
+	int directory = open(".", O_RDONLY);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(peace); i++)
 		setting_write(peace[i].path, peace[i].value);
+	/*
+	 * A device's share of the dirty pages is its share of what was written
+	 * of late. One that has written nothing would write the first ones.
+	 */
+	if (directory >= 0) {
+		device_setting_write(directory, "min_ratio", 99);
+		close(directory);
+	}
 }
 
 void stay_on_cpu(void)

@@ -217,13 +217,13 @@ int open_again(int fd)
 	return fd;
 }
 
-static bool find_read_ahead(int fd, char path[PATH_BYTES])
+static bool find_device_setting(int fd, const char *name, char path[PATH_BYTES])
 {
 	static const char * const places[] = {
-		"/sys/dev/block/%u:%u/queue/read_ahead_kb",
-		/* a partition's queue is its disk's */
-		"/sys/dev/block/%u:%u/../queue/read_ahead_kb",
-		"/sys/class/bdi/%u:%u/read_ahead_kb",
+		"/sys/dev/block/%u:%u/bdi/%s",
+		/* a partition's is its disk's */
+		"/sys/dev/block/%u:%u/../bdi/%s",
+		"/sys/class/bdi/%u:%u/%s",
 	};
 	struct stat st;
 	unsigned int i;
@@ -232,38 +232,45 @@ static bool find_read_ahead(int fd, char path[PATH_BYTES])
 		return false;
 	for (i = 0; i < ARRAY_SIZE(places); i++) {
 		snprintf(path, PATH_BYTES, places[i], major(st.st_dev),
-			 minor(st.st_dev));
+			 minor(st.st_dev), name);
 		if (!access(path, R_OK))
 			return true;
 	}
 	return false;
 }
 
-void guard_read_ahead(void)
+void guard_device_setting(const char *name)
 {
 	int fd = open(".", O_RDONLY);
 	char path[PATH_BYTES];
 
 	if (fd < 0)
 		return;
-	if (find_read_ahead(fd, path))
+	if (find_device_setting(fd, name, path))
 		guard_setting(path);
 	close(fd);
 }
 
-bool read_ahead_write(int fd, unsigned long kib)
+bool device_setting_write(int fd, const char *name, unsigned long number)
 {
 	char path[PATH_BYTES], value[32];
 
-	snprintf(value, sizeof(value), "%lu", kib);
-	return find_read_ahead(fd, path) && !setting_write(path, value);
+	snprintf(value, sizeof(value), "%lu", number);
+	return find_device_setting(fd, name, path) &&
+	       !setting_write(path, value);
+}
+
+bool read_ahead_write(int fd, unsigned long kib)
+{
+	return device_setting_write(fd, "read_ahead_kb", kib);
 }
 
 long read_ahead_read(int fd)
 {
 	char path[PATH_BYTES], value[SETTING_BYTES];
 
-	if (!find_read_ahead(fd, path) || setting_read(path, value))
+	if (!find_device_setting(fd, "read_ahead_kb", path) ||
+	    setting_read(path, value))
 		return -1;
 	return strtol(value, NULL, 10);
 }

@@ -64,8 +64,13 @@ int make_file(void);
 /* An open file of its own, with its own miss counter and readahead state. */
 int open_again(int fd);
 
-/* Have run_guarded() put back read_ahead_kb of the current directory's device. */
-void guard_read_ahead(void);
+/*
+ * Settings in the bdi directory of a device: have run_guarded() put back one of
+ * the device that holds the current directory, and set one of that which holds a
+ * file.
+ */
+void guard_device_setting(const char *name);
+bool device_setting_write(int fd, const char *name, unsigned long number);
 /* Of the device that holds a file, for files opened from then on. */
 bool read_ahead_write(int fd, unsigned long kib);
 /* Return: KiB, or negative if there is no such setting. */
