@@ -357,6 +357,9 @@ static bool state_fits(const struct mmap_readahead_state *state)
 			sum += singles->regions[j];
 		if (sum != singles->nr ||
 		    singles->losses > MMAP_READAHEAD_MAX_LOSSES ||
+		    singles->nr_met != hweight32(singles->met) ||
+		    singles->visit >= MMAP_READAHEAD_VISIT ||
+		    singles->left & ~singles->dense ||
 		    (singles->filled && singles->fill >> singles->shift >=
 					MMAP_READAHEAD_REGIONS))
 			return false;
@@ -843,7 +846,7 @@ static void test_evicted_do_not_fill(struct kunit *test)
 
 /*
  * Data that a program left, and that was evicted, comes back in blocks: each time
- * again, as memory can hold it.
+ * again, as memory can hold it, and at once from the second time on.
  */
 static void test_fill_what_comes_back(struct kunit *test)
 {
@@ -855,7 +858,7 @@ static void test_fill_what_comes_back(struct kunit *test)
 
 	bitmap_fill(file->evicted, FAKE_PAGES);
 	/* Besides what these misses read. */
-	file->facts.cached_pages = part;
+	file->facts.cached_pages = part + part / 4;
 	for (turn = 0; turn < 4; turn++) {
 		fake_evict(file, 0, FAKE_PAGES);
 		first = turn % 2 * 2 * part;
@@ -865,6 +868,8 @@ static void test_fill_what_comes_back(struct kunit *test)
 			KUNIT_ASSERT_LT(test, n++, part / 4);
 			fake_touch(file, first + next_random(&random, part));
 		} while (file->answer.kind != MMAP_READAHEAD_FILL);
+		if (turn >= 2)
+			KUNIT_EXPECT_EQ(test, n, 1);
 		/* As long as memory is short blocks are worth two requests. */
 		KUNIT_EXPECT_EQ(test, file->answer.size, 64);
 		for (page = 0; page < part; page++)
@@ -874,6 +879,64 @@ static void test_fill_what_comes_back(struct kunit *test)
 		KUNIT_EXPECT_LE(test, file->misses - before, part / 8);
 		KUNIT_EXPECT_LE(test, file->state.singles[1].losses, 1);
 	}
+}
+
+/* A region that was filled is filled at once when misses come back to it. */
+static void test_fill_at_once(struct kunit *test)
+{
+	const unsigned long region = 1UL << 11, elsewhere = 9 * region;
+	struct mmap_readahead_singles singles = { .shift = 11, .dense = 1 << 4 };
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	struct mmap_readahead_miss here, there, absent;
+	unsigned int n, regions;
+
+	file->facts.cached_pages = 8 * region;
+	bitmap_set(file->evicted, 4 * region, region - 1);
+	here = fake_miss(file, 4 * region);
+	absent = fake_miss(file, 5 * region - 1);
+	there = fake_miss(file, elsewhere);
+
+	/* Misses were there during this visit, and the next one has to end. */
+	for (n = 0; n < MMAP_READAHEAD_VISIT; n++)
+		KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&here, &singles, 4));
+	for (n = 0; n < MMAP_READAHEAD_VISIT; n++)
+		KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&there, &singles, 9));
+	KUNIT_EXPECT_EQ(test, singles.left, 1 << 4);
+	/* For as long as there are any, but not for what was never read. */
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&absent, &singles, 4));
+	for (n = 0; n < 3 * MMAP_READAHEAD_VISIT; n++)
+		KUNIT_EXPECT_TRUE(test, mmap_readahead_comes_back(&here, &singles, 4));
+
+	/* Seven regions are as much as is to be in eight regions' memory. */
+	for (regions = 7; regions <= 8; regions++) {
+		for (n = 0; n < 3 * MMAP_READAHEAD_VISIT; n++)
+			mmap_readahead_comes_back(&here, &singles, 4 + n % regions);
+		KUNIT_EXPECT_EQ(test, singles.left, regions == 7 ? 1 << 4 : 0);
+		KUNIT_EXPECT_EQ(test, singles.dense, singles.left);
+	}
+}
+
+/* One visit may see both where the program came from, and where it went to. */
+static void test_crowded_visit(struct kunit *test)
+{
+	struct mmap_readahead_singles singles = { .shift = 11, .dense = 1 << 9 };
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	struct mmap_readahead_miss miss;
+	unsigned int visit, n;
+
+	file->facts.cached_pages = 4UL << 11;
+	miss = fake_miss(file, 0);
+	for (visit = 0; visit < 8; visit++) {
+		for (n = 0; n < MMAP_READAHEAD_VISIT; n++)
+			mmap_readahead_comes_back(&miss, &singles,
+						  n % (visit % 2 ? 4 : 3));
+		KUNIT_EXPECT_EQ(test, singles.crowded, visit % 2);
+		KUNIT_EXPECT_EQ(test, singles.dense, 1 << 9);
+	}
+	for (n = 0; n < MMAP_READAHEAD_VISIT; n++)
+		mmap_readahead_comes_back(&miss, &singles, n % 4);
+	KUNIT_EXPECT_EQ(test, singles.dense, 0);
+	KUNIT_EXPECT_EQ(test, singles.left, 0);
 }
 
 /* What was read for it and lost counts twice, until misses leave that region. */
@@ -1334,6 +1397,8 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE_PARAM(test_fill, machine_gen_params),
 	KUNIT_CASE(test_evicted_do_not_fill),
 	KUNIT_CASE(test_fill_what_comes_back),
+	KUNIT_CASE(test_fill_at_once),
+	KUNIT_CASE(test_crowded_visit),
 	KUNIT_CASE(test_lost_fill_while_memory_is_short),
 	KUNIT_CASE(test_left_or_lost),
 	KUNIT_CASE(test_old_counts),

@@ -220,7 +220,8 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  *   of what reading all of the region costs. It reads the aligned block around
  *   itself. Where pages of the file are evicted before they are needed again, it
  *   does so only if memory can hold all regions that such misses gather in: the
- *   program came back to data that it had left.
+ *   program came back to data that it had left. When it leaves that and comes back
+ *   once more, nothing has to fill up again.
  * - Else it is single. On either side its window is as large as has paid: it
  *   doubles when such reads are continued often enough, and is halved when their
  *   outer half is used too rarely.
@@ -230,9 +231,12 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  * block around it, so a page that is mapped was used, or one in its block was.
  */
 
-/* Reads that are remembered; as many runs can share a file. */
+/* Reads that are remembered; as many runs can share a file at no cost. */
 #define MMAP_READAHEAD_READS		8
-/* How many of them pass until a single miss looks at its neighbours. */
+/*
+ * How many of them pass until a single miss looks at its neighbours, unless a run
+ * that was forgotten has just been found.
+ */
 #define MMAP_READAHEAD_SAMPLE		4
 /* Regions of a file, and log2 of their least size; also while memory is short. */
 #define MMAP_READAHEAD_REGIONS		32
@@ -260,6 +264,8 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 #define MMAP_READAHEAD_MIN_SINGLES	4
 /* While there are fewer than this for each region, counts do not age. */
 #define MMAP_READAHEAD_RECENT_SINGLES	16
+/* So many in a row show which regions the program is in. */
+#define MMAP_READAHEAD_VISIT		128
 
 /* Each time that filling was in vain it has to be earned twice as hard. */
 #define MMAP_READAHEAD_MAX_LOSSES	8
@@ -318,6 +324,12 @@ struct mmap_readahead_side {
  * struct mmap_readahead_singles - where the single misses of a file gather
  * @regions: in each region
  * @nr: in all regions
+ * @dense: regions that were filled, as bits
+ * @left: those of them that no miss was in for a whole visit
+ * @met: regions that misses of this visit were in, as bits
+ * @nr_met: how many these are
+ * @visit: misses of this visit, which ends with %MMAP_READAHEAD_VISIT
+ * @crowded: memory could not hold all regions that the last visit met
  * @shift: log2 of the size of a region
  * @losses: blocks that did not stay in memory, less those that did
  * @filled: a block was read for a region that fills up
@@ -326,6 +338,12 @@ struct mmap_readahead_side {
 struct mmap_readahead_singles {
 	unsigned short regions[MMAP_READAHEAD_REGIONS];
 	unsigned int nr;
+	unsigned int dense;
+	unsigned int left;
+	unsigned int met;
+	unsigned char nr_met;
+	unsigned char visit;
+	bool crowded;
 	unsigned char shift;
 	unsigned char losses;
 	bool filled;
@@ -625,12 +643,10 @@ mmap_readahead_short(const struct mmap_readahead_state *state)
 /* Start to count anew. */
 static inline void mmap_readahead_empty(struct mmap_readahead_singles *singles)
 {
-	unsigned int i;
-
-	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
-		singles->regions[i] = 0;
-	singles->nr = 0;
-	singles->filled = false;
+	*singles = (struct mmap_readahead_singles) {
+		.shift = singles->shift,
+		.losses = singles->losses,
+	};
 }
 
 /*
@@ -686,11 +702,50 @@ mmap_readahead_fits(const struct mmap_readahead_miss *miss, unsigned int shift,
 }
 
 /*
+ * A visit is over: which regions had misses left? Where two visits in a row met
+ * more than memory can hold they are all over the file, and leave nothing. One may
+ * have seen both where the program came from and where it went to.
+ */
+static inline void
+mmap_readahead_end_visit(const struct mmap_readahead_miss *miss,
+			 struct mmap_readahead_singles *singles)
+{
+	bool crowded = (unsigned long)singles->nr_met << singles->shift >
+		       miss->cached_pages - miss->cached_pages / 8;
+
+	if (crowded && singles->crowded)
+		singles->dense = 0;
+	singles->left = singles->dense & (singles->left | ~singles->met);
+	singles->crowded = crowded;
+	singles->visit = 0;
+	singles->met = 0;
+	singles->nr_met = 0;
+}
+
+/* Does a miss come back to a region that was filled, and left, and evicted? */
+static inline bool
+mmap_readahead_comes_back(const struct mmap_readahead_miss *miss,
+			  struct mmap_readahead_singles *singles,
+			  unsigned int region)
+{
+	unsigned int bit = 1U << region;
+
+	if (!(singles->met & bit)) {
+		singles->met |= bit;
+		singles->nr_met++;
+	}
+	if (++singles->visit >= MMAP_READAHEAD_VISIT)
+		mmap_readahead_end_visit(miss, singles);
+	return (singles->left & bit) &&
+	       miss->look(miss->cache, miss->index) == MMAP_READAHEAD_EVICTED;
+}
+
+/*
  * Count a single miss for its region. Short steps pass through a region without
  * ever filling it, and are left out: alone, longer ones can never be so many that
  * it seems to fill up.
  *
- * Return: whether the region fills up.
+ * Return: whether the region fills up, or did before the program left it.
  */
 static inline bool
 mmap_readahead_fills(struct mmap_readahead_state *state,
@@ -731,6 +786,11 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	}
 	here = ++singles->regions[region];
 	all = ++singles->nr;
+	if (is_short && mmap_readahead_comes_back(miss, singles, region)) {
+		/* What was filled before is gone: this shows whether it stays. */
+		singles->filled = false;
+		return true;
+	}
 	if (here < MMAP_READAHEAD_MIN_SINGLES ||
 	    (is_short && !mmap_readahead_fits(miss, shift, here, all)))
 		return false;
@@ -743,10 +803,7 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	region_pages = miss->file_pages - ((unsigned long)region << shift);
 	if (region_pages >> shift)
 		region_pages = 1UL << shift;
-	/* What did not stay in memory then stays even less when it is short. */
-	region_pages <<= state->singles[0].losses;
-	if (is_short)
-		region_pages <<= singles->losses;
+	region_pages <<= singles->losses;
 	cost = 8 * here * miss->request_pages;
 	if (state->irregular == MMAP_READAHEAD_IRREGULAR &&
 	    here * regions > 2 * all)
@@ -760,7 +817,7 @@ mmap_readahead_limit(const struct mmap_readahead_state *state,
 		     const struct mmap_readahead_miss *miss)
 {
 	if (mmap_readahead_short(state) &&
-	    miss->max_pages / 2 > miss->request_pages)
+	    miss->max_pages > 2 * miss->request_pages)
 		return 2 * miss->request_pages;
 	return miss->max_pages;
 }
@@ -778,7 +835,7 @@ mmap_readahead_run_limit(const struct mmap_readahead_state *state,
 	return limit < most ? limit : most;
 }
 
-/* Memory held what was read: after many times, runs may read more again. */
+/* Nothing was found lost: after many times, runs may read more again. */
 static inline void mmap_readahead_held(struct mmap_readahead_state *state)
 {
 	if (state->narrow && !++state->calm)
@@ -916,15 +973,16 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 {
 	unsigned int limit = mmap_readahead_limit(state, miss);
 
-	/* A block of one page reads nothing that could be lost. */
-	if (singles->filled && limit > 1 &&
+	if (singles->filled &&
 	    miss->look(miss->cache, singles->fill) < MMAP_READAHEAD_CACHED &&
 	    !mmap_readahead_fill_again(state, miss, singles))
 		return false;
+	singles->dense |= 1U << (miss->index >> singles->shift);
 	answer->kind = MMAP_READAHEAD_FILL;
 	answer->size = 1U << mmap_readahead_log2(limit);
 	answer->start = miss->index & ~(answer->size - 1UL);
-	if (!singles->filled) {
+	/* A block of one page reads nothing that could be lost. */
+	if (!singles->filled && limit > 1) {
 		singles->filled = true;
 		singles->fill = miss->index;
 	}
@@ -958,7 +1016,10 @@ mmap_readahead_find(struct mmap_readahead_state *state,
 
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
 	     read++) {
-		/* The most frequent case by far: it starts or ends too far away. */
+		/*
+		 * Most are too far away: the miss lies behind the end, or before
+		 * the start, where the difference wraps around.
+		 */
 		if (reach - read->start > read->end - read->start + 2 * gap)
 			continue;
 		if (!read->size)
