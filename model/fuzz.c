@@ -225,8 +225,22 @@ static void check_singles(const struct mmap_readahead_singles *singles,
 		broken("a block was filled in no region", miss, NULL);
 }
 
+static void check_visits(const struct mmap_readahead_visits *visits,
+			 const struct mmap_readahead_miss *miss)
+{
+	if (visits->nr_met != __builtin_popcount(visits->met))
+		broken("regions were not counted that were met", miss, NULL);
+	if (visits->misses >= MMAP_READAHEAD_VISIT)
+		broken("a visit does not end", miss, NULL);
+	if ((visits->left | visits->back) & ~visits->dense)
+		broken("a region comes back that was not filled", miss, NULL);
+	if (visits->left & visits->back)
+		broken("a region was left and is not", miss, NULL);
+}
+
 static void check_state(const struct mmap_readahead_miss *miss)
 {
+	check_visits(&state.visits, miss);
 	for (unsigned int i = 0; i < MMAP_READAHEAD_READS; i++) {
 		const struct mmap_readahead_read *read = &state.reads[i];
 
@@ -419,6 +433,10 @@ static void age(struct input *input)
 		singles->regions[i] = take(input) | take_byte(input) << 8;
 		singles->nr += singles->regions[i];
 	}
+	state.visits.dense = ~0U;
+	state.visits.left = take(input) | (unsigned int)take(input) << 16;
+	state.visits.back = ~state.visits.left;
+	state.visits.misses = take_byte(input) % MMAP_READAHEAD_VISIT;
 	cached_elsewhere = (unsigned long)take(input) << 8;
 }
 

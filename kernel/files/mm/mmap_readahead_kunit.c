@@ -339,6 +339,7 @@ static bool side_fits(const struct mmap_readahead_side *side)
 /* Does a state hold what later misses rely on? */
 static bool state_fits(const struct mmap_readahead_state *state)
 {
+	const struct mmap_readahead_visits *visits = &state->visits;
 	unsigned int i, j;
 
 	for (i = 0; i < MMAP_READAHEAD_READS; i++) {
@@ -357,13 +358,15 @@ static bool state_fits(const struct mmap_readahead_state *state)
 			sum += singles->regions[j];
 		if (sum != singles->nr ||
 		    singles->losses > MMAP_READAHEAD_MAX_LOSSES ||
-		    singles->nr_met != hweight32(singles->met) ||
-		    singles->visit >= MMAP_READAHEAD_VISIT ||
-		    singles->left & ~singles->dense ||
 		    (singles->filled && singles->fill >> singles->shift >=
 					MMAP_READAHEAD_REGIONS))
 			return false;
 	}
+	if (visits->nr_met != hweight32(visits->met) ||
+	    visits->misses >= MMAP_READAHEAD_VISIT ||
+	    (visits->left | visits->back) & ~visits->dense ||
+	    visits->left & visits->back)
+		return false;
 	return state->next < MMAP_READAHEAD_READS && state->narrow < 32 &&
 	       state->irregular <= MMAP_READAHEAD_IRREGULAR &&
 	       side_fits(&state->ahead) && side_fits(&state->behind);
@@ -844,13 +847,8 @@ static void test_evicted_do_not_fill(struct kunit *test)
 	fill_one_region(file, &random);
 }
 
-/*
- * Data that a program left, and that was evicted, comes back in blocks: each time
- * again, as memory can hold it, and at once from the second time on.
- */
-static void test_fill_what_comes_back(struct kunit *test)
+static void come_back(struct kunit *test, unsigned long part)
 {
-	const unsigned long part = FAKE_PAGES / 4;
 	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
 	unsigned long first, before, page;
 	unsigned int turn, n;
@@ -861,11 +859,11 @@ static void test_fill_what_comes_back(struct kunit *test)
 	file->facts.cached_pages = part + part / 4;
 	for (turn = 0; turn < 4; turn++) {
 		fake_evict(file, 0, FAKE_PAGES);
-		first = turn % 2 * 2 * part;
+		first = turn % 2 * FAKE_PAGES / 2;
 		before = file->misses;
 		n = 0;
 		do {
-			KUNIT_ASSERT_LT(test, n++, part / 4);
+			KUNIT_ASSERT_LT(test, n++, FAKE_PAGES / 16);
 			fake_touch(file, first + next_random(&random, part));
 		} while (file->answer.kind != MMAP_READAHEAD_FILL);
 		if (turn >= 2)
@@ -879,64 +877,132 @@ static void test_fill_what_comes_back(struct kunit *test)
 		KUNIT_EXPECT_LE(test, file->misses - before, part / 8);
 		KUNIT_EXPECT_LE(test, file->state.singles[1].losses, 1);
 	}
+	kunit_kfree(test, file);
+}
+
+/*
+ * Data that a program left, and that was evicted, comes back in blocks: each time
+ * again, as memory can hold it, and at once from the second time on.
+ */
+static void test_fill_what_comes_back(struct kunit *test)
+{
+	/* Of 16 regions. */
+	come_back(test, FAKE_PAGES / 8);
+	come_back(test, FAKE_PAGES / 4);
+}
+
+/* A visit in which misses are in some regions, from the first one on. */
+static void fake_visit(const struct mmap_readahead_miss *facts,
+		       struct mmap_readahead_visits *visits,
+		       unsigned int first, unsigned int regions)
+{
+	struct mmap_readahead_singles singles = { };
+	struct mmap_readahead_miss miss = *facts;
+	unsigned int n;
+
+	for (n = 0; n < MMAP_READAHEAD_VISIT; n++) {
+		miss.index = (unsigned long)(first + n % regions) << visits->shift;
+		mmap_readahead_comes_back(&miss, visits, &singles);
+	}
 }
 
 /* A region that was filled is filled at once when misses come back to it. */
 static void test_fill_at_once(struct kunit *test)
 {
-	const unsigned long region = 1UL << 11, elsewhere = 9 * region;
-	struct mmap_readahead_singles singles = { .shift = 11, .dense = 1 << 4 };
+	const unsigned long region = 1UL << 11;
+	struct mmap_readahead_visits visits = { .shift = 11, .dense = 1 << 4 };
+	struct mmap_readahead_singles singles = { .filled = true };
 	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
-	struct mmap_readahead_miss here, there, absent;
-	unsigned int n, regions;
+	struct mmap_readahead_miss evicted, absent, elsewhere;
 
 	file->facts.cached_pages = 8 * region;
-	bitmap_set(file->evicted, 4 * region, region - 1);
-	here = fake_miss(file, 4 * region);
+	bitmap_set(file->evicted, 4 * region, region / 4 + 1);
+	elsewhere = fake_miss(file, 9 * region);
+	evicted = fake_miss(file, 4 * region);
 	absent = fake_miss(file, 5 * region - 1);
-	there = fake_miss(file, elsewhere);
 
-	/* Misses were there during this visit, and the next one has to end. */
-	for (n = 0; n < MMAP_READAHEAD_VISIT; n++)
-		KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&here, &singles, 4));
-	for (n = 0; n < MMAP_READAHEAD_VISIT; n++)
-		KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&there, &singles, 9));
-	KUNIT_EXPECT_EQ(test, singles.left, 1 << 4);
-	/* For as long as there are any, but not for what was never read. */
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&absent, &singles, 4));
-	for (n = 0; n < 3 * MMAP_READAHEAD_VISIT; n++)
-		KUNIT_EXPECT_TRUE(test, mmap_readahead_comes_back(&here, &singles, 4));
+	/* It has to be left for a whole visit. */
+	fake_visit(&elsewhere, &visits, 4, 1);
+	KUNIT_EXPECT_EQ(test, visits.left, 0);
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&evicted, &visits, &singles));
+	fake_visit(&elsewhere, &visits, 9, 1);
+	KUNIT_EXPECT_EQ(test, visits.left, 0);
+	fake_visit(&elsewhere, &visits, 9, 1);
+	KUNIT_EXPECT_EQ(test, visits.left, 1 << 4);
 
-	/* Seven regions are as much as is to be in eight regions' memory. */
-	for (regions = 7; regions <= 8; regions++) {
-		for (n = 0; n < 3 * MMAP_READAHEAD_VISIT; n++)
-			mmap_readahead_comes_back(&here, &singles, 4 + n % regions);
-		KUNIT_EXPECT_EQ(test, singles.left, regions == 7 ? 1 << 4 : 0);
-		KUNIT_EXPECT_EQ(test, singles.dense, singles.left);
-	}
+	/* What was never read does not come back. */
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&absent, &visits, &singles));
+	KUNIT_EXPECT_EQ(test, visits.left, 1 << 4);
+	KUNIT_EXPECT_TRUE(test, singles.filled);
+	/* What is read now has to show anew whether it stays, but once. */
+	KUNIT_EXPECT_TRUE(test, mmap_readahead_comes_back(&evicted, &visits, &singles));
+	KUNIT_EXPECT_EQ(test, visits.left, 0);
+	KUNIT_EXPECT_EQ(test, visits.back, 1 << 4);
+	KUNIT_EXPECT_FALSE(test, singles.filled);
+	singles.filled = true;
+	KUNIT_EXPECT_TRUE(test, mmap_readahead_comes_back(&evicted, &visits, &singles));
+	KUNIT_EXPECT_TRUE(test, singles.filled);
+	/* Until it is left once more. */
+	fake_visit(&elsewhere, &visits, 4, 1);
+	KUNIT_EXPECT_EQ(test, visits.back, 1 << 4);
+	fake_visit(&elsewhere, &visits, 9, 1);
+	fake_visit(&elsewhere, &visits, 9, 1);
+	KUNIT_EXPECT_EQ(test, visits.back, 0);
+	KUNIT_EXPECT_EQ(test, visits.left, 1 << 4);
+	/* Hardly any of it is gone: misses were nowhere else. */
+	bitmap_clear(file->evicted, 4 * region + 1, region / 4);
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&evicted, &visits, &singles));
+	KUNIT_EXPECT_EQ(test, visits.left | visits.back, 0);
+	KUNIT_EXPECT_EQ(test, visits.dense, 1 << 4);
 }
 
 /* One visit may see both where the program came from, and where it went to. */
 static void test_crowded_visit(struct kunit *test)
 {
-	struct mmap_readahead_singles singles = { .shift = 11, .dense = 1 << 9 };
+	struct mmap_readahead_visits visits = { .shift = 11, .dense = 1 << 15 };
 	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
 	struct mmap_readahead_miss miss;
-	unsigned int visit, n;
+	unsigned int n;
 
-	file->facts.cached_pages = 4UL << 11;
+	/* Seven of eight regions are as much as may come back. */
+	file->facts.cached_pages = 8UL << 11;
 	miss = fake_miss(file, 0);
-	for (visit = 0; visit < 8; visit++) {
-		for (n = 0; n < MMAP_READAHEAD_VISIT; n++)
-			mmap_readahead_comes_back(&miss, &singles,
-						  n % (visit % 2 ? 4 : 3));
-		KUNIT_EXPECT_EQ(test, singles.crowded, visit % 2);
-		KUNIT_EXPECT_EQ(test, singles.dense, 1 << 9);
+	for (n = 0; n < 8; n++) {
+		fake_visit(&miss, &visits, 0, n % 2 ? 8 : 7);
+		KUNIT_EXPECT_EQ(test, visits.crowded, n % 2);
+		KUNIT_EXPECT_EQ(test, visits.dense, 1 << 15);
+		KUNIT_EXPECT_EQ(test, visits.left, 1 << 15);
 	}
-	for (n = 0; n < MMAP_READAHEAD_VISIT; n++)
-		mmap_readahead_comes_back(&miss, &singles, n % 4);
-	KUNIT_EXPECT_EQ(test, singles.dense, 0);
-	KUNIT_EXPECT_EQ(test, singles.left, 0);
+	fake_visit(&miss, &visits, 0, 8);
+	KUNIT_EXPECT_EQ(test, visits.dense, 0);
+	KUNIT_EXPECT_EQ(test, visits.left, 0);
+}
+
+/* What comes back, but does not stay, is read in blocks no more. */
+static void test_lost_after_coming_back(struct kunit *test)
+{
+	const unsigned long part = FAKE_PAGES / 4;
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
+	struct mmap_readahead_visits *visits = &file->state.visits;
+	unsigned int n, fills = 0;
+	u64 random = 1;
+
+	bitmap_fill(file->evicted, FAKE_PAGES);
+	file->facts.cached_pages = part + part / 4;
+	/* Short of memory, after a visit to another part. */
+	for (n = 0; n < 200; n++)
+		fake_touch(file, 2 * part + next_random(&random, part));
+	fake_evict(file, 0, FAKE_PAGES);
+	visits->dense = 0xf;
+	visits->left = 0xf;
+	for (n = 0; n < 20000; n++) {
+		fake_touch(file, next_random(&random, part));
+		fake_evict(file, file->answer.start, file->answer.size);
+		fills += file->answer.kind == MMAP_READAHEAD_FILL;
+	}
+	KUNIT_EXPECT_GE(test, fills, 1);
+	KUNIT_EXPECT_LE(test, fills, 12);
+	KUNIT_EXPECT_GE(test, file->state.singles[1].losses, 4);
 }
 
 /* What was read for it and lost counts twice, until misses leave that region. */
@@ -983,14 +1049,17 @@ static void test_left_or_lost(struct kunit *test)
 	static const struct {
 		unsigned char evicted;
 		unsigned short there, here;
+		unsigned int left;
 		bool again;
 		unsigned int losses;
 	} cases[] = {
-		{ 255, 10, 21, true, 2 },
-		{ 255, 10, 20, false, 4 },
-		{ 255, 20, 20, false, 4 },
-		{ 255, 21, 10, false, 4 },
-		{ MMAP_READAHEAD_SHORT, 10, 21, false, 4 },
+		{ 255, 10, 21, 0, true, 2 },
+		{ 255, 10, 20, 0, false, 4 },
+		{ 255, 20, 20, 0, false, 4 },
+		{ 255, 21, 10, 0, false, 4 },
+		{ 255, 21, 10, 1 << 1, true, 2 },
+		{ 255, 21, 10, 1 << 6, false, 4 },
+		{ MMAP_READAHEAD_SHORT, 10, 21, 1 << 1, false, 4 },
 	};
 	unsigned int i;
 
@@ -1005,6 +1074,12 @@ static void test_left_or_lost(struct kunit *test)
 		};
 		struct mmap_readahead_state state = {
 			.evicted = cases[i].evicted,
+			.visits = {
+				.shift = 11,
+				.dense = 1 << 1 | 1 << 6,
+				.left = cases[i].left,
+				.back = 1 << 1 & ~cases[i].left,
+			},
 		};
 		struct mmap_readahead_miss miss = { .index = 6UL << 11 };
 
@@ -1013,6 +1088,34 @@ static void test_left_or_lost(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, singles.losses, cases[i].losses);
 		KUNIT_EXPECT_FALSE(test, singles.filled);
 		KUNIT_EXPECT_EQ(test, !singles.nr, !cases[i].again);
+		/* Of the visits, only that region is forgotten. */
+		KUNIT_EXPECT_EQ(test, state.visits.dense >> 1 & 1, cases[i].again);
+		KUNIT_EXPECT_EQ(test, (state.visits.left | state.visits.back) >> 1 & 1,
+				cases[i].again);
+		KUNIT_EXPECT_EQ(test, state.visits.dense >> 6 & 1, 1);
+		KUNIT_EXPECT_EQ(test, state.visits.left >> 6, cases[i].left >> 6);
+	}
+}
+
+/* What fills a region page by page reads nothing that could be lost. */
+static void test_fill_with_pages(struct kunit *test)
+{
+	const unsigned long region = 1UL << 11;
+	unsigned int max;
+
+	for (max = 1; max <= 2; max++) {
+		struct mmap_readahead_state state = { .visits.shift = 11 };
+		struct mmap_readahead_singles singles = { .shift = 11 };
+		struct mmap_readahead_answer answer = { };
+		struct fake_file *file = fake_file(test, FAKE_PAGES, max, 32);
+		struct mmap_readahead_miss miss = fake_miss(file, 3 * region);
+
+		KUNIT_EXPECT_TRUE(test, mmap_readahead_answer_fill(&state, &miss,
+								   &singles, &answer));
+		KUNIT_EXPECT_EQ(test, answer.size, max);
+		KUNIT_EXPECT_EQ(test, singles.filled, max > 1);
+		KUNIT_EXPECT_EQ(test, state.visits.dense, max > 1 ? 1 << 3 : 0);
+		kunit_kfree(test, file);
 	}
 }
 
@@ -1050,10 +1153,18 @@ static void test_old_counts(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, mmap_readahead_fills(&state, &miss, singles));
 
 	/* Regions of another size begin anew. */
+	state.visits = (struct mmap_readahead_visits) {
+		.shift = 13, .dense = 7, .left = 3, .back = 4,
+	};
+	KUNIT_EXPECT_PTR_EQ(test, mmap_readahead_singles(&state, &miss), singles);
+	KUNIT_EXPECT_EQ(test, state.visits.left, 3);
 	miss.file_pages = 32UL << 13;
 	KUNIT_EXPECT_PTR_EQ(test, mmap_readahead_singles(&state, &miss), singles);
 	KUNIT_EXPECT_EQ(test, singles->nr, 0);
 	KUNIT_EXPECT_EQ(test, singles->shift, 14);
+	KUNIT_EXPECT_EQ(test, state.visits.shift, 14);
+	KUNIT_EXPECT_EQ(test, state.visits.dense, 0);
+	KUNIT_EXPECT_EQ(test, state.visits.left | state.visits.back, 0);
 }
 
 /* Nothing is filled where more comes back, evenly, than memory holds. */
@@ -1399,8 +1510,10 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_fill_what_comes_back),
 	KUNIT_CASE(test_fill_at_once),
 	KUNIT_CASE(test_crowded_visit),
+	KUNIT_CASE(test_lost_after_coming_back),
 	KUNIT_CASE(test_lost_fill_while_memory_is_short),
 	KUNIT_CASE(test_left_or_lost),
+	KUNIT_CASE(test_fill_with_pages),
 	KUNIT_CASE(test_old_counts),
 	KUNIT_CASE(test_too_much_does_not_fill),
 	KUNIT_CASE(test_lost_fill),

@@ -264,7 +264,7 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 #define MMAP_READAHEAD_MIN_SINGLES	4
 /* While there are fewer than this for each region, counts do not age. */
 #define MMAP_READAHEAD_RECENT_SINGLES	16
-/* So many in a row show which regions the program is in. */
+/* So many of them, while memory is short, show where the program is. */
 #define MMAP_READAHEAD_VISIT		128
 
 /* Each time that filling was in vain it has to be earned twice as hard. */
@@ -324,12 +324,6 @@ struct mmap_readahead_side {
  * struct mmap_readahead_singles - where the single misses of a file gather
  * @regions: in each region
  * @nr: in all regions
- * @dense: regions that were filled, as bits
- * @left: those of them that no miss was in for a whole visit
- * @met: regions that misses of this visit were in, as bits
- * @nr_met: how many these are
- * @visit: misses of this visit, which ends with %MMAP_READAHEAD_VISIT
- * @crowded: memory could not hold all regions that the last visit met
  * @shift: log2 of the size of a region
  * @losses: blocks that did not stay in memory, less those that did
  * @filled: a block was read for a region that fills up
@@ -338,16 +332,32 @@ struct mmap_readahead_side {
 struct mmap_readahead_singles {
 	unsigned short regions[MMAP_READAHEAD_REGIONS];
 	unsigned int nr;
-	unsigned int dense;
-	unsigned int left;
-	unsigned int met;
-	unsigned char nr_met;
-	unsigned char visit;
-	bool crowded;
 	unsigned char shift;
 	unsigned char losses;
 	bool filled;
 	unsigned long fill;
+};
+
+/**
+ * struct mmap_readahead_visits - where a program was before, and is now
+ * @dense: regions that were filled; these four are sets of bits
+ * @left: those of them that no miss was in for a whole visit
+ * @back: those that misses came back to, and have not left again
+ * @met: regions that misses of this visit were in
+ * @nr_met: how many these are
+ * @misses: in this visit, which ends with %MMAP_READAHEAD_VISIT
+ * @shift: log2 of the size of a region
+ * @crowded: the last visit met more than memory can hold
+ */
+struct mmap_readahead_visits {
+	unsigned int dense;
+	unsigned int left;
+	unsigned int back;
+	unsigned int met;
+	unsigned char nr_met;
+	unsigned char misses;
+	unsigned char shift;
+	bool crowded;
 };
 
 /**
@@ -365,6 +375,7 @@ struct mmap_readahead_singles {
  * @irregular: single misses since the last one that sweeps
  * @forgotten: how many misses are to look for runs that were forgotten
  * @singles: where single misses gather, [1] of them while memory is short
+ * @visits: to regions as they are in singles[1]
  */
 struct mmap_readahead_state {
 	struct mmap_readahead_read reads[MMAP_READAHEAD_READS];
@@ -380,6 +391,7 @@ struct mmap_readahead_state {
 	unsigned char irregular;
 	unsigned char forgotten;
 	struct mmap_readahead_singles singles[2];
+	struct mmap_readahead_visits visits;
 };
 
 /**
@@ -649,6 +661,15 @@ static inline void mmap_readahead_empty(struct mmap_readahead_singles *singles)
 	};
 }
 
+/* log2 of the size of a region that is not smaller than 2^@least pages. */
+static inline unsigned int
+mmap_readahead_region(const struct mmap_readahead_miss *miss, unsigned int least)
+{
+	unsigned int shift = mmap_readahead_log2(miss->file_pages);
+
+	return shift < least + 4 ? least : shift - 4;
+}
+
 /*
  * Where single misses of this file are counted now. Regions are finer while
  * memory is short, as they are compared with it. What was counted for regions of
@@ -660,14 +681,20 @@ mmap_readahead_singles(struct mmap_readahead_state *state,
 {
 	bool is_short = mmap_readahead_short(state);
 	struct mmap_readahead_singles *singles = &state->singles[is_short];
-	unsigned int least = is_short ? MMAP_READAHEAD_SHORT_SHIFT :
-					MMAP_READAHEAD_REGION_SHIFT;
-	unsigned int shift = mmap_readahead_log2(miss->file_pages);
+	unsigned int shift;
 
-	shift = shift < least + 4 ? least : shift - 4;
+	shift = mmap_readahead_region(miss, is_short ?
+				      MMAP_READAHEAD_SHORT_SHIFT :
+				      MMAP_READAHEAD_REGION_SHIFT);
 	if (singles->shift != shift)
 		mmap_readahead_empty(singles);
 	singles->shift = shift;
+
+	shift = mmap_readahead_region(miss, MMAP_READAHEAD_SHORT_SHIFT);
+	if (state->visits.shift != shift)
+		state->visits = (struct mmap_readahead_visits) {
+			.shift = shift,
+		};
 	return singles;
 }
 
@@ -701,43 +728,90 @@ mmap_readahead_fits(const struct mmap_readahead_miss *miss, unsigned int shift,
 	return all <= here * miss->cached_pages >> shift;
 }
 
+/* A page's region as a bit; none if the file was much longer when it had that page. */
+static inline unsigned int
+mmap_readahead_bit(const struct mmap_readahead_visits *visits,
+		   unsigned long index)
+{
+	unsigned long region = index >> visits->shift;
+
+	return region < MMAP_READAHEAD_REGIONS ? 1U << region : 0;
+}
+
 /*
  * A visit is over: which regions had misses left? Where two visits in a row met
- * more than memory can hold they are all over the file, and leave nothing. One may
- * have seen both where the program came from and where it went to.
+ * more than memory can hold misses are all over the file, and leave nothing. One
+ * may have seen both where the program came from and where it went to.
  */
 static inline void
 mmap_readahead_end_visit(const struct mmap_readahead_miss *miss,
-			 struct mmap_readahead_singles *singles)
+			 struct mmap_readahead_visits *visits)
 {
-	bool crowded = (unsigned long)singles->nr_met << singles->shift >
-		       miss->cached_pages - miss->cached_pages / 8;
+	unsigned long memory = miss->cached_pages - miss->cached_pages / 8;
+	bool crowded = visits->nr_met > memory >> visits->shift;
 
-	if (crowded && singles->crowded)
-		singles->dense = 0;
-	singles->left = singles->dense & (singles->left | ~singles->met);
-	singles->crowded = crowded;
-	singles->visit = 0;
-	singles->met = 0;
-	singles->nr_met = 0;
+	if (crowded && visits->crowded)
+		visits->dense = 0;
+	visits->crowded = crowded;
+	visits->back &= visits->dense & visits->met;
+	visits->left |= ~visits->met;
+	visits->left &= visits->dense & ~visits->back;
+	visits->met = 0;
+	visits->nr_met = 0;
+	visits->misses = 0;
 }
 
-/* Does a miss come back to a region that was filled, and left, and evicted? */
+/*
+ * Are three of eight pages of a region evicted, the missing one among them? Where
+ * memory holds nearly all of a file, no miss may be in a region because all of it
+ * is there.
+ */
+static inline bool
+mmap_readahead_gone(const struct mmap_readahead_miss *miss, unsigned int shift)
+{
+	unsigned long within = (1UL << shift) - 1;
+	unsigned long start = miss->index & ~within;
+	unsigned int i, evicted = 1;
+
+	for (i = 1; i < 8; i++) {
+		unsigned long page = miss->index + (i * (within + 1)) / 8;
+
+		evicted += miss->look(miss->cache, start | (page & within)) ==
+			   MMAP_READAHEAD_EVICTED;
+	}
+	return evicted >= 3;
+}
+
+/*
+ * Count a single miss for this visit.
+ *
+ * Return: whether it comes back to a region that was filled, left and evicted.
+ */
 static inline bool
 mmap_readahead_comes_back(const struct mmap_readahead_miss *miss,
-			  struct mmap_readahead_singles *singles,
-			  unsigned int region)
+			  struct mmap_readahead_visits *visits,
+			  struct mmap_readahead_singles *singles)
 {
-	unsigned int bit = 1U << region;
+	unsigned int bit = mmap_readahead_bit(visits, miss->index);
 
-	if (!(singles->met & bit)) {
-		singles->met |= bit;
-		singles->nr_met++;
+	if (!(visits->met & bit)) {
+		visits->met |= bit;
+		visits->nr_met++;
 	}
-	if (++singles->visit >= MMAP_READAHEAD_VISIT)
-		mmap_readahead_end_visit(miss, singles);
-	return (singles->left & bit) &&
-	       miss->look(miss->cache, miss->index) == MMAP_READAHEAD_EVICTED;
+	if (++visits->misses >= MMAP_READAHEAD_VISIT)
+		mmap_readahead_end_visit(miss, visits);
+	if (!((visits->left | visits->back) & bit) ||
+	    miss->look(miss->cache, miss->index) != MMAP_READAHEAD_EVICTED)
+		return false;
+	if (!(visits->left & bit))
+		return true;
+	visits->left &= ~bit;
+	if (!mmap_readahead_gone(miss, visits->shift))
+		return false;
+	/* What was read before that has shown what it can. */
+	singles->filled = false;
+	visits->back |= bit;
+	return true;
 }
 
 /*
@@ -786,11 +860,8 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	}
 	here = ++singles->regions[region];
 	all = ++singles->nr;
-	if (is_short && mmap_readahead_comes_back(miss, singles, region)) {
-		/* What was filled before is gone: this shows whether it stays. */
-		singles->filled = false;
+	if (is_short && mmap_readahead_comes_back(miss, &state->visits, singles))
 		return true;
-	}
 	if (here < MMAP_READAHEAD_MIN_SINGLES ||
 	    (is_short && !mmap_readahead_fits(miss, shift, here, all)))
 		return false;
@@ -835,7 +906,7 @@ mmap_readahead_run_limit(const struct mmap_readahead_state *state,
 	return limit < most ? limit : most;
 }
 
-/* Nothing was found lost: after many times, runs may read more again. */
+/* Called for each miss: after many of them, runs may read more again. */
 static inline void mmap_readahead_held(struct mmap_readahead_state *state)
 {
 	if (state->narrow && !++state->calm)
@@ -940,24 +1011,30 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 /*
  * The first block that was read to fill a region did not stay in memory. Was that
  * in vain? Not where memory is short, and misses have left that region for the
- * one that this miss is in.
+ * one that this miss is in, or for a whole visit.
  *
  * Return: whether the region of this miss may be filled.
  */
 static inline bool
-mmap_readahead_fill_again(const struct mmap_readahead_state *state,
+mmap_readahead_fill_again(struct mmap_readahead_state *state,
 			  const struct mmap_readahead_miss *miss,
 			  struct mmap_readahead_singles *singles)
 {
 	unsigned int there = singles->regions[singles->fill >> singles->shift];
 	unsigned int here = singles->regions[miss->index >> singles->shift];
+	struct mmap_readahead_visits *visits = &state->visits;
+	unsigned int bit = mmap_readahead_bit(visits, singles->fill);
 
-	if (mmap_readahead_short(state) && 2 * there < here) {
+	if (mmap_readahead_short(state) &&
+	    (2 * there < here || visits->left & bit)) {
 		singles->filled = false;
 		if (singles->losses)
 			singles->losses--;
 		return true;
 	}
+	visits->dense &= ~bit;
+	visits->left &= ~bit;
+	visits->back &= ~bit;
 	mmap_readahead_empty(singles);
 	if (singles->losses < MMAP_READAHEAD_MAX_LOSSES)
 		singles->losses++;
@@ -977,12 +1054,14 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 	    miss->look(miss->cache, singles->fill) < MMAP_READAHEAD_CACHED &&
 	    !mmap_readahead_fill_again(state, miss, singles))
 		return false;
-	singles->dense |= 1U << (miss->index >> singles->shift);
 	answer->kind = MMAP_READAHEAD_FILL;
 	answer->size = 1U << mmap_readahead_log2(limit);
 	answer->start = miss->index & ~(answer->size - 1UL);
 	/* A block of one page reads nothing that could be lost. */
-	if (!singles->filled && limit > 1) {
+	if (limit == 1)
+		return true;
+	state->visits.dense |= mmap_readahead_bit(&state->visits, miss->index);
+	if (!singles->filled) {
 		singles->filled = true;
 		singles->fill = miss->index;
 	}

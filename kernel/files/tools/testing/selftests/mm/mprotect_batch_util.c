@@ -210,7 +210,8 @@ void keep_peace(void)
 	 * of late. One that has written nothing would write the first ones.
 	 */
 	if (directory >= 0) {
-		device_setting_write(directory, "min_ratio", 99);
+		if (!device_setting_write(directory, "min_ratio", 99))
+			ksft_print_msg("cannot keep the device from writing early\n");
 		close(directory);
 	}
 }
