@@ -53,6 +53,16 @@ BREAKAGES = {
         "return limit < most ? ~0U / 2 : most + ~0U / 2;",
         "larger than the limit",
     ),
+    "a visit meets a region again and again": (
+        "if (!(visits->met & bit)) {",
+        "if (visits) {",
+        "regions were not counted that were met",
+    ),
+    "a region that was lost still comes back": (
+        "visits->dense &= ~bit;\n\tvisits->left &= ~bit;\n\tvisits->back &= ~bit;",
+        "visits->dense &= ~bit;",
+        "comes back that was not filled",
+    ),
     "a run backward misses its page": (
         "answer->start = miss->index - (size - 1);",
         "answer->start = miss->index - size;",
