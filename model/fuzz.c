@@ -32,8 +32,8 @@
 
 /* Touches of one input: what is slow is not what is looked for. */
 #define MOST_STEPS	4096
-/* Questions about pages for one decision. */
-#define MOST_LOOKS	80
+/* Questions about pages for one decision: eight for each region that was left. */
+#define MOST_LOOKS	(80 + 8 * MMAP_READAHEAD_REGIONS)
 
 /* State of a page. */
 #define CACHED		0x01
@@ -430,11 +430,12 @@ static void age(struct input *input)
 	singles = &state.singles[take_byte(input) % 2];
 	singles->nr = 0;
 	for (unsigned int i = 0; i < MMAP_READAHEAD_REGIONS; i++) {
-		singles->regions[i] = take(input) | take_byte(input) << 8;
+		singles->regions[i] = take(input);
 		singles->nr += singles->regions[i];
 	}
 	state.visits.dense = ~0U;
-	state.visits.left = take(input) | (unsigned int)take(input) << 16;
+	state.visits.left = take(input);
+	state.visits.left |= take(input) << 16;
 	state.visits.back = ~state.visits.left;
 	state.visits.misses = take_byte(input) % MMAP_READAHEAD_VISIT;
 	cached_elsewhere = (unsigned long)take(input) << 8;

@@ -58,6 +58,16 @@ BREAKAGES = {
         "if (visits) {",
         "regions were not counted that were met",
     ),
+    "a visit goes on": (
+        "++visits->misses >= MMAP_READAHEAD_VISIT",
+        "++visits->misses > MMAP_READAHEAD_VISIT",
+        "a visit does not end",
+    ),
+    "a region is left while it is back": (
+        "visits->left = visits->dense & (visits->left | ~visits->met);",
+        "visits->left = visits->dense;",
+        "a region was left and is not",
+    ),
     "a region that was lost still comes back": (
         "visits->dense &= ~bit;\n\tvisits->left &= ~bit;\n\tvisits->back &= ~bit;",
         "visits->dense &= ~bit;",

@@ -916,7 +916,7 @@ static void test_fill_at_once(struct kunit *test)
 	struct mmap_readahead_miss evicted, absent, elsewhere;
 
 	file->facts.cached_pages = 8 * region;
-	bitmap_set(file->evicted, 4 * region, region / 4 + 1);
+	bitmap_set(file->evicted, 4 * region, region - 1);
 	elsewhere = fake_miss(file, 9 * region);
 	evicted = fake_miss(file, 4 * region);
 	absent = fake_miss(file, 5 * region - 1);
@@ -942,7 +942,8 @@ static void test_fill_at_once(struct kunit *test)
 	singles.filled = true;
 	KUNIT_EXPECT_TRUE(test, mmap_readahead_comes_back(&evicted, &visits, &singles));
 	KUNIT_EXPECT_TRUE(test, singles.filled);
-	/* Until it is left once more. */
+	/* Until it is left once more, and was worth it. */
+	bitmap_set(file->cached, 4 * region, region);
 	fake_visit(&elsewhere, &visits, 4, 1);
 	KUNIT_EXPECT_EQ(test, visits.back, 1 << 4);
 	fake_visit(&elsewhere, &visits, 9, 1);
@@ -950,10 +951,44 @@ static void test_fill_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, visits.back, 0);
 	KUNIT_EXPECT_EQ(test, visits.left, 1 << 4);
 	/* Hardly any of it is gone: misses were nowhere else. */
-	bitmap_clear(file->evicted, 4 * region + 1, region / 4);
+	bitmap_clear(file->cached, 4 * region, region / 4);
 	KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&evicted, &visits, &singles));
 	KUNIT_EXPECT_EQ(test, visits.left | visits.back, 0);
 	KUNIT_EXPECT_EQ(test, visits.dense, 1 << 4);
+}
+
+/* What a region that came back has in memory when it is left again. */
+static void test_worth_coming_back(struct kunit *test)
+{
+	const unsigned long region = 1UL << 11;
+	/* The last region has half as many pages. */
+	struct fake_file *file = fake_file(test, 31 * region / 2, 32, 32);
+	unsigned long first, eighth;
+	unsigned int part;
+
+	for (first = 4; first <= 15; first += 11) {
+		eighth = (first == 15 ? region / 2 : region) / 8;
+		for (part = 6; part <= 7; part++) {
+			struct mmap_readahead_visits visits = {
+				.shift = 11,
+				.dense = 1 << first | 1 << 2,
+				.back = 1 << first,
+			};
+			struct mmap_readahead_miss miss = fake_miss(file, 0);
+
+			bitmap_zero(file->cached, FAKE_PAGES);
+			bitmap_set(file->cached, first * region, part * eighth - 100);
+			/* Which page is asked first does not matter. */
+			KUNIT_EXPECT_EQ(test, mmap_readahead_sample(&miss, 11,
+								    first * region + 5 * eighth,
+								    false), part);
+			fake_visit(&miss, &visits, 9, 1);
+			KUNIT_EXPECT_EQ(test, visits.back, 0);
+			KUNIT_EXPECT_EQ(test, visits.dense >> first & 1, part == 7);
+			KUNIT_EXPECT_EQ(test, visits.left >> first & 1, part == 7);
+			KUNIT_EXPECT_EQ(test, visits.left >> 2 & 1, 1);
+		}
+	}
 }
 
 /* One visit may see both where the program came from, and where it went to. */
@@ -964,16 +999,16 @@ static void test_crowded_visit(struct kunit *test)
 	struct mmap_readahead_miss miss;
 	unsigned int n;
 
-	/* Seven of eight regions are as much as may come back. */
+	/* Seven of eight regions, and one that is not all used. */
 	file->facts.cached_pages = 8UL << 11;
 	miss = fake_miss(file, 0);
 	for (n = 0; n < 8; n++) {
-		fake_visit(&miss, &visits, 0, n % 2 ? 8 : 7);
+		fake_visit(&miss, &visits, 0, n % 2 ? 9 : 8);
 		KUNIT_EXPECT_EQ(test, visits.crowded, n % 2);
 		KUNIT_EXPECT_EQ(test, visits.dense, 1 << 15);
 		KUNIT_EXPECT_EQ(test, visits.left, 1 << 15);
 	}
-	fake_visit(&miss, &visits, 0, 8);
+	fake_visit(&miss, &visits, 0, 9);
 	KUNIT_EXPECT_EQ(test, visits.dense, 0);
 	KUNIT_EXPECT_EQ(test, visits.left, 0);
 }
@@ -1132,6 +1167,7 @@ static void test_old_counts(struct kunit *test)
 
 	/* A region of 2^13 pages costs 256 requests; three eighths of 16 are 1536. */
 	singles->shift = 13;
+	state.visits.shift = 13;
 	singles->nr = 1535;
 	KUNIT_EXPECT_FALSE(test, mmap_readahead_old(&state, &miss, singles, 0, 16));
 	singles->nr = 1536;
@@ -1509,6 +1545,7 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_evicted_do_not_fill),
 	KUNIT_CASE(test_fill_what_comes_back),
 	KUNIT_CASE(test_fill_at_once),
+	KUNIT_CASE(test_worth_coming_back),
 	KUNIT_CASE(test_crowded_visit),
 	KUNIT_CASE(test_lost_after_coming_back),
 	KUNIT_CASE(test_lost_fill_while_memory_is_short),

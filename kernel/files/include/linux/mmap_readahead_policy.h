@@ -341,7 +341,8 @@ struct mmap_readahead_singles {
 /**
  * struct mmap_readahead_visits - where a program was before, and is now
  * @dense: regions that were filled; these four are sets of bits
- * @left: those of them that no miss was in for a whole visit
+ * @left: those of them that no miss was in for a whole visit, and none on an
+ *	evicted page since
  * @back: those that misses came back to, and have not left again
  * @met: regions that misses of this visit were in
  * @nr_met: how many these are
@@ -738,54 +739,68 @@ mmap_readahead_bit(const struct mmap_readahead_visits *visits,
 	return region < MMAP_READAHEAD_REGIONS ? 1U << region : 0;
 }
 
+/* How many of eight pages of a region are evicted, or cached? One is @page. */
+static inline unsigned int
+mmap_readahead_sample(const struct mmap_readahead_miss *miss, unsigned int shift,
+		      unsigned long page, bool evicted)
+{
+	unsigned long start = page >> shift << shift;
+	unsigned long pages = miss->file_pages - start;
+	unsigned int i, nr = 0;
+
+	/* The file may have become shorter. */
+	if (page >= miss->file_pages)
+		return 0;
+	if (pages >> shift)
+		pages = 1UL << shift;
+	for (i = 0; i < 8; i++) {
+		enum mmap_readahead_page state = miss->look(miss->cache, page);
+
+		nr += evicted ? state == MMAP_READAHEAD_EVICTED :
+				state >= MMAP_READAHEAD_CACHED;
+		page += pages / 8;
+		if (page - start >= pages)
+			page -= pages;
+	}
+	return nr;
+}
+
 /*
- * A visit is over: which regions had misses left? Where two visits in a row met
- * more than memory can hold misses are all over the file, and leave nothing. One
- * may have seen both where the program came from and where it went to.
+ * A visit is over: which regions had misses left? Reading blocks of one that they
+ * came back to was worth it if they read nearly all of it. Where two visits in a
+ * row met a region more than fit into what the file has cached misses are all over
+ * it, and leave nothing; one may have seen both where the program came from and
+ * where it went to.
  */
 static inline void
 mmap_readahead_end_visit(const struct mmap_readahead_miss *miss,
 			 struct mmap_readahead_visits *visits)
 {
 	unsigned long memory = miss->cached_pages - miss->cached_pages / 8;
-	bool crowded = visits->nr_met > memory >> visits->shift;
+	bool crowded = visits->nr_met > (memory >> visits->shift) + 1;
+	unsigned int bit, left = visits->back & ~visits->met;
+	unsigned long page = 0;
 
+	for (bit = 1; left & -bit; bit <<= 1, page += 1UL << visits->shift)
+		if ((left & bit) &&
+		    mmap_readahead_sample(miss, visits->shift, page, false) < 7)
+			visits->dense &= ~bit;
 	if (crowded && visits->crowded)
 		visits->dense = 0;
 	visits->crowded = crowded;
 	visits->back &= visits->dense & visits->met;
-	visits->left |= ~visits->met;
-	visits->left &= visits->dense & ~visits->back;
+	visits->left = visits->dense & (visits->left | ~visits->met);
 	visits->met = 0;
 	visits->nr_met = 0;
 	visits->misses = 0;
 }
 
 /*
- * Are three of eight pages of a region evicted, the missing one among them? Where
- * memory holds nearly all of a file, no miss may be in a region because all of it
- * is there.
- */
-static inline bool
-mmap_readahead_gone(const struct mmap_readahead_miss *miss, unsigned int shift)
-{
-	unsigned long within = (1UL << shift) - 1;
-	unsigned long start = miss->index & ~within;
-	unsigned int i, evicted = 1;
-
-	for (i = 1; i < 8; i++) {
-		unsigned long page = miss->index + (i * (within + 1)) / 8;
-
-		evicted += miss->look(miss->cache, start | (page & within)) ==
-			   MMAP_READAHEAD_EVICTED;
-	}
-	return evicted >= 3;
-}
-
-/*
  * Count a single miss for this visit.
  *
- * Return: whether it comes back to a region that was filled, left and evicted.
+ * Return: whether it comes back to a region that was filled, left and evicted. Where
+ * memory holds nearly all of a file, no miss may be in a region because all of it is
+ * there: so some of it has to be gone.
  */
 static inline bool
 mmap_readahead_comes_back(const struct mmap_readahead_miss *miss,
@@ -806,9 +821,9 @@ mmap_readahead_comes_back(const struct mmap_readahead_miss *miss,
 	if (!(visits->left & bit))
 		return true;
 	visits->left &= ~bit;
-	if (!mmap_readahead_gone(miss, visits->shift))
+	if (mmap_readahead_sample(miss, visits->shift, miss->index, true) < 3)
 		return false;
-	/* What was read before that has shown what it can. */
+	/* A block that was read before may have been lost while that was left. */
 	singles->filled = false;
 	visits->back |= bit;
 	return true;
@@ -906,7 +921,7 @@ mmap_readahead_run_limit(const struct mmap_readahead_state *state,
 	return limit < most ? limit : most;
 }
 
-/* Called for each miss: after many of them, runs may read more again. */
+/* Called for each miss and mark: after many, runs may read more again. */
 static inline void mmap_readahead_held(struct mmap_readahead_state *state)
 {
 	if (state->narrow && !++state->calm)
