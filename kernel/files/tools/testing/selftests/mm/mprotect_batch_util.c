@@ -200,7 +200,6 @@ void guard_peace(void)
 
 void keep_peace(void)
 {
-	int directory = open(".", O_RDONLY);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(peace); i++)
@@ -209,11 +208,8 @@ void keep_peace(void)
 	 * A device's share of the dirty pages is its share of what was written
 	 * of late. One that has written nothing would write the first ones.
 	 */
-	if (directory >= 0) {
-		if (!device_setting_write(directory, "min_ratio", 99))
-			ksft_print_msg("cannot keep the device from writing early\n");
-		close(directory);
-	}
+	if (!device_setting_write(AT_FDCWD, "min_ratio", 99))
+		ksft_print_msg("cannot keep the device from writing early\n");
 }
 
 void stay_on_cpu(void)

@@ -228,7 +228,7 @@ static bool find_device_setting(int fd, const char *name, char path[PATH_BYTES])
 	struct stat st;
 	unsigned int i;
 
-	if (fstat(fd, &st))
+	if (fstatat(fd, "", &st, AT_EMPTY_PATH))
 		return false;
 	for (i = 0; i < ARRAY_SIZE(places); i++) {
 		snprintf(path, PATH_BYTES, places[i], major(st.st_dev),
@@ -241,14 +241,10 @@ static bool find_device_setting(int fd, const char *name, char path[PATH_BYTES])
 
 void guard_device_setting(const char *name)
 {
-	int fd = open(".", O_RDONLY);
 	char path[PATH_BYTES];
 
-	if (fd < 0)
-		return;
-	if (find_device_setting(fd, name, path))
+	if (find_device_setting(AT_FDCWD, name, path))
 		guard_setting(path);
-	close(fd);
 }
 
 bool device_setting_write(int fd, const char *name, unsigned long number)

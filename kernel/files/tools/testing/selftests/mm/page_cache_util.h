@@ -67,7 +67,8 @@ int open_again(int fd);
 /*
  * Settings in the bdi directory of a device: have run_guarded() put back one of
  * the device that holds the current directory, and set one of that which holds a
- * file. Return: false if there is none, or it does not take the number.
+ * file, or with AT_FDCWD that directory. Return: false if there is none, or it
+ * does not take the number.
  */
 void guard_device_setting(const char *name);
 bool device_setting_write(int fd, const char *name, unsigned long number);
