@@ -1379,7 +1379,8 @@ static enum result run_sequence(uint64_t seed, bool alike)
 /* Is it batching, and nothing else, that makes the twins differ? */
 static void judge_difference(uint64_t seed)
 {
-	unsigned int run, runs = 0, again = 0, batching = s->batching;
+	unsigned int run, plain = 0, runs = 0, again = 0;
+	unsigned int batching = s->batching;
 	enum result result;
 
 	ksft_print_msg("seed %llu, %s%s%s: %s: %s\n",
@@ -1395,18 +1396,24 @@ static void judge_difference(uint64_t seed)
 	}
 	verbose = false;
 	for (run = 0; run < 3; run++) {
-		if (run_sequence(seed, true) != ALIKE) {
+		result = run_sequence(seed, true);
+		if (result == DIFFERENT) {
 			disturbed++;
 			return;
 		}
+		plain += result == ALIKE;
+	}
+	if (!plain) {
+		disturbed++;
+		return;
 	}
 	for (run = 0; run < 10; run++) {
 		result = run_sequence(seed, false);
 		runs += result != NO_TWINS;
 		again += result == DIFFERENT;
 	}
-	ksft_print_msg("of %u more runs, %u differ; of 3 without batching, none\n",
-		       runs, again);
+	ksft_print_msg("of %u more runs, %u differ; of %u without batching, none\n",
+		       runs, again, plain);
 	ksft_print_msg("repeat with --seed %llu --sequences 1\n",
 		       (unsigned long long)seed);
 	/* Of a few runs, chance may have made all alike. */
