@@ -103,6 +103,12 @@ static struct shared {
 
 static __thread sigjmp_buf no_access;
 
+/*
+ * All threads exist before the first works: where one has unmapped, the stack
+ * of the next could be, until another mapping replaces it.
+ */
+static pthread_barrier_t all_started;
+
 static unsigned long random_below(struct worker *worker, unsigned long limit)
 {
 	return next_below(&worker->random, limit);
@@ -354,6 +360,7 @@ static void *work(void *arg)
 {
 	struct worker *worker = arg;
 
+	pthread_barrier_wait(&all_started);
 	while (!__atomic_load_n(&shared->over, __ATOMIC_RELAXED))
 		worker->step(worker);
 	return NULL;
@@ -455,6 +462,7 @@ static pid_t set_trap(void)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	choose_cpu();
+	pthread_barrier_init(&all_started, NULL, 2);
 	shared->walker.step = walk_into_trap;
 	start(&shared->walker, 0);
 	shared->springer.step = spring_trap;
@@ -488,7 +496,11 @@ static void test_race(struct worker *workers, bool folios_made,
 	sigaction(SIGSEGV, &action, NULL);
 	map_pages(0, file_pages, false);
 	for (worker = workers; worker->step; worker++)
+		;
+	pthread_barrier_init(&all_started, NULL, worker - workers + 1);
+	for (worker = workers; worker->step; worker++)
 		start(worker, worker - workers + 1);
+	pthread_barrier_wait(&all_started);
 	sleep(seconds);
 	__atomic_store_n(&shared->over, true, __ATOMIC_RELAXED);
 	for (worker = workers; worker->step; worker++)
