@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 from foliolab import process
 from foliolab.errors import BuildError, ModelError
@@ -161,6 +162,8 @@ def load() -> ctypes.CDLL:
         ctypes.c_void_p, ctypes.POINTER(PatternStruct), ctypes.c_uint64, ctypes.c_uint64,
     )  # fmt: skip
     library.model_run.restype = ctypes.c_bool
+    library.model_touch.argtypes = (ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64)
+    library.model_touch.restype = ctypes.c_bool
     library.model_counts.argtypes = (ctypes.c_void_p, ctypes.POINTER(CountsStruct))
     library.model_counts.restype = None
     library.model_free.argtypes = (ctypes.c_void_p,)
@@ -176,24 +179,49 @@ def simulate(machine: Machine, pattern: Pattern, count: int, passes: int = 1, th
     ModelError if there is no such machine or pattern, or not enough memory to simulate it. Threads may call
     this side by side.
     """
-    machine_struct = _machine_struct(machine)
     structs = [_pattern_struct(each) for each in (pattern, *then)]
     _whole("count", count, 0, _BITS)
     _whole("passes", passes, 0, _BITS)
-    library = load()
-    model = library.model_new(machine_struct)
-    if not model:
-        raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
-    try:
+    with _Model(machine) as model:
         for _ in range(passes if then else 1):
             for struct in structs:
-                if not library.model_run(model, struct, count, 1 if then else passes):
+                if not load().model_run(model.handle, struct, count, 1 if then else passes):
                     raise ModelError(f"There is no memory to simulate {count} accesses.")
-        counts = CountsStruct()
-        library.model_counts(model, counts)
-    finally:
-        library.model_free(model)
-    return Counts(**{name: getattr(counts, name) for name in _COUNTERS}, kinds=tuple(counts.kinds))
+        return model.counts()
+
+
+def replay(machine: Machine, pages: Sequence[int]) -> Counts:
+    """Access these pages of a file that is not cached yet, in this order.
+
+    ModelError if there is no such machine or page, or not enough memory to simulate it.
+    """
+    with _Model(machine) as model:
+        if pages and not 0 <= min(pages) <= max(pages) < machine.file_pages:
+            raise ModelError(f"A page is not one of the {machine.file_pages} of the model's file.")
+        if not load().model_touch(model.handle, (ctypes.c_uint64 * len(pages))(*pages), len(pages)):
+            raise ModelError(f"There is no memory to simulate {len(pages)} accesses.")
+        return model.counts()
+
+
+class _Model:
+    """A machine that has accessed nothing yet, and is gone at the end of the block."""
+
+    def __init__(self, machine: Machine) -> None:
+        struct = _machine_struct(machine)
+        self.handle = load().model_new(struct)
+        if not self.handle:
+            raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        load().model_free(self.handle)
+
+    def counts(self) -> Counts:
+        struct = CountsStruct()
+        load().model_counts(self.handle, struct)
+        return Counts(**{name: getattr(struct, name) for name in _COUNTERS}, kinds=tuple(struct.kinds))
 
 
 def _machine_struct(machine: Machine) -> MachineStruct:

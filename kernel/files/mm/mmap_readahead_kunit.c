@@ -1283,6 +1283,94 @@ static void test_full_count(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, state->singles[0].regions[3], 500);
 }
 
+/*
+ * A third of the misses have a neighbour that is needed next. While memory is short
+ * that pays for less, as all that is read has to be evicted for.
+ */
+static void test_scarce(struct kunit *test)
+{
+	struct fake_file *plenty = fake_file(test, FAKE_PAGES, 1024, 32);
+	struct fake_file *scarce = fake_file(test, FAKE_PAGES, 1024, 32);
+	unsigned long page;
+
+	bitmap_fill(scarce->evicted, FAKE_PAGES);
+	for (page = 255; page < FAKE_PAGES - 256; page += 256) {
+		fake_touch(plenty, page);
+		fake_touch(scarce, page);
+		if (page % 3)
+			continue;
+		fake_touch(plenty, fake_end(plenty) + 1);
+		fake_touch(scarce, fake_end(scarce) + 1);
+	}
+	KUNIT_EXPECT_GE(test, plenty->state.ahead.order, 3);
+	KUNIT_EXPECT_LE(test, scarce->state.ahead.order, 2);
+}
+
+/* Windows on both sides that exceed the limit together are judged all the same. */
+static void test_both_sides(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	unsigned long page;
+
+	file->state = (struct mmap_readahead_state) {
+		.known = true,
+		.ahead = { .order = 5, .patience = MMAP_READAHEAD_PATIENCE },
+		.behind = { .order = 5, .patience = MMAP_READAHEAD_PATIENCE },
+	};
+	__set_bit(FAKE_PAGES - 1, file->cached);
+	fake_touch(file, 100);
+	KUNIT_EXPECT_EQ(test, file->answer.start, 84);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 32);
+	for (page = 1000; page < FAKE_PAGES - 1000; page += 1000)
+		fake_touch(file, page);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 1);
+}
+
+/* A few pages that are used in turn stay in memory, if only they are read alone. */
+static void test_thrashing(struct kunit *test)
+{
+	static const unsigned long pages[] = { 818, 801, 1102, 853 };
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	unsigned int round, i;
+
+	file->state = (struct mmap_readahead_state) {
+		.known = true,
+		.ahead = { .order = 5, .patience = MMAP_READAHEAD_PATIENCE },
+		.behind = { .order = 5, .patience = MMAP_READAHEAD_PATIENCE },
+	};
+	file->facts.cached_pages = 64;
+	for (round = 0; round < 8; round++) {
+		for (i = 0; i < ARRAY_SIZE(pages); i++) {
+			fake_touch(file, pages[i]);
+			fake_evict(file, 0, FAKE_PAGES);
+		}
+		KUNIT_EXPECT_LE(test, file->answer.size, 32 >> (round / 2));
+	}
+	KUNIT_EXPECT_EQ(test, file->answer.size, 1);
+}
+
+/* Two threads that miss the same page are no such thing. */
+static void test_missed_twice(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
+	struct mmap_readahead_side ahead, behind;
+	struct mmap_readahead_miss miss;
+	unsigned long page;
+
+	bitmap_fill(file->evicted, FAKE_PAGES);
+	file->facts.cached_pages = 64;
+	fake_touch(file, 1000);
+	for (page = 5000; page < 8000; page += 1000) {
+		ahead = file->state.ahead;
+		behind = file->state.behind;
+		miss = fake_miss(file, page);
+		adapt(test, &file->state, &miss);
+		adapt(test, &file->state, &miss);
+		KUNIT_EXPECT_GE(test, file->state.ahead.order, ahead.order);
+		KUNIT_EXPECT_GE(test, file->state.behind.order, behind.order);
+	}
+}
+
 static enum mmap_readahead_page look_absent(const void *cache,
 					    unsigned long index)
 {
@@ -1556,6 +1644,10 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_lost_fill),
 	KUNIT_CASE(test_equal_steps_do_not_fill),
 	KUNIT_CASE(test_full_count),
+	KUNIT_CASE(test_scarce),
+	KUNIT_CASE(test_both_sides),
+	KUNIT_CASE(test_thrashing),
+	KUNIT_CASE(test_missed_twice),
 	KUNIT_CASE(test_lost_run),
 	KUNIT_CASE(test_evicted_before_a_run),
 	KUNIT_CASE(test_marks),

@@ -223,8 +223,9 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  *   program came back to data that it had left. When it leaves that and comes back
  *   once more, nothing has to fill up again.
  * - Else it is single. On either side its window is as large as has paid: it
- *   doubles when such reads are continued often enough, and is halved when their
- *   outer half is used too rarely.
+ *   doubles when such reads are continued often enough, for which that has to be
+ *   nearly always while memory is short, and is halved when their outer half is
+ *   used too rarely, or when what was read just now is gone and missed again.
  *
  * Nothing depends on hits, which therefore cost nothing. Whether a read was used
  * is asked when later misses need to know. A fault maps what is cached of the
@@ -273,6 +274,11 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 #define MMAP_READAHEAD_UNDECIDED	160
 /* Above this share of single misses in evicted pages, memory is short. */
 #define MMAP_READAHEAD_SHORT		32
+/*
+ * Then what is read takes the place of what will be needed again, and for windows
+ * to become larger a request counts as so many times fewer pages.
+ */
+#define MMAP_READAHEAD_SCARCITY		16
 
 /**
  * enum mmap_readahead_kind - what an adaptive read is
@@ -551,16 +557,59 @@ mmap_readahead_goes_backward(const struct mmap_readahead_miss *miss,
 				       read->start + gap / 2);
 }
 
+/* Are pages of the file evicted before they are needed again? */
+static inline bool
+mmap_readahead_short(const struct mmap_readahead_state *state)
+{
+	return state->evicted > MMAP_READAHEAD_SHORT;
+}
+
+/*
+ * What single misses read with their own page, ahead and behind: as much as has
+ * paid, or what is left of that where the limit has become lower meanwhile.
+ */
+static inline void
+mmap_readahead_sides(struct mmap_readahead_state *state,
+		     const struct mmap_readahead_miss *miss,
+		     unsigned long *ahead, unsigned long *behind)
+{
+	if (1UL << state->ahead.order > miss->max_pages)
+		state->ahead.order = mmap_readahead_log2(miss->max_pages);
+	if (1UL << state->behind.order > miss->max_pages)
+		state->behind.order = mmap_readahead_log2(miss->max_pages);
+	*ahead = (1UL << state->ahead.order) - 1;
+	*behind = (1UL << state->behind.order) - 1;
+	if (1 + *ahead + *behind > miss->max_pages) {
+		if (*behind > miss->max_pages / 2)
+			*behind = miss->max_pages / 2;
+		if (*ahead > miss->max_pages - *behind - 1)
+			*ahead = miss->max_pages - *behind - 1;
+	}
+}
+
+/* The window was too large on this side. */
+static inline void mmap_readahead_halve(struct mmap_readahead_side *side)
+{
+	if (side->order)
+		side->order--;
+	side->used = MMAP_READAHEAD_UNDECIDED;
+	side->quiet = 0;
+}
+
 /* A run went on from a single read: its window was too small on this side. */
 static inline void
-mmap_readahead_learn_continued(struct mmap_readahead_side *side,
+mmap_readahead_learn_continued(const struct mmap_readahead_state *state,
+			       struct mmap_readahead_side *side,
 			       const struct mmap_readahead_miss *miss)
 {
+	unsigned int request = miss->request_pages;
+
+	if (mmap_readahead_short(state))
+		request = (request - 1) / MMAP_READAHEAD_SCARCITY + 1;
 	side->quiet = 0;
 	side->continued = mmap_readahead_share(side->continued, true);
 	if (2UL << side->order > miss->max_pages ||
-	    !mmap_readahead_pays(side->continued, 1UL << side->order,
-				 miss->request_pages))
+	    !mmap_readahead_pays(side->continued, 1UL << side->order, request))
 		return;
 	side->order++;
 	side->used = MMAP_READAHEAD_UNDECIDED;
@@ -601,9 +650,7 @@ mmap_readahead_learn_used(struct mmap_readahead_side *side,
 					miss->request_pages))
 			return;
 	}
-	side->order--;
-	side->used = MMAP_READAHEAD_UNDECIDED;
-	side->quiet = 0;
+	mmap_readahead_halve(side);
 }
 
 /* Has nobody continued single pages for as long as is counted? */
@@ -622,6 +669,7 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 {
 	unsigned long behind = read->index - read->start;
 	unsigned long ahead = read->end - read->index;
+	unsigned long now_ahead, now_behind;
 
 	if (!read->size || read->kind != MMAP_READAHEAD_SINGLE)
 		return;
@@ -630,11 +678,12 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 	    mmap_readahead_settled(&state->behind))
 		return;
 	/* Other reads, of the file's end say, tell nothing of this window. */
-	if (ahead + 1 == 1UL << state->ahead.order)
+	mmap_readahead_sides(state, miss, &now_ahead, &now_behind);
+	if (ahead == now_ahead)
 		mmap_readahead_learn_used(&state->ahead, miss, read,
 					  read->index + (ahead + 1) * 5 / 8,
 					  read->index + ahead);
-	if (behind + 1 == 1UL << state->behind.order)
+	if (behind == now_behind)
 		mmap_readahead_learn_used(&state->behind, miss, read,
 					  read->index - (behind + 1) * 5 / 8,
 					  read->start);
@@ -644,13 +693,6 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 static inline bool mmap_readahead_within(unsigned long step, unsigned long most)
 {
 	return step + most <= 2 * most;
-}
-
-/* Are pages of the file evicted before they are needed again? */
-static inline bool
-mmap_readahead_short(const struct mmap_readahead_state *state)
-{
-	return state->evicted > MMAP_READAHEAD_SHORT;
 }
 
 /* Start to count anew. */
@@ -989,9 +1031,9 @@ mmap_readahead_look_around(struct mmap_readahead_state *state,
 	if (pages >> miss->block_shift > 1)
 		return pages / 2;
 	if (lone && pages > 1)
-		mmap_readahead_learn_continued(&state->ahead, miss);
+		mmap_readahead_learn_continued(state, &state->ahead, miss);
 	else if (lone && mmap_readahead_used(miss, miss->index + 1))
-		mmap_readahead_learn_continued(&state->behind, miss);
+		mmap_readahead_learn_continued(state, &state->behind, miss);
 	return 0;
 }
 
@@ -1003,24 +1045,11 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 {
 	unsigned long ahead, behind;
 
-	/* The limit may have become lower since that was learnt. */
-	if (1UL << state->ahead.order > miss->max_pages)
-		state->ahead.order = mmap_readahead_log2(miss->max_pages);
-	if (1UL << state->behind.order > miss->max_pages)
-		state->behind.order = mmap_readahead_log2(miss->max_pages);
-	ahead = 1UL << state->ahead.order;
-	behind = (1UL << state->behind.order) - 1;
-
-	if (ahead + behind > miss->max_pages) {
-		if (behind > miss->max_pages / 2)
-			behind = miss->max_pages / 2;
-		if (ahead > miss->max_pages - behind)
-			ahead = miss->max_pages - behind;
-	}
+	mmap_readahead_sides(state, miss, &ahead, &behind);
 	if (behind > miss->index)
 		behind = miss->index;
 	answer->start = miss->index - behind;
-	answer->size = behind + ahead;
+	answer->size = behind + 1 + ahead;
 }
 
 /*
@@ -1096,6 +1125,28 @@ mmap_readahead_under_way(const struct mmap_readahead_miss *miss,
 }
 
 /*
+ * A miss in what was read just now around another one, or by a run backward, and
+ * is gone again: memory does not even hold windows like that one.
+ */
+static inline bool
+mmap_readahead_thrashes(const struct mmap_readahead_state *state,
+			const struct mmap_readahead_miss *miss,
+			const struct mmap_readahead_read *read)
+{
+	unsigned int latest = (state->next + MMAP_READAHEAD_READS - 1) %
+			      MMAP_READAHEAD_READS;
+
+	if (read->kind == MMAP_READAHEAD_FORWARD ||
+	    miss->index < read->start || miss->index > read->end ||
+	    miss->index - read->start >= 2UL * read->size)
+		return false;
+	/* Another thread may be about to read it. */
+	if (miss->index == read->index && read == &state->reads[latest])
+		return false;
+	return miss->look(miss->cache, miss->index) == MMAP_READAHEAD_EVICTED;
+}
+
+/*
  * The read that a miss goes on from, or NULL. Sets the kind of the answer, and
  * all of it if nothing else is to be done.
  */
@@ -1125,6 +1176,11 @@ mmap_readahead_find(struct mmap_readahead_state *state,
 		}
 		if (read->kind == MMAP_READAHEAD_FILL)
 			continue;
+		if (mmap_readahead_thrashes(state, miss, read)) {
+			mmap_readahead_halve(&state->ahead);
+			mmap_readahead_halve(&state->behind);
+			return NULL;
+		}
 		if (mmap_readahead_goes_backward(miss, read)) {
 			answer->kind = MMAP_READAHEAD_BACKWARD;
 			return read;
@@ -1162,7 +1218,7 @@ mmap_readahead_continue(struct mmap_readahead_state *state,
 		side = answer->kind == MMAP_READAHEAD_FORWARD ? &state->ahead :
 								&state->behind;
 		size = side->order ? 1U << side->order : 2;
-		mmap_readahead_learn_continued(side, miss);
+		mmap_readahead_learn_continued(state, side, miss);
 	} else {
 		size = 2 * read->size;
 	}
