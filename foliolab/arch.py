@@ -2,7 +2,7 @@
 """What differs between architectures. A new one is a new entry here and some config fragments."""
 
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from foliolab.errors import UsageError
 
@@ -14,7 +14,7 @@ class TinyGuest:
     A hypervisor that has to interpret its guests, as some nested ones do, takes minutes.
     """
 
-    image: bytes
+    image: bytes = field(repr=False)
     options: tuple[str, ...]
     """QEMU's, with the image's file as {image}."""
     status: int

@@ -47,6 +47,9 @@ SELFTESTS = (
     "mprotect_batch_race",
 )
 
+FAULTS_IN_FILES = tuple(name for name in SELFTESTS if name.startswith(("fault_recency", "mmap_readahead")))
+"""Those for which it matters how much a fault maps."""
+
 
 def settings(guest: Guest) -> dict[str, str]:
     """All that the kselftests change, as far as this kernel has it: path -> content."""
@@ -94,7 +97,7 @@ def run_selftests(
 ) -> list[str]:
     """Run the kselftests on ``filesystem``; returns the lines of what they skipped.
 
-    Without ``fault_around_pages``, fault-around stays as the kernel has it.
+    With ``fault_around_pages``, only FAULTS_IN_FILES; without, fault-around stays as the kernel has it.
     """
     skipped = []
     with guest_with_data(config, filesystem, console, disk) as guest:
@@ -102,7 +105,7 @@ def run_selftests(
             bytes_around = str(fault_around_pages * guest.ready.page_size)
             guest.run([":write", "/sys/kernel/debug/fault_around_bytes", bytes_around]).checked()
         before = settings(guest)
-        for selftest in SELFTESTS:
+        for selftest in FAULTS_IN_FILES if fault_around_pages else SELFTESTS:
             # The tests work in the current directory, as kselftests do.
             started = time.monotonic()
             done = guest.run(["in-directory", "/data", selftest], 300)

@@ -39,7 +39,7 @@ def test_what_comes_back_is_read_in_time() -> None:
     for device, window_kb, all_seeds in cases:
         # Windows of 128 KiB are the best there, or better than any fixed one for a hard disk.
         assert geometric_mean(all_seeds) < (1.05 if window_kb == 128 else 1.45), (device, window_kb)
-        assert max(all_seeds) < (1.1 if window_kb == 128 else 1.6), (device, window_kb)
+        assert max(all_seeds) < (1.1 if window_kb == 128 else 1.65), (device, window_kb)
 
 
 def test_areas_of_which_little_is_used_cost_most() -> None:

@@ -1326,19 +1326,30 @@ static void test_both_sides(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, file->answer.size, 1);
 }
 
+/* A file of which single misses read a lot, in memory that holds next to nothing. */
+static struct fake_file *crowded_file(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	struct mmap_readahead_side side = {
+		.order = 5,
+		.used = MMAP_READAHEAD_UNDECIDED,
+		.patience = MMAP_READAHEAD_PATIENCE,
+	};
+
+	file->state.known = true;
+	file->state.ahead = side;
+	file->state.behind = side;
+	file->facts.cached_pages = 64;
+	return file;
+}
+
 /* A few pages that are used in turn stay in memory, if only they are read alone. */
 static void test_thrashing(struct kunit *test)
 {
 	static const unsigned long pages[] = { 818, 801, 1102, 853 };
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	struct fake_file *file = crowded_file(test);
 	unsigned int round, i;
 
-	file->state = (struct mmap_readahead_state) {
-		.known = true,
-		.ahead = { .order = 5, .patience = MMAP_READAHEAD_PATIENCE },
-		.behind = { .order = 5, .patience = MMAP_READAHEAD_PATIENCE },
-	};
-	file->facts.cached_pages = 64;
 	for (round = 0; round < 8; round++) {
 		for (i = 0; i < ARRAY_SIZE(pages); i++) {
 			fake_touch(file, pages[i]);
@@ -1349,26 +1360,44 @@ static void test_thrashing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, file->answer.size, 1);
 }
 
-/* Two threads that miss the same page are no such thing. */
-static void test_missed_twice(struct kunit *test)
+/* Threads that miss the same page at once, or neighbours of it, are no such thing. */
+static void test_missed_at_once(struct kunit *test)
 {
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-	struct mmap_readahead_side ahead, behind;
+	struct fake_file *file = crowded_file(test);
 	struct mmap_readahead_miss miss;
-	unsigned long page;
+	unsigned int thread, apart;
 
 	bitmap_fill(file->evicted, FAKE_PAGES);
-	file->facts.cached_pages = 64;
-	fake_touch(file, 1000);
-	for (page = 5000; page < 8000; page += 1000) {
-		ahead = file->state.ahead;
-		behind = file->state.behind;
-		miss = fake_miss(file, page);
-		adapt(test, &file->state, &miss);
-		adapt(test, &file->state, &miss);
-		KUNIT_EXPECT_GE(test, file->state.ahead.order, ahead.order);
-		KUNIT_EXPECT_GE(test, file->state.behind.order, behind.order);
-	}
+	for (apart = 0; apart < 2; apart++)
+		for (thread = 0; thread < 4; thread++) {
+			miss = fake_miss(file, 1000 + 10000 * apart +
+					       apart * thread);
+			adapt(test, &file->state, &miss);
+		}
+	KUNIT_EXPECT_EQ(test, file->state.ahead.order, 5);
+	KUNIT_EXPECT_EQ(test, file->state.behind.order, 5);
+}
+
+/* A run goes on, though what was read around its next page before is gone. */
+static void test_run_through_lost_window(struct kunit *test)
+{
+	struct fake_file *file = crowded_file(test);
+
+	fake_touch(file, 1070);
+	KUNIT_EXPECT_EQ(test, file->answer.start, 1054);
+	fake_evict(file, 0, FAKE_PAGES);
+	file->state.reads[file->state.next++] = (struct mmap_readahead_read) {
+		.index = 1040,
+		.start = 1000,
+		.end = 1053,
+		.size = 16,
+		.kind = MMAP_READAHEAD_FORWARD,
+	};
+	bitmap_set(file->cached, 1000, 54);
+	bitmap_set(file->used, 1000, 54);
+	fake_touch(file, 1054);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_FORWARD);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 32);
 }
 
 static enum mmap_readahead_page look_absent(const void *cache,
@@ -1647,7 +1676,8 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_scarce),
 	KUNIT_CASE(test_both_sides),
 	KUNIT_CASE(test_thrashing),
-	KUNIT_CASE(test_missed_twice),
+	KUNIT_CASE(test_missed_at_once),
+	KUNIT_CASE(test_run_through_lost_window),
 	KUNIT_CASE(test_lost_run),
 	KUNIT_CASE(test_evicted_before_a_run),
 	KUNIT_CASE(test_marks),

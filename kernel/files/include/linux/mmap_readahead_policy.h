@@ -225,7 +225,7 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  * - Else it is single. On either side its window is as large as has paid: it
  *   doubles when such reads are continued often enough, for which that has to be
  *   nearly always while memory is short, and is halved when their outer half is
- *   used too rarely, or when what was read just now is gone and missed again.
+ *   used too rarely, or when what one of them brought is gone and missed again.
  *
  * Nothing depends on hits, which therefore cost nothing. Whether a read was used
  * is asked when later misses need to know. A fault maps what is cached of the
@@ -566,17 +566,13 @@ mmap_readahead_short(const struct mmap_readahead_state *state)
 
 /*
  * What single misses read with their own page, ahead and behind: as much as has
- * paid, or what is left of that where the limit has become lower meanwhile.
+ * paid, but together no more than the limit.
  */
 static inline void
-mmap_readahead_sides(struct mmap_readahead_state *state,
+mmap_readahead_sides(const struct mmap_readahead_state *state,
 		     const struct mmap_readahead_miss *miss,
 		     unsigned long *ahead, unsigned long *behind)
 {
-	if (1UL << state->ahead.order > miss->max_pages)
-		state->ahead.order = mmap_readahead_log2(miss->max_pages);
-	if (1UL << state->behind.order > miss->max_pages)
-		state->behind.order = mmap_readahead_log2(miss->max_pages);
 	*ahead = (1UL << state->ahead.order) - 1;
 	*behind = (1UL << state->behind.order) - 1;
 	if (1 + *ahead + *behind > miss->max_pages) {
@@ -1045,6 +1041,11 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 {
 	unsigned long ahead, behind;
 
+	/* The limit may have become lower since that was learnt. */
+	if (1UL << state->ahead.order > miss->max_pages)
+		state->ahead.order = mmap_readahead_log2(miss->max_pages);
+	if (1UL << state->behind.order > miss->max_pages)
+		state->behind.order = mmap_readahead_log2(miss->max_pages);
 	mmap_readahead_sides(state, miss, &ahead, &behind);
 	if (behind > miss->index)
 		behind = miss->index;
@@ -1125,23 +1126,23 @@ mmap_readahead_under_way(const struct mmap_readahead_miss *miss,
 }
 
 /*
- * A miss in what was read just now around another one, or by a run backward, and
- * is gone again: memory does not even hold windows like that one.
+ * A miss in what one of the last single reads brought, and what is gone again: memory
+ * may not hold even such windows.
  */
 static inline bool
 mmap_readahead_thrashes(const struct mmap_readahead_state *state,
 			const struct mmap_readahead_miss *miss,
 			const struct mmap_readahead_read *read)
 {
-	unsigned int latest = (state->next + MMAP_READAHEAD_READS - 1) %
-			      MMAP_READAHEAD_READS;
+	const struct mmap_readahead_read *latest;
 
-	if (read->kind == MMAP_READAHEAD_FORWARD ||
-	    miss->index < read->start || miss->index > read->end ||
-	    miss->index - read->start >= 2UL * read->size)
+	latest = &state->reads[(state->next + MMAP_READAHEAD_READS - 1) %
+			       MMAP_READAHEAD_READS];
+	if (read->kind != MMAP_READAHEAD_SINGLE ||
+	    miss->index < read->start || miss->index > read->end)
 		return false;
 	/* Another thread may be about to read it. */
-	if (miss->index == read->index && read == &state->reads[latest])
+	if (miss->index >= latest->start && miss->index <= latest->end)
 		return false;
 	return miss->look(miss->cache, miss->index) == MMAP_READAHEAD_EVICTED;
 }
@@ -1157,7 +1158,7 @@ mmap_readahead_find(struct mmap_readahead_state *state,
 {
 	unsigned long gap = mmap_readahead_gap(miss);
 	unsigned long reach = miss->index + gap;
-	struct mmap_readahead_read *read;
+	struct mmap_readahead_read *read, *thrashes = NULL;
 
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
 	     read++) {
@@ -1177,9 +1178,8 @@ mmap_readahead_find(struct mmap_readahead_state *state,
 		if (read->kind == MMAP_READAHEAD_FILL)
 			continue;
 		if (mmap_readahead_thrashes(state, miss, read)) {
-			mmap_readahead_halve(&state->ahead);
-			mmap_readahead_halve(&state->behind);
-			return NULL;
+			thrashes = read;
+			continue;
 		}
 		if (mmap_readahead_goes_backward(miss, read)) {
 			answer->kind = MMAP_READAHEAD_BACKWARD;
@@ -1190,6 +1190,10 @@ mmap_readahead_find(struct mmap_readahead_state *state,
 			answer->kind = MMAP_READAHEAD_FORWARD;
 			return read;
 		}
+	}
+	if (thrashes) {
+		mmap_readahead_halve(&state->ahead);
+		mmap_readahead_halve(&state->behind);
 	}
 	return NULL;
 }
