@@ -1078,23 +1078,26 @@ static void test_lost_fill_while_memory_is_short(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, file->state.singles[0].losses, 0);
 }
 
-/* Has a region that was filled, and lost, been left for another one? */
+/* Has a region that was filled, and lost, been left, or did it stay for long? */
 static void test_left_or_lost(struct kunit *test)
 {
 	static const struct {
 		unsigned char evicted;
 		unsigned short there, here;
 		unsigned int left;
+		unsigned long since;
 		bool again;
 		unsigned int losses;
 	} cases[] = {
-		{ 255, 10, 21, 0, true, 2 },
-		{ 255, 10, 20, 0, false, 4 },
-		{ 255, 20, 20, 0, false, 4 },
-		{ 255, 21, 10, 0, false, 4 },
-		{ 255, 21, 10, 1 << 1, true, 2 },
-		{ 255, 21, 10, 1 << 6, false, 4 },
-		{ MMAP_READAHEAD_SHORT, 10, 21, 1 << 1, false, 4 },
+		{ 255, 10, 21, 0, 32, true, 2 },
+		{ 255, 10, 20, 0, 32, false, 4 },
+		{ 255, 20, 20, 0, 32, false, 4 },
+		{ 255, 21, 10, 0, 32, false, 4 },
+		{ 255, 21, 10, 1 << 1, 32, true, 2 },
+		{ 255, 21, 10, 1 << 6, 32, false, 4 },
+		{ 255, 21, 10, 0, 1535, false, 4 },
+		{ 255, 21, 10, 0, 1536, true, 2 },
+		{ MMAP_READAHEAD_SHORT, 10, 21, 1 << 1, 2048, false, 4 },
 	};
 	unsigned int i;
 
@@ -1106,6 +1109,7 @@ static void test_left_or_lost(struct kunit *test)
 			.losses = 3,
 			.filled = true,
 			.fill = 1UL << 11,
+			.since = cases[i].since,
 		};
 		struct mmap_readahead_state state = {
 			.evicted = cases[i].evicted,
@@ -1130,6 +1134,32 @@ static void test_left_or_lost(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, state.visits.dense >> 6 & 1, 1);
 		KUNIT_EXPECT_EQ(test, state.visits.left >> 6, cases[i].left >> 6);
 	}
+}
+
+/* Blocks that stay until as much as their region was read are worth it. */
+static void test_fill_stays_long(struct kunit *test)
+{
+	const unsigned long region = 1UL << 13, stay = region / 32 * 7 / 8;
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	unsigned long *blocks = kunit_kzalloc(test, stay * sizeof(*blocks),
+					      GFP_KERNEL);
+	unsigned long nr = 0;
+	unsigned int n;
+	u64 random = 1;
+
+	KUNIT_ASSERT_NOT_NULL(test, blocks);
+	bitmap_fill(file->evicted, FAKE_PAGES);
+	file->facts.cached_pages = region;
+	for (n = 0; n < 20000; n++) {
+		fake_touch(file, next_random(&random, region));
+		if (file->answer.kind != MMAP_READAHEAD_FILL)
+			continue;
+		if (nr >= stay)
+			fake_evict(file, blocks[nr % stay], 32);
+		blocks[nr++ % stay] = file->answer.start;
+	}
+	KUNIT_EXPECT_GE(test, nr, 5 * stay);
+	KUNIT_EXPECT_EQ(test, file->state.singles[1].losses, 0);
 }
 
 /* What fills a region page by page reads nothing that could be lost. */
@@ -1306,26 +1336,6 @@ static void test_scarce(struct kunit *test)
 	KUNIT_EXPECT_LE(test, scarce->state.ahead.order, 2);
 }
 
-/* Windows on both sides that exceed the limit together are judged all the same. */
-static void test_both_sides(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
-	unsigned long page;
-
-	file->state = (struct mmap_readahead_state) {
-		.known = true,
-		.ahead = { .order = 5, .patience = MMAP_READAHEAD_PATIENCE },
-		.behind = { .order = 5, .patience = MMAP_READAHEAD_PATIENCE },
-	};
-	__set_bit(FAKE_PAGES - 1, file->cached);
-	fake_touch(file, 100);
-	KUNIT_EXPECT_EQ(test, file->answer.start, 84);
-	KUNIT_EXPECT_EQ(test, file->answer.size, 32);
-	for (page = 1000; page < FAKE_PAGES - 1000; page += 1000)
-		fake_touch(file, page);
-	KUNIT_EXPECT_EQ(test, file->answer.size, 1);
-}
-
 /* A file of which single misses read a lot, in memory that holds next to nothing. */
 static struct fake_file *crowded_file(struct kunit *test)
 {
@@ -1341,6 +1351,20 @@ static struct fake_file *crowded_file(struct kunit *test)
 	file->state.behind = side;
 	file->facts.cached_pages = 64;
 	return file;
+}
+
+/* Windows on both sides that exceed the limit together are judged all the same. */
+static void test_both_sides(struct kunit *test)
+{
+	struct fake_file *file = crowded_file(test);
+	unsigned long page;
+
+	fake_touch(file, 100);
+	KUNIT_EXPECT_EQ(test, file->answer.start, 84);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 32);
+	for (page = 1000; page < FAKE_PAGES - 1000; page += 1000)
+		fake_touch(file, page);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 1);
 }
 
 /* A few pages that are used in turn stay in memory, if only they are read alone. */
@@ -1667,6 +1691,7 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_lost_after_coming_back),
 	KUNIT_CASE(test_lost_fill_while_memory_is_short),
 	KUNIT_CASE(test_left_or_lost),
+	KUNIT_CASE(test_fill_stays_long),
 	KUNIT_CASE(test_fill_with_pages),
 	KUNIT_CASE(test_old_counts),
 	KUNIT_CASE(test_too_much_does_not_fill),

@@ -334,6 +334,7 @@ struct mmap_readahead_side {
  * @losses: blocks that did not stay in memory, less those that did
  * @filled: a block was read for a region that fills up
  * @fill: a page of the first such block
+ * @since: pages of all blocks that were read in its region since then
  */
 struct mmap_readahead_singles {
 	unsigned short regions[MMAP_READAHEAD_REGIONS];
@@ -342,6 +343,7 @@ struct mmap_readahead_singles {
 	unsigned char losses;
 	bool filled;
 	unsigned long fill;
+	unsigned long since;
 };
 
 /**
@@ -1033,6 +1035,14 @@ mmap_readahead_look_around(struct mmap_readahead_state *state,
 	return 0;
 }
 
+/* The limit may have become lower since a window was learnt. */
+static inline void mmap_readahead_cap(struct mmap_readahead_side *side,
+				      const struct mmap_readahead_miss *miss)
+{
+	if (1UL << side->order > miss->max_pages)
+		side->order = mmap_readahead_log2(miss->max_pages);
+}
+
 /* Read what single misses of this file need. */
 static inline void
 mmap_readahead_answer_single(struct mmap_readahead_state *state,
@@ -1041,11 +1051,8 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 {
 	unsigned long ahead, behind;
 
-	/* The limit may have become lower since that was learnt. */
-	if (1UL << state->ahead.order > miss->max_pages)
-		state->ahead.order = mmap_readahead_log2(miss->max_pages);
-	if (1UL << state->behind.order > miss->max_pages)
-		state->behind.order = mmap_readahead_log2(miss->max_pages);
+	mmap_readahead_cap(&state->ahead, miss);
+	mmap_readahead_cap(&state->behind, miss);
 	mmap_readahead_sides(state, miss, &ahead, &behind);
 	if (behind > miss->index)
 		behind = miss->index;
@@ -1056,7 +1063,8 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 /*
  * The first block that was read to fill a region did not stay in memory. Was that
  * in vain? Not where memory is short, and misses have left that region for the
- * one that this miss is in, or for a whole visit.
+ * one that this miss is in, or for a whole visit; nor if it stayed until three
+ * quarters of the region could have been read.
  *
  * Return: whether the region of this miss may be filled.
  */
@@ -1071,7 +1079,8 @@ mmap_readahead_fill_again(struct mmap_readahead_state *state,
 	unsigned int bit = mmap_readahead_bit(visits, singles->fill);
 
 	if (mmap_readahead_short(state) &&
-	    (2 * there < here || visits->left & bit)) {
+	    (2 * there < here || visits->left & bit ||
+	     4 * singles->since >= 3UL << singles->shift)) {
 		singles->filled = false;
 		if (singles->losses)
 			singles->losses--;
@@ -1109,7 +1118,10 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 	if (!singles->filled) {
 		singles->filled = true;
 		singles->fill = miss->index;
+		singles->since = 0;
 	}
+	if (singles->fill >> singles->shift == miss->index >> singles->shift)
+		singles->since += answer->size;
 	return true;
 }
 

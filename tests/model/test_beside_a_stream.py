@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A set of pages that is used at random and just fits into memory, were it not for a stream beside it."""
+
+from random import Random
+
+from foliolab.model.library import Machine, replay
+
+MEMORY_PAGES = 16384
+FILE_PAGES = 8 * MEMORY_PAGES
+SET_PAGES = 8000
+WINDOW = 32
+
+
+def accesses(seed: int) -> list[int]:
+    """As many touches of the set as pages of the stream, which begins behind the set; six times the set."""
+    random = Random(seed)
+    found: list[int] = []
+    for window in range(6 * SET_PAGES // WINDOW):
+        start = SET_PAGES + window * WINDOW
+        found += range(start, start + WINDOW)
+        found += [random.randrange(SET_PAGES) for _ in range(WINDOW)]
+    return found
+
+
+def test_the_set_keeps_its_windows() -> None:
+    """Blocks of it are evicted now and then, but stay for so long that nearly all of each is used."""
+    for seed in (1, 2, 3):
+        pages = accesses(seed)
+        folio, stock = (replay(Machine(rules, FILE_PAGES, MEMORY_PAGES, WINDOW), pages) for rules in ("folio", "stock"))
+        print(f"major faults {stock.major_faults} -> {folio.major_faults}, read {stock.pages_read} -> {folio.pages_read}")
+        assert folio.major_faults < 1.05 * stock.major_faults
+        assert folio.pages_read < 1.02 * stock.pages_read
