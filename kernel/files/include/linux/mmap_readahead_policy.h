@@ -334,7 +334,7 @@ struct mmap_readahead_side {
  * @losses: blocks that did not stay in memory, less those that did
  * @filled: a block was read for a region that fills up
  * @fill: a page of the first such block
- * @since: pages of all blocks that were read in its region since then
+ * @since: pages of the blocks asked for in its region, from that one on
  */
 struct mmap_readahead_singles {
 	unsigned short regions[MMAP_READAHEAD_REGIONS];
@@ -1063,8 +1063,8 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 /*
  * The first block that was read to fill a region did not stay in memory. Was that
  * in vain? Not where memory is short, and misses have left that region for the
- * one that this miss is in, or for a whole visit; nor if it stayed until three
- * quarters of the region could have been read.
+ * one that this miss is in, or for a whole visit, or where blocks that add up to
+ * three quarters of the region were read before it was gone.
  *
  * Return: whether the region of this miss may be filled.
  */
@@ -1120,7 +1120,9 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 		singles->fill = miss->index;
 		singles->since = 0;
 	}
-	if (singles->fill >> singles->shift == miss->index >> singles->shift)
+	/* A few large blocks add up to a region though none of them stayed for long. */
+	if (singles->fill >> singles->shift == miss->index >> singles->shift &&
+	    answer->size <= 1UL << singles->shift >> 4)
 		singles->since += answer->size;
 	return true;
 }
