@@ -815,6 +815,7 @@ static void test_adaptive_off(void)
 	open_adaptive(&map, ALL_RULES | ADAPTIVE);
 	for (n = 0; n < ACCESSES; n++)
 		touch(&map, sparse_page(n));
+	set_all_rules(ALL_RULES);
 	unmap_and_close(&map);
 	windows = windows_with_rules(ALL_RULES, sparse_page(0), 2 * window);
 	ksft_test_result(windows == MISS_LIMIT,
