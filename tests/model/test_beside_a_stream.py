@@ -27,7 +27,9 @@ def test_the_set_keeps_its_windows() -> None:
     for seed in (1, 2, 3):
         pages = accesses(seed)
         folio, stock = (replay(Machine(rules, FILE_PAGES, MEMORY_PAGES, WINDOW), pages) for rules in ("folio", "stock"))
-        print(f"major faults {stock.major_faults} -> {folio.major_faults}, read {stock.pages_read} -> {folio.pages_read}")
+        print(
+            f"major faults {stock.major_faults} -> {folio.major_faults}, read {stock.pages_read} -> {folio.pages_read}"
+        )
         assert folio.major_faults < 1.05 * stock.major_faults
         assert folio.pages_read < 1.02 * stock.pages_read
 
