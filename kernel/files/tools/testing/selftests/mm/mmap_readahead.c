@@ -188,18 +188,26 @@ static void open_cold(struct mapping *map)
 	map_cold(map, file_fd, file_pages);
 }
 
+/* Pages in the cache that are at most so far from one, once none is on its way. */
+static unsigned long cached_around(const struct mapping *map,
+				   unsigned long page, unsigned long reach)
+{
+	unsigned long first = page > reach ? page - reach : 0;
+	unsigned long nr = 2 * reach;
+
+	if (nr > map->pages - first)
+		nr = map->pages - first;
+	return cached_pages(map, first, nr);
+}
+
 /* Touch one page; tell what that brought in within a window's reach of it. */
 static enum brought touch_and_see(const struct mapping *map,
 				  unsigned long page)
 {
-	unsigned long first = page > window ? page - window : 0;
-	unsigned long nr = 2 * window, before, more;
+	unsigned long before = cached_around(map, page, window), more;
 
-	if (nr > map->pages - first)
-		nr = map->pages - first;
-	before = cached_pages(map, first, nr);
 	touch(map, page);
-	more = cached_pages(map, first, nr) - before;
+	more = cached_around(map, page, window) - before;
 	if (!more)
 		return NOTHING;
 	if (more <= one_folio)
@@ -623,14 +631,10 @@ static void open_adaptive(struct mapping *map, unsigned int rules)
 static unsigned long touch_and_count(const struct mapping *map,
 				     unsigned long page)
 {
-	unsigned long first = page > MOST_PAGES ? page - MOST_PAGES : 0;
-	unsigned long nr = 2 * MOST_PAGES;
 	long before = cachestat_pages(map->fd, 0, map->pages);
 
-	if (nr > map->pages - first)
-		nr = map->pages - first;
 	touch(map, page);
-	cached_pages(map, first, nr);
+	cached_around(map, page, MOST_PAGES);
 	return cachestat_pages(map->fd, 0, map->pages) - before;
 }
 
