@@ -260,8 +260,12 @@ static void check_state(const struct mmap_readahead_miss *miss)
 		broken("there is no such read to forget", miss, NULL);
 	if (state.narrow > 31)
 		broken("runs are halved to nothing", miss, NULL);
-	if (state.irregular > MMAP_READAHEAD_IRREGULAR)
+	if (state.irregular > MMAP_READAHEAD_IRREGULAR ||
+	    state.sparse > MMAP_READAHEAD_READS)
 		broken("a count is out of bounds", miss, NULL);
+	if (state.allowed > MMAP_READAHEAD_MAX_ALLOWED ||
+	    (state.alone && !state.allowed))
+		broken("pages are read alone that may not be", miss, NULL);
 	check_side(&state.ahead, miss);
 	check_side(&state.behind, miss);
 }
@@ -312,7 +316,7 @@ static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark
 		check_bounds(mark, &answer);
 		if (answer.start <= mark->index)
 			broken("a run goes on where it has been", mark, &answer);
-		if (answer.async_size != answer.size)
+		if (!answer.async_size || answer.async_size > answer.size)
 			broken("a run goes on without a mark", mark, &answer);
 	}
 	check_state(mark);

@@ -60,6 +60,9 @@ def _strides() -> Iterator[Case]:
     for stride in (2, 3, 5, 7, 15, 16, 17, 31, 33, 63, 65, 127, 1021, 1025, 2053, 4099):
         pattern, judged = Pattern("stride", stride=stride), stride in (5, 17, 63, 1025)
         yield Case(f"stride-{stride}", pattern, _touches(max(_LEAST_SHARE, 1 / stride)), judged_only=judged)
+    # The same pages again and again: read one at a time, all of them fit where the gaps between them do not.
+    for stride in (5, 16, 31, 40):
+        yield Case(f"sweeps-{stride}", Pattern("stride", stride=stride), _touches(1 / stride), passes=4)
     yield Case("drift", Pattern("drift", stride=200), _touches(0.01))
     yield Case("drift-40", Pattern("drift", stride=40), _touches(0.05), judged_only=True)
 

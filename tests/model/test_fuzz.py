@@ -88,6 +88,16 @@ BREAKAGES = {
         ";",
         "a read is too large",
     ),
+    "a run goes on without a mark": (
+        "MMAP_READAHEAD_SINGLE ? (size + 1) / 2 :",
+        "MMAP_READAHEAD_SINGLE ? size / 64 :",
+        "goes on without a mark",
+    ),
+    "reading alone has not been allowed": (
+        "if (state->allowed < MMAP_READAHEAD_MAX_ALLOWED)",
+        "if (false)",
+        "read alone that may not be",
+    ),
     "there are more regions than counts": (
         "regions = ((miss->file_pages - 1) >> shift) + 1;",
         "regions = ((miss->file_pages - 1) >> (shift -= 2)) + 1;",

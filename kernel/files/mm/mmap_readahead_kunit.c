@@ -368,6 +368,8 @@ static bool state_fits(const struct mmap_readahead_state *state)
 	    visits->left & visits->back)
 		return false;
 	return state->next < MMAP_READAHEAD_READS && state->narrow < 32 &&
+	       state->allowed <= MMAP_READAHEAD_MAX_ALLOWED &&
+	       state->sparse <= MMAP_READAHEAD_READS &&
 	       state->irregular <= MMAP_READAHEAD_IRREGULAR &&
 	       side_fits(&state->ahead) && side_fits(&state->behind);
 }
@@ -403,7 +405,8 @@ static struct mmap_readahead_answer go_on(struct kunit *test,
 	KUNIT_ASSERT_GT(test, answer.start, mark->index);
 	KUNIT_ASSERT_LT(test, answer.start, mark->file_pages);
 	KUNIT_ASSERT_LE(test, answer.size, mark->file_pages - answer.start);
-	KUNIT_ASSERT_EQ(test, answer.async_size, answer.size);
+	KUNIT_ASSERT_GE(test, answer.async_size, 1);
+	KUNIT_ASSERT_LE(test, answer.async_size, answer.size);
 	return answer;
 }
 
@@ -707,6 +710,166 @@ static void test_gap_is_read(struct kunit *test)
 	fake_touch(file, start - 3);
 	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_BACKWARD);
 	KUNIT_EXPECT_EQ(test, fake_end(file), start - 1);
+}
+
+/*
+ * Access pages of a file that are a @stride apart, after it was read and evicted, in
+ * memory that holds @room pages, or has none left of what was read, if that is 0.
+ */
+static void sweep_again(struct fake_file *file, unsigned long stride,
+			unsigned long room)
+{
+	unsigned long pages = file->facts.file_pages, page;
+
+	file->facts.cached_pages = room;
+	fake_evict(file, 0, pages);
+	for (page = 0; page < pages; page += stride) {
+		if (room && room < pages && page >= room) {
+			file->facts.cached_pages = 0;
+			fake_evict(file, page - room, stride);
+		}
+		fake_touch(file, page);
+	}
+}
+
+/* Pages that memory has room for are read one by one. */
+static void test_sweep_again(struct kunit *test)
+{
+	static const unsigned long strides[] = { 2, 3, 7, 16, 31, 32 };
+	const unsigned long pages = 16384, sweeps = 16;
+	struct fake_file *file;
+	unsigned int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(strides); i++) {
+		file = fake_file(test, pages, 64, 32);
+		for (n = 0; n < sweeps && !file->state.allowed; n++)
+			sweep_again(file, strides[i], pages);
+		KUNIT_EXPECT_EQ(test, file->state.allowed, 1);
+		KUNIT_EXPECT_LE(test, file->state.alone,
+				pages / strides[i] * 5 / 4);
+		kunit_kfree(test, file);
+
+		/* Where memory has no room for them it is cheaper to go on. */
+		file = fake_file(test, pages, 64, 32);
+		for (n = 0; n < sweeps; n++)
+			sweep_again(file, strides[i], 256);
+		KUNIT_EXPECT_EQ(test, file->state.allowed, 0);
+		KUNIT_EXPECT_LE(test, file->misses, sweeps * pages / 32);
+		kunit_kfree(test, file);
+	}
+}
+
+/* Where they are lost all the same that is done ever more rarely. */
+static void test_sweep_in_vain(struct kunit *test)
+{
+	const unsigned long pages = 16384, alone = pages / 16 * 5 / 4;
+	struct fake_file *file = fake_file(test, pages, 64, 32);
+	unsigned int n;
+
+	/* A sweep of windows costs two fifths of that: so after 1, 2.5, 5, 10, 20. */
+	for (n = 0; n < 48; n++)
+		sweep_again(file, 16, pages);
+	KUNIT_EXPECT_EQ(test, file->state.allowed, 5);
+	KUNIT_EXPECT_GE(test, file->misses, 4 * alone);
+	KUNIT_EXPECT_LE(test, file->misses, 6 * alone);
+
+	/* Nor does it begin anew each time that all of the file was evicted. */
+	file = fake_file(test, pages, 64, 32);
+	for (n = 0; n < 48; n++)
+		sweep_again(file, 16, 0);
+	KUNIT_EXPECT_EQ(test, file->state.allowed, 1);
+	KUNIT_EXPECT_LE(test, file->misses, 2 * alone);
+}
+
+/* Some of such pages are still there: the next one is beyond what a run reaches. */
+static void test_sweep_over_holes(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 64, 32);
+	unsigned int n;
+
+	sweep_again(file, 16, FAKE_PAGES);
+	sweep_again(file, 16, FAKE_PAGES);
+	KUNIT_EXPECT_EQ(test, file->state.allowed, 1);
+	file->state.alone = 100;
+	file->state.sparse = MMAP_READAHEAD_READS;
+	fake_evict(file, 0, FAKE_PAGES);
+	for (n = 1; n <= MMAP_READAHEAD_READS; n++) {
+		fake_touch(file, n * 1024);
+		KUNIT_EXPECT_EQ(test, file->answer.size, 1);
+	}
+	KUNIT_EXPECT_EQ(test, file->state.alone, 100 - MMAP_READAHEAD_READS);
+	/* That does not go on for ever, nor where pages were never read. */
+	fake_touch(file, n * 1024);
+	KUNIT_EXPECT_GT(test, file->answer.size, 1);
+	file->state.sparse = MMAP_READAHEAD_READS;
+	bitmap_zero(file->evicted, FAKE_PAGES);
+	fake_touch(file, n * 2048);
+	KUNIT_EXPECT_GT(test, file->answer.size, 1);
+}
+
+/* A run that needs all pages is tried ever more rarely, and goes on in blocks. */
+static void test_run_again(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+
+	sweep_again(file, 1, FAKE_PAGES);
+	file->misses = 0;
+	sweep_again(file, 1, FAKE_PAGES);
+	/* After 16, 32, 64 and so on up to 8192 requests; each costs two. */
+	KUNIT_EXPECT_GE(test, file->misses, 2 * 8);
+	KUNIT_EXPECT_LE(test, file->misses, 2 * 10 + 4);
+	KUNIT_EXPECT_EQ(test, file->state.allowed, 0);
+}
+
+/* A page was read alone, and the one beside it is needed: go on up to a block's end. */
+static void test_after_trial(struct kunit *test)
+{
+	struct fake_file *file;
+	unsigned int back;
+
+	for (back = 0; back < 2; back++) {
+		file = fake_file(test, FAKE_PAGES, 64, 32);
+		fake_touch(file, 40000);
+		file->state.reread = 32 * MMAP_READAHEAD_TRIAL;
+		__set_bit(1002, file->evicted);
+		fake_touch(file, 1002);
+		KUNIT_EXPECT_EQ(test, file->answer.size, 1);
+		fake_touch(file, back ? 1001 : 1003);
+		KUNIT_EXPECT_EQ(test, file->answer.kind,
+				back ? MMAP_READAHEAD_BACKWARD :
+				       MMAP_READAHEAD_FORWARD);
+		KUNIT_EXPECT_EQ(test, file->answer.start, back ? 1000 : 1003);
+		KUNIT_EXPECT_EQ(test, fake_end(file), back ? 1001 : 1023);
+		kunit_kfree(test, file);
+	}
+}
+
+/* Objects longer than a window may be: their second one is read before its miss. */
+static void test_early(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
+	unsigned long object, page, early = FAKE_PAGES / 2000 * 1000;
+
+	for (object = 1000; object < FAKE_PAGES - 1000; object += 1000) {
+		if (object == early)
+			file->misses = 0;
+		for (page = object; page < object + 64; page++)
+			fake_touch(file, page);
+	}
+	KUNIT_EXPECT_EQ(test, file->misses, (object - early) / 1000);
+	KUNIT_EXPECT_TRUE(test, test_bit(object - 1000 + 63, file->cached));
+
+	/* Those that need a little of it do not read a third one. */
+	for (object = 1500; object < FAKE_PAGES - 1000; object += 1000)
+		for (page = object; page < object + 40; page++)
+			fake_touch(file, page);
+	KUNIT_EXPECT_FALSE(test, test_bit(object - 1000 + 64, file->cached));
+
+	/* Such as end with a window soon leave it at that. */
+	for (object = 1700; object < FAKE_PAGES - 1000; object += 1000)
+		for (page = object; page < object + 32; page++)
+			fake_touch(file, page);
+	KUNIT_EXPECT_FALSE(test, test_bit(object - 1000 + 32, file->cached));
 }
 
 /*
@@ -1136,7 +1299,7 @@ static void test_left_or_lost(struct kunit *test)
 	}
 }
 
-/* Blocks that stay until as much as their region was read are worth it. */
+/* Blocks are worth it that stay until nearly all of their region was read. */
 static void test_fill_stays_long(struct kunit *test)
 {
 	const unsigned long region = 1UL << 13, stay = region / 32 * 7 / 8;
@@ -1679,6 +1842,12 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE_PARAM(test_backward, machine_gen_params),
 	KUNIT_CASE(test_gaps),
 	KUNIT_CASE(test_gap_is_read),
+	KUNIT_CASE(test_sweep_again),
+	KUNIT_CASE(test_sweep_in_vain),
+	KUNIT_CASE(test_sweep_over_holes),
+	KUNIT_CASE(test_run_again),
+	KUNIT_CASE(test_after_trial),
+	KUNIT_CASE(test_early),
 	KUNIT_CASE(test_interleaved),
 	KUNIT_CASE(test_forward_and_backward),
 	KUNIT_CASE(test_limits),

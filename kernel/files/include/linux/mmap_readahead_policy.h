@@ -227,6 +227,14 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  *   nearly always while memory is short, and is halved when their outer half is
  *   used too rarely, or when what one of them brought is gone and missed again.
  *
+ * What is read with the pages that are needed may be what pushes them out. When much
+ * that was evicted has been read again, one miss reads its page alone, and the next one
+ * shows how far ahead the next page is that is needed. If memory could hold all pages
+ * that are so far apart they are read one by one, but no more than there are. The first
+ * time that may cost as much as a few more sweeps through the file would; from then on
+ * as much, twice as much and so on has to be spent on reading again before. So what it
+ * costs in vain comes to ever less of what it costs anyway.
+ *
  * Nothing depends on hits, which therefore cost nothing. Whether a read was used
  * is asked when later misses need to know. A fault maps what is cached of the
  * block around it, so a page that is mapped was used, or one in its block was.
@@ -280,6 +288,17 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  */
 #define MMAP_READAHEAD_SCARCITY		16
 
+/*
+ * When evicted pages were read again for so many requests' worth, one is read alone,
+ * and once more each time that this number has doubled, or grown by so many.
+ */
+#define MMAP_READAHEAD_TRIAL		16
+#define MMAP_READAHEAD_LAST_TRIAL	4096
+/* A program that sweeps a file again is expected to do so as often. */
+#define MMAP_READAHEAD_SWEEPS		8
+/* Once that was in vain so often it does not have to be earned any harder. */
+#define MMAP_READAHEAD_MAX_ALLOWED	5
+
 /**
  * enum mmap_readahead_kind - what an adaptive read is
  * @MMAP_READAHEAD_SINGLE: stands alone
@@ -301,6 +320,7 @@ enum mmap_readahead_kind {
  * @end: last page of all
  * @size: pages of the last one, 0 if there was none
  * @kind: &enum mmap_readahead_kind of the last one
+ * @early: the last one is not known to be of use, only that it was time for it
  */
 struct mmap_readahead_read {
 	unsigned long index;
@@ -308,6 +328,7 @@ struct mmap_readahead_read {
 	unsigned long end;
 	unsigned int size;
 	unsigned char kind;
+	bool early;
 };
 
 /**
@@ -385,6 +406,12 @@ struct mmap_readahead_visits {
  * @forgotten: how many misses are to look for runs that were forgotten
  * @singles: where single misses gather, [1] of them while memory is short
  * @visits: to regions as they are in singles[1]
+ * @reread: what reading evicted pages again has cost, in pages, since some were
+ *	last read one by one
+ * @trial: when @reread comes to that, a page is read alone
+ * @alone: how many more pages may be read alone
+ * @allowed: how often that was allowed; outlives what else is known of the file
+ * @sparse: how many misses that go on from nothing are to do so
  */
 struct mmap_readahead_state {
 	struct mmap_readahead_read reads[MMAP_READAHEAD_READS];
@@ -401,6 +428,11 @@ struct mmap_readahead_state {
 	unsigned char forgotten;
 	struct mmap_readahead_singles singles[2];
 	struct mmap_readahead_visits visits;
+	unsigned long long reread;
+	unsigned long long trial;
+	unsigned long alone;
+	unsigned char allowed;
+	unsigned char sparse;
 };
 
 /**
@@ -594,20 +626,41 @@ static inline void mmap_readahead_halve(struct mmap_readahead_side *side)
 	side->quiet = 0;
 }
 
+/* Are windows of single misses continued so often that larger ones would pay? */
+static inline bool
+mmap_readahead_too_small(const struct mmap_readahead_state *state,
+			 const struct mmap_readahead_side *side,
+			 const struct mmap_readahead_miss *miss)
+{
+	unsigned int request = miss->request_pages;
+
+	if (mmap_readahead_short(state))
+		request = (request - 1) / MMAP_READAHEAD_SCARCITY + 1;
+	return mmap_readahead_pays(side->continued, 1UL << side->order, request);
+}
+
+/*
+ * Should single misses read more ahead than they may? Then the next read can at least
+ * be early.
+ */
+static inline bool
+mmap_readahead_early(const struct mmap_readahead_state *state,
+		     const struct mmap_readahead_miss *miss)
+{
+	return 2UL << state->ahead.order > miss->max_pages &&
+	       mmap_readahead_too_small(state, &state->ahead, miss);
+}
+
 /* A run went on from a single read: its window was too small on this side. */
 static inline void
 mmap_readahead_learn_continued(const struct mmap_readahead_state *state,
 			       struct mmap_readahead_side *side,
 			       const struct mmap_readahead_miss *miss)
 {
-	unsigned int request = miss->request_pages;
-
-	if (mmap_readahead_short(state))
-		request = (request - 1) / MMAP_READAHEAD_SCARCITY + 1;
 	side->quiet = 0;
 	side->continued = mmap_readahead_share(side->continued, true);
 	if (2UL << side->order > miss->max_pages ||
-	    !mmap_readahead_pays(side->continued, 1UL << side->order, request))
+	    !mmap_readahead_too_small(state, side, miss))
 		return;
 	side->order++;
 	side->used = MMAP_READAHEAD_UNDECIDED;
@@ -651,6 +704,19 @@ mmap_readahead_learn_used(struct mmap_readahead_side *side,
 	mmap_readahead_halve(side);
 }
 
+/* A run comes to what was read early. */
+static inline void
+mmap_readahead_confirm(struct mmap_readahead_state *state,
+		       struct mmap_readahead_read *read)
+{
+	if (!read->early)
+		return;
+	state->ahead.continued = mmap_readahead_share(state->ahead.continued,
+						      true);
+	state->ahead.quiet = 0;
+	read->early = false;
+}
+
 /* Has nobody continued single pages for as long as is counted? */
 static inline bool
 mmap_readahead_settled(const struct mmap_readahead_side *side)
@@ -669,6 +735,9 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 	unsigned long ahead = read->end - read->index;
 	unsigned long now_ahead, now_behind;
 
+	if (read->early)
+		state->ahead.continued =
+			mmap_readahead_share(state->ahead.continued, false);
 	if (!read->size || read->kind != MMAP_READAHEAD_SINGLE)
 		return;
 	/* Where accesses are sparse there is nothing more to learn of that. */
@@ -1058,6 +1127,8 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 		behind = miss->index;
 	answer->start = miss->index - behind;
 	answer->size = behind + 1 + ahead;
+	if (mmap_readahead_early(state, miss))
+		answer->async_size = (ahead + 1) / 4;
 }
 
 /*
@@ -1212,6 +1283,123 @@ mmap_readahead_find(struct mmap_readahead_state *state,
 	return NULL;
 }
 
+/* Has reading again cost so much that a trial is due? Adds @cost if @page was evicted. */
+static inline bool
+mmap_readahead_trial_due(struct mmap_readahead_state *state,
+			 const struct mmap_readahead_miss *miss,
+			 unsigned long page, unsigned long long cost)
+{
+	unsigned long long least = (unsigned long long)MMAP_READAHEAD_TRIAL *
+				   miss->request_pages;
+
+	if (miss->look(miss->cache, page) != MMAP_READAHEAD_EVICTED)
+		return false;
+	if (state->trial < least)
+		state->trial = least;
+	if (state->reread < state->trial)
+		state->reread += cost;
+	return state->reread >= state->trial;
+}
+
+/* Is this miss to read its page alone, as a trial, instead of @size pages? */
+static inline bool
+mmap_readahead_try(struct mmap_readahead_state *state,
+		   const struct mmap_readahead_miss *miss, unsigned long size)
+{
+	unsigned long long most = (unsigned long long)MMAP_READAHEAD_LAST_TRIAL *
+				  miss->request_pages;
+
+	if (!mmap_readahead_trial_due(state, miss, miss->index,
+				      (unsigned long long)size +
+				      miss->request_pages))
+		return false;
+	state->trial = state->reread + (state->reread < most ? state->reread : most);
+	return true;
+}
+
+/* Another page is to be read alone. Are there any left of those that may? */
+static inline bool mmap_readahead_spend(struct mmap_readahead_state *state)
+{
+	if (!state->alone)
+		return false;
+	state->alone--;
+	return true;
+}
+
+/*
+ * May pages at such a distance be read one by one? Not before reading again has cost
+ * as much; the first time it is expected to.
+ */
+static inline bool
+mmap_readahead_allow_alone(struct mmap_readahead_state *state,
+			   const struct mmap_readahead_miss *miss,
+			   unsigned int distance)
+{
+	unsigned long pages = miss->file_pages / distance;
+	unsigned long long expected = (unsigned long long)MMAP_READAHEAD_SWEEPS *
+				      miss->file_pages;
+	unsigned long long cost;
+
+	/* Some are read before all that is in their way is gone. */
+	pages += pages / 4;
+	cost = (unsigned long long)pages * miss->request_pages;
+	if (state->allowed)
+		cost <<= state->allowed - 1;
+	else
+		cost -= expected < cost ? expected : cost;
+	if (state->reread < cost) {
+		if (state->trial > cost)
+			state->trial = cost;
+		return false;
+	}
+	state->alone = pages;
+	state->reread = 0;
+	state->trial = 0;
+	if (state->allowed < MMAP_READAHEAD_MAX_ALLOWED)
+		state->allowed++;
+	return true;
+}
+
+/*
+ * Is a miss that goes on from a run to read its page alone? What was read alone shows
+ * how far it is from there to the next page that is needed.
+ */
+static inline bool
+mmap_readahead_run_alone(struct mmap_readahead_state *state,
+			 const struct mmap_readahead_miss *miss,
+			 const struct mmap_readahead_read *read)
+{
+	unsigned long long distance = miss->index - read->index;
+
+	if (read->kind != MMAP_READAHEAD_FORWARD)
+		return false;
+	if (read->size > 1)
+		return mmap_readahead_try(state, miss, read->size);
+	state->sparse = 0;
+	if (distance <= 1 ||
+	    distance * miss->cached_pages < miss->file_pages ||
+	    miss->look(miss->cache, miss->index) != MMAP_READAHEAD_EVICTED)
+		return false;
+	if (!state->alone &&
+	    !mmap_readahead_allow_alone(state, miss, distance))
+		return false;
+	state->sparse = MMAP_READAHEAD_READS;
+	return mmap_readahead_spend(state);
+}
+
+/* Is one that goes on from nothing to do so? */
+static inline bool
+mmap_readahead_start_alone(struct mmap_readahead_state *state,
+			   const struct mmap_readahead_miss *miss)
+{
+	if (!state->sparse)
+		return state->ahead.order &&
+		       mmap_readahead_try(state, miss, 1UL << state->ahead.order);
+	state->sparse--;
+	return miss->look(miss->cache, miss->index) == MMAP_READAHEAD_EVICTED &&
+	       mmap_readahead_spend(state);
+}
+
 /* A miss goes on from an earlier read. */
 static inline void
 mmap_readahead_continue(struct mmap_readahead_state *state,
@@ -1224,6 +1412,11 @@ mmap_readahead_continue(struct mmap_readahead_state *state,
 	struct mmap_readahead_side *side;
 	unsigned long gap = 0;
 
+	if (answer->kind == MMAP_READAHEAD_FORWARD && !lost &&
+	    mmap_readahead_run_alone(state, miss, read)) {
+		mmap_readahead_answer_run(miss, 1, 0, answer);
+		return;
+	}
 	if (lost) {
 		size = read->size / 2;
 		if (miss->look(miss->cache, miss->index) ==
@@ -1237,6 +1430,12 @@ mmap_readahead_continue(struct mmap_readahead_state *state,
 								&state->behind;
 		size = side->order ? 1U << side->order : 2;
 		mmap_readahead_learn_continued(state, side, miss);
+	} else if (answer->kind == MMAP_READAHEAD_FORWARD &&
+		   read->kind == MMAP_READAHEAD_FORWARD && read->size == 1) {
+		/* After a trial; windows that do not end with a block cost faults. */
+		size = 2 * miss->request_pages;
+		size = 1U << mmap_readahead_log2(size < limit ? size : limit);
+		size -= miss->index & (size - 1);
 	} else {
 		size = 2 * read->size;
 	}
@@ -1278,9 +1477,15 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 		}
 	}
 	singles = mmap_readahead_singles(state, miss);
-	if (!mmap_readahead_fills(state, miss, singles) ||
-	    !mmap_readahead_answer_fill(state, miss, singles, answer))
+	if (mmap_readahead_fills(state, miss, singles) &&
+	    mmap_readahead_answer_fill(state, miss, singles, answer))
+		return;
+	if (mmap_readahead_start_alone(state, miss)) {
+		answer->kind = MMAP_READAHEAD_FORWARD;
+		mmap_readahead_answer_run(miss, 1, 0, answer);
+	} else {
 		mmap_readahead_answer_single(state, miss, answer);
+	}
 }
 
 /**
@@ -1304,6 +1509,7 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 	if (!miss->cached_pages || !state->known)
 		*state = (struct mmap_readahead_state) {
 			.known = true,
+			.allowed = state->allowed,
 			.ahead = {
 				.order = MMAP_READAHEAD_FIRST_ORDER,
 				.used = MMAP_READAHEAD_UNDECIDED,
@@ -1322,11 +1528,15 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 		return answer;
 	goes_on = read;
 	if (goes_on) {
+		if (answer.kind == MMAP_READAHEAD_FORWARD &&
+		    miss->index > read->end)
+			mmap_readahead_confirm(state, read);
 		mmap_readahead_continue(state, miss, read, &answer);
 	} else {
 		read = &state->reads[state->next];
 		state->next = (state->next + 1) % MMAP_READAHEAD_READS;
 		mmap_readahead_forget(state, miss, read);
+		read->early = false;
 		mmap_readahead_start(state, miss, &answer);
 	}
 
@@ -1387,12 +1597,14 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 {
 	struct mmap_readahead_answer answer = { .kind = MMAP_READAHEAD_FORWARD };
 	unsigned int limit = mmap_readahead_run_limit(state, mark);
+	bool early = mmap_readahead_early(state, mark);
 	struct mmap_readahead_read *read;
 	unsigned int size, i;
 
 	for (i = 0; i < MMAP_READAHEAD_READS; i++) {
 		read = &state->reads[i];
-		if (read->kind == MMAP_READAHEAD_FORWARD &&
+		if ((read->kind == MMAP_READAHEAD_FORWARD ||
+		     (read->kind == MMAP_READAHEAD_SINGLE && early)) &&
 		    mark->index <= read->end &&
 		    read->end - mark->index < read->size)
 			break;
@@ -1401,7 +1613,8 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 		return answer;
 	answer.start = read->end + 1;
 	if (answer.start >= mark->file_pages ||
-	    !mmap_readahead_arrives(mark, read))
+	    !mmap_readahead_arrives(mark, read) ||
+	    mmap_readahead_trial_due(state, mark, answer.start, read->size))
 		return answer;
 
 	/* Here memory holds what is read until it is used. */
@@ -1416,11 +1629,16 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 	if (size > mark->file_pages - answer.start)
 		size = mark->file_pages - answer.start;
 	answer.size = size;
-	answer.async_size = size;
+	/* What is read early may be of no use: who touches its start needs no more. */
+	answer.async_size = read->kind == MMAP_READAHEAD_SINGLE ? (size + 1) / 2 :
+								  size;
 	answer.order = mmap_readahead_order(size);
 	read->index = mark->index;
 	read->end = answer.start + size - 1;
 	read->size = size;
+	mmap_readahead_confirm(state, read);
+	read->early = read->kind == MMAP_READAHEAD_SINGLE;
+	read->kind = MMAP_READAHEAD_FORWARD;
 	return answer;
 }
 
