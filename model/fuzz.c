@@ -306,9 +306,23 @@ static struct mmap_readahead_answer adapt(const struct mmap_readahead_miss *miss
 	return answer;
 }
 
+/* Was what a mark asked for just now read early? */
+static bool read_early(const struct mmap_readahead_miss *mark,
+		       const struct mmap_readahead_answer *answer)
+{
+	const struct mmap_readahead_read *read = state.reads;
+
+	for (; read < state.reads + MMAP_READAHEAD_READS; read++)
+		if (read->early && read->index == mark->index &&
+		    read->size == answer->size)
+			return true;
+	return false;
+}
+
 static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark)
 {
 	struct mmap_readahead_answer answer;
+	unsigned int marked;
 
 	looks = 0;
 	answer = mmap_readahead_go_on(&state, mark);
@@ -316,7 +330,10 @@ static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark
 		check_bounds(mark, &answer);
 		if (answer.start <= mark->index)
 			broken("a run goes on where it has been", mark, &answer);
-		if (!answer.async_size || answer.async_size > answer.size)
+		marked = answer.size;
+		if (read_early(mark, &answer))
+			marked = (marked + 1) / 2;
+		if (answer.async_size != marked)
 			broken("a run goes on without a mark", mark, &answer);
 	}
 	check_state(mark);

@@ -4,6 +4,7 @@
 from random import Random
 
 from foliolab.model.library import Machine, replay
+from tests.model.price import cost
 
 MEMORY_PAGES = 16384
 FILE_PAGES = 8 * MEMORY_PAGES
@@ -38,12 +39,12 @@ def test_large_blocks_prove_nothing() -> None:
     """Where a request costs much, a few blocks are as large as a region, though none of them stays for long."""
     memory_pages, requests = 20000, 256
     file_pages = memory_pages * 11 // 10
-    costs = {"folio": 0, "fixed": 0}
+    costs = {"folio": 0.0, "fixed": 0.0}
     for seed in (1, 2, 3, 4):
         random = Random(seed)
         pages = [int(file_pages * random.random() ** 4) * 7919 % file_pages for _ in range(200_000)]
         for rules, window in (("folio", 2048), ("fixed", 1)):
             counts = replay(Machine(rules, file_pages, memory_pages, window, requests), pages)
-            costs[rules] += counts.major_faults * requests + counts.pages_read
+            costs[rules] += cost(counts, requests)
     print(f"{costs['folio'] / costs['fixed']:.3f} times the cost of single pages")
     assert costs["folio"] < 0.5 * costs["fixed"]

@@ -4,16 +4,12 @@
 from random import Random
 from statistics import geometric_mean
 
-from foliolab.model.library import Counts, Machine, replay
+from foliolab.model.library import Machine, replay
+from tests.model.price import cost
 
 FILE_PAGES = 1660
 """A program of 6.5 MiB, say."""
 WINDOW = 32
-
-
-def cost(counts: Counts) -> float:
-    """Requests, one of which is worth a window."""
-    return counts.major_faults + counts.pages_read / WINDOW
 
 
 def hot_pages(random: Random, memory_pages: int) -> list[int]:
@@ -44,9 +40,10 @@ def test_it_does_not_thrash() -> None:
         random = Random(seed)
         memory_pages = random.choice((64, 96, 128, 200, 300))
         pages = accesses(random, memory_pages)
-        alone = cost(replay(Machine("fixed", FILE_PAGES, memory_pages, 1), pages))
+        alone = cost(replay(Machine("fixed", FILE_PAGES, memory_pages, 1), pages), WINDOW)
         for rules, found in costs.items():
-            found.append(cost(replay(Machine(rules, FILE_PAGES, memory_pages, WINDOW), pages)) / alone)
+            counts = replay(Machine(rules, FILE_PAGES, memory_pages, WINDOW), pages)
+            found.append(cost(counts, WINDOW) / alone)
     for rules, found in costs.items():
         print(f"{rules}: {geometric_mean(found):.2f} times as much as single pages, at worst {max(found):.2f}")  # -rP
     assert geometric_mean(costs["folio"]) < 1.2
