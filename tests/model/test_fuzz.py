@@ -83,14 +83,14 @@ BREAKAGES = {
         "if (false ||",
         "larger than any limit",
     ),
-    "a run does not know where it ends": (
-        "read->end = answer.start + size - 1;",
-        ";",
+    "a run takes what it read for more": (
+        "read->size = size;",
+        "read->size = ~0U / 2;",
         "a read is too large",
     ),
     "a run goes on without a mark": (
-        "MMAP_READAHEAD_SINGLE ? (size + 1) / 2 :",
-        "MMAP_READAHEAD_SINGLE ? size / 64 :",
+        "answer.async_size = size;",
+        "answer.async_size = size / 64;",
         "goes on without a mark",
     ),
     "reading alone has not been allowed": (

@@ -391,6 +391,31 @@ static struct mmap_readahead_answer adapt(struct kunit *test,
 	return answer;
 }
 
+/*
+ * Is the next mark where it belongs? That is the first page, but the middle of what
+ * was read early. Two reads may answer alike.
+ */
+static bool mark_fits(const struct mmap_readahead_state *state,
+		      const struct mmap_readahead_miss *mark,
+		      const struct mmap_readahead_answer *answer)
+{
+	const struct mmap_readahead_read *read = state->reads;
+	bool early = false, other = false;
+
+	for (; read < state->reads + MMAP_READAHEAD_READS; read++) {
+		if (read->index != mark->index ||
+		    read->end != answer->start + answer->size - 1)
+			continue;
+		if (read->early)
+			early = true;
+		else
+			other = true;
+	}
+	if (early && answer->async_size == (answer->size + 1) / 2)
+		return true;
+	return (other || !early) && answer->async_size == answer->size;
+}
+
 /* As adapt(), at a readahead mark. */
 static struct mmap_readahead_answer go_on(struct kunit *test,
 					  struct mmap_readahead_state *state,
@@ -405,8 +430,7 @@ static struct mmap_readahead_answer go_on(struct kunit *test,
 	KUNIT_ASSERT_GT(test, answer.start, mark->index);
 	KUNIT_ASSERT_LT(test, answer.start, mark->file_pages);
 	KUNIT_ASSERT_LE(test, answer.size, mark->file_pages - answer.start);
-	KUNIT_ASSERT_GE(test, answer.async_size, 1);
-	KUNIT_ASSERT_LE(test, answer.async_size, answer.size);
+	KUNIT_ASSERT_TRUE(test, mark_fits(state, mark, &answer));
 	return answer;
 }
 
@@ -897,6 +921,61 @@ static void test_interleaved(struct kunit *test)
 			KUNIT_EXPECT_LE(test, file->misses, 6 * runs[i]);
 		kunit_kfree(test, file);
 	}
+}
+
+/*
+ * A run whose reads are forgotten whenever the others read goes on from its marks:
+ * nobody waits for it, and it does not run ahead.
+ */
+static void test_forgotten_runs(struct kunit *test)
+{
+	const unsigned long runs = 64, apart = FAKE_PAGES / runs, length = 1500;
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 64, 32);
+	unsigned long page, run, most = 0;
+
+	for (page = 0; page < length; page++) {
+		for (run = 0; run < runs; run++)
+			fake_touch(file, run * apart + page);
+		if (page == 100)
+			file->misses = 0;
+		run = find_next_zero_bit(file->cached, FAKE_PAGES, page);
+		if (page > 100 && run - page > most)
+			most = run - page;
+	}
+	KUNIT_EXPECT_EQ(test, file->misses, 0);
+	KUNIT_EXPECT_LE(test, most, 2 * 64);
+	KUNIT_EXPECT_GT(test, most, 64);
+	KUNIT_EXPECT_LE(test, bitmap_weight(file->cached, FAKE_PAGES),
+			runs * (length + 2 * 64));
+}
+
+/* While memory is short such a run never has more than its first window left. */
+static void test_forgotten_runs_while_memory_is_short(struct kunit *test)
+{
+	const unsigned long start = 1000, left = 16;
+	struct fake_file *file = fake_file(test, FAKE_PAGES, 64, 32);
+	struct mmap_readahead_miss mark;
+
+	/* Nothing is known of this run but what is cached. */
+	file->state.known = true;
+	bitmap_set(file->used, start, 128);
+	bitmap_set(file->cached, start, 128 + left);
+	mark = fake_miss(file, start + 128);
+	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).start,
+			start + 128 + left);
+	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 64);
+	file->state.evicted = 255;
+	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, left);
+
+	/* There is as much behind the mark as before it: nobody has read that ahead. */
+	bitmap_set(file->cached, start + 128, 128);
+	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
+	bitmap_clear(file->cached, start + 128 + left, 128);
+	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, left);
+
+	/* What a fault maps around one page is no run. */
+	bitmap_clear(file->used, start, 128 - FAKE_BLOCK / 2);
+	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
 }
 
 /* Forward from one side and backward from the other, in turn. */
@@ -1695,6 +1774,11 @@ static void test_mark_without_run(struct kunit *test)
 	mark = fake_miss(file, 4120);
 	bitmap_zero(file->used, FAKE_PAGES);
 	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
+
+	/* But memory may not even hold what a run has used just before. */
+	fake_evict(file, 4096, 24);
+	mark = fake_miss(file, 4120);
+	KUNIT_EXPECT_GT(test, go_on(test, &file->state, &mark).size, 0);
 }
 
 static enum mmap_readahead_page look_evicted(const void *cache,
@@ -1849,6 +1933,8 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_after_trial),
 	KUNIT_CASE(test_early),
 	KUNIT_CASE(test_interleaved),
+	KUNIT_CASE(test_forgotten_runs),
+	KUNIT_CASE(test_forgotten_runs_while_memory_is_short),
 	KUNIT_CASE(test_forward_and_backward),
 	KUNIT_CASE(test_limits),
 	KUNIT_CASE_PARAM(test_fill, machine_gen_params),

@@ -520,6 +520,12 @@ static inline bool mmap_readahead_used(const struct mmap_readahead_miss *miss,
 	return miss->look(miss->cache, index) == MMAP_READAHEAD_USED;
 }
 
+static inline bool mmap_readahead_cached(const struct mmap_readahead_miss *miss,
+					 unsigned long index)
+{
+	return miss->look(miss->cache, index) >= MMAP_READAHEAD_CACHED;
+}
+
 /* Did the fault that asked for a read map a page, or another one of its folio? */
 static inline bool
 mmap_readahead_own(const struct mmap_readahead_miss *miss,
@@ -641,14 +647,17 @@ mmap_readahead_too_small(const struct mmap_readahead_state *state,
 
 /*
  * Should single misses read more ahead than they may? Then the next read can at least
- * be early.
+ * be early. No window becomes larger by that, also while memory is short.
  */
 static inline bool
 mmap_readahead_early(const struct mmap_readahead_state *state,
 		     const struct mmap_readahead_miss *miss)
 {
-	return 2UL << state->ahead.order > miss->max_pages &&
-	       mmap_readahead_too_small(state, &state->ahead, miss);
+	const struct mmap_readahead_side *ahead = &state->ahead;
+
+	return 2UL << ahead->order > miss->max_pages &&
+	       mmap_readahead_pays(ahead->continued, 1UL << ahead->order,
+				   miss->request_pages);
 }
 
 /* A run went on from a single read: its window was too small on this side. */
@@ -1074,11 +1083,26 @@ mmap_readahead_answer_run(const struct mmap_readahead_miss *miss,
 }
 
 /*
+ * About how long is the run that comes to a page, as far as it is still there? Where
+ * pages ever farther back were used there is one; beside the page alone, neighbours
+ * are mapped that nobody used.
+ */
+static inline unsigned int
+mmap_readahead_run_length(const struct mmap_readahead_miss *miss)
+{
+	unsigned long pages = 1;
+
+	while (pages <= miss->index && pages <= miss->max_pages &&
+	       mmap_readahead_used(miss, miss->index - pages))
+		pages *= 2;
+	return pages >> miss->block_shift > 1 ? pages / 2 : 0;
+}
+
+/*
  * What do a single miss and its neighbours tell? If many of them were evicted
  * before, memory is short. A neighbour that was used before would have paid to
- * read; beside larger windows, though, neighbours are mapped that nobody used.
- * Where pages ever farther back were used the miss goes on from a run that was
- * forgotten, because too many share the file.
+ * read; beside larger windows, though, neighbours are mapped that nobody used. The
+ * miss may also go on from a run that was forgotten, because too many share the file.
  *
  * Return: about how long that run is, or 0 if there is none.
  */
@@ -1089,15 +1113,12 @@ mmap_readahead_look_around(struct mmap_readahead_state *state,
 	bool lone = !state->ahead.order && !state->behind.order;
 	bool evicted = miss->look(miss->cache, miss->index) ==
 		       MMAP_READAHEAD_EVICTED;
-	unsigned long pages = 1;
+	unsigned int run = mmap_readahead_run_length(miss);
 
 	state->evicted = mmap_readahead_share(state->evicted, evicted);
-	while (pages <= miss->index && pages <= miss->max_pages &&
-	       mmap_readahead_used(miss, miss->index - pages))
-		pages *= 2;
-	if (pages >> miss->block_shift > 1)
-		return pages / 2;
-	if (lone && pages > 1)
+	if (run)
+		return run;
+	if (lone && miss->index && mmap_readahead_used(miss, miss->index - 1))
 		mmap_readahead_learn_continued(state, &state->ahead, miss);
 	else if (lone && mmap_readahead_used(miss, miss->index + 1))
 		mmap_readahead_learn_continued(state, &state->behind, miss);
@@ -1176,7 +1197,7 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 	unsigned int limit = mmap_readahead_limit(state, miss);
 
 	if (singles->filled &&
-	    miss->look(miss->cache, singles->fill) < MMAP_READAHEAD_CACHED &&
+	    !mmap_readahead_cached(miss, singles->fill) &&
 	    !mmap_readahead_fill_again(state, miss, singles))
 		return false;
 	answer->kind = MMAP_READAHEAD_FILL;
@@ -1317,15 +1338,6 @@ mmap_readahead_try(struct mmap_readahead_state *state,
 	return true;
 }
 
-/* Another page is to be read alone. Are there any left of those that may? */
-static inline bool mmap_readahead_spend(struct mmap_readahead_state *state)
-{
-	if (!state->alone)
-		return false;
-	state->alone--;
-	return true;
-}
-
 /*
  * May pages at such a distance be read one by one? Not before reading again has cost
  * as much; the first time it is expected to.
@@ -1376,15 +1388,16 @@ mmap_readahead_run_alone(struct mmap_readahead_state *state,
 	if (read->size > 1)
 		return mmap_readahead_try(state, miss, read->size);
 	state->sparse = 0;
-	if (distance <= 1 ||
+	if (distance <= 1 || mmap_readahead_cached(miss, read->index + 1) ||
 	    distance * miss->cached_pages < miss->file_pages ||
 	    miss->look(miss->cache, miss->index) != MMAP_READAHEAD_EVICTED)
 		return false;
 	if (!state->alone &&
 	    !mmap_readahead_allow_alone(state, miss, distance))
 		return false;
+	state->alone--;
 	state->sparse = MMAP_READAHEAD_READS;
-	return mmap_readahead_spend(state);
+	return true;
 }
 
 /* Is one that goes on from nothing to do so? */
@@ -1396,8 +1409,11 @@ mmap_readahead_start_alone(struct mmap_readahead_state *state,
 		return state->ahead.order &&
 		       mmap_readahead_try(state, miss, 1UL << state->ahead.order);
 	state->sparse--;
-	return miss->look(miss->cache, miss->index) == MMAP_READAHEAD_EVICTED &&
-	       mmap_readahead_spend(state);
+	if (!state->alone ||
+	    miss->look(miss->cache, miss->index) != MMAP_READAHEAD_EVICTED)
+		return false;
+	state->alone--;
+	return true;
 }
 
 /* A miss goes on from an earlier read. */
@@ -1558,21 +1574,94 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 }
 
 /*
+ * The read that has a mark. Sets whether that is forgotten: it is not if another
+ * thread has come to the mark and read on.
+ */
+static inline struct mmap_readahead_read *
+mmap_readahead_marked(struct mmap_readahead_state *state,
+		      const struct mmap_readahead_miss *mark, bool *forgotten)
+{
+	struct mmap_readahead_read *read;
+
+	*forgotten = true;
+	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
+	     read++) {
+		if (read->index == mark->index)
+			*forgotten = false;
+		if (mark->index > read->end ||
+		    read->end - mark->index >= read->size)
+			continue;
+		*forgotten = false;
+		if (read->kind == MMAP_READAHEAD_FORWARD ||
+		    (read->kind == MMAP_READAHEAD_SINGLE &&
+		     mmap_readahead_early(state, mark)))
+			return read;
+	}
+	return NULL;
+}
+
+/* The last page that is cached from a mark on, if that is no farther than a window. */
+static inline unsigned long
+mmap_readahead_cached_to(const struct mmap_readahead_miss *mark)
+{
+	unsigned long end = mark->index, step = 1;
+	unsigned long last = mark->file_pages - 1;
+
+	if (last - end > mark->max_pages)
+		last = end + mark->max_pages;
+	while (step <= last - end && mmap_readahead_cached(mark, end + step)) {
+		end += step;
+		step *= 2;
+	}
+	for (step /= 2; step; step /= 2)
+		if (step <= last - end && mmap_readahead_cached(mark, end + step))
+			end += step;
+	return end;
+}
+
+/*
+ * A run comes to its mark that was forgotten, because too many share the file: how
+ * much is it to read behind @end? As much as is still there of what it has used, but
+ * while memory is short no more than it has left to use.
+ *
+ * Return: pages, 0 if there is no run, or so much is there that it did not read that,
+ * or pages are read alone.
+ */
+static inline unsigned int
+mmap_readahead_recall(const struct mmap_readahead_state *state,
+		      const struct mmap_readahead_miss *mark, unsigned long *end)
+{
+	unsigned int length = mmap_readahead_run_length(mark);
+	unsigned int limit = mmap_readahead_run_limit(state, mark);
+
+	if (!length || state->sparse)
+		return 0;
+	if (length > limit)
+		length = limit;
+	*end = mmap_readahead_cached_to(mark);
+	if (*end - mark->index >= length)
+		return 0;
+	return mmap_readahead_short(state) ? *end - mark->index + 1 : length;
+}
+
+/*
  * Does a run come to the mark in a window, rather than one of many accesses
- * there? Then what lies before the mark was used, and what follows was not.
+ * there? Then what lies before the mark was used, or memory has no room even for
+ * that, and what follows was not.
  */
 static inline bool
-mmap_readahead_arrives(const struct mmap_readahead_miss *mark,
-		       const struct mmap_readahead_read *read)
+mmap_readahead_arrives(const struct mmap_readahead_miss *mark, unsigned long end)
 {
-	unsigned long rest = read->end - mark->index;
+	unsigned long rest = end - mark->index;
 	unsigned long near = (3UL << mark->block_shift) / 2;
 	unsigned long before = mark->index < near ? mark->index : near;
+	enum mmap_readahead_page page;
 
-	if (mark->index &&
-	    !mmap_readahead_used(mark, mark->index - 1) &&
-	    !mmap_readahead_used(mark, mark->index - before))
-		return false;
+	if (mark->index && !mmap_readahead_used(mark, mark->index - before)) {
+		page = mark->look(mark->cache, mark->index - 1);
+		if (page != MMAP_READAHEAD_USED && page != MMAP_READAHEAD_EVICTED)
+			return false;
+	}
 	if (rest < 2UL << mark->block_shift)
 		return true;
 	return !mmap_readahead_used(mark, mark->index + rest) &&
@@ -1596,45 +1685,48 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 		     const struct mmap_readahead_miss *mark)
 {
 	struct mmap_readahead_answer answer = { .kind = MMAP_READAHEAD_FORWARD };
-	unsigned int limit = mmap_readahead_run_limit(state, mark);
-	bool early = mmap_readahead_early(state, mark);
+	unsigned int size, limit = mmap_readahead_run_limit(state, mark);
 	struct mmap_readahead_read *read;
-	unsigned int size, i;
+	unsigned long end;
+	bool forgotten;
 
-	for (i = 0; i < MMAP_READAHEAD_READS; i++) {
-		read = &state->reads[i];
-		if ((read->kind == MMAP_READAHEAD_FORWARD ||
-		     (read->kind == MMAP_READAHEAD_SINGLE && early)) &&
-		    mark->index <= read->end &&
-		    read->end - mark->index < read->size)
-			break;
+	read = mmap_readahead_marked(state, mark, &forgotten);
+	if (read) {
+		end = read->end;
+		size = 2 * read->size;
+		if (size > mark->request_pages)
+			size = read->size + (read->size + 3) / 4;
+	} else {
+		size = forgotten ? mmap_readahead_recall(state, mark, &end) : 0;
+		if (!size)
+			return answer;
 	}
-	if (i == MMAP_READAHEAD_READS)
-		return answer;
-	answer.start = read->end + 1;
+	answer.start = end + 1;
 	if (answer.start >= mark->file_pages ||
-	    !mmap_readahead_arrives(mark, read) ||
-	    mmap_readahead_trial_due(state, mark, answer.start, read->size))
+	    !mmap_readahead_arrives(mark, end) ||
+	    mmap_readahead_trial_due(state, mark, answer.start, size))
+		return answer;
+
+	if (size > limit)
+		size = limit;
+	if (size > mark->file_pages - answer.start)
+		size = mark->file_pages - answer.start;
+	answer.size = size;
+	answer.async_size = size;
+	answer.order = mmap_readahead_order(size);
+	/* Where many runs share the file, one tells nothing of what memory holds. */
+	if (!read)
 		return answer;
 
 	/* Here memory holds what is read until it is used. */
 	mmap_readahead_held(state);
 	state->evicted = mmap_readahead_share(state->evicted, false);
 
-	size = 2 * read->size;
-	if (size > mark->request_pages)
-		size = read->size + (read->size + 3) / 4;
-	if (size > limit)
-		size = limit;
-	if (size > mark->file_pages - answer.start)
-		size = mark->file_pages - answer.start;
-	answer.size = size;
 	/* What is read early may be of no use: who touches its start needs no more. */
-	answer.async_size = read->kind == MMAP_READAHEAD_SINGLE ? (size + 1) / 2 :
-								  size;
-	answer.order = mmap_readahead_order(size);
+	if (read->kind == MMAP_READAHEAD_SINGLE)
+		answer.async_size = (size + 1) / 2;
 	read->index = mark->index;
-	read->end = answer.start + size - 1;
+	read->end = end + size;
 	read->size = size;
 	mmap_readahead_confirm(state, read);
 	read->early = read->kind == MMAP_READAHEAD_SINGLE;
