@@ -34,6 +34,8 @@
 #define MOST_STEPS	4096
 /* Questions about pages for one decision: eight for each region that was left. */
 #define MOST_LOOKS	(80 + 8 * MMAP_READAHEAD_REGIONS)
+/* At a mark: three to the logarithm of a window. */
+#define MOST_MARK_LOOKS	110
 
 /* State of a page. */
 #define CACHED		0x01
@@ -336,6 +338,8 @@ static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark
 
 	looks = 0;
 	answer = mmap_readahead_go_on(&state, mark);
+	if (looks > MOST_MARK_LOOKS)
+		broken("a mark looks at too many pages", mark, &answer);
 	if (answer.size) {
 		check_bounds(mark, &answer);
 		if (answer.start <= mark->index)
@@ -404,7 +408,8 @@ static void touch_in_vain(unsigned int page, unsigned int times)
 
 /*
  * A mark that is come to again and again: each run goes on from it once, and one that
- * is forgotten until as much is read as it used, twice as much each time.
+ * is forgotten until as much is read as it used, which takes one read or, while memory
+ * is short, ever larger ones.
  */
 static void mark_again(unsigned int page)
 {

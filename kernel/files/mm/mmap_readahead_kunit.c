@@ -873,6 +873,7 @@ static void test_early(struct kunit *test)
 {
 	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
 	unsigned long object, page, early = FAKE_PAGES / 2000 * 1000;
+	struct mmap_readahead_miss mark;
 
 	for (object = 1000; object < FAKE_PAGES - 1000; object += 1000) {
 		if (object == early)
@@ -894,6 +895,19 @@ static void test_early(struct kunit *test)
 		for (page = object; page < object + 32; page++)
 			fake_touch(file, page);
 	KUNIT_EXPECT_FALSE(test, test_bit(object - 1000 + 32, file->cached));
+
+	/* While memory is short windows grow for better reasons, this one does not. */
+	mark = fake_miss(file, 0);
+	file->state.ahead = (struct mmap_readahead_side) {
+		.order = 5,
+		.continued = 160,
+	};
+	KUNIT_EXPECT_TRUE(test, mmap_readahead_early(&file->state, &mark));
+	file->state.evicted = 255;
+	KUNIT_EXPECT_TRUE(test, mmap_readahead_early(&file->state, &mark));
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_too_small(&file->state,
+							  &file->state.ahead,
+							  &mark));
 }
 
 /*
@@ -967,11 +981,20 @@ static void test_forgotten_runs_while_memory_is_short(struct kunit *test)
 	file->state.evicted = 255;
 	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, left);
 
-	/* There is as much behind the mark as before it: nobody has read that ahead. */
+	file->state.evicted = 0;
+	fake_evict(file, start, 1);
+	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, left);
+
+	/* It has as much left as it would read. */
 	bitmap_set(file->cached, start + 128, 128);
 	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
 	bitmap_clear(file->cached, start + 128 + left, 128);
 	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, left);
+
+	/* Pages are read alone. */
+	file->state.sparse = 1;
+	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
+	file->state.sparse = 0;
 
 	/* What a fault maps around one page is no run. */
 	bitmap_clear(file->used, start, 128 - FAKE_BLOCK / 2);
@@ -1774,11 +1797,6 @@ static void test_mark_without_run(struct kunit *test)
 	mark = fake_miss(file, 4120);
 	bitmap_zero(file->used, FAKE_PAGES);
 	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
-
-	/* But memory may not even hold what a run has used just before. */
-	fake_evict(file, 4096, 24);
-	mark = fake_miss(file, 4120);
-	KUNIT_EXPECT_GT(test, go_on(test, &file->state, &mark).size, 0);
 }
 
 static enum mmap_readahead_page look_evicted(const void *cache,

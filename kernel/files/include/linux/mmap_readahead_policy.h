@@ -215,7 +215,7 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  *
  * - It goes on where a recent read ended, and that read was used: a run, forward
  *   or backward. Its windows double. Many runs can share a file, as each goes on
- *   from reads of its own.
+ *   from reads of its own, or from what it used if these are forgotten.
  * - Its region of the file fills up: single misses there have cost a good part
  *   of what reading all of the region costs. It reads the aligned block around
  *   itself. Where pages of the file are evicted before they are needed again, it
@@ -1388,7 +1388,7 @@ mmap_readahead_run_alone(struct mmap_readahead_state *state,
 	if (read->size > 1)
 		return mmap_readahead_try(state, miss, read->size);
 	state->sparse = 0;
-	if (distance <= 1 || mmap_readahead_cached(miss, read->index + 1) ||
+	if (distance <= 1 ||
 	    distance * miss->cached_pages < miss->file_pages ||
 	    miss->look(miss->cache, miss->index) != MMAP_READAHEAD_EVICTED)
 		return false;
@@ -1600,15 +1600,19 @@ mmap_readahead_marked(struct mmap_readahead_state *state,
 	return NULL;
 }
 
-/* The last page that is cached from a mark on, if that is no farther than a window. */
+/*
+ * Where the window ends that has a mark: all from there up to that page is cached. If
+ * it is larger than @most pages it may be any page beyond these.
+ */
 static inline unsigned long
-mmap_readahead_cached_to(const struct mmap_readahead_miss *mark)
+mmap_readahead_window_end(const struct mmap_readahead_miss *mark,
+			  unsigned long most)
 {
 	unsigned long end = mark->index, step = 1;
 	unsigned long last = mark->file_pages - 1;
 
-	if (last - end > mark->max_pages)
-		last = end + mark->max_pages;
+	if (last - end > most)
+		last = end + most;
 	while (step <= last - end && mmap_readahead_cached(mark, end + step)) {
 		end += step;
 		step *= 2;
@@ -1622,32 +1626,38 @@ mmap_readahead_cached_to(const struct mmap_readahead_miss *mark)
 /*
  * A run comes to its mark that was forgotten, because too many share the file: how
  * much is it to read behind @end? As much as is still there of what it has used, but
- * while memory is short no more than it has left to use.
+ * where memory is short, or has lost what it used before that, no more than it has
+ * left to use. Where pages are read alone such marks are of no run.
  *
- * Return: pages, 0 if there is no run, or so much is there that it did not read that,
- * or pages are read alone.
+ * Return: pages, 0 if there is no run, or it has that much left already.
  */
 static inline unsigned int
 mmap_readahead_recall(const struct mmap_readahead_state *state,
 		      const struct mmap_readahead_miss *mark, unsigned long *end)
 {
-	unsigned int length = mmap_readahead_run_length(mark);
 	unsigned int limit = mmap_readahead_run_limit(state, mark);
+	unsigned int length = state->sparse ? 0 : mmap_readahead_run_length(mark);
+	unsigned long left, before = 2UL * length;
+	bool scarce = mmap_readahead_short(state);
 
-	if (!length || state->sparse)
+	if (!length)
 		return 0;
+	if (before <= mark->index &&
+	    mark->look(mark->cache, mark->index - before) ==
+	    MMAP_READAHEAD_EVICTED)
+		scarce = true;
 	if (length > limit)
 		length = limit;
-	*end = mmap_readahead_cached_to(mark);
-	if (*end - mark->index >= length)
+	*end = mmap_readahead_window_end(mark, length);
+	left = *end - mark->index + 1;
+	if (left > length)
 		return 0;
-	return mmap_readahead_short(state) ? *end - mark->index + 1 : length;
+	return scarce ? left : length;
 }
 
 /*
  * Does a run come to the mark in a window, rather than one of many accesses
- * there? Then what lies before the mark was used, or memory has no room even for
- * that, and what follows was not.
+ * there? Then what lies before the mark was used, and what follows was not.
  */
 static inline bool
 mmap_readahead_arrives(const struct mmap_readahead_miss *mark, unsigned long end)
@@ -1655,13 +1665,11 @@ mmap_readahead_arrives(const struct mmap_readahead_miss *mark, unsigned long end
 	unsigned long rest = end - mark->index;
 	unsigned long near = (3UL << mark->block_shift) / 2;
 	unsigned long before = mark->index < near ? mark->index : near;
-	enum mmap_readahead_page page;
 
-	if (mark->index && !mmap_readahead_used(mark, mark->index - before)) {
-		page = mark->look(mark->cache, mark->index - 1);
-		if (page != MMAP_READAHEAD_USED && page != MMAP_READAHEAD_EVICTED)
-			return false;
-	}
+	if (mark->index &&
+	    !mmap_readahead_used(mark, mark->index - 1) &&
+	    !mmap_readahead_used(mark, mark->index - before))
+		return false;
 	if (rest < 2UL << mark->block_shift)
 		return true;
 	return !mmap_readahead_used(mark, mark->index + rest) &&
@@ -1702,15 +1710,16 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 			return answer;
 	}
 	answer.start = end + 1;
-	if (answer.start >= mark->file_pages ||
-	    !mmap_readahead_arrives(mark, end) ||
-	    mmap_readahead_trial_due(state, mark, answer.start, size))
+	if (answer.start >= mark->file_pages || !mmap_readahead_arrives(mark, end))
 		return answer;
 
 	if (size > limit)
 		size = limit;
 	if (size > mark->file_pages - answer.start)
 		size = mark->file_pages - answer.start;
+	/* A trial takes a miss that goes on from a read. */
+	if (read && mmap_readahead_trial_due(state, mark, answer.start, read->size))
+		return answer;
 	answer.size = size;
 	answer.async_size = size;
 	answer.order = mmap_readahead_order(size);

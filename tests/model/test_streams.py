@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""More streams than reads are remembered for a file."""
+
+import pytest
+
+from foliolab.model.library import Counts, Machine, Pattern, simulate
+from tests.model.price import cost
+
+FILE_PAGES = 131072
+WINDOW = 32
+
+
+def run(rules: str, streams: int, memory_pages: int, passes: int) -> Counts:
+    machine = Machine(rules, FILE_PAGES, memory_pages, WINDOW)
+    return simulate(machine, Pattern("streams", streams=streams), FILE_PAGES, passes)
+
+
+@pytest.mark.parametrize(
+    ("streams", "memory_pages", "passes"),
+    [
+        (12, FILE_PAGES * 9 // 10, 2),
+        (16, FILE_PAGES // 2, 6),
+        (64, FILE_PAGES // 2, 6),
+        (64, 64 * 64, 1),  # as much as two windows for each
+        (16, 16 * 64, 2),
+    ],
+)
+def test_nobody_waits_for_most_windows(streams: int, memory_pages: int, passes: int) -> None:
+    """Also where all that is ahead was evicted in the pass before, and where memory has little room."""
+    folio, stock = (run(rules, streams, memory_pages, passes) for rules in ("folio", "stock"))
+    print(
+        f"major faults {stock.major_faults} -> {folio.major_faults}, read {stock.pages_read} -> {folio.pages_read}, "
+        f"evicted unused {stock.evicted_unused} -> {folio.evicted_unused}"
+    )
+    assert folio.major_faults < passes * FILE_PAGES / WINDOW / 3
+    assert folio.pages_read < 1.12 * passes * FILE_PAGES
+    assert cost(folio, WINDOW) < 1.05 * cost(stock, WINDOW)
