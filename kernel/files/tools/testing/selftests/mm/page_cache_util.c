@@ -357,13 +357,14 @@ unsigned long cached_pages(const struct mapping *map, unsigned long first,
 	ksft_exit_fail_msg("pages still under way after 10 seconds\n");
 }
 
+/* mincore() does not see what is still being read, and cannot be dropped before. */
 bool drop_pages(const struct mapping *map)
 {
 	int tries;
 
-	for (tries = 0; tries < 100; tries++) {
+	for (tries = 0; tries < 1000; tries++) {
 		posix_fadvise(map->fd, 0, 0, POSIX_FADV_DONTNEED);
-		if (!mincore_pages(map, map->first, map->pages))
+		if (!cachestat_pages(map->fd, map->first, map->pages))
 			return true;
 		usleep(10000);
 	}
