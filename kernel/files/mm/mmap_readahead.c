@@ -389,7 +389,7 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 				  MMAP_READAHEAD_ADAPTED + answer.kind);
 	/*
 	 * The fault reads one page itself, which is cheapest, but on a block
-	 * device leaves it with buffer heads: 2.5 % of memory.
+	 * device leaves it with a buffer head of 104 bytes for each block.
 	 */
 	if (answer.size > 1 || S_ISBLK(file_inode(file)->i_mode)) {
 		*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);

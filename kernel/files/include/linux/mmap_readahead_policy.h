@@ -1601,8 +1601,9 @@ mmap_readahead_marked(struct mmap_readahead_state *state,
 }
 
 /*
- * Where the window ends that has a mark: all from there up to that page is cached. If
- * it is larger than @most pages it may be any page beyond these.
+ * The last page of the window that has a mark, or the one @most pages from there if it
+ * is no farther. Asks in steps that double and halve; what lies between is taken to be
+ * cached.
  */
 static inline unsigned long
 mmap_readahead_window_end(const struct mmap_readahead_miss *mark,
@@ -1684,7 +1685,8 @@ mmap_readahead_arrives(const struct mmap_readahead_miss *mark, unsigned long end
  *
  * Once requests are large enough each is a quarter larger than the one before:
  * nobody waits for them, so growing faster gains little, and what is read beyond
- * the end of a long run comes down to about half of the run.
+ * the end of a long run comes down to about half of the run. A run that was forgotten
+ * reads on as well, and stays so.
  *
  * Return: a read of no pages if there is nothing to read.
  */

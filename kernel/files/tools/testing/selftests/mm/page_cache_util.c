@@ -357,18 +357,19 @@ unsigned long cached_pages(const struct mapping *map, unsigned long first,
 	ksft_exit_fail_msg("pages still under way after 10 seconds\n");
 }
 
-/* mincore() does not see what is still being read, and cannot be dropped before. */
+/* What is still being read cannot be dropped, and mincore() does not count it. */
 bool drop_pages(const struct mapping *map)
 {
+	long left = 1;
 	int tries;
 
-	for (tries = 0; tries < 1000; tries++) {
+	for (tries = 0; tries < 1000 && left > 0; tries++) {
+		if (tries)
+			usleep(10000);
 		posix_fadvise(map->fd, 0, 0, POSIX_FADV_DONTNEED);
-		if (!cachestat_pages(map->fd, map->first, map->pages))
-			return true;
-		usleep(10000);
+		left = cachestat_pages(map->fd, map->first, map->pages);
 	}
-	return false;
+	return !left;
 }
 
 void map_cold(struct mapping *map, int fd, unsigned long pages)
