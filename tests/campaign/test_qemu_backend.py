@@ -160,10 +160,10 @@ def test_workloads_are_held_to_their_memory_and_repeat(tmp_path: Path, unpatched
     samples = run(tmp_path, plan_of(find_experiment(str(file)), "unpatched"), unpatched_kernel, accelerator="icount")
     assert failure_of(samples) is None
     found = {}
-    for name in ("mmap-random-fits", "mmap-sequential", "anon-swap"):
+    # Reclaim depends a little on how busy the host is; how much is swapped, on what the boot has done before.
+    tolerances = {"mmap-random-fits": 0.01, "mmap-sequential": 0.03, "anon-swap": 0.4}
+    for name, tolerance in tolerances.items():
         found[name], again = (sample.metrics for sample in samples if sample.cell["workload"] == name)
-        # How much is swapped depends on what the boot has done before; reclaim, a little, on how busy the host is.
-        tolerance = 0.4 if name == "anon-swap" else 0.03
         assert found[name]["instructions_per_unit"] == pytest.approx(again["instructions_per_unit"], rel=tolerance)
         assert found[name]["refaults_file"] == again["refaults_file"] or name == "anon-swap"
         assert 0 < found[name]["peak_memory_bytes"] <= 32 << 20

@@ -83,6 +83,11 @@ BREAKAGES = {
         "if (false ||",
         "larger than any limit",
     ),
+    "a run does not know where it ends": (
+        "read->end = end + size;",
+        ";",
+        "goes on without a mark",
+    ),
     "a run takes what it read for more": (
         "read->size = size;",
         "read->size = ~0U / 2;",
