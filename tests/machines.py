@@ -16,8 +16,8 @@ class Machine:
     extras: tuple[str, ...]
     """Of its lab kernel: those of experiments on this machine, so that no test needs another one."""
 
-    def kernel(self, flavour: str = "patched") -> BuiltKernel:
-        request = KernelRequest(self.arch, flavour, extras=self.extras, page_size=self.page_size)
+    def kernel(self) -> BuiltKernel:
+        request = KernelRequest(self.arch, "patched", extras=self.extras, page_size=self.page_size)
         return build(request, Reporter())
 
     def __str__(self) -> str:

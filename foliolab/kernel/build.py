@@ -100,8 +100,9 @@ class _Inputs:
 
     @property
     def directory(self) -> Path:
-        """Where it is built: flavours and extras share a directory, each an incremental build after the other."""
-        return cache_directory() / "build" / f"{self.source.home.name}-{self._machine}-{self.request.profile}"
+        """Where it is built. What differs in extras alone shares it, each an incremental build after the other."""
+        name = f"{self.source.home.name}-{self._machine}-{self.request.profile}-{self.request.flavour}"
+        return cache_directory() / "build" / name
 
     @property
     def _machine(self) -> str:
@@ -152,7 +153,7 @@ def clean(report: Reporter) -> None:
 
 
 def _build_lock(report: Reporter) -> AbstractContextManager[int]:
-    """One build at a time: two would only fight over the cores, and they share the source tree."""
+    """One build at a time: two would only fight over the cores, and they share source trees."""
     return locked(cache_directory() / "build.lock", lambda: report.say("Another build is running; waiting for it."))
 
 
@@ -200,7 +201,7 @@ def _unfinished_swept(directory: Path) -> Iterator[None]:
 
 def _configure(inputs: _Inputs, report: Reporter) -> Path:
     """Configure, check against the fragments, and return the source tree."""
-    tree = working_tree(inputs.source, inputs.changed)
+    tree = working_tree(inputs.source, inputs.request.flavour, inputs.changed)
     # tuxmake keeps a .config that exists, so a changed fragment would go unseen.
     (inputs.directory / ".config").unlink(missing_ok=True)
     _make(inputs, tree, ["config"], f"Configuring {inputs.name}", report)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The source tree that kernels are built from, kept beside the pristine one.
+"""The source trees that kernels are built from, kept beside the pristine one.
 
-One tree serves both flavours, so that after one the other is an incremental build. It shares unchanged files
-with the pristine tree by hard links. A file that we changed once stays a file of its own: whenever its content
+Each flavour has its own, so that make never takes the other one's files for new. It shares unchanged files with
+the pristine tree by hard links. A file that we changed once stays a file of its own: whenever its content
 changes, also back to the pristine one, it is written anew, with a new time stamp, so that make rebuilds what
 depends on it and nothing else.
 """
@@ -16,10 +16,10 @@ from foliolab.kernel.source import Source
 from foliolab.process import run, tool
 
 
-def working_tree(source: Source, changed: dict[str, bytes]) -> Path:
-    """Bring the tree to ``changed`` over the pristine files, and return it. The caller holds the build lock."""
-    tree = source.home / "work"
-    manifest = source.home / "work.json"
+def working_tree(source: Source, flavour: str, changed: dict[str, bytes]) -> Path:
+    """Bring a flavour's tree to ``changed`` over the pristine files, and return it. The caller holds the build lock."""
+    tree = source.home / f"work-{flavour}"
+    manifest = source.home / f"work-{flavour}.json"
     own = set(changed) | set(json.loads(manifest.read_text()) if manifest.exists() else [])
     # Recorded before the first write: a kill in between must not leave a change that nobody knows of.
     write_atomic(manifest, json.dumps(sorted(own)))

@@ -68,12 +68,12 @@ def _complaints(output: str) -> set[str]:
 def checked(source: Source) -> dict[str, set[str]]:
     """Complaints of sparse and W=1 about what we changed, by flavour."""
     result = {}
-    build = cache_directory() / "build" / f"{source.home.name}-check"
-    build.mkdir(parents=True, exist_ok=True)
     with locked(cache_directory() / "build.lock"):
         for flavour, objects in (("unpatched", _STOCK_OBJECTS), ("patched", _OBJECTS)):
+            build = cache_directory() / "build" / f"{source.home.name}-check-{flavour}"
+            build.mkdir(parents=True, exist_ok=True)
             changed = changed_files(source, read_series()) if flavour == "patched" else {}
-            make = ["make", "--silent", "-C", str(working_tree(source, changed)), f"O={build}", "-j2"]
+            make = ["make", "--silent", "-C", str(working_tree(source, flavour, changed)), f"O={build}", "-j2"]
             (build / "options.config").write_text(config.merge(NATIVE, NATIVE.page_sizes[0], "debug", flavour, ()))
             environment = os.environ | {"KCONFIG_ALLCONFIG": str(build / "options.config")}
             subprocess.run([*make, "allnoconfig"], env=environment, check=True, capture_output=True)
