@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from foliolab.arch import NATIVE
+from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
 from tests.guest.program import failed, run
-from tests.machines import ARM64_4K, ARM64_64K, X86_64_4K, Machine
+from tests.machines import ARM64_4K, ARM64_64K, Machine
 
 PAGE = os.sysconf("SC_PAGESIZE")
 PAGES = 1000
@@ -225,11 +226,10 @@ def test_files_that_cannot_be_used(probe: Path, tmp_path: Path) -> None:
 
 
 @contextmanager
-def booted(machine: Machine, flavour: str, place: Path) -> Iterator[Guest]:
+def booted(kernel: BuiltKernel, place: Path) -> Iterator[Guest]:
     """A guest with 64 MiB of text on XFS, which has large folios."""
-    kernel = machine.kernel(flavour)
-    image = initramfs(guest_programs(machine.arch, Reporter()))
-    bare = GuestConfig(machine.arch, kernel.image, image, choose(machine.arch), memory_mib=512)
+    image = initramfs(guest_programs(kernel.arch, Reporter()))
+    bare = GuestConfig(kernel.arch, kernel.image, image, choose(kernel.arch), memory_mib=512)
     disk = DataDisk("xfs", TEXT_BYTES, "stubs").prepare(bare, Reporter())
     with Guest(replace(bare, disks=(disk,)), place / "console.log") as running:
         running.run([":mount", "/dev/vda", "/data", "xfs", "ro"]).checked()
@@ -239,7 +239,8 @@ def booted(machine: Machine, flavour: str, place: Path) -> Iterator[Guest]:
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     """One of the pristine kernel."""
-    with booted(replace(X86_64_4K, extras=("xfs",)), "unpatched", tmp_path_factory.mktemp("guest")) as running:
+    kernel = build(KernelRequest(NATIVE, "unpatched", extras=("xfs",)), Reporter())
+    with booted(kernel, tmp_path_factory.mktemp("guest")) as running:
         yield running
 
 
@@ -284,7 +285,7 @@ def test_the_folios_of_a_whole_guest(guest: Guest) -> None:
 )
 def test_text_in_contpte_blocks(machine: Machine, hint: str, block: int, tmp_path: Path) -> None:
     """Our kernel as it boots puts text into folios that are one TLB entry."""
-    with booted(machine, "patched", tmp_path) as running:
+    with booted(machine.kernel(), tmp_path) as running:
         seen, table = in_guest(running, "--hint", hint)
     assert seen["contpte_share"] == 1
     assert seen["tlb_entries"] == TEXT_BYTES / block
