@@ -900,14 +900,50 @@ static void test_early(struct kunit *test)
 	mark = fake_miss(file, 0);
 	file->state.ahead = (struct mmap_readahead_side) {
 		.order = 5,
-		.continued = 160,
+		.continued = 84,
 	};
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_early(&file->state, &mark));
+	file->state.ahead.continued++;
 	KUNIT_EXPECT_TRUE(test, mmap_readahead_early(&file->state, &mark));
 	file->state.evicted = 255;
 	KUNIT_EXPECT_TRUE(test, mmap_readahead_early(&file->state, &mark));
 	KUNIT_EXPECT_FALSE(test, mmap_readahead_too_small(&file->state,
 							  &file->state.ahead,
 							  &mark));
+}
+
+/* Where the page behind a window is cached, nobody can show that it is needed. */
+static void test_early_or_cached(struct kunit *test)
+{
+	struct fake_file *file;
+	unsigned long object, page;
+	unsigned int cached, early;
+
+	for (cached = 0; cached < 2; cached++) {
+		file = fake_file(test, FAKE_PAGES, 32, 32);
+		file->state.known = true;
+		file->facts.cached_pages = 64;
+		file->state.ahead = (struct mmap_readahead_side) {
+			.order = 5,
+			.continued = 255,
+			.used = 255,
+			.patience = MMAP_READAHEAD_PATIENCE,
+		};
+		for (object = 1000; object < 100000; object += 1000) {
+			if (cached)
+				__set_bit(object + 32, file->cached);
+			fake_touch(file, object);
+			KUNIT_ASSERT_EQ(test, fake_end(file), object + 31);
+			early = file->answer.async_size;
+			/* Not as far as the mark. */
+			for (page = object; page < object + 24; page++)
+				fake_touch(file, page);
+		}
+		KUNIT_EXPECT_EQ(test, file->state.ahead.continued,
+				cached ? 255 : 0);
+		KUNIT_EXPECT_EQ(test, early, cached ? 8 : 0);
+		kunit_kfree(test, file);
+	}
 }
 
 /*
@@ -1950,6 +1986,7 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_run_again),
 	KUNIT_CASE(test_after_trial),
 	KUNIT_CASE(test_early),
+	KUNIT_CASE(test_early_or_cached),
 	KUNIT_CASE(test_interleaved),
 	KUNIT_CASE(test_forgotten_runs),
 	KUNIT_CASE(test_forgotten_runs_while_memory_is_short),

@@ -647,7 +647,8 @@ mmap_readahead_too_small(const struct mmap_readahead_state *state,
 
 /*
  * Should single misses read more ahead than they may? Then the next read can at least
- * be early. No window becomes larger by that, also while memory is short.
+ * be early. No window becomes larger by that, also while memory is short; and as nobody
+ * waits for it, it has to be of use less often than what a miss reads.
  */
 static inline bool
 mmap_readahead_early(const struct mmap_readahead_state *state,
@@ -657,7 +658,7 @@ mmap_readahead_early(const struct mmap_readahead_state *state,
 
 	return 2UL << ahead->order > miss->max_pages &&
 	       mmap_readahead_pays(ahead->continued, 1UL << ahead->order,
-				   miss->request_pages);
+				   2UL * miss->request_pages);
 }
 
 /* A run went on from a single read: its window was too small on this side. */
@@ -678,17 +679,22 @@ mmap_readahead_learn_continued(const struct mmap_readahead_state *state,
 }
 
 /*
- * A single read is forgotten that nobody continued: was the outer half of its
- * window worth it? @near and @far are pages of that half. What the miss itself
- * had mapped proves nothing; then the only way to know is to try without.
+ * A single read is forgotten that nobody continued. Where the window may not grow
+ * anyway, that only tells whether to read on early, which costs nothing if @beyond, the
+ * next page, is cached. Was the outer half of the window worth it? @near and @far are
+ * pages of that half. What the miss itself had mapped proves nothing; then the only way
+ * to know is to try without.
  */
 static inline void
 mmap_readahead_learn_used(struct mmap_readahead_side *side,
 			  const struct mmap_readahead_miss *miss,
 			  const struct mmap_readahead_read *read,
-			  unsigned long near, unsigned long far)
+			  unsigned long near, unsigned long far,
+			  unsigned long beyond)
 {
-	side->continued = mmap_readahead_share(side->continued, false);
+	if (2UL << side->order <= miss->max_pages ||
+	    !mmap_readahead_cached(miss, beyond))
+		side->continued = mmap_readahead_share(side->continued, false);
 	if (side->quiet < MMAP_READAHEAD_MAX_PATIENCE)
 		side->quiet++;
 	if (!side->order) {
@@ -758,11 +764,11 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 	if (ahead == now_ahead)
 		mmap_readahead_learn_used(&state->ahead, miss, read,
 					  read->index + (ahead + 1) * 5 / 8,
-					  read->index + ahead);
+					  read->index + ahead, read->end + 1);
 	if (behind == now_behind)
 		mmap_readahead_learn_used(&state->behind, miss, read,
 					  read->index - (behind + 1) * 5 / 8,
-					  read->start);
+					  read->start, read->start - 1);
 }
 
 /* Is a step, forward or backward, at most so long? */
@@ -1628,15 +1634,16 @@ mmap_readahead_window_end(const struct mmap_readahead_miss *mark,
  * A run comes to its mark that was forgotten, because too many share the file: how
  * much is it to read behind @end? As much as is still there of what it has used, but
  * where memory is short, or has lost what it used before that, no more than it has
- * left to use. Where pages are read alone such marks are of no run.
+ * left to use, and never more than @limit. Where pages are read alone such marks are of
+ * no run.
  *
  * Return: pages, 0 if there is no run, or it has that much left already.
  */
 static inline unsigned int
 mmap_readahead_recall(const struct mmap_readahead_state *state,
-		      const struct mmap_readahead_miss *mark, unsigned long *end)
+		      const struct mmap_readahead_miss *mark,
+		      unsigned int limit, unsigned long *end)
 {
-	unsigned int limit = mmap_readahead_run_limit(state, mark);
 	unsigned int length = state->sparse ? 0 : mmap_readahead_run_length(mark);
 	unsigned long left, before = 2UL * length;
 	bool scarce = mmap_readahead_short(state);
@@ -1707,7 +1714,8 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 		if (size > mark->request_pages)
 			size = read->size + (read->size + 3) / 4;
 	} else {
-		size = forgotten ? mmap_readahead_recall(state, mark, &end) : 0;
+		size = forgotten ? mmap_readahead_recall(state, mark, limit,
+							 &end) : 0;
 		if (!size)
 			return answer;
 	}
