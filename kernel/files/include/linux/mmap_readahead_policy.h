@@ -225,7 +225,7 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  * - Else it is single. On either side its window is as large as has paid: it
  *   doubles when such reads are continued often enough, for which that has to be
  *   nearly always while memory is short, and is halved when their outer half is
- *   used too rarely, or when what one of them brought is gone and missed again.
+ *   used too rarely, or, if it is large, when what it brought is gone and missed again.
  *
  * What is read with the pages that are needed may be what pushes them out. When much
  * that was evicted has been read again, one miss reads its page alone, and the next one
@@ -278,6 +278,8 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 
 /* Each time that filling was in vain it has to be earned twice as hard. */
 #define MMAP_READAHEAD_MAX_LOSSES	8
+/* Where memory seems not to hold what single misses read, they still read so much. */
+#define MMAP_READAHEAD_THRASH_ORDER	3
 /* A share of a window that was changed just now. */
 #define MMAP_READAHEAD_UNDECIDED	160
 /* Above this share of single misses in evicted pages, memory is short. */
@@ -630,6 +632,16 @@ static inline void mmap_readahead_halve(struct mmap_readahead_side *side)
 		side->order--;
 	side->used = MMAP_READAHEAD_UNDECIDED;
 	side->quiet = 0;
+}
+
+/*
+ * What was read is gone, and missed again. That may be a coincidence, so windows that are
+ * small already have to be judged by what is used of them.
+ */
+static inline void mmap_readahead_thrashed(struct mmap_readahead_side *side)
+{
+	if (side->order > MMAP_READAHEAD_THRASH_ORDER)
+		mmap_readahead_halve(side);
 }
 
 /* Are windows of single misses continued so often that larger ones would pay? */
@@ -1304,8 +1316,8 @@ mmap_readahead_find(struct mmap_readahead_state *state,
 		}
 	}
 	if (thrashes) {
-		mmap_readahead_halve(&state->ahead);
-		mmap_readahead_halve(&state->behind);
+		mmap_readahead_thrashed(&state->ahead);
+		mmap_readahead_thrashed(&state->behind);
 	}
 	return NULL;
 }
