@@ -158,8 +158,6 @@ def test_a_result_that_nobody_reads_is_complained_about(probe: Path) -> None:
 # In guests.
 
 DISK = DataDisk("ext4", 48 * MIB)
-
-
 SWITCHES = [f"/sys/kernel/debug/mprotect/{name}" for name in ("alike_runs", "folio_batches")]
 
 
@@ -187,7 +185,7 @@ def patched(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def not_batching(patched: Guest) -> Iterator[Guest]:
-    """The patched kernel as it is without our changes."""
+    """The patched kernel with its batches switched off."""
     for switch in SWITCHES:
         guest_write(patched, switch, "0")
     yield patched

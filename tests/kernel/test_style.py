@@ -59,7 +59,7 @@ def test_series_passes_checkpatch(source: Source, small_source: Source, tmp_path
 
 def _complaints(output: str, tree: Path) -> set[str]:
     """Warnings without the tree that they are in, and without their line numbers, which our hooks shift."""
-    lines = output.replace(f"{tree}/", "").splitlines()
+    lines = output.replace(f"{tree.resolve()}/", "").splitlines()
     return {re.sub(r":\d+:(\d+:)?", ":", line) for line in lines if "warning:" in line or "error:" in line}
 
 

@@ -225,7 +225,7 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  * - Else it is single. On either side its window is as large as has paid: it
  *   doubles when such reads are continued often enough, for which that has to be
  *   nearly always while memory is short, and is halved when their outer half is
- *   used too rarely, or, if it is large, when what it brought is gone and missed again.
+ *   used too rarely, or when what one of them brought is gone and missed again.
  *
  * What is read with the pages that are needed may be what pushes them out. When much
  * that was evicted has been read again, one miss reads its page alone, and the next one
@@ -278,8 +278,6 @@ mmap_readahead_block(unsigned long index, unsigned int order,
 
 /* Each time that filling was in vain it has to be earned twice as hard. */
 #define MMAP_READAHEAD_MAX_LOSSES	8
-/* Where memory seems not to hold what single misses read, they still read so much. */
-#define MMAP_READAHEAD_THRASH_ORDER	3
 /* A share of a window that was changed just now. */
 #define MMAP_READAHEAD_UNDECIDED	160
 /* Above this share of single misses in evicted pages, memory is short. */
@@ -634,16 +632,6 @@ static inline void mmap_readahead_halve(struct mmap_readahead_side *side)
 	side->quiet = 0;
 }
 
-/*
- * What was read is gone, and missed again. That may be a coincidence, so windows that are
- * small already have to be judged by what is used of them.
- */
-static inline void mmap_readahead_thrashed(struct mmap_readahead_side *side)
-{
-	if (side->order > MMAP_READAHEAD_THRASH_ORDER)
-		mmap_readahead_halve(side);
-}
-
 /* Are windows of single misses continued so often that larger ones would pay? */
 static inline bool
 mmap_readahead_too_small(const struct mmap_readahead_state *state,
@@ -658,9 +646,9 @@ mmap_readahead_too_small(const struct mmap_readahead_state *state,
 }
 
 /*
- * Should single misses read more ahead than they may? Then the next read can at least
- * be early. No window becomes larger by that, also while memory is short; and as nobody
- * waits for it, it has to be of use less often than what a miss reads.
+ * Is it worth it to read on early behind the largest window that single misses may have?
+ * No window becomes larger by that, also while memory is short; and as nobody waits for
+ * it, it has to be of use less often than what a miss reads.
  */
 static inline bool
 mmap_readahead_early(const struct mmap_readahead_state *state,
@@ -691,21 +679,18 @@ mmap_readahead_learn_continued(const struct mmap_readahead_state *state,
 }
 
 /*
- * A single read is forgotten that nobody continued. Where the window may not grow
- * anyway, that only tells whether to read on early, which costs nothing if @beyond, the
- * next page, is cached. Was the outer half of the window worth it? @near and @far are
- * pages of that half. What the miss itself had mapped proves nothing; then the only way
- * to know is to try without.
+ * A single read is forgotten that nobody continued: was the outer half of its
+ * window worth it? @near and @far are pages of that half. What the miss itself
+ * had mapped proves nothing; then the only way to know is to try without.
+ * @could: somebody could have continued it.
  */
 static inline void
 mmap_readahead_learn_used(struct mmap_readahead_side *side,
 			  const struct mmap_readahead_miss *miss,
 			  const struct mmap_readahead_read *read,
-			  unsigned long near, unsigned long far,
-			  unsigned long beyond)
+			  unsigned long near, unsigned long far, bool could)
 {
-	if (2UL << side->order <= miss->max_pages ||
-	    !mmap_readahead_cached(miss, beyond))
+	if (could)
 		side->continued = mmap_readahead_share(side->continued, false);
 	if (side->quiet < MMAP_READAHEAD_MAX_PATIENCE)
 		side->quiet++;
@@ -761,6 +746,7 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 	unsigned long behind = read->index - read->start;
 	unsigned long ahead = read->end - read->index;
 	unsigned long now_ahead, now_behind;
+	bool could;
 
 	if (read->early)
 		state->ahead.continued =
@@ -773,14 +759,20 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 		return;
 	/* Other reads, of the file's end say, tell nothing of this window. */
 	mmap_readahead_sides(state, miss, &now_ahead, &now_behind);
+	/*
+	 * Where the window may not grow, what is learnt is whether to read on early.
+	 * It tells nothing of that if the next page is cached, and nobody can miss it.
+	 */
+	could = 2UL << state->ahead.order <= miss->max_pages ||
+		!mmap_readahead_cached(miss, read->end + 1);
 	if (ahead == now_ahead)
 		mmap_readahead_learn_used(&state->ahead, miss, read,
 					  read->index + (ahead + 1) * 5 / 8,
-					  read->index + ahead, read->end + 1);
+					  read->index + ahead, could);
 	if (behind == now_behind)
 		mmap_readahead_learn_used(&state->behind, miss, read,
 					  read->index - (behind + 1) * 5 / 8,
-					  read->start, read->start - 1);
+					  read->start, true);
 }
 
 /* Is a step, forward or backward, at most so long? */
@@ -1316,8 +1308,8 @@ mmap_readahead_find(struct mmap_readahead_state *state,
 		}
 	}
 	if (thrashes) {
-		mmap_readahead_thrashed(&state->ahead);
-		mmap_readahead_thrashed(&state->behind);
+		mmap_readahead_halve(&state->ahead);
+		mmap_readahead_halve(&state->behind);
 	}
 	return NULL;
 }
