@@ -13,7 +13,7 @@ from statistics import median
 from foliolab.analyse.select import Group
 from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
 from foliolab.experiment.cell import Cell
-from foliolab.experiment.metrics import METRICS
+from foliolab.experiment.metrics import METRICS, figure
 from foliolab.experiment.spec import Experiment
 
 NOT_MEASURED = "not-measured"
@@ -216,13 +216,10 @@ def _compare(
     if not repetitions:
         return
     for metric in part.experiment.regress:
-        both = [
-            (base[number].metrics[metric], mine[number].metrics[metric])
-            for number in repetitions
-            if metric in base[number].metrics and metric in mine[number].metrics
-        ]
+        pairs = [(figure(base[number].metrics, metric), figure(mine[number].metrics, metric)) for number in repetitions]
+        both = [(before, after) for before, after in pairs if before is not None and after is not None]
         if not both:
-            counted = any(metric in base[number].metrics for number in repetitions)
+            counted = any(before is not None for before, _ in pairs)
             outcome = NOT_MEASURED if counted else NOT_COUNTED
             yield _gap(part, cell, variant, outcome, f"{metric} is missing.")
             continue

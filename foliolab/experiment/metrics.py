@@ -70,8 +70,9 @@ _ALL = (
     Metric("read_requests", Kind.COUNT, ("read", "requests")),
     Metric("major_faults", Kind.COUNT, ("major", "faults")),
     Metric("minor_faults", Kind.COUNT, ("minor", "faults")),
-    # Both, and the CPU time of the program meanwhile: all instructions of a fault, but not the wait for its page.
+    # Both: a major fault that readahead saves is a minor one.
     Metric("faults", Kind.COUNT, ("", "faults")),
+    # Of the program meanwhile: all instructions of a fault, but not the wait for its page.
     Metric("cpu_seconds", Kind.SECONDS, ("CPU", "")),
     Metric("instructions_per_fault", Kind.RATE, ("instructions", "per fault"), by_instructions=True),
     # By the guest's clock.
@@ -149,3 +150,12 @@ PER_ENTRY = {
     "instructions_per_touch": ("undisturbed_touch_seconds", "ptes_touched"),
 }
 """Metrics that a backend makes of others where a second is a known number of instructions: time over count."""
+
+_SUMS = {"faults": ("major_faults", "minor_faults")}
+
+
+def figure(metrics: Mapping[str, float], name: str) -> float | None:
+    """A metric by its name, or the sum of those that make it up; None if neither was counted."""
+    parts = [metrics.get(part) for part in _SUMS.get(name, (name,))]
+    known = [part for part in parts if part is not None]
+    return metrics.get(name, sum(known) if len(known) == len(parts) else None)

@@ -77,6 +77,18 @@ def test_few_events_do_not_cry_wolf_and_none_divide_nothing(
     assert found.change is change
 
 
+def test_a_major_fault_that_is_a_minor_one_now_is_no_loss() -> None:
+    def figures(major: float, minor: float) -> Figures:
+        return {"major_faults": major, "minor_faults": minor}
+
+    samples = [*boots("stock", figures(1000, 2000)), *boots("folio", figures(300, 2600))]
+    found = {each.metric: each for each in matrix(*samples, metrics=["major_faults", "faults"]).differences}
+    assert (found["faults"].baseline, found["faults"].value) == (3000, 2900)
+    assert [found[name].change for name in ("faults", "major_faults")] == [Change.BETTER, Change.BETTER]
+    (gap,) = matrix(*boots("stock", {"major_faults": 1}), *boots("folio", {"major_faults": 1}), metrics=["faults"]).gaps
+    assert gap.sentence == "faults is missing."
+
+
 @pytest.mark.parametrize("kind", Kind)
 def test_every_kind_of_metric_has_something_negligible(kind: Kind) -> None:
     metric = replace(METRICS["major_faults"], kind=kind)
