@@ -542,7 +542,7 @@ static void step(struct input *input, unsigned int *page)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static const unsigned long bases[] = {
-		0, 0, (1UL << MMAP_READAHEAD_REGION_SHIFT) - PAGES / 2,
+		0, 0, (1UL << 14) - PAGES / 2,
 		(1UL << 31) - PAGES / 2, HIGHEST_PAGE - PAGES + 1,
 	};
 	struct input input = { bytes, size };

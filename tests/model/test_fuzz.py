@@ -16,7 +16,7 @@ _FLAGS = ("-g", "-O1", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fsanitize=
           "-fno-sanitize-recover=all", "-DFUZZ_STANDALONE")  # fmt: skip
 
 
-def fuzzer(place: Path, breakage: tuple[str, str] | None = None) -> Path:
+def fuzzer(place: Path, breakage: tuple[str, str] | None = None, page_shift: int = 12) -> Path:
     """The fuzzer of the policy; ``breakage`` is a text of it, and what to put in its place."""
     for original in (MODEL / "fuzz.c", POLICY):
         copy = place / original.relative_to(REPOSITORY)
@@ -29,7 +29,8 @@ def fuzzer(place: Path, breakage: tuple[str, str] | None = None) -> Path:
         policy.write_text(text.replace(*breakage))
     program = place / "fuzz"
     source = place / MODEL.relative_to(REPOSITORY) / "fuzz.c"
-    process.run([process.tool("cc", "gcc"), *_FLAGS, "-o", str(program), str(source)], BuildError)
+    pages = f"-DMMAP_READAHEAD_PAGE_SHIFT={page_shift}"
+    process.run([process.tool("cc", "gcc"), *_FLAGS, pages, "-o", str(program), str(source)], BuildError)
     return program
 
 
@@ -37,8 +38,9 @@ def fuzz(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=300)
 
 
-def test_nothing_breaks(tmp_path: Path) -> None:
-    done = fuzz(fuzzer(tmp_path), "-runs=20000")
+@pytest.mark.parametrize("page_shift", [12, 16])
+def test_nothing_breaks(tmp_path: Path, page_shift: int) -> None:
+    done = fuzz(fuzzer(tmp_path, page_shift=page_shift), "-runs=20000")
     assert (done.returncode, done.stderr) == (0, "")
 
 

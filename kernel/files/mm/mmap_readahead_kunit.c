@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of the policy of readahead for mapped files. */
+
+/* The same regions, and so the same tests, on every kernel. */
+#define MMAP_READAHEAD_PAGE_SHIFT	12
+
 #include <kunit/test.h>
 #include <asm/page.h>
 #include <linux/align.h>

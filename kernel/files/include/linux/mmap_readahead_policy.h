@@ -10,9 +10,16 @@
 
 #ifdef __KERNEL__
 #include <linux/types.h>
+#include <asm/page.h>
 #else
 #include <stdbool.h>
 #include <stddef.h>
+#define PAGE_SHIFT	12
+#endif
+
+/* Log2 of the bytes in a page. The KUnit suite has pages of its own. */
+#ifndef MMAP_READAHEAD_PAGE_SHIFT
+#define MMAP_READAHEAD_PAGE_SHIFT	PAGE_SHIFT
 #endif
 
 /**
@@ -247,10 +254,13 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  * that was forgotten has just been found.
  */
 #define MMAP_READAHEAD_SAMPLE		4
-/* Regions of a file, and log2 of their least size; also while memory is short. */
+/*
+ * Regions of a file, and log2 of their least size, in pages: 64 MiB, or 8 MiB while
+ * memory is short, as few of them have to be compared with it.
+ */
 #define MMAP_READAHEAD_REGIONS		32
-#define MMAP_READAHEAD_REGION_SHIFT	14
-#define MMAP_READAHEAD_SHORT_SHIFT	11
+#define MMAP_READAHEAD_REGION_SHIFT	(26 - MMAP_READAHEAD_PAGE_SHIFT)
+#define MMAP_READAHEAD_SHORT_SHIFT	(23 - MMAP_READAHEAD_PAGE_SHIFT)
 /*
  * What a single miss reads ahead in a file that nothing is known of, and behind
  * as well in a file of few pages: few misses will ever tell more of that one.
