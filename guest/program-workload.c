@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <getopt.h>
+#include <math.h>
 #include <sys/personality.h>
 #include <sys/wait.h>
 
@@ -275,7 +276,12 @@ static pid_t start_program(void)
 	fail_io(env.workload->argv[0]);
 }
 
-/* Wait for as long as the program has not ended, or until it has a file. */
+/*
+ * Wait for as long as the program has not ended, or until it has a file. Looking
+ * each millisecond also has the processor change to us and back, which flushes the
+ * TLB: an emulator's grows until it holds all that the program has, and while it
+ * holds a page x86 does not see that it is used.
+ */
 static void wait_seconds(pid_t pid, double seconds, const char *file)
 {
 	struct timespec start, now;
@@ -298,7 +304,7 @@ static void wait_seconds(pid_t pid, double seconds, const char *file)
 static void measure_fio(pid_t pid, dev_t device, struct state *before,
 			struct state *after)
 {
-	wait_seconds(pid, 1e9, below_root("tmp/strided.prerun.txt"));
+	wait_seconds(pid, INFINITY, below_root("tmp/strided.prerun.txt"));
 	wait_seconds(pid, env.seconds / 2, NULL);
 	read_state(before, device);
 	wait_seconds(pid, env.seconds, NULL);
@@ -422,6 +428,8 @@ int main(int argc, char **argv)
 	pid = start_program();
 	if (is_fio())
 		measure_fio(pid, device, &before, &after);
+	else
+		wait_seconds(pid, INFINITY, NULL);
 	wait_for_end(pid);
 	if (!is_fio())
 		read_state(&after, device);

@@ -31,6 +31,7 @@
 #define CHUNK		16	/* pages of a stream at a time */
 #define SYNC_CHUNKS	64	/* that are written between two fdatasync() */
 #define SETTLES		128	/* in a round, at most */
+#define FLUSH_PAGES	64	/* with more than 33, x86 flushes the whole TLB */
 #define ZRAM_CONTROL	"/sys/class/zram-control/"
 
 /* What fork-heavy does. */
@@ -625,6 +626,15 @@ static void stream_chunk(void)
 	}
 }
 
+/* Have the kernel make such a file of numbers; what is in it does not matter. */
+static void have_added_up(const char *path)
+{
+	char word[24];
+
+	if (!env.no_group && !read_word(path, word, sizeof(word)))
+		fail_io(path);
+}
+
 /*
  * The kernel adds up the counters of a group every two seconds. By them it
  * decides what it remembers of what it reclaimed, and what becomes of that. A
@@ -633,10 +643,36 @@ static void stream_chunk(void)
  */
 static void settle_group(void)
 {
-	char word[24];
+	have_added_up(CGROUP "/cpu.stat");
+}
 
-	if (!env.no_group && !read_word(CGROUP "/cpu.stat", word, sizeof(word)))
-		fail_io(CGROUP "/cpu.stat");
+/*
+ * Whoever reclaims adds them up each time if nobody has done so for all groups in
+ * four seconds, or since the machine was booted. So do.
+ */
+static void settle_machine(void)
+{
+	have_added_up(CGROUPS "/memory.stat");
+}
+
+/*
+ * x86 takes the mark from a page that says that it was used, and lets the TLB be:
+ * until that forgets the page, no use of it is seen. A processor's soon does. An
+ * emulator's grows with what runs, until it holds all that a group has, and what
+ * ran before would decide how much is reclaimed that is in use. So have it forget.
+ */
+static void flush_tlb(void)
+{
+	static char *pages;
+	static bool writable = true;
+	const size_t bytes = FLUSH_PAGES * work.page_size;
+
+	if (!pages)
+		pages = map(FLUSH_PAGES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0);
+	writable = !writable;
+	if (mprotect(pages, bytes, PROT_READ | (writable ? PROT_WRITE : 0)))
+		fail_io("Memory could not be protected");
 }
 
 /* A round of touches, with the stream spread evenly between them. */
@@ -654,8 +690,10 @@ static void touch_round(void)
 	for (; parts; parts--) {
 		uint64_t end = at.touched + (last - at.touched) / parts;
 
-		if (parts % settle_every == 0)
+		if (parts % settle_every == 0) {
 			settle_group();
+			flush_tlb();
+		}
 		if (work.chunks)
 			stream_chunk();
 		while (at.touched < end)
@@ -723,6 +761,7 @@ static void fork_round(void)
 static void run_rounds(unsigned int rounds)
 {
 	while (rounds--) {
+		settle_machine();
 		if (env.workload->forks)
 			fork_round();
 		else

@@ -2,11 +2,13 @@
 """Whole campaigns on real kernels, with a file small enough for seconds."""
 
 import dataclasses
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from foliolab.arch import NATIVE
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.runner import failure_of, run_plan
 from foliolab.campaign.sample import Sample
@@ -21,6 +23,8 @@ from foliolab.kernel.build import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.accel import Wanted
 from foliolab.vm.accel import choose as choose_accelerator
+from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.image import guest_programs, initramfs
 from tests.machines import Machine
 from tests.small import small_experiment
 
@@ -167,12 +171,12 @@ def test_workloads_are_held_to_their_memory_and_repeat(tmp_path: Path, unpatched
     samples = run(tmp_path, plan_of(find_experiment(str(file)), "unpatched"), unpatched_kernel, accelerator="icount")
     assert failure_of(samples) is None
     found = {}
-    # Reclaim depends a little on how busy the host is; how much is swapped, on what the boot has done before.
-    tolerances = {"mmap-random-fits": 0.01, "mmap-sequential": 0.03, "anon-swap": 0.4}
+    # Reclaim depends a little on how busy the host is.
+    tolerances = {"mmap-random-fits": 0.01, "mmap-sequential": 0.03, "anon-swap": 0.05}
     for name, tolerance in tolerances.items():
         found[name], again = (sample.metrics for sample in samples if sample.cell["workload"] == name)
         assert found[name]["instructions_per_unit"] == pytest.approx(again["instructions_per_unit"], rel=tolerance)
-        assert found[name]["refaults_file"] == again["refaults_file"] or name == "anon-swap"
+        assert found[name]["refaults_file"] == pytest.approx(again["refaults_file"], rel=0.001) or name == "anon-swap"
         assert 0 < found[name]["peak_memory_bytes"] <= 32 << 20
     pages = (32 << 20) // 4096
     fits, scan, swap = found.values()
@@ -183,6 +187,21 @@ def test_workloads_are_held_to_their_memory_and_repeat(tmp_path: Path, unpatched
     assert swap["swap_ins"] >= pages // 20
     assert swap["swap_outs"] >= pages // 20
     assert swap["refaults_file"] < swap["refaults_anon"]
+
+
+def test_what_a_boot_did_before_does_not_matter(tmp_path: Path, unpatched_kernel: BuiltKernel) -> None:
+    """Short programs flush the TLB; random access that fits makes an emulator's grow, and hides that pages are used."""
+    image = initramfs(guest_programs(NATIVE, Reporter()))
+    config = GuestConfig(NATIVE, unpatched_kernel.image, image, choose_accelerator(NATIVE, "icount"), memory_mib=384)
+    refaults = []
+    with Guest(config, tmp_path / "console.log") as guest:
+        guest.run([":write", "/proc/sys/vm/watermark_scale_factor", "10"]).checked()
+        for before in ("fork-heavy", "mmap-random-fits"):
+            for name in (before, "file-write-mix"):
+                done = guest.run(["workload", "--workload", name, "--memory", "64M", "--drop-caches"]).checked()
+            refaults.append(json.loads(done.stdout)["refaults_file"])
+    assert refaults[0] > 1000
+    assert refaults[0] == pytest.approx(refaults[1], rel=0.1)
 
 
 class Fixed(Experiment):
