@@ -756,7 +756,6 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 	unsigned long behind = read->index - read->start;
 	unsigned long ahead = read->end - read->index;
 	unsigned long now_ahead, now_behind;
-	bool could;
 
 	if (read->early)
 		state->ahead.continued =
@@ -769,16 +768,19 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 		return;
 	/* Other reads, of the file's end say, tell nothing of this window. */
 	mmap_readahead_sides(state, miss, &now_ahead, &now_behind);
-	/*
-	 * Where the window may not grow, what is learnt is whether to read on early.
-	 * It tells nothing of that if the next page is cached, and nobody can miss it.
-	 */
-	could = 2UL << state->ahead.order <= miss->max_pages ||
-		!mmap_readahead_cached(miss, read->end + 1);
-	if (ahead == now_ahead)
+	if (ahead == now_ahead) {
+		/*
+		 * Where the window may not grow, what is learnt is whether to
+		 * read on early. It tells nothing of that if the next page is
+		 * cached, and nobody can miss it.
+		 */
+		bool could = 2UL << state->ahead.order <= miss->max_pages ||
+			     !mmap_readahead_cached(miss, read->end + 1);
+
 		mmap_readahead_learn_used(&state->ahead, miss, read,
 					  read->index + (ahead + 1) * 5 / 8,
 					  read->index + ahead, could);
+	}
 	if (behind == now_behind)
 		mmap_readahead_learn_used(&state->behind, miss, read,
 					  read->index - (behind + 1) * 5 / 8,
