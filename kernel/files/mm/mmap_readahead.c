@@ -90,8 +90,8 @@ static bool misses_count(const struct vm_area_struct *vma, unsigned int rules)
 	       huge_order(vma, rules) < 0;
 }
 
-/* Do misses in a mapping adapt their window? Then hits do not matter there. */
-static bool adapts(const struct vm_area_struct *vma, unsigned int rules)
+/* Do misses in a mapping adapt their window, unless its file is a program? */
+static bool may_adapt(const struct vm_area_struct *vma, unsigned int rules)
 {
 	return rules & MMAP_READAHEAD_ADAPTIVE &&
 	       !(vma->vm_flags & (VM_EXEC | VM_RAND_READ | VM_SEQ_READ)) &&
@@ -99,16 +99,27 @@ static bool adapts(const struct vm_area_struct *vma, unsigned int rules)
 }
 
 /*
- * The rules for hits in a mapping. Text is called into nearly at random but
- * densely, so that few hits prove anything while the windows still pay. Unless
- * it has a size of its own it keeps them, by counting as in a stock kernel.
+ * Then hits do not matter there. Text and data of programs push each other out
+ * where memory is short, which looks as if windows did not pay.
+ */
+static bool adapts(const struct vm_area_struct *vma, unsigned int rules)
+{
+	return may_adapt(vma, rules) &&
+	       !test_bit(AS_TEXT, &vma->vm_file->f_mapping->flags);
+}
+
+/*
+ * The rules for hits in a mapping that does not adapt. Text is called into nearly
+ * at random but densely, so that few hits prove anything while the windows still
+ * pay. Unless it has a size of its own it keeps them, by counting as in a stock
+ * kernel, and so does data of programs if other data adapts.
  */
 static unsigned int hit_rules(const struct vm_area_struct *vma,
 			      unsigned int rules)
 {
-	if (vma->vm_flags & VM_EXEC &&
-	    rules & MMAP_READAHEAD_TEXT_KEEPS_HITS &&
-	    text_order(vma, rules) < 0)
+	if (rules & MMAP_READAHEAD_TEXT_KEEPS_HITS &&
+	    (vma->vm_flags & VM_EXEC ? text_order(vma, rules) < 0 :
+				       may_adapt(vma, rules)))
 		return 0;
 	return rules;
 }

@@ -121,6 +121,24 @@ static inline bool mmap_readahead_adapted(struct vm_fault *vmf,
 }
 
 /**
+ * mmap_readahead_mapped - tell programs and libraries from other files
+ * @vma: a new mapping of a file, of which nothing was touched yet, nor linked to it
+ *
+ * A file that is mapped executable counts as one until nobody has it mapped any
+ * more. Loaders map all of it before they touch it.
+ */
+static inline void mmap_readahead_mapped(const struct vm_area_struct *vma)
+{
+	struct address_space *mapping = vma->vm_file->f_mapping;
+	bool text = vma->vm_flags & VM_EXEC;
+
+	/* Mostly nothing changes. Do not write to what others read. */
+	if (text != test_bit(AS_TEXT, &mapping->flags) &&
+	    (text || !mapping_mapped(mapping)))
+		assign_bit(AS_TEXT, &mapping->flags, text);
+}
+
+/**
  * mmap_readahead_next - read on after a folio that has the readahead mark
  * @vmf: the fault
  * @folio: the folio that it found
