@@ -660,9 +660,11 @@ static void settle_machine(void)
  * until that forgets the page, no use of it is seen. A processor's soon does. An
  * emulator's grows with what runs, until it holds all that a group has, and what
  * ran before would decide how much is reclaimed that is in use. So have it forget.
+ * arm64 flushes the page.
  */
 static void flush_tlb(void)
 {
+#ifdef __x86_64__
 	static char *pages;
 	static bool writable = true;
 	const size_t bytes = FLUSH_PAGES * work.page_size;
@@ -673,6 +675,7 @@ static void flush_tlb(void)
 	writable = !writable;
 	if (mprotect(pages, bytes, PROT_READ | (writable ? PROT_WRITE : 0)))
 		fail_io("Memory could not be protected");
+#endif
 }
 
 /* A round of touches, with the stream spread evenly between them. */
