@@ -31,7 +31,7 @@
 #define CHUNK		16	/* pages of a stream at a time */
 #define SYNC_CHUNKS	64	/* that are written between two fdatasync() */
 #define SETTLES		128	/* in a round, at most */
-#define FLUSH_PAGES	64	/* with more than 33, x86 flushes the whole TLB */
+#define FLUSH_PAGES	64	/* across more than 33, x86 flushes the whole TLB */
 #define ZRAM_CONTROL	"/sys/class/zram-control/"
 
 /* What fork-heavy does. */
@@ -659,8 +659,9 @@ static void settle_machine(void)
  * x86 takes the mark from a page that says that it was used, and lets the TLB be:
  * until that forgets the page, no use of it is seen. A processor's soon does. An
  * emulator's grows with what runs, until it holds all that a group has, and what
- * ran before would decide how much is reclaimed that is in use. So have it forget.
- * arm64 flushes the page.
+ * ran before would decide how much is reclaimed that is in use. So have it forget:
+ * two entries change, so far apart that what lies between is not flushed page by
+ * page. (arm64 flushes the page, but for the multi-generational LRU.)
  */
 static void flush_tlb(void)
 {
@@ -669,9 +670,15 @@ static void flush_tlb(void)
 	static bool writable = true;
 	const size_t bytes = FLUSH_PAGES * work.page_size;
 
-	if (!pages)
+	if (env.no_group)
+		return;
+	if (!pages) {
 		pages = map(FLUSH_PAGES, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_LOCKED, -1, 0);
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (mlock2(pages, bytes, MLOCK_ONFAULT))
+			fail_io("Memory could not be locked");
+		pages[0] = pages[bytes - 1] = 1;
+	}
 	writable = !writable;
 	if (mprotect(pages, bytes, PROT_READ | (writable ? PROT_WRITE : 0)))
 		fail_io("Memory could not be protected");
@@ -683,7 +690,7 @@ static void touch_round(void)
 {
 	const uint64_t last = at.touched + work.touches;
 	uint64_t parts = work.chunks ? work.chunks : SETTLES;
-	const uint64_t settle_every = parts > SETTLES ? parts / SETTLES : 1;
+	const uint64_t settle_every = (parts + SETTLES - 1) / SETTLES;
 
 	if (!at.set || env.workload->anew) {
 		if (at.set)
