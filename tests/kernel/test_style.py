@@ -19,8 +19,8 @@ from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 
 _STOCK_OBJECTS = [
-    *("mm/filemap.o", "mm/huge_memory.o", "mm/memcontrol.o", "mm/memory.o", "mm/mprotect.o", "mm/readahead.o"),
-    *("mm/swap.o", "mm/vmscan.o", "mm/vmstat.o", "mm/workingset.o"),
+    *("mm/filemap.o", "mm/huge_memory.o", "mm/memcontrol.o", "mm/memory.o", "mm/mmap.o", "mm/mprotect.o"),
+    *("mm/readahead.o", "mm/swap.o", "mm/vmscan.o", "mm/vmstat.o", "mm/workingset.o"),
 ]
 _OUR_OBJECTS = [
     *("mm/fault_recency.o", "mm/fault_recency_kunit.o", "mm/file_folio.o", "mm/mmap_readahead.o"),

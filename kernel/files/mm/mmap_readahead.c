@@ -90,7 +90,7 @@ static bool misses_count(const struct vm_area_struct *vma, unsigned int rules)
 	       huge_order(vma, rules) < 0;
 }
 
-/* Do misses in a mapping adapt their window, unless its file is a program? */
+/* Would misses in a mapping adapt their window if its file is no program? */
 static bool may_adapt(const struct vm_area_struct *vma, unsigned int rules)
 {
 	return rules & MMAP_READAHEAD_ADAPTIVE &&
@@ -99,8 +99,9 @@ static bool may_adapt(const struct vm_area_struct *vma, unsigned int rules)
 }
 
 /*
- * Then hits do not matter there. Text and data of programs push each other out
- * where memory is short, which looks as if windows did not pay.
+ * Do misses in a mapping adapt their window? Then hits do not matter there. Text
+ * and data of programs push each other out where memory is short, which looks as
+ * if windows did not pay.
  */
 static bool adapts(const struct vm_area_struct *vma, unsigned int rules)
 {

@@ -122,10 +122,11 @@ static inline bool mmap_readahead_adapted(struct vm_fault *vmf,
 
 /**
  * mmap_readahead_mapped - tell programs and libraries from other files
- * @vma: a new mapping of a file, of which nothing was touched yet, nor linked to it
+ * @vma: a new mapping of a file, not linked to it yet, and not touched
  *
  * A file that is mapped executable counts as one until nobody has it mapped any
- * more. Loaders map all of it before they touch it.
+ * more. Loaders map all of it before they touch it. Where calls race, one may be
+ * taken for other data until it is mapped executable again.
  */
 static inline void mmap_readahead_mapped(const struct vm_area_struct *vma)
 {

@@ -69,9 +69,11 @@ enum mmap_readahead_reason {
  * @MMAP_READAHEAD_HUGE_HINT_CAPPED: where the page cache cannot hold folios of
  *	PMD size, the hint for huge pages asks for folios of up to 2 MiB.
  * @MMAP_READAHEAD_TEXT_KEEPS_HITS: hits in text that is read like any other data
- *	count as they do under no rule.
- * @MMAP_READAHEAD_ADAPTIVE: a miss without hints, but in text, reads what
- *	mmap_readahead_adapt() answers; no hit or miss there counts.
+ *	count as they do under no rule, and so do those in data of programs that
+ *	would adapt if it were other data.
+ * @MMAP_READAHEAD_ADAPTIVE: a miss without hints, but in text and data of
+ *	programs, reads what mmap_readahead_adapt() answers; no hit or miss there
+ *	counts.
  *
  * Every rule for hits only takes hits away: under no combination does a fault
  * count for more than it does under none.
