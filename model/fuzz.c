@@ -33,9 +33,10 @@
 /* Touches of one input: what is slow is not what is looked for. */
 #define MOST_STEPS	4096
 /* Questions about pages for one decision: eight for each region that was left. */
-#define MOST_LOOKS	(80 + 8 * MMAP_READAHEAD_REGIONS)
+#define MOST_LOOKS	(90 + 8 * MMAP_READAHEAD_REGIONS + \
+			 3 * MMAP_READAHEAD_NEIGHBOURS)
 /* At a mark: three to the logarithm of a window. */
-#define MOST_MARK_LOOKS	110
+#define MOST_MARK_LOOKS	(110 + MMAP_READAHEAD_NEIGHBOURS)
 
 /* State of a page. */
 #define CACHED		0x01
@@ -308,6 +309,26 @@ static struct mmap_readahead_answer adapt(const struct mmap_readahead_miss *miss
 	return answer;
 }
 
+/* Is the mark on the first of so many last pages, or the next one that is not used? */
+static bool marks_from(const struct mmap_readahead_answer *answer,
+		       unsigned int async_size)
+{
+	unsigned long mark = answer->start + answer->size - answer->async_size;
+	unsigned int moved = async_size - answer->async_size;
+
+	if (!answer->async_size || moved > MMAP_READAHEAD_NEIGHBOURS)
+		return false;
+	if (racing)
+		return true;
+	if (moved < MMAP_READAHEAD_NEIGHBOURS && answer->async_size > 1 &&
+	    look(NULL, mark) == MMAP_READAHEAD_USED)
+		return false;
+	while (moved--)
+		if (look(NULL, --mark) != MMAP_READAHEAD_USED)
+			return false;
+	return true;
+}
+
 /*
  * Is the next mark where it belongs? That is the first page, but the middle of what
  * was read early. Two reads may answer alike.
@@ -327,9 +348,8 @@ static bool mark_fits(const struct mmap_readahead_miss *mark,
 		else
 			other = true;
 	}
-	if (early && answer->async_size == (answer->size + 1) / 2)
-		return true;
-	return (other || !early) && answer->async_size == answer->size;
+	return (early && marks_from(answer, (answer->size + 1) / 2)) ||
+	       ((other || !early) && marks_from(answer, answer->size));
 }
 
 static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark)

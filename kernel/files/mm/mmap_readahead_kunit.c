@@ -395,6 +395,25 @@ static struct mmap_readahead_answer adapt(struct kunit *test,
 	return answer;
 }
 
+/* Is the mark on the first of so many last pages, or the next one that is not used? */
+static bool marks_from(const struct mmap_readahead_miss *mark,
+		       const struct mmap_readahead_answer *answer,
+		       unsigned int async_size)
+{
+	unsigned long page = answer->start + answer->size - answer->async_size;
+	unsigned int moved = async_size - answer->async_size;
+
+	if (!answer->async_size || moved > MMAP_READAHEAD_NEIGHBOURS)
+		return false;
+	if (moved < MMAP_READAHEAD_NEIGHBOURS && answer->async_size > 1 &&
+	    mmap_readahead_used(mark, page))
+		return false;
+	while (moved--)
+		if (!mmap_readahead_used(mark, --page))
+			return false;
+	return true;
+}
+
 /*
  * Is the next mark where it belongs? That is the first page, but the middle of what
  * was read early. Two reads may answer alike.
@@ -415,9 +434,8 @@ static bool mark_fits(const struct mmap_readahead_state *state,
 		else
 			other = true;
 	}
-	if (early && answer->async_size == (answer->size + 1) / 2)
-		return true;
-	return (other || !early) && answer->async_size == answer->size;
+	return (early && marks_from(mark, answer, (answer->size + 1) / 2)) ||
+	       ((other || !early) && marks_from(mark, answer, answer->size));
 }
 
 /* As adapt(), at a readahead mark. */
@@ -715,6 +733,80 @@ static void test_gaps(struct kunit *test)
 		}
 }
 
+/* What was just used is not evicted: who comes to a page before that comes anew. */
+static void test_backward_not_again(struct kunit *test)
+{
+	struct fake_file *file;
+	unsigned int evicted;
+
+	for (evicted = 0; evicted < 2; evicted++) {
+		file = fake_file(test, FAKE_PAGES, 32, 32);
+		fake_touch(file, 5000);
+		fake_touch(file, 9000);
+		fake_evict(file, 5000, evicted);
+		fake_touch(file, 4999);
+		KUNIT_EXPECT_EQ(test, file->answer.kind,
+				evicted ? MMAP_READAHEAD_SINGLE :
+					  MMAP_READAHEAD_BACKWARD);
+		kunit_kfree(test, file);
+	}
+}
+
+/* A mark is on a page that is read, as none of those is that were used. */
+static void test_mark_is_read(struct kunit *test)
+{
+	static const struct {
+		unsigned int before, used, after;
+	} cases[] = {
+		{ 128, 0, 128 }, { 128, 3, 125 }, { 128, 31, 97 },
+		{ 128, MMAP_READAHEAD_NEIGHBOURS, 96 },
+		/* It is not looked for any farther. */
+		{ 128, MMAP_READAHEAD_NEIGHBOURS + 1, 96 },
+		{ 2, 2, 1 },
+	};
+	struct mmap_readahead_answer answer;
+	struct mmap_readahead_miss miss;
+	struct fake_file *file;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		file = fake_file(test, FAKE_PAGES, 256, 32);
+		bitmap_set(file->cached, 1256 - cases[i].before,
+			   cases[i].used);
+		bitmap_copy(file->used, file->cached, FAKE_PAGES);
+		miss = fake_miss(file, 1000);
+		answer = (struct mmap_readahead_answer) {
+			.start = 1000,
+			.size = 256,
+			.async_size = cases[i].before,
+		};
+		mmap_readahead_place_mark(&miss, &answer);
+		KUNIT_EXPECT_EQ(test, answer.async_size, cases[i].after);
+		kunit_kfree(test, file);
+	}
+
+	/* So a run does not wait where other runs were before. */
+	file = fake_file(test, FAKE_PAGES, 32, 32);
+	bitmap_set(file->cached, 1024, 4);
+	bitmap_set(file->used, 1024, 4);
+	for (i = 0; i < 1024; i++) {
+		fake_touch(file, 1000 + i);
+		if (file->answer.size && file->misses > 1) {
+			bitmap_set(file->cached, fake_end(file) + 1, 4);
+			bitmap_set(file->used, fake_end(file) + 1, 4);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, file->misses, 2);
+
+	/* What was read for another run, which comes there later, is left to that. */
+	file = fake_file(test, FAKE_PAGES, 256, 32);
+	bitmap_set(file->cached, 1128, 8);
+	miss = fake_miss(file, 1000);
+	answer.async_size = 128;
+	mmap_readahead_place_mark(&miss, &answer);
+	KUNIT_EXPECT_EQ(test, answer.async_size, 128);
+}
+
 /* What a run left out is read as well, so that the read is one request. */
 static void test_gap_is_read(struct kunit *test)
 {
@@ -843,10 +935,19 @@ static void test_run_again(struct kunit *test)
 	sweep_again(file, 1, FAKE_PAGES);
 	file->misses = 0;
 	sweep_again(file, 1, FAKE_PAGES);
-	/* After 16, 32, 64 and so on up to 8192 requests; each costs two. */
-	KUNIT_EXPECT_GE(test, file->misses, 2 * 8);
-	KUNIT_EXPECT_LE(test, file->misses, 2 * 10 + 4);
+	/* After 16, 128, 1024 and 8192 requests; each costs two. */
+	KUNIT_EXPECT_GE(test, file->misses, 2 * 3);
+	KUNIT_EXPECT_LE(test, file->misses, 2 * 4 + 4);
 	KUNIT_EXPECT_EQ(test, file->state.allowed, 0);
+
+	/* It is not tried any earlier either. */
+	file->state.reread = 1;
+	file->state.trial = 1000;
+	mmap_readahead_put_off(&file->state, &file->facts, 2);
+	KUNIT_EXPECT_EQ(test, file->state.trial, 1000);
+	file->state.reread = 1000;
+	mmap_readahead_put_off(&file->state, &file->facts, 2);
+	KUNIT_EXPECT_EQ(test, file->state.trial, 3000);
 }
 
 /* A page was read alone, and the one beside it is needed: go on up to a block's end. */
@@ -960,6 +1061,73 @@ static void test_early_or_cached(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, async, cases[i].async);
 		kunit_kfree(test, file);
 	}
+}
+
+/* The largest windows take in what they would leave beside what is cached. */
+static void test_rest(struct kunit *test)
+{
+	static const struct {
+		unsigned int max, ahead, behind;
+		unsigned long cached;
+		unsigned int nr_cached;
+		unsigned int start, size, mark;
+	} cases[] = {
+		/* Nothing is cached there, or it is too far away. */
+		{ 32, 5, 0, 0, 0, 1000, 32, 1024 },
+		{ 32, 5, 0, 900, 83, 1000, 32, 1024 },
+		/* Page and mark stay in the window, which becomes no larger. */
+		{ 32, 5, 0, 900, 84, 984, 32, 1008 },
+		{ 32, 5, 0, 900, 97, 997, 32, 1021 },
+		{ 32, 5, 0, 900, 100, 1000, 32, 1024 },
+		{ 32, 5, 0, 1035, 20, 1000, 32, 1024 },
+		{ 32, 5, 4, 900, 73, 973, 32, 1001 },
+		{ 32, 5, 4, 900, 72, 985, 32, 1013 },
+		/* There is room for more than the window. */
+		{ 63, 5, 0, 900, 97, 997, 35, 1024 },
+		{ 63, 5, 0, 1035, 20, 1000, 35, 1024 },
+		{ 63, 5, 0, 1048, 20, 1000, 48, 1024 },
+		{ 63, 5, 0, 1049, 20, 1000, 32, 1024 },
+		{ 40, 5, 0, 1040, 20, 1000, 40, 1024 },
+		{ 40, 5, 0, 1041, 20, 1000, 32, 1024 },
+		{ 4095, 11, 0, 900, 68, 968, 2080, 2536 },
+		{ 4095, 11, 0, 900, 67, 1000, 2048, 2536 },
+		/* Windows that may grow do that instead. */
+		{ 64, 5, 0, 900, 97, 1000, 32, 1032 },
+	};
+	struct fake_file *file;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		file = fake_file(test, FAKE_PAGES, cases[i].max, 1024);
+		file->state.known = true;
+		file->state.ahead = (struct mmap_readahead_side) {
+			.order = cases[i].ahead,
+			.continued = 255,
+			.used = 255,
+			.patience = MMAP_READAHEAD_PATIENCE,
+		};
+		file->state.behind.order = cases[i].behind;
+		bitmap_fill(file->evicted, FAKE_PAGES);
+		/* Far away, so that the file is not one that nothing is known of. */
+		bitmap_set(file->cached, 50000, 64);
+		bitmap_set(file->cached, cases[i].cached, cases[i].nr_cached);
+		/* Not mapped, or it would look like a run. */
+		fake_touch(file, 1000);
+		KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_SINGLE);
+		KUNIT_EXPECT_EQ(test, file->answer.start, cases[i].start);
+		KUNIT_EXPECT_EQ(test, file->answer.size, cases[i].size);
+		KUNIT_EXPECT_EQ(test,
+				fake_end(file) + 1 - file->answer.async_size,
+				cases[i].mark);
+		kunit_kfree(test, file);
+	}
+
+	/* Pages that were never read are not missing. */
+	file = fake_file(test, FAKE_PAGES, 63, 32);
+	bitmap_set(file->cached, 1035, 20);
+	KUNIT_EXPECT_EQ(test, mmap_readahead_rest(&(struct mmap_readahead_miss) {
+		.file_pages = FAKE_PAGES, .look = fake_look, .cache = file,
+	}, 1032, 1, 16), 0);
 }
 
 /*
@@ -1381,7 +1549,7 @@ static void test_lost_fill_while_memory_is_short(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, singles->losses, n);
 		if (n > 1)
 			KUNIT_EXPECT_GE(test, 10 * (file->misses - before),
-					18 * last);
+					17 * last);
 		last = file->misses - before;
 	}
 	before = file->misses;
@@ -1995,6 +2163,8 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE_PARAM(test_forward, machine_gen_params),
 	KUNIT_CASE_PARAM(test_backward, machine_gen_params),
 	KUNIT_CASE(test_gaps),
+	KUNIT_CASE(test_backward_not_again),
+	KUNIT_CASE(test_mark_is_read),
 	KUNIT_CASE(test_gap_is_read),
 	KUNIT_CASE(test_sweep_again),
 	KUNIT_CASE(test_sweep_in_vain),
@@ -2003,6 +2173,7 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_after_trial),
 	KUNIT_CASE(test_early),
 	KUNIT_CASE(test_early_or_cached),
+	KUNIT_CASE(test_rest),
 	KUNIT_CASE(test_interleaved),
 	KUNIT_CASE(test_forgotten_runs),
 	KUNIT_CASE(test_forgotten_runs_while_memory_is_short),

@@ -256,6 +256,8 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  * that was forgotten has just been found.
  */
 #define MMAP_READAHEAD_SAMPLE		4
+/* So many pages at most are looked at for where a window or its mark is to be. */
+#define MMAP_READAHEAD_NEIGHBOURS	32
 /*
  * Regions of a file, and log2 of their least size, in pages: 64 MiB, or 8 MiB while
  * memory is short, as few of them have to be compared with it.
@@ -306,6 +308,8 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  */
 #define MMAP_READAHEAD_TRIAL		16
 #define MMAP_READAHEAD_LAST_TRIAL	4096
+/* If the next page was needed, too, that has to grow by so many times as much. */
+#define MMAP_READAHEAD_DENSE_TRIAL	7
 /* A program that sweeps a file again is expected to do so as often. */
 #define MMAP_READAHEAD_SWEEPS		8
 /* Once that was in vain so often it does not have to be earned any harder. */
@@ -595,14 +599,18 @@ mmap_readahead_goes_forward(const struct mmap_readahead_miss *miss,
 				       read->end - gap / 2);
 }
 
-/* Does it go on, downwards, where a read began? */
+/*
+ * Does it go on, downwards, where a read began? Then the page behind it was used
+ * just now, and is not evicted.
+ */
 static inline bool
 mmap_readahead_goes_backward(const struct mmap_readahead_miss *miss,
 			     const struct mmap_readahead_read *read)
 {
 	unsigned long gap = mmap_readahead_gap(miss);
 
-	if (miss->index >= read->start || read->start - miss->index > gap)
+	if (miss->index >= read->start || read->start - miss->index > gap ||
+	    miss->look(miss->cache, miss->index + 1) == MMAP_READAHEAD_EVICTED)
 		return false;
 	return read->index - miss->index <= gap ||
 	       mmap_readahead_end_used(miss, read, read->start,
@@ -1157,6 +1165,54 @@ static inline void mmap_readahead_cap(struct mmap_readahead_side *side,
 		side->order = mmap_readahead_log2(miss->max_pages);
 }
 
+/*
+ * How many evicted pages lie from @page on, in steps of @step, before a cached one? 0
+ * if they are more than @most.
+ */
+static inline unsigned int
+mmap_readahead_rest(const struct mmap_readahead_miss *miss, unsigned long page,
+		    long step, unsigned int most)
+{
+	unsigned int rest = 0;
+
+	while (rest <= most && page < miss->file_pages &&
+	       miss->look(miss->cache, page) == MMAP_READAHEAD_EVICTED) {
+		page += step;
+		rest++;
+	}
+	return rest <= most && page < miss->file_pages &&
+	       mmap_readahead_cached(miss, page) ? rest : 0;
+}
+
+/*
+ * Evicted pages that a window leaves between itself and what is cached beside it cost
+ * a request of their own later, however few they are. So it takes in what comes to no
+ * more than half of it. Its page and its mark stay in it, in this order.
+ */
+static inline void
+mmap_readahead_take_rest(const struct mmap_readahead_miss *miss,
+			 struct mmap_readahead_answer *answer)
+{
+	unsigned long kept = miss->index - answer->start + 1 + answer->async_size;
+	unsigned int room = kept < miss->max_pages ? miss->max_pages - kept : 0;
+	unsigned int most = answer->size / 2, rest;
+
+	if (most > MMAP_READAHEAD_NEIGHBOURS)
+		most = MMAP_READAHEAD_NEIGHBOURS;
+	rest = mmap_readahead_rest(miss, answer->start - 1, -1,
+				   room < most ? room : most);
+	answer->start -= rest;
+	answer->size += rest;
+	if (answer->size > miss->max_pages)
+		answer->size = miss->max_pages;
+
+	room = miss->max_pages - answer->size;
+	rest = mmap_readahead_rest(miss, answer->start + answer->size, 1,
+				   room < most ? room : most);
+	answer->size += rest;
+	answer->async_size += rest;
+}
+
 /* Read what single misses of this file need. */
 static inline void
 mmap_readahead_answer_single(struct mmap_readahead_state *state,
@@ -1172,8 +1228,10 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 		behind = miss->index;
 	answer->start = miss->index - behind;
 	answer->size = behind + 1 + ahead;
-	if (mmap_readahead_early(state, miss))
-		answer->async_size = (ahead + 1) / 4;
+	if (!mmap_readahead_early(state, miss))
+		return;
+	answer->async_size = (ahead + 1) / 4;
+	mmap_readahead_take_rest(miss, answer);
 }
 
 /*
@@ -1346,19 +1404,30 @@ mmap_readahead_trial_due(struct mmap_readahead_state *state,
 	return state->reread >= state->trial;
 }
 
+/* No trial is due until reading again has cost so many times more than it has so far. */
+static inline void
+mmap_readahead_put_off(struct mmap_readahead_state *state,
+		       const struct mmap_readahead_miss *miss, unsigned int times)
+{
+	unsigned long long most = (unsigned long long)MMAP_READAHEAD_LAST_TRIAL *
+				  miss->request_pages;
+	unsigned long long more = times * state->reread;
+	unsigned long long trial = state->reread + (more < most ? more : most);
+
+	if (state->trial < trial)
+		state->trial = trial;
+}
+
 /* Is this miss to read its page alone, as a trial, instead of @size pages? */
 static inline bool
 mmap_readahead_try(struct mmap_readahead_state *state,
 		   const struct mmap_readahead_miss *miss, unsigned long size)
 {
-	unsigned long long most = (unsigned long long)MMAP_READAHEAD_LAST_TRIAL *
-				  miss->request_pages;
-
 	if (!mmap_readahead_trial_due(state, miss, miss->index,
 				      (unsigned long long)size +
 				      miss->request_pages))
 		return false;
-	state->trial = state->reread + (state->reread < most ? state->reread : most);
+	mmap_readahead_put_off(state, miss, 1);
 	return true;
 }
 
@@ -1412,8 +1481,11 @@ mmap_readahead_run_alone(struct mmap_readahead_state *state,
 	if (read->size > 1)
 		return mmap_readahead_try(state, miss, read->size);
 	state->sparse = 0;
-	if (distance <= 1 ||
-	    distance * miss->cached_pages < miss->file_pages ||
+	if (distance <= 1) {
+		mmap_readahead_put_off(state, miss, MMAP_READAHEAD_DENSE_TRIAL);
+		return false;
+	}
+	if (distance * miss->cached_pages < miss->file_pages ||
 	    miss->look(miss->cache, miss->index) != MMAP_READAHEAD_EVICTED)
 		return false;
 	if (!state->alone &&
@@ -1528,6 +1600,23 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 	}
 }
 
+/*
+ * A page that is cached is not read, and cannot get the mark. If it was used then the
+ * mark belongs to the next page. Others were read ahead and not used yet, and to read
+ * on behind those takes memory that they need.
+ */
+static inline void
+mmap_readahead_place_mark(const struct mmap_readahead_miss *miss,
+			  struct mmap_readahead_answer *answer)
+{
+	unsigned long end = answer->start + answer->size;
+	unsigned int looks = MMAP_READAHEAD_NEIGHBOURS;
+
+	while (answer->async_size > 1 && looks-- &&
+	       mmap_readahead_used(miss, end - answer->async_size))
+		answer->async_size--;
+}
+
 /**
  * mmap_readahead_adapt - what to read for a miss
  * @state: what is known of the file; learns
@@ -1584,6 +1673,7 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 		answer.size = miss->file_pages - answer.start;
 	if (answer.async_size >= answer.size)
 		answer.async_size = answer.size / 2;
+	mmap_readahead_place_mark(miss, &answer);
 	answer.order = mmap_readahead_order(answer.size);
 
 	end = answer.start + answer.size - 1;
@@ -1750,6 +1840,10 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 		return answer;
 	answer.size = size;
 	answer.async_size = size;
+	/* What is read early may be of no use: who touches its start needs no more. */
+	if (read && read->kind == MMAP_READAHEAD_SINGLE)
+		answer.async_size = (size + 1) / 2;
+	mmap_readahead_place_mark(mark, &answer);
 	answer.order = mmap_readahead_order(size);
 	/* Where many runs share the file, one tells nothing of what memory holds. */
 	if (!read)
@@ -1759,9 +1853,6 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 	mmap_readahead_held(state);
 	state->evicted = mmap_readahead_share(state->evicted, false);
 
-	/* What is read early may be of no use: who touches its start needs no more. */
-	if (read->kind == MMAP_READAHEAD_SINGLE)
-		answer.async_size = (size + 1) / 2;
 	read->index = mark->index;
 	read->end = end + size;
 	read->size = size;
