@@ -234,7 +234,8 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  * - Else it is single. On either side its window is as large as has paid: it
  *   doubles when such reads are continued often enough, for which that has to be
  *   nearly always while memory is short, and is halved when their outer half is
- *   used too rarely, or when what one of them brought is gone and missed again.
+ *   used too rarely, or when what one of them brought is gone and missed again. The
+ *   largest window takes in a few evicted pages that it would leave beside itself.
  *
  * What is read with the pages that are needed may be what pushes them out. When much
  * that was evicted has been read again, one miss reads its page alone, and the next one
@@ -256,7 +257,7 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  * that was forgotten has just been found.
  */
 #define MMAP_READAHEAD_SAMPLE		4
-/* So many pages at most are looked at for where a window or its mark is to be. */
+/* So far from where a window would end, or have its mark, the place for it is sought. */
 #define MMAP_READAHEAD_NEIGHBOURS	32
 /*
  * Regions of a file, and log2 of their least size, in pages: 64 MiB, or 8 MiB while
@@ -308,7 +309,7 @@ mmap_readahead_block(unsigned long index, unsigned int order,
  */
 #define MMAP_READAHEAD_TRIAL		16
 #define MMAP_READAHEAD_LAST_TRIAL	4096
-/* If the next page was needed, too, that has to grow by so many times as much. */
+/* If the next page was needed, too, it has to grow to so many times more, at first. */
 #define MMAP_READAHEAD_DENSE_TRIAL	7
 /* A program that sweeps a file again is expected to do so as often. */
 #define MMAP_READAHEAD_SWEEPS		8
@@ -599,18 +600,14 @@ mmap_readahead_goes_forward(const struct mmap_readahead_miss *miss,
 				       read->end - gap / 2);
 }
 
-/*
- * Does it go on, downwards, where a read began? Then the page behind it was used
- * just now, and is not evicted.
- */
+/* Does it go on, downwards, where a read began? */
 static inline bool
 mmap_readahead_goes_backward(const struct mmap_readahead_miss *miss,
 			     const struct mmap_readahead_read *read)
 {
 	unsigned long gap = mmap_readahead_gap(miss);
 
-	if (miss->index >= read->start || read->start - miss->index > gap ||
-	    miss->look(miss->cache, miss->index + 1) == MMAP_READAHEAD_EVICTED)
+	if (miss->index >= read->start || read->start - miss->index > gap)
 		return false;
 	return read->index - miss->index <= gap ||
 	       mmap_readahead_end_used(miss, read, read->start,
@@ -667,8 +664,8 @@ mmap_readahead_too_small(const struct mmap_readahead_state *state,
 
 /*
  * Is it worth it to read on early behind the largest window that single misses may have?
- * No window becomes larger by that, also while memory is short; and as nobody waits for
- * it, it has to be of use less often than what a miss reads.
+ * This window learns nothing from that, also while memory is short; and as nobody waits
+ * for what is read early, it has to be of use less often than what a miss reads.
  */
 static inline bool
 mmap_readahead_early(const struct mmap_readahead_state *state,
@@ -776,9 +773,14 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 	if (read->size == 1 && mmap_readahead_settled(&state->ahead) &&
 	    mmap_readahead_settled(&state->behind))
 		return;
-	/* Other reads, of the file's end say, tell nothing of this window. */
+	/*
+	 * Other reads, of the file's end say, tell nothing of this window. The
+	 * largest one may have been moved.
+	 */
 	mmap_readahead_sides(state, miss, &now_ahead, &now_behind);
-	if (ahead == now_ahead) {
+	if (ahead == now_ahead ||
+	    (2UL << state->ahead.order > miss->max_pages &&
+	     2 * ahead >= now_ahead)) {
 		/*
 		 * Where the window may not grow, what is learnt is whether to
 		 * read on early. It tells nothing of that if the next page is
@@ -1522,7 +1524,7 @@ mmap_readahead_continue(struct mmap_readahead_state *state,
 	unsigned int size, limit = mmap_readahead_run_limit(state, miss);
 	bool lost = miss->index >= read->start && miss->index <= read->end;
 	struct mmap_readahead_side *side;
-	unsigned long gap = 0;
+	unsigned long gap = 0, past;
 
 	if (answer->kind == MMAP_READAHEAD_FORWARD && !lost &&
 	    mmap_readahead_run_alone(state, miss, read)) {
@@ -1555,8 +1557,13 @@ mmap_readahead_continue(struct mmap_readahead_state *state,
 		gap = miss->index - read->end - 1;
 	else if (miss->index < read->start)
 		gap = read->start - miss->index - 1;
-	if (size > limit)
+	if (size >= limit) {
 		size = limit;
+		/* A block that two windows share takes two faults to map. */
+		past = (miss->index + size) & ((1UL << miss->block_shift) - 1);
+		if (answer->kind == MMAP_READAHEAD_FORWARD && size > 2 * past)
+			size -= past;
+	}
 	mmap_readahead_answer_run(miss, size ? size : 1, gap, answer);
 }
 
