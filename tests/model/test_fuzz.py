@@ -81,7 +81,7 @@ BREAKAGES = {
         "does not read the missing page",
     ),
     "windows grow for ever": (
-        "if (2UL << side->order > miss->max_pages ||",
+        "if (!mmap_readahead_may_grow(side, miss) ||",
         "if (false ||",
         "larger than any limit",
     ),

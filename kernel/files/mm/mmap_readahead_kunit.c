@@ -1530,7 +1530,7 @@ static void test_lost_fill_while_memory_is_short(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, singles->losses, n);
 		if (n > 1)
 			KUNIT_EXPECT_GE(test, 10 * (file->misses - before),
-					17 * last);
+					18 * last);
 		last = file->misses - before;
 	}
 	before = file->misses;

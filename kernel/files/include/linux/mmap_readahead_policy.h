@@ -649,6 +649,14 @@ static inline void mmap_readahead_halve(struct mmap_readahead_side *side)
 	side->quiet = 0;
 }
 
+/* May what single misses read on this side become more? */
+static inline bool
+mmap_readahead_may_grow(const struct mmap_readahead_side *side,
+			const struct mmap_readahead_miss *miss)
+{
+	return 2UL << side->order <= miss->max_pages;
+}
+
 /* Are windows of single misses continued so often that larger ones would pay? */
 static inline bool
 mmap_readahead_too_small(const struct mmap_readahead_state *state,
@@ -664,8 +672,8 @@ mmap_readahead_too_small(const struct mmap_readahead_state *state,
 
 /*
  * Is it worth it to read on early behind the largest window that single misses may have?
- * This window learns nothing from that, also while memory is short; and as nobody waits
- * for what is read early, it has to be of use less often than what a miss reads.
+ * What single misses read does not grow by that, also while memory is short; and as
+ * nobody waits for it, it has to be of use less often than what a miss reads.
  */
 static inline bool
 mmap_readahead_early(const struct mmap_readahead_state *state,
@@ -673,7 +681,7 @@ mmap_readahead_early(const struct mmap_readahead_state *state,
 {
 	const struct mmap_readahead_side *ahead = &state->ahead;
 
-	return 2UL << ahead->order > miss->max_pages &&
+	return !mmap_readahead_may_grow(ahead, miss) &&
 	       mmap_readahead_pays(ahead->continued, 1UL << ahead->order,
 				   2UL * miss->request_pages);
 }
@@ -686,7 +694,7 @@ mmap_readahead_learn_continued(const struct mmap_readahead_state *state,
 {
 	side->quiet = 0;
 	side->continued = mmap_readahead_share(side->continued, true);
-	if (2UL << side->order > miss->max_pages ||
+	if (!mmap_readahead_may_grow(side, miss) ||
 	    !mmap_readahead_too_small(state, side, miss))
 		return;
 	side->order++;
@@ -763,6 +771,7 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 	unsigned long behind = read->index - read->start;
 	unsigned long ahead = read->end - read->index;
 	unsigned long now_ahead, now_behind;
+	bool may_grow = mmap_readahead_may_grow(&state->ahead, miss);
 
 	if (read->early)
 		state->ahead.continued =
@@ -778,15 +787,13 @@ mmap_readahead_forget(struct mmap_readahead_state *state,
 	 * largest one may have been moved.
 	 */
 	mmap_readahead_sides(state, miss, &now_ahead, &now_behind);
-	if (ahead == now_ahead ||
-	    (2UL << state->ahead.order > miss->max_pages &&
-	     2 * ahead >= now_ahead)) {
+	if (ahead == now_ahead || (!may_grow && 2 * ahead >= now_ahead)) {
 		/*
 		 * Where the window may not grow, what is learnt is whether to
 		 * read on early. It tells nothing of that if the next page is
 		 * cached, and nobody can miss it.
 		 */
-		bool could = 2UL << state->ahead.order <= miss->max_pages ||
+		bool could = may_grow ||
 			     !mmap_readahead_cached(miss, read->end + 1);
 
 		mmap_readahead_learn_used(&state->ahead, miss, read,
@@ -1175,15 +1182,16 @@ static inline unsigned int
 mmap_readahead_rest(const struct mmap_readahead_miss *miss, unsigned long page,
 		    long step, unsigned int most)
 {
-	unsigned int rest = 0;
+	enum mmap_readahead_page found;
+	unsigned int rest;
 
-	while (rest <= most && page < miss->file_pages &&
-	       miss->look(miss->cache, page) == MMAP_READAHEAD_EVICTED) {
+	for (rest = 0; rest <= most && page < miss->file_pages; rest++) {
+		found = miss->look(miss->cache, page);
+		if (found != MMAP_READAHEAD_EVICTED)
+			return found >= MMAP_READAHEAD_CACHED ? rest : 0;
 		page += step;
-		rest++;
 	}
-	return rest <= most && page < miss->file_pages &&
-	       mmap_readahead_cached(miss, page) ? rest : 0;
+	return 0;
 }
 
 /*
