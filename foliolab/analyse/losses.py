@@ -2,12 +2,13 @@
 """Which workloads get worse: every metric under each variant, beside the same under a baseline.
 
 A loss is a difference in the direction that is worse for the metric, as a share of the baseline. It counts where
-it is above a threshold and not negligible, and every repetition goes the same way.
+it is above a threshold and not negligible, and so many repetitions go the same way that chance seldom does that.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import comb
 from statistics import median
 
 from foliolab.analyse.select import Group
@@ -19,6 +20,9 @@ from foliolab.experiment.spec import Experiment
 NOT_MEASURED = "not-measured"
 NOT_COUNTED = "not-counted"
 """Outcomes besides those of samples: there is no sample, or it lacks a metric."""
+
+_CHANCE = 1 / 8
+"""How likely chance alone may be to make so many repetitions go the same way: as likely as three of three."""
 
 _AXIS = "workload"
 _Taken = Mapping[tuple[Cell, str], Sequence[Sample]]
@@ -64,6 +68,8 @@ class Difference:
     change: Change
     n: int
     """Repetitions that both have."""
+    agreeing: int
+    """How many of them are worse, if there is a loss, or better, if there is a gain."""
 
 
 @dataclass(frozen=True)
@@ -238,13 +244,10 @@ def _difference(
     sign = -1 if kind.more_is_better else 1
     before, after = (median(values) for values in zip(*both, strict=True))
     loss = sign * (after - before) / max(before, kind.negligible)
-    each = [sign * (mine - base) for base, mine in both]
+    agreeing = sum(loss * sign * (mine - base) > 0 for base, mine in both)
     change = Change.SAME
-    if abs(loss) > threshold and abs(after - before) >= kind.negligible:
-        if min(each) > 0:
-            change = Change.WORSE
-        elif max(each) < 0:
-            change = Change.BETTER
+    if abs(loss) > threshold and abs(after - before) >= kind.negligible and _agree(agreeing, len(both)):
+        change = Change.WORSE if loss > 0 else Change.BETTER
     return Difference(
         experiment=part.experiment.name,
         cell=cell,
@@ -256,7 +259,14 @@ def _difference(
         loss=loss + 0.0,  # never -0.0
         change=change,
         n=len(both),
+        agreeing=agreeing,
     )
+
+
+def _agree(number: int, repetitions: int) -> bool:
+    """The sign test: all of up to five repetitions, five of six, seven of nine, nineteen of thirty."""
+    as_likely = sum(comb(repetitions, more) for more in range(number, repetitions + 1))
+    return number == repetitions or as_likely <= _CHANCE * 2**repetitions
 
 
 def _rank(difference: Difference) -> tuple[int, float]:

@@ -74,7 +74,7 @@ def remarks(matrix: Matrix) -> list[str]:
     return [
         *(EMULATED[backend] for backend in backends if backend in EMULATED),
         f"A loss is how much worse a metric is than {matrix.baseline}'s; gains are negative. Medians of n boots.",
-        f"In parentheses: over {_percent(matrix.threshold)}, but of no account, or not in every boot.",
+        f"In parentheses: over {_percent(matrix.threshold)}, but of no account, or boots do not agree.",
     ]
 
 
@@ -143,6 +143,7 @@ def to_json(matrix: Matrix) -> list[dict[str, Any]]:
                 "loss": each.loss,
                 "change": each.change,
                 "n": each.n,
+                "agreeing": each.agreeing,
                 "outcome": OK,
                 "sentence": "",
             }
@@ -153,6 +154,7 @@ def to_json(matrix: Matrix) -> list[dict[str, Any]]:
                 **_place_to_json(parts[gap.experiment], gap),
                 **dict.fromkeys(("metric", "baseline", "value", "loss", "change")),
                 "n": 0,
+                "agreeing": 0,
                 "outcome": gap.outcome,
                 "sentence": gap.sentence,
             }

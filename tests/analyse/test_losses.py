@@ -115,6 +115,30 @@ def test_every_repetition_has_to_agree_with_its_own_of_the_baseline(
     assert found.change is change
 
 
+@pytest.mark.parametrize(
+    ("worse", "equal", "better", "change"),
+    [
+        (5, 0, 0, Change.WORSE),
+        (4, 0, 1, Change.SAME),
+        (5, 0, 1, Change.WORSE),
+        (5, 1, 0, Change.WORSE),
+        (4, 2, 0, Change.SAME),
+        (7, 0, 2, Change.WORSE),
+        (6, 0, 3, Change.SAME),
+        (2, 0, 7, Change.BETTER),
+        (19, 0, 11, Change.WORSE),
+        (18, 0, 12, Change.SAME),
+    ],
+)
+def test_of_many_repetitions_so_many_have_to_agree_as_chance_makes_seldom(
+    worse: int, equal: int, better: int, change: Change
+) -> None:
+    folio = [2000.0] * worse + [1000.0] * equal + [500.0] * better
+    found = one("major_faults", [1000.0] * len(folio), folio)
+    assert (found.n, found.agreeing) == (len(folio), worse if found.loss > 0 else better)
+    assert found.change is change
+
+
 def test_repetitions_that_only_one_has_are_left_out() -> None:
     found = one("major_faults", [1000, 5000, 9000], [1000])
     assert (found.baseline, found.value, found.n) == (1000, 1000, 1)

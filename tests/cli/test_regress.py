@@ -93,6 +93,7 @@ def test_json_has_the_worst_first_and_what_is_not_there(
         "loss": 2,
         "change": "worse",
         "n": 1,
+        "agreeing": 1,
         "outcome": "ok",
         "sentence": "",
     }

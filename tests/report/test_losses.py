@@ -174,6 +174,7 @@ def test_rows_for_programs() -> None:
         "loss": pytest.approx(0.33),
         "change": "worse",
         "n": 1,
+        "agreeing": 1,
         "outcome": "ok",
         "sentence": "",
     }
@@ -184,6 +185,7 @@ def test_rows_for_programs() -> None:
         "cell": {"workload": "sqlite"},
         **dict.fromkeys(("metric", "baseline", "value", "loss", "change")),
         "n": 0,
+        "agreeing": 0,
         "outcome": "guest-crash",
         "sentence": "Oops: int3.",
     }
