@@ -33,6 +33,8 @@
 #define SETTLES		128	/* in a round, at most */
 #define FLUSH_PAGES	64	/* across more than 33, x86 flushes the whole TLB */
 #define ZRAM_CONTROL	"/sys/class/zram-control/"
+#define MAX_WARM_UP	1000
+#define UNSET		UINT64_MAX
 
 /* What fork-heavy does. */
 #define CHILDREN	64	/* in a round */
@@ -80,7 +82,7 @@ static const struct workload workloads[] = {
 	  .pattern.kind = PATTERN_ZIPF, .warm_up = 3, .rounds = 2 },
 	/* An index: its hot pages would fit, what is read with them would not. */
 	{ .name = "mmap-scattered", .size = 300, .spread = 3000, .touches = 300,
-	  .pattern.kind = PATTERN_RANDOM, .warm_up = 2, .rounds = 3 },
+	  .pattern.kind = PATTERN_RANDOM, .warm_up = 6, .rounds = 3 },
 	/* One page in each 16 of a file that does not fit, pass by pass. */
 	{ .name = "strided", .size = 1500, .touches = 188,
 	  .pattern = { .kind = PATTERN_STRIDE, .stride = 16 },
@@ -107,7 +109,7 @@ static const struct workload workloads[] = {
 	/* A database that writes a log. */
 	{ .name = "file-write-mix", .size = 500, .touches = 500,
 	  .pattern.kind = PATTERN_RANDOM, .stream = STREAM_WRITE,
-	  .streamed = 750, .warm_up = 2, .rounds = 3 },
+	  .streamed = 750, .warm_up = 6, .rounds = 3 },
 	/* A heap that does not fit, some of it hot. */
 	{ .name = "anon-swap", .kind = MEMORY_ANON, .size = 1250,
 	  .touches = 5000, .pattern.kind = PATTERN_ZIPF,
@@ -131,12 +133,14 @@ static struct env {
 	uint64_t memory;	/* bytes */
 	uint64_t read_ahead_kib;
 	uint64_t seed;
+	uint64_t warm_up;	/* rounds; UNSET has as many as the workload */
 	bool no_group;
 	bool drop_caches;
 	bool child;
 } env = {
 	.read_ahead_kib = 128,
 	.seed = 1,
+	.warm_up = UNSET,
 };
 
 /* Counters of the whole machine, and of the process with its children. */
@@ -231,6 +235,8 @@ static const char usage[] =
 "  --no-group          work without a control group: there is as much memory as\n"
 "                      the machine has, and only sizes follow from --memory\n"
 "  --seed N            of all that is random (1)\n"
+"  --warm-up N         rounds that bring memory into the state that it stays in,\n"
+"                      and are not counted (as many as that takes)\n"
 "  --drop-caches       empty all of the kernel's caches before, not only those\n"
 "                      of the file; needs root\n"
 "  --help              print this text\n"
@@ -260,7 +266,7 @@ static const struct workload *parse_workload(const char *name)
 static void parse_arguments(int argc, char **argv)
 {
 	enum { WORKLOAD, FILE_, MEMORY, NO_GROUP, SCRATCH, READ_AHEAD_KB, SEED,
-	       DROP_CACHES, CHILD, HELP };
+	       WARM_UP, DROP_CACHES, CHILD, HELP };
 	static const struct option options[] = {
 		{ "workload", required_argument, NULL, WORKLOAD },
 		{ "file", required_argument, NULL, FILE_ },
@@ -269,6 +275,7 @@ static void parse_arguments(int argc, char **argv)
 		{ "scratch", required_argument, NULL, SCRATCH },
 		{ "read-ahead-kb", required_argument, NULL, READ_AHEAD_KB },
 		{ "seed", required_argument, NULL, SEED },
+		{ "warm-up", required_argument, NULL, WARM_UP },
 		{ "drop-caches", no_argument, NULL, DROP_CACHES },
 		/* The short program of fork-heavy. */
 		{ "child", no_argument, NULL, CHILD },
@@ -302,6 +309,12 @@ static void parse_arguments(int argc, char **argv)
 		case SEED:
 			env.seed = parse_number(name, optarg, 0);
 			break;
+		case WARM_UP:
+			env.warm_up = parse_number(name, optarg, 0);
+			if (env.warm_up > MAX_WARM_UP)
+				fail(2, "--warm-up takes at most %d.",
+				     MAX_WARM_UP);
+			break;
 		case DROP_CACHES:
 			env.drop_caches = true;
 			break;
@@ -326,6 +339,8 @@ static void parse_arguments(int argc, char **argv)
 	/* Less than that is taken by the kernel for the processes alone. */
 	if (env.memory < 16 << 20)
 		fail(2, "--memory has to be at least 16M.");
+	if (env.warm_up == UNSET)
+		env.warm_up = env.workload->warm_up;
 	if (env.workload->stream == STREAM_WRITE && env.file && !env.scratch)
 		fail(2, "--workload %s with --file needs --scratch.",
 		     env.workload->name);
@@ -466,7 +481,7 @@ static void make_noise(void)
 static void plan_touches(void)
 {
 	const struct workload *workload = env.workload;
-	uint64_t rounds = workload->warm_up + workload->rounds;
+	uint64_t rounds = env.warm_up + workload->rounds;
 	uint64_t pages = workload->halves ? work.set_pages / 2 : work.set_pages;
 	struct pattern pattern = workload->pattern;
 
@@ -800,7 +815,7 @@ static noreturn void do_work(struct result *result)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!env.no_group)
 		cgroup_enter();
-	run_rounds(env.workload->warm_up);
+	run_rounds(env.warm_up);
 	read_machine(&result->before);
 	read_self(&result->before);
 	run_rounds(env.workload->rounds);

@@ -102,6 +102,14 @@ def test_anonymous_memory_is_faulted_in(probe: Path, file: Path) -> None:
     assert 0 < run(probe, *options("anon-swap", file))["minor_faults"] < 2 * PAGES
 
 
+def test_what_warms_up_is_not_counted(probe: Path, file: Path) -> None:
+    """Memory is faulted in when it is used first, which is in the first rounds."""
+    arguments = options("anon-swap", file)
+    cold, warm = (run(probe, *arguments, "--warm-up", rounds) for rounds in ("0", "6"))
+    assert cold["work"] == warm["work"]
+    assert 0 < 2 * warm["minor_faults"] < cold["minor_faults"]
+
+
 def test_a_set_that_is_mapped_anew_is_faulted_in_anew(probe: Path, file: Path) -> None:
     """With half of M in the file's first pages, and 16 of them mapped by each fault at the most."""
     subprocess.run(["dd", f"if={file}", "of=/dev/null", "bs=1M", "status=none"], check=True)
@@ -140,6 +148,8 @@ def test_no_file_is_overwritten(probe: Path, file: Path, tmp_path: Path) -> None
         (["--workload", "anon-swap", "--memory", "15M"], "--memory has to be at least 16M."),
         (["--workload", "anon-swap", "--memory", "much"], "--memory takes a number of at least 1, not 'much'."),
         (["--seed", "-1"], "--seed takes a number of at least 0, not '-1'."),
+        (["--warm-up", "x"], "--warm-up takes a number of at least 0, not 'x'."),
+        (["--warm-up", "1001"], "--warm-up takes at most 1000."),
         (["--read-ahead-kb", "x"], "--read-ahead-kb takes a number of at least 0, not 'x'."),
         (
             ["--workload", "file-write-mix", "--memory", "16M", "--file", "x"],
