@@ -46,7 +46,7 @@ def test_nothing_breaks(tmp_path: Path, page_shift: int) -> None:
 
 BREAKAGES = {
     "the file's last page is forgotten": (
-        "if (answer.size > miss->file_pages - answer.start)",
+        "if (answer->size > miss->file_pages - answer->start)",
         "if (false)",
         "goes beyond the file",
     ),

@@ -327,18 +327,14 @@ static struct known_files *find_set(const struct address_space *mapping)
 /*
  * The facts about a fault that the policy judges. To be called as long as the
  * fault's lock is held, since the mapping may be gone after that.
- *
- * Return: false if there is nothing to read: the file has become shorter, or its
- * readahead is off.
  */
-static bool describe(const struct vm_fault *vmf,
-		     struct mmap_readahead_miss *miss)
+static struct mmap_readahead_miss describe(const struct vm_fault *vmf)
 {
 	struct file *file = vmf->vma->vm_file;
 	loff_t size = i_size_read(file->f_mapping->host);
 	unsigned int request = READ_ONCE(request_kb) >> (PAGE_SHIFT - 10);
 
-	*miss = (struct mmap_readahead_miss) {
+	return (struct mmap_readahead_miss) {
 		.index = vmf->pgoff,
 		.file_pages = DIV_ROUND_UP(size, PAGE_SIZE),
 		.cached_pages = READ_ONCE(file->f_mapping->nrpages),
@@ -349,7 +345,12 @@ static bool describe(const struct vm_fault *vmf,
 		.look = look,
 		.cache = file->f_mapping,
 	};
-	return miss->index < miss->file_pages && miss->max_pages;
+}
+
+/* Is there nothing to read? The file has become shorter, or its readahead is off. */
+static bool nothing_to_read(const struct mmap_readahead_miss *miss)
+{
+	return miss->index >= miss->file_pages || !miss->max_pages;
 }
 
 /* Count pages that a fault reads beyond the one that it needs. */
@@ -380,17 +381,15 @@ static void read_adapted(struct file *file,
 	page_cache_ra_exact(&ractl, &ra, answer->order, file_folio_always());
 }
 
-bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
+static void read_for_miss(struct vm_fault *vmf, struct file **fpin)
 {
 	struct file *file = vmf->vma->vm_file;
-	struct mmap_readahead_answer answer;
-	struct mmap_readahead_miss miss;
 	struct known_files *set = find_set(file->f_mapping);
+	const struct mmap_readahead_miss miss = describe(vmf);
+	struct mmap_readahead_answer answer;
 
-	if (!adapts(vmf->vma, READ_ONCE(mmap_readahead_rules)))
-		return false;
-	if (!describe(vmf, &miss))
-		return true;
+	if (nothing_to_read(&miss))
+		return;
 
 	spin_lock(&set->lock);
 	answer = mmap_readahead_adapt(find_state(set, file->f_mapping), &miss);
@@ -409,6 +408,13 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	}
 	if (answer.size > 1)
 		count_ahead(answer.size - 1);
+}
+
+bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
+{
+	if (!adapts(vmf->vma, READ_ONCE(mmap_readahead_rules)))
+		return false;
+	read_for_miss(vmf, fpin);
 	return true;
 }
 
@@ -424,7 +430,8 @@ static bool go_on_adapted(struct vm_fault *vmf, struct folio *folio,
 	if (folio_test_writeback(folio))
 		return true;
 	folio_clear_readahead(folio);
-	if (blk_cgroup_congested() || !describe(vmf, &mark))
+	mark = describe(vmf);
+	if (blk_cgroup_congested() || nothing_to_read(&mark))
 		return true;
 
 	/* Nothing of a large folio was used yet: look before it. */

@@ -846,16 +846,25 @@ mmap_readahead_singles(struct mmap_readahead_state *state,
 	shift = mmap_readahead_region(miss, is_short ?
 				      MMAP_READAHEAD_SHORT_SHIFT :
 				      MMAP_READAHEAD_REGION_SHIFT);
-	if (singles->shift != shift)
+	if (singles->shift != shift) {
 		mmap_readahead_empty(singles);
-	singles->shift = shift;
+		singles->shift = shift;
+	}
+	return singles;
+}
+
+/* The same for visits. */
+static inline struct mmap_readahead_visits *
+mmap_readahead_visits(struct mmap_readahead_state *state,
+		      const struct mmap_readahead_miss *miss)
+{
+	struct mmap_readahead_visits *visits = &state->visits;
+	unsigned int shift;
 
 	shift = mmap_readahead_region(miss, MMAP_READAHEAD_SHORT_SHIFT);
-	if (state->visits.shift != shift)
-		state->visits = (struct mmap_readahead_visits) {
-			.shift = shift,
-		};
-	return singles;
+	if (visits->shift != shift)
+		*visits = (struct mmap_readahead_visits) { .shift = shift };
+	return visits;
 }
 
 /*
@@ -1016,11 +1025,10 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	state->steps[1] = state->steps[0];
 	state->steps[0] = step;
 
+	if (mmap_readahead_within(step, MMAP_READAHEAD_NEAR * request))
+		return false;
 	regions = ((miss->file_pages - 1) >> shift) + 1;
 	region = miss->index >> shift;
-	if (region >= regions ||
-	    mmap_readahead_within(step, MMAP_READAHEAD_NEAR * request))
-		return false;
 	/* Not all that these misses read is still there. */
 	if (singles->nr > miss->cached_pages)
 		mmap_readahead_empty(singles);
@@ -1034,7 +1042,9 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	}
 	here = ++singles->regions[region];
 	all = ++singles->nr;
-	if (is_short && mmap_readahead_comes_back(miss, &state->visits, singles))
+	if (is_short &&
+	    mmap_readahead_comes_back(miss, mmap_readahead_visits(state, miss),
+				      singles))
 		return true;
 	if (here < MMAP_READAHEAD_MIN_SINGLES ||
 	    (is_short && !mmap_readahead_fits(miss, shift, here, all)))
@@ -1259,7 +1269,7 @@ mmap_readahead_fill_again(struct mmap_readahead_state *state,
 {
 	unsigned int there = singles->regions[singles->fill >> singles->shift];
 	unsigned int here = singles->regions[miss->index >> singles->shift];
-	struct mmap_readahead_visits *visits = &state->visits;
+	struct mmap_readahead_visits *visits = mmap_readahead_visits(state, miss);
 	unsigned int bit = mmap_readahead_bit(visits, singles->fill);
 
 	if (mmap_readahead_short(state) &&
@@ -1287,6 +1297,7 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 			   struct mmap_readahead_answer *answer)
 {
 	unsigned int limit = mmap_readahead_limit(state, miss);
+	struct mmap_readahead_visits *visits;
 
 	if (singles->filled &&
 	    !mmap_readahead_cached(miss, singles->fill) &&
@@ -1298,7 +1309,8 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 	/* A block of one page reads nothing that could be lost. */
 	if (limit == 1)
 		return true;
-	state->visits.dense |= mmap_readahead_bit(&state->visits, miss->index);
+	visits = mmap_readahead_visits(state, miss);
+	visits->dense |= mmap_readahead_bit(visits, miss->index);
 	if (!singles->filled) {
 		singles->filled = true;
 		singles->fill = miss->index;
@@ -1632,6 +1644,19 @@ mmap_readahead_place_mark(const struct mmap_readahead_miss *miss,
 		answer->async_size--;
 }
 
+/* Cut what is to be read to the file, and give it its mark and the size of its folios. */
+static inline void
+mmap_readahead_finish(const struct mmap_readahead_miss *miss,
+		      struct mmap_readahead_answer *answer)
+{
+	if (answer->size > miss->file_pages - answer->start)
+		answer->size = miss->file_pages - answer->start;
+	if (answer->async_size >= answer->size)
+		answer->async_size = answer->size / 2;
+	mmap_readahead_place_mark(miss, answer);
+	answer->order = mmap_readahead_order(answer->size);
+}
+
 /**
  * mmap_readahead_adapt - what to read for a miss
  * @state: what is known of the file; learns
@@ -1684,13 +1709,9 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 		mmap_readahead_start(state, miss, &answer);
 	}
 
-	if (answer.size > miss->file_pages - answer.start)
-		answer.size = miss->file_pages - answer.start;
-	if (answer.async_size >= answer.size)
-		answer.async_size = answer.size / 2;
-	mmap_readahead_place_mark(miss, &answer);
-	answer.order = mmap_readahead_order(answer.size);
-
+	/* A page alone is in the file, has no mark, and is in no large folio. */
+	if (answer.size > 1)
+		mmap_readahead_finish(miss, &answer);
 	end = answer.start + answer.size - 1;
 	if (!goes_on || answer.start < read->start)
 		read->start = answer.start;
