@@ -65,7 +65,7 @@ struct workload {
 static const struct workload workloads[] = {
 	/* A backup, or a table scan: all is used once a pass, more than fits. */
 	{ .name = "mmap-sequential", .size = 1500, .touches = 1500,
-	  .pattern.kind = PATTERN_SEQUENTIAL, .warm_up = 2, .rounds = 2 },
+	  .pattern.kind = PATTERN_SEQUENTIAL, .warm_up = 9, .rounds = 2 },
 	/* Processes that start, one after the other, on a cached database. */
 	{ .name = "mmap-random-fits", .size = 500, .touches = 1000,
 	  .pattern.kind = PATTERN_RANDOM, .anew = true,
