@@ -69,7 +69,7 @@ class Difference:
     n: int
     """Repetitions that both have."""
     agreeing: int
-    """How many of them are worse, if there is a loss, or better, if there is a gain."""
+    """How many of them are worse, if there is a loss, or better, if there is a gain; 0 if there is neither."""
 
 
 @dataclass(frozen=True)
@@ -265,8 +265,8 @@ def _difference(
 
 def _agree(number: int, repetitions: int) -> bool:
     """The sign test: all of up to five repetitions, five of six, seven of nine, nineteen of thirty."""
-    as_likely = sum(comb(repetitions, more) for more in range(number, repetitions + 1))
-    return number == repetitions or as_likely <= _CHANCE * 2**repetitions
+    outcomes = sum(comb(repetitions, more) for more in range(number, repetitions + 1))
+    return number == repetitions or outcomes <= _CHANCE * 2**repetitions
 
 
 def _rank(difference: Difference) -> tuple[int, float]:

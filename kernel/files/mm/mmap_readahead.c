@@ -430,8 +430,10 @@ static bool go_on_adapted(struct vm_fault *vmf, struct folio *folio,
 	if (folio_test_writeback(folio))
 		return true;
 	folio_clear_readahead(folio);
+	if (blk_cgroup_congested())
+		return true;
 	mark = describe(vmf);
-	if (blk_cgroup_congested() || nothing_to_read(&mark))
+	if (nothing_to_read(&mark))
 		return true;
 
 	/* Nothing of a large folio was used yet: look before it. */

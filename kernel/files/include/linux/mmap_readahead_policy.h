@@ -846,25 +846,16 @@ mmap_readahead_singles(struct mmap_readahead_state *state,
 	shift = mmap_readahead_region(miss, is_short ?
 				      MMAP_READAHEAD_SHORT_SHIFT :
 				      MMAP_READAHEAD_REGION_SHIFT);
-	if (singles->shift != shift) {
+	if (singles->shift != shift)
 		mmap_readahead_empty(singles);
-		singles->shift = shift;
-	}
-	return singles;
-}
-
-/* The same for visits. */
-static inline struct mmap_readahead_visits *
-mmap_readahead_visits(struct mmap_readahead_state *state,
-		      const struct mmap_readahead_miss *miss)
-{
-	struct mmap_readahead_visits *visits = &state->visits;
-	unsigned int shift;
+	singles->shift = shift;
 
 	shift = mmap_readahead_region(miss, MMAP_READAHEAD_SHORT_SHIFT);
-	if (visits->shift != shift)
-		*visits = (struct mmap_readahead_visits) { .shift = shift };
-	return visits;
+	if (state->visits.shift != shift)
+		state->visits = (struct mmap_readahead_visits) {
+			.shift = shift,
+		};
+	return singles;
 }
 
 /*
@@ -1042,9 +1033,7 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	}
 	here = ++singles->regions[region];
 	all = ++singles->nr;
-	if (is_short &&
-	    mmap_readahead_comes_back(miss, mmap_readahead_visits(state, miss),
-				      singles))
+	if (is_short && mmap_readahead_comes_back(miss, &state->visits, singles))
 		return true;
 	if (here < MMAP_READAHEAD_MIN_SINGLES ||
 	    (is_short && !mmap_readahead_fits(miss, shift, here, all)))
@@ -1269,7 +1258,7 @@ mmap_readahead_fill_again(struct mmap_readahead_state *state,
 {
 	unsigned int there = singles->regions[singles->fill >> singles->shift];
 	unsigned int here = singles->regions[miss->index >> singles->shift];
-	struct mmap_readahead_visits *visits = mmap_readahead_visits(state, miss);
+	struct mmap_readahead_visits *visits = &state->visits;
 	unsigned int bit = mmap_readahead_bit(visits, singles->fill);
 
 	if (mmap_readahead_short(state) &&
@@ -1297,7 +1286,6 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 			   struct mmap_readahead_answer *answer)
 {
 	unsigned int limit = mmap_readahead_limit(state, miss);
-	struct mmap_readahead_visits *visits;
 
 	if (singles->filled &&
 	    !mmap_readahead_cached(miss, singles->fill) &&
@@ -1309,8 +1297,7 @@ mmap_readahead_answer_fill(struct mmap_readahead_state *state,
 	/* A block of one page reads nothing that could be lost. */
 	if (limit == 1)
 		return true;
-	visits = mmap_readahead_visits(state, miss);
-	visits->dense |= mmap_readahead_bit(visits, miss->index);
+	state->visits.dense |= mmap_readahead_bit(&state->visits, miss->index);
 	if (!singles->filled) {
 		singles->filled = true;
 		singles->fill = miss->index;
