@@ -10,12 +10,11 @@
 #include <getopt.h>
 #include <math.h>
 #include <sys/personality.h>
-#include <sys/wait.h>
 
 #define PROBE "program-workload"
 #include "json.h"
 #include "probe.h"
-#include "reclaim.h"
+#include "program.h"
 #include "root.h"
 
 #define MIB		(UINT64_C(1) << 20)
@@ -59,14 +58,6 @@ static struct env {
 };
 
 static struct stat file_stat;	/* of what fio reads */
-
-/* All that is read on either side of what is measured. */
-struct state {
-	struct counters counters;
-	struct reclaim reclaim;
-	uint64_t major_faults, minor_faults;
-	uint64_t cpu_us;	/* of the group */
-};
 
 /*
  * What fio tells of the time that it measured itself, a little longer than we
@@ -191,21 +182,6 @@ static const char *below_root(const char *name)
 	return path;
 }
 
-static void read_state(struct state *state, dev_t device)
-{
-	uint64_t faults;
-
-	read_device(&state->counters, device);
-	reclaim_read(&state->reclaim);
-	if (!vmstat("pgfault", &faults) ||
-	    !vmstat("pgmajfault", &state->major_faults))
-		fail(1, "/proc/vmstat has no pgfault or pgmajfault.");
-	state->minor_faults = faults - state->major_faults;
-	if (!counter(CGROUP "/cpu.stat", "usage_usec", &state->cpu_us))
-		fail(1, CGROUP "/cpu.stat has no usage_usec.");
-	read_process(&state->counters);
-}
-
 /* Let the program see the file that fio reads, and tell about its device. */
 static dev_t show_file(void)
 {
@@ -276,30 +252,6 @@ static pid_t start_program(void)
 	fail_io(env.workload->argv[0]);
 }
 
-/*
- * Wait for as long as the program has not ended, or until it has a file. Looking
- * each millisecond also has the processor change to us and back, which flushes the
- * TLB: an emulator's grows until it holds all that the program has, and while it
- * holds a page x86 does not see that it is used.
- */
-static void wait_seconds(pid_t pid, double seconds, const char *file)
-{
-	struct timespec start, now;
-
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	do {
-		siginfo_t info = { .si_pid = 0 };
-
-		if ((file && !access(file, F_OK)) ||
-		    waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
-		    info.si_pid)
-			return;
-		usleep(1000);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (now.tv_sec - start.tv_sec +
-		 (now.tv_nsec - start.tv_nsec) * 1e-9 < seconds);
-}
-
 /* From when it is warm, which takes it half as long as is measured. */
 static void measure_fio(pid_t pid, dev_t device, struct state *before,
 			struct state *after)
@@ -309,20 +261,6 @@ static void measure_fio(pid_t pid, dev_t device, struct state *before,
 	read_state(before, device);
 	wait_seconds(pid, env.seconds, NULL);
 	read_state(after, device);
-}
-
-static void wait_for_end(pid_t pid)
-{
-	int status;
-
-	if (waitpid(pid, &status, 0) != pid)
-		fail_io(env.workload->name);
-	if (WIFSIGNALED(status))
-		fail(1, "%s was ended by signal %d.", env.workload->name,
-		     WTERMSIG(status));
-	if (WEXITSTATUS(status))
-		fail(1, "%s ended with status %d.", env.workload->name,
-		     WEXITSTATUS(status));
 }
 
 /* Version, fio's own, name, group, error, KiB, KiB/s, IOPS, ms, and more. */
@@ -369,40 +307,17 @@ static void print_fio(const struct state *before, const struct state *after)
 		printf(", \"refaults_per_read\": null");
 }
 
-static void print_generations(void)
-{
-	double share;
-
-	if (young_share(&share))
-		printf(", \"young_share\": %.6f", share);
-	else
-		printf(", \"young_share\": null");
-}
-
 static void print_result(const struct state *before, const struct state *after)
 {
-	const struct counters *from = &before->counters, *to = &after->counters;
-
 	printf("{\"probe\": \"program-workload\", \"workload\": \"%s\""
 	       ", \"root\": ", env.workload->name);
 	json_put_string(stdout, env.root);
-	printf(", \"memory_bytes\": %" PRIu64 ", \"read_bytes\": %" PRIu64
-	       ", \"read_requests\": %" PRIu64 ", \"pgpgin_bytes\": %" PRIu64,
-	       env.memory, to->device.bytes - from->device.bytes,
-	       to->device.requests - from->device.requests,
-	       (to->pgpgin_kib - from->pgpgin_kib) * 1024);
-	reclaim_print(&before->reclaim, &after->reclaim);
-	printf(", \"major_faults\": %" PRIu64 ", \"minor_faults\": %" PRIu64
-	       ", \"cpu_seconds\": %.6f, \"peak_memory_bytes\": %" PRIu64,
-	       after->major_faults - before->major_faults,
-	       after->minor_faults - before->minor_faults,
-	       (after->cpu_us - before->cpu_us) / 1e6,
-	       cgroup_number("memory.peak"));
-	print_generations();
+	printf(", \"memory_bytes\": %" PRIu64, env.memory);
+	print_states(before, after);
 	if (is_fio())
 		print_fio(before, after);
 	else
-		printf(", \"seconds\": %.6f", seconds_between(from, to));
+		printf(", \"seconds\": %.6f", seconds_between(&before->counters, &after->counters));
 	printf("}\n");
 	if (fflush(stdout))
 		fail_io("The result could not be written");
@@ -430,7 +345,7 @@ int main(int argc, char **argv)
 		measure_fio(pid, device, &before, &after);
 	else
 		wait_seconds(pid, INFINITY, NULL);
-	wait_for_end(pid);
+	wait_for_end(pid, env.workload->name);
 	if (!is_fio())
 		read_state(&after, device);
 	print_result(&before, &after);
