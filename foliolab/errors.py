@@ -52,6 +52,12 @@ class StoreError(LabError):
     status = 14
 
 
+class BadTrace(LabError):
+    """A trace that cannot be read, or written: absent, of another version, cut off, damaged."""
+
+    status = 15
+
+
 class SourceError(LabError):
     """No kernel source, or a source that cannot be used."""
 

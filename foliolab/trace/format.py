@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Traces on disk.
+
+A line with the version, a line of JSON, and an xz stream with a varint (LEB128) for each touch: the distance from the
+page of that file that was touched before it, zigzag-coded, times the number of files, plus the file's index. So a
+trace of one file says nothing about files.
+"""
+
+import json
+import lzma
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from foliolab.errors import BadTrace
+from foliolab.files import write_atomic
+
+VERSION = 1
+_MAGIC = b"foliolab-trace "
+_PAGES = 1 << 32
+"""No file may have more; an index has to fit into 32 bits."""
+_VARINT_BITS = 70
+"""More than a distance between two such pages, times the number of files, can have."""
+
+
+@dataclass(frozen=True)
+class TraceFile:
+    """A file that was mapped."""
+
+    name: str
+    pages: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the program came to in a guest, without being recorded. Sizes are in bytes but for ``read_ahead_kb``."""
+
+    variant: str
+    read_ahead_kb: int
+    read_bytes: int
+    read_requests: int
+    major_faults: int
+    memory_bytes: int | None = None
+    """What the page cache could hold then; None if that is unknown."""
+    other: Mapping[str, Any] = field(default_factory=dict)
+    """Further keys, as they are in the file."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Pages of mapped files in the order in which a program touched them.
+
+    A repeated touch of one of the last ``window`` distinct pages is left out.
+    """
+
+    files: tuple[TraceFile, ...]
+    file_of: "array[int]"
+    """For each touch, the index of its file; of type code ``I``."""
+    page_of: "array[int]"
+    """For each touch, the page of that file; of type code ``I``."""
+    window: int
+    """Pages; 0 if every touch is there."""
+    page_size: int = 4096
+    """Bytes."""
+    lost: int = 0
+    """Touches that the recorder knows it has missed."""
+    memory_bytes: int | None = None
+    """What the page cache could hold; None if that is unknown."""
+    program: tuple[str, ...] = ()
+    """Its command line."""
+    measured: tuple[Measured, ...] = ()
+    other: Mapping[str, Any] = field(default_factory=dict)
+    """Further keys of the header, as they are in the file."""
+
+    @property
+    def touches(self) -> int:
+        return len(self.page_of)
+
+    @property
+    def judged_only(self) -> bool:
+        """Whether nothing may be tuned by this trace; ``"judged_only": true`` in the header."""
+        return self.other.get("judged_only") is True
+
+
+def write_trace(path: Path, trace: Trace) -> None:
+    """Write ``trace``; equal traces make equal files. BadTrace if a touch is of no page of its files."""
+    body = lzma.compress(_encode(path, trace), preset=lzma.PRESET_DEFAULT | lzma.PRESET_EXTREME)
+    header = json.dumps(_header(trace)).encode()
+    write_atomic(path, b"%b%d\n%b\n%b" % (_MAGIC, VERSION, header, body))
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace in a file. BadTrace if there is none that is whole and of this version."""
+    content = _content(path)
+    first, _, rest = content.partition(b"\n")
+    if not first.startswith(_MAGIC):
+        raise BadTrace(f"{path} is not a trace.")
+    if first != b"%b%d" % (_MAGIC, VERSION):
+        version = first[len(_MAGIC) :].decode("ascii", "replace")
+        if not (version.isascii() and version.isdigit()):
+            raise BadTrace(f"{path} is damaged: its first line has no version.")
+        raise BadTrace(f"{path} is a trace of version {version}; this lab reads version {VERSION} only.")
+    line, newline, body = rest.partition(b"\n")
+    if not newline:
+        raise BadTrace(f"{path} is cut off in its header.")
+    header = _parse(path, line)
+    touches = header.number("touches")
+    files = header.files()
+    file_of, page_of = _decode(path, _unpack(path, body, touches), files)
+    if len(page_of) != touches:
+        raise BadTrace(f"{path} is damaged: it has {len(page_of)} touches, and its header says {touches}.")
+    return Trace(
+        files=files,
+        file_of=file_of,
+        page_of=page_of,
+        window=header.number("window"),
+        page_size=header.number("page_size", least=1),
+        lost=header.number("lost", default=0),
+        memory_bytes=header.optional_number("memory_bytes"),
+        program=header.program(),
+        measured=header.measured(),
+        other=header.rest(),
+    )
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadTrace(f"The trace {path} cannot be read: {error.strerror}.") from error
+
+
+def _header(trace: Trace) -> dict[str, Any]:
+    return {
+        "page_size": trace.page_size,
+        "window": trace.window,
+        "files": [{"name": file.name, "pages": file.pages} for file in trace.files],
+        "touches": trace.touches,
+        "lost": trace.lost,
+        "memory_bytes": trace.memory_bytes,
+        "program": list(trace.program),
+        "measured": [
+            {
+                "variant": each.variant,
+                "read_ahead_kb": each.read_ahead_kb,
+                "read_bytes": each.read_bytes,
+                "read_requests": each.read_requests,
+                "major_faults": each.major_faults,
+                "memory_bytes": each.memory_bytes,
+                **dict(sorted(each.other.items())),
+            }
+            for each in trace.measured
+        ],
+        **dict(sorted(trace.other.items())),
+    }
+
+
+def _encode(path: Path, trace: Trace) -> bytes:
+    number, sizes = len(trace.files), [file.pages for file in trace.files]
+    before = [0] * number
+    body = bytearray()
+    append = body.append
+    for file, page in zip(trace.file_of, trace.page_of, strict=True):
+        if file >= number or page >= sizes[file]:
+            raise BadTrace(f"{path} is not written: page {page} of file {file} is in none of its files.")
+        delta = page - before[file]
+        before[file] = page
+        value = (delta * 2 if delta >= 0 else -2 * delta - 1) * number + file
+        while value > 127:
+            append(value & 127 | 128)
+            value >>= 7
+        append(value)
+    return bytes(body)
+
+
+def _unpack(path: Path, body: bytes, touches: int) -> bytes:
+    unpacker = lzma.LZMADecompressor(format=lzma.FORMAT_XZ)
+    # So that a damaged file cannot fill the memory.
+    most = touches * (_VARINT_BITS // 7) + 1
+    try:
+        unpacked = unpacker.decompress(body, max_length=most)
+    except lzma.LZMAError as error:
+        raise BadTrace(f"{path} is damaged: its touches cannot be unpacked.") from error
+    if len(unpacked) == most:
+        raise BadTrace(f"{path} is damaged: it has more than the {touches} touches that its header says.")
+    if not unpacker.eof:
+        raise BadTrace(f"{path} is cut off in its touches.")
+    if unpacker.unused_data:
+        raise BadTrace(f"{path} is damaged: something follows its touches.")
+    return unpacked
+
+
+def _decode(path: Path, body: bytes, files: tuple[TraceFile, ...]) -> "tuple[array[int], array[int]]":
+    number, sizes = len(files), [file.pages for file in files]
+    before = [0] * number
+    file_of, page_of = array("I"), array("I")
+    value = shift = 0
+    for byte in body:
+        if byte > 127:
+            value |= (byte & 127) << shift
+            shift += 7
+            if shift >= _VARINT_BITS:
+                raise BadTrace(f"{path} is damaged: touch {len(page_of)} is no number.")
+            continue
+        if not number:
+            raise BadTrace(f"{path} is damaged: it has touches and no files.")
+        coded, file = divmod(value | byte << shift, number)
+        page = before[file] + (coded >> 1 ^ -(coded & 1))
+        if not 0 <= page < sizes[file]:
+            raise BadTrace(
+                f"{path} is damaged: touch {len(page_of)} is of page {page} of '{files[file].name}', "
+                f"which has {sizes[file]} pages."
+            )
+        before[file] = page
+        file_of.append(file)
+        page_of.append(page)
+        value = shift = 0
+    if shift:
+        raise BadTrace(f"{path} is damaged: its last touch is incomplete.")
+    return file_of, page_of
+
+
+def _parse(path: Path, line: bytes) -> "_Keys":
+    try:
+        return _Keys(path, "header", json.loads(line))
+    except ValueError as error:
+        raise BadTrace(f"{path} is damaged: its header is not JSON.") from error
+
+
+class _Keys:
+    """A JSON object of the header, which keys are taken out of."""
+
+    def __init__(self, path: Path, what: str, value: object) -> None:
+        self._path = path
+        self._what = what
+        if not isinstance(value, dict):
+            raise self._bad(f"its {what} is no object")
+        self._keys = dict(value)
+
+    def files(self) -> tuple[TraceFile, ...]:
+        return tuple(
+            TraceFile(each.text("name"), each.number("pages", most=_PAGES)) for each in self._objects("files", "file")
+        )
+
+    def measured(self) -> tuple[Measured, ...]:
+        return tuple(
+            Measured(
+                variant=each.text("variant"),
+                read_ahead_kb=each.number("read_ahead_kb"),
+                read_bytes=each.number("read_bytes"),
+                read_requests=each.number("read_requests"),
+                major_faults=each.number("major_faults"),
+                memory_bytes=each.optional_number("memory_bytes"),
+                other=each.rest(),
+            )
+            for each in self._objects("measured", "measurement", [])
+        )
+
+    def program(self) -> tuple[str, ...]:
+        words = self._take("program", [])
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise self._bad("'program' is no list of words")
+        return tuple(words)
+
+    def text(self, key: str) -> str:
+        value = self._take(key)
+        if not isinstance(value, str):
+            raise self._bad(f"'{key}' of its {self._what} is no text")
+        return value
+
+    def number(self, key: str, *, least: int = 0, most: int = 1 << 63, default: int | None = None) -> int:
+        value = self._take(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise self._bad(f"'{key}' of its {self._what} is no number from {least} to {most}")
+        return value
+
+    def optional_number(self, key: str) -> int | None:
+        if self._keys.get(key) is None:
+            self._keys.pop(key, None)
+            return None
+        return self.number(key)
+
+    def rest(self) -> dict[str, Any]:
+        """What has not been taken."""
+        return self._keys
+
+    def _objects(self, key: str, what: str, default: object = None) -> "list[_Keys]":
+        value = self._take(key, default)
+        if not isinstance(value, list):
+            raise self._bad(f"'{key}' is no list")
+        return [_Keys(self._path, what, each) for each in value]
+
+    def _take(self, key: str, default: object = None) -> object:
+        value = self._keys.pop(key, default)
+        if value is None:
+            raise self._bad(f"its {self._what} has no '{key}'")
+        return value
+
+    def _bad(self, sentence: str) -> BadTrace:
+        return BadTrace(f"{self._path} is damaged: {sentence}.")
