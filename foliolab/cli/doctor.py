@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from foliolab.arch import ARCHITECTURES, Architecture, size_name
 from foliolab.errors import LabError
 from foliolab.paths import REPOSITORY, cache_directory, results_directory
 from foliolab.process import tool
+from foliolab.report.columns import Column
+from foliolab.report.terminal import print_table
 from foliolab.vm.accel import boot_tiny_guest, choose, probe_kvm
 
 _GIB = 1 << 30
@@ -133,11 +133,10 @@ def _has(name: str, package: str) -> bool:
 
 
 def _print(findings: list[Finding]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for column in ("", "state", "what", "cure"):
-        table.add_column(column, overflow="fold")
-    colours = {"ok": "green", "missing": "red", "limited": "yellow"}
-    for finding in findings:
-        state = Text(finding.state, style=colours[finding.state])
-        table.add_row(finding.subject, state, Text(finding.detail), Text(finding.cure))
-    Console(highlight=False).print(table)
+    rows = [(finding.subject, finding.state, finding.detail, finding.cure) for finding in findings]
+    titles = ("", "state", "what", "cure")
+    columns = [
+        Column(("", title), cells, 0, left=True) for title, cells in zip(titles, zip(*rows, strict=True), strict=True)
+    ]
+    colours = {"ok": "", "missing": "red", "limited": "yellow"}
+    print_table(Console(highlight=False), columns, [colours[finding.state] for finding in findings])

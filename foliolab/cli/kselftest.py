@@ -6,9 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from foliolab.cli.machine import add_machine, machine
@@ -20,6 +18,8 @@ from foliolab.kselftest.ktap import Verdict, worse, worst
 from foliolab.kselftest.run import Result, build_programs, run_test
 from foliolab.kselftest.suite import LEFT_OUT, Test, chosen
 from foliolab.progress import Reporter
+from foliolab.report.columns import Column
+from foliolab.report.terminal import print_table
 
 Results = Mapping[str, Mapping[str, Result]]
 """Of each test on each flavour: command -> flavour -> result."""
@@ -122,6 +122,13 @@ def _header(results: Results) -> list[str]:
     return ["test", *(f"{name}: pass / skip / fail" for name in flavours), *(["verdict"] if len(flavours) > 1 else [])]
 
 
+def columns(results: Results) -> list[Column]:
+    """The table as columns: tests, how many subtests pass on each kernel, and the verdict."""
+    titles = [name.rpartition(": ") for name in _header(results)]
+    cells = list(zip(*_rows(results), strict=True))
+    return [Column((titles[i][0], titles[i][2]), cells[i], 0, left=not i) for i in range(len(titles))]
+
+
 def _not_passed(results: Results) -> list[str]:
     """A line for each subtest that fails on any kernel, and that ends worse on ours."""
     lines = []
@@ -150,12 +157,8 @@ def _row(cells: Iterable[str]) -> str:
 
 def _print(title: str, results: Results) -> None:
     console = Console(highlight=False)
-    table = Table(title=Text(title, style="bold"), title_justify="left", box=SIMPLE_HEAD, show_edge=False)
-    for number, name in enumerate(_header(results)):
-        table.add_column(name, justify="right" if number else "left")
-    for row in _rows(results):
-        table.add_row(*map(Text, row), style="red" if row[-1] == "WORSE" else "")
-    console.print(table)
+    console.print(Text(title, style="bold"))
+    print_table(console, columns(results), ["red" if row[-1] == "WORSE" else "" for row in _rows(results)])
     for line in _not_passed(results):
         console.print(Text(line))
     for found in results.values():

@@ -26,20 +26,21 @@ def agreement_columns(comparison: Comparison) -> list[Column]:
         Column(("", "cell"), tuple(first_of_each(row.cell.label for row in rows)), 0, left=True),
         Column(("", "variant"), tuple(row.variant for row in rows), 0, left=True),
     ]
-    for name in comparison.metrics:
-        columns += _columns_of(name, rows)
+    for rank, name in enumerate(comparison.metrics, start=2):
+        columns += _columns_of(name, rows, rank)
     columns.append(Column(("", "n"), tuple(str(row.n) for row in rows), 1))
     return columns
 
 
-def _columns_of(name: str, rows: tuple[AgreementRow, ...]) -> Iterator[Column]:
+def _columns_of(name: str, rows: tuple[AgreementRow, ...], rank: int) -> Iterator[Column]:
+    """Where room is short, how far they are apart has to do."""
     metric = METRICS[name]
     unit = UNITS[metric.kind]
     what = " ".join(part for part in (*metric.title, unit.name) if part)
     figures = [row.figures.get(name) for row in rows]
-    yield Column((what, "model"), tuple(unit.spell(figure.model) if figure else "" for figure in figures), 0)
-    yield Column(("", "kernel"), tuple(unit.spell(figure.kernel) if figure else "" for figure in figures), 0)
-    yield Column(("", "difference"), tuple(_difference(figure) if figure else "" for figure in figures), 0)
+    yield Column((what, "model"), tuple(unit.spell(figure.model) if figure else "" for figure in figures), rank)
+    yield Column((what, "kernel"), tuple(unit.spell(figure.kernel) if figure else "" for figure in figures), rank)
+    yield Column((what, "difference"), tuple(_difference(figure) if figure else "" for figure in figures), 0)
 
 
 def _difference(figure: Figure) -> str:

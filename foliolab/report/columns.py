@@ -16,6 +16,8 @@ from foliolab.report.view import View
 _ALWAYS = {"read_requests": 103, "major_faults": 102, "instructions": 102, "seconds": 105}
 """Metrics that are shown wherever they were counted, with their columns' ranks."""
 _RANGE = 104
+_LEAST_NAME = 12
+"""Characters that a name's column keeps at least, if any of its words is as long."""
 _OF_TIME = (Kind.SECONDS, Kind.SPEED)
 
 
@@ -28,10 +30,20 @@ class Column:
     rank: int
     """Where room is short, columns of high rank go first; 0 stays."""
     left: bool = False
+    """A name: it stands on the left, and wraps where room is short. All else are figures, which never do."""
 
     @property
     def width(self) -> int:
+        """Characters that it takes if nothing wraps."""
         return max(len(text) for text in (*self.title, *self.cells))
+
+    @property
+    def least(self) -> int:
+        """Characters without which it cannot be read."""
+        if not self.left:
+            return self.width
+        words = [word for text in (*self.title, *self.cells) for word in text.split()]
+        return min(max(map(len, words), default=0), _LEAST_NAME)
 
 
 def make_columns(view: View) -> list[Column]:

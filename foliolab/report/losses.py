@@ -41,7 +41,7 @@ def loss_columns(matrix: Matrix, rows: Sequence[Row]) -> list[Column]:
     ]
     gains = tuple(f"{_metric(gain)} {_share(gain)}" if gain and gain != each else "" for each, gain in rows)
     if any(gains):
-        columns.append(Column(("", "but gains"), gains, 3, left=True))
+        columns.append(Column(("", "but gains"), gains, 3))
     columns.append(Column(("", "n"), tuple(str(each.n) for each in found), 4))
     return columns
 

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from foliolab.regret.rows import Cell, Row
@@ -22,7 +21,7 @@ from foliolab.regret.summary import (
     compare,
 )
 from foliolab.report.columns import Column
-from foliolab.report.terminal import table_of
+from foliolab.report.terminal import print_table
 
 _COMPARED = {"stock": 2, "series": 3, "folio": 0}
 """Variants that stand beside each other for every pattern; means of a high rank go first where room is short."""
@@ -33,13 +32,13 @@ def print_regret(console: Console, rows: Sequence[Row], *, everything: bool) -> 
     comparisons = compare(rows)
     _title(console, f"Regret by variant, {len(comparisons)} cells")
     _remark(console, "Cost in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean.")
-    console.print(_variants(by_variant(rows), console.width))
+    _print_variants(console, by_variant(rows))
     console.print()
     _title(console, "Regret by pattern")
     _remark(
         console, "* is judged only. At its place folio is worst: file in multiples of memory, read_ahead_kb, device."
     )
-    console.print(_patterns(by_pattern(rows, list(_COMPARED)), console.width))
+    _print_patterns(console, by_pattern(rows, list(_COMPARED)))
     console.print()
     over = [found for found in comparisons if found.over]
     lost = [found for found in comparisons if found.lost]
@@ -50,7 +49,7 @@ def print_regret(console: Console, rows: Sequence[Row], *, everything: bool) -> 
     ):
         _title(console, f"{title}: {len(cells)} cells", "bold red" if cells else "bold green")
         if cells and everything:
-            console.print(_cells(cells, console.width))
+            _print_cells(console, cells)
         elif cells:
             console.print(Text("\n".join(_counted(cells))))
         console.print()
@@ -69,16 +68,16 @@ def place(cell: Cell) -> str:
     return f"x{cell.memory:g} {cell.read_ahead_kb} {cell.device}"
 
 
-def _variants(summaries: Sequence[VariantSummary], width: int) -> Table:
+def _print_variants(console: Console, summaries: Sequence[VariantSummary]) -> None:
     columns = [
         Column(("", "variant"), tuple(summary.variant for summary in summaries), 0, left=True),
         *_figures("all", [summary.everywhere for summary in summaries], 0),
         *_figures("judged", [summary.judged_only for summary in summaries], 0),
     ]
-    return table_of(columns, width, ["bold" if summary.variant == "folio" else "" for summary in summaries])
+    print_table(console, columns, ["bold" if summary.variant == "folio" else "" for summary in summaries])
 
 
-def _patterns(summaries: Sequence[PatternSummary], width: int) -> Table:
+def _print_patterns(console: Console, summaries: Sequence[PatternSummary]) -> None:
     names = [f"{summary.pattern} *" if summary.judged_only else summary.pattern for summary in summaries]
     columns = [
         Column(("", "pattern"), tuple(names), 0, left=True),
@@ -87,10 +86,10 @@ def _patterns(summaries: Sequence[PatternSummary], width: int) -> Table:
     for variant, rank in _COMPARED.items():
         columns += _figures(variant, [summary.spreads[variant] for summary in summaries], rank)
     columns += _places([summary.worst for summary in summaries])
-    return table_of(columns, width, ["red" if summary.worst.over else "" for summary in summaries])
+    print_table(console, columns, ["red" if summary.worst.over else "" for summary in summaries])
 
 
-def _cells(found: Sequence[Comparison], width: int) -> Table:
+def _print_cells(console: Console, found: Sequence[Comparison]) -> None:
     found = sorted(found, key=lambda comparison: -comparison.folio.regret)
     columns = [
         Column(("", "pattern"), tuple(comparison.cell.pattern for comparison in found), 0, left=True),
@@ -98,7 +97,7 @@ def _cells(found: Sequence[Comparison], width: int) -> Table:
         Column(("", "folio"), tuple(_regret(comparison.folio.regret) for comparison in found), 0),
         *_places(found),
     ]
-    return table_of(columns, width, [""] * len(found))
+    print_table(console, columns, [""] * len(found))
 
 
 def _counted(found: Sequence[Comparison]) -> Iterator[str]:

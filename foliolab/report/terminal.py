@@ -21,6 +21,8 @@ from foliolab.report.view import View
 
 _GAP = 2
 # Of which one is padding and one is where the box would have a line.
+_NAME = 24
+# Characters of a name for which no column is left out.
 _MARKS = {Status.HOLDS: ("ok  ", "green"), Status.FAILS: ("FAIL", "bold red"), Status.NOT_MEASURED: ("-   ", "dim")}
 _CHANGES = {Change.WORSE: "red", Change.SAME: "", Change.BETTER: "green"}
 
@@ -30,7 +32,7 @@ def print_view(console: Console, view: View) -> None:
     console.print(Text(view.title, style="bold"))
     if view.experiment:
         console.print(Text(view.experiment.question, style="italic"))
-    console.print(_table(view, console.width))
+    _print_rows(console, view)
     console.print()
     for remark in view.remarks():
         console.print(Text(remark, style="dim"))
@@ -49,7 +51,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     styles = ["" if all(figure.within for figure in row.figures.values()) else "red" for row in comparison.rows]
     cells = [row.cell for row in comparison.rows]
     console.print(Text(agreement.title(comparison), style="bold"))
-    console.print(table_of(agreement.agreement_columns(comparison), console.width, styles, cells))
+    print_table(console, agreement.agreement_columns(comparison), styles, cells)
     console.print()
     mark, style = _MARKS[Status.FAILS if comparison.beyond else Status.HOLDS]
     console.print(Text.assemble((mark, style), " ", agreement.summary(comparison)))
@@ -62,7 +64,7 @@ def print_matrix(console: Console, matrix: Matrix, *, everything: bool) -> None:
     console.print(Text(losses.title(matrix), style="bold"))
     if rows:
         styles = [_CHANGES[difference.change] for difference, _ in rows]
-        console.print(table_of(losses.loss_columns(matrix, rows), console.width, styles))
+        print_table(console, losses.loss_columns(matrix, rows), styles)
         console.print()
         for remark in losses.remarks(matrix):
             console.print(Text(remark, style="dim"))
@@ -76,25 +78,36 @@ def print_matrix(console: Console, matrix: Matrix, *, everything: bool) -> None:
     console.print()
 
 
-def _table(view: View, width: int) -> Table:
+def _print_rows(console: Console, view: View) -> None:
     styles = [_style(row, METRICS[view.metric]) for row in view.rows]
-    groups = [row.cell for row in view.rows]
-    return table_of(make_columns(view), width, styles, groups)
+    print_table(console, make_columns(view), styles, [row.cell for row in view.rows])
 
 
-def table_of(columns: Sequence[Column], width: int, styles: Sequence[str], groups: Sequence[object] = ()) -> Table:
-    """A row for each style, without columns that do not fit; neighbours in different groups are kept apart."""
-    kept = _fitting(columns, width)
+def print_table(
+    console: Console, columns: Sequence[Column], styles: Sequence[str], groups: Sequence[object] = ()
+) -> None:
+    """A row for each style; neighbours in different groups are kept apart.
+
+    Where room is short, columns are left out and names wrap. Figures are never cut: if all that is left still does not
+    fit, the table is wider than the terminal.
+    """
+    kept = _fitting(columns, console.width)
+    widths = _widths(kept, console.width)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
-    for column in kept:
+    table.width = sum(width + _GAP for width in widths)
+    for column, width in zip(kept, widths, strict=True):
         table.add_column(
-            Text("\n".join(column.title)), justify="left" if column.left else "right", no_wrap=True, vertical="bottom"
+            Text("\n".join(column.title)),
+            justify="left" if column.left else "right",
+            no_wrap=not column.left,
+            overflow="fold",
+            width=width,
         )
     for number, style in enumerate(styles):
         if number and groups and groups[number] != groups[number - 1]:
             table.add_section()
         table.add_row(*(Text(column.cells[number]) for column in kept), style=style)
-    return table
+    console.print(table, crop=False)
 
 
 def _style(row: Row, metric: Metric) -> str:
@@ -106,11 +119,22 @@ def _style(row: Row, metric: Metric) -> str:
 
 
 def _fitting(columns: Sequence[Column], width: int) -> list[Column]:
-    """Leave out columns, those of the highest rank first, until the rest fits."""
+    """Leave out columns, those of the highest rank first, until the rest fits with names of fair length."""
     kept = list(columns)
-    while sum(column.width + _GAP for column in kept) > width:
+    while sum(min(column.width, max(column.least, _NAME)) + _GAP for column in kept) > width:
         highest = max(column.rank for column in kept)
         if not highest:
             break
         kept = [column for column in kept if column.rank != highest]
     return kept
+
+
+def _widths(columns: Sequence[Column], width: int) -> list[int]:
+    """Characters for each column: the longest names give way."""
+    widths = [column.width for column in columns]
+    while sum(widths) + _GAP * len(widths) > width:
+        wide = [number for number, column in enumerate(columns) if widths[number] > column.least]
+        if not wide:
+            break
+        widths[max(wide, key=lambda number: widths[number])] -= 1
+    return widths

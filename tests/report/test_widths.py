@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""However narrow a terminal is: names wrap, columns go, and figures stay whole."""
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from foliolab.cli import kselftest
+from foliolab.cli.run import RunRequest, measure
+from foliolab.kselftest.ktap import Verdict
+from foliolab.kselftest.run import Result
+from foliolab.progress import Reporter
+from foliolab.report import agreement, losses, regret
+from foliolab.report import terminal as terminal_report
+from foliolab.report.columns import Column, make_columns
+from foliolab.report.markdown import to_markdown
+from foliolab.report.terminal import print_table, print_view
+from foliolab.report.view import View
+from tests.report.test_agreement import one
+from tests.report.test_losses import compared
+from tests.report.test_regret import ROWS
+from tests.report.test_tables import text_view, view
+
+WIDTHS = (20, 40, 60, 80, 100, 120, 160, 250)
+
+
+def printed(columns: Sequence[Column], width: int) -> list[str]:
+    stream = io.StringIO()
+    print_table(Console(file=stream, width=width, highlight=False), columns, [""] * len(columns[0].cells))
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def words(texts: Sequence[str]) -> list[str]:
+    return [word for text in texts for word in text.split()]
+
+
+def check(columns: Sequence[Column], width: int) -> None:
+    """Each row of figures stands in one line, whole and in order; what is gone is gone as a column."""
+    lines = printed(columns, width)
+    assert not any("…" in line for line in lines)
+    kept = [column for column in terminal_report._fitting(columns, width) if not column.left]
+    assert [column for column in columns if not column.rank and not column.left] == [
+        column for column in kept if not column.rank
+    ]
+    places = iter(lines)
+    for number in range(len(columns[0].cells)):
+        row = words([column.cells[number] for column in kept])
+        assert any(_contains(line.split(), row) for line in places), (width, row)
+
+
+def _contains(line: list[str], row: list[str]) -> bool:
+    return any(line[start : start + len(row)] == row for start in range(len(line) - len(row) + 1))
+
+
+def kselftest_columns() -> list[Column]:
+    found = {f"t{number}": Verdict.PASS for number in range(123)} | {"skipped": Verdict.SKIP}
+    result = Result(found, Path("log"))
+    return kselftest.columns({"a-test-of-long-name --with options": {"unpatched": result, "patched": result}})
+
+
+TABLES: dict[str, Callable[[], Sequence[Column]]] = {
+    "view": lambda: make_columns(view()),
+    "metric of its own": lambda: make_columns(text_view()),
+    "agreement": lambda: agreement.agreement_columns(one(110)),
+    "losses": lambda: losses.loss_columns(compared(), losses.make_rows(compared(), everything=False)),
+    "all losses": lambda: losses.loss_columns(compared(), losses.make_rows(compared(), everything=True)),
+    "kselftest": kselftest_columns,
+}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("table", TABLES)
+def test_no_figure_is_cut(table: str, width: int) -> None:
+    check(TABLES[table](), width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_regret_is_cut(width: int) -> None:
+    stream = io.StringIO()
+    regret.print_regret(Console(file=stream, width=width, highlight=False), ROWS, everything=True)
+    text = stream.getvalue()
+    assert "…" not in text
+    assert all(figure in text.split() for figure in ("50.00", "1.75", "1.25", "1.10", "1.250", "128"))
+
+
+@pytest.fixture(scope="module")
+def access_patterns(tmp_path_factory: pytest.TempPathFactory) -> View:
+    """Real samples, whose cells have long names."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FOLIOLAB_RESULTS", str(tmp_path_factory.mktemp("results")))
+        request = RunRequest("access-patterns", variants=["unpatched", "stock", "folio"], backend="model")
+        return measure(request, Reporter()).view
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_access_patterns(access_patterns: View, width: int) -> None:
+    check(make_columns(access_patterns), width)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_names_wrap_within_the_terminal_and_lose_nothing(access_patterns: View, width: int) -> None:
+    lines = printed(make_columns(access_patterns), width)
+    assert max(map(len, lines)) <= width
+    names = {row.cell.label for row in access_patterns.rows}
+    text = " ".join(lines)
+    assert all(word in text for name in names for word in name.split())
+
+
+def test_a_wide_terminal_shows_all_that_markdown_does(access_patterns: View) -> None:
+    stream = io.StringIO()
+    print_view(Console(file=stream, width=250, highlight=False), access_patterns)
+    shown = [line.split() for line in stream.getvalue().splitlines()]
+    table = [line for line in to_markdown(access_patterns).splitlines() if line.startswith("|")][2:]
+    assert len(table) == len(access_patterns.rows)
+    for line in table:
+        assert line.replace("|", " ").split() in shown
+
+
+def test_names_give_way_before_columns_do() -> None:
+    columns = [
+        Column(("", "name"), ("words " * 12,), 0, left=True),
+        Column(("", "kept"), ("123,456",), 1),
+        Column(("", "n"), ("3",), 0),
+    ]
+    assert "123,456" in " ".join(printed(columns, 40))
+    assert "123,456" not in " ".join(printed(columns, 30))
