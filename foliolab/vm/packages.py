@@ -30,6 +30,9 @@ Acquire::Languages "none";
 Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 """
 
+# Every Debian has it, and so have distributions made from it that build Debian's own root directories.
+_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
 _FULL = ("No space left on device", "enough free space")
 
 
@@ -41,19 +44,21 @@ class Package:
     hash: str
 
 
-def fetch(arch: Architecture, names: Iterable[str], report: Reporter) -> tuple[Package, ...]:
+def fetch(arch: Architecture, names: Iterable[str], report: Reporter, suite: str = "") -> tuple[Package, ...]:
     """The packages of these names and all that they depend on, from the mirrors that this machine uses.
 
-    What was fetched once stays, so that a new version on a mirror does not change measurements.
+    With ``suite``, such as "trixie", they are of that release of Debian and of no other; without, of those that
+    this machine is of. What was fetched once stays, so that a new version on a mirror does not change measurements.
     """
     wanted = sorted(set(names))
-    home = cache_directory() / "packages" / f"{arch.name}-{digest(wanted)}"
-    text = f"fetching Debian packages for {arch.name}: {', '.join(wanted)}"
+    place = f"{arch.name}-{suite}" if suite else arch.name
+    home = cache_directory() / "packages" / f"{place}-{digest(wanted)}"
+    text = f"fetching Debian packages for {place}: {', '.join(wanted)}"
     with locked(home.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
         if found := _noted(home):
             return found
         with report.task(text), full_disk_named(home):
-            return _fetch(home, arch, wanted)
+            return _fetch(home, arch, wanted, suite)
 
 
 def _note(home: Path) -> Path:
@@ -70,15 +75,18 @@ def _noted(home: Path) -> tuple[Package, ...] | None:
     return found if all(package.file.exists() for package in found) else None
 
 
-def _fetch(home: Path, arch: Architecture, names: list[str]) -> tuple[Package, ...]:
+def _fetch(home: Path, arch: Architecture, names: list[str], suite: str) -> tuple[Package, ...]:
     # What a kill leaves behind here, apt goes on with.
     for directory in ("state/lists/partial", "cache", "archives/partial"):
         (home / directory).mkdir(parents=True, exist_ok=True)
     # Nothing is installed; the lock file that apt keeps beside its list must not land in /dev, as with /dev/null.
     write_atomic(home / "state/status", "")
     write_atomic(home / "apt.conf", _CONFIGURATION)
-    apt = _Apt(home, arch.debian, f"{', '.join(names)} for {arch.name}")
+    apt = _Apt(home, arch.debian, f"{', '.join(names)} for {arch.name}{f' from {suite}' if suite else ''}")
     complaint = apt.update()
+    if suite:
+        apt.use_suite(suite, complaint)
+        complaint = apt.update()
     files = apt.file_names(names, complaint)
     apt.download(names, complaint)
     hashes = {}
@@ -99,6 +107,25 @@ class _Apt:
     architecture: str
     what: str
     """That is being fetched, for complaints."""
+
+    def use_suite(self, suite: str, complaint: str) -> None:
+        """Forget the machine's sources, whose lists are here, for this suite of their mirrors.
+
+        Not all of these mirrors need have it: apt goes on without those that do not, or are not Debian's.
+        """
+        if not _KEYRING.exists():
+            raise MissingTool(f"{_KEYRING} is not here; 'apt-get install debian-archive-keyring' brings it.")
+        targets = self._run("indextargets", "--format", "$(COMPONENT) $(REPO_URI)", "Created-By: Packages")
+        uris = dict.fromkeys(
+            line[5:] for line in self._checked(targets, complaint).splitlines() if line.startswith("main ")
+        )
+        if not uris:
+            before = f" (before that: {complaint})" if complaint else ""
+            raise LabError(f"apt cannot fetch {self.what}: this machine has no mirror of Debian.{before}")
+        lines = "".join(f"deb [signed-by={_KEYRING}] {uri} {suite} main\n" for uri in uris)
+        write_atomic(self.home / "sources.list", lines)
+        own = f'Dir::Etc::SourceList "{self.home}/sources.list";\nDir::Etc::SourceParts "/dev/null";\n'
+        write_atomic(self.home / "apt.conf", _CONFIGURATION + own)
 
     def update(self) -> str:
         """Fetch the mirrors' lists; return what went wrong with any, which need not matter."""

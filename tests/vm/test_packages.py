@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from foliolab.arch import ARM64, X86_64, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
+from foliolab.files import digest
 from foliolab.progress import Reporter
+from foliolab.vm import packages as fetching
 from foliolab.vm.packages import Package, fetch
 from tests.vm.debian import Mirror
 
@@ -117,3 +120,80 @@ def test_a_full_disk_is_named(mirror: Mirror, tmp_path: Path) -> None:
     done = subprocess.run(argv, env=environment, capture_output=True, check=False)
     sentence = f"{DiskFull.__name__} No space left on the disk that holds {tmp_path}/small"
     assert done.stdout.decode().startswith(sentence), done
+
+
+@pytest.fixture
+def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A mirror with two releases, of which this machine uses the older, and two with less; nobody has signed them."""
+    packages = Mirror(tmp_path / "packages")
+    debs = {suite: packages.add("app", version, "amd64") for suite, version in (("old", "1"), ("new", "2"))}
+    mirror = tmp_path / "mirror"
+    for suite, deb in debs.items():
+        data = deb.read_bytes()
+        (mirror / "pool").mkdir(parents=True, exist_ok=True)
+        (mirror / "pool" / deb.name).write_bytes(data)
+        control = subprocess.run(["dpkg-deb", "--field", deb], capture_output=True, check=True, text=True).stdout
+        place = [f"Filename: pool/{deb.name}", f"Size: {len(data)}", f"SHA256: {hashlib.sha256(data).hexdigest()}"]
+        index = "\n".join([control.strip(), *place, ""]).encode()
+        directory = mirror / "dists" / suite
+        (directory / "main/binary-amd64").mkdir(parents=True)
+        (directory / "main/binary-amd64/Packages").write_bytes(index)
+        listed = f" {hashlib.sha256(index).hexdigest()} {len(index)} main/binary-amd64/Packages"
+        head = [f"Codename: {suite}", "Components: main", "Architectures: amd64", "Date: Thu, 01 Jan 2026 00:00:00 UTC"]
+        (directory / "Release").write_text("\n".join([*head, "SHA256:", listed, ""]))
+    behind = tmp_path / "behind"
+    shutil.copytree(mirror, behind)
+    shutil.rmtree(behind / "dists/new")
+    keyring = tmp_path / "keyring.gpg"
+    keyring.touch()
+    monkeypatch.setattr(fetching, "_KEYRING", keyring)
+    sources = tmp_path / "sources.list"
+    lines = [f"copy:{behind} old main", f"copy:{mirror} old main", f"copy:{tmp_path}/packages/pool ./"]
+    sources.write_text("".join(f"deb [trusted=yes] {line}\n" for line in lines))
+    configuration = tmp_path / "apt.conf"
+    configuration.write_text(f'Dir::Etc::SourceList "{sources}";\nDir::Etc::SourceParts "/dev/null";\n')
+    monkeypatch.setenv("APT_CONFIG", str(configuration))
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "the cache"))
+    return configuration
+
+
+def trust_everybody(configuration: Path) -> None:
+    with configuration.open("a") as stream:
+        stream.write('Acquire::AllowInsecureRepositories "true";\nAPT::Get::AllowUnauthenticated "true";\n')
+
+
+def test_packages_of_another_release(releases: Path) -> None:
+    trust_everybody(releases)
+    (newer,) = fetch(X86_64, ["app"], Reporter(), suite="new")
+    (older,) = fetch(X86_64, ["app"], Reporter(), suite="old")
+    assert (older.file.name, newer.file.name) == ("app_1_amd64.deb", "app_2_amd64.deb")
+    assert newer.file.parent.parent.name.startswith("x86_64-new-")
+    assert fetch(X86_64, ["app"], Reporter(), suite="new") == (newer,)
+
+
+def test_a_release_that_debian_has_not_signed_is_not_taken(releases: Path) -> None:
+    with pytest.raises(LabError, match=r"apt cannot fetch app for x86_64 from new: Unable to locate package app \(bef"):
+        fetch(X86_64, ["app"], Reporter(), suite="new")
+
+
+def test_a_release_that_no_mirror_has(releases: Path) -> None:
+    trust_everybody(releases)
+    with pytest.raises(LabError, match=r"apt cannot fetch app for x86_64 from newer: Unable to locate package app"):
+        fetch(X86_64, ["app"], Reporter(), suite="newer")
+
+
+def test_another_release_needs_debians_keys(releases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "_KEYRING", tmp_path / "nowhere.gpg")
+    with pytest.raises(MissingTool, match="'apt-get install debian-archive-keyring' brings it"):
+        fetch(X86_64, ["app"], Reporter(), suite="new")
+
+
+def test_a_machine_with_no_mirror_that_has_releases(mirror: Mirror) -> None:
+    with pytest.raises(LabError, match="apt cannot fetch app for x86_64 from new: this machine has no mirror of Deb"):
+        fetch(X86_64, ["app"], Reporter(), suite="new")
+
+
+def test_what_is_fetched_without_a_release_stays_where_it_was(mirror: Mirror) -> None:
+    """Or every machine would fetch all again, and make all disks anew."""
+    home = fetch(X86_64, ["app"], Reporter())[0].file.parent.parent
+    assert home.name == f"x86_64-{digest(['app'])}"
