@@ -53,11 +53,16 @@ def group_samples(samples: Iterable[Sample]) -> list[Group]:
 
 
 def _newest(samples: list[Sample]) -> list[Sample]:
-    """Those that share the newest probe and parameters and, of those, each flavour's newest kernel."""
+    """Those that share the newest probe and parameters, each cell's newest data and each flavour's newest kernel."""
     setting = _setting(samples[-1])
-    comparable = [sample for sample in samples if _setting(sample) == setting]
+    data = {_cell(sample): sample.data for sample in samples}
+    comparable = [sample for sample in samples if _setting(sample) == setting and sample.data == data[_cell(sample)]]
     kernels = {sample.flavour: sample.kernel for sample in comparable}
     return [sample for sample in comparable if sample.kernel == kernels[sample.flavour]]
+
+
+def _cell(sample: Sample) -> str:
+    return json.dumps(sample.cell, sort_keys=True)
 
 
 def _setting(sample: Sample) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import Experiment
 from foliolab.kernel.build import BuiltKernel
@@ -35,6 +36,9 @@ class Backend(Protocol):
 
     def workload_hash(self, experiment: Experiment) -> str:
         """A hash of the sources of the program that the experiment runs."""
+
+    def data_hash(self, cell: Cell) -> str:
+        """A hash of what a cell works on, if that is not the same for all cells of an experiment; else empty."""
 
     def obstacle(self, plan: Plan, step: Step) -> str:
         """Why it cannot execute a step, as a sentence; empty if it can."""

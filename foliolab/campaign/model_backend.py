@@ -14,6 +14,7 @@ from typing import NoReturn
 from foliolab.arch import Architecture
 from foliolab.campaign.sample import MODEL
 from foliolab.errors import UsageError
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import Experiment, Parameters
 from foliolab.experiment.variants import Variant
@@ -73,6 +74,9 @@ class ModelBackend:
         if program != PROGRAM:
             raise UsageError(f"The model knows what {PROGRAM} does; {experiment.name} runs '{program}'.")
         return digest([identity(), str(_KEPT_BYTES), str(_KEPT_SHARE), str(_FREE_STEPS), str(DEFAULT_REQUEST_KB)])
+
+    def data_hash(self, cell: Cell) -> str:
+        return ""
 
     def obstacle(self, plan: Plan, step: Step) -> str:
         """Why the model cannot say what a step does, as a sentence; empty if it can."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.errors import UsageError
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS, PER_ENTRY
 from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import ROOTS, Experiment, Parameters
@@ -19,6 +20,8 @@ from foliolab.files import digest, digest_files
 from foliolab.kernel.build import BuiltKernel
 from foliolab.paths import GUEST
 from foliolab.progress import Reporter
+from foliolab.stores import disk as stores
+from foliolab.stores.catalogue import store_disk
 from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk
 from foliolab.vm.guest import Disk, Guest, GuestConfig, JobResult, failure
@@ -71,6 +74,11 @@ class QemuBackend:
         roots = [Userland.of(self.architecture, name, self.report).hash for name in sorted(names)]
         return digest([sources, qemu_version(self.architecture), LAYOUT, *self.accelerator.options, *roots])
 
+    def data_hash(self, cell: Cell) -> str:
+        """Over the database that a cell works on, if it is one of a store."""
+        store = cell.as_dict().get("store")
+        return store_disk(self.architecture, str(store), self.report).hash if store else ""
+
     def obstacle(self, plan: Plan, step: Step) -> str:
         """Nothing: a guest runs any program under any switches, or says itself why not."""
         return ""
@@ -81,26 +89,49 @@ class QemuBackend:
         parameters = plan.scale.parameters
         image = initramfs(guest_programs(self.architecture, self.report))
         bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator)
-        disks = [self._disk(parameters, bare)]
-        if parameters.programs:
-            disks.append(Userland.of(self.architecture, "programs", self.report).prepare(bare, self.report))
+        disks = [
+            replace(
+                disk,
+                requests_per_second=parameters.requests_per_second,
+                bytes_per_second=parameters.bytes_per_second,
+            )
+            for disk in self._disks(plan, bare)
+        ]
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=tuple(disks))
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{kernel.flavour}-{secrets.token_hex(3)}"
         with Guest(config, consoles / f"{name}.log") as guest:
-            access = [] if parameters.writable else ["ro"]
-            guest.run([":mount", "/dev/vda", _DATA, parameters.filesystem, *access]).checked()
-            if parameters.programs:
-                guest.run([":mount", "/dev/vdb", _PROGRAMS, "xfs", "ro"]).checked()
+            self._mount(guest, plan)
             watermarks = str(parameters.watermark_scale_factor)
             guest.run([":write", "/proc/sys/vm/watermark_scale_factor", watermarks]).checked()
             yield QemuSession(name, guest, plan)
 
-    def _disk(self, parameters: Parameters, guest: GuestConfig) -> Disk:
+    def _disks(self, plan: Plan, guest: GuestConfig) -> list[Disk]:
+        parameters = plan.scale.parameters
         match parameters.content:
             case "zeros" | "stubs" as content:
-                return DataDisk(parameters.filesystem, parameters.file_bytes, content).prepare(guest, self.report)
+                disks = [DataDisk(parameters.filesystem, parameters.file_bytes, content).prepare(guest, self.report)]
+            case "stores":
+                disks = stores.prepare(self._stores(plan), guest, self.report)
             case root:
-                return Userland.of(self.architecture, root, self.report).prepare(guest, self.report)
+                disks = [Userland.of(self.architecture, root, self.report).prepare(guest, self.report)]
+        if parameters.programs:
+            disks.append(Userland.of(self.architecture, "programs", self.report).prepare(guest, self.report))
+        return disks
+
+    def _mount(self, guest: Guest, plan: Plan) -> None:
+        parameters = plan.scale.parameters
+        if parameters.content == "stores":
+            stores.mount(guest, self._stores(plan))
+            return
+        access = [] if parameters.writable else ["ro"]
+        guest.run([":mount", "/dev/vda", _DATA, parameters.filesystem, *access]).checked()
+        if parameters.programs:
+            guest.run([":mount", "/dev/vdb", _PROGRAMS, "xfs", "ro"]).checked()
+
+    def _stores(self, plan: Plan) -> list[stores.StoreDisk]:
+        """Of the stores that the plan's cells are about."""
+        names = sorted({str(step.cell.as_dict()["store"]) for step in plan.steps})
+        return [store_disk(self.architecture, name, self.report) for name in names]
 
 
 class QemuSession:

@@ -156,6 +156,7 @@ class _Campaign:
             metrics=metrics,
             boot=session.boot if session else "",
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
+            data=self._backend.data_hash(step.cell),
         )
 
     def _key(self, step: Step) -> str:
@@ -172,4 +173,6 @@ class _Campaign:
             "workload": self._workload,
             "backend": self._backend.name,
         }
+        if data := self._backend.data_hash(step.cell):
+            decisive["data"] = data
         return digest([json.dumps(decisive, sort_keys=True)])

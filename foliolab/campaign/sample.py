@@ -52,6 +52,8 @@ class Sample:
     """Which boot it was; its console is consoles/<boot>.log beside the store. Empty if none was needed."""
     recorded: str
     """When, in UTC, ISO 8601."""
+    data: str = ""
+    """Hash of what the cell works on, where cells of one experiment work on different things."""
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -61,7 +63,7 @@ class Sample:
         """The inverse of ``to_json``; TypeError for what is missing or of another type."""
         values = {}
         for field in dataclasses.fields(cls):
-            value = data.get(field.name)
+            value = data.get(field.name, field.default)
             kind = get_origin(field.type) or field.type
             if not isinstance(value, kind) or isinstance(value, bool):  # type: ignore[arg-type]
                 raise TypeError(f"'{field.name}' is not as it should be")

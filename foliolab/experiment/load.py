@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import get_args
 
 from foliolab.errors import BadExperiment, UnknownExperiment
 from foliolab.experiment.cell import Cell, expand
@@ -13,6 +14,7 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import (
     PUBLISHED,
     ROOTS,
+    WITHOUT_FILE,
     Accelerator,
     Content,
     Expectation,
@@ -27,7 +29,7 @@ from foliolab.experiment.variants import Variant, load_variants
 from foliolab.paths import EXPERIMENTS
 
 FILESYSTEMS: Mapping[str, Filesystem] = {"ext4": "ext4", "xfs": "xfs"}
-CONTENTS: Mapping[str, Content] = {"zeros": "zeros", "stubs": "stubs", "userland": "userland", "programs": "programs"}
+CONTENTS: Mapping[str, Content] = {name: name for name in get_args(Content)}
 ACCELERATORS: Mapping[str, Accelerator] = {"auto": "auto", "kvm": "kvm", "tcg": "tcg", "icount": "icount"}
 _GIB = 1 << 30
 
@@ -120,7 +122,7 @@ def _scale(
         factor=table.number("factor"),
         parameters=Parameters(
             memory_bytes=table.size("memory"),
-            file_bytes=0 if content in ROOTS else table.size("file"),
+            file_bytes=0 if content in WITHOUT_FILE else table.size("file"),
             filesystem=FILESYSTEMS[filesystem],
             cpus=table.integer("cpus", least=1),
             read_ahead_kb=table.integer("read_ahead_kb"),
@@ -133,6 +135,8 @@ def _scale(
             limit_bytes=table.size("limit") if "limit" in table else None,
             programs=table.truth("programs") if "programs" in table else False,
             writable=table.truth("writable") if "writable" in table else False,
+            requests_per_second=table.integer("requests_per_second") if "requests_per_second" in table else 0,
+            bytes_per_second=table.integer("bytes_per_second") if "bytes_per_second" in table else 0,
             accelerator=ACCELERATORS[accelerator],
         ),
         cells=_cells(table) if "cells" in table else cells,

@@ -68,6 +68,8 @@ _ALL = (
     Metric("floor_bytes", Kind.BYTES, ("floor", "")),
     # That the block device finished.
     Metric("read_requests", Kind.COUNT, ("read", "requests")),
+    # What was read, and 128 KiB for each request: what both cost together on devices of today.
+    Metric("price_bytes", Kind.BYTES, ("price", "")),
     Metric("major_faults", Kind.COUNT, ("major", "faults")),
     Metric("minor_faults", Kind.COUNT, ("minor", "faults")),
     # Both: a major fault that readahead saves is a minor one.

@@ -12,12 +12,16 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
 
 Filesystem = Literal["ext4", "xfs"]
-Content = Literal["zeros", "stubs", "userland", "programs"]
+Content = Literal["zeros", "stubs", "userland", "programs", "stores"]
 """What the disk holds: a file of zeros, one of functions of one instruction that return, or the root directory of real
-programs; ``programs`` has all of ``userland``, and fio and databases."""
+programs; ``programs`` has all of ``userland``, and fio and databases. With ``stores``, each storage engine that the axis
+``store`` names has a disk with its database."""
 
 ROOTS: frozenset[Content] = frozenset({"userland", "programs"})
 """Contents that are a root directory."""
+
+WITHOUT_FILE: frozenset[Content] = ROOTS | {"stores"}
+"""Contents that are no single file."""
 
 Accelerator = Literal["auto", "kvm", "tcg", "icount"]
 """What executes guests: KVM where it works, else emulation; either of them; emulation that counts instructions."""
@@ -53,13 +57,17 @@ class Parameters:
     """Whether there is a second disk, mounted on /programs, with the root directory of that name."""
     writable: bool = False
     """Whether the guest may write to the disk; what it writes is gone with its boot."""
+    requests_per_second: int = 0
+    """That each disk does at most; 0 is no limit."""
+    bytes_per_second: int = 0
+    """Likewise."""
     accelerator: Accelerator = "auto"
     """What executes the guest, unless the user says otherwise."""
 
     @property
     def filesystems(self) -> set[Filesystem]:
         """Of all disks; those of programs have no other than XFS."""
-        return {self.filesystem, "xfs"} if self.programs else {self.filesystem}
+        return {self.filesystem, "xfs"} if self.programs or self.content == "stores" else {self.filesystem}
 
     def recorded(self) -> dict[str, str | int | float]:
         """What a sample says of them: what decides the result and is not said by its backend.
@@ -70,7 +78,8 @@ class Parameters:
         del fields["deadline_seconds"], fields["accelerator"]
         unset = dict.fromkeys(("fraction", "work_bytes", "rounds", "limit_bytes"))
         off = dict.fromkeys(("programs", "writable"), False)
-        for name, default in {**unset, **off, "content": "zeros", "file_bytes": 0}.items():
+        zero = dict.fromkeys(("file_bytes", "requests_per_second", "bytes_per_second"), 0)
+        for name, default in {**unset, **off, **zero, "content": "zeros"}.items():
             if fields[name] == default:
                 del fields[name]
         return fields

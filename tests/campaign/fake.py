@@ -16,6 +16,7 @@ from foliolab.arch import X86_64
 from foliolab.campaign.runner import run_plan
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import open_store
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.spec import Experiment
@@ -41,6 +42,8 @@ class FakeBackend:
     measure: Measure = plain
     failing_boots: list[OutcomeKind] = field(default_factory=list)
     """How the next boots fail."""
+    data: dict[Cell, str] = field(default_factory=dict)
+    """What each cell works on."""
     boots: int = 0
     tried: Counter[Step] = field(default_factory=Counter)
     name: str = "fake"
@@ -48,6 +51,9 @@ class FakeBackend:
 
     def workload_hash(self, experiment: Experiment) -> str:
         return "w1"
+
+    def data_hash(self, cell: Cell) -> str:
+        return self.data.get(cell, "")
 
     def obstacle(self, plan: Plan, step: Step) -> str:
         return ""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.analyse.select import group_samples
 from foliolab.campaign.runner import ATTEMPTS, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
@@ -200,3 +201,16 @@ def test_sigkill_of_a_run_at_ten_random_moments(file: Path, tmp_path: Path) -> N
     whole = tmp_path / "whole.jsonl"
     run_fake(whole, FakeBackend())
     assert sorted(map(place, read_samples(file))) == sorted(map(place, read_samples(whole)))
+
+
+def test_other_data_makes_other_samples_and_the_newest_of_each_cell_counts(file: Path) -> None:
+    cell = fake_plan().steps[0].cell
+    run_fake(file, FakeBackend())
+    changed = FakeBackend(data={cell: "d1"})
+    run_fake(file, changed)
+    wanted = sum(step.cell == cell for step in fake_plan().steps)
+    assert sum(changed.tried.values()) == wanted
+    (group,) = group_samples(read_samples(file))
+    assert {sample.data for sample in group.samples if sample.cell == cell.as_dict()} == {"d1"}
+    assert {sample.data for sample in group.samples if sample.cell != cell.as_dict()} == {""}
+    assert group.older == wanted

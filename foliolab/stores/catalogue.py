@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The stores that the lab knows, by the names that experiments call them by."""
+
+from functools import cache
+
+from foliolab.arch import Architecture
+from foliolab.errors import UsageError
+from foliolab.progress import Reporter
+from foliolab.stores.disk import StoreDisk
+
+STORES = ("lmdb", "mdbx", "bbolt", "sqlite")
+
+_RECORDS = 160_000
+"""Of 1,000 bytes on average: about 256 MiB of pages after puts in scattered order."""
+
+
+@cache
+def store_disk(arch: Architecture, name: str, report: Reporter) -> StoreDisk:
+    """The disk of a store, not made yet; its engine is fetched and compiled first if the cache does not have it.
+
+    UsageError for a store that is not there.
+    """
+    if name not in STORES:
+        raise UsageError(f"There is no store '{name}'; known: {', '.join(STORES)}.")
+    from foliolab.stores import engines
+
+    return StoreDisk(arch, name, engines.drivers(arch, name, report), records=_RECORDS)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Disks with a storage engine's database: an ext4 file system made without root, filled by the engine in a guest."""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from string import ascii_lowercase
+
+from foliolab import process
+from foliolab.arch import Architecture
+from foliolab.errors import LabError
+from foliolab.files import digest, digest_files, full_disk_named, locked
+from foliolab.paths import GUEST, cache_directory
+from foliolab.progress import Reporter
+from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.userland import Userland
+
+MOUNTED = "/data"
+"""Below this, each store's disk is mounted under the store's name."""
+ROOT = "/programs"
+"""Where the root directory of engines that need one is mounted."""
+
+_LAYOUT = "1"
+"""To be raised when the same content is to make another disk."""
+_UUID = "f01101ab-0000-4000-8000-000000000003"
+_DISK_BYTES = 2 << 30
+"""Room for the database, two copies of it and a journal; what is not used takes no room on the host."""
+_BUILD_SECONDS = 900
+_BUILD_MEMORY_MIB = 768
+_HARNESS = ("store.c", "patterns.h", "random.h")
+"""The programs of guest/ that decide what is put into a database."""
+
+
+@dataclass(frozen=True)
+class StoreDisk:
+    """The disk of one store: drivers in /bin, the database in /data, how many records it has in /records."""
+
+    arch: Architecture
+    store: str
+    drivers: Mapping[str, Path]
+    """Executables that run the engine, by the names that the harness calls them by."""
+    database: Path | None = None
+    """A directory that is the database; without one, the engine makes it in a guest."""
+    records: int = 0
+    """How many are put into it then."""
+    root: Userland | None = None
+    """The root directory that the engine needs, on a disk of its own."""
+
+    @property
+    def hash(self) -> str:
+        """Over everything that decides what is on the disk."""
+        parts: list[str | bytes] = [_LAYOUT, self.arch.name, self.store, str(self.records)]
+        for name, path in sorted(self.drivers.items()):
+            parts += [name, path.read_bytes()]
+        if self.database:
+            # Its directory is named by the hash of what it was made from.
+            parts.append(self.database.name)
+        else:
+            parts.append(digest_files((GUEST / name for name in _HARNESS), GUEST))
+        if self.root:
+            parts.append(self.root.hash)
+        return digest(parts)
+
+    @property
+    def path(self) -> Path:
+        return cache_directory().resolve() / "stores" / f"{self.arch.name}-{self.store}-{self.hash}.img"
+
+    def prepare(self, guest: GuestConfig, report: Reporter) -> Disk:
+        """The disk to give to a guest, made first if the cache does not have it.
+
+        ``guest`` is the configuration of a guest that can mount it; its own disks are ignored.
+        """
+        text = f"making a disk: {self.arch.name} database of {self.store}"
+        with locked(self.path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
+            if not self.path.exists():
+                root = (self.root.prepare(guest, report),) if self.root else ()
+                with report.task(text), full_disk_named(self.path.parent):
+                    self._make(guest, root)
+        return Disk(self.path, "raw")
+
+    def _make(self, guest: GuestConfig, root: tuple[Disk, ...]) -> None:
+        # The names are fixed and the lock is held, so that what a kill leaves is overwritten next time.
+        tree = self.path.with_suffix(".tree")
+        partial = self.path.with_suffix(".partial")
+        console = self.path.with_suffix(".console")
+        shutil.rmtree(tree, ignore_errors=True)
+        try:
+            self._fill(tree)
+            with partial.open("wb") as stream:
+                stream.truncate(_DISK_BYTES)
+            argv = [process.tool("mke2fs", "e2fsprogs"), "-q", "-F", "-t", "ext4", "-b", "4096", "-U", _UUID]
+            # Nothing may be left for the guest's kernel to initialise while something is measured.
+            argv += ["-E", f"hash_seed={_UUID},lazy_itable_init=0,lazy_journal_init=0,root_owner=0:0"]
+            argv += ["-i", str(1 << 18), "-m", "0", "-d", str(tree), str(partial)]
+            process.run(argv, LabError)
+            if not self.database:
+                disks = (Disk(partial, "raw", keep_writes=True), *root)
+                self._build(replace(guest, disks=disks, memory_mib=_BUILD_MEMORY_MIB), console)
+            with partial.open("rb") as stream:
+                os.fsync(stream.fileno())
+            partial.rename(self.path)
+        finally:
+            shutil.rmtree(tree, ignore_errors=True)
+            for path in (partial, console):
+                path.unlink(missing_ok=True)
+
+    def _fill(self, tree: Path) -> None:
+        (tree / "bin").mkdir(parents=True)
+        for name, path in self.drivers.items():
+            shutil.copyfile(path, tree / "bin" / name)
+            (tree / "bin" / name).chmod(0o755)
+        if self.database:
+            shutil.copytree(self.database, tree, dirs_exist_ok=True, symlinks=True)
+        else:
+            (tree / "data").mkdir()
+
+    def _build(self, config: GuestConfig, console: Path) -> None:
+        """Have the engine make its database in a guest."""
+        with Guest(config, console) as guest:
+            mount(guest, [self])
+            argv = ["store", "--store", self.store, "--workload", "build", "--records", str(self.records)]
+            guest.run(argv, _BUILD_SECONDS).checked()
+            guest.power_off()
+            if "I/O error" in guest.console():  # of metadata, which nobody but the kernel waited for
+                raise LabError(f"The guest could not write the database of {self.store}.")
+
+
+def prepare(stores: Sequence[StoreDisk], guest: GuestConfig, report: Reporter) -> list[Disk]:
+    """The disks of a guest that works with ``stores``: theirs, then the root directory that some of them need."""
+    roots = {store.root for store in stores if store.root}
+    return [store.prepare(guest, report) for store in stores] + [root.prepare(guest, report) for root in roots]
+
+
+def mount(guest: Guest, stores: Sequence[StoreDisk]) -> None:
+    """Mount the disks that ``prepare`` gave to a guest."""
+    guest.run([":mount", "tmpfs", MOUNTED, "tmpfs"]).checked()
+    for letter, store in zip(ascii_lowercase, stores, strict=False):
+        guest.run([":mount", f"/dev/vd{letter}", f"{MOUNTED}/{store.store}", "ext4"]).checked()
+    if any(store.root for store in stores):
+        guest.run([":mount", f"/dev/vd{ascii_lowercase[len(stores)]}", ROOT, "xfs", "ro"]).checked()

@@ -1,0 +1,655 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Have a storage engine work on its database in a control group that is too
+ * small for all of it, with nothing cached, and tell what the kernel read.
+ *
+ * Workloads are made here, as operations, one a line: see guest/stores/driver.h.
+ * A driver for each engine executes them. It runs from memory, or in a root
+ * directory on a disk of its own, so that only its data comes from the disk that
+ * is counted.
+ */
+#define _GNU_SOURCE
+#include <ftw.h>
+#include <getopt.h>
+#include <math.h>
+#include <sys/personality.h>
+
+#define PROBE "store"
+#include "json.h"
+#include "patterns.h"
+#include "probe.h"
+#include "program.h"
+#include "root.h"
+
+#define MIB		(UINT64_C(1) << 20)
+#define LOOKUPS		2000
+#define LOADED		8	/* load so many records in all, divided by this */
+#define BATCH		1000	/* puts in a transaction */
+#define SPREAD		60013	/* a prime: neighbours in rank are not so in key */
+#define DRIVER		"tmp/driver"
+#define PATH_ROOM	4096
+#define COPY_BYTES	(1 << 20)
+#define REQUEST_BYTES	(128 << 10)	/* that a request costs as much as */
+
+/*
+ * A path of our own follows the words of argv, and then the hint. What an engine
+ * needs besides the pages of its database comes on top of the share of memory
+ * that the database gets.
+ */
+static const struct store {
+	const char *name;
+	uint64_t own_memory;
+	bool in_root;
+	const char *driver;	/* below the store's disk; none: see argv */
+	const char *unhinted;	/* another one that is to be used without a hint */
+	char *argv[16];
+} stores[] = {
+	{ "lmdb", 4 * MIB, .driver = "lmdb" },
+	{ "mdbx", 6 * MIB, .driver = "mdbx" },
+	{ "bbolt", 24 * MIB, .driver = "bbolt", .unhinted = "bbolt-no-hint" },
+	{ "sqlite", 6 * MIB, .driver = "sqlite" },
+	{ "git", 48 * MIB, .in_root = true, .driver = "git" },
+};
+
+static const struct option options[] = {
+	{ "data", required_argument, NULL, 'd' },
+	{ "hint", required_argument, NULL, 'h' },
+	{ "read_ahead_kb", required_argument, NULL, 'r' },
+	{ "records", required_argument, NULL, 'n' },
+	{ "root", required_argument, NULL, 'R' },
+	{ "seed", required_argument, NULL, 's' },
+	{ "store", required_argument, NULL, 'S' },
+	{ "times", required_argument, NULL, 't' },
+	{ "workload", required_argument, NULL, 'w' },
+	{ "help", no_argument, NULL, '?' + 1 },
+	{ 0 }
+};
+
+static const char *const hints[] = { "none", "own", NULL };
+
+struct workload;
+
+static struct env {
+	const struct store *store;
+	const struct workload *workload;
+	const char *data, *root;
+	uint64_t records;	/* 0 until it is known */
+	uint64_t times, seed;
+	const char *read_ahead_kb;
+	int hint;
+} env = {
+	.data = "/data",
+	.root = "/programs",
+	.times = 2,
+	.seed = 1,
+};
+
+/* The store's directory as we see it, and as its driver does. */
+static char here[PATH_ROOM / 2], there[PATH_ROOM / 2];
+static FILE *ops;
+static uint64_t state_of_random;
+
+static void op(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void op(const char *format, ...)
+{
+	va_list values;
+
+	va_start(values, format);
+	vfprintf(ops, format, values);
+	va_end(values);
+	fputc('\n', ops);
+}
+
+static uint64_t any_record(void)
+{
+	return random_below(&state_of_random, env.records);
+}
+
+static void put_all(uint64_t records, bool scattered, uint64_t version)
+{
+	for (uint64_t i = 0; i < records; i++) {
+		uint64_t key = scattered ? i * SPREAD % records : i;
+
+		op("put %" PRIu64 " %" PRIu64, key, version);
+		if (i % BATCH == BATCH - 1 || i == records - 1)
+			op("commit");
+	}
+}
+
+static void do_build(void)
+{
+	op("create");
+	put_all(env.records, true, 0);
+}
+
+static void do_uniform(void)
+{
+	op("open ro");
+	for (int i = 0; i < LOOKUPS; i++)
+		op("get %" PRIu64, any_record());
+}
+
+static void do_zipf(void)
+{
+	const struct pattern zipf = { PATTERN_ZIPF, .seed = env.seed };
+	static uint64_t keys[2 * LOOKUPS];
+
+	op("open ro");
+	pattern_plan(&zipf, env.records, keys, 2 * LOOKUPS);
+	for (int i = 0; i < 2 * LOOKUPS; i++)
+		op("get %" PRIu64, keys[i]);
+}
+
+static void do_near(void)
+{
+	uint64_t key = any_record();
+
+	op("open ro");
+	for (int i = 0; i < 2 * LOOKUPS; i++) {
+		op("get %" PRIu64, key);
+		key = (key + 1 + random_below(&state_of_random, 30)) %
+		      env.records;
+	}
+}
+
+static void do_ranges(void)
+{
+	op("open ro");
+	for (int i = 0; i < LOOKUPS / 20; i++) {
+		op("seek %" PRIu64,
+		   random_below(&state_of_random, env.records - 100));
+		op("next 99");
+	}
+}
+
+static void do_forward(void)
+{
+	op("open ro");
+	op("first");
+	op("next %" PRIu64, env.records - 1);
+}
+
+static void do_backward(void)
+{
+	op("open ro");
+	op("last");
+	op("prev %" PRIu64, env.records - 1);
+}
+
+static void do_mixed(void)
+{
+	uint64_t step = (env.records - 1) / LOOKUPS;
+
+	op("open ro");
+	op("first");
+	for (int i = 0; i < LOOKUPS; i++) {
+		op("next %" PRIu64, step);
+		op("get %" PRIu64, any_record());
+	}
+}
+
+static void do_load_sorted(void)
+{
+	op("create");
+	put_all(env.records / LOADED, false, 0);
+}
+
+static void do_load_random(void)
+{
+	op("create");
+	put_all(env.records / LOADED, true, 0);
+}
+
+static void do_update(void)
+{
+	op("open rw");
+	for (int i = 1; i <= LOOKUPS; i++) {
+		op("put %" PRIu64 " 1", any_record());
+		if (i % (BATCH / 4) == 0)
+			op("commit");
+	}
+}
+
+static void do_compact(void)
+{
+	op("open ro");
+	op("compact %s/made", there);
+}
+
+static void do_copy(void)
+{
+	op("open ro");
+	op("copy %s/made", there);
+}
+
+static void do_check(void)
+{
+	op("open ro");
+	op("check");
+}
+
+static void do_open(void)
+{
+	op("open ro");
+	for (int i = 0; i < 10; i++)
+		op("get %" PRIu64, any_record());
+}
+
+static void do_index(void)
+{
+	op("open rw");
+	op("index");
+}
+
+/* What is worked on: the database, a copy of it, or a new one. */
+enum where { DATABASE, COPY, NEW };
+
+static const struct workload {
+	const char *name;
+	void (*operations)(void);
+	enum where where;
+} workloads[] = {
+	{ "uniform", do_uniform, DATABASE },
+	{ "zipf", do_zipf, DATABASE },
+	{ "near", do_near, DATABASE },
+	{ "ranges", do_ranges, DATABASE },
+	{ "forward", do_forward, DATABASE },
+	{ "backward", do_backward, DATABASE },
+	{ "mixed", do_mixed, DATABASE },
+	{ "load-sorted", do_load_sorted, NEW },
+	{ "load-random", do_load_random, NEW },
+	{ "update", do_update, COPY },
+	{ "compact", do_compact, DATABASE },
+	{ "copy", do_copy, DATABASE },
+	{ "check", do_check, DATABASE },
+	{ "open", do_open, DATABASE },
+	{ "index", do_index, COPY },
+	/* Makes the database, which stays on the disk. */
+	{ "build", do_build, DATABASE },
+};
+
+static const char usage[] =
+"Usage: store --store STORE --workload WORKLOAD [OPTION]...\n"
+"Have a storage engine work in a control group of little memory, and print as one\n"
+"line of JSON what that made the kernel read. Needs root, and the disks that the\n"
+"lab makes. All caches are emptied before.\n"
+"\n"
+"  --store STORE        lmdb, mdbx, bbolt, sqlite, lucene or git\n"
+"  --workload WORKLOAD\n"
+"      uniform          look up 2,000 records, each as likely\n"
+"      zipf             look up 4,000, a few of them often\n"
+"      near             look up 4,000, each 1 to 30 keys behind the one before\n"
+"      ranges           100 times, read 100 records in order\n"
+"      forward          read all records in order\n"
+"      backward         read all records in the opposite order\n"
+"      mixed            read all records in order, with 2,000 looked up meanwhile\n"
+"      load-sorted      write an eighth of the records into a new database\n"
+"      load-random      the same in scattered order\n"
+"      update           replace 2,000 records of a copy\n"
+"      compact          have the engine write a compact copy\n"
+"      copy             have the engine write a copy\n"
+"      check            have the engine check the database\n"
+"      open             open it and look up 10 records\n"
+"      index            make a second index, in a copy\n"
+"      build            make the database\n"
+"  --hint HINT          none (default), or own: the engine's own switch against\n"
+"                       readahead\n"
+"  --times N            the database is so many times as large as the memory that\n"
+"                       it gets (2)\n"
+"  --read_ahead_kb N    of the disk that the database is on\n"
+"  --seed N             of random choices (1)\n"
+"  --records N          for build\n"
+"  --data DIRECTORY     a directory with the store's disk below it, by its name\n"
+"                       (/data)\n"
+"  --root DIRECTORY     the root directory of engines that need one (/programs)\n"
+"  --help               print this text\n"
+"\n"
+"Example:\n"
+"  store --store lmdb --workload uniform --read_ahead_kb 4096\n";
+
+static void parse_store(const char *name)
+{
+	for (size_t i = 0; i < sizeof(stores) / sizeof(stores[0]); i++)
+		if (!strcmp(stores[i].name, name))
+			env.store = &stores[i];
+	if (!env.store)
+		fail(2, "--store has no value '%s'; see --help.", name);
+}
+
+static void parse_workload(const char *name)
+{
+	for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
+		if (!strcmp(workloads[i].name, name))
+			env.workload = &workloads[i];
+	if (!env.workload)
+		fail(2, "--workload has no value '%s'; see --help.", name);
+}
+
+static void parse_arguments(int argc, char **argv)
+{
+	int option, index;
+
+	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		const char *name = option == '?' ? NULL : options[index].name;
+
+		switch (option) {
+		case 'd':
+			env.data = optarg;
+			break;
+		case 'h':
+			env.hint = parse_name(name, optarg, hints);
+			break;
+		case 'r':
+			parse_number(name, optarg, 0);
+			env.read_ahead_kb = optarg;
+			break;
+		case 'n':
+			env.records = parse_number(name, optarg, 1);
+			break;
+		case 'R':
+			env.root = optarg;
+			break;
+		case 's':
+			env.seed = parse_number(name, optarg, 0);
+			break;
+		case 'S':
+			parse_store(optarg);
+			break;
+		case 't':
+			env.times = parse_number(name, optarg, 1);
+			break;
+		case 'w':
+			parse_workload(optarg);
+			break;
+		case '?' + 1:
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			exit(2);	/* getopt has said why */
+		}
+	}
+	if (optind < argc)
+		fail(2, "'%s' is not an option; see --help.", argv[optind]);
+	if (!env.store)
+		fail(2, "--store is missing; see --help.");
+	if (!env.workload)
+		fail(2, "--workload is missing; see --help.");
+	if (env.records && env.workload->operations != do_build)
+		fail(2, "--records is for --workload build.");
+	state_of_random = env.seed;
+	snprintf(here, sizeof(here), "%s/%s", env.data, env.store->name);
+	snprintf(there, sizeof(there), "%s",
+		 env.store->in_root ? "/tmp/data" : here);
+}
+
+static const char *in_store(const char *name)
+{
+	static char path[PATH_ROOM];
+
+	snprintf(path, sizeof(path), "%s/%s", here, name);
+	return path;
+}
+
+static const char *in_root(const char *name)
+{
+	static char path[PATH_ROOM];
+
+	snprintf(path, sizeof(path), "%s/%s", env.root, name);
+	return path;
+}
+
+/* How many records a database has stands beside it. */
+static void know_records(void)
+{
+	FILE *stream = fopen(in_store("records"),
+			     env.workload->operations == do_build ? "we" : "re");
+
+	if (!stream)
+		fail_io(in_store("records"));
+	if (env.workload->operations == do_build)
+		fprintf(stream, "%" PRIu64 "\n", env.records);
+	else if (fscanf(stream, "%" SCNu64, &env.records) != 1)
+		fail(1, "%s holds no number.", in_store("records"));
+	if (fclose(stream))
+		fail_io(in_store("records"));
+	if (env.records < 2 * LOOKUPS)
+		fail(1, "A database of %" PRIu64 " records is too small.",
+		     env.records);
+}
+
+static void copy_file(const char *from, const char *to, mode_t mode)
+{
+	int in = open(from, O_RDONLY | O_CLOEXEC);
+	int out = open(to, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode);
+	static char data[COPY_BYTES];
+	ssize_t n;
+
+	if (in < 0)
+		fail_io(from);
+	if (out < 0)
+		fail_io(to);
+	while ((n = read(in, data, sizeof(data))) > 0)
+		if (write(out, data, n) != n)
+			fail_io(to);
+	if (n < 0)
+		fail_io(from);
+	close(in);
+	if (close(out))
+		fail_io(to);
+}
+
+static uint64_t bytes_below;
+
+static int add_bytes(const char *path, const struct stat *file, int kind,
+		     struct FTW *place)
+{
+	(void)path;
+	(void)place;
+	if (kind == FTW_F)
+		bytes_below += file->st_size;
+	return 0;
+}
+
+/* All files below a directory of the store, in bytes. */
+static uint64_t size_of(const char *name)
+{
+	bytes_below = 0;
+	if (nftw(in_store(name), add_bytes, 16, FTW_PHYS))
+		fail_io(in_store(name));
+	return bytes_below;
+}
+
+static int copy_one(const char *path, const struct stat *file, int kind,
+		    struct FTW *place)
+{
+	char from[PATH_ROOM], to[PATH_ROOM];
+
+	(void)place;
+	snprintf(from, sizeof(from), "%s", path);
+	snprintf(to, sizeof(to), "%s/work%s", here,
+		 path + strlen(here) + strlen("/data"));
+	if (kind == FTW_D && mkdir(to, 0755))
+		fail_io(to);
+	if (kind == FTW_F)
+		copy_file(from, to, file->st_mode & 0777);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *file, int kind,
+		      struct FTW *place)
+{
+	(void)file;
+	(void)kind;
+	(void)place;
+	if (remove(path))
+		fail_io(path);
+	return 0;
+}
+
+static void remove_below(const char *name)
+{
+	if (!access(in_store(name), F_OK))
+		nftw(in_store(name), remove_one, 16, FTW_PHYS | FTW_DEPTH);
+}
+
+/* The directory that the driver works on, by its name in the store's. */
+static const char *lay_out(void)
+{
+	switch (env.workload->where) {
+	case NEW:
+		if (mkdir(in_store("work"), 0755))
+			fail_io(in_store("work"));
+		return "work";
+	case COPY:
+		if (nftw(in_store("data"), copy_one, 16, FTW_PHYS))
+			fail_io(in_store("data"));
+		return "work";
+	default:
+		return "data";
+	}
+}
+
+/* What workloads leave would fill the disk in the end. */
+static void clear(void)
+{
+	remove_below("work");
+	remove_below("made");
+}
+
+/* An engine's code is to come from memory, or from the disk of the root. */
+static void bring_driver(void)
+{
+	const struct store *store = env.store;
+	char from[PATH_ROOM], to[PATH_ROOM];
+
+	if (!store->driver)
+		return;
+	snprintf(from, sizeof(from), "%s/bin/%s", here,
+		 store->unhinted && !env.hint ? store->unhinted : store->driver);
+	snprintf(to, sizeof(to), "%s/%s", store->in_root ? env.root : "", DRIVER);
+	unlink(to);
+	copy_file(from, to, 0755);
+}
+
+static pid_t start_driver(const char *directory)
+{
+	char *argv[18], data[PATH_ROOM];
+	pid_t pid = fork();
+	int n = 0;
+
+	if (pid < 0)
+		fail_io("No process");
+	if (pid)
+		return pid;
+	rewind(ops);
+	dup2(fileno(ops), 0);
+	dup2(2, 1);
+	/* Addresses decide which neighbours a fault maps along. */
+	if (personality(ADDR_NO_RANDOMIZE) < 0)
+		fail_io("Addresses could not be fixed");
+	if (env.store->in_root)
+		root_enter(env.root);
+	else
+		cgroup_enter();
+	snprintf(data, sizeof(data), "%s/%s", there, directory);
+	if (env.store->driver)
+		argv[n++] = "/" DRIVER;
+	for (char *const *word = env.store->argv; *word; word++)
+		argv[n++] = *word;
+	argv[n++] = data;
+	argv[n++] = (char *)hints[env.hint];
+	argv[n] = NULL;
+	execv(argv[0], argv);
+	fail_io(argv[0]);
+}
+
+static void set_read_ahead(dev_t device)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/read_ahead_kb",
+		 major(device), minor(device));
+	if (env.read_ahead_kb && !write_word(path, env.read_ahead_kb))
+		fail_io(path);
+}
+
+static dev_t device_of_store(void)
+{
+	struct stat status;
+
+	if (stat(here, &status))
+		fail_io(here);
+	return status.st_dev;
+}
+
+static void print_result(uint64_t data_bytes, uint64_t limit,
+			 const struct state *before, const struct state *after)
+{
+	const struct device_reads *from = &before->counters.device;
+	const struct device_reads *to = &after->counters.device;
+
+	printf("{\"probe\": \"" PROBE "\", \"store\": \"%s\""
+	       ", \"workload\": \"%s\", \"hint\": \"%s\""
+	       ", \"data_bytes\": %" PRIu64 ", \"memory_bytes\": %" PRIu64,
+	       env.store->name, env.workload->name, hints[env.hint], data_bytes,
+	       limit);
+	print_states(before, after);
+	printf(", \"price_bytes\": %" PRIu64 ", \"seconds\": %.6f}\n",
+	       to->bytes - from->bytes +
+	       (to->requests - from->requests) * REQUEST_BYTES,
+	       seconds_between(&before->counters, &after->counters));
+	if (fflush(stdout))
+		fail_io("The result could not be written");
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t data_bytes, limit;
+	struct state before, after;
+	const char *directory;
+	dev_t device;
+	pid_t pid;
+
+	parse_arguments(argc, argv);
+	device = device_of_store();
+	know_records();
+	if (env.store->in_root) {
+		root_prepare(env.root);
+		root_mount(env.root, "tmpfs", "tmpfs", "tmp", 0);
+		if (mkdir(in_root("tmp/data"), 0755))
+			fail_io(in_root("tmp/data"));
+		root_mount(env.root, NULL, here, "tmp/data", MS_BIND);
+	}
+	clear();
+	data_bytes = size_of("data");
+	directory = lay_out();
+	bring_driver();
+	ops = tmpfile();
+	if (!ops)
+		fail_io("No temporary file");
+	env.workload->operations();
+	if (fflush(ops))
+		fail_io("No room for the operations");
+
+	limit = data_bytes / env.times + env.store->own_memory;
+	cgroup_make(env.workload->operations == do_build ? 0 : limit);
+	set_read_ahead(device);
+	forget_caches(here, true);
+	read_state(&before, device);
+	if (!before.counters.has_device)
+		fail(1, "%s is not on a block device.", here);
+	pid = start_driver(directory);
+	wait_seconds(pid, INFINITY, NULL);
+	wait_for_end(pid, env.store->name);
+	read_state(&after, device);
+
+	print_result(data_bytes, limit, &before, &after);
+	clear();
+	if (env.store->in_root) {
+		root_umount(env.root, "tmp/data");
+		root_umount(env.root, "tmp");
+	}
+	cgroup_remove();
+	return 0;
+}
