@@ -22,8 +22,22 @@
 #define MARKED		0x08	/* PG_readahead */
 #define EVICTED		0x10	/* was cached, left a shadow */
 
+struct file {
+	uint8_t *pages;
+	uint64_t nr_pages;
+	uint64_t cached;
+	uint64_t place;		/* on the device, in pages */
+
+	/* struct file_ra_state */
+	uint64_t start;
+	uint32_t size, async_size, misses;
+
+	struct mmap_readahead_state state;
+};
+
 /* A range of cached pages in the order of reclaim. */
 struct extent {
+	struct file *file;
 	uint32_t start;
 	uint32_t size;
 };
@@ -31,28 +45,26 @@ struct extent {
 struct model {
 	struct model_machine machine;
 	struct model_counts counts;
-	uint8_t *pages;
 
 	/* Ring of extents, the oldest first; capacity is a power of two. */
 	struct extent *extents;
 	uint64_t head, tail, capacity;
 	uint64_t cached;
 
-	/* struct file_ra_state */
-	uint64_t start;
-	uint32_t size, async_size, misses;
-
 	uint64_t position;	/* where the device's last request ended */
-	struct mmap_readahead_state state;
+	uint8_t *pages;		/* of all files */
+	struct file files[];
 };
 
-static bool push(struct model *model, uint32_t start, uint32_t size)
+static bool push(struct model *model, struct file *file, uint32_t start,
+		 uint32_t size)
 {
 	struct extent *last;
 
 	if (model->tail > model->head) {
-		last = &model->extents[(model->tail - 1) & (model->capacity - 1)];
-		if (last->start + last->size == start) {
+		last = &model->extents[(model->tail - 1) &
+				       (model->capacity - 1)];
+		if (last->file == file && last->start + last->size == start) {
 			last->size += size;
 			return true;
 		}
@@ -71,7 +83,7 @@ static bool push(struct model *model, uint32_t start, uint32_t size)
 		model->capacity = capacity;
 	}
 	model->extents[model->tail++ & (model->capacity - 1)] =
-		(struct extent){ start, size };
+		(struct extent){ file, start, size };
 	return true;
 }
 
@@ -96,7 +108,8 @@ static bool reclaim(struct model *model, uint64_t wanted)
 			&model->extents[model->head & (model->capacity - 1)];
 		uint32_t n = oldest->size < wanted ? oldest->size : wanted;
 		uint32_t start = oldest->start, end = start + n;
-		uint8_t *pages = model->pages;
+		struct file *file = oldest->file;
+		uint8_t *pages = file->pages;
 		uint64_t unused = 0, kept = 0;
 
 		oldest->start += n;
@@ -108,7 +121,7 @@ static bool reclaim(struct model *model, uint64_t wanted)
 				if (pages[i] & YOUNG) {
 					pages[i] &= ~YOUNG;
 					kept++;
-					if (!push(model, i, 1))
+					if (!push(model, file, i, 1))
 						return false;
 					continue;
 				}
@@ -120,6 +133,7 @@ static bool reclaim(struct model *model, uint64_t wanted)
 			memset(pages + start, EVICTED, n);
 		}
 		model->cached -= n - kept;
+		file->cached -= n - kept;
 		model->counts.evicted += n - kept;
 		model->counts.evicted_unused += unused;
 		wanted -= n - kept;
@@ -128,11 +142,12 @@ static bool reclaim(struct model *model, uint64_t wanted)
 }
 
 /* Add pages that are not cached; they make one request. */
-static bool add(struct model *model, uint32_t start, uint32_t n)
+static bool add(struct model *model, struct file *file, uint32_t start,
+		uint32_t n)
 {
 	uint64_t limit = model->machine.memory_pages;
-	uint8_t *pages = model->pages;
-	uint64_t again = 0;
+	uint64_t place = file->place + start, again = 0;
+	uint8_t *pages = file->pages;
 
 	if (model->cached + n > limit &&
 	    !reclaim(model, model->cached + n - limit))
@@ -141,22 +156,23 @@ static bool add(struct model *model, uint32_t start, uint32_t n)
 		again += !!(pages[i] & EVICTED);
 	memset(pages + start, CACHED, n);
 	model->cached += n;
+	file->cached += n;
 	model->counts.refaults += again;
 	model->counts.pages_read += n;
 	model->counts.requests++;
-	if (start - model->position < SHORT_SKIP)
-		model->counts.pages_skipped += start - model->position;
+	if (place - model->position < SHORT_SKIP)
+		model->counts.pages_skipped += place - model->position;
 	else
 		model->counts.seeks++;
-	model->position = start + n;
-	return push(model, start, n);
+	model->position = place + n;
+	return push(model, file, start, n);
 }
 
 /* page_cache_ra_unbounded(): read what of a range is not cached. */
-static bool read_range(struct model *model, uint64_t start, uint64_t size,
-		       uint64_t async_size)
+static bool read_range(struct model *model, struct file *file, uint64_t start,
+		       uint64_t size, uint64_t async_size)
 {
-	uint64_t file_pages = model->machine.file_pages;
+	uint64_t file_pages = file->nr_pages;
 	uint64_t mark, end, i;
 	bool read_mark;
 
@@ -168,31 +184,31 @@ static bool read_range(struct model *model, uint64_t start, uint64_t size,
 	/* From the end of what is left of the range, which may be before it. */
 	mark = end - async_size;
 	read_mark = async_size && async_size <= size &&
-		    !(model->pages[mark] & CACHED);
+		    !(file->pages[mark] & CACHED);
 	for (i = start; i < end; i++) {
 		uint64_t from = i;
 
-		while (i < end && !(model->pages[i] & CACHED))
+		while (i < end && !(file->pages[i] & CACHED))
 			i++;
 		/* Requests are so large at most that memory holds several. */
-		if (i > from && !add(model, from, i - from))
+		if (i > from && !add(model, file, from, i - from))
 			return false;
 	}
-	if (read_mark && (model->pages[mark] & CACHED))
-		model->pages[mark] |= MARKED;
+	if (read_mark && (file->pages[mark] & CACHED))
+		file->pages[mark] |= MARKED;
 	return true;
 }
 
 static enum mmap_readahead_page look(const void *cache, unsigned long page)
 {
-	const struct model *model = cache;
+	const struct file *file = cache;
 
-	if (page >= model->machine.file_pages)
+	if (page >= file->nr_pages)
 		return MMAP_READAHEAD_ABSENT;
-	if (!(model->pages[page] & CACHED))
-		return model->pages[page] & EVICTED ? MMAP_READAHEAD_EVICTED :
+	if (!(file->pages[page] & CACHED))
+		return file->pages[page] & EVICTED ? MMAP_READAHEAD_EVICTED :
 						      MMAP_READAHEAD_ABSENT;
-	return model->pages[page] & MAPPED ? MMAP_READAHEAD_USED :
+	return file->pages[page] & MAPPED ? MMAP_READAHEAD_USED :
 					     MMAP_READAHEAD_CACHED;
 }
 
@@ -207,67 +223,71 @@ static uint32_t next_size(uint32_t size, uint32_t max)
 }
 
 static struct mmap_readahead_miss policy_miss(const struct model *model,
+					      const struct file *file,
 					      uint64_t index)
 {
 	return (struct mmap_readahead_miss) {
 		.index = index,
-		.file_pages = model->machine.file_pages,
-		.cached_pages = model->cached,
+		.file_pages = file->nr_pages,
+		.cached_pages = file->cached,
 		.max_pages = model->machine.read_ahead_pages,
 		.request_pages = model->machine.request_pages,
 		.block_shift = BLOCK_SHIFT,
 		.look = look,
-		.cache = model,
+		.cache = file,
 	};
 }
 
-static bool read_adapted(struct model *model, uint64_t index)
+static bool read_adapted(struct model *model, struct file *file, uint64_t index)
 {
-	struct mmap_readahead_miss miss = policy_miss(model, index);
+	struct mmap_readahead_miss miss = policy_miss(model, file, index);
 	struct mmap_readahead_answer answer =
-		mmap_readahead_adapt(&model->state, &miss);
+		mmap_readahead_adapt(&file->state, &miss);
 
 	model->counts.kinds[answer.kind]++;
-	return read_range(model, answer.start, answer.size, answer.async_size);
+	return read_range(model, file, answer.start, answer.size,
+			  answer.async_size);
 }
 
 /* page_cache_async_ra() */
-static bool read_on(struct model *model, uint64_t index)
+static bool read_on(struct model *model, struct file *file, uint64_t index)
 {
 	uint32_t max = model->machine.read_ahead_pages;
 	uint64_t start;
 
-	model->pages[index] &= ~MARKED;
+	file->pages[index] &= ~MARKED;
 	if (model->machine.rules == MODEL_FOLIO) {
-		struct mmap_readahead_miss mark = policy_miss(model, index);
+		struct mmap_readahead_miss mark =
+			policy_miss(model, file, index);
 		struct mmap_readahead_answer answer =
-			mmap_readahead_go_on(&model->state, &mark);
+			mmap_readahead_go_on(&file->state, &mark);
 
-		return read_range(model, answer.start, answer.size,
+		return read_range(model, file, answer.start, answer.size,
 				  answer.async_size);
 	}
-	if (index == model->start + model->size - model->async_size) {
-		uint32_t next = next_size(model->size, max);
+	if (index == file->start + file->size - file->async_size) {
+		uint32_t next = next_size(file->size, max);
 
-		model->start += model->size;
-		if (next > model->size)
-			model->size = next;
+		file->start += file->size;
+		if (next > file->size)
+			file->size = next;
 	} else {
-		for (start = index + 1; start < model->machine.file_pages; start++)
+		for (start = index + 1; start < file->nr_pages; start++)
 			if (start - index > max ||
-			    !(model->pages[start] & CACHED))
+			    !(file->pages[start] & CACHED))
 				break;
 		if (start - index > max)
 			return true;
-		model->start = start;
-		model->size = next_size(start - index + max, max);
+		file->start = start;
+		file->size = next_size(start - index + max, max);
 	}
-	model->async_size = model->size;
-	return read_range(model, model->start, model->size, model->async_size);
+	file->async_size = file->size;
+	return read_range(model, file, file->start, file->size,
+			  file->async_size);
 }
 
 /* do_sync_mmap_readahead() */
-static bool read_miss(struct model *model, uint64_t index)
+static bool read_miss(struct model *model, struct file *file, uint64_t index)
 {
 	enum model_rules rules = model->machine.rules;
 	uint32_t max = model->machine.read_ahead_pages;
@@ -275,101 +295,111 @@ static bool read_miss(struct model *model, uint64_t index)
 	model->counts.major_faults++;
 	model->counts.waits++;
 	if (rules == MODEL_FOLIO)
-		return read_adapted(model, index);
+		return read_adapted(model, file, index);
 	if (rules == MODEL_RANDOM)
-		return read_range(model, index, 1, 0);
-	if (model->misses < MAX_MISSES)
-		model->misses++;
-	if (rules != MODEL_FIXED && model->misses > LOTS_OF_MISSES)
-		return read_range(model, index, 1, 0);
-	model->start = index > max / 2 ? index - max / 2 : 0;
-	model->size = max;
-	model->async_size = max / 4;
-	return read_range(model, model->start, model->size, model->async_size);
+		return read_range(model, file, index, 1, 0);
+	if (file->misses < MAX_MISSES)
+		file->misses++;
+	if (rules != MODEL_FIXED && file->misses > LOTS_OF_MISSES)
+		return read_range(model, file, index, 1, 0);
+	file->start = index > max / 2 ? index - max / 2 : 0;
+	file->size = max;
+	file->async_size = max / 4;
+	return read_range(model, file, file->start, file->size,
+			  file->async_size);
 }
 
 /*
- * filemap_map_pages(): map what is cached around a page, and return whether that
- * was the page itself. *around counts what a stock kernel takes for hits.
+ * filemap_map_pages(): map what is cached around a page, and return whether
+ * that was the page itself. *around counts what a stock kernel takes for hits.
  */
-static bool map_around(struct model *model, uint64_t index, uint32_t *around)
+static bool map_around(struct file *file, uint64_t index, uint32_t *around)
 {
 	uint64_t start = index & ~(uint64_t)(BLOCK - 1), end = start + BLOCK;
 
 	*around = 0;
-	if (end > model->machine.file_pages)
-		end = model->machine.file_pages;
+	if (end > file->nr_pages)
+		end = file->nr_pages;
 	for (uint64_t i = start; i < end; i++) {
-		uint8_t page = model->pages[i];
+		uint8_t page = file->pages[i];
 
 		if ((page & (CACHED | MARKED)) != CACHED)
 			continue;
 		++*around;
 		if (!(page & MAPPED))
-			model->pages[i] = page | MAPPED | YOUNG;
+			file->pages[i] = page | MAPPED | YOUNG;
 	}
-	return model->pages[index] & MAPPED;
+	return file->pages[index] & MAPPED;
 }
 
-static void credit(struct model *model, uint32_t hits)
+static void credit(struct file *file, uint32_t hits)
 {
-	model->misses = hits < model->misses ? model->misses - hits : 0;
+	file->misses = hits < file->misses ? file->misses - hits : 0;
 }
 
-static bool fault(struct model *model, uint64_t index)
+static bool fault(struct model *model, struct file *file, uint64_t index)
 {
 	enum model_rules rules = model->machine.rules;
-	bool marked = model->pages[index] & CACHED;
+	bool marked = file->pages[index] & CACHED;
 	uint32_t around;
 	bool mapped;
 
-	if (map_around(model, index, &around)) {
-		credit(model, rules == MODEL_SERIES ? 1 : around);
+	if (map_around(file, index, &around)) {
+		credit(file, rules == MODEL_SERIES ? 1 : around);
 		model->counts.minor_faults++;
 		return true;
 	}
 	if (rules != MODEL_SERIES)
-		credit(model, around);
+		credit(file, around);
 	if (marked) {
-		credit(model, 1);
+		credit(file, 1);
 		model->counts.minor_faults++;
-		if (!read_on(model, index))
+		if (!read_on(model, file, index))
 			return false;
-	} else if (!read_miss(model, index)) {
+	} else if (!read_miss(model, file, index)) {
 		return false;
 	}
 	/*
-	 * The fault dropped its lock to read, and is tried once more. The kernel
-	 * knows it for a retry only if it was a miss (see VM_FAULT_MAJOR).
+	 * The fault dropped its lock to read, and is tried once more. The
+	 * kernel knows it for a retry only if it was a miss (see
+	 * VM_FAULT_MAJOR).
 	 */
-	mapped = map_around(model, index, &around);
+	mapped = map_around(file, index, &around);
 	if (rules != MODEL_SERIES)
-		credit(model, around);
+		credit(file, around);
 	else if (marked)
-		credit(model, mapped);
+		credit(file, mapped);
 	return true;
 }
 
-struct model *model_new(const struct model_machine *machine)
+struct model *model_new(const struct model_machine *machine,
+			const uint32_t *file_pages, uint32_t nr_files)
 {
+	uint64_t all_pages = 0;
 	struct model *model;
 
-	if (!machine->file_pages || !machine->read_ahead_pages ||
-	    !machine->request_pages ||
+	if (!machine->read_ahead_pages || !machine->request_pages ||
 	    machine->memory_pages < 2 * machine->read_ahead_pages)
 		return NULL;
-	model = calloc(1, sizeof(*model));
+	model = calloc(1, sizeof(*model) + nr_files * sizeof(*model->files));
 	if (!model)
 		return NULL;
+	for (uint32_t i = 0; i < nr_files; i++) {
+		model->files[i].nr_pages = file_pages[i];
+		model->files[i].place = all_pages;
+		all_pages += file_pages[i];
+	}
 	model->machine = *machine;
 	model->capacity = 1024;
 	model->extents = malloc(model->capacity * sizeof(*model->extents));
-	model->pages = calloc(machine->file_pages, 1);
+	model->pages = calloc(all_pages, 1);
 	model->position = UINT64_MAX / 2;
 	if (!model->extents || !model->pages) {
 		model_free(model);
 		return NULL;
 	}
+	for (uint32_t i = 0; i < nr_files; i++)
+		model->files[i].pages = model->pages + model->files[i].place;
 	return model;
 }
 
@@ -380,17 +410,24 @@ void model_free(struct model *model)
 	free(model);
 }
 
-bool model_touch(struct model *model, const uint64_t *pages, uint64_t count)
+static bool touch(struct model *model, struct file *file, uint64_t index)
 {
-	model->counts.accesses += count;
-	for (uint64_t i = 0; i < count; i++) {
-		uint8_t *page = &model->pages[pages[i]];
+	uint8_t *page = &file->pages[index];
 
-		if (*page & MAPPED)
-			*page |= YOUNG;
-		else if (!fault(model, pages[i]))
-			return false;
+	model->counts.accesses++;
+	if (*page & MAPPED) {
+		*page |= YOUNG;
+		return true;
 	}
+	return fault(model, file, index);
+}
+
+bool model_replay(struct model *model, const uint32_t *files,
+		  const uint32_t *pages, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		if (!touch(model, &model->files[files[i]], pages[i]))
+			return false;
 	return true;
 }
 
@@ -403,12 +440,13 @@ bool model_run(struct model *model, const struct pattern *pattern,
 	       uint64_t count, uint64_t passes)
 {
 	uint64_t *pages = malloc(count * sizeof(*pages));
+	struct file *file = model->files;
 	bool done;
 
-	done = pages && pattern_plan(pattern, model->machine.file_pages, pages,
-				     count);
+	done = pages && pattern_plan(pattern, file->nr_pages, pages, count);
 	while (done && passes--)
-		done = model_touch(model, pages, count);
+		for (uint64_t i = 0; done && i < count; i++)
+			done = touch(model, file, pages[i]);
 	free(pages);
 	return done;
 }

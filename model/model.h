@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A model of what the page cache reads for a mapped file.
+ * A model of what the page cache reads for mapped files.
  *
- * One file, one mapping of all of it, one kind of page. Reads end at once, in
- * the order in which they are issued; nothing else uses the memory.
+ * Each file has one mapping of all of it, and there is one kind of page. Reads
+ * end at once, in the order in which they are issued; nothing else uses the
+ * memory. The files lie on the device one after the other.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -24,8 +25,7 @@ enum model_rules {
 
 struct model_machine {
 	enum model_rules rules;
-	uint32_t file_pages;
-	uint32_t memory_pages;		/* for this file */
+	uint32_t memory_pages;		/* for all files */
 	uint32_t read_ahead_pages;	/* at least 1 */
 	uint32_t request_pages;		/* what folio takes a request to cost */
 };
@@ -48,15 +48,17 @@ struct model_counts {
 struct model;
 
 /* NULL for lack of memory or with a machine that cannot be. */
-struct model *model_new(const struct model_machine *machine);
+struct model *model_new(const struct model_machine *machine,
+			const uint32_t *file_pages, uint32_t nr_files);
 void model_free(struct model *model);
 
-/* Touch pages, all below file_pages. False for lack of memory. */
-bool model_touch(struct model *model, const uint64_t *pages, uint64_t count);
+/* Touch pages of files; all have to exist. False for lack of memory. */
+bool model_replay(struct model *model, const uint32_t *files,
+		  const uint32_t *pages, uint64_t count);
 
 void model_counts(const struct model *model, struct model_counts *counts);
 
-/* Plan one pass of a pattern and touch it as often as told. */
+/* Plan one pass of a pattern over the first file, touch it as often as told. */
 bool model_run(struct model *model, const struct pattern *pattern,
 	       uint64_t count, uint64_t passes);
 

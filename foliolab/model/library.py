@@ -5,6 +5,7 @@ Names stand in the order of the C enums, and fields in the order of the C struct
 """
 
 import ctypes
+from array import array
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import cache
@@ -44,8 +45,9 @@ class Machine:
 
     rules: str
     file_pages: int
+    """Of all files."""
     memory_pages: int
-    """For this file alone; at least two windows."""
+    """For these files alone; at least two windows."""
     read_ahead_pages: int
     """The window that the device allows, and what ``fixed`` reads."""
     request_pages: int = 32
@@ -97,7 +99,6 @@ class Counts:
 class MachineStruct(ctypes.Structure):
     _fields_ = (
         ("rules", ctypes.c_int),
-        ("file_pages", ctypes.c_uint32),
         ("memory_pages", ctypes.c_uint32),
         ("read_ahead_pages", ctypes.c_uint32),
         ("request_pages", ctypes.c_uint32),
@@ -156,14 +157,16 @@ def compiled(report: Reporter) -> Path:
 def load() -> ctypes.CDLL:
     """The library, ready to be called. Call this from the main thread before others simulate."""
     library = ctypes.CDLL(str(compiled(Reporter())))
-    library.model_new.argtypes = (ctypes.POINTER(MachineStruct),)
+    library.model_new.argtypes = (ctypes.POINTER(MachineStruct), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint32)
     library.model_new.restype = ctypes.c_void_p
     library.model_run.argtypes = (
         ctypes.c_void_p, ctypes.POINTER(PatternStruct), ctypes.c_uint64, ctypes.c_uint64,
     )  # fmt: skip
     library.model_run.restype = ctypes.c_bool
-    library.model_touch.argtypes = (ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64)
-    library.model_touch.restype = ctypes.c_bool
+    library.model_replay.argtypes = (
+        ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint64,
+    )  # fmt: skip
+    library.model_replay.restype = ctypes.c_bool
     library.model_counts.argtypes = (ctypes.c_void_p, ctypes.POINTER(CountsStruct))
     library.model_counts.restype = None
     library.model_free.argtypes = (ctypes.c_void_p,)
@@ -182,7 +185,7 @@ def simulate(machine: Machine, pattern: Pattern, count: int, passes: int = 1, th
     structs = [_pattern_struct(each) for each in (pattern, *then)]
     _whole("count", count, 0, _BITS)
     _whole("passes", passes, 0, _BITS)
-    with _Model(machine) as model:
+    with _Model(machine, (machine.file_pages,)) as model:
         for _ in range(passes if then else 1):
             for struct in structs:
                 if not load().model_run(model.handle, struct, count, 1 if then else passes):
@@ -190,25 +193,39 @@ def simulate(machine: Machine, pattern: Pattern, count: int, passes: int = 1, th
         return model.counts()
 
 
-def replay(machine: Machine, pages: Sequence[int]) -> Counts:
-    """Access these pages of a file that is not cached yet, in this order.
+def replay(machine: Machine, pages: Sequence[int], file_of: Sequence[int] = (), files: Sequence[int] = ()) -> Counts:
+    """Access these pages in this order, of files of which nothing is cached yet.
 
-    ModelError if there is no such machine or page, or not enough memory to simulate it.
+    ``files`` has the pages of each file, and ``file_of`` the index of the file for each access; without them
+    there is one file. Arrays of type code ``I`` are the fastest.
+
+    ModelError if there is no such machine or page, or not enough memory to simulate it. Threads may call this side by
+    side.
     """
-    with _Model(machine) as model:
-        if pages and not 0 <= min(pages) <= max(pages) < machine.file_pages:
-            raise ModelError(f"A page is not one of the {machine.file_pages} of the model's file.")
-        if not load().model_touch(model.handle, (ctypes.c_uint64 * len(pages))(*pages), len(pages)):
+    files = files or (machine.file_pages,)
+    file_of = file_of or array("I", bytes(array("I").itemsize * len(pages)))
+    if sum(files) != machine.file_pages or len(file_of) != len(pages):
+        raise ModelError("The model's machine has other files than are accessed.")
+    for file, page in zip(file_of, pages, strict=True):
+        if not (0 <= file < len(files) and 0 <= page < files[file]):
+            raise ModelError(f"Page {page} of file {file} is not one of the {machine.file_pages} of the model's files.")
+    with _Model(machine, files) as model:
+        if not load().model_replay(model.handle, _numbers(file_of), _numbers(pages), len(pages)):
             raise ModelError(f"There is no memory to simulate {len(pages)} accesses.")
         return model.counts()
+
+
+def _numbers(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint32]":
+    whole = numbers if isinstance(numbers, array) and numbers.typecode == "I" else array("I", numbers)
+    return (ctypes.c_uint32 * len(whole)).from_buffer(whole)
 
 
 class _Model:
     """A machine that has accessed nothing yet, and is gone at the end of the block."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, files: Sequence[int]) -> None:
         struct = _machine_struct(machine)
-        self.handle = load().model_new(struct)
+        self.handle = load().model_new(struct, _numbers(files), len(files))
         if not self.handle:
             raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
 
@@ -234,7 +251,7 @@ def _machine_struct(machine: Machine) -> MachineStruct:
             f"A memory of {machine.memory_pages} pages is too small: it has to hold two windows of "
             f"{machine.read_ahead_pages} pages."
         )
-    return MachineStruct(_number("rules", machine.rules, RULES), *astuple(machine)[1:])
+    return MachineStruct(_number("rules", machine.rules, RULES), *astuple(machine)[2:])
 
 
 def _pattern_struct(pattern: Pattern) -> PatternStruct:

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Several files in one memory."""
+
+from array import array
+
+import pytest
+
+from foliolab.errors import ModelError
+from foliolab.model.library import RULES, Counts, Machine, replay
+
+PAGES = 4096
+
+
+def both(machine: Machine, pages: list[int], file_of: list[int]) -> Counts:
+    return replay(machine, array("I", pages), array("I", file_of), (PAGES, PAGES))
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_each_file_reads_ahead_as_if_it_were_alone(rules: str) -> None:
+    steps, run = [page * 97 % PAGES for page in range(200)], list(range(1000, 2000))
+    pages = [page for pair in zip(run, steps * 5, strict=True) for page in pair]
+    counts = both(Machine(rules, 2 * PAGES, 2 * PAGES, 32), pages, [1, 0] * 1000)
+    apart = [replay(Machine(rules, PAGES, PAGES, 32), pages) for pages in (steps * 5, run)]
+    for name in ("accesses", "major_faults", "minor_faults", "pages_read", "waits", "requests"):
+        assert getattr(counts, name) == sum(getattr(each, name) for each in apart), name
+
+
+def test_files_push_each_other_out() -> None:
+    half = list(range(64))
+    machine = Machine("random", 2 * PAGES, 64, 1)
+    counts = both(machine, half * 4, [0] * 64 + [1] * 64 + [0] * 64 + [1] * 64)
+    assert (counts.pages_read, counts.evicted, counts.refaults) == (256, 192, 128)
+    more = both(Machine("random", 2 * PAGES, 128, 1), half * 4, [0] * 64 + [1] * 64 + [0] * 64 + [1] * 64)
+    assert (more.pages_read, more.evicted, more.refaults) == (128, 0, 0)
+
+
+def test_no_read_goes_from_one_file_into_the_next() -> None:
+    counts = both(Machine("fixed", 2 * PAGES, PAGES, 32), [PAGES - 1, 0], [0, 1])
+    assert (counts.pages_read, counts.requests) == (17 + 32, 2)
+
+
+def test_files_lie_one_after_the_other() -> None:
+    counts = both(Machine("random", 2 * PAGES, PAGES, 1), [PAGES - 1, 0, PAGES - 1], [0, 1, 1])
+    assert counts.seeks == 2
+
+
+def test_a_file_may_have_no_page() -> None:
+    counts = replay(Machine("folio", 5, 16, 1), [3, 0], [2, 0], (1, 0, 4))
+    assert (counts.accesses, counts.pages_read) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("pages", "file_of", "files"),
+    [
+        ([0], [2], (PAGES, PAGES)),
+        ([PAGES], [0], (PAGES, PAGES)),
+        ([0], [-1], (PAGES, PAGES)),
+        ([-1], [0], (PAGES, PAGES)),
+        ([0, 1], [0], (PAGES, PAGES)),
+        ([0], [0], (PAGES,)),
+        ([2 * PAGES], [], ()),
+    ],
+)
+def test_what_is_not_there(pages: list[int], file_of: list[int], files: tuple[int, ...]) -> None:
+    with pytest.raises(ModelError):
+        replay(Machine("stock", 2 * PAGES, PAGES, 32), pages, file_of, files)
