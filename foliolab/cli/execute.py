@@ -2,104 +2,160 @@
 """``lab exec``: the user's own program in a guest."""
 
 import argparse
-import struct
+import json
 import sys
-import tempfile
-from pathlib import Path
-from typing import cast, get_args
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any, get_args
 
 from foliolab.arch import Architecture
-from foliolab.cli.machine import add_machine, machine
-from foliolab.errors import UsageError
-from foliolab.experiment.machine import machine_name
-from foliolab.experiment.sizes import parse_size
-from foliolab.experiment.variants import choose_one
-from foliolab.kernel.build import KernelRequest, build
-from foliolab.kernel.config import OPTIONAL, PROFILES
+from foliolab.cli.execute_options import add_options, limits_of, pairs_of, size_of, stored_disk, variants_of
+from foliolab.cli.machine import machine
+from foliolab.errors import GuestCrashed, UsageError
+from foliolab.files import write_atomic
+from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.config import OPTIONAL
+from foliolab.program.cells import Cell, boots
+from foliolab.program.record import Run
+from foliolab.program.run import Mounted, Program, run_boot
+from foliolab.program.spool import spooled_input
+from foliolab.program.static import require_static
 from foliolab.progress import Reporter
 from foliolab.vm.accel import Wanted, choose
-from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
-from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.data import Data, Filled, data_of, keep, require_no_image
+from foliolab.vm.guest import GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.switches import Switches
+from foliolab.vm.memory import require_memory
+from foliolab.vm.root import Directory, Packages, Root
+from foliolab.vm.scratch import scratch_directory
 
-_FILESYSTEMS = get_args(Filesystem)
-_PT_INTERP = 3
+__all__ = ["add_parser", "handle"]
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "run a static program in a guest; its output and exit status become ours"
+    text = "run a program of your own in a guest; its output and exit status become ours"
     parser = commands.add_parser(
         "exec",
         help=text,
-        description=f"{text.capitalize()}. With --disk, the guest has a file of that size at {DATA_FILE}.",
-        epilog="example: ./lab exec --variant series --disk ext4:2G -- ./my-database-test --file /data/file",
+        description=f"{text.capitalize()}. It is linked statically, or has a root directory from --packages or --root.",
+        epilog="example: ./lab exec --variant stock,folio --read-ahead-kb 128,4096 --data ./db --json counts.json"
+        " --packages libsqlite3-0 --copy ./my-test -- /files/my-test /data",
     )
-    parser.add_argument("--variant", default="folio", help="settings of our kernel, or 'unpatched' (default: folio)")
-    parser.add_argument("--memory", default="1G", help="of the guest (default: 1G)")
-    parser.add_argument("--cpus", type=int, default=1, help="of the guest (default: 1)")
-    parser.add_argument("--disk", metavar="FILESYSTEM:SIZE", help=f"{' or '.join(_FILESYSTEMS)}, for example ext4:2G")
-    parser.add_argument("--read-ahead-kb", type=int, help="of the disk (default: the kernel's)")
-    parser.add_argument(
-        "--copy", metavar="FILE", type=Path, action="append", default=[], help="put FILE into /files too"
+    add_options(parser, get_args(Wanted))
+    parser.set_defaults(
+        handler=handle,
+        interrupted="Interrupted; the guest has ended and its disk is not kept. "
+        "A file of --json has the cells that had ended before.",
     )
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end the guest after that (default: never)")
-    parser.add_argument("--accelerator", choices=get_args(Wanted), default="auto")
-    add_machine(parser)
-    parser.add_argument("--profile", choices=PROFILES, default="lab", help="debug: a kernel with KASAN and lockdep")
-    parser.add_argument(
-        "--with", dest="extras", choices=OPTIONAL, action="append", default=[], help="build this in too"
-    )
-    parser.add_argument("program", type=Path, help="a statically linked program")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, default=[], help="its arguments")
-    parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:
     report = Reporter()
     arch, page_size = machine(arguments)
-    variant = choose_one(arguments.variant, machine_name(arch.name, page_size))
-    memory_bytes = _size(arguments.memory)
-    if memory_bytes < 1 << 20:
-        raise UsageError(f"A guest of {arguments.memory} is too small; give at least 1M.")
+    variants = variants_of(arguments.variant, arch, page_size)
+    limits = limits_of(arguments.read_ahead_kb)
+    memory_mib = size_of(arguments.memory) >> 20
+    environment = pairs_of(arguments.env)
     if arguments.cpus < 1:
         raise UsageError("A guest has at least one CPU.")
-    if arguments.read_ahead_kb is not None and not arguments.disk:
-        raise UsageError("--read-ahead-kb is of a disk; give it one with --disk.")
-    for file in arguments.copy:
-        if not file.is_file():
-            raise UsageError(f"There is no file {file} to copy.")
-    disk = _disk(arguments.disk) if arguments.disk else None
-    require_static(arguments.program, arch)
+    data, root = _data(arguments), _root(arguments)
+    if arguments.read_ahead_kb and not data and not root:
+        raise UsageError("--read-ahead-kb is of disks; give the guest one with --data, --data-size, --disk or a root.")
+    if arguments.keep and not data:
+        raise UsageError("--keep is of the data disk; give the guest one with --data, --data-size or --disk.")
+    if arguments.keep:
+        require_no_image(arguments.keep, arguments.force)
+    argv, files = _program(arguments, root, arch)
     accelerator = choose(arch, arguments.accelerator)
-    extras = {*arguments.extras} | {disk.filesystem for disk in [disk] if disk and disk.filesystem in OPTIONAL}
-    request = KernelRequest(arch, variant.flavour, arguments.profile, tuple(sorted(extras)), page_size=page_size)
-    kernel = build(request, report)
+    extras = {*arguments.extras} | {each.filesystem for each in (data, root) if each and each.filesystem in OPTIONAL}
+    planned = boots(variants, limits)
+    flavours = dict.fromkeys(cells[0].variant.flavour for cells in planned)
+    requests = [
+        KernelRequest(arch, flavour, arguments.profile, tuple(sorted(extras)), page_size=page_size)
+        for flavour in flavours
+    ]
+    kernels = {request.flavour: build(request, report) for request in requests}
     programs = guest_programs(arch, report)
-    bare = GuestConfig(arch, kernel.image, initramfs(programs), accelerator)
-    name = f"/bin/{arguments.program.name}"
-    extra = {name: arguments.program} | {f"/files/{file.name}": file for file in arguments.copy}
-    config = GuestConfig(
-        arch,
-        kernel.image,
-        initramfs(programs, extra),
-        accelerator,
-        memory_mib=memory_bytes >> 20,
-        cpus=arguments.cpus,
-        disks=(disk.prepare(bare, report),) if disk else (),
-    )
-    with tempfile.TemporaryDirectory(prefix="foliolab-") as scratch, Guest(config, Path(scratch, "console")) as guest:
-        Switches(guest).set(variant.switches)
-        if disk:
-            guest.run([":mount", "/dev/vda", "/data", disk.filesystem]).checked()
-        if disk and arguments.read_ahead_kb is not None:
-            guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(arguments.read_ahead_kb)]).checked()
+    image = initramfs({name: programs[name] for name in ("init", "measure")}, files)
+    for kernel in kernels.values():
+        require_memory(arch, memory_mib, kernel.image, image)
+    first = kernels[planned[0][0].variant.flavour]
+    helper = initramfs({name: programs[name] for name in ("init", "copy-tree")})
+    bare = GuestConfig(arch, first.image, helper, accelerator)
+    config = replace(bare, initramfs=image, memory_mib=memory_mib, cpus=arguments.cpus)
+    facts: dict[str, Any] = {
+        "program": argv,
+        "arch": arch.name,
+        "page_size": page_size,
+        "memory_bytes": memory_mib << 20,
+        "cpus": arguments.cpus,
+        "backend": accelerator.backend,
+    }
+    with scratch_directory() as scratch:
+        mounted = []
+        if data:
+            mounted.append(Mounted("data", data.prepare(bare, scratch, report), data.filesystem))
+        if root:
+            mounted.append(Mounted("root", root.prepare(arch, bare, scratch, report), root.filesystem))
         # A deadline of the user's is meant as it stands, not for a real machine.
         deadline = arguments.timeout and arguments.timeout / accelerator.patience
-        job = guest.run([name, *arguments.arguments], deadline, on_output=_pass_on)
-    if job.signal:
-        report.say(job.outcome.sentence)
-    return 128 + job.signal if job.signal else job.status
+        program = Program(tuple(argv), environment, deadline, tuple(mounted), spooled_input(scratch, report))
+        runs = _run(program, planned, kernels, config, scratch, report, arguments, facts)
+        failed = next((run for run in runs if run.status), None)
+        if arguments.keep and failed:
+            report.say(f"The disk is not kept in {arguments.keep}, because the program failed.")
+        elif arguments.keep:
+            keep(mounted[0].disk, arguments.keep, arguments.force, report)
+    return _judge(runs, failed, report)
+
+
+def _run(
+    program: Program,
+    planned: list[list[Cell]],
+    kernels: dict[str, BuiltKernel],
+    config: GuestConfig,
+    scratch: Path,
+    report: Reporter,
+    arguments: argparse.Namespace,
+    facts: dict[str, Any],
+) -> list[Run]:
+    """Run all boots, and write down what is known after each cell."""
+    several = sum(map(len, planned)) > 1
+    runs: list[Run] = []
+    consoles = []
+
+    def before(cell: Cell) -> None:
+        if several:
+            report.say(f"--- {cell}")
+
+    def after(run: Run) -> None:
+        runs.append(run)
+        if run.job.signal:
+            report.say(run.job.outcome.sentence)
+        if arguments.json:
+            cells = [run.facts for run in runs]
+            write_atomic(arguments.json, json.dumps({**facts, "cells": cells}, indent=1, ensure_ascii=True) + "\n")
+
+    try:
+        for number, cells in enumerate(planned):
+            consoles.append(scratch / f"console-{number}")
+            kernel = kernels[cells[0].variant.flavour]
+            run_boot(program, kernel, config, cells, consoles[-1], before=before, on_output=_pass_on, after=after)
+    finally:
+        if arguments.console:
+            write_atomic(arguments.console, b"".join(path.read_bytes() for path in consoles if path.exists()))
+    return runs
+
+
+def _judge(runs: list[Run], failed: Run | None, report: Reporter) -> int:
+    """The status of the first cell that failed; GuestCrashed if none did and a kernel complained."""
+    complained = next((run for run in runs if run.warnings), None)
+    if complained:
+        sentence = f"The guest's kernel complained ({complained.cell}): {complained.warnings[0]}"
+        if not failed:
+            raise GuestCrashed(sentence)
+        report.say(sentence)
+    return failed.status if failed else 0
 
 
 def _pass_on(stream: int, data: bytes) -> None:
@@ -108,36 +164,30 @@ def _pass_on(stream: int, data: bytes) -> None:
     ours.flush()
 
 
-def _disk(text: str) -> DataDisk:
-    filesystem, colon, size = text.partition(":")
-    if filesystem not in _FILESYSTEMS or not colon:
-        raise UsageError(f"'{text}' is no disk; write ext4:2G, with one of {', '.join(_FILESYSTEMS)}.")
-    return DataDisk(cast(Filesystem, filesystem), _size(size))
+def _data(arguments: argparse.Namespace) -> Data | None:
+    size = size_of(arguments.data_size) if arguments.data_size else None
+    if arguments.disk:
+        if arguments.data or size or arguments.filesystem:
+            raise UsageError("--disk makes a data disk of its own; it does not go with --data or --data-size.")
+        return Filled(stored_disk(arguments.disk))
+    return data_of(arguments.data, size, arguments.filesystem)
 
 
-def _size(text: str) -> int:
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise UsageError(f"{error}.") from None
+def _root(arguments: argparse.Namespace) -> Root | None:
+    if arguments.packages:
+        return Packages(tuple(name.strip() for name in arguments.packages.split(",") if name.strip()))
+    return Directory(arguments.root) if arguments.root else None
 
 
-def require_static(program: Path, arch: Architecture) -> None:
-    """Raise UsageError unless ``program`` is a static 64-bit executable: the guest has no shared libraries."""
-    try:
-        with program.open("rb") as stream:
-            header = stream.read(64)
-            if len(header) < 64 or not header.startswith(b"\x7fELF\x02\x01"):
-                raise UsageError(f"{program} is not a 64-bit executable; 'exec' takes statically linked programs.")
-            machine = struct.unpack_from("<H", header, 18)[0]
-            table, size, count = struct.unpack_from("<Q", header, 32)[0], *struct.unpack_from("<HH", header, 54)
-            stream.seek(table)
-            kinds = [struct.unpack_from("<I", stream.read(size))[0] for _ in range(count)]
-    except struct.error as error:
-        raise UsageError(f"{program} is not a whole executable.") from error
-    except OSError as error:
-        raise UsageError(f"{program} cannot be read: {error.strerror}.") from error
-    if machine != arch.elf_machine:
-        raise UsageError(f"{program} is not a program for {arch.name}.")
-    if _PT_INTERP in kinds:
-        raise UsageError(f"{program} needs shared libraries; link it with -static, or use './lab shell'.")
+def _program(arguments: argparse.Namespace, root: Root | None, arch: Architecture) -> tuple[list[str], dict[str, Path]]:
+    """Its command line in the guest, and the files to put there: guest path -> host path."""
+    for file in arguments.copy:
+        if not file.is_file():
+            raise UsageError(f"There is no file {file} to copy.")
+    files = {f"/files/{file.name}": file for file in arguments.copy}
+    name = arguments.program
+    if not root:
+        require_static(Path(name), arch)
+        name = f"/program/{PurePosixPath(name).name}"
+        files[name] = Path(arguments.program)
+    return [name, *arguments.arguments], files

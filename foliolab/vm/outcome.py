@@ -41,6 +41,8 @@ _NO_MEMORY = re.compile(r"Out of memory: .*panic_on_oom|System is deadlocked on 
 # that asks for them.
 _OUR_INTERRUPT = re.compile(r"NMI: Not continuing")
 _OUR_KEY = re.compile(r"sysrq: Show backtrace of all active CPUs")
+# These only say that the host gave the guest too little time.
+_SLOW = re.compile(r"rcu.*detected|blocked for more than|soft lockup")
 _LOCKUP = re.compile(r"NMI: Not continuing|softlockup: |hung_task: |Hard LOCKUP|RCU Stall")
 
 
@@ -119,6 +121,11 @@ def splats(console: str) -> list[str]:
     if panic and panic.title not in titles and not _OUR_INTERRUPT.match(panic.reason):
         titles.append(panic.title)
     return titles
+
+
+def complaints(console: str) -> list[str]:
+    """Those of the splats that say that the kernel is at fault, and not that the host was slow."""
+    return [title for title in splats(console) if not _SLOW.search(title)]
 
 
 def _extract(console: str, start: int) -> str:

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The data disk of a program of the user's: what is on it, where it is written, how it is kept."""
+
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+from foliolab import process
+from foliolab.errors import DiskFull, LabError, UsageError
+from foliolab.files import full_disk_named
+from foliolab.progress import Reporter
+from foliolab.vm.disk import DataDisk, Filesystem
+from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.tree import make_ext4, require_directory
+
+_QCOW2 = b"QFI\xfb"
+_LEAST_XFS = 320 << 20
+_COPY_SECONDS = 3600
+_EXT4_MAGIC = (1080, b"\x53\xef")
+_XFS_MAGIC = (0, b"XFSB")
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """An empty file system, or one with what is in a directory of the host's."""
+
+    filesystem: Filesystem
+    size_bytes: int | None
+    """Of the disk; None: what the directory needs, and room."""
+    directory: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.directory:
+            require_directory(self.directory, "--data")
+        if self.filesystem == "xfs" and self.size_bytes and self.size_bytes < _LEAST_XFS:
+            raise UsageError(f"XFS needs a disk of {_LEAST_XFS >> 20}M at least.")
+
+    def prepare(self, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
+        """A disk that is written to. ``guest`` is the configuration of a guest that can mount it."""
+        path = scratch / "data.img"
+        with report.task(f"making a disk of {self.directory or 'nothing'}"), full_disk_named(scratch):
+            if self.filesystem == "ext4":
+                make_ext4(path, self.size_bytes, self.directory)
+            else:
+                self._make_xfs(path, guest, scratch)
+        return Disk(path, "raw", keep_writes=True)
+
+    def _make_xfs(self, path: Path, guest: GuestConfig, scratch: Path) -> None:
+        # mkfs.xfs itself takes no names with blanks, and no files over 2 GiB: a guest copies.
+        source = scratch / "source.img"
+        size = self.size_bytes or 0
+        if self.directory:
+            make_ext4(source, None, self.directory)
+            size = size or source.stat().st_size
+        with path.open("wb") as stream:
+            stream.truncate(size)
+        process.run([process.tool("mkfs.xfs", "xfsprogs"), "-q", "-f", str(path)], LabError)
+        if not self.directory:
+            return
+        disks = (Disk(path, "raw", keep_writes=True), Disk(source, "raw"))
+        with Guest(replace(guest, disks=disks), scratch / "copy.console") as machine:
+            machine.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
+            machine.run([":mount", "/dev/vdb", "/source", "ext4", "ro"]).checked()
+            machine.run(["copy-tree", "/source", "/data"], _COPY_SECONDS).checked()
+            end_cleanly(machine, path)
+        source.unlink()
+
+
+@dataclass(frozen=True)
+class Image:
+    """A disk that is there already; the image itself stays as it is."""
+
+    path: Path
+    format: str
+    filesystem: Filesystem
+
+    @classmethod
+    def of(cls, path: Path) -> "Image":
+        """UsageError for a file that holds none of our file systems."""
+        with path.open("rb") as stream:
+            head = stream.read(4096)
+        kind = "qcow2" if head.startswith(_QCOW2) else "raw"
+        if kind == "qcow2":
+            with tempfile.TemporaryDirectory(prefix="foliolab-") as place:
+                argv = [process.tool("qemu-img", "qemu-utils"), "dd", "-f", kind, "-O", "raw", "bs=4096", "count=1"]
+                process.run([*argv, f"if={path}", f"of={place}/head"], LabError)
+                head = Path(place, "head").read_bytes()
+        magics: dict[Filesystem, tuple[int, bytes]] = {"ext4": _EXT4_MAGIC, "xfs": _XFS_MAGIC}
+        for filesystem, (at, magic) in magics.items():
+            if head[at : at + len(magic)] == magic:
+                return cls(path.resolve(), kind, filesystem)
+        raise UsageError(f"{path} holds no file system; a disk has {' or '.join(get_args(Filesystem))}, unpartitioned.")
+
+    def prepare(self, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
+        return _overlay(Disk(self.path, self.format), scratch)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A disk with one file that fills it."""
+
+    disk: DataDisk
+
+    @property
+    def filesystem(self) -> Filesystem:
+        return self.disk.filesystem
+
+    def prepare(self, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
+        return _overlay(self.disk.prepare(guest, report), scratch)
+
+
+Data = Fresh | Image | Filled
+"""What is on a data disk, and how it gets there."""
+
+
+def data_of(source: Path | None, size_bytes: int | None, filesystem: Filesystem | None) -> Data | None:
+    """What ``--data``, ``--data-size`` and ``--filesystem`` ask for; UsageError if they do not go together."""
+    if source and not source.exists():
+        raise UsageError(f"--data: {source} does not exist.")
+    if source and source.is_file():
+        if size_bytes or filesystem:
+            raise UsageError(f"--data: {source} has its size and its file system already.")
+        return Image.of(source)
+    if source or size_bytes:
+        return Fresh(filesystem or "ext4", size_bytes, source)
+    if filesystem:
+        raise UsageError("--filesystem is of a disk; give it one with --data or --data-size.")
+    return None
+
+
+def _overlay(disk: Disk, scratch: Path) -> Disk:
+    path = scratch / "data.qcow2"
+    argv = [process.tool("qemu-img", "qemu-utils"), "create", "-q", "-f", "qcow2", "-F", disk.format]
+    with full_disk_named(scratch):
+        process.run([*argv, "-b", str(disk.path.resolve()), str(path)], LabError)
+    return Disk(path, keep_writes=True)
+
+
+def end_cleanly(guest: Guest, place: Path) -> None:
+    """Switch a guest off with all that it wrote on its disks; DiskFull if that could not be written."""
+    guest.power_off()
+    if "I/O error" in guest.console():  # of what nobody but the kernel waited for
+        raise DiskFull(f"The guest could not write to its disk; is there space left where {place} is?")
+
+
+def require_no_image(image: Path, force: bool) -> None:
+    """UsageError if an image cannot be kept there, which is better known before the program has run for an hour."""
+    if not image.parent.is_dir():
+        raise UsageError(f"--keep: {image.parent} is no directory.")
+    if not os.access(image.parent, os.W_OK):
+        raise UsageError(f"--keep: nothing can be written to {image.parent}.")
+    if image.is_dir() or (image.exists() and not force):
+        raise UsageError(f"--keep: {image} exists already{'' if image.is_dir() else '; --force overwrites it'}.")
+
+
+def keep(disk: Disk, image: Path, force: bool, report: Reporter) -> None:
+    """Save what a guest that ended cleanly has left on ``disk`` as a qcow2 image, which is whole or absent."""
+    with report.task(f"keeping the disk in {image}"), full_disk_named(image.parent):
+        handle, name = tempfile.mkstemp(dir=image.parent, prefix=f".{image.name}.")
+        try:
+            argv = [process.tool("qemu-img", "qemu-utils"), "convert", "-q", "-f", disk.format, "-O", "qcow2"]
+            process.run([*argv, str(disk.path), name], LabError)
+            os.fsync(handle)
+            os.fchmod(handle, 0o644)
+            if force:
+                Path(name).replace(image)
+            else:
+                image.hardlink_to(name)  # unlike renaming, never over what is there meanwhile
+        except FileExistsError:
+            raise UsageError(f"--keep: {image} exists by now; --force overwrites it.") from None
+        finally:
+            os.close(handle)
+            Path(name).unlink(missing_ok=True)

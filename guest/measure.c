@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Run a program of the user's in a guest, after dropped caches, and count what
+ * it made the kernel do. The program has this one's input and output; the
+ * counts go to a file of their own, as one JSON object.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define PROBE	"measure"
+#include "settings.h"
+
+#define MAX_DISKS	8
+#define MAX_LINES	1024
+#define CHUNK		(1 << 20)
+#define NO_PROGRAM	127
+#define NO_EXEC		126
+
+static struct env {
+	const char *counters;
+	const char *root;	/* "" is the guest's own */
+	const char *input;	/* a device, or NULL */
+	uint64_t input_bytes;
+	const char *disks[MAX_DISKS];
+	size_t nr_disks;
+} env = {
+	.root = "",
+};
+
+/* What a disk has done since boot, in the order of its file in sysfs. */
+struct disk {
+	uint64_t read_requests, read_sectors;
+	uint64_t write_requests, write_sectors;
+};
+
+struct line {
+	char name[64];
+	int64_t value;
+};
+
+struct snapshot {
+	struct disk disks[MAX_DISKS];
+	struct line lines[MAX_LINES];	/* of /proc/vmstat */
+	size_t nr_lines;
+};
+
+static const char usage[] =
+"Usage: measure --counters FILE [OPTION]... PROGRAM [ARGUMENT]...\n"
+"Run PROGRAM after dropped caches, and write what the kernel counted meanwhile\n"
+"to FILE. Its status is that of PROGRAM. Needs root, and a guest of its own.\n"
+"\n"
+"  --disk NAME        count the requests of this disk (vda); can be repeated\n"
+"  --root DIR         run it with DIR as its root directory\n"
+"  --input DEVICE     what it is to read from its standard input\n"
+"  --input-bytes N    how much of DEVICE that is\n";
+
+static void parse_arguments(int argc, char **argv)
+{
+	enum { COUNTERS, DISK, ROOT, INPUT, INPUT_BYTES, HELP };
+	static const struct option options[] = {
+		{ "counters", required_argument, NULL, COUNTERS },
+		{ "disk", required_argument, NULL, DISK },
+		{ "root", required_argument, NULL, ROOT },
+		{ "input", required_argument, NULL, INPUT },
+		{ "input-bytes", required_argument, NULL, INPUT_BYTES },
+		{ "help", no_argument, NULL, HELP },
+		{ 0 }
+	};
+	int option;
+
+	/* The program's own options are after its name. */
+	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+		switch (option) {
+		case COUNTERS:
+			env.counters = optarg;
+			break;
+		case DISK:
+			if (env.nr_disks == MAX_DISKS)
+				fail(2, "There are too many disks.");
+			env.disks[env.nr_disks++] = optarg;
+			break;
+		case ROOT:
+			env.root = optarg;
+			break;
+		case INPUT:
+			env.input = optarg;
+			break;
+		case INPUT_BYTES:
+			env.input_bytes = parse_number("input-bytes", optarg, 0);
+			break;
+		case HELP:
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			exit(2);
+		}
+	}
+	if (!env.counters || optind == argc)
+		fail(2, "--counters and a program are needed; see --help.");
+}
+
+static void in_root(char *path, size_t size, const char *directory)
+{
+	snprintf(path, size, "%s%s", env.root, directory);
+	if (mkdir(path, 0755) && errno != EEXIST)
+		fail_io(path);
+}
+
+static void mount_in_root(const char *source, const char *directory,
+			  const char *type, unsigned long flags,
+			  const char *data)
+{
+	char path[4096];
+
+	in_root(path, sizeof(path), directory);
+	if (mount(source, path, type, flags, data))
+		fail_io(path);
+}
+
+/* Package scripts would have made this; programs look their user up there. */
+static void name_root_user(void)
+{
+	static const char user[] = "root:x:0:0:root:/:/bin/sh\n";
+	char path[4096];
+	int fd;
+
+	in_root(path, sizeof(path), "/etc");
+	snprintf(path, sizeof(path), "%s/etc/passwd", env.root);
+	fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+	if (fd < 0 && errno == EEXIST)
+		return;
+	if (fd < 0 || write(fd, user, sizeof(user) - 1) < 0)
+		fail_io(path);
+	close(fd);
+}
+
+/* What programs expect to find. What one leaves in memory, none inherits. */
+static void prepare_root(void)
+{
+	static const char *const shared[] = {
+		"/dev", "/proc", "/sys", "/data", "/files"
+	};
+
+	if (unshare(CLONE_NEWNS) ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		fail_io("Only root can do this: mounts of our own");
+	if (*env.root) {
+		for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++)
+			if (!access(shared[i], F_OK))
+				mount_in_root(shared[i], shared[i], NULL,
+					      MS_BIND | MS_REC, NULL);
+		name_root_user();
+	}
+	mount_in_root("tmpfs", "/tmp", "tmpfs", 0, "mode=1777");
+	mount_in_root("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777");
+}
+
+static void drop_caches(void)
+{
+	sync();
+	if (!write_word("/proc/sys/vm/drop_caches", "3"))
+		fail_io("/proc/sys/vm/drop_caches");
+}
+
+static void read_disk(const char *name, struct disk *disk)
+{
+	struct stat device;
+	char path[300];
+	FILE *stream;
+
+	snprintf(path, sizeof(path), "/dev/%s", name);
+	if (stat(path, &device))
+		fail_io(path);
+	device_settle(device.st_rdev);
+	snprintf(path, sizeof(path), "/sys/block/%s/stat", name);
+	stream = fopen(path, "re");
+	if (!stream || fscanf(stream, "%" SCNu64 " %*u %" SCNu64 " %*u %" SCNu64
+			      " %*u %" SCNu64,
+			      &disk->read_requests, &disk->read_sectors,
+			      &disk->write_requests, &disk->write_sectors) != 4)
+		fail(1, "%s cannot be read.", path);
+	fclose(stream);
+}
+
+static void read_snapshot(struct snapshot *now)
+{
+	FILE *stream;
+
+	for (size_t i = 0; i < env.nr_disks; i++)
+		read_disk(env.disks[i], &now->disks[i]);
+	/* CPUs keep some of what they count for themselves, unless asked. */
+	write_word("/proc/sys/vm/stat_refresh", "1");
+	stream = fopen("/proc/vmstat", "re");
+	if (!stream)
+		fail_io("/proc/vmstat");
+	while (now->nr_lines < MAX_LINES &&
+	       fscanf(stream, "%63s %" SCNd64, now->lines[now->nr_lines].name,
+		      &now->lines[now->nr_lines].value) == 2)
+		now->nr_lines++;
+	fclose(stream);
+}
+
+static noreturn void run_program(char **argv, int input)
+{
+	if (input >= 0 && dup2(input, 0) < 0)
+		fail_io("The standard input");
+	if (*env.root && (chroot(env.root) || chdir("/")))
+		fail_io(env.root);
+	execvp(argv[0], argv);
+	fprintf(stderr, "%s: cannot be run: %s\n", argv[0], strerror(errno));
+	_exit(errno == ENOENT ? NO_PROGRAM : NO_EXEC);
+}
+
+/* Write the input to a pipe, past the page cache: memory is the program's. */
+static noreturn void feed(int pipe)
+{
+	int fd = open(env.input, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	uint64_t left = env.input_bytes;
+	char *chunk = aligned_alloc(4096, CHUNK);
+
+	if (fd < 0 || !chunk)
+		fail_io(env.input);
+	while (left) {
+		ssize_t size = read(fd, chunk, CHUNK);
+		ssize_t sent = 0;
+
+		if (size <= 0)
+			fail_io(env.input);
+		if ((uint64_t)size > left)
+			size = left;
+		while (sent < size) {
+			ssize_t n = write(pipe, chunk + sent, size - sent);
+
+			if (n < 0)
+				_exit(1);
+			sent += n;
+		}
+		left -= size;
+	}
+	_exit(0);
+}
+
+/* Run the program to its end; returns its status, as wait() has it. */
+static int attend(char **argv)
+{
+	int ends[2] = { -1, -1 };
+	pid_t program, feeder = -1;
+	int status;
+
+	if (env.input && pipe2(ends, O_CLOEXEC))
+		fail_io("A pipe");
+	program = fork();
+	if (!program)
+		run_program(argv, ends[0]);
+	if (env.input) {
+		close(ends[0]);
+		feeder = fork();
+		if (!feeder)
+			feed(ends[1]);
+		close(ends[1]);
+	}
+	if (program < 0 || (env.input && feeder < 0))
+		fail_io("A process could not be started");
+	while (waitpid(program, &status, 0) < 0)
+		if (errno != EINTR)
+			fail_io("wait");
+	if (feeder > 0)
+		kill(feeder, SIGKILL);
+	return status;
+}
+
+static void print_disk(FILE *out, const char *name, const struct disk *before,
+		       const struct disk *after)
+{
+	fprintf(out, "\"%s\": {\"read_requests\": %" PRIu64
+		", \"read_bytes\": %" PRIu64 ", \"write_requests\": %" PRIu64
+		", \"write_bytes\": %" PRIu64 "}", name,
+		after->read_requests - before->read_requests,
+		(after->read_sectors - before->read_sectors) * 512,
+		after->write_requests - before->write_requests,
+		(after->write_sectors - before->write_sectors) * 512);
+}
+
+static void print_counters(FILE *out, double seconds,
+			   const struct snapshot *before,
+			   const struct snapshot *after)
+{
+	fprintf(out, "{\"seconds\": %.6f, \"disks\": {", seconds);
+	for (size_t i = 0; i < env.nr_disks; i++) {
+		fputs(i ? ", " : "", out);
+		print_disk(out, env.disks[i], &before->disks[i],
+			   &after->disks[i]);
+	}
+	fputs("}, \"vmstat\": {", out);
+	for (size_t i = 0; i < before->nr_lines; i++)
+		fprintf(out, "%s\"%s\": %" PRId64, i ? ", " : "",
+			before->lines[i].name,
+			after->lines[i].value - before->lines[i].value);
+	fputs("}}\n", out);
+}
+
+static noreturn void end_as(int status)
+{
+	static const struct rlimit none;
+
+	if (WIFEXITED(status))
+		exit(WEXITSTATUS(status));
+	/* The program has left what there is to leave. */
+	setrlimit(RLIMIT_CORE, &none);
+	signal(WTERMSIG(status), SIG_DFL);
+	raise(WTERMSIG(status));
+	_exit(1);
+}
+
+int main(int argc, char **argv)
+{
+	static struct snapshot before, after;
+	struct timespec start, end;
+	FILE *out;
+	int status;
+
+	parse_arguments(argc, argv);
+	out = fopen(env.counters, "we");
+	if (!out)
+		fail_io(env.counters);
+	prepare_root();
+	drop_caches();
+	read_snapshot(&before);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	status = attend(argv + optind);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	/* What it wrote is its own, also if it did not wait for the disk. */
+	sync();
+	read_snapshot(&after);
+	print_counters(out, end.tv_sec - start.tv_sec +
+		       (end.tv_nsec - start.tv_nsec) * 1e-9, &before, &after);
+	if (fclose(out))
+		fail_io(env.counters);
+	end_as(status);
+}
