@@ -45,6 +45,7 @@ struct extent {
 struct model {
 	struct model_machine machine;
 	struct model_counts counts;
+	uint32_t nr_files;
 
 	/* Ring of extents, the oldest first; capacity is a power of two. */
 	struct extent *extents;
@@ -390,6 +391,7 @@ struct model *model_new(const struct model_machine *machine,
 		all_pages += file_pages[i];
 	}
 	model->machine = *machine;
+	model->nr_files = nr_files;
 	model->capacity = 1024;
 	model->extents = malloc(model->capacity * sizeof(*model->extents));
 	model->pages = calloc(all_pages, 1);
@@ -420,6 +422,16 @@ static bool touch(struct model *model, struct file *file, uint64_t index)
 		return true;
 	}
 	return fault(model, file, index);
+}
+
+bool model_has(const struct model *model, const uint32_t *files,
+	       const uint32_t *pages, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		if (files[i] >= model->nr_files ||
+		    pages[i] >= model->files[files[i]].nr_pages)
+			return false;
+	return true;
 }
 
 bool model_replay(struct model *model, const uint32_t *files,

@@ -37,7 +37,7 @@ struct model_counts {
 	uint64_t pages_read;
 	uint64_t waits;			/* reads that the program waits for */
 	uint64_t requests;		/* contiguous ranges read */
-	uint64_t seeks;			/* of these, not soon after the one before */
+	uint64_t seeks;			/* of these, not soon after another */
 	uint64_t pages_skipped;		/* between others that were */
 	uint64_t evicted;		/* pages */
 	uint64_t evicted_unused;	/* that were never mapped */
@@ -51,6 +51,10 @@ struct model;
 struct model *model_new(const struct model_machine *machine,
 			const uint32_t *file_pages, uint32_t nr_files);
 void model_free(struct model *model);
+
+/* Are these all pages of the files? */
+bool model_has(const struct model *model, const uint32_t *files,
+	       const uint32_t *pages, uint64_t count);
 
 /* Touch pages of files; all have to exist. False for lack of memory. */
 bool model_replay(struct model *model, const uint32_t *files,

@@ -8,10 +8,24 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from foliolab.cli import demo, doctor, execute, folios, kernel, kselftest, regress, regret, report, run, shell, test
+from foliolab.cli import (
+    demo,
+    doctor,
+    execute,
+    folios,
+    kernel,
+    kselftest,
+    regress,
+    regret,
+    report,
+    run,
+    shell,
+    test,
+    trace,
+)
 from foliolab.errors import DiskFull, LabError
 
-_COMMANDS = (demo, run, report, regress, regret, execute, shell, folios, kernel, kselftest, doctor, test)
+_COMMANDS = (demo, run, report, regress, regret, trace, execute, shell, folios, kernel, kselftest, doctor, test)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -163,10 +163,11 @@ def load() -> ctypes.CDLL:
         ctypes.c_void_p, ctypes.POINTER(PatternStruct), ctypes.c_uint64, ctypes.c_uint64,
     )  # fmt: skip
     library.model_run.restype = ctypes.c_bool
-    library.model_replay.argtypes = (
-        ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint64,
-    )  # fmt: skip
-    library.model_replay.restype = ctypes.c_bool
+    for function in (library.model_has, library.model_replay):
+        function.argtypes = (
+            ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint64,
+        )  # fmt: skip
+        function.restype = ctypes.c_bool
     library.model_counts.argtypes = (ctypes.c_void_p, ctypes.POINTER(CountsStruct))
     library.model_counts.restype = None
     library.model_free.argtypes = (ctypes.c_void_p,)
@@ -206,17 +207,20 @@ def replay(machine: Machine, pages: Sequence[int], file_of: Sequence[int] = (), 
     file_of = file_of or array("I", bytes(array("I").itemsize * len(pages)))
     if sum(files) != machine.file_pages or len(file_of) != len(pages):
         raise ModelError("The model's machine has other files than are accessed.")
-    for file, page in zip(file_of, pages, strict=True):
-        if not (0 <= file < len(files) and 0 <= page < files[file]):
-            raise ModelError(f"Page {page} of file {file} is not one of the {machine.file_pages} of the model's files.")
     with _Model(machine, files) as model:
-        if not load().model_replay(model.handle, _numbers(file_of), _numbers(pages), len(pages)):
+        accesses = _numbers(file_of), _numbers(pages), len(pages)
+        if not load().model_has(model.handle, *accesses):
+            raise ModelError(f"A page is not one of the {machine.file_pages} of the model's files.")
+        if not load().model_replay(model.handle, *accesses):
             raise ModelError(f"There is no memory to simulate {len(pages)} accesses.")
         return model.counts()
 
 
 def _numbers(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint32]":
-    whole = numbers if isinstance(numbers, array) and numbers.typecode == "I" else array("I", numbers)
+    try:
+        whole = numbers if isinstance(numbers, array) and numbers.typecode == "I" else array("I", numbers)
+    except OverflowError as error:
+        raise ModelError(f"The model's pages and files have numbers from 0 to 2^{_BITS}.") from error
     return (ctypes.c_uint32 * len(whole)).from_buffer(whole)
 
 

@@ -9,6 +9,7 @@ trace of one file says nothing about files.
 import json
 import lzma
 from array import array
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,16 @@ class Trace:
     @property
     def touches(self) -> int:
         return len(self.page_of)
+
+    @property
+    def distinct(self) -> int:
+        """How many pages were touched at all."""
+        return len(set(zip(self.file_of, self.page_of, strict=True)))
+
+    def touches_by_file(self) -> list[int]:
+        """How many touches there are of each file."""
+        found = Counter(self.file_of)
+        return [found[file] for file in range(len(self.files))]
 
     @property
     def judged_only(self) -> bool:

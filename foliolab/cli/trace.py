@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab trace``: the verbs about traces of what programs touch of mapped files."""
+
+import argparse
+
+from foliolab.cli import trace_replay
+
+_VERBS = (trace_replay,)
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "which pages of mapped files a program touches: replay that in a model"
+    parser = commands.add_parser("trace", help=text, description=f"{text.capitalize()}.")
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    for verb in _VERBS:
+        verb.add_parser(verbs)

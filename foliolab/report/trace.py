@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Traces, and what they come to when they are replayed, as tables for the terminal."""
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from foliolab.regret.cost import Device, cost
+from foliolab.report.columns import Column
+from foliolab.report.figures import count, mib, percent, seconds
+from foliolab.report.terminal import print_table
+from foliolab.trace.format import Trace
+from foliolab.trace.replay import Figures, Replay
+
+_FIGURES: Sequence[tuple[str, str, Callable[[float], str], int]] = (
+    ("read MiB", "read_bytes", mib, 0),
+    ("requests", "read_requests", count, 3),
+    ("major faults", "major_faults", count, 0),
+)
+"""Title, name, how it is spelled, and the rank of its columns."""
+_MOST_FILES = 20
+
+
+def print_replays(console: Console, replays: Sequence[Replay], device: Device | None) -> None:
+    """Print what the model predicts beside what guests did, and how far these are apart."""
+    console.print(Text("Traces in the model of the page cache", style="bold"))
+    columns = [
+        Column(("", "trace"), tuple(Path(each.trace).stem for each in replays), 0, left=True),
+        Column(("", "variant"), tuple(each.variant for each in replays), 0, left=True),
+        Column(("window", "KiB"), tuple(str(each.read_ahead_kb) for each in replays), 0),
+        Column(("memory", "MiB"), tuple(mib(each.memory_bytes) for each in replays), 2),
+    ]
+    for title, name, spell, rank in _FIGURES:
+        columns += _columns(title, name, spell, rank, replays)
+    if device:
+        costs = tuple(seconds(cost(each.counts, device)) for each in replays)
+        columns.append(Column((device.name, "seconds"), costs, 4))
+    print_table(console, columns, [""] * len(replays), [each.trace for each in replays])
+
+
+def _columns(
+    title: str, name: str, spell: Callable[[float], str], rank: int, replays: Sequence[Replay]
+) -> Iterator[Column]:
+    predicted = [getattr(each.predicted, name) for each in replays]
+    recorded = [getattr(each.recorded, name) if each.recorded else None for each in replays]
+    yield Column((title, "predicted"), tuple(spell(value) for value in predicted), rank)
+    if any(value is not None for value in recorded):
+        yield Column((title, "recorded"), tuple("-" if value is None else spell(value) for value in recorded), rank)
+        apart = (difference(one, other) for one, other in zip(predicted, recorded, strict=True))
+        yield Column((title, "off by"), tuple(apart), rank)
+
+
+def difference(predicted: float, recorded: float | None) -> str:
+    """How far the model is from a guest, in per cent of the guest."""
+    if recorded is None:
+        return "-"
+    if not recorded:
+        return "from none" if predicted else "+0.0 %"
+    return f"{(predicted / recorded - 1) * 100:+.1f} %"
+
+
+def print_trace(console: Console, name: str, trace: Trace) -> None:
+    """Print what a trace is of, and what was measured with it."""
+    console.print(Text(name, style="bold"))
+    again = trace.touches - trace.distinct
+    pages = sum(file.pages for file in trace.files)
+    lines = [
+        ("program", shlex.join(trace.program) or "-"),
+        ("files", f"{len(trace.files)}, {mib(pages * trace.page_size)} MiB in pages of {trace.page_size} bytes"),
+        (
+            "touches",
+            f"{count(trace.touches)}, {_share(again, trace.touches)} of them of pages that were touched before",
+        ),
+        ("pages", f"{count(trace.distinct)} touched, {_share(trace.distinct, pages)} of all"),
+        ("window", f"a touch of one of the last {trace.window} pages is left out"),
+        ("lost", f"{count(trace.lost)} touches" if trace.lost else "nothing"),
+        ("memory", f"{mib(trace.memory_bytes)} MiB for these files" if trace.memory_bytes else "unknown"),
+        ("judged only", "yes" if trace.judged_only else "no"),
+    ]
+    for key, value in lines:
+        console.print(Text(f"{key:<12} {value}"), soft_wrap=True)
+    console.print()
+    _print_files(console, trace)
+    if trace.measured:
+        console.print()
+        _print_measured(console, trace)
+    console.print()
+
+
+def _print_files(console: Console, trace: Trace) -> None:
+    touched = trace.touches_by_file()
+    order = sorted(range(len(trace.files)), key=lambda file: -touched[file])
+    shown = order[:_MOST_FILES]
+    columns = [
+        Column(("", "file"), tuple(trace.files[file].name for file in shown), 0, left=True),
+        Column(("", "pages"), tuple(count(trace.files[file].pages) for file in shown), 0),
+        Column(("", "touches"), tuple(count(touched[file]) for file in shown), 0),
+    ]
+    print_table(console, columns, [""] * len(shown))
+    if len(order) > len(shown):
+        console.print(Text(f"and {len(order) - len(shown)} more files with fewer touches", style="dim"))
+
+
+def _print_measured(console: Console, trace: Trace) -> None:
+    figures = [Figures(each.read_bytes, each.read_requests, each.major_faults) for each in trace.measured]
+    memories = [each.memory_bytes or trace.memory_bytes for each in trace.measured]
+    columns = [
+        Column(("", "measured"), tuple(each.variant for each in trace.measured), 0, left=True),
+        Column(("window", "KiB"), tuple(str(each.read_ahead_kb) for each in trace.measured), 0),
+        Column(("memory", "MiB"), tuple(mib(memory) if memory else "-" for memory in memories), 2),
+    ]
+    for title, name, spell, rank in _FIGURES:
+        columns.append(Column(("", title), tuple(spell(getattr(each, name)) for each in figures), rank))
+    print_table(console, columns, [""] * len(figures))
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{percent(part / whole)} %" if whole else "-"
