@@ -2,22 +2,50 @@
 """``lab demo``: the problem and the cure, in a model at once and on a real kernel in minutes."""
 
 import argparse
+import json
+import re
+import tempfile
+from pathlib import Path
 
 from rich.console import Console
 
+from foliolab.arch import NATIVE
 from foliolab.campaign.runner import failure_of
 from foliolab.cli.run import RunRequest, measure
+from foliolab.errors import NoResult
+from foliolab.experiment.machine import machine_name
+from foliolab.experiment.variants import choose_one
+from foliolab.files import write_atomic
+from foliolab.kernel.build import KernelRequest, build
 from foliolab.progress import Reporter
+from foliolab.report.picture import EVENTS, Panel, draw, parse
 from foliolab.report.terminal import print_view
+from foliolab.vm.accel import choose
+from foliolab.vm.disk import DATA_FILE, DataDisk
+from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.switches import Switches
+
+# The file is larger than what memory can hold of it, and windows large enough to be seen.
+_FILE_BYTES = 128 << 20
+_MEMORY_MIB = 96
+_READ_AHEAD_KB = 4096
+_PANELS = {"stock": "Linux 6.12", "folio": "with the adaptive window"}
+_DISK = "254:0"  # /dev/vda
+_TRACING = "/sys/kernel/tracing"
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "show what sparse mmap access reads before and after, in a model at once and then on a real 6.12 kernel"
     parser = commands.add_parser("demo", help="start here: " + text, description=text.capitalize() + ".")
+    parser.add_argument("--picture", metavar="FILE", type=Path, help="write a picture of the reads (SVG), and no more")
     parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:
+    if arguments.picture:
+        write_atomic(arguments.picture, picture(Reporter()))
+        return 0
     console = Console(highlight=False)
     console.print("A model of the page cache says:\n")
     print_view(console, measure(RunRequest("sparse-mmap", scale="demo", backend="model"), Reporter()).view)
@@ -28,3 +56,41 @@ def handle(arguments: argparse.Namespace) -> int:
         raise error
     print("Next: './lab run sparse-mmap' for the full table, './lab exec -- ./program' for your own program.")
     return 0
+
+
+def picture(report: Reporter) -> str:
+    """An SVG of what a kernel reads for the same touches without and with the adaptive window, measured in one boot.
+
+    NoResult if the trace lost events, as its buffer was too small, or has none.
+    """
+    accelerator = choose(NATIVE, "auto")
+    kernel = build(KernelRequest(NATIVE, "patched"), report)
+    bare = GuestConfig(NATIVE, kernel.image, initramfs(guest_programs(NATIVE, report)), accelerator)
+    disk = DataDisk("ext4", _FILE_BYTES).prepare(bare, report)
+    config = GuestConfig(NATIVE, bare.kernel, bare.initramfs, accelerator, memory_mib=_MEMORY_MIB, disks=(disk,))
+    panels = []
+    with tempfile.TemporaryDirectory(prefix="foliolab-") as scratch, Guest(config, Path(scratch, "console")) as guest:
+        guest.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
+        settings = {"/sys/block/vda/queue/read_ahead_kb": str(_READ_AHEAD_KB), f"{_TRACING}/buffer_size_kb": "12288"}
+        settings |= {f"{_TRACING}/events/filemap/mm_filemap_{event}/enable": "1" for event in EVENTS}
+        for file, value in settings.items():
+            guest.run([":write", file, value]).checked()
+        switches = Switches(guest)
+        for name, title in _PANELS.items():
+            switches.set(choose_one(name, machine_name(NATIVE.name, guest.ready.page_size)).switches)
+            guest.run([":write", f"{_TRACING}/trace", ""]).checked()
+            probe = ["sparse-mmap", "--file", DATA_FILE, "--fraction", "0.01", "--drop-caches"]
+            touched = json.loads(guest.run(probe).checked().stdout)["floor_bytes"]
+            trace = guest.run([":read", f"{_TRACING}/trace"]).checked().stdout.decode()
+            held, written = re.findall(r"entries-in-buffer/entries-written: (\d+)/(\d+)", trace)[0]
+            if held != written:
+                raise NoResult(f"The trace of '{name}' has lost events: {held} of {written} are left.")
+            reads = parse(trace, _DISK, guest.ready.page_size)
+            if not reads.runs:
+                raise NoResult(f"The trace of '{name}' has no reads of {DATA_FILE}.")
+            panels.append(Panel(title, reads))
+    remark = (
+        f"One byte each of 1 % of the pages of a mapped file, at random; "
+        f"{_MEMORY_MIB} MiB of memory, read_ahead_kb {_READ_AHEAD_KB}"
+    )
+    return draw(panels, _FILE_BYTES, touched, remark)
