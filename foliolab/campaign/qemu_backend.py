@@ -15,7 +15,7 @@ from foliolab.errors import UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS, PER_ENTRY
 from foliolab.experiment.plan import Plan, Step
-from foliolab.experiment.spec import ROOTS, Experiment, Parameters
+from foliolab.experiment.spec import ROOTS, Experiment
 from foliolab.files import digest, digest_files
 from foliolab.kernel.build import BuiltKernel
 from foliolab.paths import GUEST
@@ -26,12 +26,9 @@ from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk
 from foliolab.vm.guest import Disk, Guest, GuestConfig, JobResult, failure
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.outcome import Outcome, OutcomeKind, splats
+from foliolab.vm.outcome import Outcome, OutcomeKind, complaints
 from foliolab.vm.switches import Switches
 from foliolab.vm.userland import Userland
-
-# These only say that the host gave the guest too little time; what it counts is right all the same.
-_SLOW = re.compile(r"rcu.*detected|blocked for more than|soft lockup")
 
 _DATA = "/data"
 """Where the disk is mounted."""
@@ -142,7 +139,7 @@ class QemuSession:
         self._guest = guest
         self._plan = plan
         self._switches = Switches(guest)
-        self._splats = len(splats(guest.console()))
+        self._complaints = len(complaints(guest.console()))
 
     @property
     def page_size(self) -> int:
@@ -172,10 +169,9 @@ class QemuSession:
         return metrics
 
     def _check_console(self) -> None:
-        console = self._guest.console()
-        titles = splats(console)
-        new = [title for title in titles[self._splats :] if not _SLOW.search(title)]
-        self._splats = len(titles)
+        titles = complaints(self._guest.console())
+        new = titles[self._complaints :]
+        self._complaints = len(titles)
         if new:
             sentence = f"The guest's kernel complained: {new[0]}"
             raise failure(Outcome(OutcomeKind.GUEST_CRASH, sentence, "\n".join(new)))

@@ -27,6 +27,9 @@ from foliolab.errors import DiskFull, LabError
 
 _COMMANDS = (demo, run, report, regress, regret, trace, execute, shell, folios, kernel, kselftest, doctor, test)
 
+_RESUMED = ("demo", "run", "regress", "regret", "kselftest")
+_KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
+
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
@@ -38,6 +41,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for command in _COMMANDS:
         command.add_parser(commands)
+    for name in _RESUMED:
+        commands.choices[name].set_defaults(interrupted=_KEPT)
     return top
 
 
@@ -58,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
             print(f"Last words:\n{error.report}", file=sys.stderr)
         return _complain(str(error), error.status)
     except KeyboardInterrupt:
-        return _complain("Interrupted; what was measured is kept, and the same command goes on from there.", 130)
+        return _complain(getattr(arguments, "interrupted", "Interrupted."), 130)
     except BrokenPipeError:
         # Whoever read our output has gone; Python must not try to flush it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -40,7 +40,8 @@ class Fresh:
     def prepare(self, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
         """A disk that is written to. ``guest`` is the configuration of a guest that can mount it."""
         path = scratch / "data.img"
-        with report.task(f"making a disk of {self.directory or 'nothing'}"), full_disk_named(scratch):
+        text = f"making a disk: {self.filesystem}, {f'a copy of {self.directory}' if self.directory else 'empty'}"
+        with report.task(text), full_disk_named(scratch):
             if self.filesystem == "ext4":
                 make_ext4(path, self.size_bytes, self.directory)
             else:

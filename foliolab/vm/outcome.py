@@ -41,7 +41,7 @@ _NO_MEMORY = re.compile(r"Out of memory: .*panic_on_oom|System is deadlocked on 
 # that asks for them.
 _OUR_INTERRUPT = re.compile(r"NMI: Not continuing")
 _OUR_KEY = re.compile(r"sysrq: Show backtrace of all active CPUs")
-# These only say that the host gave the guest too little time.
+# These only say that the host gave the guest too little time; what it counts is right all the same.
 _SLOW = re.compile(r"rcu.*detected|blocked for more than|soft lockup")
 _LOCKUP = re.compile(r"NMI: Not continuing|softlockup: |hung_task: |Hard LOCKUP|RCU Stall")
 

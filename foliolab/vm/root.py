@@ -44,7 +44,7 @@ class Directory:
 
     def prepare(self, arch: Architecture, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
         path = scratch / "root.img"
-        with report.task(f"making a disk of {self.place}"):
+        with report.task(f"making a disk: ext4, a copy of {self.place}"):
             make_ext4(path, None, self.place)
         return Disk(path, "raw")
 
