@@ -9,6 +9,7 @@ KERNEL = REPOSITORY / "kernel"
 GUEST = REPOSITORY / "guest"
 MODEL = REPOSITORY / "model"
 EXPERIMENTS = REPOSITORY / "experiments"
+TRACES = REPOSITORY / "traces"
 
 
 def cache_directory() -> Path:

@@ -4,14 +4,16 @@
 import argparse
 import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from rich.console import Console
 
 from foliolab.errors import UsageError
+from foliolab.paths import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import SUITE
+from foliolab.regret.suite import SUITE, Case, TraceCase, trace_cases
 from foliolab.regret.summary import MEAN_REGRET, WORST_REGRET, check
 from foliolab.report.regret import print_regret
 
@@ -29,12 +31,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "regret",
         help=text,
-        description="Simulate access patterns on a model of the page cache, and tell what each way to read costs in"
-        " multiples of an oracle: the fixed window that is cheapest for this very cell. The oracle stays within"
-        " read_ahead_kb, which is the administrator's limit for the device. Boots nothing.",
+        description="Simulate access patterns and traces on a model of the page cache, and tell what each way to read"
+        " costs in multiples of an oracle: the fixed window that is cheapest for this very cell. The oracle stays"
+        " within read_ahead_kb, which is the administrator's limit for the device. Boots nothing.",
         epilog="example: ./lab regret --pattern zipf,btree --device nvme --all",
     )
-    parser.add_argument("--pattern", metavar="NAME,...", action="append", help="only these; may be repeated")
+    parser.add_argument(
+        "--pattern", metavar="NAME,...", action="append", help="only these patterns and traces; may be repeated"
+    )
+    parser.add_argument(
+        "--trace", metavar="FILE", action="append", default=[], type=Path, help="a trace as well; may be repeated"
+    )
     parser.add_argument("--device", metavar="NAME,...", action="append", help="only these; may be repeated")
     parser.add_argument("--all", action="store_true", help="list every cell that misses a bound, not how many")
     parser.add_argument("--json", action="store_true", help='print {"rows": [...]} and nothing else')
@@ -42,14 +49,16 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--check",
         action="store_true",
         help=f"exit with 1 if folio's worst regret is over {WORST_REGRET:g}, its geometric mean over {MEAN_REGRET:g},"
-        " or it loses a cell that stock reads well",
+        " or it loses a cell that stock reads well; traces have no bounds",
     )
     parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    cases = _chosen("pattern", SUITE.cases, arguments.pattern)
+    cases = _cases(arguments.pattern, arguments.trace)
     devices = _chosen("device", SUITE.devices, arguments.device)
+    if arguments.check and all(isinstance(case, TraceCase) for case in cases):
+        raise UsageError("--check is about patterns, and none of them is chosen.")
     rows = make_rows(SUITE, cases, devices, Reporter())
     if arguments.json:
         lines = ",\n".join(json.dumps(row.to_json()) for row in rows)
@@ -57,8 +66,20 @@ def handle(arguments: argparse.Namespace) -> int:
     else:
         print_regret(Console(highlight=False), rows, everything=arguments.all)
     if arguments.check:
-        check(rows)
+        check([row for row in rows if not row.of_trace])
     return 0
+
+
+def _cases(names: Iterable[str] | None, paths: Sequence[Path]) -> list[Case | TraceCase]:
+    """All patterns and traces, or those with these names; in any case the traces of these files."""
+    ours = sorted(TRACES.glob("*.trace"))
+    traces = trace_cases([*ours, *paths])
+    for case in traces:
+        if not SUITE.places(case):
+            raise UsageError(f"The files of {case.name} have {case.file_pages} pages, too few for any cell.")
+    known: list[Case | TraceCase] = [*SUITE.cases, *traces]
+    chosen = _chosen("pattern", known, names)
+    return [case for case in known if case in chosen or case in traces[len(ours) :]]
 
 
 def _chosen(what: str, known: Sequence[_Any], wanted: Iterable[str] | None) -> list[_Any]:

@@ -9,7 +9,7 @@ from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
 from foliolab.regret.runs import Runs, fixed, machines, run
-from foliolab.regret.suite import Case, Suite
+from foliolab.regret.suite import TRACE, Case, Suite, TraceCase
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class Cell:
     """Where variants are compared with each other."""
 
     pattern: str
+    """Or a trace, with the name that begins with TRACE."""
     read_ahead_kb: int
     device: str
     memory: float
@@ -38,6 +39,10 @@ class Row:
     judged_only: bool
 
     @property
+    def of_trace(self) -> bool:
+        return self.cell.pattern.startswith(TRACE)
+
+    @property
     def regret(self) -> float:
         """What the variant costs, in multiples of the oracle."""
         return self.cost / self.oracle_cost
@@ -47,33 +52,35 @@ class Row:
         return {**plain.pop("cell"), **plain, "regret": self.regret}
 
 
-def make_rows(suite: Suite, cases: Sequence[Case], devices: Sequence[Device], report: Reporter) -> list[Row]:
+def make_rows(
+    suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[Device], report: Reporter
+) -> list[Row]:
     """All variants in all cells of these cases and devices, cell by cell."""
     results = zip(cases, run(suite, cases, report), strict=True)
     return [row for case, runs in results for row in _case_rows(suite, case, devices, runs)]
 
 
-def _case_rows(suite: Suite, case: Case, devices: Sequence[Device], runs: Runs) -> Iterator[Row]:
-    for times in suite.times_memory:
-        for read_ahead_kb in suite.read_ahead_kb:
-            for device in devices:
-                cell = Cell(case.name, read_ahead_kb, device.name, times)
-                counts = {
-                    variant: runs[machine] for variant, machine in machines(suite, times, read_ahead_kb, device).items()
-                }
-                costs = {variant: cost(found, device) for variant, found in counts.items()}
-                window = oracle(suite, costs)
-                for variant, found in counts.items():
-                    yield Row(
-                        cell=cell,
-                        variant=variant,
-                        cost=costs[variant],
-                        oracle_cost=costs[fixed(window)],
-                        oracle_window_kb=window,
-                        read_bytes=found.pages_read * PAGE_BYTES,
-                        major_faults=found.major_faults,
-                        judged_only=case.judged_only,
-                    )
+def _case_rows(suite: Suite, case: Case | TraceCase, devices: Sequence[Device], runs: Runs) -> Iterator[Row]:
+    for times, read_ahead_kb in suite.places(case):
+        for device in devices:
+            cell = Cell(case.name, read_ahead_kb, device.name, times)
+            counts = {
+                variant: runs[machine]
+                for variant, machine in machines(suite, case, times, read_ahead_kb, device).items()
+            }
+            costs = {variant: cost(found, device) for variant, found in counts.items()}
+            window = oracle(suite, costs)
+            for variant, found in counts.items():
+                yield Row(
+                    cell=cell,
+                    variant=variant,
+                    cost=costs[variant],
+                    oracle_cost=costs[fixed(window)],
+                    oracle_window_kb=window,
+                    read_bytes=found.pages_read * PAGE_BYTES,
+                    major_faults=found.major_faults,
+                    judged_only=case.judged_only,
+                )
 
 
 def oracle(suite: Suite, costs: dict[str, float]) -> int:

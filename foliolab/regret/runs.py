@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -14,7 +14,8 @@ from foliolab.files import digest, write_atomic
 from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, compiled, load, simulate
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device
-from foliolab.regret.suite import PAGE_KB, Case, Suite
+from foliolab.regret.suite import PAGE_KB, Case, Suite, TraceCase, memory_pages
+from foliolab.trace.replay import simulate_trace
 
 Runs = Mapping[Machine, Counts]
 """What a case comes to on each machine."""
@@ -25,13 +26,16 @@ def fixed(window_kb: int) -> str:
     return f"fixed-{window_kb}"
 
 
-def machines(suite: Suite, times_memory: float, read_ahead_kb: int, device: Device) -> dict[str, Machine]:
+def machines(
+    suite: Suite, case: Case | TraceCase, times_memory: float, read_ahead_kb: int, device: Device
+) -> dict[str, Machine]:
     """What each variant runs on in one cell. A fixed window is as large as ``read_ahead_kb`` at most."""
-    # A larger memory than the file changes nothing, and the hint for random accesses reads no window.
-    memory = min(suite.memory_pages(times_memory), suite.file_pages)
+    pages = suite.pages_of(case)
+    memory = memory_pages(pages, times_memory)
 
+    # The hint for random accesses reads no window.
     def machine(rules: str, window_kb: int, request_kb: int = DEFAULT_REQUEST_KB) -> Machine:
-        return Machine(rules, suite.file_pages, memory, window_kb // PAGE_KB, request_kb // PAGE_KB)
+        return Machine(rules, pages, memory, window_kb // PAGE_KB, request_kb // PAGE_KB)
 
     return {
         "stock": machine("stock", read_ahead_kb),
@@ -43,41 +47,60 @@ def machines(suite: Suite, times_memory: float, read_ahead_kb: int, device: Devi
     }
 
 
-def run(suite: Suite, cases: Sequence[Case], report: Reporter) -> list[Runs]:
+def run(suite: Suite, cases: Sequence[Case | TraceCase], report: Reporter) -> list[Runs]:
     """Simulate ``cases`` on all machines of the suite."""
-    cells = product(suite.times_memory, suite.read_ahead_kb, suite.devices)
-    wanted = list(dict.fromkeys(machine for cell in cells for machine in machines(suite, *cell).values()))
     directory = compiled(report).parent / "runs"
-    files = [directory / f"{digest([_key(case), repr(wanted)])}.json" for case in cases]
-    missing = [(case, file) for case, file in zip(cases, files, strict=True) if not file.exists()]
+    jobs = []
+    for case in cases:
+        wanted = _wanted(suite, case)
+        jobs.append(_Job(case, wanted, directory / f"{digest([_key(case), repr(wanted)])}.json"))
+    missing = [job for job in jobs if not job.file.exists()]
     if missing:
         load()
-        _simulate(missing, wanted, report)
-    return [_read(file) for file in files]
+        _simulate(missing, report)
+    return [_read(job.file) for job in jobs]
 
 
-def _simulate(missing: Sequence[tuple[Case, Path]], wanted: Sequence[Machine], report: Reporter) -> None:
+@dataclass(frozen=True)
+class _Job:
+    case: Case | TraceCase
+    machines: list[Machine]
+    file: Path
+    """Where the runs are kept."""
+
+
+def _wanted(suite: Suite, case: Case | TraceCase) -> list[Machine]:
+    cells = product(suite.places(case), suite.devices)
+    return list(
+        dict.fromkeys(machine for place, device in cells for machine in machines(suite, case, *place, device).values())
+    )
+
+
+def _simulate(missing: Sequence[_Job], report: Reporter) -> None:
     """Simulate side by side what the cache lacks: the library runs without Python's lock."""
     pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
     with report.task("simulating access patterns", len(missing)) as task:
         try:
-            results = [
-                pool.map(
-                    partial(simulate, pattern=case.pattern, count=case.count, passes=case.passes, then=case.then),
-                    wanted,
-                )
-                for case, _ in missing
-            ]
-            for (case, file), counts in zip(missing, results, strict=True):
-                task.note(case.name)
-                _write(file, zip(wanted, counts, strict=True))
+            results = [pool.map(partial(_counts, job.case), job.machines) for job in missing]
+            for job, counts in zip(missing, results, strict=True):
+                task.note(job.case.name)
+                _write(job.file, zip(job.machines, counts, strict=True))
                 task.advance()
         finally:
             # After Ctrl-C, wait for what runs right now only.
             pool.shutdown(cancel_futures=True)
 
 
-def _key(case: Case) -> str:
+def _counts(case: Case | TraceCase, machine: Machine) -> Counts:
+    if isinstance(case, TraceCase):
+        return simulate_trace(machine, case.trace)
+    return simulate(machine, pattern=case.pattern, count=case.count, passes=case.passes, then=case.then)
+
+
+def _key(case: Case | TraceCase) -> str:
+    if isinstance(case, TraceCase):
+        pages = [file.pages for file in case.trace.files]
+        return digest([repr(pages), case.trace.file_of.tobytes(), case.trace.page_of.tobytes()])
     return repr((case.pattern, case.count, case.passes, case.then))
 
 

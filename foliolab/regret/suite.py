@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is simulated: patterns, memories, windows and devices, as data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
 
+from foliolab.errors import UsageError
 from foliolab.model.library import PAGE_BYTES, Pattern
 from foliolab.regret.cost import Device
+from foliolab.trace.format import Trace
+from foliolab.trace.replay import read_replayable
 
 PAGE_KB = PAGE_BYTES >> 10
 
@@ -30,19 +35,69 @@ class Case:
     """Kept apart when the adaptive window was designed: it is only judged by."""
 
 
+TRACE = "trace:"
+"""How names of traces begin where those of patterns stand."""
+
+
+@dataclass(frozen=True)
+class TraceCase:
+    """What a program touched."""
+
+    name: str
+    trace: Trace
+
+    @property
+    def file_pages(self) -> int:
+        """Of all files of the trace."""
+        return sum(file.pages for file in self.trace.files)
+
+    @property
+    def judged_only(self) -> bool:
+        return self.trace.judged_only
+
+
 @dataclass(frozen=True)
 class Suite:
     cases: tuple[Case, ...]
     devices: tuple[Device, ...]
     file_pages: int
+    """Of every pattern."""
     times_memory: tuple[float, ...]
     """How many times as large as memory the file is."""
     read_ahead_kb: tuple[int, ...]
     windows_kb: tuple[int, ...]
     """Fixed windows to compare with."""
 
-    def memory_pages(self, times: float) -> int:
-        return int(self.file_pages / times)
+    def pages_of(self, case: Case | TraceCase) -> int:
+        """Pages of the file, or of all files."""
+        return case.file_pages if isinstance(case, TraceCase) else self.file_pages
+
+    def places(self, case: Case | TraceCase) -> list[tuple[float, int]]:
+        """Where variants are compared: how many times as large as memory the file is, and ``read_ahead_kb``.
+
+        A memory that does not hold two such windows is left out: some traces are of small files.
+        """
+        return [
+            (times, read_ahead_kb)
+            for times, read_ahead_kb in product(self.times_memory, self.read_ahead_kb)
+            if memory_pages(self.pages_of(case), times) >= 2 * read_ahead_kb // PAGE_KB
+        ]
+
+
+def memory_pages(file_pages: int, times: float) -> int:
+    """Of a memory that the file is so many times as large as. More than the file would change nothing."""
+    return min(int(file_pages / times), file_pages)
+
+
+def trace_cases(paths: Iterable[Path]) -> list[TraceCase]:
+    """Traces of these files, named for them. BadTrace for what is none, UsageError for two of the same name."""
+    cases: dict[str, TraceCase] = {}
+    for path in paths:
+        name = TRACE + path.stem
+        if name in cases:
+            raise UsageError(f"There are two traces with the name '{path.stem}'; {path} is the second.")
+        cases[name] = TraceCase(name, read_replayable(path))
+    return list(cases.values())
 
 
 def _random() -> Iterator[Case]:

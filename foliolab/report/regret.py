@@ -28,28 +28,39 @@ _COMPARED = {"stock": 2, "series": 3, "folio": 0}
 
 
 def print_regret(console: Console, rows: Sequence[Row], *, everything: bool) -> None:
-    """Print the figures of each variant and pattern, and which cells miss the bounds: all of these, or how many."""
+    """Print the figures of each variant and pattern, and which cells miss the bounds: all of these, or how many.
+
+    Traces follow, with tables of their own.
+    """
+    patterns, traces = ([row for row in rows if row.of_trace == of_trace] for of_trace in (False, True))
+    if patterns:
+        _print_rows(console, "pattern", "", patterns, everything)
+    if traces:
+        _print_rows(console, "trace", " in traces", traces, everything)
+
+
+def _print_rows(console: Console, what: str, where: str, rows: Sequence[Row], everything: bool) -> None:
     comparisons = compare(rows)
-    _title(console, f"Regret by variant, {len(comparisons)} cells")
+    _title(console, f"Regret by variant{where}, {len(comparisons)} cells")
     _remark(console, "Cost in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean.")
     _print_variants(console, by_variant(rows))
     console.print()
-    _title(console, "Regret by pattern")
+    _title(console, f"Regret by {what}")
     _remark(
         console, "* is judged only. At its place folio is worst: file in multiples of memory, read_ahead_kb, device."
     )
-    _print_patterns(console, by_pattern(rows, list(_COMPARED)))
+    _print_patterns(console, what, by_pattern(rows, list(_COMPARED)))
     console.print()
     over = [found for found in comparisons if found.over]
     lost = [found for found in comparisons if found.lost]
     margin = f"{WORSE_THAN_STOCK - 1:.0%}"
     for title, cells in (
-        (f"folio over {WORST_REGRET:g}", over),
-        (f"stock up to {GOOD_STOCK:g} and folio more than {margin} above it", lost),
+        (f"folio over {WORST_REGRET:g}{where}", over),
+        (f"stock up to {GOOD_STOCK:g} and folio more than {margin} above it{where}", lost),
     ):
         _title(console, f"{title}: {len(cells)} cells", "bold red" if cells else "bold green")
         if cells and everything:
-            _print_cells(console, cells)
+            _print_cells(console, what, cells)
         elif cells:
             console.print(Text("\n".join(_counted(cells))))
         console.print()
@@ -77,10 +88,10 @@ def _print_variants(console: Console, summaries: Sequence[VariantSummary]) -> No
     print_table(console, columns, ["bold" if summary.variant == "folio" else "" for summary in summaries])
 
 
-def _print_patterns(console: Console, summaries: Sequence[PatternSummary]) -> None:
+def _print_patterns(console: Console, what: str, summaries: Sequence[PatternSummary]) -> None:
     names = [f"{summary.pattern} *" if summary.judged_only else summary.pattern for summary in summaries]
     columns = [
-        Column(("", "pattern"), tuple(names), 0, left=True),
+        Column(("", what), tuple(names), 0, left=True),
         Column(("", "cells"), tuple(str(summary.cells) for summary in summaries), 5),
     ]
     for variant, rank in _COMPARED.items():
@@ -89,10 +100,10 @@ def _print_patterns(console: Console, summaries: Sequence[PatternSummary]) -> No
     print_table(console, columns, ["red" if summary.worst.over else "" for summary in summaries])
 
 
-def _print_cells(console: Console, found: Sequence[Comparison]) -> None:
+def _print_cells(console: Console, what: str, found: Sequence[Comparison]) -> None:
     found = sorted(found, key=lambda comparison: -comparison.folio.regret)
     columns = [
-        Column(("", "pattern"), tuple(comparison.cell.pattern for comparison in found), 0, left=True),
+        Column(("", what), tuple(comparison.cell.pattern for comparison in found), 0, left=True),
         Column(("", "stock"), tuple(_regret(comparison.stock.regret) for comparison in found), 0),
         Column(("", "folio"), tuple(_regret(comparison.folio.regret) for comparison in found), 0),
         *_places(found),

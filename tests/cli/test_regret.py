@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from array import array
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from foliolab.cli.main import main
 from foliolab.paths import REPOSITORY
 from foliolab.regret.rows import Row
 from foliolab.regret.suite import SUITE
+from foliolab.trace.format import Trace, TraceFile, write_trace
 from tests.cli.command import lab, sentence
 from tests.regret.small import cells, row
 
@@ -74,6 +76,40 @@ def test_check(
         assert checked.out == alone.out
         assert checked.err.startswith(words)
         assert bool(checked.err) == bool(status)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    pages = array("I", range(0, 65536, 32))
+    write_trace(tmp_path / "own.trace", Trace((TraceFile("a", 65536),), array("I", [0] * len(pages)), pages, 16))
+    return tmp_path / "own.trace"
+
+
+def test_a_trace_of_the_user(own: Path) -> None:
+    done = lab("regret", "--json", "--pattern", "stride-127", "--device", "nvme", "--trace", str(own))
+    assert done.returncode == 0
+    rows = json.loads(done.stdout)["rows"]
+    assert {row["pattern"] for row in rows} == {"stride-127", "trace:own"}
+    # All but the smallest memory with the largest window.
+    assert len([row for row in rows if row["pattern"] == "trace:own"]) == (5 * 3 - 1) * (5 + 12)
+
+
+def test_traces_have_no_bounds(own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = [row(variant, 4, "trace:own") for variant in ("stock", "series", "folio")]
+    good = [row(variant, 1, "zipf") for variant in ("stock", "series", "folio")]
+    monkeypatch.setattr(regret, "make_rows", lambda *_: [*bad, *good])
+    assert main(["regret", "--check", "--trace", str(own)]) == 0
+    assert "folio over 1.5 in traces: 1 cells" in capsys.readouterr().out
+
+
+def test_traces_that_cannot_be_compared(own: Path, tmp_path: Path) -> None:
+    done = lab("regret", "--pattern", "trace:own", "--trace", str(own), "--check")
+    assert (done.returncode, sentence(done)) == (2, "--check is about patterns, and none of them is chosen.")
+    write_trace(tmp_path / "small", Trace((TraceFile("a", 9),), array("I", [0]), array("I", [0]), 16))
+    done = lab("regret", "--trace", str(tmp_path / "small"))
+    assert (done.returncode, sentence(done)) == (2, "The files of trace:small have 9 pages, too few for any cell.")
+    done = lab("regret", "--trace", str(tmp_path / "none"))
+    assert done.returncode == 15
 
 
 def test_ctrl_c_ends_it_at_once_and_it_goes_on_later(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from foliolab.regret import runs
 from foliolab.regret.runs import machines, run
 from tests.regret.small import FAST, SLOW, SMALL
 
+STEPS = SMALL.cases[2]
+
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -34,7 +36,7 @@ class Simulator:
 
 
 def test_what_variants_run_on() -> None:
-    found = machines(SMALL, 4, 128, SLOW)
+    found = machines(SMALL, STEPS, 4, 128, SLOW)
     assert list(found) == [
         "stock",
         "series",
@@ -48,19 +50,19 @@ def test_what_variants_run_on() -> None:
     assert found["folio"] == Machine("folio", 4096, 1024, 32, 128)
     assert found["folio-default"] == Machine("folio", 4096, 1024, 32, 32)
     assert found["fixed-32"] == Machine("fixed", 4096, 1024, 8, 32)
-    assert machines(SMALL, 4, 128, FAST)["folio"] == found["folio-default"]
+    assert machines(SMALL, STEPS, 4, 128, FAST)["folio"] == found["folio-default"]
 
 
 def test_no_fixed_window_is_larger_than_the_device_allows() -> None:
-    found = machines(SMALL, 4, 128, SLOW)
+    found = machines(SMALL, STEPS, 4, 128, SLOW)
     assert found["fixed-512"] == found["fixed-128"]
-    assert machines(SMALL, 4, 512, SLOW)["fixed-512"].read_ahead_pages == 128
+    assert machines(SMALL, STEPS, 4, 512, SLOW)["fixed-512"].read_ahead_pages == 128
 
 
 def test_runs_are_those_of_the_model() -> None:
     results = run(SMALL, SMALL.cases, Reporter())
     for case, found in zip(SMALL.cases, results, strict=True):
-        for machine in machines(SMALL, 0.5, 512, SLOW).values():
+        for machine in machines(SMALL, case, 0.5, 512, SLOW).values():
             assert found[machine] == simulate(machine, case.pattern, case.count, case.passes)
 
 

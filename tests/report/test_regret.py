@@ -73,3 +73,13 @@ def test_a_narrow_terminal_leaves_columns_out() -> None:
     lines = printed(ROWS, width=60)
     assert max(map(len, lines)) <= 60
     assert line(lines, "bad").split() == ["bad", "1.00", "2.00", "1.75", "1.750", "x0.5", "128", "fast"]
+
+
+def test_traces_have_tables_of_their_own() -> None:
+    lines = printed([*three("good", 1, 1), *three("trace:lmdb", 1, 1.75, judged_only=True)])
+    assert "Regret by variant, 1 cells" in lines
+    assert "folio over 1.5: 0 cells" in lines
+    traces = lines[lines.index("Regret by variant in traces, 1 cells") :]
+    assert line(traces, "folio ").split() == ["folio", "1.75", "1.750", "1.75", "1.750"]
+    assert line(traces, "trace:lmdb *").split()[2:4] == ["1", "1.00"]
+    assert traces[traces.index("folio over 1.5 in traces: 1 cells") + 1] == "    1  trace:lmdb"

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Traces in the model, and the commands about them."""
+
+import io
+import json
+import re
+from array import array
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from foliolab.errors import BadTrace, ModelError, UsageError
+from foliolab.model.library import Machine
+from foliolab.model.library import replay as replay_pages
+from foliolab.report.trace import difference, print_replays, print_trace
+from foliolab.trace.format import Measured, Trace, TraceFile, write_trace
+from foliolab.trace.replay import Figures, read_replayable, replays
+from tests.cli.command import lab, sentence
+
+PAGES = [page * 97 % 4096 for page in range(500)]
+TRACE = Trace(
+    files=(TraceFile("/data/data.mdb", 4096),),
+    file_of=array("I", [0] * len(PAGES)),
+    page_of=array("I", PAGES),
+    window=16,
+    memory_bytes=8 << 20,
+    program=("driver", "a b"),
+    measured=(
+        Measured("stock", 128, 10 << 20, 100, 200),
+        Measured("stock", 128, 12 << 20, 102, 202),
+        Measured("folio", 128, 5 << 20, 0, 400, memory_bytes=4 << 20),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("traces") / "lmdb.trace"
+    write_trace(path, TRACE)
+    return path
+
+
+def test_what_is_predicted_is_what_the_model_says() -> None:
+    (found,) = replays("t", TRACE, ["series"], [128])
+    counts = replay_pages(Machine("series", 4096, 2048, 32), PAGES)
+    assert found.counts == counts
+    assert found.predicted == Figures(counts.pages_read * 4096, counts.requests, counts.major_faults)
+    assert found.recorded is None
+
+
+def test_the_recorded_figures_are_the_mean_of_those_with_the_same_variant_window_and_memory() -> None:
+    stock, wide, folio, wide_folio = replays("t", TRACE, ["stock", "folio"], [128, 512])
+    assert stock.recorded == Figures(11 << 20, 101, 201)
+    assert (stock.memory_bytes, folio.memory_bytes, wide_folio.memory_bytes) == (8 << 20, 4 << 20, 8 << 20)
+    assert folio.recorded == Figures(5 << 20, 0, 400)
+    assert wide.recorded is None
+    assert wide_folio.recorded is None
+
+
+def test_another_memory_was_not_measured() -> None:
+    (found,) = replays("t", TRACE, ["stock"], [128], memory_bytes=16 << 20)
+    assert (found.memory_bytes, found.recorded) == (16 << 20, None)
+    (found,) = replays("t", TRACE, ["folio"], [128], memory_bytes=4 << 20)
+    assert found.recorded == Figures(5 << 20, 0, 400)
+
+
+def test_measurements_with_several_memories_are_all_compared() -> None:
+    measured = (Measured("stock", 128, 1, 2, 3, memory_bytes=2 << 20), Measured("stock", 128, 4, 5, 6))
+    found = list(replays("t", replace(TRACE, measured=measured), ["stock"], [128]))
+    assert [(each.memory_bytes, each.recorded) for each in found] == [
+        (2 << 20, Figures(1, 2, 3)), (8 << 20, Figures(4, 5, 6)),
+    ]  # fmt: skip
+
+
+def test_requests_cost_what_the_device_makes_them_cost() -> None:
+    cheap, dear = (next(replays("t", TRACE, ["folio"], [128], 8 << 20, kb)) for kb in (4, 4096))
+    assert cheap.counts != dear.counts
+
+
+def test_no_memory_and_too_little_of_it() -> None:
+    with pytest.raises(UsageError, match="t does not say how much memory its files had; say --memory SIZE"):
+        list(replays("t", replace(TRACE, memory_bytes=None), ["stock"], [4096]))
+    with pytest.raises(ModelError, match="too small: it has to hold two windows"):
+        list(replays("t", TRACE, ["stock"], [8192]))
+
+
+def test_what_the_model_cannot_replay(tmp_path: Path) -> None:
+    write_trace(tmp_path / "t", replace(TRACE, page_size=16384))
+    with pytest.raises(BadTrace, match="has pages of 16384 bytes; the model's have 4096"):
+        read_replayable(tmp_path / "t")
+    write_trace(tmp_path / "t", Trace((TraceFile("a", 0),), array("I"), array("I"), 16))
+    with pytest.raises(BadTrace, match="has no page that could be touched"):
+        read_replayable(tmp_path / "t")
+
+
+def test_how_far_apart() -> None:
+    assert difference(110, 100) == "+10.0 %"
+    assert difference(95, 100) == "-5.0 %"
+    assert (difference(5, 0), difference(0, 0), difference(5, None)) == ("from none", "+0.0 %", "-")
+
+
+def table(width: int) -> list[str]:
+    stream = io.StringIO()
+    found = list(replays("/somewhere/lmdb.trace", TRACE, ["stock", "folio"], [128]))
+    print_replays(Console(file=stream, width=width, highlight=False), found, None)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_predicted_beside_recorded() -> None:
+    line = next(line for line in table(140) if " folio " in line)
+    found = next(replays("t", TRACE, ["folio"], [128])).predicted
+    assert re.split(r"  +", line) == [
+        "lmdb", "folio", "128", "4.0",
+        f"{found.read_bytes / (1 << 20):.1f}", "5.0", difference(found.read_bytes, 5 << 20),
+        str(found.read_requests), "0", "from none",
+        str(found.major_faults), "400", difference(found.major_faults, 400),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [20, 60, 80])
+def test_no_figure_is_cut_where_room_is_short(width: int) -> None:
+    stock = next(replays("t", TRACE, ["stock"], [128])).predicted
+    line = next(line for line in table(width) if line.startswith("lmdb"))
+    figures = [f"{stock.read_bytes / (1 << 20):.1f}", "11.0", difference(stock.read_bytes, 11 << 20)]
+    assert re.split(r"  +", line)[3:6] == figures
+
+
+def test_info_of_a_trace() -> None:
+    stream = io.StringIO()
+    print_trace(Console(file=stream, width=100, highlight=False), "t", replace(TRACE, lost=2))
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    assert lines[:2] == ["t", "program      driver 'a b'"]
+    assert "touches      500, 0.0 % of them of pages that were touched before" in lines
+    assert "pages        500 touched, 12.2 % of all" in lines
+    assert "lost         2 touches" in lines
+    assert [line.split() for line in lines if "/data" in line] == [["/data/data.mdb", "4,096", "500"]]
+    stock = next(line for line in lines if line.startswith("stock"))
+    assert stock.split() == ["stock", "128", "8.0", "10.0", "100", "200"]
+
+
+def test_many_files_are_not_all_listed() -> None:
+    files = tuple(TraceFile(f"file-{number}", 1) for number in range(25))
+    stream = io.StringIO()
+    trace = Trace(files, array("I", [7, 24, 24]), array("I", [0, 0, 0]), 0)
+    print_trace(Console(file=stream, width=100, highlight=False), "t", trace)
+    lines = stream.getvalue().splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("file-")][:2] == ["file-24", "file-7"]
+    assert "and 5 more files with fewer touches" in [line.rstrip() for line in lines]
+
+
+def test_json(path: Path) -> None:
+    done = lab("trace", "replay", str(path), "--variant", "stock,random", "--read-ahead-kb", "128", "--json")
+    assert done.returncode == 0
+    stock, random = json.loads(done.stdout)["replays"]
+    assert set(stock) == {"trace", "variant", "read_ahead_kb", "memory_bytes", "predicted", "recorded"}
+    assert (stock["trace"], stock["variant"], stock["read_ahead_kb"]) == (str(path), "stock", 128)
+    assert stock["recorded"] == {"read_bytes": 11 << 20, "read_requests": 101, "major_faults": 201}
+    assert set(stock["predicted"]) == set(stock["recorded"])
+    assert random["recorded"] is None
+    assert random["predicted"]["read_bytes"] == 500 * 4096
+
+
+def test_commands_print_tables(path: Path) -> None:
+    done = lab("trace", "info", str(path))
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, str(path))
+    done = lab("trace", "replay", str(path), "--device", "nvme", "--memory", "9M", COLUMNS="120")
+    assert done.returncode == 0
+    assert "seconds" in done.stdout
+    assert "recorded" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "words"),
+    [
+        (["replay", "none.trace"], 15, "The trace none.trace cannot be read: No such file or directory."),
+        (["info", "README.md"], 15, "README.md is not a trace."),
+        (["replay", "PATH", "--variant", "stocks"], 2, "no variant 'stocks'; known: stock, series, folio, random"),
+        (["replay", "PATH", "--read-ahead-kb", "128k"], 2, "--read-ahead-kb takes whole numbers"),
+        (["replay", "PATH", "--memory", "much"], 2, "'much' is not a size"),
+        (["replay", "PATH", "--memory", "1M"], 36, "A memory of 256 pages is too small"),
+    ],
+)
+def test_what_cannot_be_done_is_a_sentence(path: Path, argv: list[str], status: int, words: str) -> None:
+    done = lab("trace", *(str(path) if word == "PATH" else word for word in argv))
+    assert words in sentence(done)
+    assert (done.returncode, done.stdout) == (status, "")
