@@ -9,7 +9,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
 from foliolab.arch import Architecture
-from foliolab.cli.execute_options import add_options, limits_of, pairs_of, size_of, stored_disk, variants_of
+from foliolab.cli.execute_options import (
+    add_options,
+    limits_of,
+    pairs_of,
+    require_room_for,
+    size_of,
+    stored_disk,
+    variants_of,
+)
 from foliolab.cli.machine import machine
 from foliolab.errors import GuestCrashed, UsageError
 from foliolab.files import write_atomic
@@ -63,6 +71,8 @@ def handle(arguments: argparse.Namespace) -> int:
         raise UsageError("--read-ahead-kb is of disks; give the guest one with --data, --data-size, --disk or a root.")
     if arguments.keep and not data:
         raise UsageError("--keep is of the data disk; give the guest one with --data, --data-size or --disk.")
+    for option in ("keep", "json", "console"):
+        require_room_for(f"--{option}", getattr(arguments, option))
     if arguments.keep:
         require_no_image(arguments.keep, arguments.force)
     argv, files = _program(arguments, root, arch)

@@ -2,6 +2,7 @@
 """The options of ``lab exec``, and what they mean."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast, get_args
@@ -82,6 +83,16 @@ def pairs_of(texts: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"--env takes NAME=VALUE, not '{text}'.")
         pairs[name] = value
     return pairs
+
+
+def require_room_for(option: str, file: Path | None) -> None:
+    """UsageError for a file that cannot be written; that is better known before a program has run for an hour."""
+    if not file:
+        return
+    if not file.parent.is_dir():
+        raise UsageError(f"{option}: {file.parent} is no directory.")
+    if file.is_dir() or not os.access(file.parent, os.W_OK):
+        raise UsageError(f"{option}: {file} cannot be written.")
 
 
 def stored_disk(text: str) -> DataDisk:

@@ -147,13 +147,9 @@ def end_cleanly(guest: Guest, place: Path) -> None:
 
 
 def require_no_image(image: Path, force: bool) -> None:
-    """UsageError if an image cannot be kept there, which is better known before the program has run for an hour."""
-    if not image.parent.is_dir():
-        raise UsageError(f"--keep: {image.parent} is no directory.")
-    if not os.access(image.parent, os.W_OK):
-        raise UsageError(f"--keep: nothing can be written to {image.parent}.")
-    if image.is_dir() or (image.exists() and not force):
-        raise UsageError(f"--keep: {image} exists already{'' if image.is_dir() else '; --force overwrites it'}.")
+    """UsageError if there is one already that is not to be overwritten."""
+    if image.exists() and not force:
+        raise UsageError(f"--keep: {image} exists already; --force overwrites it.")
 
 
 def keep(disk: Disk, image: Path, force: bool, report: Reporter) -> None:

@@ -14,6 +14,9 @@ from foliolab.vm.packages import fetch
 from foliolab.vm.tree import make_ext4, require_directory
 from foliolab.vm.userland import Selection, Userland
 
+_ALWAYS = ("bash", "coreutils", "dash", "findutils", "grep", "sed")
+"""Of what no package names among its dependencies, because no Debian is without: a shell and its commands."""
+
 
 @dataclass(frozen=True)
 class Packages:
@@ -27,8 +30,9 @@ class Packages:
     filesystem: ClassVar[Filesystem] = "xfs"
 
     def prepare(self, arch: Architecture, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
-        packages = fetch(arch, self.names, report)
-        return Userland(arch, packages, obtain(None, report), Selection(self.names, (), ())).prepare(guest, report)
+        names = (*self.names, *_ALWAYS)
+        packages = fetch(arch, names, report)
+        return Userland(arch, packages, obtain(None, report), Selection(names, (), ())).prepare(guest, report)
 
 
 @dataclass(frozen=True)

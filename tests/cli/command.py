@@ -13,6 +13,7 @@ def lab(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "foliolab", *argv],
         cwd=REPOSITORY,
         env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs of the user's in guests, through the real command line."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foliolab.arch import ARM64, NATIVE, Architecture
+from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.paths import REPOSITORY, cache_directory
+from foliolab.progress import Reporter
+from foliolab.vm.image import guest_programs
+from tests.cli.command import lab, sentence
+from tests.machines import ARM64_64K
+
+
+def compiled(arch: Architecture, place: Path) -> str:
+    source = place / "act.c"
+    source.write_text(_ACT)
+    binary = place / "act"
+    subprocess.run([arch.compiler, "-static", "-O2", "-o", str(binary), str(source)], check=True)
+    return str(binary)
+
+
+_ACT = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	if (!strcmp(argv[1], "write")) {
+		printf("%s\n", argv[2]);
+		fprintf(stderr, "to stderr\n");
+		return atoi(argv[3]);
+	}
+	if (!strcmp(argv[1], "count")) {
+		size_t bytes = 0;
+
+		while (getchar() != EOF)
+			bytes++;
+		printf("%zu %s\n", bytes, getenv("WORD"));
+		return 0;
+	}
+	if (!strcmp(argv[1], "append")) {
+		char line[100];
+		FILE *log = fopen("/data/log", "a+");
+
+		fprintf(log, "%s\n", argv[2]);
+		rewind(log);
+		while (fgets(line, sizeof(line), log))
+			fputs(line, stdout);
+		return fclose(log) ? 1 : atoi(argv[3]);
+	}
+	if (!strcmp(argv[1], "noise")) {
+		char block[4096];
+		FILE *random = fopen("/dev/urandom", "r");
+		FILE *out = fopen("/data/noise", "w");
+
+		for (int i = 0; i < 512; i++)
+			fwrite(block, fread(block, 1, sizeof(block), random), 1, out);
+		return fclose(out);
+	}
+	if (!strcmp(argv[1], "warn")) {
+		FILE *log = fopen("/dev/kmsg", "w");
+
+		fprintf(log, "WARNING: CPU: 0 PID: 1 at mm/none.c:1 %s\n", argv[2]);
+		return fclose(log) ? 1 : atoi(argv[3]);
+	}
+	if (!strcmp(argv[1], "abort"))
+		abort();
+	if (!strcmp(argv[1], "sleep")) {
+		puts("asleep");
+		fflush(stdout);
+		sleep(1000);
+	}
+	if (!strcmp(argv[1], "crash")) {
+		FILE *trigger = fopen("/proc/sysrq-trigger", "w");
+
+		fputs("c", trigger);
+		fclose(trigger);
+	}
+	if (!strcmp(argv[1], "eat"))
+		for (;;)
+			memset(malloc(1 << 20), 1, 1 << 20);
+	return 1;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A static program that does what its first argument says."""
+    return compiled(NATIVE, tmp_path_factory.mktemp("program"))
+
+
+def cells(file: Path) -> list[dict[str, Any]]:
+    facts = json.loads(file.read_text())
+    assert facts["arch"] == NATIVE.name
+    found: list[dict[str, Any]] = facts["cells"]
+    return found
+
+
+def scratch() -> list[str]:
+    """What commands have left of their disks."""
+    return [path.name for path in (cache_directory() / "scratch").iterdir() if path.name != "lock"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "words"),
+    [
+        (["--variant", "stock,no-such", "--", "./x"], 11, "no variant 'no-such'"),
+        (["--disk", "ntfs:1G", "--", "./x"], 2, "'ntfs:1G' is no disk; write ext4:2G"),
+        (["--disk", "ext4:1G", "--data-size", "1G", "--", "./x"], 2, "does not go with --data or --data-size"),
+        (["--memory", "much", "--", "./x"], 2, "'much' is not a size"),
+        (["--read-ahead-kb", "128,x", "--data-size", "1G", "--", "./x"], 2, "such as 128,4096, not '128,x'"),
+        (["--read-ahead-kb", "128", "--", "./x"], 2, "--read-ahead-kb is of disks"),
+        (["--env", "NAME", "--", "./x"], 2, "--env takes NAME=VALUE, not 'NAME'"),
+        (["--data", "/no/such", "--", "./x"], 2, "--data: /no/such does not exist"),
+        (["--data", "/etc/passwd", "--", "./x"], 2, "/etc/passwd holds no file system"),
+        (["--data-size", "64M", "--filesystem", "xfs", "--", "./x"], 2, "XFS needs a disk of 320M at least"),
+        (["--filesystem", "xfs", "--", "./x"], 2, "--filesystem is of a disk"),
+        (["--root", "/no/such", "--", "x"], 2, "--root: /no/such does not exist"),
+        (["--root", "/", "--", "x"], 2, "the whole of this machine"),
+        (["--keep", "/tmp/x", "--", "./x"], 2, "--keep is of the data disk"),
+        (["--keep", "/no/such/x", "--data-size", "64M", "--", "./x"], 2, "--keep: /no/such is no directory"),
+        (["--keep", "/etc/passwd", "--data-size", "64M", "--", "./x"], 2, "/etc/passwd exists already; --force"),
+        (["--json", "/no/such/x", "--", "./x"], 2, "--json: /no/such is no directory"),
+        (["--copy", "/no/such", "--", "./x"], 2, "There is no file /no/such to copy"),
+        (["--", "/no/such/program"], 2, "/no/such/program cannot be read: No such file"),
+        (["--", "/bin/sh"], 2, "link it with -static, or give it Debian packages with --packages, or a root directory"),
+        (["--", "/etc/passwd"], 2, "is not a 64-bit executable"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_request(argv: list[str], status: int, words: str) -> None:
+    done = lab("exec", *argv)
+    assert words in sentence(done)
+    assert (done.returncode, done.stdout) == (status, "")
+
+
+@pytest.mark.boot
+def test_too_little_memory_is_told_before_a_boot(program: str, patched_kernel: BuiltKernel) -> None:
+    done = lab("exec", "--memory", "24M", "--", program, "write", "x", "0")
+    assert "A guest with 24M of memory is too small for its kernel and its programs; give it " in sentence(done)
+    assert done.returncode == 2
+    least = sentence(done).split()[-1].rstrip(".")
+    done = lab("exec", "--memory", least, "--", program, "write", "x", "0")
+    assert (done.returncode, done.stdout) == (0, "x\n")
+
+
+@pytest.mark.boot
+def test_output_and_status_are_passed_on(program: str, patched_kernel: BuiltKernel, tmp_path: Path) -> None:
+    done = lab("exec", "--console", str(tmp_path / "console"), "--", program, "write", "a b  'c'", "42")
+    assert (done.returncode, done.stdout) == (42, "a b  'c'\n")
+    assert "to stderr" in done.stderr
+    assert "Linux version" in (tmp_path / "console").read_text()
+
+
+@pytest.mark.boot
+def test_input_and_environment_are_passed_on(program: str, patched_kernel: BuiltKernel) -> None:
+    """More input than the guest has memory."""
+    argv = [sys.executable, "-m", "foliolab", "exec", "--memory", "64M", "--env", "WORD=a=b c", "--", program, "count"]
+    done = subprocess.run(argv, cwd=REPOSITORY, input=bytes(100 << 20) + b"end", capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{(100 << 20) + 3} a=b c\n".encode()), done.stderr
+    assert scratch() == []
+
+
+@pytest.mark.boot
+def test_on_another_machine(tmp_path: Path) -> None:
+    program = compiled(ARM64, tmp_path)
+    assert sentence(lab("exec", "--arch", "x86_64", "--", program)) == f"{program} is not a program for x86_64."
+    machine = ["--arch", "arm64", "--page-size", "64k", *(f"--with={extra}" for extra in ARM64_64K.extras)]
+    ARM64_64K.kernel()  # outside of the command's time limit
+    done = lab("exec", *machine, "--", program, "write", "hello", "7")
+    assert (done.returncode, done.stdout) == (7, "hello\n")
+
+
+@pytest.mark.boot
+def test_a_signal_becomes_a_status(program: str, patched_kernel: BuiltKernel) -> None:
+    assert lab("exec", "--", program, "abort").returncode == 128 + 6
+
+
+@pytest.mark.boot
+def test_memory_that_ran_out_is_told(program: str, patched_kernel: BuiltKernel) -> None:
+    done = lab("exec", "--memory", "128M", "--", program, "eat")
+    assert done.returncode == 128 + 9
+    assert "The guest had no memory left for /program/act." in done.stderr
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize(
+    ("argv", "act", "status", "words"),
+    [([], "crash", 31, "The guest crashed: "), (["--timeout", "2"], "sleep", 32, "The guest did not ")],
+    ids=["crash", "hang"],
+)
+def test_guest_that_ends_badly(
+    argv: list[str], act: str, status: int, words: str, program: str, patched_kernel: BuiltKernel
+) -> None:
+    done = lab("exec", *argv, "--", program, act, "x", "0")
+    assert words in sentence(done)
+    assert done.returncode == status
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize(("own", "status"), [(0, 31), (5, 5)])
+def test_a_kernel_that_complains_is_reported(
+    own: int, status: int, program: str, patched_kernel: BuiltKernel, tmp_path: Path
+) -> None:
+    done = lab("exec", "--json", str(tmp_path / "json"), "--", program, "warn", "something", str(own))
+    title = "WARNING: CPU: 0 PID: 1 at mm/none.c:1 something"
+    assert f"The guest's kernel complained (folio): {title}" in " ".join(done.stderr.split())
+    assert done.returncode == status
+    (cell,) = cells(tmp_path / "json")
+    assert (cell["status"], cell["warnings"]) == (own, [title])
+
+
+@pytest.mark.boot
+def test_data_goes_in_and_out_and_lasts(program: str, patched_kernel: BuiltKernel, tmp_path: Path) -> None:
+    data, image = tmp_path / "data", tmp_path / "kept.qcow2"
+    data.mkdir()
+    (data / "log").write_text("host\n")
+    # Two boots, because one variant sets switches and the other none.
+    first = lab("exec", "--variant", "stock,folio", "--data", str(data), "--keep", str(image),
+                "--", program, "append", "guest", "0")  # fmt: skip
+    assert (first.returncode, first.stdout) == (0, "host\nguest\nhost\nguest\nguest\n")
+    assert (data / "log").read_text() == "host\n"
+    kept = image.read_bytes()
+    again = ["exec", "--data", str(image), "--keep"]
+    assert "exists already" in sentence(lab(*again, str(image), "--", program, "append", "more", "0"))
+    failed = lab(*again, str(tmp_path / "other"), "--", program, "append", "more", "3")
+    assert (failed.returncode, failed.stdout) == (3, "host\nguest\nguest\nmore\n")
+    assert "is not kept" in failed.stderr
+    assert image.read_bytes() == kept
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "kept.qcow2"]
+
+
+@pytest.mark.boot
+def test_every_variant_with_every_window(patched_kernel: BuiltKernel, tmp_path: Path) -> None:
+    probe = str(guest_programs(NATIVE, Reporter())["sparse-mmap"])
+    file = tmp_path / "counts.json"
+    done = lab("exec", "--variant", "stock,folio", "--read-ahead-kb", "128,4096", "--disk", "ext4:64M",
+               "--json", str(file), "--", probe, "--file", "/data/file", "--pattern", "random")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {(cell["variant"], cell["read_ahead_kb"]): cell for cell in cells(file)}
+    assert list(found) == [("stock", 128), ("stock", 4096), ("folio", 128), ("folio", 4096)]
+    assert [line for line in done.stderr.splitlines() if line.startswith("---")] == [
+        f"--- {variant}, read_ahead_kb {limit}" for variant, limit in found
+    ]
+    printed = [json.loads(line) for line in done.stdout.splitlines()]
+    for cell, probed in zip(found.values(), printed, strict=True):
+        # The program's own count begins later.
+        assert probed["read_bytes"] <= cell["read_bytes"] < probed["read_bytes"] + (1 << 20)
+        assert cell["disks"]["data"]["read_requests"] == cell["read_requests"] > 0
+        assert cell["major_faults"] > 0
+        assert cell["kernel"] == {
+            "hash": patched_kernel.hash,
+            "release": patched_kernel.release,
+            "flavour": "patched",
+        }
+    bytes_read = {place: cell["read_bytes"] for place, cell in found.items()}
+    assert bytes_read["stock", 4096] > 2 * bytes_read["stock", 128] > 2 * bytes_read["folio", 128]
+    assert found["folio", 4096]["mmap_readahead"] > 0
+
+
+@pytest.fixture(scope="module")
+def xfs_kernel() -> BuiltKernel:
+    return build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
+
+
+@pytest.mark.boot
+def test_a_root_of_packages_with_data_on_xfs(xfs_kernel: BuiltKernel, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (data / "with blank").mkdir(parents=True)
+    (data / "with blank/file").write_text("content\n")
+    (data / "link").symlink_to("with blank/file")
+    with (data / "holes").open("wb") as stream:
+        stream.truncate(10 << 20)
+    script = "hello && cat /data/link && stat -f -c %T / && stat -c '%s %b' /data/holes && /files/act write x 6"
+    program = compiled(NATIVE, tmp_path)
+    done = lab("exec", "--packages", "hello", "--data", str(data), "--filesystem", "xfs", "--copy", program,
+               "--json", str(tmp_path / "json"), "--", "sh", "-c", script)  # fmt: skip
+    assert (done.returncode, done.stdout) == (6, "Hello, world!\ncontent\nxfs\n10485760 0\nx\n")
+    (cell,) = cells(tmp_path / "json")
+    assert cell["disks"]["root"]["read_bytes"] > cell["read_bytes"] > 0
+    missing = lab("exec", "--packages", "hello", "--", "no-such")
+    assert (missing.returncode, missing.stdout) == (127, "")
+    assert "no-such: cannot be run: No such file or directory" in missing.stderr
+
+
+@pytest.mark.boot
+def test_a_root_of_the_hosts(program: str, patched_kernel: BuiltKernel, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "usr/bin").mkdir(parents=True)
+    (tree / "bin").symlink_to("usr/bin")
+    shutil.copy(program, tree / "usr/bin")
+    done = lab("exec", "--root", str(tree), "--data-size", "64M", "--", "act", "append", "x", "0")
+    assert (done.returncode, done.stdout) == (0, "x\n"), done.stderr
+    assert sorted(path.name for path in tree.iterdir()) == ["bin", "usr"]
+
+
+@pytest.mark.boot
+def test_an_interrupted_command_leaves_nothing(program: str, patched_kernel: BuiltKernel, tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "foliolab", "exec", "--data-size", "64M", "--keep", str(tmp_path / "image")]
+    process = subprocess.Popen(
+        [*argv, "--", program, "sleep"],
+        cwd=REPOSITORY,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "asleep\n"
+    assert len(scratch()) == 1
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate()
+    assert words.splitlines()[-1].startswith("lab: Interrupted; the guest has ended and its disk is not kept.")
+    assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
+    assert scratch() == []
+
+
+@pytest.fixture
+def small_place(tmp_path: Path) -> Iterator[Path]:
+    """A mounted file system of 1 MiB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", place], check=False)
+    if mounted.returncode:
+        pytest.skip("mounting a small file system takes root")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.mark.boot
+def test_no_room_for_what_is_kept(program: str, patched_kernel: BuiltKernel, small_place: Path) -> None:
+    done = lab("exec", "--data-size", "64M", "--keep", str(small_place / "image"), "--", program, "noise")
+    assert sentence(done) == f"No space left on the disk that holds {small_place}."
+    assert done.returncode == 40
+    assert list(small_place.iterdir()) == []
