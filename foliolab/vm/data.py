@@ -86,7 +86,10 @@ class Image:
         if kind == "qcow2":
             with tempfile.TemporaryDirectory(prefix="foliolab-") as place:
                 argv = [process.tool("qemu-img", "qemu-utils"), "dd", "-f", kind, "-O", "raw", "bs=4096", "count=1"]
-                process.run([*argv, f"if={path}", f"of={place}/head"], LabError)
+                try:
+                    process.run([*argv, f"if={path}", f"of={place}/head"], LabError)
+                except LabError as error:
+                    raise UsageError(f"{path} is no whole qcow2 image.") from error
                 head = Path(place, "head").read_bytes()
         magics: dict[Filesystem, tuple[int, bytes]] = {"ext4": _EXT4_MAGIC, "xfs": _XFS_MAGIC}
         for filesystem, (at, magic) in magics.items():

@@ -2,6 +2,7 @@
 """Programs of the user's in guests, through the real command line."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 from foliolab.arch import ARM64, NATIVE, Architecture
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
-from foliolab.paths import REPOSITORY, cache_directory
+from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 from tests.cli.command import lab, sentence
@@ -109,9 +110,12 @@ def cells(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def scratch() -> list[str]:
-    """What commands have left of their disks."""
-    return [path.name for path in (cache_directory() / "scratch").iterdir() if path.name != "lock"]
+def scratch_of(pid: int) -> Path:
+    """The directory of its disks that a command has, by what its guest was started with."""
+    (guest,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = re.search(r"file=([^,\0]*/scratch/[^/]+)/", Path(f"/proc/{guest}/cmdline").read_text())
+    assert found
+    return Path(found[1])
 
 
 @pytest.mark.parametrize(
@@ -171,7 +175,6 @@ def test_input_and_environment_are_passed_on(program: str, patched_kernel: Built
     argv = [sys.executable, "-m", "foliolab", "exec", "--memory", "64M", "--env", "WORD=a=b c", "--", program, "count"]
     done = subprocess.run(argv, cwd=REPOSITORY, input=bytes(100 << 20) + b"end", capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"{(100 << 20) + 3} a=b c\n".encode()), done.stderr
-    assert scratch() == []
 
 
 @pytest.mark.boot
@@ -318,15 +321,19 @@ def test_an_interrupted_command_leaves_nothing(program: str, patched_kernel: Bui
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout
-    assert process.stdout.readline() == "asleep\n"
-    assert len(scratch()) == 1
-    process.send_signal(signal.SIGINT)
-    _, words = process.communicate()
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == "asleep\n"
+        scratch = scratch_of(process.pid)
+        assert scratch.is_dir()
+        process.send_signal(signal.SIGINT)
+        _, words = process.communicate()
+    finally:
+        process.kill()
     assert words.splitlines()[-1].startswith("lab: Interrupted; the guest has ended and its disk is not kept.")
     assert process.returncode == 130
     assert list(tmp_path.iterdir()) == []
-    assert scratch() == []
+    assert not scratch.exists()
 
 
 @pytest.fixture

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from foliolab.experiment.variants import choose, load_variants
+from foliolab.program.cells import boots
+
+
+def test_variants_share_a_boot_where_switches_can_be_put_back() -> None:
+    chosen = choose(["stock", "unpatched", "series", "folio"], load_variants())
+    planned = [[str(cell) for cell in cells] for cells in boots(chosen, [128, 4096])]
+    assert planned == [
+        [f"{variant}, read_ahead_kb {limit}" for variant in variants for limit in (128, 4096)]
+        for variants in (["stock", "series"], ["unpatched"], ["folio"])
+    ]
+
+
+def test_one_cell() -> None:
+    ((cell,),) = boots(choose(["folio"], load_variants()), [None])
+    assert (str(cell), cell.read_ahead_kb) == ("folio", None)

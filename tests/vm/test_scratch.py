@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from foliolab.vm.scratch import scratch_directory
+
+_HOLD = """
+import time
+from foliolab.vm.scratch import scratch_directory
+with scratch_directory() as place:
+    (place / "disk").touch()
+    print(place, flush=True)
+    time.sleep(100)
+"""
+
+
+def test_what_a_kill_leaves_goes_with_the_next_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", _HOLD], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout
+        left = Path(other.stdout.readline().strip())
+        with scratch_directory() as place:
+            assert (left / "disk").exists()  # its owner lives
+            assert place.parent == left.parent
+        assert not place.exists()
+        other.kill()
+    assert (left / "disk").exists()
+    with scratch_directory():
+        assert not left.exists()
