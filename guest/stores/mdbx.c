@@ -65,6 +65,8 @@ static void store_open(const char *directory, enum mode mode, bool hint)
 						     MDBX_UTTERLY_NOSYNC;
 	MDBX_txn *txn;
 
+	/* Errors are returned as well, and one sentence is enough. */
+	mdbx_setup_debug(MDBX_LOG_FATAL, MDBX_DBG_DONTCHANGE, NULL);
 	if (hint)
 		flags |= MDBX_NORDAHEAD;
 	must(mdbx_env_create(&env), "no environment");
