@@ -9,13 +9,13 @@ from typing import cast
 import pytest
 
 from foliolab.arch import ARM64, X86_64, Architecture
-from foliolab.cli.execute import require_static
 from foliolab.cli.kselftest import compared, markdown, regressions
 from foliolab.kernel.build import BuiltKernel
 from foliolab.kernel.source import Source
 from foliolab.kselftest.ktap import Verdict
 from foliolab.kselftest.run import Result, build_programs, reserve_huge_pages
 from foliolab.kselftest.suite import chosen
+from foliolab.program.static import require_static
 from foliolab.progress import Reporter
 from foliolab.vm.guest import Guest, JobResult
 from tests.cli.command import lab, sentence
