@@ -29,6 +29,8 @@ class Selection:
     """Directories of what the programs are given to do; their files lie in /src of the disk."""
     settle: tuple[tuple[str, ...], ...]
     """Commands of a guest that complete the disk, which is mounted on /data."""
+    suite: str = ""
+    """The release of Debian that the packages are of; "" is that of this machine."""
 
 
 _TEXT_WORK = GUEST / "real-text"
@@ -72,8 +74,13 @@ class Userland:
     @classmethod
     def of(cls, arch: Architecture, content: str, report: Reporter) -> "Userland":
         """What it is made of, by a name of SELECTIONS; fetched first if the cache does not have it."""
-        selection = SELECTIONS[content]
-        return cls(arch, fetch(arch, selection.packages, report), obtain(None, report), selection)
+        return cls.selected(arch, SELECTIONS[content], report)
+
+    @classmethod
+    def selected(cls, arch: Architecture, selection: Selection, report: Reporter) -> "Userland":
+        """Likewise, of a selection that has no name."""
+        packages = fetch(arch, selection.packages, report, selection.suite)
+        return cls(arch, packages, obtain(None, report), selection)
 
     @property
     def hash(self) -> str:

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Lucene as it is published, the driver around it, and the root directory that it runs in, which has git as well."""
+
+import hashlib
+import shutil
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab import process
+from foliolab.arch import Architecture
+from foliolab.errors import BuildError, LabError
+from foliolab.files import digest, digest_files, made_once
+from foliolab.paths import GUEST, cache_directory
+from foliolab.progress import Reporter
+from foliolab.vm.userland import Selection, Userland
+
+_SOURCES = GUEST / "stores" / "lucene"
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+_JAVA = ("-nowarn", "-source", "17", "-target", "17")
+"""What Debian 12 can compile to, which has no Java that reads Lucene's classes; the guest has a newer one."""
+
+
+@dataclass(frozen=True)
+class _Jar:
+    group: str
+    name: str
+    version: str
+    hash: str
+    """SHA-256."""
+
+
+_LUCENE = _Jar(
+    "org.apache.lucene",
+    "lucene-core",
+    "10.4.0",
+    "8f894d211a8123938ccb9ff6827d136747e0eb6b1782ada6ac9086aa911b52e2",
+)
+# Unlike javac, this compiler runs on an older Java than the classes that it is given are for.
+_COMPILER = _Jar(
+    "org.eclipse.jdt",
+    "ecj",
+    "3.40.0",
+    "05cc22a24e7982970f63a405fc6c820bc80b806f27f3c5a6236fc475f8f7152b",
+)
+
+_PACKAGES = ("coreutils", "dash", "git", "make", "openjdk-21-jre-headless")
+_SETTLE = (("program-workload", "--root", "/data", "--workload", "prepare"),)
+_SUITE = "trixie"
+"""The first release of Debian with a Java for Lucene 10."""
+
+
+def root(arch: Architecture, report: Reporter) -> Userland:
+    """The root directory for Lucene and for git, whose programs are in /usr/bin; Lucene's driver is /src/lucene.
+
+    MissingTool without mvn or a Java to compile with.
+    """
+    return Userland.selected(arch, Selection(_PACKAGES, (programs(report),), _SETTLE, _SUITE), report)
+
+
+def programs(report: Reporter) -> Path:
+    """A directory of the cache with all that the driver consists of, whatever the architecture."""
+    sources = sorted(path for path in _SOURCES.iterdir() if path.is_file())
+
+    def make(partial: Path) -> None:
+        with report.task(f"fetching Lucene {_LUCENE.version} and compiling a driver for it"):
+            library, compiler = (_fetch(jar, partial) for jar in (_LUCENE, _COMPILER))
+            _compile(compiler, library, partial)
+            compiler.unlink()
+        for name in ("lucene", "prepare.mk"):
+            shutil.copy(_SOURCES / name, partial)
+
+    key = digest([_LUCENE.hash, _COMPILER.hash, *_JAVA, digest_files(sources, _SOURCES)])
+    return made_once(cache_directory() / "stores" / "lucene", key, make)
+
+
+def _fetch(jar: _Jar, directory: Path) -> Path:
+    """Have Maven fetch a file, or take it from what it has fetched for others."""
+    artifact = f"-Dartifact={jar.group}:{jar.name}:{jar.version}"
+    output = [f"-DoutputDirectory={directory.resolve()}", "-Dmdep.stripVersion=true"]
+    argv = [process.tool("mvn", "maven"), "--batch-mode", "--quiet", _COPY, artifact, *output]
+    process.run(argv, LabError, cwd=directory)
+    found = directory / f"{jar.name}.jar"
+    if hashlib.sha256(found.read_bytes()).hexdigest() != jar.hash:
+        raise BuildError(f"{found.name} of version {jar.version} is not the file that is known.")
+    return found
+
+
+def _compile(compiler: Path, library: Path, directory: Path) -> None:
+    """Put driver.jar into a directory, the same from each compilation."""
+    classes = directory / "classes"
+    java = process.tool("java", "default-jre-headless")
+    argv = [java, "-jar", str(compiler), *_JAVA, "-classpath", str(library), "-d", str(classes)]
+    process.run([*argv, str(_SOURCES / "Driver.java")], BuildError)
+    with zipfile.ZipFile(directory / "driver.jar", "w") as jar:
+        for path in sorted(classes.iterdir()):
+            jar.writestr(zipfile.ZipInfo(path.name), path.read_bytes())
+    shutil.rmtree(classes)
