@@ -8,44 +8,22 @@
 #include <getopt.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define PROBE	"measure"
 #include "settings.h"
+#include "snapshot.h"
 
-#define MAX_DISKS	8
-#define MAX_LINES	1024
 #define CHUNK		(1 << 20)
-#define NO_PROGRAM	127
-#define NO_EXEC		126
 
 static struct env {
 	const char *counters;
 	const char *root;	/* "" is the guest's own */
 	const char *input;	/* a device, or NULL */
 	uint64_t input_bytes;
-	const char *disks[MAX_DISKS];
-	size_t nr_disks;
+	struct disk_names disks;
 } env = {
 	.root = "",
-};
-
-/* What a disk has done since boot, in the order of its file in sysfs. */
-struct disk {
-	uint64_t read_requests, read_sectors;
-	uint64_t write_requests, write_sectors;
-};
-
-struct line {
-	char name[64];
-	int64_t value;
-};
-
-struct snapshot {
-	struct disk disks[MAX_DISKS];
-	struct line lines[MAX_LINES];	/* of /proc/vmstat */
-	size_t nr_lines;
 };
 
 static const char usage[] =
@@ -79,9 +57,9 @@ static void parse_arguments(int argc, char **argv)
 			env.counters = optarg;
 			break;
 		case DISK:
-			if (env.nr_disks == MAX_DISKS)
+			if (env.disks.count == MAX_DISKS)
 				fail(2, "There are too many disks.");
-			env.disks[env.nr_disks++] = optarg;
+			env.disks.names[env.disks.count++] = optarg;
 			break;
 		case ROOT:
 			env.root = optarg;
@@ -159,51 +137,6 @@ static void prepare_root(void)
 	mount_in_root("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777");
 }
 
-static void drop_caches(void)
-{
-	sync();
-	if (!write_word("/proc/sys/vm/drop_caches", "3"))
-		fail_io("/proc/sys/vm/drop_caches");
-}
-
-static void read_disk(const char *name, struct disk *disk)
-{
-	struct stat device;
-	char path[300];
-	FILE *stream;
-
-	snprintf(path, sizeof(path), "/dev/%s", name);
-	if (stat(path, &device))
-		fail_io(path);
-	device_settle(device.st_rdev);
-	snprintf(path, sizeof(path), "/sys/block/%s/stat", name);
-	stream = fopen(path, "re");
-	if (!stream || fscanf(stream, "%" SCNu64 " %*u %" SCNu64 " %*u %" SCNu64
-			      " %*u %" SCNu64,
-			      &disk->read_requests, &disk->read_sectors,
-			      &disk->write_requests, &disk->write_sectors) != 4)
-		fail(1, "%s cannot be read.", path);
-	fclose(stream);
-}
-
-static void read_snapshot(struct snapshot *now)
-{
-	FILE *stream;
-
-	for (size_t i = 0; i < env.nr_disks; i++)
-		read_disk(env.disks[i], &now->disks[i]);
-	/* CPUs keep some of what they count for themselves, unless asked. */
-	write_word("/proc/sys/vm/stat_refresh", "1");
-	stream = fopen("/proc/vmstat", "re");
-	if (!stream)
-		fail_io("/proc/vmstat");
-	while (now->nr_lines < MAX_LINES &&
-	       fscanf(stream, "%63s %" SCNd64, now->lines[now->nr_lines].name,
-		      &now->lines[now->nr_lines].value) == 2)
-		now->nr_lines++;
-	fclose(stream);
-}
-
 static noreturn void run_program(char **argv, int input)
 {
 	if (input >= 0 && dup2(input, 0) < 0)
@@ -212,7 +145,7 @@ static noreturn void run_program(char **argv, int input)
 		fail_io(env.root);
 	execvp(argv[0], argv);
 	fprintf(stderr, "%s: cannot be run: %s\n", argv[0], strerror(errno));
-	_exit(errno == ENOENT ? NO_PROGRAM : NO_EXEC);
+	_exit(errno == ENOENT ? 127 : 126); /* as a shell has it */
 }
 
 /* Write the input to a pipe, past the page cache: memory is the program's. */
@@ -273,36 +206,6 @@ static int attend(char **argv)
 	return status;
 }
 
-static void print_disk(FILE *out, const char *name, const struct disk *before,
-		       const struct disk *after)
-{
-	fprintf(out, "\"%s\": {\"read_requests\": %" PRIu64
-		", \"read_bytes\": %" PRIu64 ", \"write_requests\": %" PRIu64
-		", \"write_bytes\": %" PRIu64 "}", name,
-		after->read_requests - before->read_requests,
-		(after->read_sectors - before->read_sectors) * 512,
-		after->write_requests - before->write_requests,
-		(after->write_sectors - before->write_sectors) * 512);
-}
-
-static void print_counters(FILE *out, double seconds,
-			   const struct snapshot *before,
-			   const struct snapshot *after)
-{
-	fprintf(out, "{\"seconds\": %.6f, \"disks\": {", seconds);
-	for (size_t i = 0; i < env.nr_disks; i++) {
-		fputs(i ? ", " : "", out);
-		print_disk(out, env.disks[i], &before->disks[i],
-			   &after->disks[i]);
-	}
-	fputs("}, \"vmstat\": {", out);
-	for (size_t i = 0; i < before->nr_lines; i++)
-		fprintf(out, "%s\"%s\": %" PRId64, i ? ", " : "",
-			before->lines[i].name,
-			after->lines[i].value - before->lines[i].value);
-	fputs("}}\n", out);
-}
-
 static noreturn void end_as(int status)
 {
 	static const struct rlimit none;
@@ -320,6 +223,7 @@ int main(int argc, char **argv)
 {
 	static struct snapshot before, after;
 	struct timespec start, end;
+	double seconds;
 	FILE *out;
 	int status;
 
@@ -329,15 +233,16 @@ int main(int argc, char **argv)
 		fail_io(env.counters);
 	prepare_root();
 	drop_caches();
-	read_snapshot(&before);
+	read_snapshot(&before, &env.disks);
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	status = attend(argv + optind);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	/* What it wrote is its own, also if it did not wait for the disk. */
 	sync();
-	read_snapshot(&after);
-	print_counters(out, end.tv_sec - start.tv_sec +
-		       (end.tv_nsec - start.tv_nsec) * 1e-9, &before, &after);
+	read_snapshot(&after, &env.disks);
+	seconds = end.tv_sec - start.tv_sec +
+		  (end.tv_nsec - start.tv_nsec) * 1e-9;
+	print_snapshots(out, seconds, &env.disks, &before, &after);
 	if (fclose(out))
 		fail_io(env.counters);
 	end_as(status);

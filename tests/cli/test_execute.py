@@ -3,111 +3,21 @@
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from foliolab.arch import ARM64, NATIVE, Architecture
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.arch import ARM64, NATIVE
+from foliolab.kernel.build import BuiltKernel
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
+from tests.cli.act import cells, compiled
 from tests.cli.command import lab, sentence
 from tests.machines import ARM64_64K
-
-
-def compiled(arch: Architecture, place: Path) -> str:
-    source = place / "act.c"
-    source.write_text(_ACT)
-    binary = place / "act"
-    subprocess.run([arch.compiler, "-static", "-O2", "-o", str(binary), str(source)], check=True)
-    return str(binary)
-
-
-_ACT = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-int main(int argc, char **argv)
-{
-	if (!strcmp(argv[1], "write")) {
-		printf("%s\n", argv[2]);
-		fprintf(stderr, "to stderr\n");
-		return atoi(argv[3]);
-	}
-	if (!strcmp(argv[1], "count")) {
-		size_t bytes = 0;
-
-		while (getchar() != EOF)
-			bytes++;
-		printf("%zu %s\n", bytes, getenv("WORD"));
-		return 0;
-	}
-	if (!strcmp(argv[1], "append")) {
-		char line[100];
-		FILE *log = fopen("/data/log", "a+");
-
-		fprintf(log, "%s\n", argv[2]);
-		rewind(log);
-		while (fgets(line, sizeof(line), log))
-			fputs(line, stdout);
-		return fclose(log) ? 1 : atoi(argv[3]);
-	}
-	if (!strcmp(argv[1], "noise")) {
-		char block[4096];
-		FILE *random = fopen("/dev/urandom", "r");
-		FILE *out = fopen("/data/noise", "w");
-
-		for (int i = 0; i < 512; i++)
-			fwrite(block, fread(block, 1, sizeof(block), random), 1, out);
-		return fclose(out);
-	}
-	if (!strcmp(argv[1], "warn")) {
-		FILE *log = fopen("/dev/kmsg", "w");
-
-		fprintf(log, "WARNING: CPU: 0 PID: 1 at mm/none.c:1 %s\n", argv[2]);
-		return fclose(log) ? 1 : atoi(argv[3]);
-	}
-	if (!strcmp(argv[1], "abort"))
-		abort();
-	if (!strcmp(argv[1], "sleep")) {
-		puts("asleep");
-		fflush(stdout);
-		sleep(1000);
-	}
-	if (!strcmp(argv[1], "crash")) {
-		FILE *trigger = fopen("/proc/sysrq-trigger", "w");
-
-		fputs("c", trigger);
-		fclose(trigger);
-	}
-	if (!strcmp(argv[1], "eat"))
-		for (;;)
-			memset(malloc(1 << 20), 1, 1 << 20);
-	return 1;
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A static program that does what its first argument says."""
-    return compiled(NATIVE, tmp_path_factory.mktemp("program"))
-
-
-def cells(file: Path) -> list[dict[str, Any]]:
-    facts = json.loads(file.read_text())
-    assert facts["arch"] == NATIVE.name
-    found: list[dict[str, Any]] = facts["cells"]
-    return found
 
 
 def scratch_of(pid: int) -> Path:
@@ -227,26 +137,6 @@ def test_a_kernel_that_complains_is_reported(
 
 
 @pytest.mark.boot
-def test_data_goes_in_and_out_and_lasts(program: str, patched_kernel: BuiltKernel, tmp_path: Path) -> None:
-    data, image = tmp_path / "data", tmp_path / "kept.qcow2"
-    data.mkdir()
-    (data / "log").write_text("host\n")
-    # Two boots, because one variant sets switches and the other none.
-    first = lab("exec", "--variant", "stock,folio", "--data", str(data), "--keep", str(image),
-                "--", program, "append", "guest", "0")  # fmt: skip
-    assert (first.returncode, first.stdout) == (0, "host\nguest\nhost\nguest\nguest\n")
-    assert (data / "log").read_text() == "host\n"
-    kept = image.read_bytes()
-    again = ["exec", "--data", str(image), "--keep"]
-    assert "exists already" in sentence(lab(*again, str(image), "--", program, "append", "more", "0"))
-    failed = lab(*again, str(tmp_path / "other"), "--", program, "append", "more", "3")
-    assert (failed.returncode, failed.stdout) == (3, "host\nguest\nguest\nmore\n")
-    assert "is not kept" in failed.stderr
-    assert image.read_bytes() == kept
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "kept.qcow2"]
-
-
-@pytest.mark.boot
 def test_every_variant_with_every_window(patched_kernel: BuiltKernel, tmp_path: Path) -> None:
     probe = str(guest_programs(NATIVE, Reporter())["sparse-mmap"])
     file = tmp_path / "counts.json"
@@ -274,42 +164,6 @@ def test_every_variant_with_every_window(patched_kernel: BuiltKernel, tmp_path: 
     assert found["folio", 4096]["mmap_readahead"] > 0
 
 
-@pytest.fixture(scope="module")
-def xfs_kernel() -> BuiltKernel:
-    return build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
-
-
-@pytest.mark.boot
-def test_a_root_of_packages_with_data_on_xfs(xfs_kernel: BuiltKernel, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    (data / "with blank").mkdir(parents=True)
-    (data / "with blank/file").write_text("content\n")
-    (data / "link").symlink_to("with blank/file")
-    with (data / "holes").open("wb") as stream:
-        stream.truncate(10 << 20)
-    script = "hello && cat /data/link && stat -f -c %T / && stat -c '%s %b' /data/holes && /files/act write x 6"
-    program = compiled(NATIVE, tmp_path)
-    done = lab("exec", "--packages", "hello", "--data", str(data), "--filesystem", "xfs", "--copy", program,
-               "--json", str(tmp_path / "json"), "--", "sh", "-c", script)  # fmt: skip
-    assert (done.returncode, done.stdout) == (6, "Hello, world!\ncontent\nxfs\n10485760 0\nx\n")
-    (cell,) = cells(tmp_path / "json")
-    assert cell["disks"]["root"]["read_bytes"] > cell["read_bytes"] > 0
-    missing = lab("exec", "--packages", "hello", "--", "no-such")
-    assert (missing.returncode, missing.stdout) == (127, "")
-    assert "no-such: cannot be run: No such file or directory" in missing.stderr
-
-
-@pytest.mark.boot
-def test_a_root_of_the_hosts(program: str, patched_kernel: BuiltKernel, tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    (tree / "usr/bin").mkdir(parents=True)
-    (tree / "bin").symlink_to("usr/bin")
-    shutil.copy(program, tree / "usr/bin")
-    done = lab("exec", "--root", str(tree), "--data-size", "64M", "--", "act", "append", "x", "0")
-    assert (done.returncode, done.stdout) == (0, "x\n"), done.stderr
-    assert sorted(path.name for path in tree.iterdir()) == ["bin", "usr"]
-
-
 @pytest.mark.boot
 def test_an_interrupted_command_leaves_nothing(program: str, patched_kernel: BuiltKernel, tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "foliolab", "exec", "--data-size", "64M", "--keep", str(tmp_path / "image")]
@@ -334,23 +188,3 @@ def test_an_interrupted_command_leaves_nothing(program: str, patched_kernel: Bui
     assert process.returncode == 130
     assert list(tmp_path.iterdir()) == []
     assert not scratch.exists()
-
-
-@pytest.fixture
-def small_place(tmp_path: Path) -> Iterator[Path]:
-    """A mounted file system of 1 MiB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", place], check=False)
-    if mounted.returncode:
-        pytest.skip("mounting a small file system takes root")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-@pytest.mark.boot
-def test_no_room_for_what_is_kept(program: str, patched_kernel: BuiltKernel, small_place: Path) -> None:
-    done = lab("exec", "--data-size", "64M", "--keep", str(small_place / "image"), "--", program, "noise")
-    assert sentence(done) == f"No space left on the disk that holds {small_place}."
-    assert done.returncode == 40
-    assert list(small_place.iterdir()) == []
