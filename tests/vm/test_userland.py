@@ -22,7 +22,7 @@ from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.packages import Package, fetch
-from foliolab.vm.userland import SELECTIONS, Userland
+from foliolab.vm.userland import SELECTIONS, Selection, Userland
 from tests.machines import ARM64_4K
 from tests.vm.conftest import guest_config
 from tests.vm.debian import Mirror
@@ -138,6 +138,13 @@ def test_a_disk_with_databases_has_the_work_of_both(
 
 def test_every_root_directory_that_an_experiment_can_name_is_known() -> None:
     assert set(SELECTIONS) == ROOTS
+
+
+def test_a_selection_can_be_of_another_release(mirror: Mirror) -> None:
+    """Which this mirror does not have."""
+    selection = Selection(("new",), (), (), suite="newer")
+    with pytest.raises(LabError, match="apt cannot fetch new for x86_64 from newer"):
+        Userland.selected(X86_64, selection, Reporter())
 
 
 def test_a_name_that_no_listing_can_hold(mirror: Mirror, small: Userland, nobody: GuestConfig) -> None:
