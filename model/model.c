@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "../kernel/files/include/linux/mmap_readahead_policy.h"
-#include "model.h"
+#include "memory.h"
 
 /* The kernel's own numbers. */
 #define LOTS_OF_MISSES		100	/* MMAP_LOTSAMISS */
@@ -15,149 +12,28 @@
 /* A disk lets so many pages pass under its head rather than to seek. */
 #define SHORT_SKIP		256
 
-/* State of a page. */
-#define CACHED		0x01
-#define MAPPED		0x02	/* and stays so until it is evicted */
-#define YOUNG		0x04	/* its PTE was used since reclaim looked */
-#define MARKED		0x08	/* PG_readahead */
-#define EVICTED		0x10	/* was cached, left a shadow */
-
-struct file {
-	uint8_t *pages;
-	uint64_t nr_pages;
-	uint64_t cached;
-	uint64_t place;		/* on the device, in pages */
-
-	/* struct file_ra_state */
-	uint64_t start;
-	uint32_t size, async_size, misses;
-
-	struct mmap_readahead_state state;
-};
-
-/* A range of cached pages in the order of reclaim. */
-struct extent {
-	struct file *file;
-	uint32_t start;
-	uint32_t size;
-};
-
 struct model {
 	struct model_machine machine;
 	struct model_counts counts;
-	uint32_t nr_files;
-
-	/* Ring of extents, the oldest first; capacity is a power of two. */
-	struct extent *extents;
-	uint64_t head, tail, capacity;
-	uint64_t cached;
-
+	struct memory memory;
 	uint64_t position;	/* where the device's last request ended */
-	uint8_t *pages;		/* of all files */
+
+	/* Of all files. */
+	uint8_t *pages;
+	uint32_t *shadows;
+
+	uint32_t nr_files;
 	struct file files[];
 };
-
-static bool push(struct model *model, struct file *file, uint32_t start,
-		 uint32_t size)
-{
-	struct extent *last;
-
-	if (model->tail > model->head) {
-		last = &model->extents[(model->tail - 1) &
-				       (model->capacity - 1)];
-		if (last->file == file && last->start + last->size == start) {
-			last->size += size;
-			return true;
-		}
-	}
-	if (model->tail - model->head == model->capacity) {
-		uint64_t capacity = model->capacity * 2, i;
-		struct extent *extents = malloc(capacity * sizeof(*extents));
-
-		if (!extents)
-			return false;
-		for (i = model->head; i < model->tail; i++)
-			extents[i & (capacity - 1)] =
-				model->extents[i & (model->capacity - 1)];
-		free(model->extents);
-		model->extents = extents;
-		model->capacity = capacity;
-	}
-	model->extents[model->tail++ & (model->capacity - 1)] =
-		(struct extent){ file, start, size };
-	return true;
-}
-
-/* The bits that any of the pages has; written to be vectorised. */
-static uint8_t any(const uint8_t *pages, uint32_t n)
-{
-	uint8_t bits = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		bits |= pages[i];
-	return bits;
-}
-
-/*
- * Evict the oldest pages but those that were used since reclaim looked last:
- * they get another round.
- */
-static bool reclaim(struct model *model, uint64_t wanted)
-{
-	while (wanted) {
-		struct extent *oldest =
-			&model->extents[model->head & (model->capacity - 1)];
-		uint32_t n = oldest->size < wanted ? oldest->size : wanted;
-		uint32_t start = oldest->start, end = start + n;
-		struct file *file = oldest->file;
-		uint8_t *pages = file->pages;
-		uint64_t unused = 0, kept = 0;
-
-		oldest->start += n;
-		oldest->size -= n;
-		if (!oldest->size)
-			model->head++;
-		if (any(pages + start, n) & MAPPED) {
-			for (uint32_t i = start; i < end; i++) {
-				if (pages[i] & YOUNG) {
-					pages[i] &= ~YOUNG;
-					kept++;
-					if (!push(model, file, i, 1))
-						return false;
-					continue;
-				}
-				unused += !(pages[i] & MAPPED);
-				pages[i] = EVICTED;
-			}
-		} else {
-			unused = n;
-			memset(pages + start, EVICTED, n);
-		}
-		model->cached -= n - kept;
-		file->cached -= n - kept;
-		model->counts.evicted += n - kept;
-		model->counts.evicted_unused += unused;
-		wanted -= n - kept;
-	}
-	return true;
-}
 
 /* Add pages that are not cached; they make one request. */
 static bool add(struct model *model, struct file *file, uint32_t start,
 		uint32_t n)
 {
-	uint64_t limit = model->machine.memory_pages;
 	uint64_t place = file->place + start, again = 0;
-	uint8_t *pages = file->pages;
 
-	if (model->cached + n > limit &&
-	    !reclaim(model, model->cached + n - limit))
-		return false;
 	for (uint32_t i = start; i < start + n; i++)
-		again += !!(pages[i] & EVICTED);
-	memset(pages + start, CACHED, n);
-	model->cached += n;
-	file->cached += n;
+		again += !!(file->pages[i] & EVICTED);
 	model->counts.refaults += again;
 	model->counts.pages_read += n;
 	model->counts.requests++;
@@ -166,7 +42,7 @@ static bool add(struct model *model, struct file *file, uint32_t start,
 	else
 		model->counts.seeks++;
 	model->position = place + n;
-	return push(model, file, start, n);
+	return memory_add(&model->memory, file, start, n);
 }
 
 /* page_cache_ra_unbounded(): read what of a range is not cached. */
@@ -392,23 +268,29 @@ struct model *model_new(const struct model_machine *machine,
 	}
 	model->machine = *machine;
 	model->nr_files = nr_files;
-	model->capacity = 1024;
-	model->extents = malloc(model->capacity * sizeof(*model->extents));
-	model->pages = calloc(all_pages, 1);
 	model->position = UINT64_MAX / 2;
-	if (!model->extents || !model->pages) {
+	model->pages = calloc(all_pages, sizeof(*model->pages));
+	model->shadows = calloc(all_pages, sizeof(*model->shadows));
+	if (!model->pages || !model->shadows ||
+	    !memory_init(&model->memory, machine->reclaim,
+			 machine->memory_pages)) {
 		model_free(model);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < nr_files; i++)
-		model->files[i].pages = model->pages + model->files[i].place;
+	for (uint32_t i = 0; i < nr_files; i++) {
+		struct file *file = &model->files[i];
+
+		file->pages = model->pages + file->place;
+		file->shadows = model->shadows + file->place;
+	}
 	return model;
 }
 
 void model_free(struct model *model)
 {
-	free(model->extents);
+	memory_free(&model->memory);
 	free(model->pages);
+	free(model->shadows);
 	free(model);
 }
 
@@ -446,6 +328,8 @@ bool model_replay(struct model *model, const uint32_t *files,
 void model_counts(const struct model *model, struct model_counts *counts)
 {
 	*counts = model->counts;
+	counts->evicted = model->memory.evicted;
+	counts->evicted_unused = model->memory.evicted_unused;
 }
 
 bool model_run(struct model *model, const struct pattern *pattern,

@@ -23,8 +23,15 @@ enum model_rules {
 	MODEL_FIXED,	/* a full window around each miss, whatever happens */
 };
 
+/* What is evicted. */
+enum model_reclaim {
+	MODEL_SECOND_CHANCE,	/* the oldest that was not used of late */
+	MODEL_LISTS,		/* as Linux 6.12 has it for a control group */
+};
+
 struct model_machine {
 	enum model_rules rules;
+	enum model_reclaim reclaim;
 	uint32_t memory_pages;		/* for all files */
 	uint32_t read_ahead_pages;	/* at least 1 */
 	uint32_t request_pages;		/* what folio takes a request to cost */

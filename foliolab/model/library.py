@@ -24,6 +24,8 @@ DEFAULT_REQUEST_KB = 128
 
 RULES = ("stock", "series", "folio", "random", "fixed")
 """What a miss reads, as in ``enum model_rules``."""
+RECLAIM = ("second-chance", "lists")
+"""What is evicted, as in ``enum model_reclaim``."""
 KINDS = (
     "random", "sequential", "reverse", "stride", "zipf", "streams", "pingpong", "objects", "btree", "scan-random",
     "phases", "drift",
@@ -34,6 +36,7 @@ MISS_KINDS = ("single", "forward", "backward", "fill")
 """What an adaptive read is, as in ``enum mmap_readahead_kind``."""
 
 POLICY = KERNEL / "files/include/linux/mmap_readahead_policy.h"
+_SOURCES = ("model.c", "memory.c")
 _FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")
 _BITS = 32
 """Of the numbers of pages, and of accesses at once."""
@@ -52,6 +55,8 @@ class Machine:
     """The window that the device allows, and what ``fixed`` reads."""
     request_pages: int = 32
     """What ``folio`` takes a request to cost."""
+    reclaim: str = RECLAIM[0]
+    """What is evicted; ``lists`` is nearer to a kernel, and takes longer."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,7 @@ class Counts:
 class MachineStruct(ctypes.Structure):
     _fields_ = (
         ("rules", ctypes.c_int),
+        ("reclaim", ctypes.c_int),
         ("memory_pages", ctypes.c_uint32),
         ("read_ahead_pages", ctypes.c_uint32),
         ("request_pages", ctypes.c_uint32),
@@ -126,7 +132,7 @@ class CountsStruct(ctypes.Structure):
 
 def sources() -> list[Path]:
     """Everything that is compiled into the library."""
-    return [MODEL / "model.c", *MODEL.glob("*.h"), GUEST / "patterns.h", GUEST / "random.h", POLICY]
+    return [*(MODEL / name for name in _SOURCES), *MODEL.glob("*.h"), GUEST / "patterns.h", GUEST / "random.h", POLICY]
 
 
 @cache
@@ -145,8 +151,8 @@ def compiled(report: Reporter) -> Path:
 
     def make(partial: Path) -> None:
         with report.task("compiling the model"):
-            source = str(MODEL / "model.c")
-            process.run([process.tool("cc", "gcc"), *_FLAGS, "-o", str(partial / "model.so"), source], BuildError)
+            sources = [str(MODEL / name) for name in _SOURCES]
+            process.run([process.tool("cc", "gcc"), *_FLAGS, "-o", str(partial / "model.so"), *sources], BuildError)
         if _hash() != identity():
             raise BuildError("The model's sources changed while they were compiled; start again.")
 
@@ -255,7 +261,13 @@ def _machine_struct(machine: Machine) -> MachineStruct:
             f"A memory of {machine.memory_pages} pages is too small: it has to hold two windows of "
             f"{machine.read_ahead_pages} pages."
         )
-    return MachineStruct(_number("rules", machine.rules, RULES), *astuple(machine)[2:])
+    return MachineStruct(
+        rules=_number("rules", machine.rules, RULES),
+        reclaim=_number("reclaim", machine.reclaim, RECLAIM),
+        memory_pages=machine.memory_pages,
+        read_ahead_pages=machine.read_ahead_pages,
+        request_pages=machine.request_pages,
+    )
 
 
 def _pattern_struct(pattern: Pattern) -> PatternStruct:

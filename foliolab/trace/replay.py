@@ -91,6 +91,7 @@ def replays(
                     memory_pages=memory // PAGE_BYTES,
                     read_ahead_pages=max(window_kb * 1024 // PAGE_BYTES, 1),
                     request_pages=max(request_kb * 1024 // PAGE_BYTES, 1),
+                    reclaim="lists",
                 )
                 with_it = [each for each in measured if _memory(trace, each) == memory]
                 counts = simulate_trace(machine, trace)

@@ -17,6 +17,7 @@ from foliolab.model.library import (
     MISS_KINDS,
     ORDERS,
     POLICY,
+    RECLAIM,
     RULES,
     Counts,
     CountsStruct,
@@ -80,6 +81,7 @@ def test_names_and_structs_are_those_of_c(tmp_path: Path) -> None:
         *layout(PatternStruct, "pattern"),
         *layout(CountsStruct, "model_counts"),
         *members("model_rules", "MODEL_", RULES),
+        *members("model_reclaim", "MODEL_", RECLAIM),
         *members("pattern_kind", "PATTERN_", KINDS),
         *members("pattern_order", "PATTERN_", ORDERS),
         *members("mmap_readahead_kind", "MMAP_READAHEAD_", MISS_KINDS),
@@ -181,6 +183,7 @@ def test_settings_reach_the_model() -> None:
         (Machine("stock", 1 << 32, 8, 1), SEQUENTIAL, "file_pages has to be"),
         (Machine("stock", 8, 8, 0), SEQUENTIAL, "read_ahead_pages has to be at least 1"),
         (Machine("stock", 8, 8, 1, 0), SEQUENTIAL, "request_pages has to be at least 1"),
+        (Machine("stock", 8, 8, 1, reclaim="none"), SEQUENTIAL, "no reclaim 'none'; known: second-chance, lists"),
         (Machine("stock", 8, 15, 8), SEQUENTIAL, "15 pages is too small: it has to hold two windows of 8 pages"),
         (Machine("stock", 8, 8, 1), Pattern("zigzag"), "no patterns 'zigzag'; known: random, sequential"),
         (Machine("stock", 8, 8, 1), Pattern("objects", order="odd"), "no orders 'odd'; known: forward"),
@@ -221,15 +224,22 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
     assert compiled(Reporter()) == first
     assert first.stat().st_mtime_ns == made
     seen = {first}
-    for source in ("model/model.c", "model/model.h", "guest/patterns.h", "guest/random.h", str(policy)):
+    for source in (
+        "model/model.c",
+        "model/memory.c",
+        "model/model.h",
+        "guest/patterns.h",
+        "guest/random.h",
+        str(policy),
+    ):
         with (tmp_path / source).open("a") as text:
             text.write("/* changed */\n")
         seen.add(compiled(Reporter()))
-    assert len(seen) == 6
+    assert len(seen) == 7
     (tmp_path / "model/model.c").write_text("int model_new(void) { return nothing; }\n")
     with pytest.raises(BuildError, match=r"model\.c"):
         compiled(Reporter())
-    assert len(list((tmp_path / "cache/model").glob("*/model.so"))) == 6
+    assert len(list((tmp_path / "cache/model").glob("*/model.so"))) == 7
 
 
 def test_a_library_of_changed_sources_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_is_predicted_is_what_the_model_says() -> None:
     (found,) = replays("t", TRACE, ["series"], [128])
-    counts = replay_pages(Machine("series", 4096, 2048, 32), PAGES)
+    counts = replay_pages(Machine("series", 4096, 2048, 32, reclaim="lists"), PAGES)
     assert found.counts == counts
     assert found.predicted == Figures(counts.pages_read * 4096, counts.requests, counts.major_faults)
     assert found.recorded is None
