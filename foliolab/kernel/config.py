@@ -15,7 +15,7 @@ host's own programs need."""
 OPTIONAL = tuple(sorted(fragment.stem for fragment in (KERNEL / "config/optional").glob("*.config")))
 """What a kernel has only if it is asked for, because it takes long to build."""
 
-_OURS = ("CONFIG_MMAP_READAHEAD_KUNIT_TEST", "CONFIG_MPROTECT_KUNIT_TEST")
+_OURS = ("CONFIG_PAGE_TOUCH", "CONFIG_MMAP_READAHEAD_KUNIT_TEST", "CONFIG_MPROTECT_KUNIT_TEST")
 
 
 def merge(arch: Architecture, page_size: int, profile: str, flavour: str, extras: Iterable[str]) -> str:

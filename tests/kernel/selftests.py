@@ -45,6 +45,7 @@ SELFTESTS = (
     "mprotect_batch",
     "mprotect_batch_random",
     "mprotect_batch_race",
+    "page_touch",
 )
 
 FAULTS_IN_FILES = tuple(name for name in SELFTESTS if name.startswith(("fault_recency", "mmap_readahead")))
@@ -61,6 +62,7 @@ def settings(guest: Guest) -> dict[str, str]:
         ("/sys/kernel/mm/lru_gen", r"\w+", ""),
         ("/sys/kernel/mm/mmap_readahead", r"\w+", ""),
         ("/sys/kernel/debug/mprotect", r"\w+", ""),
+        ("/sys/kernel/debug/page_touch", r"\w+", ""),
     ]
     paths = [
         "/proc/swaps",
