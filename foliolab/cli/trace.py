@@ -3,13 +3,13 @@
 
 import argparse
 
-from foliolab.cli import trace_replay
+from foliolab.cli import trace_record, trace_replay
 
-_VERBS = (trace_replay,)
+_VERBS = (trace_record, trace_replay)
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "which pages of mapped files a program touches: replay that in a model"
+    text = "which pages of mapped files a program touches: record that, and replay it in a model"
     parser = commands.add_parser("trace", help=text, description=f"{text.capitalize()}.")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for verb in _VERBS:

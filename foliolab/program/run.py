@@ -60,6 +60,17 @@ class Program:
         return {each.use: f"vd{chr(ord('a') + number)}" for number, each in enumerate(self.mounted)}
 
     @property
+    def whole_environment(self) -> dict[str, str]:
+        """With a search path for programs."""
+        return {"PATH": _PATH, **self.environment}
+
+    def mount(self, guest: Guest) -> None:
+        """Mount its disks in a guest that has them."""
+        for each in self.mounted:
+            place = _ROOT if each.use == "root" else f"/{each.use}"
+            guest.run([":mount", f"/dev/{self.names[each.use]}", place, each.filesystem]).checked()
+
+    @property
     def command(self) -> list[str]:
         """That runs it in the guest, after dropped caches and with counters."""
         argv = ["/bin/measure", "--counters", _COUNTERS]
@@ -91,15 +102,13 @@ def run_boot(
     """
     with Guest(replace(config, kernel=kernel.image, disks=program.disks), console) as guest:
         switches = Switches(guest)
-        for each in program.mounted:
-            place = _ROOT if each.use == "root" else f"/{each.use}"
-            guest.run([":mount", f"/dev/{program.names[each.use]}", place, each.filesystem]).checked()
+        program.mount(guest)
         seen = 0
         for cell in cells:
             before(cell)
             switches.set(cell.variant.switches)
             limit = _limit(guest, program, cell.read_ahead_kb)
-            environment = {"PATH": _PATH, **program.environment}
+            environment = program.whole_environment
             job = guest.run(program.command, program.deadline_seconds, env=environment, on_output=on_output)
             counts = _counts(guest, program)
             words = complaints(guest.console())
