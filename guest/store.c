@@ -22,8 +22,9 @@
 #include "root.h"
 
 #define MIB		(UINT64_C(1) << 20)
-#define LOOKUPS		2000
+#define LOOKUPS		1000
 #define LOADED		8	/* load so many records in all, divided by this */
+#define USED		16	/* replace so many records in all, likewise */
 #define BATCH		1000	/* puts in a transaction */
 #define SPREAD		60013	/* a prime: neighbours in rank are not so in key */
 #define DRIVER		"tmp/driver"
@@ -32,23 +33,23 @@
 #define REQUEST_BYTES	(128 << 10)	/* that a request costs as much as */
 
 /*
- * A path of our own follows the words of argv, and then the hint. What an engine
- * needs besides the pages of its database comes on top of the share of memory
- * that the database gets.
+ * What an engine needs besides the pages of its database comes on top of the
+ * share of memory that the database gets.
  */
 static const struct store {
 	const char *name;
 	uint64_t own_memory;
 	bool in_root;
-	const char *driver;	/* below the store's disk; none: see argv */
+	const char *driver;	/* below bin of the store's disk */
 	const char *unhinted;	/* another one that is to be used without a hint */
-	char *argv[16];
+	const char *program;	/* the driver, if it is in the root directory */
 } stores[] = {
 	{ "lmdb", 4 * MIB, .driver = "lmdb" },
 	{ "mdbx", 6 * MIB, .driver = "mdbx" },
 	{ "bbolt", 24 * MIB, .driver = "bbolt", .unhinted = "bbolt-no-hint" },
 	{ "sqlite", 6 * MIB, .driver = "sqlite" },
-	{ "git", 48 * MIB, .in_root = true, .driver = "git" },
+	{ "git", 16 * MIB, .in_root = true, .driver = "git" },
+	{ "lucene", 80 * MIB, .in_root = true, .program = "/src/lucene" },
 };
 
 static const struct option options[] = {
@@ -117,10 +118,19 @@ static void put_all(uint64_t records, bool scattered, uint64_t version)
 	}
 }
 
+/*
+ * A load in order, and then some use: engines that write changed pages elsewhere
+ * leave the leaves of a tree in short runs.
+ */
 static void do_build(void)
 {
 	op("create");
-	put_all(env.records, true, 0);
+	put_all(env.records, false, 0);
+	for (uint64_t i = 0; i < env.records / USED; i++) {
+		op("put %" PRIu64 " 1", i * SPREAD % env.records);
+		if (i % BATCH == BATCH - 1 || i == env.records / USED - 1)
+			op("commit");
+	}
 }
 
 static void do_uniform(void)
@@ -277,16 +287,16 @@ static const char usage[] =
 "\n"
 "  --store STORE        lmdb, mdbx, bbolt, sqlite, lucene or git\n"
 "  --workload WORKLOAD\n"
-"      uniform          look up 2,000 records, each as likely\n"
-"      zipf             look up 4,000, a few of them often\n"
-"      near             look up 4,000, each 1 to 30 keys behind the one before\n"
-"      ranges           100 times, read 100 records in order\n"
+"      uniform          look up 1,000 records, each as likely\n"
+"      zipf             look up 2,000, a few of them often\n"
+"      near             look up 2,000, each 1 to 30 keys behind the one before\n"
+"      ranges           50 times, read 100 records in order\n"
 "      forward          read all records in order\n"
 "      backward         read all records in the opposite order\n"
-"      mixed            read all records in order, with 2,000 looked up meanwhile\n"
+"      mixed            read all records in order, with 1,000 looked up meanwhile\n"
 "      load-sorted      write an eighth of the records into a new database\n"
 "      load-random      the same in scattered order\n"
-"      update           replace 2,000 records of a copy\n"
+"      update           replace 1,000 records of a copy\n"
 "      compact          have the engine write a compact copy\n"
 "      copy             have the engine write a copy\n"
 "      check            have the engine check the database\n"
@@ -534,9 +544,9 @@ static void bring_driver(void)
 
 static pid_t start_driver(const char *directory)
 {
-	char *argv[18], data[PATH_ROOM];
+	const char *program = env.store->program ?: "/" DRIVER;
+	char data[PATH_ROOM];
 	pid_t pid = fork();
-	int n = 0;
 
 	if (pid < 0)
 		fail_io("No process");
@@ -553,15 +563,8 @@ static pid_t start_driver(const char *directory)
 	else
 		cgroup_enter();
 	snprintf(data, sizeof(data), "%s/%s", there, directory);
-	if (env.store->driver)
-		argv[n++] = "/" DRIVER;
-	for (char *const *word = env.store->argv; *word; word++)
-		argv[n++] = *word;
-	argv[n++] = data;
-	argv[n++] = (char *)hints[env.hint];
-	argv[n] = NULL;
-	execv(argv[0], argv);
-	fail_io(argv[0]);
+	execl(program, program, data, hints[env.hint], NULL);
+	fail_io(program);
 }
 
 static void set_read_ahead(dev_t device)
@@ -588,6 +591,11 @@ static void print_result(uint64_t data_bytes, uint64_t limit,
 {
 	const struct device_reads *from = &before->counters.device;
 	const struct device_reads *to = &after->counters.device;
+	uint64_t cached;
+
+	/* Of the database, and of a root directory; the group's own ended. */
+	if (!counter(CGROUP "/memory.stat", "file", &cached))
+		fail(1, CGROUP "/memory.stat has no file.");
 
 	printf("{\"probe\": \"" PROBE "\", \"store\": \"%s\""
 	       ", \"workload\": \"%s\", \"hint\": \"%s\""
@@ -595,7 +603,8 @@ static void print_result(uint64_t data_bytes, uint64_t limit,
 	       env.store->name, env.workload->name, hints[env.hint], data_bytes,
 	       limit);
 	print_states(before, after);
-	printf(", \"price_bytes\": %" PRIu64 ", \"seconds\": %.6f}\n",
+	printf(", \"cached_bytes\": %" PRIu64 ", \"price_bytes\": %" PRIu64
+	       ", \"seconds\": %.6f}\n", cached,
 	       to->bytes - from->bytes +
 	       (to->requests - from->requests) * REQUEST_BYTES,
 	       seconds_between(&before->counters, &after->counters));

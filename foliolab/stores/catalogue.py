@@ -6,12 +6,13 @@ from functools import cache
 from foliolab.arch import Architecture
 from foliolab.errors import UsageError
 from foliolab.progress import Reporter
+from foliolab.stores import engines, git, lucene
 from foliolab.stores.disk import StoreDisk
 
-STORES = ("lmdb", "mdbx", "bbolt", "sqlite")
+STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene", "git")
 
-_RECORDS = 160_000
-"""Of 1,000 bytes on average: about 256 MiB of pages after puts in scattered order."""
+_RECORDS = 100_000
+"""Of 1,000 bytes on average: about 160 MiB of pages."""
 
 
 @cache
@@ -22,6 +23,12 @@ def store_disk(arch: Architecture, name: str, report: Reporter) -> StoreDisk:
     """
     if name not in STORES:
         raise UsageError(f"There is no store '{name}'; known: {', '.join(STORES)}.")
-    from foliolab.stores import engines
-
-    return StoreDisk(arch, name, engines.drivers(arch, name, report), records=_RECORDS)
+    match name:
+        case "lucene":
+            return StoreDisk(arch, name, {}, records=_RECORDS, root=lucene.root(arch, report))
+        case "git":
+            repository = git.repository(report)
+            root = lucene.root(arch, report)
+            return StoreDisk(arch, name, git.drivers(arch, report), repository, root=root)
+        case _:
+            return StoreDisk(arch, name, engines.drivers(arch, name, report), records=_RECORDS)

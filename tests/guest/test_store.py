@@ -30,7 +30,10 @@ LMDB = ["--store", "lmdb"]
         ([*LMDB, "--workload", "open", "--hint", "random"], "--hint has no value 'random'; see --help."),
         ([*LMDB, "--workload", "open", "--times", "0"], "--times takes a number of at least 1, not '0'."),
         ([*LMDB, "--workload", "open", "--records", "9"], "--records is for --workload build."),
-        ([*LMDB, "--workload", "open", "--read_ahead_kb", "x"], "--read_ahead_kb takes a number of at least 0, not 'x'."),
+        (
+            [*LMDB, "--workload", "open", "--read_ahead_kb", "x"],
+            "--read_ahead_kb takes a number of at least 0, not 'x'.",
+        ),
     ],
 )
 def test_bad_arguments(probe: Path, arguments: list[str], sentence: str) -> None:
@@ -38,7 +41,7 @@ def test_bad_arguments(probe: Path, arguments: list[str], sentence: str) -> None
 
 
 def test_databases_that_cannot_be_used(probe: Path, tmp_path: Path) -> None:
-    words = [*LMDB, "--workload", "open", "--data", tmp_path]
+    words = [*LMDB, "--workload", "open", "--data", str(tmp_path)]
     assert failed(probe, *words) == (1, f"store: {tmp_path}/lmdb: No such file or directory.")
     (tmp_path / "lmdb").mkdir()
     assert failed(probe, *words) == (1, f"store: {tmp_path}/lmdb/records: No such file or directory.")

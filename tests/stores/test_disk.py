@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Databases that engines make in a guest, and every workload on them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import NATIVE
+from foliolab.errors import UsageError
+from foliolab.experiment.load import find_experiment
+from foliolab.kernel.build import BuiltKernel
+from foliolab.progress import Reporter
+from foliolab.stores import disk
+from foliolab.stores.catalogue import store_disk
+from foliolab.vm.accel import choose
+from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.image import guest_programs, initramfs
+
+ENGINES = ("lmdb", "mdbx", "bbolt", "sqlite")
+RECORDS = 8000
+
+
+def test_an_unknown_store_is_named() -> None:
+    with pytest.raises(UsageError, match=r"There is no store 'oracle'; known: lmdb, mdbx, bbolt, sqlite, lucene, git"):
+        store_disk(NATIVE, "oracle", Reporter())
+
+
+@pytest.mark.boot
+def test_every_workload_of_every_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patched_kernel: BuiltKernel
+) -> None:
+    image = initramfs(guest_programs(NATIVE, Reporter()))
+    bare = GuestConfig(NATIVE, patched_kernel.image, image, choose(NATIVE), memory_mib=512)
+    stores = [replace(store_disk(NATIVE, name, Reporter()), records=RECORDS) for name in ENGINES]
+    disks = disk.prepare(stores, bare, Reporter())
+    known = {
+        store: {
+            str(cell.as_dict()["workload"])
+            for cell in find_experiment("stores").scales["full"].cells
+            if cell.as_dict()["store"] == store
+        }
+        for store in ENGINES
+    }
+    read: dict[tuple[str, str], int] = {}
+    with Guest(replace(bare, disks=tuple(disks)), tmp_path / "console") as guest:
+        disk.mount(guest, stores)
+        for store in ENGINES:
+            for workload in sorted(known[store]):
+                words = ["store", "--store", store, "--workload", workload, "--read_ahead_kb", "128"]
+                result = json.loads(guest.run(words).checked().stdout)
+                read[store, workload] = result["read_bytes"]
+                assert 0 < result["peak_memory_bytes"] <= result["memory_bytes"]
+                assert result["price_bytes"] == result["read_bytes"] + (result["read_requests"] << 17)
+            again = json.loads(guest.run([*words[:4], "open", "--hint", "own"]).checked().stdout)
+            assert again["read_bytes"] < read[store, "open"]
+    for store in ENGINES:
+        # Ten lookups read little, all records all of the database, which takes more than they do.
+        assert read[store, "open"] < read[store, "uniform"]
+        assert read[store, "forward"] > RECORDS * 1000
