@@ -142,6 +142,11 @@ class QemuSession:
         self._complaints = len(complaints(guest.console()))
 
     @property
+    def guest(self) -> Guest:
+        """What runs it, for those who run something else in it."""
+        return self._guest
+
+    @property
     def page_size(self) -> int:
         """Bytes."""
         return self._guest.ready.page_size

@@ -14,8 +14,8 @@ from foliolab.experiment.variants import Variant
 Filesystem = Literal["ext4", "xfs"]
 Content = Literal["zeros", "stubs", "userland", "programs", "stores"]
 """What the disk holds: a file of zeros, one of functions of one instruction that return, or the root directory of real
-programs; ``programs`` has all of ``userland``, and fio and databases. With ``stores``, each storage engine that the axis
-``store`` names has a disk with its database."""
+programs; ``programs`` has all of ``userland``, and fio and databases. With ``stores``, each storage engine that the
+axis ``store`` names has a disk with its database."""
 
 ROOTS: frozenset[Content] = frozenset({"userland", "programs"})
 """Contents that are a root directory."""
