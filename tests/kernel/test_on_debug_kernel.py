@@ -29,7 +29,7 @@ SEQUENCES = os.environ.get("FOLIOLAB_SEQUENCES", "")
 @pytest.mark.parametrize("machine", MACHINES if SEQUENCES else [X86_64_4K], indirect=True, ids=str)
 def test_random_protections_on_the_debug_kernel(machine: Machine, programs: Programs, tmp_path: Path) -> None:
     """Other sequences than those of the kselftest's default."""
-    sequences = int(SEQUENCES or "300")
+    sequences = int(SEQUENCES or "120")
     kernel = build(KernelRequest(machine.arch, "patched", "debug", ("xfs",), page_size=machine.page_size), Reporter())
     config = guest_config(kernel, programs)
     with guest_with_data(config, "ext4", tmp_path / "console.log") as guest:
