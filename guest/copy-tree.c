@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Copy what is in a directory into another one: files, directories and links
- * with their owners, modes and times. The file systems may be of two kinds.
+ * Copy what is in a directory into another one: files, directories and
+ * symbolic links with their owners, modes and times; a file of two names
+ * becomes two. The file systems may be of two kinds.
  */
 #define _GNU_SOURCE
 #include <ftw.h>
@@ -13,6 +14,29 @@
 #define CHUNK	(4 << 20)
 
 static const char *from, *to;
+
+/* Where it goes to, or NULL. */
+static const char *copy_of(const char *source)
+{
+	static char path[4096];
+	const char *name = source + strlen(from);
+
+	/* What makes the ext4 file system adds this to it. */
+	if (!strcmp(name, "/lost+found"))
+		return NULL;
+	if ((size_t)snprintf(path, sizeof(path), "%s%s", to, name) >=
+	    sizeof(path))
+		fail(1, "The name %s is too long.", source);
+	return path;
+}
+
+static void copy_times(const struct stat *status, const char *path)
+{
+	struct timespec times[] = { status->st_atim, status->st_mtim };
+
+	if (utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW))
+		fail_io(path);
+}
 
 static void copy_content(const char *source, const char *path,
 			 const struct stat *status)
@@ -50,14 +74,12 @@ static void copy_content(const char *source, const char *path,
 static int copy_entry(const char *source, const struct stat *status, int type,
 		      struct FTW *place)
 {
-	struct timespec times[] = { status->st_atim, status->st_mtim };
-	char path[4096], target[4096];
+	const char *path = copy_of(source);
+	char target[4096];
 	ssize_t length;
 
 	(void)place;
-	snprintf(path, sizeof(path), "%s%s", to, source + strlen(from));
-	/* What makes the ext4 file system adds this to it. */
-	if (!strcmp(source + strlen(from), "/lost+found"))
+	if (!path)
 		return 0;
 	if (type == FTW_NS || type == FTW_DNR)
 		fail_io(source);
@@ -78,9 +100,21 @@ static int copy_entry(const char *source, const struct stat *status, int type,
 	}
 	if (lchown(path, status->st_uid, status->st_gid) ||
 	    (!S_ISLNK(status->st_mode) &&
-	     chmod(path, status->st_mode & 07777)) ||
-	    utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW))
+	     chmod(path, status->st_mode & 07777)))
 		fail_io(path);
+	copy_times(status, path);
+	return 0;
+}
+
+/* What is made in a directory changes its times. */
+static int finish_directory(const char *source, const struct stat *status,
+			    int type, struct FTW *place)
+{
+	const char *path = copy_of(source);
+
+	(void)place;
+	if (path && type == FTW_DP)
+		copy_times(status, path);
 	return 0;
 }
 
@@ -90,7 +124,8 @@ int main(int argc, char **argv)
 		fail(2, "Usage: copy-tree FROM TO");
 	from = argv[1];
 	to = argv[2];
-	if (nftw(from, copy_entry, 64, FTW_PHYS))
+	if (nftw(from, copy_entry, 64, FTW_PHYS) ||
+	    nftw(from, finish_directory, 64, FTW_PHYS | FTW_DEPTH))
 		fail_io(from);
 	sync();
 }
