@@ -22,6 +22,8 @@ VERSION = 1
 _MAGIC = b"foliolab-trace "
 _PAGES = 1 << 32
 """No file may have more; an index has to fit into 32 bits."""
+_TOUCHES = 1 << 32
+"""No trace has more; they would not fit into memory."""
 _VARINT_BITS = 70
 """More than a distance between two such pages, times the number of files, can have."""
 
@@ -53,7 +55,7 @@ class Measured:
 class Trace:
     """Pages of mapped files in the order in which a program touched them.
 
-    A repeated touch of one of the last ``window`` distinct pages is left out.
+    A repeated touch of one of the last ``window`` distinct pages may be missing.
     """
 
     files: tuple[TraceFile, ...]
@@ -117,7 +119,7 @@ def read_trace(path: Path) -> Trace:
     if not newline:
         raise BadTrace(f"{path} is cut off in its header.")
     header = _parse(path, line)
-    touches = header.number("touches")
+    touches = header.number("touches", most=_TOUCHES)
     files = header.files()
     file_of, page_of = _decode(path, _unpack(path, body, touches), files)
     if len(page_of) != touches:
@@ -236,7 +238,7 @@ def _decode(path: Path, body: bytes, files: tuple[TraceFile, ...]) -> "tuple[arr
 def _parse(path: Path, line: bytes) -> "_Keys":
     try:
         return _Keys(path, "header", json.loads(line))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadTrace(f"{path} is damaged: its header is not JSON.") from error
 
 

@@ -52,12 +52,12 @@ class Replay:
 
 
 def read_replayable(path: Path) -> Trace:
-    """The trace in a file; BadTrace if there is none, or if its pages are not those of the model."""
+    """The trace in a file; BadTrace if there is none, or nothing that the model could touch."""
     trace = read_trace(path)
     if trace.page_size != PAGE_BYTES:
         raise BadTrace(f"{path} has pages of {trace.page_size} bytes; the model's have {PAGE_BYTES}.")
-    if not sum(file.pages for file in trace.files):
-        raise BadTrace(f"{path} has no page that could be touched.")
+    if not trace.touches:
+        raise BadTrace(f"{path} has no touches.")
     return trace
 
 

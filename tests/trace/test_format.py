@@ -162,6 +162,7 @@ def changed(**keys: object) -> Callable[[], object]:
         (changed(memory_bytes="1M"), "'memory_bytes' of its header is no number"),
         (changed(touches=3), "it has 2 touches, and its header says 3"),
         (changed(touches=0), "it has more than the 0 touches that its header says"),
+        (changed(touches=1 << 63), "'touches' of its header is no number from 0 to 4294967296"),
         (changed(program="a b"), "'program' is no list of words"),
         (changed(program=[1]), "'program' is no list of words"),
         (changed(measured=[{"variant": "stock"}]), "its measurement has no 'read_ahead_kb'"),
@@ -174,7 +175,7 @@ def test_a_header_that_says_something_else(tmp_path: Path, header: Callable[[], 
 
 
 def test_a_header_that_is_no_json(tmp_path: Path) -> None:
-    for header in (b"{", b"\xff", b'{"a": 1', b""):
+    for header in (b"{", b"\xff", b'{"a": 1', b"", b"[" * 100_000):
         (tmp_path / "t").write_bytes(b"foliolab-trace 1\n" + header + b"\n" + lzma.compress(b""))
         with pytest.raises(BadTrace, match="its header is not JSON"):
             read_trace(tmp_path / "t")

@@ -90,8 +90,8 @@ def test_what_the_model_cannot_replay(tmp_path: Path) -> None:
     write_trace(tmp_path / "t", replace(TRACE, page_size=16384))
     with pytest.raises(BadTrace, match="has pages of 16384 bytes; the model's have 4096"):
         read_replayable(tmp_path / "t")
-    write_trace(tmp_path / "t", Trace((TraceFile("a", 0),), array("I"), array("I"), 16))
-    with pytest.raises(BadTrace, match="has no page that could be touched"):
+    write_trace(tmp_path / "t", Trace((TraceFile("a", 4096),), array("I"), array("I"), 16))
+    with pytest.raises(BadTrace, match="has no touches"):
         read_replayable(tmp_path / "t")
 
 
