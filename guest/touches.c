@@ -209,10 +209,11 @@ static void prepare(void)
 	const char *place = tracefs();
 	char number[24];
 	struct stat stat_files, stat_out;
-	int out = open(env.out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	int out;
 
 	if (access(KNOBS "window", W_OK) || !place)
 		fail(1, "This needs root, and a kernel with CONFIG_PAGE_TOUCH.");
+	out = open(env.out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (out < 0 || fstat(out, &stat_out))
 		fail_io(env.out);
 	/* It appears when it is whole. */
@@ -224,7 +225,7 @@ static void prepare(void)
 	if (stat_out.st_dev == record.device)
 		fail(2, "--out must not be on the file system of --files.");
 	record.page_size = sysconf(_SC_PAGESIZE);
-	record.touches = malloc(env.most * sizeof(*record.touches));
+	record.touches = calloc(env.most, sizeof(*record.touches));
 	if (!record.touches)
 		fail(1, "No memory for %" PRIu64 " touches.", env.most);
 
@@ -444,7 +445,8 @@ static void write_out(int status)
 	}
 	fprintf(out, "]}\n");
 	fwrite(record.touches, sizeof(*record.touches), written, out);
-	if (fclose(out) || rename(partial, env.out))
+	if (fflush(out) || ferror(out) || fclose(out) ||
+	    rename(partial, env.out))
 		fail_io(env.out);
 }
 

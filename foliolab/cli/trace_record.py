@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import get_args
 
-from foliolab.cli.execute_options import limits_of, pairs_of, size_of, stored_disk, variants_of
+from foliolab.cli.execute_options import limits_of, pairs_of, require_room_for, size_of, stored_disk, variants_of
 from foliolab.cli.machine import add_machine, machine
 from foliolab.errors import NoResult, UsageError
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
@@ -18,7 +18,7 @@ from foliolab.program.run import Mounted, Program, run_boot
 from foliolab.program.static import require_static
 from foliolab.progress import Reporter
 from foliolab.trace.format import Measured, write_trace
-from foliolab.trace.record import MOST_TOUCHES, MOST_WINDOW, WINDOW, Recording, record
+from foliolab.trace.record import MOST_TOUCHES, WINDOW, Recording, record, require_bounds
 from foliolab.vm.accel import Wanted, choose
 from foliolab.vm.data import Data, Filled, data_of
 from foliolab.vm.disk import DATA_FILE, Filesystem
@@ -77,12 +77,11 @@ def handle(arguments: argparse.Namespace) -> int:
     memory_mib = size_of(arguments.memory) >> 20
     if arguments.cpus < 1:
         raise UsageError("A guest has at least one CPU.")
-    if not WINDOW <= arguments.window <= MOST_WINDOW:
-        raise UsageError(f"--window is {WINDOW} pages at least and {MOST_WINDOW} at most.")
-    if arguments.most < 1:
-        raise UsageError("--most is one touch at least.")
-    if not arguments.output.absolute().parent.is_dir():
-        raise UsageError(f"There is no directory for {arguments.output}.")
+    require_bounds(arguments.window, arguments.most)
+    require_room_for("--output", arguments.output)
+    for file in arguments.copy:
+        if not file.is_file():
+            raise UsageError(f"There is no file {file} to copy.")
     data = _data(arguments)
     root = Packages(tuple(arguments.packages.split(","))) if arguments.packages else None
     argv = [arguments.program, *arguments.arguments]
@@ -117,8 +116,7 @@ def handle(arguments: argparse.Namespace) -> int:
         report.say(_words(recording))
         if planned and not recording.status:
             runs = _measure(program, planned, kernels, config, scratch)
-            measured = tuple(_measured(run, trace.memory_bytes) for run in runs)
-            write_trace(arguments.output, replace(trace, measured=measured))
+            write_trace(arguments.output, replace(trace, measured=tuple(map(_measured, runs))))
     return recording.status
 
 
@@ -135,7 +133,9 @@ def _data(arguments: argparse.Namespace) -> Data:
 
 
 def _record(program: Program, config: GuestConfig, scratch: Path, window: int, most: int) -> Recording:
-    with Guest(replace(config, disks=program.disks), scratch / "console") as guest:
+    # The runs that are measured begin with the same data.
+    disks = tuple(replace(disk, keep_writes=False) for disk in program.disks)
+    with Guest(replace(config, disks=disks), scratch / "console") as guest:
         program.mount(guest)
         return record(
             guest,
@@ -167,7 +167,7 @@ def _measure(
     return runs
 
 
-def _measured(run: Run, memory_bytes: int | None) -> Measured:
+def _measured(run: Run) -> Measured:
     facts = run.facts
     if run.status or facts["read_bytes"] is None or facts["major_faults"] is None or run.read_ahead_kb is None:
         raise NoResult(f"The program failed, or was not counted, without being recorded ({run.cell}).")
@@ -177,7 +177,6 @@ def _measured(run: Run, memory_bytes: int | None) -> Measured:
         read_bytes=facts["read_bytes"],
         read_requests=facts["read_requests"],
         major_faults=facts["major_faults"],
-        memory_bytes=memory_bytes,
     )
 
 

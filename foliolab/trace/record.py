@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from foliolab.errors import NoResult
+from foliolab.errors import NoResult, UsageError
 from foliolab.trace.format import Trace, TraceFile
 from foliolab.vm.guest import Guest, OnOutput
 
@@ -47,8 +47,10 @@ def record(
     The files are those of the file system at ``files``. A touch may be missing if fewer than ``window`` other pages
     were touched since the last one of its page. Whatever else runs in the guest meanwhile is recorded, too.
 
-    What was run may have failed, which the status tells. GuestFailure or NoResult if there is no recording.
+    What was run may have failed, which the status tells. GuestFailure or NoResult if there is no recording, UsageError
+    for what cannot be recorded.
     """
+    require_bounds(window, most)
     options = {"files": files, "window": window, "most": most, "out": _OUTPUT}
     command = ["touches", *(f"--{name}={value}" for name, value in options.items()), "--", *argv]
     memory_bytes = _available(guest)
@@ -58,8 +60,10 @@ def record(
         job.checked()
         raise NoResult("The guest has not written down what was touched.")
     line, _, body = output.stdout.partition(b"\n")
-    header = json.loads(line)
+    header = json.loads(line.decode(errors="replace"))  # names of files can be any bytes
     touches = array("I", body)
+    if len(touches) != 2 * header["touches"]:
+        raise NoResult("The guest has not written down all that was touched.")
     if sys.byteorder == "big":  # guests are not
         touches.byteswap()
     file_of, page_of = without_repeats(touches[::2], touches[1::2], window // 2)
@@ -75,6 +79,14 @@ def record(
         other={"cut": header["cut"]} if header["cut"] else {},
     )
     return Recording(trace, header["status"], header["cut"])
+
+
+def require_bounds(window: int, most: int) -> None:
+    """Raise UsageError for a window or a number of touches that ``record`` does not take."""
+    if not WINDOW <= window <= MOST_WINDOW:
+        raise UsageError(f"The window is {WINDOW} pages at least and {MOST_WINDOW} at most.")
+    if most < 1:
+        raise UsageError("One touch at least has to be recorded.")
 
 
 def without_repeats(file_of: "array[int]", page_of: "array[int]", window: int) -> "tuple[array[int], array[int]]":

@@ -10,6 +10,7 @@ import pytest
 
 from foliolab import process
 from foliolab.arch import NATIVE
+from foliolab.cli.main import main
 from foliolab.errors import BuildError
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.progress import Reporter
@@ -115,6 +116,27 @@ def test_what_is_recorded_is_bounded_and_files_are_told_apart(guest: Guest) -> N
     # What it switched on is off again.
     assert guest.run([":read", "/sys/kernel/debug/page_touch/window"]).stdout == b"0\n"
     assert b"foliolab" not in guest.run([":list", "/sys/kernel/tracing/instances"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--disk", "ext4:64M", "--window", "15"], "The window is 16 pages at least and 512 at most."),
+        (["--disk", "ext4:64M", "--window", "513"], "The window is 16 pages at least and 512 at most."),
+        (["--disk", "ext4:64M", "--most", "0"], "One touch at least has to be recorded."),
+        (["--disk", "ext4:64M", "-o", "/nowhere/t"], "--output: /nowhere is no directory."),
+        (["--disk", "ext4:64M", "-o", "/"], "--output: / cannot be written."),
+        (["--disk", "ext4:64M", "--copy", "/nowhere"], "There is no file /nowhere to copy."),
+        (["--disk", "ext4:64M", "--read-ahead-kb", "128"], "--read-ahead-kb is of the runs that --variant asks for."),
+        (["--disk", "ext4:64M", "--data", "/tmp"], "--disk makes a data disk of its own"),
+        ([], "Only files on /data are recorded"),
+    ],
+)
+def test_what_cannot_be_recorded_is_known_before_a_boot(
+    words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["trace", "record", "-o", str(tmp_path / "t"), *words, "--", "./program"]) == 2
+    assert sentence in capsys.readouterr().err
 
 
 def test_repeats_are_left_out() -> None:
