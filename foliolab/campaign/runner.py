@@ -60,6 +60,8 @@ class _Campaign:
         self._report = report
         flavours = dict.fromkeys(boot.flavour for boot in plan.boots)
         self._kernels = {flavour: kernel_for(flavour) for flavour in flavours}
+        # Also because what is hashed may be changed meanwhile, and a measurement keeps its key.
+        self._data = {cell: backend.data_hash(cell) for cell in dict.fromkeys(step.cell for step in plan.steps)}
         self._workload = digest([backend.workload_hash(plan.experiment), *plan.experiment.argv])
         final = [sample for sample in store.samples if sample.outcome not in (LOST_HOST, NOT_APPLICABLE)]
         self._had = {sample.key: sample for sample in final}
@@ -156,7 +158,7 @@ class _Campaign:
             metrics=metrics,
             boot=session.boot if session else "",
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
-            data=self._backend.data_hash(step.cell),
+            data=self._data[step.cell],
         )
 
     def _key(self, step: Step) -> str:
@@ -173,6 +175,6 @@ class _Campaign:
             "workload": self._workload,
             "backend": self._backend.name,
         }
-        if data := self._backend.data_hash(step.cell):
+        if data := self._data[step.cell]:
             decisive["data"] = data
         return digest([json.dumps(decisive, sort_keys=True)])

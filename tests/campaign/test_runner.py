@@ -203,6 +203,17 @@ def test_sigkill_of_a_run_at_ten_random_moments(file: Path, tmp_path: Path) -> N
     assert sorted(map(place, read_samples(file))) == sorted(map(place, read_samples(whole)))
 
 
+def test_data_that_changes_meanwhile_changes_no_key(file: Path) -> None:
+    backend = FakeBackend()
+
+    def measure(step: Step, tried: int) -> dict[str, int | float]:
+        backend.data = dict.fromkeys((step.cell for step in fake_plan().steps), "changed")
+        return plain(step, tried)
+
+    backend.measure = measure
+    assert {sample.data for sample in run_fake(file, backend)} == {""}
+
+
 def test_other_data_makes_other_samples_and_the_newest_of_each_cell_counts(file: Path) -> None:
     cell = fake_plan().steps[0].cell
     run_fake(file, FakeBackend())
