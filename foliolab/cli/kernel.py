@@ -14,6 +14,7 @@ from foliolab.kernel.config import FLAVOURS, OPTIONAL, PROFILES
 from foliolab.kernel.export import export
 from foliolab.kernel.source import obtain
 from foliolab.progress import Reporter
+from foliolab.vm import scratch
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -46,7 +47,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     verb.add_argument("--json", action="store_true", help="print one JSON object")
     verb.set_defaults(handler=_list)
 
-    verb = verbs.add_parser("clean", help="empty the cache: kernels, objects, sources, guest images and disks")
+    verb = verbs.add_parser("clean", help="empty the cache: kernels, objects, sources, programs, packages, disks")
     verb.set_defaults(handler=_clean)
 
 
@@ -104,4 +105,5 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _clean(arguments: argparse.Namespace) -> int:
     clean(Reporter())
+    scratch.sweep()
     return 0

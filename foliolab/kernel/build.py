@@ -25,6 +25,9 @@ from foliolab.progress import Reporter
 
 _POLL_SECONDS = 1.0
 
+_CACHED = ("kernels", "build", "sources", "guest", "images", "disks", "packages", "userlands", "stores", "model")
+"""All directories of the cache but ``kvm``, which says what the machine can do, and ``scratch``, which has owners."""
+
 _NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
 """Changes there make no other kernel."""
 
@@ -146,9 +149,9 @@ def built_kernels() -> list[BuiltKernel]:
 
 
 def clean(report: Reporter) -> None:
-    """Empty the cache: kernels, objects, source trees, guest programs, their images and disks, packages, the model."""
+    """Empty the cache of all that is made again when it is wanted."""
     with _build_lock(report):
-        for name in ("kernels", "build", "sources", "guest", "images", "disks", "packages", "userlands", "model"):
+        for name in _CACHED:
             shutil.rmtree(cache_directory() / name, ignore_errors=True)
 
 

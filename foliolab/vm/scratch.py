@@ -19,12 +19,9 @@ def scratch_directory() -> Iterator[Path]:
 
     What a kill has left of another one goes, too: its owner holds a lock on it for as long as it lives.
     """
-    home = cache_directory().resolve() / "scratch"
+    home = _home()
     with full_disk_named(home), locked(home / "lock"):
-        for left in home.iterdir():
-            if left.is_dir() and (handle := _owned(left)) is not None:
-                shutil.rmtree(left)
-                os.close(handle)
+        _sweep(home)
         place = Path(tempfile.mkdtemp(dir=home))
         handle = _owned(place)
     try:
@@ -35,9 +32,30 @@ def scratch_directory() -> Iterator[Path]:
             os.close(handle)
 
 
+def sweep() -> None:
+    """Remove what kills have left."""
+    home = _home()
+    with locked(home / "lock"):
+        _sweep(home)
+
+
+def _home() -> Path:
+    return cache_directory().resolve() / "scratch"
+
+
+def _sweep(home: Path) -> None:
+    for left in home.iterdir():
+        if left.is_dir() and (handle := _owned(left)) is not None:
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(handle)
+
+
 def _owned(directory: Path) -> int | None:
-    """A file descriptor that holds the directory's lock, or None if another process has it."""
-    handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    """A file descriptor that holds the directory's lock, or None if another process has it, or has removed it."""
+    try:
+        handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from foliolab.files import locked
 from foliolab.kernel import build as building
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels
 from foliolab.kernel.source import Source
+from foliolab.paths import REPOSITORY
 from foliolab.process import process_group
 from foliolab.progress import Reporter
 
@@ -152,3 +154,9 @@ def _alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
     except OSError:
         return False
+
+
+def test_clean_knows_every_directory_of_the_cache() -> None:
+    used = re.compile(r'cache_directory\(\)(?:\.resolve\(\))? / "(\w+)"')
+    found = {name for path in (REPOSITORY / "foliolab").rglob("*.py") for name in used.findall(path.read_text())}
+    assert found == {*building._CACHED, "kvm", "scratch"}
