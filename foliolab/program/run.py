@@ -10,7 +10,6 @@ from typing import Any
 from foliolab.kernel.build import BuiltKernel
 from foliolab.program.cells import Cell
 from foliolab.program.record import Run
-from foliolab.vm.data import end_cleanly
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig, JobResult, OnOutput
 from foliolab.vm.outcome import OutcomeKind, complaints
@@ -98,7 +97,7 @@ def run_boot(
     """Run the program in every cell of one boot, in order; ``console`` gets the guest's log.
 
     ``before`` and ``after`` are called at each cell. The guest ends cleanly: what was written to
-    disks that keep it is whole. GuestFailure if the guest itself fails.
+    disks that keep it is whole. GuestFailure if the guest itself fails, DiskFull if there was no room.
     """
     with Guest(replace(config, kernel=kernel.image, disks=program.disks), console) as guest:
         switches = Switches(guest)
@@ -115,7 +114,7 @@ def run_boot(
             job = replace(job, argv=program.argv)
             after(Run(cell, limit, kernel.hash, guest.ready.release, job, counts, words[seen:]))
             seen = len(words)
-        end_cleanly(guest, console.parent)
+        guest.power_off()
 
 
 def _limit(guest: Guest, program: Program, read_ahead_kb: int | None) -> int | None:

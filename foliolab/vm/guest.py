@@ -16,6 +16,7 @@ from typing import Any, Self
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import (
+    DiskFull,
     GuestCrashed,
     GuestHung,
     GuestOutOfMemory,
@@ -273,7 +274,10 @@ class Guest:
         )
 
     def power_off(self, deadline_seconds: float = 60) -> None:
-        """Sync and unmount the guest's disks and end it; for disks that keep what was written."""
+        """Sync and unmount the guest's disks and end it; for disks that keep what was written.
+
+        DiskFull if some of that could not be written.
+        """
         with self._deadline(deadline_seconds, "switch itself off"):
             self._request([":poweroff"])
             if self._line():
@@ -281,6 +285,9 @@ class Guest:
             ending = self._qemu.ending()
         if ending is Ending.LOST or "reboot: " not in self.console():
             raise self._failure(ending)
+        if "I/O error" in self.console():  # of what nobody but the kernel waited for
+            places = " or ".join(str(disk.path.parent) for disk in self.config.disks if disk.keep_writes)
+            raise DiskFull(f"The guest could not write to its disk; is there space left in {places}?")
 
     def console(self) -> str:
         """The console's log so far."""
