@@ -134,6 +134,11 @@ def _run(
     runs: list[Run] = []
     consoles = []
 
+    def note() -> None:
+        if arguments.json:
+            cells = [run.facts for run in runs]
+            write_atomic(arguments.json, json.dumps({**facts, "cells": cells}, indent=1, ensure_ascii=True) + "\n")
+
     def before(cell: Cell) -> None:
         if several:
             report.say(f"--- {cell}")
@@ -142,10 +147,9 @@ def _run(
         runs.append(run)
         if run.job.signal:
             report.say(run.job.outcome.sentence)
-        if arguments.json:
-            cells = [run.facts for run in runs]
-            write_atomic(arguments.json, json.dumps({**facts, "cells": cells}, indent=1, ensure_ascii=True) + "\n")
+        note()
 
+    note()  # what another command has left there is not of these runs
     try:
         for number, cells in enumerate(planned):
             consoles.append(scratch / f"console-{number}")
@@ -194,6 +198,9 @@ def _program(arguments: argparse.Namespace, root: Root | None, arch: Architectur
     for file in arguments.copy:
         if not file.is_file():
             raise UsageError(f"There is no file {file} to copy.")
+    names = [file.name for file in arguments.copy]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"--copy: there would be two files /files/{twice}.")
     files = {f"/files/{file.name}": file for file in arguments.copy}
     name = arguments.program
     if not root:

@@ -91,7 +91,8 @@ def require_room_for(option: str, file: Path | None) -> None:
         return
     if not file.parent.is_dir():
         raise UsageError(f"{option}: {file.parent} is no directory.")
-    if file.is_dir() or not os.access(file.parent, os.W_OK):
+    # Files are replaced whole, which would take a device such as /dev/null away.
+    if (file.exists() and not file.is_file()) or not os.access(file.parent, os.W_OK):
         raise UsageError(f"{option}: {file} cannot be written.")
 
 

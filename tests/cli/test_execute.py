@@ -48,7 +48,9 @@ def scratch_of(pid: int) -> Path:
         (["--keep", "/no/such/x", "--data-size", "64M", "--", "./x"], 2, "--keep: /no/such is no directory"),
         (["--keep", "/etc/passwd", "--data-size", "64M", "--", "./x"], 2, "/etc/passwd exists already; --force"),
         (["--json", "/no/such/x", "--", "./x"], 2, "--json: /no/such is no directory"),
+        (["--console", "/dev/null", "--", "./x"], 2, "--console: /dev/null cannot be written"),
         (["--copy", "/no/such", "--", "./x"], 2, "There is no file /no/such to copy"),
+        (["--copy", "/etc/passwd", "--copy", "/etc/./passwd", "--", "./x"], 2, "two files /files/passwd"),
         (["--", "/no/such/program"], 2, "/no/such/program cannot be read: No such file"),
         (["--", "/bin/sh"], 2, "link it with -static, or give it Debian packages with --packages, or a root directory"),
         (["--", "/etc/passwd"], 2, "is not a 64-bit executable"),
@@ -116,11 +118,14 @@ def test_memory_that_ran_out_is_told(program: str, patched_kernel: BuiltKernel) 
     ids=["crash", "hang"],
 )
 def test_guest_that_ends_badly(
-    argv: list[str], act: str, status: int, words: str, program: str, patched_kernel: BuiltKernel
+    argv: list[str], act: str, status: int, words: str, program: str, patched_kernel: BuiltKernel, tmp_path: Path
 ) -> None:
-    done = lab("exec", *argv, "--", program, act, "x", "0")
+    file = tmp_path / "json"
+    file.write_text("of another command")
+    done = lab("exec", *argv, "--json", str(file), "--", program, act, "x", "0")
     assert words in sentence(done)
     assert done.returncode == status
+    assert cells(file) == []
 
 
 @pytest.mark.boot
