@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from foliolab.arch import Architecture
-from foliolab.kernel.source import obtain
 from foliolab.progress import Reporter
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.guest import Disk, GuestConfig
-from foliolab.vm.packages import fetch
 from foliolab.vm.tree import make_ext4, require_directory
 from foliolab.vm.userland import Selection, Userland
 
@@ -30,9 +28,7 @@ class Packages:
     filesystem: ClassVar[Filesystem] = "xfs"
 
     def prepare(self, arch: Architecture, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
-        names = (*self.names, *_ALWAYS)
-        packages = fetch(arch, names, report)
-        return Userland(arch, packages, obtain(None, report), Selection(names, (), ())).prepare(guest, report)
+        return Userland.selected(arch, Selection((*self.names, *_ALWAYS), (), ()), report).prepare(guest, report)
 
 
 @dataclass(frozen=True)
