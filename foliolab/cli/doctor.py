@@ -18,6 +18,7 @@ from foliolab.paths import REPOSITORY, cache_directory, results_directory
 from foliolab.process import tool
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
+from foliolab.stores.catalogue import NEEDS
 from foliolab.vm.accel import boot_tiny_guest, choose, probe_kvm
 
 _GIB = 1 << 30
@@ -41,7 +42,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def handle(arguments: argparse.Namespace) -> int:
     machines = [finding for arch in ARCHITECTURES.values() for finding in (_kernels(arch), _guests(arch))]
-    findings = [*_tools(), *machines, *_room(), _memory()]
+    findings = [*_tools(), *machines, *_stores(), *_room(), _memory()]
     if arguments.json:
         print(json.dumps({"findings": [asdict(finding) for finding in findings]}))
     else:
@@ -91,6 +92,19 @@ def _guests(arch: Architecture) -> Finding:
         f"run by emulation; no KVM: {verdict.reason}",
         "counts are exact all the same; for seconds, use a machine whose KVM works",
     )
+
+
+def _stores() -> Iterator[Finding]:
+    lacking = False
+    for names, require in NEEDS:
+        try:
+            require()
+        except LabError as error:
+            lacking = True
+            reason, _, cure = str(error).rstrip(".").partition("; ")
+            yield Finding(f"stores: {names}", "limited", reason, cure)
+    if not lacking:
+        yield Finding("stores", "ok", "all storage engines can be fetched and compiled")
 
 
 def _header(directory: str) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The stores that the lab knows, by the names that experiments call them by."""
 
+from collections.abc import Callable
 from functools import cache
 
 from foliolab.arch import Architecture
@@ -8,8 +9,18 @@ from foliolab.errors import UsageError
 from foliolab.progress import Reporter
 from foliolab.stores import engines, git, lucene
 from foliolab.stores.disk import StoreDisk
+from foliolab.vm.packages import require_keyring
 
 STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene", "git")
+
+NEEDS: tuple[tuple[str, Callable[[], object]], ...] = (
+    ("bbolt", engines.go),
+    ("mdbx", engines.cargo),
+    ("lucene and git", lucene.maven),
+    ("lucene and git", lucene.java),
+    ("lucene and git", require_keyring),
+)
+"""What some stores need beyond what all of the lab does: functions that raise MissingTool without it."""
 
 _RECORDS = 100_000
 """Of 1,000 bytes on average: about 160 MiB of pages."""

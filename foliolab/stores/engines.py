@@ -106,7 +106,7 @@ def _mdbx(arch: Architecture, report: Reporter) -> dict[str, Path]:
 
 
 def _bbolt(arch: Architecture, report: Reporter) -> dict[str, Path]:
-    go = process.tool("go", "golang-go")
+    compiler = go()
     # No other version of Go than this one, and no workspace around our cache.
     env = os.environ | {
         "CGO_ENABLED": "0",
@@ -116,18 +116,18 @@ def _bbolt(arch: Architecture, report: Reporter) -> dict[str, Path]:
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
     }
-    version = process.run([go, "version"], BuildError, env=env)
+    version = process.run([compiler, "version"], BuildError, env=env)
     sources = _SOURCES / "bbolt"
 
     def make(partial: Path) -> None:
         tree = partial / "source"
         shutil.copytree(sources, tree)
         with report.task(f"fetching bbolt and compiling it for {arch.name}"):
-            process.run([go, "mod", "download", *_GO_MODULES], LabError, cwd=tree, env=env)
-            process.run([go, "mod", "vendor"], LabError, cwd=tree, env=env)
-            _go_build(go, tree, partial / "bbolt", "own", env)
+            process.run([compiler, "mod", "download", *_GO_MODULES], LabError, cwd=tree, env=env)
+            process.run([compiler, "mod", "vendor"], LabError, cwd=tree, env=env)
+            _go_build(compiler, tree, partial / "bbolt", "own", env)
             _take_out(tree / _GO_HINT[0], _GO_HINT[1])
-            _go_build(go, tree, partial / "bbolt-no-hint", "none", env)
+            _go_build(compiler, tree, partial / "bbolt-no-hint", "none", env)
         shutil.rmtree(tree)
 
     files = digest_files(sources.iterdir(), sources)
@@ -136,9 +136,9 @@ def _bbolt(arch: Architecture, report: Reporter) -> dict[str, Path]:
     return {name: published / name for name in ("bbolt", "bbolt-no-hint")}
 
 
-def _go_build(go: str, tree: Path, output: Path, hint: str, env: Mapping[str, str]) -> None:
+def _go_build(compiler: str, tree: Path, output: Path, hint: str, env: Mapping[str, str]) -> None:
     linker_flags = f"{_GO_LINKER_FLAGS} -X main.hint={hint}"
-    argv = [go, "build", *_GO_FLAGS, "-ldflags", linker_flags, "-o", str(output.resolve()), "."]
+    argv = [compiler, "build", *_GO_FLAGS, "-ldflags", linker_flags, "-o", str(output.resolve()), "."]
     process.run(argv, BuildError, cwd=tree, env=env)
 
 
@@ -202,11 +202,11 @@ def _mdbx_source(report: Reporter) -> Path:
     """The directory of libmdbx's C source, which a crate for Rust brings along."""
 
     def make(partial: Path) -> None:
-        cargo = _cargo()
+        fetcher = cargo()
         (partial / "Cargo.toml").write_text(_MANIFEST)
         (partial / "nothing.rs").touch()
         with report.task(f"fetching the crate {_MDBX_CRATE} {_MDBX_VERSION}"):
-            process.run([cargo, "vendor", "--quiet"], LabError, cwd=partial)
+            process.run([fetcher, "vendor", "--quiet"], LabError, cwd=partial)
         source = partial / "vendor" / _MDBX_CRATE / "libmdbx"
         _verify(source, _MDBX_HASHES)
         for name in _MDBX_HASHES:
@@ -216,14 +216,20 @@ def _mdbx_source(report: Reporter) -> Path:
     return made_once(_cache("libmdbx-source"), digest([_MDBX_VERSION, *_MDBX_HASHES.values()]), make)
 
 
-def _cargo() -> str:
-    cargo = process.tool("cargo", "cargo")
-    words = process.run([cargo, "--version"], LabError).decode()
+def go() -> str:
+    """What bbolt is compiled with; MissingTool without it."""
+    return process.tool("go", "golang-go")
+
+
+def cargo() -> str:
+    """What libmdbx is fetched with; MissingTool without it, or with one that is too old."""
+    found = process.tool("cargo", "cargo")
+    words = process.run([found, "--version"], LabError).decode()
     version = re.match(r"cargo (\d+)\.(\d+)", words)
     if not version or (int(version[1]), int(version[2])) < _CARGO_VERSION:
         wanted = ".".join(map(str, _CARGO_VERSION))
         raise MissingTool(f"{words.strip()} cannot read the crate {_MDBX_CRATE}; cargo {wanted}, of Debian 13, can.")
-    return cargo
+    return found
 
 
 def _verify(directory: Path, hashes: Mapping[str, str]) -> None:

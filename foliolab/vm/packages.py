@@ -61,6 +61,12 @@ def fetch(arch: Architecture, names: Iterable[str], report: Reporter, suite: str
             return _fetch(home, arch, wanted, suite)
 
 
+def require_keyring() -> None:
+    """MissingTool without the keys by which packages of another release are known."""
+    if not _KEYRING.exists():
+        raise MissingTool(f"{_KEYRING} is not here; 'apt-get install debian-archive-keyring' brings it.")
+
+
 def _note(home: Path) -> Path:
     return home / "packages.json"
 
@@ -113,8 +119,7 @@ class _Apt:
 
         Not all of these mirrors need have it: apt goes on without those that do not, or are not Debian's.
         """
-        if not _KEYRING.exists():
-            raise MissingTool(f"{_KEYRING} is not here; 'apt-get install debian-archive-keyring' brings it.")
+        require_keyring()
         targets = self._run("indextargets", "--format", "$(COMPONENT) $(REPO_URI)", "Created-By: Packages")
         uris = dict.fromkeys(
             line[5:] for line in self._checked(targets, complaint).splitlines() if line.startswith("main ")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from foliolab.arch import ARCHITECTURES, ARM64, NATIVE
 from foliolab.cli import doctor
@@ -26,3 +29,23 @@ def test_what_a_build_lacks_has_one_cure() -> None:
 def test_an_emulator_that_is_not_there_is_named() -> None:
     found = doctor._guests(replace(ARM64, qemu="qemu-system-none"))
     assert (found.state, found.cure) == ("missing", "apt-get install qemu-system-arm")
+
+
+def test_what_some_stores_lack_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tmp_path / "cargo"
+    old.write_text("#!/bin/sh\necho cargo 1.65.0\n")
+    old.chmod(0o755)
+    for name in ("go", "mvn", "java"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (finding,) = doctor._stores()
+    assert (finding.subject, finding.state) == ("stores: mdbx", "limited")
+    assert finding.detail == "cargo 1.65.0 cannot read the crate mdbx-sys"
+    assert finding.cure == "cargo 1.85, of Debian 13, can"
+    old.write_text("#!/bin/sh\necho cargo 1.90.0\n")
+    assert [found.state for found in doctor._stores()] == ["ok"]
+    monkeypatch.setenv("PATH", "/nowhere")
+    cures = {found.subject: found.cure for found in doctor._stores()}
+    assert cures["stores: bbolt"] == "'apt-get install golang-go' brings it"
+    assert cures.keys() == {"stores: bbolt", "stores: mdbx", "stores: lucene and git"}
