@@ -12,7 +12,7 @@ from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.sample import OK, Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.machine import add_machine, machine
-from foliolab.errors import UsageError
+from foliolab.errors import NoResult, UsageError
 from foliolab.experiment.cell import Cell, Value
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.machine import machine_name
@@ -98,7 +98,7 @@ def _traces(
             place = f"{MOUNTED}/{cell.as_dict()['store']}"
             recording = record(session.guest, command, files=place, deadline_seconds=_SECONDS)
             if recording.status:
-                raise UsageError(f"{cell.label} ended with status {recording.status}.")
+                raise NoResult(f"{cell.label} ended with status {recording.status}.")
             trace = recording.trace
             size = sum(file.pages for file in trace.files) * trace.page_size
             # What it had while it was recorded does not matter; this is what the experiment gives it.

@@ -37,7 +37,8 @@ def test_a_store_is_recorded_with_what_was_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path))
-    plain: dict[str, Any] = {"experiment": "stores", "scale": "full", "arch": NATIVE.name, "metrics": METRICS, "data": "d"}
+    plain: dict[str, Any] = {"experiment": "stores", "scale": "full", "metrics": METRICS, "data": "d"}
+    plain["arch"] = NATIVE.name
     with open_store(store_file()) as store:
         store.append(sample(cell=CELL, **plain))
         store.append(sample(cell=CELL | {"read_ahead_kb": 4096}, **plain))
