@@ -2,6 +2,7 @@
 """Databases that engines make in a guest, and every workload on them."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from foliolab.stores.catalogue import store_disk
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
+from tests.stores.test_drivers import FILES, TOOLS
 
-ENGINES = ("lmdb", "mdbx", "bbolt", "sqlite")
+ENGINES = tuple(store for store in FILES if store not in TOOLS or shutil.which(TOOLS[store]))
+"""Those that this machine can make."""
 RECORDS = 8000
 
 
