@@ -57,11 +57,12 @@ def handle(arguments: argparse.Namespace) -> int:
     if not arguments.output.is_dir():
         raise UsageError(f"There is no directory {arguments.output}.")
     scale = find_experiment(_EXPERIMENT).scale(_SCALE)
+    samples = read_samples(store_file())
     for store in arguments.store.split(","):
         cells = [_cell(scale, store, workload, arguments.times) for workload in arguments.workload.split(",")]
         for cell, trace in _traces(arch, page_size, cells, arguments.seed, report):
             named = cell.as_dict()
-            measured = tuple(_measured(read_samples(store_file()), cell, arguments.seed, arch, page_size))
+            measured = tuple(_measured(samples, cell, arguments.seed, arch, page_size, trace.memory_bytes or 0))
             other = {"judged_only": True} if arguments.judged_only else {}
             path = arguments.output / f"{named['store']}-{named['workload']}.trace"
             write_trace(path, replace(trace, measured=measured, other={**trace.other, **other}))
@@ -107,9 +108,9 @@ def _traces(
 
 
 def _measured(
-    samples: Iterable[Sample], cell: Cell, seed: int, arch: Architecture, page_size: int
+    samples: Iterable[Sample], cell: Cell, seed: int, arch: Architecture, page_size: int, least_bytes: int
 ) -> Iterator[Measured]:
-    """What kernels came to with the same accesses."""
+    """What kernels came to with the same accesses, in ``least_bytes`` of memory or more."""
     groups = [
         group
         for group in group_samples(sample for sample in samples if sample.experiment == _EXPERIMENT)
@@ -126,5 +127,6 @@ def _measured(
                 read_bytes=int(sample.metrics["read_bytes"]),
                 read_requests=int(sample.metrics["read_requests"]),
                 major_faults=int(sample.metrics["major_faults"]),
-                memory_bytes=int(sample.metrics["cached_bytes"]),
+                # Where little was read, what was cached does not tell what could have been.
+                memory_bytes=max(int(sample.metrics["cached_bytes"]), least_bytes),
             )
