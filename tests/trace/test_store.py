@@ -13,7 +13,7 @@ from foliolab.trace.format import read_trace
 from tests.samples import sample
 
 CELL = {"store": "lmdb", "workload": "uniform", "read_ahead_kb": 128, "hint": "none", "times": 2}
-METRICS = {"read_bytes": 5 << 20, "read_requests": 70, "major_faults": 60, "cached_bytes": 80 << 20}
+METRICS = {"read_bytes": 5 << 20, "read_requests": 70, "major_faults": 60, "cached_bytes": 100 << 20}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_store_is_recorded_with_what_was_measured(
     assert main(["trace", "store", "--store", "lmdb", "--workload", "uniform", "-o", str(tmp_path)]) == 0
     trace = read_trace(tmp_path / "lmdb-uniform.trace")
     assert {(each.variant, each.read_ahead_kb) for each in trace.measured} == {("stock", 128), ("stock", 4096)}
-    assert {each.memory_bytes for each in trace.measured} == {80 << 20}
+    assert {each.memory_bytes for each in trace.measured} == {100 << 20}
     (data,) = (number for number, file in enumerate(trace.files) if file.name.endswith("data.mdb"))
     # Each lookup reads the path to a leaf, of which only the leaf, or its neighbour, is new.
     assert 1000 <= trace.touches_by_file()[data] <= 4000
