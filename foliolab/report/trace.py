@@ -75,7 +75,7 @@ def print_trace(console: Console, name: str, trace: Trace) -> None:
             f"{count(trace.touches)}, {_share(again, trace.touches)} of them of pages that were touched before",
         ),
         ("pages", f"{count(trace.distinct)} touched, {_share(trace.distinct, pages)} of all"),
-        ("window", f"a touch of one of the last {trace.window} pages is left out"),
+        ("window", f"a touch of one of the last {trace.window} pages may be missing"),
         ("lost", f"{count(trace.lost)} touches" if trace.lost else "nothing"),
         ("memory", f"{mib(trace.memory_bytes)} MiB for these files" if trace.memory_bytes else "unknown"),
         ("judged only", "yes" if trace.judged_only else "no"),
