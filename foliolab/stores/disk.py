@@ -14,6 +14,7 @@ from foliolab.errors import LabError
 from foliolab.files import digest, digest_files, full_disk_named, locked
 from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
+from foliolab.vm.disk import full_disk_suspected
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.userland import Userland
 
@@ -76,7 +77,8 @@ class StoreDisk:
         with locked(self.path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
             if not self.path.exists():
                 root = (self.root.prepare(guest, report),) if self.root else ()
-                with report.task(text), full_disk_named(self.path.parent):
+                directory = self.path.parent
+                with report.task(text), full_disk_named(directory), full_disk_suspected(directory):
                     self._make(guest, root)
         return Disk(self.path, "raw")
 

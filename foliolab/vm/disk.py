@@ -50,7 +50,7 @@ def _make_filesystem(filesystem: Filesystem, path: Path) -> None:
 
 
 @contextmanager
-def _full_disk_suspected(directory: Path) -> Iterator[None]:
+def full_disk_suspected(directory: Path) -> Iterator[None]:
     """Other programs, and a guest, fail for want of room in many words: look at the disk itself."""
     try:
         yield
@@ -89,7 +89,7 @@ class DataDisk:
         text = f"making a disk: {self.filesystem}, a file of {self.file_bytes / (1 << 30):g} GiB"
         with locked(path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
             if not path.exists():
-                with report.task(text), full_disk_named(directory), _full_disk_suspected(directory):
+                with report.task(text), full_disk_named(directory), full_disk_suspected(directory):
                     self._make(guest, path)
         return Disk(path)
 
