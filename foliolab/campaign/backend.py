@@ -37,8 +37,8 @@ class Backend(Protocol):
     def workload_hash(self, experiment: Experiment) -> str:
         """A hash of the sources of the program that the experiment runs."""
 
-    def data_hash(self, cell: Cell) -> str:
-        """A hash of what a cell works on, if that is not the same for all cells of an experiment; else empty."""
+    def data_hash(self, plan: Plan, cell: Cell) -> str:
+        """A hash of what a cell of a plan works on, if not all cells of its experiment work on the same; else empty."""
 
     def obstacle(self, plan: Plan, step: Step) -> str:
         """Why it cannot execute a step, as a sentence; empty if it can."""

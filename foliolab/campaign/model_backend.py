@@ -75,7 +75,7 @@ class ModelBackend:
             raise UsageError(f"The model knows what {PROGRAM} does; {experiment.name} runs '{program}'.")
         return digest([identity(), str(_KEPT_BYTES), str(_KEPT_SHARE), str(_FREE_STEPS), str(DEFAULT_REQUEST_KB)])
 
-    def data_hash(self, cell: Cell) -> str:
+    def data_hash(self, plan: Plan, cell: Cell) -> str:
         return ""
 
     def obstacle(self, plan: Plan, step: Step) -> str:

@@ -71,10 +71,11 @@ class QemuBackend:
         roots = [Userland.of(self.architecture, name, self.report).hash for name in sorted(names)]
         return digest([sources, qemu_version(self.architecture), LAYOUT, *self.accelerator.options, *roots])
 
-    def data_hash(self, cell: Cell) -> str:
+    def data_hash(self, plan: Plan, cell: Cell) -> str:
         """Over the database that a cell works on, if it is one of a store."""
-        store = cell.as_dict().get("store")
-        return store_disk(self.architecture, str(store), self.report).hash if store else ""
+        if plan.scale.parameters.content != "stores":
+            return ""
+        return self._store(cell).hash
 
     def obstacle(self, plan: Plan, step: Step) -> str:
         """Nothing: a guest runs any program under any switches, or says itself why not."""
@@ -127,8 +128,11 @@ class QemuBackend:
 
     def _stores(self, plan: Plan) -> list[stores.StoreDisk]:
         """Of the stores that the plan's cells are about."""
-        names = sorted({str(step.cell.as_dict()["store"]) for step in plan.steps})
-        return [store_disk(self.architecture, name, self.report) for name in names]
+        disks = {disk.store: disk for disk in (self._store(step.cell) for step in plan.steps)}
+        return [disks[name] for name in sorted(disks)]
+
+    def _store(self, cell: Cell) -> stores.StoreDisk:
+        return store_disk(self.architecture, str(cell.as_dict()["store"]), self.report)
 
 
 class QemuSession:

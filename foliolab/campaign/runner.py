@@ -61,7 +61,7 @@ class _Campaign:
         flavours = dict.fromkeys(boot.flavour for boot in plan.boots)
         self._kernels = {flavour: kernel_for(flavour) for flavour in flavours}
         # Also because what is hashed may be changed meanwhile, and a measurement keeps its key.
-        self._data = {cell: backend.data_hash(cell) for cell in dict.fromkeys(step.cell for step in plan.steps)}
+        self._data = {cell: backend.data_hash(plan, cell) for cell in dict.fromkeys(step.cell for step in plan.steps)}
         self._workload = digest([backend.workload_hash(plan.experiment), *plan.experiment.argv])
         final = [sample for sample in store.samples if sample.outcome not in (LOST_HOST, NOT_APPLICABLE)]
         self._had = {sample.key: sample for sample in final}

@@ -114,6 +114,11 @@ def _scale(
         table.fail("content", f"has to be one of {', '.join(CONTENTS)}")
     if content in ROOTS and filesystem != "xfs":
         table.fail("filesystem", "has to be xfs: disks of programs have no other")
+    if content == "stores" and filesystem != "ext4":
+        table.fail("filesystem", "has to be ext4: disks of stores have no other")
+    here = _cells(table) if "cells" in table else cells
+    if content == "stores" and not all("store" in cell.as_dict() for cell in here):
+        table.fail("content", "takes cells that each name a 'store'")
     accelerator = table.text("accelerator") if "accelerator" in table else "auto"
     if accelerator not in ACCELERATORS:
         table.fail("accelerator", f"has to be one of {', '.join(ACCELERATORS)}")
@@ -139,7 +144,7 @@ def _scale(
             bytes_per_second=table.integer("bytes_per_second") if "bytes_per_second" in table else 0,
             accelerator=ACCELERATORS[accelerator],
         ),
-        cells=_cells(table) if "cells" in table else cells,
+        cells=here,
         variants=_variants(table, known) if "variants" in table else chosen,
         repetitions=table.integer("repetitions", least=1) if "repetitions" in table else repetitions,
     )

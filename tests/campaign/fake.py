@@ -52,7 +52,7 @@ class FakeBackend:
     def workload_hash(self, experiment: Experiment) -> str:
         return "w1"
 
-    def data_hash(self, cell: Cell) -> str:
+    def data_hash(self, plan: Plan, cell: Cell) -> str:
         return self.data.get(cell, "")
 
     def obstacle(self, plan: Plan, step: Step) -> str:

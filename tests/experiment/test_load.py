@@ -214,6 +214,8 @@ def test_a_parameter_that_has_its_default_changes_no_older_sample(tmp_path: Path
         (("{fraction}", "{data[x]}"), r"'workload.argv' has '\{data\[x\]\}', but at scale 'quick' only"),
         (("fraction = 0.5\n", ""), r"'workload.argv' has '\{fraction\}', but at scale 'quick' only"),
         (("[parameters]", '[parameters]\ncontent = "userland"'), "'scales.quick.filesystem' has to be xfs"),
+        (('"ext4"', '"xfs"\ncontent = "stores"'), "'scales.quick.filesystem' has to be ext4"),
+        (("[parameters]", '[parameters]\ncontent = "stores"'), "'scales.quick.content' takes cells that each name"),
         (("[parameters]", '[parameters]\ncontent = "noise"'), r"'scales.quick.content' has to be one of zeros, stubs"),
         (("[workload]", 'columns = ["speed"]\n[workload]'), r"'columns' names 'speed', which is not one of read_bytes"),
         (
