@@ -83,7 +83,8 @@ def handle(arguments: argparse.Namespace) -> int:
         if not file.is_file():
             raise UsageError(f"There is no file {file} to copy.")
     data = _data(arguments)
-    root = Packages(tuple(arguments.packages.split(","))) if arguments.packages else None
+    names = tuple(name.strip() for name in (arguments.packages or "").split(",") if name.strip())
+    root = Packages(names) if names else None
     argv = [arguments.program, *arguments.arguments]
     files = {f"/files/{file.name}": file for file in arguments.copy}
     if not root:

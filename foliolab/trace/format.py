@@ -92,6 +92,12 @@ class Trace:
         return [found[file] for file in range(len(self.files))]
 
     @property
+    def cut(self) -> int:
+        """How many touches came after the last one that is there; ``"cut"`` in the header."""
+        cut = self.other.get("cut", 0)
+        return cut if isinstance(cut, int) else 0
+
+    @property
     def judged_only(self) -> bool:
         """Whether nothing may be tuned by this trace; ``"judged_only": true`` in the header."""
         return self.other.get("judged_only") is True

@@ -2,7 +2,8 @@
 """What Linux 6.12 evicts in a control group, beside what a guest was measured to read.
 
 The guest (x86_64, emulated, 2 CPUs, the variant ``stock``) mapped a file of 256 MiB on ext4, and touched its pages in a
-control group that was smaller. Only the first five cells were known when the model was made.
+control group that was smaller. Only the first five cells were known when the model was made; how
+often it gathers statistics was set anew later.
 """
 
 import pytest

@@ -129,12 +129,13 @@ def test_no_figure_is_cut_where_room_is_short(width: int) -> None:
 
 def test_info_of_a_trace() -> None:
     stream = io.StringIO()
-    print_trace(Console(file=stream, width=100, highlight=False), "t", replace(TRACE, lost=2))
+    print_trace(Console(file=stream, width=100, highlight=False), "t", replace(TRACE, lost=2, other={"cut": 7000}))
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     assert lines[:2] == ["t", "program      driver 'a b'"]
     assert "touches      500, 0.0 % of them of pages that were touched before" in lines
     assert "pages        500 touched, 12.2 % of all" in lines
     assert "lost         2 touches" in lines
+    assert "cut          7,000 touches after these" in lines
     assert [line.split() for line in lines if "/data" in line] == [["/data/data.mdb", "4,096", "500"]]
     stock = next(line for line in lines if line.startswith("stock"))
     assert stock.split() == ["stock", "128", "8.0", "10.0", "100", "200"]
