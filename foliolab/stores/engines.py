@@ -66,11 +66,6 @@ def drivers(arch: Architecture, store: str, report: Reporter) -> dict[str, Path]
     return make(arch, report)
 
 
-def identity(programs: Mapping[str, Path]) -> str:
-    """A hash over names and contents of drivers, for the keys of samples."""
-    return digest(part for name in sorted(programs) for part in (name, programs[name].read_bytes()))
-
-
 @dataclass(frozen=True)
 class _Library:
     """An engine for C programs."""

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
+from foliolab.arch import ARM64, NATIVE
 from foliolab.errors import UsageError
 from foliolab.experiment.load import find_experiment
 from foliolab.kernel.build import BuiltKernel
+from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.stores import disk
 from foliolab.stores.catalogue import store_disk
@@ -28,6 +29,31 @@ RECORDS = 8000
 def test_an_unknown_store_is_named() -> None:
     with pytest.raises(UsageError, match=r"There is no store 'oracle'; known: lmdb, mdbx, bbolt, sqlite, lucene, git"):
         store_disk(NATIVE, "oracle", Reporter())
+
+
+def test_the_hash_covers_what_is_put_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(b"1")
+    other.write_bytes(b"2")
+    made = disk.StoreDisk(NATIVE, "lmdb", {"a": one, "b": other}, records=9)
+    assert replace(made, drivers={"b": other, "a": one}).hash == made.hash
+    variations = [
+        replace(made, drivers={"a": one}),
+        replace(made, drivers={"b": one, "a": other}),
+        replace(made, records=8),
+        replace(made, store="mdbx"),
+        replace(made, arch=ARM64),
+        replace(made, database=one),
+        replace(made, database=other),
+    ]
+    hashes = {made.hash, *(each.hash for each in variations)}
+    for name in disk._HARNESS:
+        shutil.copy(GUEST / name, tmp_path)
+    monkeypatch.setattr(disk, "GUEST", tmp_path)
+    assert made.hash in hashes
+    (tmp_path / "store.c").write_text("something else")
+    hashes.add(made.hash)
+    assert len(hashes) == len(variations) + 2
 
 
 @pytest.mark.boot

@@ -12,7 +12,7 @@ from foliolab.arch import NATIVE
 from foliolab.errors import BuildError, LabError, MissingTool, UsageError
 from foliolab.progress import Reporter
 from foliolab.stores import engines
-from foliolab.stores.engines import drivers, identity
+from foliolab.stores.engines import drivers
 
 RECORDS = 1000
 SOME = range(0, RECORDS, 37)
@@ -266,15 +266,6 @@ def test_drivers_are_static_and_cached(driver: Driver) -> None:
     started = time.monotonic()
     assert drivers(NATIVE, driver.store, Reporter()) == programs
     assert time.monotonic() - started < 2
-
-
-def test_identity_is_of_names_and_contents(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    one.write_bytes(b"1")
-    other.write_bytes(b"2")
-    values = {identity(programs) for programs in ({"a": one}, {"b": one}, {"a": other}, {"a": one, "b": other})}
-    assert len(values) == 4
-    assert identity({"a": one, "b": other}) == identity({"b": other, "a": one})
 
 
 def test_an_unknown_store_is_named() -> None:
