@@ -286,7 +286,8 @@ class Guest:
         if ending is Ending.LOST or "reboot: " not in self.console():
             raise self._failure(ending)
         if "I/O error" in self.console():  # of what nobody but the kernel waited for
-            places = " or ".join(str(disk.path.parent) for disk in self.config.disks if disk.keep_writes)
+            kept = {str(disk.path.parent) for disk in self.config.disks if disk.keep_writes}
+            places = " or ".join(sorted(kept)) or "the directory for temporary files"
             raise DiskFull(f"The guest could not write to its disk; is there space left in {places}?")
 
     def console(self) -> str:
