@@ -9,6 +9,9 @@ from foliolab.errors import UnknownCell
 
 Value = str | int
 
+_FEW = 20
+"""Cells that a complaint lists one by one."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -58,10 +61,20 @@ def choose(cells: Sequence[Cell], filters: Iterable[str | Cell]) -> tuple[Cell, 
     for each in wanted:
         matching = [cell for cell in cells if cell == each or (isinstance(each, str) and _agrees(cell, each))]
         if not matching:
-            known = "; ".join(",".join(f"{name}={value}" for name, value in cell.axes) for cell in cells)
-            raise UnknownCell(f"No cell of this experiment matches '{each}'; there are: {known}.")
+            raise UnknownCell(f"No cell of this experiment matches '{each}'; there are: {_known(cells)}.")
         chosen.update(matching)
     return tuple(cell for cell in cells if cell in chosen)
+
+
+def _known(cells: Sequence[Cell]) -> str:
+    """What there is to choose from: few cells one by one, many by their axes."""
+    if len(cells) <= _FEW:
+        return "; ".join(",".join(f"{name}={value}" for name, value in cell.axes) for cell in cells)
+    values: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        for name, value in cell.axes:
+            values.setdefault(name, {})[str(value)] = None
+    return "; ".join(f"{name}={'|'.join(known)}" for name, known in values.items()) + ", though not all together"
 
 
 def _agrees(cell: Cell, text: str) -> bool:

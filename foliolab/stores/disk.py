@@ -77,8 +77,7 @@ class StoreDisk:
         with locked(self.path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
             if not self.path.exists():
                 root = (self.root.prepare(guest, report),) if self.root else ()
-                directory = self.path.parent
-                with report.task(text), full_disk_named(directory), full_disk_suspected(directory):
+                with report.task(text), full_disk_named(self.path.parent):
                     self._make(guest, root)
         return Disk(self.path, "raw")
 
@@ -99,7 +98,8 @@ class StoreDisk:
             process.run(argv, LabError)
             if not self.database:
                 disks = (Disk(partial, "raw", keep_writes=True), *root)
-                self._build(replace(guest, disks=disks, memory_mib=_BUILD_MEMORY_MIB), console)
+                with full_disk_suspected(self.path.parent):
+                    self._build(replace(guest, disks=disks, memory_mib=_BUILD_MEMORY_MIB), console)
             with partial.open("rb") as stream:
                 os.fsync(stream.fileno())
             partial.rename(self.path)

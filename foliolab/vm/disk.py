@@ -85,11 +85,10 @@ class DataDisk:
         if self.file_bytes <= 0 or self.file_bytes % _BLOCK:
             raise UsageError(f"The file of a data disk has to be a multiple of {_BLOCK} bytes, not {self.file_bytes}.")
         path = self.path(guest.arch)
-        directory = path.parent
         text = f"making a disk: {self.filesystem}, a file of {self.file_bytes / (1 << 30):g} GiB"
         with locked(path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
             if not path.exists():
-                with report.task(text), full_disk_named(directory), full_disk_suspected(directory):
+                with report.task(text), full_disk_named(path.parent):
                     self._make(guest, path)
         return Disk(path)
 
@@ -115,7 +114,8 @@ class DataDisk:
                 boot_deadline_seconds=guest.boot_deadline_seconds,
             )
             deadline = 60 + _FILL_SECONDS_PER_GIB * self.file_bytes / (1 << 30)
-            with Guest(config, console) as machine:
+            # While what was written is still there to be looked at.
+            with full_disk_suspected(published.parent), Guest(config, console) as machine:
                 machine.run([":mount", "/dev/vda", "/data", self.filesystem]).checked()
                 machine.run([":fill", DATA_FILE, str(self.file_bytes), self.content], deadline).checked()
                 machine.power_off()
