@@ -203,13 +203,24 @@ static bool shrink_lists(struct memory *memory, uint64_t enough,
 	return true;
 }
 
+/* inactive_is_low(): a list of many GiB may have more active pages than others. */
+static bool inactive_is_low(const struct memory *memory)
+{
+	uint64_t pages = memory->gathered_inactive + memory->gathered_active;
+	uint64_t gib = pages >> 18, ratio = 1;
+
+	while ((ratio + 1) * (ratio + 1) <= 10 * gib)
+		ratio++;
+	return memory->gathered_inactive * ratio < memory->gathered_active;
+}
+
 /* do_try_to_free_pages() for a control group, with prepare_scan_control() */
 static bool reclaim_lists(struct memory *memory, bool force)
 {
 	uint64_t enough = memory->evicted + BATCH;
 	bool deactivate = force ||
 		memory->gathered_activated != memory->activated_before ||
-		memory->gathered_inactive < memory->gathered_active;
+		inactive_is_low(memory);
 
 	for (int priority = PRIORITY;
 	     priority >= 0 && memory->evicted < enough; priority--) {

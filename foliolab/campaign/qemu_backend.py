@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from foliolab.arch import Architecture
-from foliolab.errors import UsageError
+from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS, PER_ENTRY
 from foliolab.experiment.plan import Plan, Step
@@ -72,14 +72,14 @@ class QemuBackend:
         return digest([sources, qemu_version(self.architecture), LAYOUT, *self.accelerator.options, *roots])
 
     def data_hash(self, plan: Plan, cell: Cell) -> str:
-        """Over the database that a cell works on, if it is one of a store."""
-        if plan.scale.parameters.content != "stores":
+        """Over the database that a cell works on, if it is one of a store that can be had here."""
+        if plan.scale.parameters.content != "stores" or self._lacking(cell):
             return ""
         return self._store(cell).hash
 
     def obstacle(self, plan: Plan, step: Step) -> str:
-        """Nothing: a guest runs any program under any switches, or says itself why not."""
-        return ""
+        """What a store takes and is not installed. A guest runs any program under any switches, or says why not."""
+        return self._lacking(step.cell) if plan.scale.parameters.content == "stores" else ""
 
     @contextmanager
     def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> Iterator["QemuSession"]:
@@ -128,8 +128,17 @@ class QemuBackend:
 
     def _stores(self, plan: Plan) -> list[stores.StoreDisk]:
         """Of the stores that the plan's cells are about."""
-        disks = {disk.store: disk for disk in (self._store(step.cell) for step in plan.steps)}
+        cells = [step.cell for step in plan.steps if not self._lacking(step.cell)]
+        disks = {disk.store: disk for disk in map(self._store, cells)}
         return [disks[name] for name in sorted(disks)]
+
+    def _lacking(self, cell: Cell) -> str:
+        """The program that is missing here to make a cell's store, as a sentence; empty if none is."""
+        try:
+            self._store(cell)
+        except MissingTool as error:
+            return str(error)
+        return ""
 
     def _store(self, cell: Cell) -> stores.StoreDisk:
         return store_disk(self.architecture, str(cell.as_dict()["store"]), self.report)

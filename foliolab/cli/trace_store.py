@@ -21,6 +21,7 @@ from foliolab.experiment.spec import Scale
 from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.progress import Reporter
+from foliolab.stores.catalogue import store_disk
 from foliolab.stores.disk import MOUNTED
 from foliolab.trace.format import Measured, Trace, write_trace
 from foliolab.trace.record import record
@@ -62,7 +63,9 @@ def handle(arguments: argparse.Namespace) -> int:
         cells = [_cell(scale, store, workload, arguments.times) for workload in arguments.workload.split(",")]
         for cell, trace in _traces(arch, page_size, cells, arguments.seed, report):
             named = cell.as_dict()
-            measured = tuple(_measured(samples, cell, arguments.seed, arch, page_size, trace.memory_bytes or 0))
+            data = store_disk(arch, store, report).hash
+            same = [sample for sample in samples if sample.data == data and sample.repetition == arguments.seed]
+            measured = tuple(_measured(same, cell, arch, page_size, trace.memory_bytes or 0))
             other = {"judged_only": True} if arguments.judged_only else {}
             path = arguments.output / f"{named['store']}-{named['workload']}.trace"
             write_trace(path, replace(trace, measured=measured, other={**trace.other, **other}))
@@ -108,7 +111,7 @@ def _traces(
 
 
 def _measured(
-    samples: Iterable[Sample], cell: Cell, seed: int, arch: Architecture, page_size: int, least_bytes: int
+    samples: Iterable[Sample], cell: Cell, arch: Architecture, page_size: int, least_bytes: int
 ) -> Iterator[Measured]:
     """What kernels came to with the same accesses, in ``least_bytes`` of memory or more."""
     groups = [
@@ -119,7 +122,7 @@ def _measured(
     accesses = {name: value for name, value in cell.axes if name != "read_ahead_kb"}
     for group in groups[-1:]:
         for sample in group.samples:
-            if sample.outcome != OK or sample.repetition != seed or not Cell.of(sample.cell).matches(accesses):
+            if sample.outcome != OK or not Cell.of(sample.cell).matches(accesses):
                 continue
             yield Measured(
                 variant=sample.variant,

@@ -6,10 +6,12 @@ import pytest
 from foliolab.arch import X86_64, Architecture
 from foliolab.campaign import qemu_backend
 from foliolab.campaign.qemu_backend import QemuBackend
-from foliolab.errors import UsageError
+from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment.load import find_experiment
+from foliolab.experiment.plan import make_plan
 from foliolab.experiment.spec import Experiment
 from foliolab.progress import Reporter
+from foliolab.stores.disk import StoreDisk
 from foliolab.vm.accel import Accelerator
 
 
@@ -67,3 +69,21 @@ def test_programs_from_packages_are_a_part_of_the_workload(
     assert workload_hash(experiment) == before
     monkeypatch.setattr(Fake, "hash", "other")
     assert workload_hash(experiment) != before
+
+
+def test_a_store_whose_tools_are_missing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_maven(arch: Architecture, name: str, report: Reporter) -> StoreDisk:
+        if name == "lucene":
+            raise MissingTool("'mvn' is not installed.")
+        return StoreDisk(arch, name, {})
+
+    monkeypatch.setattr(qemu_backend, "store_disk", without_maven)
+    experiment = find_experiment("stores")
+    plan = make_plan(experiment, experiment.scale("quick"))
+    backend = QemuBackend(X86_64, Accelerator("test", (), patience=1), Reporter())
+    obstacles = {step.cell.as_dict()["store"]: backend.obstacle(plan, step) for step in plan.steps}
+    assert obstacles.pop("lucene") == "'mvn' is not installed."
+    assert set(obstacles) == {"lmdb", "mdbx", "bbolt", "sqlite", "git"}
+    assert set(obstacles.values()) == {""}
+    hashes = {step.cell.as_dict()["store"]: backend.data_hash(plan, step.cell) for step in plan.steps}
+    assert [name for name, found in hashes.items() if not found] == ["lucene"]

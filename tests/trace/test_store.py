@@ -9,6 +9,8 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.main import main
+from foliolab.progress import Reporter
+from foliolab.stores.catalogue import store_disk
 from foliolab.trace.format import read_trace
 from tests.samples import sample
 
@@ -37,14 +39,16 @@ def test_a_store_is_recorded_with_what_was_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path))
-    plain: dict[str, Any] = {"experiment": "stores", "scale": "full", "metrics": METRICS, "data": "d"}
+    plain: dict[str, Any] = {"experiment": "stores", "scale": "full", "metrics": METRICS}
     plain["arch"] = NATIVE.name
+    plain["data"] = store_disk(NATIVE, "lmdb", Reporter()).hash
     with open_store(store_file()) as store:
         store.append(sample(cell=CELL, **plain))
         store.append(sample(cell=CELL | {"read_ahead_kb": 4096}, **plain))
         store.append(sample(cell=CELL | {"hint": "own"}, **plain))
         store.append(sample(cell=CELL | {"workload": "zipf"}, **plain))
         store.append(sample(cell=CELL, repetition=2, **plain))
+        store.append(sample(cell=CELL, **plain | {"data": "another", "variant": "folio"}))
     assert main(["trace", "store", "--store", "lmdb", "--workload", "uniform", "-o", str(tmp_path)]) == 0
     trace = read_trace(tmp_path / "lmdb-uniform.trace")
     assert {(each.variant, each.read_ahead_kb) for each in trace.measured} == {("stock", 128), ("stock", 4096)}
