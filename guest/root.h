@@ -24,12 +24,13 @@ static inline void root_mount(const char *root, const char *type,
 		fail_io(path);
 }
 
+/* Even if a recorder of touches remembers files there. */
 static inline void root_umount(const char *root, const char *directory)
 {
 	char path[4096];
 
 	snprintf(path, sizeof(path), "%s/%s", root, directory);
-	if (umount(path))
+	if (umount2(path, MNT_DETACH))
 		fail_io(path);
 }
 

@@ -100,9 +100,17 @@ def _traces(
             task.note(cell.label)
             command = experiment.command(cell, scale.parameters, seed, MOUNTED)
             place = f"{MOUNTED}/{cell.as_dict()['store']}"
-            recording = record(session.guest, command, files=place, deadline_seconds=_SECONDS)
+            said = bytearray()
+            recording = record(
+                session.guest,
+                command,
+                files=place,
+                deadline_seconds=_SECONDS,
+                on_output=lambda stream, data, said=said: said.extend(data if stream == 2 else b""),
+            )
             if recording.status:
-                raise NoResult(f"{cell.label} ended with status {recording.status}.")
+                words = said.decode(errors="replace").strip() or f"status {recording.status}"
+                raise NoResult(f"{cell.label} failed: {words}")
             trace = recording.trace
             size = sum(file.pages for file in trace.files) * trace.page_size
             # What it had while it was recorded does not matter; this is what the experiment gives it.
