@@ -26,6 +26,7 @@ from foliolab.stores.disk import MOUNTED
 from foliolab.trace.format import Measured, Trace, write_trace
 from foliolab.trace.record import record
 from foliolab.vm.accel import choose
+from foliolab.vm.guest import OnOutput
 
 _EXPERIMENT = "stores"
 _SCALE = "full"
@@ -100,22 +101,32 @@ def _traces(
             task.note(cell.label)
             command = experiment.command(cell, scale.parameters, seed, MOUNTED)
             place = f"{MOUNTED}/{cell.as_dict()['store']}"
-            said = bytearray()
+            said: list[bytes] = []
             recording = record(
                 session.guest,
                 command,
                 files=place,
                 deadline_seconds=_SECONDS,
-                on_output=lambda stream, data, said=said: said.extend(data if stream == 2 else b""),
+                on_output=_collector(said),
             )
             if recording.status:
-                words = said.decode(errors="replace").strip() or f"status {recording.status}"
+                words = b"".join(said).decode(errors="replace").strip() or f"status {recording.status}"
                 raise NoResult(f"{cell.label} failed: {words}")
             trace = recording.trace
             size = sum(file.pages for file in trace.files) * trace.page_size
             # What it had while it was recorded does not matter; this is what the experiment gives it.
             yield cell, replace(trace, memory_bytes=size // int(cell.as_dict()["times"]))
             task.advance()
+
+
+def _collector(words: list[bytes]) -> OnOutput:
+    """Keeps what goes to the error output."""
+
+    def keep(stream: int, data: bytes) -> None:
+        if stream == 2:
+            words.append(data)
+
+    return keep
 
 
 def _measured(
