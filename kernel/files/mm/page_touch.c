@@ -63,7 +63,7 @@ static DEFINE_MUTEX(page_touch_mutex);
 /* Of the only file system that is watched; 0 is all. */
 static dev_t page_touch_device;
 
-bool __page_touch_watches(const struct vm_area_struct *vma)
+bool __page_touch_watches(struct vm_area_struct *vma)
 {
 	const struct inode *inode;
 	dev_t device = READ_ONCE(page_touch_device);

@@ -10,11 +10,11 @@
 
 DECLARE_STATIC_KEY_FALSE(page_touch_on);
 
-bool __page_touch_watches(const struct vm_area_struct *vma);
+bool __page_touch_watches(struct vm_area_struct *vma);
 void page_touch_mapped(const struct vm_area_struct *vma, pgoff_t index);
 
 /* Whether each page of a mapping is to have a fault of its own. */
-static inline bool page_touch_watches(const struct vm_area_struct *vma)
+static inline bool page_touch_watches(struct vm_area_struct *vma)
 {
 	return static_branch_unlikely(&page_touch_on) &&
 	       __page_touch_watches(vma);
@@ -22,7 +22,7 @@ static inline bool page_touch_watches(const struct vm_area_struct *vma)
 
 #else
 
-static inline bool page_touch_watches(const struct vm_area_struct *vma)
+static inline bool page_touch_watches(struct vm_area_struct *vma)
 {
 	return false;
 }
