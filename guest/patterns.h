@@ -17,6 +17,9 @@
 
 #define PATTERN_FANOUT	128	/* of an inner page of a B-tree */
 #define PATTERN_LEVELS	11	/* enough for 2^64 leaves */
+#define PATTERN_BLOB	3	/* pages of the smallest blob */
+#define PATTERN_SPEEDS	8	/* the fastest thread, in multiples of the least */
+#define PATTERN_SPOTS	8	/* hot spots that may become hot again */
 
 enum pattern_kind {
 	PATTERN_RANDOM,
@@ -31,11 +34,21 @@ enum pattern_kind {
 	PATTERN_SCAN_RANDOM,	/* sequential and random, in turn */
 	PATTERN_PHASES,		/* sequential, then random, then on */
 	PATTERN_DRIFT,		/* forward by random steps */
+	PATTERN_BLOBS,		/* runs of any size, each at its own place */
+	PATTERN_HOT_SPOTS,	/* random in a small area that moves */
+	PATTERN_MERGE,		/* forward from several places, and random */
+	PATTERN_WALK,		/* on and back by normally distributed steps */
+	PATTERN_BTREE_SCAN,	/* from the root to a leaf, and on from there */
+	PATTERN_SCANNERS,	/* threads that go forward */
+	PATTERN_READERS,	/* threads that read objects */
+	PATTERN_SCAN_READERS,	/* one that goes forward, others that read */
 };
 
 static const char *const pattern_names[] = {
 	"random", "sequential", "reverse", "stride", "zipf", "streams",
-	"pingpong", "objects", "btree", "scan-random", "phases", "drift", NULL
+	"pingpong", "objects", "btree", "scan-random", "phases", "drift",
+	"blobs", "hot-spots", "merge", "walk", "btree-scan", "scanners",
+	"readers", "scan-readers", NULL
 };
 
 /* In which order the pages of an object are accessed. */
@@ -52,10 +65,11 @@ static const char *const pattern_orders[] = {
 /* What a pattern does not use may be anything; 0 is good for all. */
 struct pattern {
 	enum pattern_kind kind;
-	enum pattern_order order;	/* of objects */
-	uint64_t stride;	/* pages; drift steps by less than that */
-	uint64_t streams;
-	uint64_t object;	/* pages */
+	enum pattern_order order;	/* of objects and blobs */
+	uint64_t stride;	/* pages; drift steps by less, walk deviates */
+	uint64_t streams;	/* or runs that are merged, or threads */
+	uint64_t object;	/* pages, also of a hot spot; most of a scan */
+	uint64_t burst;		/* accesses in a row; those of threads: most */
 	double region;		/* of the file, for random; 0 is all of it */
 	uint64_t seed;
 };
@@ -147,6 +161,13 @@ static inline void pattern_zipf(const struct pattern *pattern,
 	}
 }
 
+/* Where one of so many equal parts of the file begins. */
+static inline uint64_t pattern_part(uint64_t file_pages, uint64_t parts,
+				    uint64_t part)
+{
+	return file_pages / parts * part + file_pages % parts * part / parts;
+}
+
 static inline void pattern_streams(const struct pattern *pattern,
 				   uint64_t file_pages, uint64_t *pages,
 				   uint64_t count)
@@ -154,27 +175,76 @@ static inline void pattern_streams(const struct pattern *pattern,
 	uint64_t streams = pattern_clamp(pattern->streams, file_pages);
 
 	for (uint64_t i = 0; i < count; i++) {
-		uint64_t stream = i % streams;
-		uint64_t first = file_pages / streams * stream +
-				 file_pages % streams * stream / streams;
+		uint64_t first = pattern_part(file_pages, streams, i % streams);
 
 		pages[i] = (first + i / streams) % file_pages;
 	}
+}
+
+/*
+ * Which run goes on is left to chance: the last of two that are drawn, so that
+ * speeds are as 1, 3, 5 and so on. Between them a random page is looked up,
+ * after as many accesses as a burst has on average.
+ */
+static inline bool pattern_merge(const struct pattern *pattern,
+				 uint64_t file_pages, uint64_t *pages,
+				 uint64_t count)
+{
+	uint64_t runs = pattern_clamp(pattern->streams, file_pages);
+	uint64_t turns = pattern_clamp(pattern->burst, UINT64_MAX - 1) + 1;
+	uint64_t *done = calloc(runs, sizeof(*done));
+	uint64_t state = pattern->seed;
+
+	if (!done)
+		return false;
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t run, other;
+
+		if (!random_below(&state, turns)) {
+			pages[i] = random_below(&state, file_pages);
+			continue;
+		}
+		run = random_below(&state, runs);
+		other = random_below(&state, runs);
+		run = run < other ? other : run;
+		pages[i] = pattern_part(file_pages, runs, run);
+		pages[i] = (pages[i] + done[run]++) % file_pages;
+	}
+	free(done);
+	return true;
+}
+
+/*
+ * Cut the file into pieces, as large as the largest blob. In each lies one, of
+ * a size and at a place that are always the same.
+ */
+static inline uint64_t pattern_blob(uint64_t *state, uint64_t file_pages,
+				    uint64_t largest, uint64_t *size)
+{
+	uint64_t piece = random_below(state, file_pages / largest);
+	uint64_t least = pattern_clamp(PATTERN_BLOB, largest), own = piece;
+
+	*size = least + random_below(&own, largest - least + 1);
+	return piece * largest + random_below(&own, largest - *size + 1);
 }
 
 static inline bool pattern_objects(const struct pattern *pattern,
 				   uint64_t file_pages, uint64_t *pages,
 				   uint64_t count)
 {
-	uint64_t size = pattern_clamp(pattern->object, file_pages);
-	uint64_t *object = calloc(size, sizeof(*object));
+	uint64_t most = pattern_clamp(pattern->object, file_pages);
+	uint64_t *object = calloc(most, sizeof(*object));
 	uint64_t state = pattern->seed;
 
 	if (!object)
 		return false;
 	for (uint64_t done = 0, part; done < count; done += part) {
-		uint64_t first = random_below(&state, file_pages - size + 1);
+		uint64_t size = most, first;
 
+		if (pattern->kind == PATTERN_BLOBS)
+			first = pattern_blob(&state, file_pages, most, &size);
+		else
+			first = random_below(&state, file_pages - size + 1);
 		for (uint64_t i = 0; i < size; i++)
 			object[i] = first + (pattern->order == PATTERN_BACKWARD ?
 					     size - 1 - i : i);
@@ -209,14 +279,17 @@ static inline int pattern_levels(uint64_t leaves, uint64_t *width,
 
 /*
  * A tree as large as the file allows. Its pages are numbered from the root to
- * the leaves, and scattered, as if each lay where it was last written.
+ * the leaves, and scattered, as if each lay where it was last written. A tree
+ * that is scanned lies as it was built: the inner pages, then all leaves in
+ * order.
  */
 static inline void pattern_btree(const struct pattern *pattern,
 				 uint64_t file_pages, uint64_t *pages,
 				 uint64_t count)
 {
 	uint64_t leaves = 1, too_many = file_pages, width[PATTERN_LEVELS];
-	uint64_t state = pattern->seed, total, i = 0;
+	uint64_t state = pattern->seed, total, most, i = 0;
+	bool scan = pattern->kind == PATTERN_BTREE_SCAN;
 	int levels;
 
 	while (too_many - leaves > 1) {
@@ -229,6 +302,7 @@ static inline void pattern_btree(const struct pattern *pattern,
 			too_many = middle;
 	}
 	levels = pattern_levels(leaves, width, &total);
+	most = pattern_clamp(pattern->object, leaves);
 
 	while (i < count) {
 		uint64_t leaf = random_below(&state, leaves), first = 0;
@@ -238,9 +312,16 @@ static inline void pattern_btree(const struct pattern *pattern,
 
 			for (int up = 0; up < level; up++)
 				page /= PATTERN_FANOUT;
-			pages[i++] = pattern_scatter(first + page, file_pages);
+			page += first;
+			pages[i++] = scan ? page :
+					    pattern_scatter(page, file_pages);
 			first += width[level];
 		}
+		if (!scan)
+			continue;
+		for (uint64_t more = random_below(&state, most);
+		     more && leaf + 1 < leaves && i < count; more--)
+			pages[i++] = total - leaves + ++leaf;
 	}
 }
 
@@ -257,6 +338,119 @@ static inline void pattern_drift(const struct pattern *pattern,
 			file_pages;
 		page %= file_pages;
 	}
+}
+
+/*
+ * A step is normally distributed, or nearly: it is the sum of twelve even
+ * numbers of 16 bits, which deviates by 2^16.
+ */
+static inline void pattern_walk(const struct pattern *pattern,
+				uint64_t file_pages, uint64_t *pages,
+				uint64_t count)
+{
+	uint64_t wide = pattern_clamp(pattern->stride, file_pages);
+	int64_t deviation = pattern_clamp(wide, UINT32_MAX);
+	uint64_t state = pattern->seed;
+	uint64_t page = random_below(&state, file_pages);
+
+	for (uint64_t i = 0; i < count; i++) {
+		int64_t sum = -6 * 0xffff, step;
+
+		pages[i] = page;
+		for (int j = 0; j < 3; j++) {
+			uint64_t bits = next_random(&state);
+
+			sum += (bits & 0xffff) + (bits >> 16 & 0xffff) +
+			       (bits >> 32 & 0xffff) + (bits >> 48);
+		}
+		step = sum * deviation;
+		if (step < 0)
+			page += file_pages - (-step + 0x8000) / 0x10000 %
+					     file_pages;
+		else
+			page += (step + 0x8000) / 0x10000 % file_pages;
+		page %= file_pages;
+	}
+}
+
+/* Of the places, a quarter were hot before. */
+static inline void pattern_hot_spots(const struct pattern *pattern,
+				     uint64_t file_pages, uint64_t *pages,
+				     uint64_t count)
+{
+	uint64_t size = pattern_clamp(pattern->object, file_pages);
+	uint64_t burst = pattern_clamp(pattern->burst, UINT64_MAX);
+	uint64_t state = pattern->seed, spots[PATTERN_SPOTS], first = 0;
+	uint64_t known = 0, most = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		if (i % burst == 0) {
+			if (known && !random_below(&state, 4)) {
+				first = spots[random_below(&state, most)];
+			} else {
+				first = random_below(&state,
+						     file_pages - size + 1);
+				spots[known++ % PATTERN_SPOTS] = first;
+				most = pattern_clamp(known, PATTERN_SPOTS);
+			}
+		}
+		pages[i] = first + random_below(&state, size);
+	}
+}
+
+struct pattern_thread {
+	uint64_t page;		/* the next */
+	uint64_t left;		/* pages to go before it is anywhere else */
+	uint64_t speed;
+};
+
+/*
+ * Which thread goes on is left to chance, but some are faster than others, and
+ * each goes on for up to a burst.
+ */
+static inline bool pattern_threads(const struct pattern *pattern,
+				   uint64_t file_pages, uint64_t *pages,
+				   uint64_t count)
+{
+	uint64_t nr_threads = pattern_clamp(pattern->streams, file_pages);
+	uint64_t size = pattern_clamp(pattern->object, file_pages);
+	uint64_t burst = pattern_clamp(pattern->burst, UINT64_MAX);
+	struct pattern_thread *threads = calloc(nr_threads, sizeof(*threads));
+	uint64_t state = pattern->seed, i = 0;
+
+	if (!threads)
+		return false;
+	for (uint64_t thread = 0; thread < nr_threads; thread++) {
+		bool scans = pattern->kind == PATTERN_SCANNERS ||
+			     (pattern->kind == PATTERN_SCAN_READERS && !thread);
+
+		threads[thread] = (struct pattern_thread) {
+			.page = random_below(&state, file_pages),
+			.left = scans ? UINT64_MAX : 0,
+			.speed = 1 + random_below(&state, PATTERN_SPEEDS),
+		};
+	}
+	while (i < count) {
+		struct pattern_thread *thread =
+			threads + random_below(&state, nr_threads);
+		uint64_t left;
+
+		if (random_below(&state, PATTERN_SPEEDS) >= thread->speed)
+			continue;
+		left = 1 + random_below(&state, burst);
+		for (; left && i < count; left--) {
+			if (!thread->left) {
+				thread->page = random_below(&state, file_pages -
+								    size + 1);
+				thread->left = size;
+			}
+			pages[i++] = thread->page;
+			thread->page = (thread->page + 1) % file_pages;
+			thread->left--;
+		}
+	}
+	free(threads);
+	return true;
 }
 
 /* Those whose next page follows from its place in the order, or is random. */
@@ -318,13 +512,27 @@ static inline bool pattern_plan(const struct pattern *pattern,
 		pattern_streams(pattern, file_pages, pages, count);
 		return true;
 	case PATTERN_OBJECTS:
+	case PATTERN_BLOBS:
 		return pattern_objects(pattern, file_pages, pages, count);
 	case PATTERN_BTREE:
+	case PATTERN_BTREE_SCAN:
 		pattern_btree(pattern, file_pages, pages, count);
 		return true;
 	case PATTERN_DRIFT:
 		pattern_drift(pattern, file_pages, pages, count);
 		return true;
+	case PATTERN_HOT_SPOTS:
+		pattern_hot_spots(pattern, file_pages, pages, count);
+		return true;
+	case PATTERN_MERGE:
+		return pattern_merge(pattern, file_pages, pages, count);
+	case PATTERN_WALK:
+		pattern_walk(pattern, file_pages, pages, count);
+		return true;
+	case PATTERN_SCANNERS:
+	case PATTERN_READERS:
+	case PATTERN_SCAN_READERS:
+		return pattern_threads(pattern, file_pages, pages, count);
 	default:
 		pattern_simple(pattern, file_pages, pages, count);
 		return true;

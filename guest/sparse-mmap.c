@@ -69,9 +69,24 @@ static const char usage[] =
 "      scan-random     page by page and at random, in turn\n"
 "      phases          a third page by page, a third at random, then on\n"
 "      drift           forward by random steps of less than --stride\n"
-"  --stride PAGES      of the patterns stride and drift\n"
-"  --streams N         how many, of the pattern streams\n"
-"  --object PAGES      size of an object, of the pattern objects\n"
+"      blobs           runs of up to --object pages, each always at its place,\n"
+"                      in --order\n"
+"      hot-spots       --burst pages at random within --object pages, then\n"
+"                      elsewhere, at times where it was before\n"
+"      merge           forward from --streams places, each at its own speed, and\n"
+"                      after --burst of these, on average, a page at random\n"
+"      walk            on and back, by normally distributed steps that deviate by\n"
+"                      --stride\n"
+"      btree-scan      from the root of a tree to a random leaf, and on through\n"
+"                      up to --object leaves, which lie in order\n"
+"      scanners        --streams threads that go forward, each at its own speed,\n"
+"                      by turns of up to --burst pages\n"
+"      readers         such threads that read objects of --object pages\n"
+"      scan-readers    one that goes forward, others that read objects\n"
+"  --stride PAGES      of the patterns stride, drift and walk\n"
+"  --streams N         how many places or threads, of patterns that have some\n"
+"  --object PAGES      size of an object, a hot spot or a scan\n"
+"  --burst N           touches in a row, of patterns that take turns\n"
 "  --order ORDER       of the pages of an object: forward (default), backward\n"
 "                      or shuffled, each time anew\n"
 "  --region F          let the pattern random have but a part of the file in\n"
@@ -125,28 +140,39 @@ static void check_option(const char *name, bool given, bool known, bool needed)
 static void check_pattern(void)
 {
 	enum pattern_kind kind = env.pattern.kind;
-	bool steps = kind == PATTERN_STRIDE || kind == PATTERN_DRIFT;
-	bool streams = kind == PATTERN_STREAMS;
-	bool objects = kind == PATTERN_OBJECTS;
+	bool threads = kind == PATTERN_SCANNERS || kind == PATTERN_READERS ||
+		       kind == PATTERN_SCAN_READERS;
+	bool bursts = threads || kind == PATTERN_MERGE ||
+		      kind == PATTERN_HOT_SPOTS;
+	bool streams = threads || kind == PATTERN_MERGE ||
+		       kind == PATTERN_STREAMS;
+	bool steps = kind == PATTERN_STRIDE || kind == PATTERN_DRIFT ||
+		     kind == PATTERN_WALK;
+	bool ordered = kind == PATTERN_OBJECTS || kind == PATTERN_BLOBS;
+	bool objects = ordered || kind == PATTERN_HOT_SPOTS ||
+		       kind == PATTERN_BTREE_SCAN || kind == PATTERN_READERS ||
+		       kind == PATTERN_SCAN_READERS;
 
 	check_option("stride", env.pattern.stride, steps, steps);
 	check_option("streams", env.pattern.streams, streams, streams);
 	check_option("object", env.pattern.object, objects, objects);
-	check_option("order", env.ordered, objects, false);
+	check_option("burst", env.pattern.burst, bursts, bursts);
+	check_option("order", env.ordered, ordered, false);
 	check_option("region", env.pattern.region, kind == PATTERN_RANDOM, false);
 }
 
 static void parse_arguments(int argc, char **argv)
 {
-	enum { FILE_, PATTERN, STRIDE, STREAMS, OBJECT, ORDER, REGION, FRACTION,
-	       COUNT, PASSES, THREADS, HINT, SEED, DROP_CACHES, MEMORY, CREATE,
-	       HELP };
+	enum { FILE_, PATTERN, STRIDE, STREAMS, OBJECT, BURST, ORDER, REGION,
+	       FRACTION, COUNT, PASSES, THREADS, HINT, SEED, DROP_CACHES,
+	       MEMORY, CREATE, HELP };
 	static const struct option options[] = {
 		{ "file", required_argument, NULL, FILE_ },
 		{ "pattern", required_argument, NULL, PATTERN },
 		{ "stride", required_argument, NULL, STRIDE },
 		{ "streams", required_argument, NULL, STREAMS },
 		{ "object", required_argument, NULL, OBJECT },
+		{ "burst", required_argument, NULL, BURST },
 		{ "order", required_argument, NULL, ORDER },
 		{ "region", required_argument, NULL, REGION },
 		{ "fraction", required_argument, NULL, FRACTION },
@@ -182,6 +208,9 @@ static void parse_arguments(int argc, char **argv)
 			break;
 		case OBJECT:
 			env.pattern.object = parse_number(name, optarg, 1);
+			break;
+		case BURST:
+			env.pattern.burst = parse_number(name, optarg, 1);
 			break;
 		case ORDER:
 			env.pattern.order = parse_name(name, optarg,
@@ -333,7 +362,8 @@ static void print_pattern(void)
 	print_optional("stride", pattern->stride, pattern->stride);
 	print_optional("streams", pattern->streams, pattern->streams);
 	print_optional("object", pattern->object, pattern->object);
-	if (pattern->kind == PATTERN_OBJECTS)
+	print_optional("burst", pattern->burst, pattern->burst);
+	if (pattern->kind == PATTERN_OBJECTS || pattern->kind == PATTERN_BLOBS)
 		printf(", \"order\": \"%s\"", pattern_orders[pattern->order]);
 	else
 		printf(", \"order\": null");

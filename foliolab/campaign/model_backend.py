@@ -169,7 +169,7 @@ class _Options(ArgumentParser):
         self.add_argument("--drop-caches", action="store_true")
         self.add_argument("--pattern", choices=KINDS, default="random")
         self.add_argument("--order", choices=ORDERS, default="forward")
-        for name in ("--stride", "--streams", "--object", "--count"):
+        for name in ("--stride", "--streams", "--object", "--burst", "--count"):
             self.add_argument(name, type=int, default=0)
         for name in ("--passes", "--threads", "--seed"):
             self.add_argument(name, type=int, default=1)
@@ -196,6 +196,7 @@ def _accesses(plan: Plan, step: Step) -> _Accesses:
         stride=options.stride,
         streams=options.streams,
         object=options.object,
+        burst=options.burst,
         region=options.region,
         seed=options.seed,
     )

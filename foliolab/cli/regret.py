@@ -12,7 +12,7 @@ from rich.console import Console
 from foliolab.errors import UsageError
 from foliolab.paths import TRACES
 from foliolab.progress import Reporter
-from foliolab.regret.rows import make_rows
+from foliolab.regret.rows import PATTERNS, make_rows
 from foliolab.regret.suite import SUITE, Case, TraceCase, trace_cases
 from foliolab.regret.summary import MEAN_REGRET, WORST_REGRET, check
 from foliolab.report.regret import print_regret
@@ -49,7 +49,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--check",
         action="store_true",
         help=f"exit with 1 if folio's worst regret is over {WORST_REGRET:g}, its geometric mean over {MEAN_REGRET:g},"
-        " or it loses a cell that stock reads well; traces have no bounds",
+        " or it loses a cell that stock reads well; new families and traces have no bounds",
     )
     parser.set_defaults(handler=handle)
 
@@ -57,8 +57,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def handle(arguments: argparse.Namespace) -> int:
     cases = _cases(arguments.pattern, arguments.trace)
     devices = _chosen("device", SUITE.devices, arguments.device)
-    if arguments.check and all(isinstance(case, TraceCase) for case in cases):
-        raise UsageError("--check is about patterns, and none of them is chosen.")
+    if arguments.check and all(isinstance(case, TraceCase) or case.family for case in cases):
+        raise UsageError("--check is about patterns of no new family, and none of them is chosen.")
     rows = make_rows(SUITE, cases, devices, Reporter())
     if arguments.json:
         lines = ",\n".join(json.dumps(row.to_json()) for row in rows)
@@ -66,7 +66,7 @@ def handle(arguments: argparse.Namespace) -> int:
     else:
         print_regret(Console(highlight=False), rows, everything=arguments.all)
     if arguments.check:
-        check([row for row in rows if not row.of_trace])
+        check([row for row in rows if row.group == PATTERNS])
     return 0
 
 

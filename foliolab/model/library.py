@@ -28,7 +28,7 @@ RECLAIM = ("second-chance", "lists")
 """What is evicted, as in ``enum model_reclaim``."""
 KINDS = (
     "random", "sequential", "reverse", "stride", "zipf", "streams", "pingpong", "objects", "btree", "scan-random",
-    "phases", "drift",
+    "phases", "drift", "blobs", "hot-spots", "merge", "walk", "btree-scan", "scanners", "readers", "scan-readers",
 )  # fmt: skip
 ORDERS = ("forward", "backward", "shuffled")
 """In which the pages of an object are accessed."""
@@ -66,10 +66,13 @@ class Pattern:
     kind: str
     order: str = "forward"
     stride: int = 0
-    """Pages; a drift steps by less than that."""
+    """Pages; a drift steps by less than that, and it is the standard deviation of a walk's steps."""
     streams: int = 0
+    """Also runs that are merged, and threads."""
     object: int = 0
-    """Pages."""
+    """Pages, also of a hot spot; at most so many leaves of a scan."""
+    burst: int = 0
+    """Accesses in a row: of a hot spot, of a merge between look-ups (on average), of a thread (at most)."""
     region: float = 0
     """Share of the file, for random accesses; 0 is all of it."""
     seed: int = 1
@@ -118,6 +121,7 @@ class PatternStruct(ctypes.Structure):
         ("stride", ctypes.c_uint64),
         ("streams", ctypes.c_uint64),
         ("object", ctypes.c_uint64),
+        ("burst", ctypes.c_uint64),
         ("region", ctypes.c_double),
         ("seed", ctypes.c_uint64),
     )
@@ -271,7 +275,7 @@ def _machine_struct(machine: Machine) -> MachineStruct:
 
 
 def _pattern_struct(pattern: Pattern) -> PatternStruct:
-    for name in ("stride", "streams", "object", "seed"):
+    for name in ("stride", "streams", "object", "burst", "seed"):
         _whole(name, getattr(pattern, name), 0, 64)
     if not 0 <= pattern.region <= 1:
         raise ModelError(f"The model's region has to be from 0 to 1, not {pattern.region}.")

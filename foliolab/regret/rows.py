@@ -11,6 +11,10 @@ from foliolab.regret.cost import Device, cost
 from foliolab.regret.runs import Runs, fixed, machines, run
 from foliolab.regret.suite import TRACE, Case, Suite, TraceCase
 
+PATTERNS, FAMILIES, TRACES = "patterns", "families", "traces"
+"""Groups of cells whose figures stand apart: the first patterns, later ones of other families, and what programs
+touched."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -37,10 +41,15 @@ class Row:
     read_bytes: int
     major_faults: int
     judged_only: bool
+    family: str = ""
+    """Of the pattern, if it is one of the later ones."""
 
     @property
-    def of_trace(self) -> bool:
-        return self.cell.pattern.startswith(TRACE)
+    def group(self) -> str:
+        """PATTERNS, FAMILIES or TRACES."""
+        if self.cell.pattern.startswith(TRACE):
+            return TRACES
+        return FAMILIES if self.family else PATTERNS
 
     @property
     def regret(self) -> float:
@@ -49,7 +58,7 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         plain = asdict(self)
-        return {**plain.pop("cell"), **plain, "regret": self.regret}
+        return {**plain.pop("cell"), **plain, "group": self.group, "regret": self.regret}
 
 
 def make_rows(
@@ -80,6 +89,7 @@ def _case_rows(suite: Suite, case: Case | TraceCase, devices: Sequence[Device], 
                     read_bytes=found.pages_read * PAGE_BYTES,
                     major_faults=found.major_faults,
                     judged_only=case.judged_only,
+                    family=case.family,
                 )
 
 

@@ -2,7 +2,7 @@
 """What is simulated: patterns, memories, windows and devices, as data."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -33,6 +33,10 @@ class Case:
     """With which each pass goes on, for as many accesses."""
     judged_only: bool = False
     """Kept apart when the adaptive window was designed: it is only judged by."""
+    family: str = ""
+    """Of a pattern that was added after the window had been designed; a whole family is judged only, or none of it."""
+    file_pages: int = 0
+    """Pages of the file, if it is another than the suite's."""
 
 
 TRACE = "trace:"
@@ -55,13 +59,18 @@ class TraceCase:
     def judged_only(self) -> bool:
         return self.trace.judged_only
 
+    @property
+    def family(self) -> str:
+        """None: traces are a group of their own."""
+        return ""
+
 
 @dataclass(frozen=True)
 class Suite:
     cases: tuple[Case, ...]
     devices: tuple[Device, ...]
     file_pages: int
-    """Of every pattern."""
+    """Of patterns that have no file of their own."""
     times_memory: tuple[float, ...]
     """How many times as large as memory the file is."""
     read_ahead_kb: tuple[int, ...]
@@ -70,12 +79,12 @@ class Suite:
 
     def pages_of(self, case: Case | TraceCase) -> int:
         """Pages of the file, or of all files."""
-        return case.file_pages if isinstance(case, TraceCase) else self.file_pages
+        return case.file_pages if isinstance(case, TraceCase) else case.file_pages or self.file_pages
 
     def places(self, case: Case | TraceCase) -> list[tuple[float, int]]:
         """Where variants are compared: how many times as large as memory the file is, and ``read_ahead_kb``.
 
-        A memory that does not hold two such windows is left out: some traces are of small files.
+        A memory that does not hold two such windows is left out: some files are small.
         """
         return [
             (times, read_ahead_kb)
@@ -155,12 +164,69 @@ def _mixtures() -> Iterator[Case]:
     yield Case("areas", areas[0], _touches(0.01), passes=4, then=tuple(areas[1:]))
 
 
+def _families() -> Iterator[Case]:
+    """Patterns of other kinds, with files and seeds of their own."""
+    yield from _tuned_families()
+    yield from _judged_families()
+
+
+def _tuned_families() -> Iterator[Case]:
+    def case(family: str, name: str, pattern: Pattern, pages: int, share: float, passes: int = 1) -> Case:
+        """With so many accesses in a pass, as a share of the file's pages."""
+        return Case(name, pattern, int(share * pages), passes, family=family, file_pages=pages)
+
+    yield case("streams", "streams-64", Pattern("streams", streams=64), 131072, 1)
+    yield case("streams", "streams-256", Pattern("streams", streams=256), 250000, 1)
+    yield case("odd-objects", "objects-20", Pattern("objects", object=20, seed=2), 131072, 0.3)
+    yield case("odd-objects", "objects-50", Pattern("objects", object=50, seed=3), 90001, 0.5)
+    shuffled = Pattern("objects", order="shuffled", object=20, seed=4)
+    yield case("odd-objects", "objects-20-shuffled", shuffled, 90001, 0.4)
+    yield case("odd-objects", "objects-50-shuffled", replace(shuffled, object=50, seed=5), 250000, 0.2)
+    yield case("odd-objects", "blobs", Pattern("blobs", object=100, seed=6), 250000, 0.2)
+    yield case("odd-objects", "blobs-shuffled", Pattern("blobs", order="shuffled", object=100, seed=7), 131072, 0.4)
+    yield case("merges", "merge", Pattern("merge", streams=5, burst=4, seed=8), 250000, 0.5)
+    yield case("merges", "merge-few-look-ups", Pattern("merge", streams=5, burst=32, seed=9), 131072, 0.7)
+    yield case("merges", "merge-many-look-ups", Pattern("merge", streams=5, burst=1, seed=10), 90001, 0.7)
+    for seed, pages in enumerate((300, 2000, 20000), 11):
+        small = f"small-{pages}"
+        yield case("small-files", f"{small}-random", Pattern("random", seed=seed), pages, 1)
+        yield case("small-files", f"{small}-sequential", Pattern("sequential"), pages, 1, passes=3)
+        yield case("small-files", f"{small}-zipf", Pattern("zipf", seed=seed), pages, 2)
+        yield case("small-files", f"{small}-objects", Pattern("objects", object=7, seed=seed), pages, 0.5)
+
+
+def _judged_families() -> Iterator[Case]:
+    def case(family: str, name: str, pattern: Pattern, pages: int, share: float) -> Case:
+        """With so many accesses, as a share of the file's pages."""
+        return Case(name, pattern, int(share * pages), judged_only=True, family=family, file_pages=pages)
+
+    yield case("walks", "walk-8", Pattern("walk", stride=8, seed=21), 131072, 0.3)
+    yield case("walks", "walk-60", Pattern("walk", stride=60, seed=22), 250000, 0.2)
+    yield case("walks", "walk-500", Pattern("walk", stride=500, seed=23), 90001, 0.5)
+    yield case("walks", "walk-4000", Pattern("walk", stride=4000, seed=24), 250000, 0.1)
+    yield case("hot-spots", "hot-spots-64", Pattern("hot-spots", object=64, burst=100, seed=25), 90001, 0.5)
+    yield case("hot-spots", "hot-spots-500", Pattern("hot-spots", object=500, burst=1000, seed=26), 250000, 0.3)
+    yield case("hot-spots", "hot-spots-4000", Pattern("hot-spots", object=4000, burst=400, seed=27), 131072, 0.4)
+    yield case("descents", "descent-4", Pattern("btree-scan", object=4, seed=28), 250000, 0.2)
+    yield case("descents", "descent-40", Pattern("btree-scan", object=40, seed=29), 90001, 0.5)
+    yield case("descents", "descent-300", Pattern("btree-scan", object=300, seed=30), 131072, 0.5)
+    scanners = Pattern("scanners", streams=3)
+    yield case("threads", "scanners-3", replace(scanners, burst=8, seed=31), 250000, 0.6)
+    yield case("threads", "scanners-3-turns", replace(scanners, burst=200, seed=32), 131072, 0.7)
+    beside = Pattern("scan-readers", streams=2, object=1)
+    yield case("threads", "scan-beside-random", replace(beside, burst=16, seed=33), 131072, 0.4)
+    yield case("threads", "scan-beside-3", replace(beside, streams=4, object=13, burst=5, seed=34), 250000, 0.4)
+    readers = Pattern("readers", streams=2, object=17)
+    yield case("threads", "readers-2", replace(readers, burst=6, seed=35), 90001, 0.6)
+    yield case("threads", "readers-6", replace(readers, streams=6, object=70, burst=40, seed=36), 250000, 0.3)
+
+
 def _touches(share: float) -> int:
     return int(share * _FILE_PAGES)
 
 
 SUITE = Suite(
-    cases=(*_random(), *_strides(), *_runs(), *_objects(), *_mixtures()),
+    cases=(*_random(), *_strides(), *_runs(), *_objects(), *_mixtures(), *_families()),
     devices=(
         Device(
             "disk",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from foliolab.regret.rows import Cell, Row
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Cell, Row
 from foliolab.regret.summary import (
     GOOD_STOCK,
     WORSE_THAN_STOCK,
@@ -30,13 +30,16 @@ _COMPARED = {"stock": 2, "series": 3, "folio": 0}
 def print_regret(console: Console, rows: Sequence[Row], *, everything: bool) -> None:
     """Print the figures of each variant and pattern, and which cells miss the bounds: all of these, or how many.
 
-    Traces follow, with tables of their own.
+    Each group of rows has tables of its own.
     """
-    patterns, traces = ([row for row in rows if row.of_trace == of_trace] for of_trace in (False, True))
-    if patterns:
-        _print_rows(console, "pattern", "", patterns, everything)
-    if traces:
-        _print_rows(console, "trace", " in traces", traces, everything)
+    for group, what, where in (
+        (PATTERNS, "pattern", ""),
+        (FAMILIES, "pattern", " in new families"),
+        (TRACES, "trace", " in traces"),
+    ):
+        found = [row for row in rows if row.group == group]
+        if found:
+            _print_rows(console, what, where, found, everything)
 
 
 def _print_rows(console: Console, what: str, where: str, rows: Sequence[Row], everything: bool) -> None:

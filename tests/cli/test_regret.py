@@ -102,9 +102,19 @@ def test_traces_have_no_bounds(own: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "folio over 1.5 in traces: 1 cells" in capsys.readouterr().out
 
 
+def test_new_families_have_no_bounds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = [row(variant, 4, "walk-60", family="walks") for variant in ("stock", "series", "folio")]
+    good = [row(variant, 1, "zipf") for variant in ("stock", "series", "folio")]
+    monkeypatch.setattr(regret, "make_rows", lambda *_: [*good, *bad])
+    assert main(["regret", "--check"]) == 0
+    assert "folio over 1.5 in new families: 1 cells" in capsys.readouterr().out
+    assert main(["regret", "--check", "--pattern", "walk-60,trace:lmdb"]) == 2
+
+
 def test_traces_that_cannot_be_compared(own: Path, tmp_path: Path) -> None:
     done = lab("regret", "--pattern", "trace:own", "--trace", str(own), "--check")
-    assert (done.returncode, sentence(done)) == (2, "--check is about patterns, and none of them is chosen.")
+    words = "--check is about patterns of no new family, and none of them is chosen."
+    assert (done.returncode, sentence(done)) == (2, words)
     write_trace(tmp_path / "small", Trace((TraceFile("a", 9),), array("I", [0]), array("I", [0]), 16))
     done = lab("regret", "--trace", str(tmp_path / "small"))
     assert (done.returncode, sentence(done)) == (2, "The files of trace:small have 9 pages, too few for any cell.")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Print the pages of a pattern, one on each line. Arguments: pattern, order,
- * stride, streams, object, region, seed, pages of the file, count.
+ * stride, streams, object, burst, region, seed, pages of the file, count.
  */
 #include "../../guest/patterns.h"
 
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	struct pattern pattern;
 	uint64_t *pages, count;
 
-	if (argc != 10)
+	if (argc != 11)
 		return 2;
 	pattern = (struct pattern) {
 		.kind = find(pattern_names, argv[1]),
@@ -34,12 +34,13 @@ int main(int argc, char **argv)
 		.stride = number(argv[3]),
 		.streams = number(argv[4]),
 		.object = number(argv[5]),
-		.region = strtod(argv[6], NULL),
-		.seed = number(argv[7]),
+		.burst = number(argv[6]),
+		.region = strtod(argv[7], NULL),
+		.seed = number(argv[8]),
 	};
-	count = number(argv[9]);
+	count = number(argv[10]);
 	pages = malloc(count * sizeof(*pages));
-	if (!pages || !pattern_plan(&pattern, number(argv[8]), pages, count))
+	if (!pages || !pattern_plan(&pattern, number(argv[9]), pages, count))
 		return 1;
 	for (uint64_t i = 0; i < count; i++)
 		printf("%" PRIu64 "\n", pages[i]);

@@ -47,6 +47,7 @@ KEYS = [
     "stride",
     "streams",
     "object",
+    "burst",
     "order",
     "region",
     "count",
@@ -82,7 +83,7 @@ def test_the_result_says_all(probe: Path, file: Path) -> None:
     assert list(result) == KEYS
     asked = {"file": str(file), "pattern": "random", "stride": None, "passes": 1, "threads": 1, "hint": "normal"}
     assert asked.items() <= result.items()
-    assert [result[name] for name in ("streams", "object", "order", "region")] == [None] * 4
+    assert [result[name] for name in ("streams", "object", "burst", "order", "region")] == [None] * 5
     assert (result["count"], result["page_size"], result["file_bytes"]) == (PAGES // 100, PAGE, PAGES * PAGE + 100)
     assert result["floor_bytes"] == result["pages_touched"] * PAGE
     assert 0 < result["seconds"] < 60
@@ -128,7 +129,7 @@ def test_the_settings_of_a_pattern(
     probe: Path, memory_file: Path, arguments: list[str], settings: dict[str, Any]
 ) -> None:
     result = run(probe, "--file", memory_file, *arguments)
-    names = ("pattern", "stride", "streams", "object", "order", "region")
+    names = ("pattern", "stride", "streams", "object", "burst", "order", "region")
     assert {name: result[name] for name in names if result[name] is not None} == settings
 
 

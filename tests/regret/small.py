@@ -23,7 +23,15 @@ SMALL = Suite(
 )
 
 
-def row(variant: str, regret: float, pattern: str = "some", *, device: str = "fast", judged_only: bool = False) -> Row:
+def row(
+    variant: str,
+    regret: float,
+    pattern: str = "some",
+    *,
+    device: str = "fast",
+    judged_only: bool = False,
+    family: str = "",
+) -> Row:
     """A row of a cell where the oracle costs two seconds."""
     return Row(
         cell=Cell(pattern, 128, device, 0.5),
@@ -34,6 +42,7 @@ def row(variant: str, regret: float, pattern: str = "some", *, device: str = "fa
         read_bytes=4096,
         major_faults=1,
         judged_only=judged_only,
+        family=family,
     )
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 
 import pytest
 
 from foliolab.progress import Reporter
-from foliolab.regret.rows import Row, make_rows, oracle
+from foliolab.regret.rows import FAMILIES, PATTERNS, Row, make_rows, oracle
 from tests.regret.small import FAST, SMALL
 
 
@@ -60,6 +61,17 @@ def test_judged_only_follows_the_pattern(rows: list[Row]) -> None:
     assert {row.cell.pattern for row in rows if not row.judged_only} == {"forward", "steps"}
 
 
+def test_a_family_is_another_group_and_may_have_a_file_of_its_own(rows: list[Row]) -> None:
+    assert {(row.family, row.group) for row in rows} == {("", PATTERNS)}
+    case = replace(SMALL.cases[0], count=1023, family="runs", file_pages=1023)
+    new = make_rows(SMALL, [case], [FAST], Reporter())
+    assert {(row.family, row.group) for row in new} == {("runs", FAMILIES)}
+    # Two windows of 512 KiB do not fit into a quarter of it.
+    places = [(0.5, 128), (0.5, 512), (4, 128)]
+    assert list(dict.fromkeys((row.cell.memory, row.cell.read_ahead_kb) for row in new)) == places
+    assert {row.read_bytes for row in new} == {1023 * 4096}
+
+
 def test_fewer_devices_and_cases_give_the_same_rows(rows: list[Row]) -> None:
     some = make_rows(SMALL, SMALL.cases[1:], [FAST], Reporter())
     assert some == [row for row in rows if row.cell.device == "fast" and row.cell.pattern != "forward"]
@@ -70,7 +82,7 @@ def test_json(rows: list[Row]) -> None:
     assert {key: type(value) for key, value in row.items()} == {
         "pattern": str, "read_ahead_kb": int, "device": str, "memory": int, "variant": str, "cost": float,
         "oracle_cost": float, "oracle_window_kb": int, "regret": float, "read_bytes": int, "major_faults": int,
-        "judged_only": bool,
+        "judged_only": bool, "family": str, "group": str,
     }  # fmt: skip
     assert row["regret"] == row["cost"] / row["oracle_cost"]
     assert (row["pattern"], row["memory"], row["read_ahead_kb"], row["device"]) == ("steps", 4, 512, "fast")

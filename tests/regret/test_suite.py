@@ -1,6 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from collections.abc import Iterable
+from dataclasses import replace
+
 from foliolab.model.library import KINDS, ORDERS, PAGE_BYTES
-from foliolab.regret.suite import SUITE, memory_pages
+from foliolab.regret.suite import SUITE, Case, memory_pages
+
+FIRST = [case for case in SUITE.cases if not case.family]
+NEW = [case for case in SUITE.cases if case.family]
+
+
+def cells(cases: Iterable[Case]) -> int:
+    return sum(len(SUITE.places(case)) for case in cases) * len(SUITE.devices)
+
+
+def accesses(cases: Iterable[Case]) -> int:
+    """Of one variant at each place."""
+    return sum(len(SUITE.places(case)) * case.count * case.passes * (1 + len(case.then)) for case in cases)
 
 
 def test_names_are_unique_and_fit_on_a_command_line() -> None:
@@ -15,14 +30,41 @@ def test_every_pattern_and_order_is_there() -> None:
 
 
 def test_no_case_is_there_twice() -> None:
-    assert len({(case.pattern, case.count, case.passes, case.then) for case in SUITE.cases}) == len(SUITE.cases)
+    assert len({replace(case, name="") for case in SUITE.cases}) == len(SUITE.cases)
 
 
 def test_what_is_judged_only() -> None:
-    assert {case.name for case in SUITE.cases if case.judged_only} == {
+    assert {case.name for case in FIRST if case.judged_only} == {
         "random-50%", "random-passes", "dense-third", "zipf-long", "stride-5", "stride-17", "stride-63", "stride-1025",
         "drift-40", "streams-4", "objects-12", "objects-3-backward", "objects-96-shuffled", "scan-random-long",
     }  # fmt: skip
+
+
+def test_the_first_patterns_stay_comparable() -> None:
+    """Figures that are stored are of these cells."""
+    assert list(SUITE.cases) == [*FIRST, *NEW]
+    assert (len(FIRST), cells(FIRST)) == (58, 2610)
+    assert not any(case.file_pages for case in FIRST)
+
+
+def test_a_family_is_judged_only_as_a_whole_and_by_patterns_that_are_in_no_other() -> None:
+    judged, tuned = ([case for case in NEW if case.judged_only == only] for only in (True, False))
+    assert {case.family for case in judged} == {"walks", "hot-spots", "descents", "threads"}
+    assert {case.family for case in tuned} == {"streams", "odd-objects", "merges", "small-files"}
+    assert not {case.pattern.kind for case in judged} & {case.pattern.kind for case in [*FIRST, *tuned]}
+
+
+def test_new_families_take_less_time_than_the_first_patterns() -> None:
+    assert all(SUITE.places(case) for case in NEW)
+    assert 1000 < cells(NEW) < 0.6 * cells(FIRST)
+    assert accesses(NEW) < 0.6 * accesses(FIRST)
+
+
+def test_new_families_have_files_and_seeds_of_their_own() -> None:
+    assert len({case.file_pages for case in NEW}) >= 6
+    seeds = [case.pattern.seed for case in NEW if case.judged_only]
+    assert len(set(seeds)) == len(seeds)
+    assert not set(seeds) & {case.pattern.seed for case in SUITE.cases if not case.judged_only}
 
 
 def test_windows_are_those_that_devices_may_have() -> None:
@@ -32,4 +74,5 @@ def test_windows_are_those_that_devices_may_have() -> None:
 
 def test_memory_holds_two_of_the_largest_windows() -> None:
     least = min(memory_pages(SUITE.file_pages, times) for times in SUITE.times_memory)
+    assert all(len(SUITE.places(case)) == len(SUITE.times_memory) * len(SUITE.read_ahead_kb) for case in FIRST)
     assert least * PAGE_BYTES >= 2 * max(SUITE.windows_kb) << 10

@@ -11,7 +11,7 @@ from foliolab.errors import BadTrace, UsageError
 from foliolab.model.library import Counts, Machine
 from foliolab.progress import Reporter
 from foliolab.regret import runs
-from foliolab.regret.rows import make_rows
+from foliolab.regret.rows import PATTERNS, TRACES, make_rows
 from foliolab.regret.runs import run
 from foliolab.regret.suite import TraceCase, trace_cases
 from foliolab.trace.format import Trace, TraceFile, write_trace
@@ -36,8 +36,8 @@ def test_a_trace_costs_what_the_pattern_costs_that_it_is_of() -> None:
     steps = next(case for case in SMALL.cases if case.name == "steps")
     patterns = make_rows(SMALL, [steps], SMALL.devices, Reporter())
     traces = make_rows(SMALL, [TraceCase("trace:steps", stepping())], SMALL.devices, Reporter())
-    assert all(row.of_trace for row in traces)
-    assert not any(row.of_trace for row in patterns)
+    assert {row.group for row in traces} == {TRACES}
+    assert {row.group for row in patterns} == {PATTERNS}
     assert patterns == [replace(row, cell=replace(row.cell, pattern="steps")) for row in traces]
 
 

@@ -15,10 +15,13 @@ def printed(rows: Sequence[Row], width: int = 120, *, everything: bool = False) 
     return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
-def three(pattern: str, stock: float, folio: float, *, judged_only: bool = False, device: str = "fast") -> list[Row]:
+def three(
+    pattern: str, stock: float, folio: float, *, judged_only: bool = False, device: str = "fast", family: str = ""
+) -> list[Row]:
     regrets = {"stock": stock, "series": 2, "folio": folio}
     return [
-        row(variant, regret, pattern, device=device, judged_only=judged_only) for variant, regret in regrets.items()
+        row(variant, regret, pattern, device=device, judged_only=judged_only, family=family)
+        for variant, regret in regrets.items()
     ]
 
 
@@ -73,6 +76,18 @@ def test_a_narrow_terminal_leaves_columns_out() -> None:
     lines = printed(ROWS, width=60)
     assert max(map(len, lines)) <= 60
     assert line(lines, "bad").split() == ["bad", "1.00", "2.00", "1.75", "1.750", "x0.5", "128", "fast"]
+
+
+def test_new_families_have_tables_of_their_own() -> None:
+    lines = printed(
+        [*three("good", 1, 1), *three("walk", 1, 1.75, judged_only=True, family="walks"), *three("trace:lmdb", 1, 3)]
+    )
+    titles = [found for found in lines if found.startswith("Regret by variant")]
+    assert titles == [f"Regret by variant{where}, 1 cells" for where in ("", " in new families", " in traces")]
+    assert "folio over 1.5: 0 cells" in lines
+    families = lines[lines.index(titles[1]) : lines.index(titles[2])]
+    assert line(families, "folio ").split() == ["folio", "1.75", "1.750", "1.75", "1.750"]
+    assert families[families.index("folio over 1.5 in new families: 1 cells") + 1] == "    1  walk"
 
 
 def test_traces_have_tables_of_their_own() -> None:
