@@ -122,6 +122,24 @@ def test_the_pages_touched(probe: Path, memory_file: Path, arguments: list[str],
             ["--pattern", "objects", "--object", "4", "--order", "backward"],
             {"pattern": "objects", "object": 4, "order": "backward"},
         ),
+        (["--pattern", "walk", "--stride", "8"], {"pattern": "walk", "stride": 8}),
+        (["--pattern", "btree-scan", "--object", "4"], {"pattern": "btree-scan", "object": 4}),
+        (["--pattern", "blobs", "--object", "9"], {"pattern": "blobs", "object": 9, "order": "forward"}),
+        (
+            ["--pattern", "hot-spots", "--object", "4", "--burst", "2"],
+            {"pattern": "hot-spots", "object": 4, "burst": 2},
+        ),
+        *(
+            (["--pattern", name, "--streams", "3", "--burst", "2"], {"pattern": name, "streams": 3, "burst": 2})
+            for name in ("merge", "scanners")
+        ),
+        *(
+            (
+                ["--pattern", name, "--streams", "3", "--burst", "2", "--object", "9"],
+                {"pattern": name, "streams": 3, "object": 9, "burst": 2},
+            )
+            for name in ("readers", "scan-readers")
+        ),
         *([["--pattern", name], {"pattern": name}] for name in ("zipf", "btree", "scan-random", "phases")),
     ],
 )
@@ -178,6 +196,11 @@ def test_create_writes_and_never_shortens(probe: Path, tmp_path: Path) -> None:
         (["--file", "x", "--pattern", "objects", "--order", "forward"], "--pattern objects needs --object."),
         (["--file", "x", "--pattern", "btree", "--object", "3"], "--pattern btree has no --object."),
         (["--file", "x", "--order", "forward"], "--pattern random has no --order."),
+        (["--file", "x", "--burst", "3"], "--pattern random has no --burst."),
+        (["--file", "x", "--pattern", "walk"], "--pattern walk needs --stride."),
+        (["--file", "x", "--pattern", "merge", "--burst", "3"], "--pattern merge needs --streams."),
+        (["--file", "x", "--pattern", "scanners", "--streams", "3"], "--pattern scanners needs --burst."),
+        (["--file", "x", "--pattern", "readers", "--streams", "3"], "--pattern readers needs --object."),
         (["--file", "x", "--pattern", "phases", "--region", "1"], "--pattern phases has no --region."),
         (["--file", "x", "--region", "0"], "--region takes a number above 0 and up to 1, not '0'."),
         (["--file", "x", "--streams", "0"], "--streams takes a number of at least 1, not '0'."),
