@@ -18,7 +18,7 @@
 #define PATTERN_FANOUT	128	/* of an inner page of a B-tree */
 #define PATTERN_LEVELS	11	/* enough for 2^64 leaves */
 #define PATTERN_BLOB	3	/* pages of the smallest blob */
-#define PATTERN_SPEEDS	8	/* the fastest thread, in multiples of the least */
+#define PATTERN_SPEEDS	8	/* of threads; one may be so much faster */
 #define PATTERN_SPOTS	8	/* hot spots that may become hot again */
 
 enum pattern_kind {
