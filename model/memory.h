@@ -8,7 +8,6 @@
 
 #include <stddef.h>
 
-#include "../kernel/files/include/linux/mmap_readahead_policy.h"
 #include "model.h"
 
 /* State of a page. */
@@ -25,12 +24,7 @@ struct file {
 	uint64_t nr_pages;
 	uint64_t cached;
 	uint64_t place;		/* on the device, in pages */
-
-	/* struct file_ra_state */
-	uint64_t start;
-	uint32_t size, async_size, misses;
-
-	struct mmap_readahead_state state;
+	void *state;		/* of the policy */
 };
 
 /* A range of cached pages in the order of reclaim. */

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <stdlib.h>
 
-#include "memory.h"
-
-/* The kernel's own numbers. */
-#define LOTS_OF_MISSES		100	/* MMAP_LOTSAMISS */
-#define MAX_MISSES		(LOTS_OF_MISSES * 10)
-#define BLOCK_SHIFT		4	/* fault_around_bytes in pages */
-#define BLOCK			(1 << BLOCK_SHIFT)
+#include "policy.h"
 
 /* A disk lets so many pages pass under its head rather than to seek. */
 #define SHORT_SKIP		256
 
+static const struct policy *const policies[] = {
+	[MODEL_STOCK] = &policy_stock,
+	[MODEL_SERIES] = &policy_series,
+	[MODEL_FOLIO] = &policy_folio,
+	[MODEL_RANDOM] = &policy_random,
+	[MODEL_FIXED] = &policy_fixed,
+	[MODEL_XNU] = &policy_xnu,
+	[MODEL_FREEBSD] = &policy_freebsd,
+	[MODEL_ZFETCH] = &policy_zfetch,
+	[MODEL_COMPETITIVE] = &policy_competitive,
+	[MODEL_LINUX_7_3] = &policy_linux_7_3,
+};
+
 struct model {
 	struct model_machine machine;
+	const struct policy *policy;
 	struct model_counts counts;
 	struct memory memory;
 	uint64_t position;	/* where the device's last request ended */
@@ -21,6 +29,7 @@ struct model {
 	/* Of all files. */
 	uint8_t *pages;
 	uint32_t *shadows;
+	void *states;
 
 	uint32_t nr_files;
 	struct file files[];
@@ -46,9 +55,11 @@ static bool add(struct model *model, struct file *file, uint32_t start,
 }
 
 /* page_cache_ra_unbounded(): read what of a range is not cached. */
-static bool read_range(struct model *model, struct file *file, uint64_t start,
-		       uint64_t size, uint64_t async_size)
+static bool read_window(struct model *model, struct file *file,
+			const struct window *window)
 {
+	uint64_t start = window->start, size = window->size;
+	uint64_t async_size = window->async_size;
 	uint64_t file_pages = file->nr_pages;
 	uint64_t mark, end, i;
 	bool read_mark;
@@ -76,125 +87,47 @@ static bool read_range(struct model *model, struct file *file, uint64_t start,
 	return true;
 }
 
-static enum mmap_readahead_page look(const void *cache, unsigned long page)
-{
-	const struct file *file = cache;
-
-	if (page >= file->nr_pages)
-		return MMAP_READAHEAD_ABSENT;
-	if (!(file->pages[page] & CACHED))
-		return file->pages[page] & EVICTED ? MMAP_READAHEAD_EVICTED :
-						      MMAP_READAHEAD_ABSENT;
-	return file->pages[page] & MAPPED ? MMAP_READAHEAD_USED :
-					     MMAP_READAHEAD_CACHED;
-}
-
-/* get_next_ra_size() */
-static uint32_t next_size(uint32_t size, uint32_t max)
-{
-	if (size < max / 16)
-		return 4 * size;
-	if (size <= max / 2)
-		return 2 * size;
-	return max;
-}
-
-static struct mmap_readahead_miss policy_miss(const struct model *model,
-					      const struct file *file,
-					      uint64_t index)
-{
-	return (struct mmap_readahead_miss) {
-		.index = index,
-		.file_pages = file->nr_pages,
-		.cached_pages = file->cached,
-		.max_pages = model->machine.read_ahead_pages,
-		.request_pages = model->machine.request_pages,
-		.block_shift = BLOCK_SHIFT,
-		.look = look,
-		.cache = file,
-	};
-}
-
-static bool read_adapted(struct model *model, struct file *file, uint64_t index)
-{
-	struct mmap_readahead_miss miss = policy_miss(model, file, index);
-	struct mmap_readahead_answer answer =
-		mmap_readahead_adapt(&file->state, &miss);
-
-	model->counts.kinds[answer.kind]++;
-	return read_range(model, file, answer.start, answer.size,
-			  answer.async_size);
-}
-
-/* page_cache_async_ra() */
-static bool read_on(struct model *model, struct file *file, uint64_t index)
-{
-	uint32_t max = model->machine.read_ahead_pages;
-	uint64_t start;
-
-	file->pages[index] &= ~MARKED;
-	if (model->machine.rules == MODEL_FOLIO) {
-		struct mmap_readahead_miss mark =
-			policy_miss(model, file, index);
-		struct mmap_readahead_answer answer =
-			mmap_readahead_go_on(&file->state, &mark);
-
-		return read_range(model, file, answer.start, answer.size,
-				  answer.async_size);
-	}
-	if (index == file->start + file->size - file->async_size) {
-		uint32_t next = next_size(file->size, max);
-
-		file->start += file->size;
-		if (next > file->size)
-			file->size = next;
-	} else {
-		for (start = index + 1; start < file->nr_pages; start++)
-			if (start - index > max ||
-			    !(file->pages[start] & CACHED))
-				break;
-		if (start - index > max)
-			return true;
-		file->start = start;
-		file->size = next_size(start - index + max, max);
-	}
-	file->async_size = file->size;
-	return read_range(model, file, file->start, file->size,
-			  file->async_size);
-}
-
 /* do_sync_mmap_readahead() */
 static bool read_miss(struct model *model, struct file *file, uint64_t index)
 {
-	enum model_rules rules = model->machine.rules;
-	uint32_t max = model->machine.read_ahead_pages;
+	struct window window =
+		model->policy->miss(&model->machine, file, index);
 
 	model->counts.major_faults++;
 	model->counts.waits++;
-	if (rules == MODEL_FOLIO)
-		return read_adapted(model, file, index);
-	if (rules == MODEL_RANDOM)
-		return read_range(model, file, index, 1, 0);
-	if (file->misses < MAX_MISSES)
-		file->misses++;
-	if (rules != MODEL_FIXED && file->misses > LOTS_OF_MISSES)
-		return read_range(model, file, index, 1, 0);
-	file->start = index > max / 2 ? index - max / 2 : 0;
-	file->size = max;
-	file->async_size = max / 4;
-	return read_range(model, file, file->start, file->size,
-			  file->async_size);
+	if (model->policy->tells_kinds)
+		model->counts.kinds[window.kind]++;
+	return read_window(model, file, &window);
 }
 
-/*
- * filemap_map_pages(): map what is cached around a page, and return whether
- * that was the page itself. *around counts what a stock kernel takes for hits.
- */
-static bool map_around(struct file *file, uint64_t index, uint32_t *around)
+/* do_async_mmap_readahead() */
+static bool read_on(struct model *model, struct file *file, uint64_t index)
 {
-	uint64_t start = index & ~(uint64_t)(BLOCK - 1), end = start + BLOCK;
+	struct window window;
 
-	*around = 0;
+	file->pages[index] &= ~MARKED;
+	window = model->policy->mark(&model->machine, file, index);
+	return read_window(model, file, &window);
+}
+
+static bool tell(struct model *model, struct file *file, const struct hit *hit)
+{
+	struct window window;
+
+	if (!model->policy->hit)
+		return true;
+	window = model->policy->hit(&model->machine, file, hit);
+	return !window.size || read_window(model, file, &window);
+}
+
+/* filemap_map_pages(): map what is cached around a page. */
+static void map_around(const struct model *model, struct file *file,
+		       struct hit *hit)
+{
+	uint64_t block = 1ULL << model->policy->block_shift;
+	uint64_t start = hit->index & ~(block - 1), end = start + block;
+
+	hit->nr_pages = 0;
 	if (end > file->nr_pages)
 		end = file->nr_pages;
 	for (uint64_t i = start; i < end; i++) {
@@ -202,34 +135,26 @@ static bool map_around(struct file *file, uint64_t index, uint32_t *around)
 
 		if ((page & (CACHED | MARKED)) != CACHED)
 			continue;
-		++*around;
+		hit->nr_pages++;
 		if (!(page & MAPPED))
 			file->pages[i] = page | MAPPED | YOUNG;
 	}
-	return file->pages[index] & MAPPED;
-}
-
-static void credit(struct file *file, uint32_t hits)
-{
-	file->misses = hits < file->misses ? file->misses - hits : 0;
+	hit->at_address = file->pages[hit->index] & MAPPED;
 }
 
 static bool fault(struct model *model, struct file *file, uint64_t index)
 {
-	enum model_rules rules = model->machine.rules;
 	bool marked = file->pages[index] & CACHED;
-	uint32_t around;
-	bool mapped;
+	struct hit hit = { .index = index };
 
-	if (map_around(file, index, &around)) {
-		credit(file, rules == MODEL_SERIES ? 1 : around);
+	map_around(model, file, &hit);
+	if (hit.at_address)
 		model->counts.minor_faults++;
+	if (!tell(model, file, &hit))
+		return false;
+	if (hit.at_address)
 		return true;
-	}
-	if (rules != MODEL_SERIES)
-		credit(file, around);
 	if (marked) {
-		credit(file, 1);
 		model->counts.minor_faults++;
 		if (!read_on(model, file, index))
 			return false;
@@ -241,17 +166,15 @@ static bool fault(struct model *model, struct file *file, uint64_t index)
 	 * kernel knows it for a retry only if it was a miss (see
 	 * VM_FAULT_MAJOR).
 	 */
-	mapped = map_around(file, index, &around);
-	if (rules != MODEL_SERIES)
-		credit(file, around);
-	else if (marked)
-		credit(file, mapped);
-	return true;
+	map_around(model, file, &hit);
+	hit.retried = !marked;
+	return tell(model, file, &hit);
 }
 
 struct model *model_new(const struct model_machine *machine,
 			const uint32_t *file_pages, uint32_t nr_files)
 {
+	const struct policy *policy = policies[machine->rules];
 	uint64_t all_pages = 0;
 	struct model *model;
 
@@ -267,11 +190,14 @@ struct model *model_new(const struct model_machine *machine,
 		all_pages += file_pages[i];
 	}
 	model->machine = *machine;
+	model->policy = policy;
 	model->nr_files = nr_files;
 	model->position = UINT64_MAX / 2;
 	model->pages = calloc(all_pages, sizeof(*model->pages));
 	model->shadows = calloc(all_pages, sizeof(*model->shadows));
-	if (!model->pages || !model->shadows ||
+	/* One byte, as there may be neither files nor states. */
+	model->states = calloc(1, nr_files * policy->state_size + 1);
+	if (!model->pages || !model->shadows || !model->states ||
 	    !memory_init(&model->memory, machine->reclaim,
 			 machine->memory_pages)) {
 		model_free(model);
@@ -282,6 +208,9 @@ struct model *model_new(const struct model_machine *machine,
 
 		file->pages = model->pages + file->place;
 		file->shadows = model->shadows + file->place;
+		file->state = (char *)model->states + i * policy->state_size;
+		if (policy->init)
+			policy->init(file->state);
 	}
 	return model;
 }
@@ -291,6 +220,7 @@ void model_free(struct model *model)
 	memory_free(&model->memory);
 	free(model->pages);
 	free(model->shadows);
+	free(model->states);
 	free(model);
 }
 

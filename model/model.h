@@ -14,13 +14,18 @@
 
 #include "../guest/patterns.h"
 
-/* What a miss without hints reads. */
+/* What a miss without hints reads; a file in policies/ says how. */
 enum model_rules {
 	MODEL_STOCK,	/* Linux 6.12 */
 	MODEL_SERIES,	/* honest hits */
 	MODEL_FOLIO,	/* the adaptive window */
 	MODEL_RANDOM,	/* MADV_RANDOM */
 	MODEL_FIXED,	/* a full window around each miss, whatever happens */
+	MODEL_XNU,	/* macOS */
+	MODEL_FREEBSD,
+	MODEL_ZFETCH,	/* OpenZFS */
+	MODEL_COMPETITIVE,	/* Li, Shen and Papathanasiou, EuroSys 2007 */
+	MODEL_LINUX_7_3,
 };
 
 /* What is evicted. */
@@ -34,7 +39,7 @@ struct model_machine {
 	enum model_reclaim reclaim;
 	uint32_t memory_pages;		/* for all files */
 	uint32_t read_ahead_pages;	/* at least 1 */
-	uint32_t request_pages;		/* what folio takes a request to cost */
+	uint32_t request_pages;		/* what a request is taken to cost */
 };
 
 struct model_counts {

@@ -22,7 +22,9 @@ PAGE_BYTES = 4096
 DEFAULT_REQUEST_KB = 128
 """What the kernel takes a request to cost unless it is told: mmap_readahead/request_kb."""
 
-RULES = ("stock", "series", "folio", "random", "fixed")
+RULES = (
+    "stock", "series", "folio", "random", "fixed", "xnu", "freebsd", "zfetch", "competitive", "linux-7.3",
+)  # fmt: skip
 """What a miss reads, as in ``enum model_rules``."""
 RECLAIM = ("second-chance", "lists")
 """What is evicted, as in ``enum model_reclaim``."""
@@ -36,7 +38,7 @@ MISS_KINDS = ("single", "forward", "backward", "fill")
 """What an adaptive read is, as in ``enum mmap_readahead_kind``."""
 
 POLICY = KERNEL / "files/include/linux/mmap_readahead_policy.h"
-_SOURCES = ("model.c", "memory.c")
+_SOURCES = ("model.c", "memory.c", "policies/*.c")
 _FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")
 _BITS = 32
 """Of the numbers of pages, and of accesses at once."""
@@ -54,7 +56,7 @@ class Machine:
     read_ahead_pages: int
     """The window that the device allows, and what ``fixed`` reads."""
     request_pages: int = 32
-    """What ``folio`` takes a request to cost."""
+    """What ``folio``, ``zfetch`` and ``competitive`` take a request to cost."""
     reclaim: str = RECLAIM[0]
     """What is evicted; ``lists`` is nearer to a kernel, and takes longer."""
 
@@ -136,7 +138,11 @@ class CountsStruct(ctypes.Structure):
 
 def sources() -> list[Path]:
     """Everything that is compiled into the library."""
-    return [*(MODEL / name for name in _SOURCES), *MODEL.glob("*.h"), GUEST / "patterns.h", GUEST / "random.h", POLICY]
+    return [*_compiled(), *sorted(MODEL.rglob("*.h")), GUEST / "patterns.h", GUEST / "random.h", POLICY]
+
+
+def _compiled() -> list[Path]:
+    return [path for name in _SOURCES for path in sorted(MODEL.glob(name))]
 
 
 @cache
@@ -155,7 +161,7 @@ def compiled(report: Reporter) -> Path:
 
     def make(partial: Path) -> None:
         with report.task("compiling the model"):
-            sources = [str(MODEL / name) for name in _SOURCES]
+            sources = map(str, _compiled())
             process.run([process.tool("cc", "gcc"), *_FLAGS, "-o", str(partial / "model.so"), *sources], BuildError)
         if _hash() != identity():
             raise BuildError("The model's sources changed while they were compiled; start again.")

@@ -43,6 +43,11 @@ def machines(
         "random": machine("random", PAGE_KB),
         "folio": machine("folio", read_ahead_kb, device.request_kb),
         "folio-default": machine("folio", read_ahead_kb),
+        "xnu": machine("xnu", read_ahead_kb),
+        "freebsd": machine("freebsd", read_ahead_kb),
+        "zfetch": machine("zfetch", read_ahead_kb, device.request_kb),
+        "competitive": machine("competitive", read_ahead_kb, device.request_kb),
+        "linux-7.3": machine("linux-7.3", read_ahead_kb),
         **{fixed(window): machine("fixed", min(window, read_ahead_kb)) for window in suite.windows_kb},
     }
 

@@ -2,6 +2,7 @@
 """The binding: that it is what the C code is, and cases that can be counted by hand."""
 
 import ctypes
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -52,7 +53,7 @@ def layout(struct: type[ctypes.Structure], name: str) -> list[str]:
 
 def members(enum: str, prefix: str, names: Sequence[str]) -> list[str]:
     """Assertions in C that an enum has these members in this order, and a switch that needs all there are."""
-    spelled = [prefix + name.upper().replace("-", "_") for name in names]
+    spelled = [prefix + re.sub("[-.]", "_", name.upper()) for name in names]
     lines = [f'_Static_assert({name} == {number}, "{name}");' for number, name in enumerate(spelled)]
     cases = " ".join(f"case {name}:" for name in spelled)
     return [*lines, f"int of_{enum}(enum {enum} value);",
@@ -178,7 +179,7 @@ def test_settings_reach_the_model() -> None:
 @pytest.mark.parametrize(
     ("machine", "pattern", "words"),
     [
-        (Machine("none", 8, 8, 1), SEQUENTIAL, "no rules 'none'; known: stock, series, folio, random, fixed"),
+        (Machine("none", 8, 8, 1), SEQUENTIAL, "no rules 'none'; known: stock, series, folio, random, fixed, xnu"),
         (Machine("stock", 0, 8, 1), SEQUENTIAL, "file_pages has to be at least 1 and below 2^32, not 0"),
         (Machine("stock", 1 << 32, 8, 1), SEQUENTIAL, "file_pages has to be"),
         (Machine("stock", 8, 8, 0), SEQUENTIAL, "read_ahead_pages has to be at least 1"),
@@ -227,6 +228,8 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
     for source in (
         "model/model.c",
         "model/memory.c",
+        "model/policies/stock.c",
+        "model/policies/linux.h",
         "model/model.h",
         "guest/patterns.h",
         "guest/random.h",
@@ -235,11 +238,11 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
         with (tmp_path / source).open("a") as text:
             text.write("/* changed */\n")
         seen.add(compiled(Reporter()))
-    assert len(seen) == 7
+    assert len(seen) == 9
     (tmp_path / "model/model.c").write_text("int model_new(void) { return nothing; }\n")
     with pytest.raises(BuildError, match=r"model\.c"):
         compiled(Reporter())
-    assert len(list((tmp_path / "cache/model").glob("*/model.so"))) == 7
+    assert len(list((tmp_path / "cache/model").glob("*/model.so"))) == 9
 
 
 def test_a_library_of_changed_sources_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def test_every_variant_is_in_every_cell(rows: list[Row]) -> None:
     found = list(by_cell(rows))
     assert len(found) == len(SMALL.cases) * 2 * 2 * 2
     assert len({variants["stock"].cell for variants in found}) == len(found)
-    assert all(len(variants) == 5 + len(SMALL.windows_kb) for variants in found)
+    assert all(len(variants) == 10 + len(SMALL.windows_kb) for variants in found)
 
 
 def test_the_oracle_is_the_cheapest_fixed_window_that_the_device_allows(rows: list[Row]) -> None:
@@ -69,7 +69,8 @@ def test_a_family_is_another_group_and_may_have_a_file_of_its_own(rows: list[Row
     # Two windows of 512 KiB do not fit into a quarter of it.
     places = [(0.5, 128), (0.5, 512), (4, 128)]
     assert list(dict.fromkeys((row.cell.memory, row.cell.read_ahead_kb) for row in new)) == places
-    assert {row.read_bytes for row in new} == {1023 * 4096}
+    # Where memory is small, zfetch has pages evicted that it read too far ahead.
+    assert {row.read_bytes for row in new if row.variant != "zfetch"} == {1023 * 4096}
 
 
 def test_fewer_devices_and_cases_give_the_same_rows(rows: list[Row]) -> None:

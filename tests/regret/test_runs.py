@@ -43,12 +43,19 @@ def test_what_variants_run_on() -> None:
         "random",
         "folio",
         "folio-default",
+        "xnu",
+        "freebsd",
+        "zfetch",
+        "competitive",
+        "linux-7.3",
         *(f"fixed-{kb}" for kb in (4, 32, 128, 512)),
     ]
     assert found["stock"] == Machine("stock", 4096, 1024, 32, 32)
     assert found["series"] == Machine("series", 4096, 1024, 32, 32)
     assert found["folio"] == Machine("folio", 4096, 1024, 32, 128)
     assert found["folio-default"] == Machine("folio", 4096, 1024, 32, 32)
+    assert found["xnu"] == Machine("xnu", 4096, 1024, 32, 32)
+    assert found["competitive"] == Machine("competitive", 4096, 1024, 32, 128)
     assert found["fixed-32"] == Machine("fixed", 4096, 1024, 8, 32)
     assert machines(SMALL, STEPS, 4, 128, FAST)["folio"] == found["folio-default"]
 
