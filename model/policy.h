@@ -20,7 +20,7 @@ struct window {
 	uint32_t kind;		/* enum mmap_readahead_kind, if told */
 };
 
-/* What a fault found when it looked for pages to map, before or after a read. */
+/* What a fault found to map, before or after a read. */
 struct hit {
 	uint64_t index;
 	uint32_t nr_pages;	/* cached around it, which it maps */
@@ -39,7 +39,7 @@ struct policy {
 	/* A page is not cached. The answer contains it, and is waited for. */
 	struct window (*miss)(const struct model_machine *machine,
 			      const struct file *file, uint64_t index);
-	/* A marked page is accessed. May be NULL for policies that mark none. */
+	/* A marked page is accessed. May be NULL if the policy marks none. */
 	struct window (*mark)(const struct model_machine *machine,
 			      const struct file *file, uint64_t index);
 	/* The answer is read at once, and is not waited for. May be NULL. */
@@ -67,8 +67,8 @@ static inline bool policy_is_cached(const struct file *file, uint64_t index)
 }
 
 /*
- * A missing page, with so many before and behind it at most: up to the next cached
- * page on each side, and within the file.
+ * A missing page, with so many before and behind it at most: up to the next
+ * cached page on each side, and within the file.
  */
 static inline struct window policy_between(const struct file *file,
 					   uint64_t index, uint64_t before,

@@ -21,10 +21,11 @@
  * they grow on, up to zfetch_max_distance, only where prefetches come too late,
  * and here reads end at once. The device's queue joins requests for pages side
  * by side; so request_pages are prefetched together, or half of the distance,
- * and not one page with each access. There is no
- * time: a stream that nothing has followed yet is replaced first, then the
- * one that has not been followed for longest, where they wait for two
- * seconds. Indirect blocks are not read.
+ * and not one page with each access. There is no time: a new stream replaces
+ * one that nothing has followed yet, else the one that has not been followed
+ * for longest. OpenZFS waits until that is one or two seconds ago, and begins
+ * no stream meanwhile; taking a number of misses for a second made it worse in
+ * the mean, whatever the number. Indirect blocks are not read.
  */
 #include "../policy.h"
 
@@ -39,9 +40,9 @@ struct range {
 };
 
 struct stream {
-	uint64_t next;		/* the page that it expects, 0 if there is none */
+	uint64_t next;		/* the page that it expects; 0 for no stream */
 	uint64_t from, to;	/* to be prefetched */
-	uint64_t followed;	/* when it, or what is close to it, was accessed */
+	uint64_t followed;	/* when it, or a page close to it, was met */
 	uint32_t distance;
 	bool proven;		/* was followed */
 	bool missed;		/* as it went on, a page was not cached */
@@ -112,7 +113,7 @@ static bool remember(struct stream *stream, uint32_t ahead)
 	return true;
 }
 
-/* How far the stream goes on for an access ahead of it, which may be nowhere. */
+/* How far the stream goes on for an access ahead of it, which may be 0. */
 static uint64_t reach(struct stream *stream, uint32_t ahead)
 {
 	uint32_t holes = 0, end = 0, filled = 0;
