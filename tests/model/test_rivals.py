@@ -56,8 +56,13 @@ def test_xnu_doubles_windows_of_runs_up_to_the_largest() -> None:
 
 
 def test_xnu_sees_runs_backward() -> None:
-    # The first window has its page in the middle; three steps are a run.
+    # The first window has its page in the middle.
     assert reads(machine("xnu"), range(1000, 900, -1)) == {1000: 8, 995: 5, 990: 10, 980: 20, 960: 40, 920: 64}
+
+
+def test_xnu_takes_three_steps_for_a_run() -> None:
+    assert reads(machine("xnu"), [1000, 5000, 999, 998, 997, 996, 995]) == {1000: 8, 5000: 8, 995: 4}
+    assert reads(machine("xnu"), [1000, 5000, 998, 997, 996, 995]) == {1000: 8, 5000: 8, 995: 5}
 
 
 def test_xnu_reads_the_least_around_random_pages() -> None:
@@ -121,11 +126,17 @@ def test_zfetch_has_eight_streams() -> None:
     assert touch(machine("zfetch"), interleaved(9, 100)).waits == 900
 
 
+def test_zfetch_joins_what_is_accessed_out_of_order() -> None:
+    # It expects 5, and has read up to 8. With 7, one page of four is missing: it expects 9 now, and has seen 10.
+    found = reads(machine("zfetch", 32, request=1), [1, 2, 3, 4, 6, 8, 10, 7])
+    assert found == {1: 1, 2: 2, 3: 2, 4: 3, 10: 1, 7: 7}
+
+
 def test_zfetch_keeps_a_stream_beside_random_accesses() -> None:
-    stream, others = range(1, 200), range(4000, PAGES, 21)
-    pages = [page for pair in zip(stream, others, strict=False) for page in pair]
-    counts = touch(machine("zfetch", 4), [*stream[:4], *(page for page in pages if page not in stream[:4])])
-    assert counts.waits == 2 + len(pages) // 2
+    """Ten of them for each of its own, once it is one."""
+    others = range(2000, PAGES, 21)
+    pages = [1, 2, 3, *(page for n, other in enumerate(others) for page in ([4 + n // 10] * (n % 10 == 0) + [other]))]
+    assert touch(machine("zfetch", 8), pages).waits == 2 + len(others)
 
 
 def test_competitive_reads_what_a_request_costs() -> None:
