@@ -25,7 +25,7 @@ from foliolab.model.library import (
     KINDS,
     ORDERS,
     PAGE_BYTES,
-    POLICY,
+    POLICIES,
     Machine,
     Pattern,
     identity,
@@ -65,7 +65,7 @@ class ModelBackend:
 
     def kernel(self, flavour: str) -> BuiltKernel:
         """What samples name as their kernel; there is none."""
-        hash_ = digest_files([POLICY], REPOSITORY)
+        hash_ = digest_files(POLICIES, REPOSITORY)
         return BuiltKernel(hash_, Path(), flavour, "lab", self.architecture, "model", PAGE_BYTES)
 
     def workload_hash(self, experiment: Experiment) -> str:

@@ -37,9 +37,12 @@ ORDERS = ("forward", "backward", "shuffled")
 MISS_KINDS = ("single", "forward", "backward", "fill")
 """What an adaptive read is, as in ``enum mmap_readahead_kind``."""
 
-POLICY = KERNEL / "files/include/linux/mmap_readahead_policy.h"
+POLICIES = tuple(KERNEL / f"files/include/linux/mmap_readahead_{part}.h" for part in ("policy", "window"))
+"""The kernel's own headers, which the model compiles."""
 _SOURCES = ("model.c", "memory.c", "policies/*.c")
 _FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")
+INCLUDES = (f"-I{MODEL / 'shim'}",)
+"""Where the kernel's headers that the policies include are stood in for."""
 _BITS = 32
 """Of the numbers of pages, and of accesses at once."""
 
@@ -138,7 +141,7 @@ class CountsStruct(ctypes.Structure):
 
 def sources() -> list[Path]:
     """Everything that is compiled into the library."""
-    return [*_compiled(), *sorted(MODEL.rglob("*.h")), GUEST / "patterns.h", GUEST / "random.h", POLICY]
+    return [*_compiled(), *sorted(MODEL.rglob("*.h")), GUEST / "patterns.h", GUEST / "random.h", *POLICIES]
 
 
 def _compiled() -> list[Path]:
@@ -162,7 +165,9 @@ def compiled(report: Reporter) -> Path:
     def make(partial: Path) -> None:
         with report.task("compiling the model"):
             sources = map(str, _compiled())
-            process.run([process.tool("cc", "gcc"), *_FLAGS, "-o", str(partial / "model.so"), *sources], BuildError)
+            process.run(
+                [process.tool("cc", "gcc"), *_FLAGS, *INCLUDES, "-o", str(partial / "model.so"), *sources], BuildError
+            )
         if _hash() != identity():
             raise BuildError("The model's sources changed while they were compiled; start again.")
 

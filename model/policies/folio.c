@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The adaptive window: the kernel's own policy, on the model's page cache. */
-#include "../../kernel/files/include/linux/mmap_readahead_policy.h"
+#include "../../kernel/files/include/linux/mmap_readahead_window.h"
 #include "../policy.h"
 
 static enum mmap_readahead_page look(const void *cache, unsigned long page)
@@ -16,6 +16,16 @@ static enum mmap_readahead_page look(const void *cache, unsigned long page)
 					     MMAP_READAHEAD_CACHED;
 }
 
+static unsigned long next_miss(const void *cache, unsigned long page,
+			       unsigned long most)
+{
+	unsigned long end = page + most;
+
+	while (page < end && look(cache, page) >= MMAP_READAHEAD_CACHED)
+		page++;
+	return page;
+}
+
 static struct mmap_readahead_miss describe(const struct model_machine *machine,
 					   const struct file *file,
 					   uint64_t index)
@@ -24,10 +34,12 @@ static struct mmap_readahead_miss describe(const struct model_machine *machine,
 		.index = index,
 		.file_pages = file->nr_pages,
 		.cached_pages = file->cached,
+		.memory_pages = machine->memory_pages,
 		.max_pages = machine->read_ahead_pages,
 		.request_pages = machine->request_pages,
 		.block_shift = POLICY_BLOCK_SHIFT,
 		.look = look,
+		.next_miss = next_miss,
 		.cache = file,
 	};
 }
@@ -57,7 +69,7 @@ static struct window mark(const struct model_machine *machine,
 {
 	struct mmap_readahead_miss about = describe(machine, file, index);
 	struct mmap_readahead_answer answer =
-		mmap_readahead_go_on(file->state, &about);
+		mmap_readahead_mark(file->state, &about);
 
 	return window_of(&answer);
 }

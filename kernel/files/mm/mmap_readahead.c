@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Readahead for mapped files: its switches, and the facts that its policy in
- * <linux/mmap_readahead_policy.h> judges.
+ * Readahead for mapped files: its switches, and the facts that its policies in
+ * <linux/mmap_readahead_policy.h> and <linux/mmap_readahead_window.h> judge.
  */
 #include <linux/blk-cgroup.h>
 #include <linux/hash.h>
@@ -297,6 +297,60 @@ static enum mmap_readahead_page look(const void *cache, unsigned long index)
 	return used ? MMAP_READAHEAD_USED : MMAP_READAHEAD_CACHED;
 }
 
+static unsigned long next_miss(const void *cache, unsigned long index,
+			       unsigned long most)
+{
+	return page_cache_next_miss((void *)cache, index, most);
+}
+
+/* Pages of files that the task's control group has, and has room for. */
+static unsigned long group_pages(void)
+{
+	unsigned long pages = ULONG_MAX;
+#ifdef CONFIG_MEMCG
+	unsigned long used, limit, room = ULONG_MAX;
+	struct mem_cgroup *memcg, *parent;
+	enum lru_list lru;
+	int node, zone;
+
+	rcu_read_lock();
+	memcg = mem_cgroup_from_task(current);
+	if (memcg && !mem_cgroup_is_root(memcg)) {
+		for (parent = memcg; parent; parent = parent_mem_cgroup(parent)) {
+			used = page_counter_read(&parent->memory);
+			limit = min(READ_ONCE(parent->memory.max),
+				    READ_ONCE(parent->memory.high));
+			room = min(room, limit > used ? limit - used : 0);
+		}
+		pages = 0;
+		for_each_node_state(node, N_MEMORY)
+			for (zone = 0; zone < MAX_NR_ZONES; zone++)
+				for (lru = LRU_INACTIVE_FILE;
+				     lru <= LRU_ACTIVE_FILE; lru++)
+					pages += mem_cgroup_get_zone_lru_size(
+						mem_cgroup_lruvec(memcg,
+							NODE_DATA(node)),
+						lru, zone);
+		pages += room;
+	}
+	rcu_read_unlock();
+#endif
+	return pages;
+}
+
+/*
+ * How many pages of files memory can hold: those that it has, and what is free. What
+ * anonymous pages could leave to them is not counted.
+ */
+static unsigned long memory_pages(void)
+{
+	unsigned long pages = global_zone_page_state(NR_FREE_PAGES) +
+			      global_node_page_state(NR_ACTIVE_FILE) +
+			      global_node_page_state(NR_INACTIVE_FILE);
+
+	return min(pages, group_pages());
+}
+
 /* What is known of a file; its set is to be locked. */
 static struct mmap_readahead_state *
 find_state(struct known_files *set, const struct address_space *mapping)
@@ -338,11 +392,13 @@ static struct mmap_readahead_miss describe(const struct vm_fault *vmf)
 		.index = vmf->pgoff,
 		.file_pages = DIV_ROUND_UP(size, PAGE_SIZE),
 		.cached_pages = READ_ONCE(file->f_mapping->nrpages),
+		.memory_pages = memory_pages(),
 		.max_pages = min(READ_ONCE(file->f_ra.ra_pages),
 				 SZ_1G >> PAGE_SHIFT),
 		.request_pages = max(request, 1U),
 		.block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL)),
 		.look = look,
+		.next_miss = next_miss,
 		.cache = file->f_mapping,
 	};
 }
@@ -440,7 +496,7 @@ static bool go_on_adapted(struct vm_fault *vmf, struct folio *folio,
 	mark.index = folio->index;
 
 	spin_lock(&set->lock);
-	answer = mmap_readahead_go_on(find_state(set, file->f_mapping), &mark);
+	answer = mmap_readahead_mark(find_state(set, file->f_mapping), &mark);
 	spin_unlock(&set->lock);
 
 	if (answer.size) {

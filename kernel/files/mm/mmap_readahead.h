@@ -9,6 +9,7 @@
 #include <linux/mm_inline.h>
 #include <linux/pagemap.h>
 #include <linux/mmap_readahead_policy.h>
+#include <linux/mmap_readahead_window.h>
 #include <linux/vmstat.h>
 #include <trace/events/mmap_readahead.h>
 
