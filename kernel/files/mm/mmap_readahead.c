@@ -622,7 +622,7 @@ static const struct attribute_group mmap_readahead_attr_group = {
 	.attrs = mmap_readahead_attrs,
 };
 
-static int __init mmap_readahead_init(void)
+static int __init mmap_readahead_sysfs_init(void)
 {
 	int i, err;
 
@@ -634,5 +634,5 @@ static int __init mmap_readahead_init(void)
 		pr_err("mmap_readahead: no switches in sysfs: %d\n", err);
 	return err;
 }
-subsys_initcall(mmap_readahead_init);
+subsys_initcall(mmap_readahead_sysfs_init);
 #endif /* CONFIG_SYSFS */
