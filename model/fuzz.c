@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A fuzzer of the adaptive window: bytes become a file, limits, and a series of
- * touches, evictions and changes of the limits. Whatever these are, a read has to
- * hold the missing page, to keep within its bounds, and to leave a state behind
- * that is one. Facts need not fit together: the kernel gathers them without a
- * lock over the file.
+ * A fuzzer of the adaptive window: bytes become a file, memory, limits, and a
+ * series of accesses. Whatever these are, a read has to hold the missing page, to
+ * keep within its bounds, and to leave a state behind that is one; and all reads
+ * together cost no more than docs/window-bound.md proves. Facts need not fit
+ * together: the kernel gathers them without a lock over the file.
  *
  * With libFuzzer, from the top of the repository:
  *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined \
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined -Imodel/shim \
  *		-fno-sanitize-recover=all -o fuzz model/fuzz.c
  *	./fuzz -max_total_time=600
  *
  * With any other compiler, pseudo-random inputs, or those in files:
  *
  *	gcc -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
- *		-DFUZZ_STANDALONE -o fuzz model/fuzz.c
+ *		-Imodel/shim -DFUZZ_STANDALONE -o fuzz model/fuzz.c
  *	./fuzz [-runs=N] [-seed=N] [FILE]...
  */
 #include <stdint.h>
@@ -23,42 +23,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kernel/files/include/linux/mmap_readahead_policy.h"
+#include "../kernel/files/include/linux/mmap_readahead_window.h"
 
 /* What is simulated of the page cache; the file may be larger. */
-#define PAGES		(1U << 12)
+#define PAGES		(1U << 10)
 #define HIGHEST_PAGE	(~0UL >> 12)
 #define MOST_PAGES	(~0U / 2)
 
-/* Touches of one input: what is slow is not what is looked for. */
-#define MOST_STEPS	4096
-/* Questions about pages for one decision: eight for each region that was left. */
-#define MOST_LOOKS	(90 + 8 * MMAP_READAHEAD_REGIONS + \
-			 3 * MMAP_READAHEAD_NEIGHBOURS)
-/* At a mark: three to the logarithm of a window. */
-#define MOST_MARK_LOOKS	(110 + MMAP_READAHEAD_NEIGHBOURS)
+/* Accesses of one input: what is slow is not what is looked for. */
+#define MOST_STEPS	2048
 
 /* State of a page. */
 #define CACHED		0x01
 #define MAPPED		0x02
 #define MARKED		0x04
 #define EVICTED		0x08
+#define ACCESSED	0x10	/* ever */
 
 static uint8_t pages[PAGES];
 static unsigned long cached;
-/* Pages of the file that are cached and not simulated. */
-static unsigned long cached_elsewhere;
 
 /* Page of the file that pages[0] is. */
 static unsigned long base;
+/* The first limit is the largest one. */
 static struct mmap_readahead_miss limits;
-static struct mmap_readahead_state state;
-
-/* The largest limit so far: windows are not shrunk before they are needed. */
 static unsigned int most_pages;
+static struct mmap_readahead_state state;
 static unsigned int looks, steps;
 /* Other threads read and drop pages between two looks. */
 static bool racing;
+/* All of the file is simulated, and nothing was dropped or evicted. */
+static bool whole;
+
+/* The same accesses, each of which reads its own page. */
+static unsigned long long single_misses;
+/* Of the policy. */
+static unsigned long long requests, asked_pages, new_pages;
 
 /* What to say of an input that breaks something. */
 static const char *input_name = "";
@@ -69,14 +69,16 @@ static void broken(const char *what, const struct mmap_readahead_miss *miss,
 {
 	fprintf(stderr, "Broken: %s.\n", what);
 	fprintf(stderr,
-		"index %lu file %lu cached %lu max %u request %u block %u\n",
-		miss->index, miss->file_pages,
-		miss->cached_pages, miss->max_pages, miss->request_pages,
+		"index %lu file %lu cached %lu memory %lu max %u request %u block %u\n",
+		miss->index, miss->file_pages, miss->cached_pages,
+		miss->memory_pages, miss->max_pages, miss->request_pages,
 		1U << miss->block_shift);
 	if (answer)
 		fprintf(stderr, "start %lu size %u async %u order %u kind %d\n",
 			answer->start, answer->size, answer->async_size,
 			answer->order, answer->kind);
+	fprintf(stderr, "requests %llu of %llu pages, %llu single misses\n",
+		requests, asked_pages, single_misses);
 	fprintf(stderr, "input %s, seed %llu, step %u\n", input_name,
 		(unsigned long long)input_seed, steps);
 	abort();
@@ -132,38 +134,96 @@ static unsigned int take_limit(struct input *input, unsigned int most)
 	return limit ? limit : 1;
 }
 
+/* A memory that evicts what was read or accessed longest ago */
+
+struct memory {
+	unsigned int stamps[PAGES];	/* 0: not here */
+	unsigned int now, used, limit;
+};
+
+/* Of the policy, and of single pages. */
+static struct memory memory, single;
+
+/* Add a page, or make it the youngest. Returns what was evicted, or PAGES. */
+static unsigned int use(struct memory *memory, unsigned int page)
+{
+	unsigned int oldest = PAGES;
+
+	if (!memory->stamps[page] && memory->used++ == memory->limit) {
+		for (unsigned int i = 0; i < PAGES; i++)
+			if (memory->stamps[i] &&
+			    (oldest == PAGES ||
+			     memory->stamps[i] < memory->stamps[oldest]))
+				oldest = i;
+		memory->stamps[oldest] = 0;
+		memory->used--;
+	}
+	memory->stamps[page] = ++memory->now;
+	return oldest;
+}
+
+static void lose(struct memory *memory, unsigned int page)
+{
+	memory->used -= !!memory->stamps[page];
+	memory->stamps[page] = 0;
+}
+
 /* The page cache */
 
-static uint8_t *simulated(unsigned long page)
+static bool is_simulated(unsigned long page)
 {
-	return page - base < PAGES ? &pages[page - base] : NULL;
+	return page - base < PAGES;
 }
 
 static enum mmap_readahead_page look(const void *cache, unsigned long index)
 {
-	const uint8_t *page = simulated(index);
+	uint8_t page;
 
 	(void)cache;
 	looks++;
 	if (racing)
 		return (index ^ index >> 3 ^ looks * 5 ^ steps) % 4;
-	if (!page || !*page)
+	if (!is_simulated(index))
 		return MMAP_READAHEAD_ABSENT;
-	if (!(*page & CACHED))
-		return MMAP_READAHEAD_EVICTED;
-	return *page & MAPPED ? MMAP_READAHEAD_USED : MMAP_READAHEAD_CACHED;
+	page = pages[index - base];
+	if (!(page & CACHED))
+		return page & EVICTED ? MMAP_READAHEAD_EVICTED :
+					MMAP_READAHEAD_ABSENT;
+	return page & MAPPED ? MMAP_READAHEAD_USED : MMAP_READAHEAD_CACHED;
 }
 
-/* Drop cached pages; what was reclaimed is remembered. */
+static unsigned long next_miss(const void *cache, unsigned long index,
+			       unsigned long most)
+{
+	unsigned long end = index + most;
+
+	(void)cache;
+	if (racing)
+		return most ? index + steps % (most + 1) : index;
+	while (index < end && is_simulated(index) &&
+	       pages[index - base] & CACHED)
+		index++;
+	return index;
+}
+
+static void evict(unsigned int page)
+{
+	cached--;
+	pages[page] = EVICTED | (pages[page] & ACCESSED);
+	whole = false;
+}
+
+/* Drop pages; what was reclaimed is remembered. Single pages lose them too. */
 static void drop(unsigned int first, unsigned int nr, bool reclaimed)
 {
 	for (unsigned int i = first; i < PAGES && i - first < nr; i++) {
-		if (pages[i] & CACHED) {
-			cached--;
-			pages[i] = reclaimed ? EVICTED : 0;
-		} else if (!reclaimed) {
-			pages[i] = 0;
-		}
+		if (pages[i] & CACHED)
+			evict(i);
+		if (!reclaimed)
+			pages[i] &= ~EVICTED;
+		lose(&memory, i);
+		lose(&single, i);
+		whole = false;
 	}
 }
 
@@ -173,15 +233,23 @@ static void read_pages(const struct mmap_readahead_answer *answer)
 	unsigned long mark = end - answer->async_size;
 	unsigned long first = answer->start > base ? answer->start : base;
 
+	requests++;
+	asked_pages += answer->size;
 	if (end > base + PAGES)
 		end = base + PAGES;
-	for (unsigned long page = first; page < end; page++) {
-		if (pages[page - base] & CACHED)
+	for (unsigned long index = first; index < end; index++) {
+		unsigned int page = index - base, evicted;
+
+		if (pages[page] & CACHED)
 			continue;
-		pages[page - base] = CACHED;
-		if (answer->async_size && page == mark)
-			pages[page - base] |= MARKED;
+		evicted = use(&memory, page);
+		if (evicted < PAGES)
+			evict(evicted);
+		pages[page] = CACHED | (pages[page] & ACCESSED);
+		if (answer->async_size && index == mark)
+			pages[page] |= MARKED;
 		cached++;
+		new_pages++;
 	}
 }
 
@@ -207,43 +275,25 @@ static void check_side(const struct mmap_readahead_side *side,
 	if (side->order >= 31 || 1U << side->order > most)
 		broken("what single misses read is larger than any limit", miss,
 		       NULL);
-	if (state.known != !!side->patience ||
+	if (side->patience < MMAP_READAHEAD_PATIENCE ||
 	    side->patience > MMAP_READAHEAD_MAX_PATIENCE ||
 	    side->quiet > MMAP_READAHEAD_MAX_PATIENCE)
 		broken("patience is out of bounds", miss, NULL);
 }
 
-static void check_singles(const struct mmap_readahead_singles *singles,
+static void check_regions(const struct mmap_readahead_regions *regions,
 			  const struct mmap_readahead_miss *miss)
 {
 	unsigned long sum = 0;
 
 	for (unsigned int i = 0; i < MMAP_READAHEAD_REGIONS; i++)
-		sum += singles->regions[i];
-	if (sum != singles->nr)
+		sum += regions->misses[i];
+	if (sum != regions->nr)
 		broken("the regions do not add up", miss, NULL);
-	if (singles->losses > MMAP_READAHEAD_MAX_LOSSES)
-		broken("there are too many losses", miss, NULL);
-	if (singles->filled && singles->fill >> singles->shift >= MMAP_READAHEAD_REGIONS)
-		broken("a block was filled in no region", miss, NULL);
-}
-
-static void check_visits(const struct mmap_readahead_visits *visits,
-			 const struct mmap_readahead_miss *miss)
-{
-	if (visits->nr_met != __builtin_popcount(visits->met))
-		broken("regions were not counted that were met", miss, NULL);
-	if (visits->misses >= MMAP_READAHEAD_VISIT)
-		broken("a visit does not end", miss, NULL);
-	if ((visits->left | visits->back) & ~visits->dense)
-		broken("a region comes back that was not filled", miss, NULL);
-	if (visits->left & visits->back)
-		broken("a region was left and is not", miss, NULL);
 }
 
 static void check_state(const struct mmap_readahead_miss *miss)
 {
-	check_visits(&state.visits, miss);
 	for (unsigned int i = 0; i < MMAP_READAHEAD_READS; i++) {
 		const struct mmap_readahead_read *read = &state.reads[i];
 
@@ -257,18 +307,11 @@ static void check_state(const struct mmap_readahead_miss *miss)
 		if (read->kind > MMAP_READAHEAD_FILL)
 			broken("a read is of no kind", miss, NULL);
 	}
-	check_singles(&state.singles[0], miss);
-	check_singles(&state.singles[1], miss);
 	if (state.next >= MMAP_READAHEAD_READS)
 		broken("there is no such read to forget", miss, NULL);
-	if (state.narrow > 31)
-		broken("runs are halved to nothing", miss, NULL);
-	if (state.irregular > MMAP_READAHEAD_IRREGULAR ||
-	    state.sparse > MMAP_READAHEAD_READS)
-		broken("a count is out of bounds", miss, NULL);
-	if (state.allowed > MMAP_READAHEAD_MAX_ALLOWED ||
-	    (state.alone && !state.allowed))
-		broken("pages are read alone that may not be", miss, NULL);
+	if (!state.known)
+		return;
+	check_regions(&state.regions, miss);
 	check_side(&state.ahead, miss);
 	check_side(&state.behind, miss);
 }
@@ -281,11 +324,24 @@ static void check_bounds(const struct mmap_readahead_miss *miss,
 		broken("a read goes beyond the file", miss, answer);
 	if (answer->size > miss->max_pages)
 		broken("a read is larger than the limit", miss, answer);
-	/* What is cut off at the end may leave less: the page cache sees to that. */
-	if (1UL << answer->order > miss->max_pages)
-		broken("a folio is larger than the limit", miss, answer);
-	if (looks > MOST_LOOKS)
-		broken("a decision looks at too many pages", miss, answer);
+	if (1UL << answer->order > answer->size)
+		broken("a folio is larger than the read", miss, answer);
+	if (answer->async_size > answer->size)
+		broken("a mark lies before the read", miss, answer);
+}
+
+/*
+ * Two for each read that is remembered, four for the one that is forgotten, two
+ * for the page itself, and those that look for a run: at most 32 where a request
+ * costs up to 512 pages.
+ */
+static unsigned int most_looks(const struct mmap_readahead_miss *miss)
+{
+	unsigned int run = 2U << miss->block_shift;
+
+	if (miss->request_pages > run)
+		run = miss->request_pages;
+	return 2 * MMAP_READAHEAD_READS + 6 + ilog2(run) + 1;
 }
 
 /* Decide on a miss, and check that. */
@@ -295,80 +351,98 @@ static struct mmap_readahead_answer adapt(const struct mmap_readahead_miss *miss
 
 	looks = 0;
 	answer = mmap_readahead_adapt(&state, miss);
+	if (looks > most_looks(miss))
+		broken("a decision looks at too many pages", miss, &answer);
 	if (!answer.size)
 		broken("a miss reads nothing", miss, &answer);
 	check_bounds(miss, &answer);
 	if (answer.start > miss->index ||
 	    miss->index - answer.start >= answer.size)
 		broken("a miss does not read the missing page", miss, &answer);
-	if (answer.async_size >= answer.size)
-		broken("a miss marks all that it reads", miss, &answer);
 	if (answer.kind > MMAP_READAHEAD_FILL)
 		broken("a read is of no kind", miss, &answer);
 	check_state(miss);
 	return answer;
 }
 
-/* Is the mark on the first of so many last pages, or the next one that is not used? */
-static bool marks_from(const struct mmap_readahead_answer *answer,
-		       unsigned int async_size)
-{
-	unsigned long mark = answer->start + answer->size - answer->async_size;
-	unsigned int moved = async_size - answer->async_size;
-
-	if (!answer->async_size || moved > MMAP_READAHEAD_NEIGHBOURS)
-		return false;
-	if (racing)
-		return true;
-	if (moved < MMAP_READAHEAD_NEIGHBOURS && answer->async_size > 1 &&
-	    look(NULL, mark) == MMAP_READAHEAD_USED)
-		return false;
-	while (moved--)
-		if (look(NULL, --mark) != MMAP_READAHEAD_USED)
-			return false;
-	return true;
-}
-
-/*
- * Is the next mark where it belongs? That is the first page, but the middle of what
- * was read early. Two reads may answer alike.
- */
-static bool mark_fits(const struct mmap_readahead_miss *mark,
-		      const struct mmap_readahead_answer *answer)
-{
-	const struct mmap_readahead_read *read = state.reads;
-	bool early = false, other = false;
-
-	for (; read < state.reads + MMAP_READAHEAD_READS; read++) {
-		if (read->index != mark->index ||
-		    read->end != answer->start + answer->size - 1)
-			continue;
-		if (read->early)
-			early = true;
-		else
-			other = true;
-	}
-	return (early && marks_from(answer, (answer->size + 1) / 2)) ||
-	       ((other || !early) && marks_from(answer, answer->size));
-}
-
 static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark)
 {
 	struct mmap_readahead_answer answer;
+	unsigned long reach = most_pages;
 
+	if (mark->request_pages > reach)
+		reach = mark->request_pages;
 	looks = 0;
-	answer = mmap_readahead_go_on(&state, mark);
-	if (looks > MOST_MARK_LOOKS)
-		broken("a mark looks at too many pages", mark, &answer);
+	answer = mmap_readahead_mark(&state, mark);
+	if (looks > most_looks(mark))
+		broken("a decision looks at too many pages", mark, &answer);
 	if (answer.size) {
 		check_bounds(mark, &answer);
 		if (answer.start <= mark->index)
 			broken("a run goes on where it has been", mark, &answer);
-		if (!mark_fits(mark, &answer))
+		if (answer.start - mark->index > reach)
+			broken("a run goes on too far away", mark, &answer);
+		if (answer.async_size != answer.size)
 			broken("a run goes on without a mark", mark, &answer);
 	}
 	check_state(mark);
 	return answer;
+}
+
+/* What it costs: docs/window-bound.md */
+
+/* Against single pages. */
+static void check_cost(void)
+{
+	unsigned long long most = most_pages, request = limits.request_pages;
+
+	/* Memory holds no such number of single pages. */
+	if (!single.limit)
+		return;
+	if (requests > single_misses)
+		broken("more is asked for than single pages miss", &limits, NULL);
+	if (asked_pages + request * requests > (most + request) * single_misses)
+		broken("reads cost too much", &limits, NULL);
+}
+
+/* The least cost of reads that hold all pages that were accessed. */
+static unsigned long long cheapest(void)
+{
+	/* Of those up to a page. */
+	static unsigned long long least[PAGES + 1];
+	unsigned long long cost;
+
+	for (unsigned int end = 0; end < PAGES; end++) {
+		least[end + 1] = least[end];
+		if (!(pages[end] & ACCESSED))
+			continue;
+		least[end + 1] = ~0ULL;
+		for (unsigned int start = end + 1; start--; ) {
+			if (end - start >= most_pages)
+				break;
+			if (!(pages[start] & ACCESSED))
+				continue;
+			cost = least[start] + end + 1 - start +
+			       limits.request_pages;
+			if (cost < least[end + 1])
+				least[end + 1] = cost;
+		}
+	}
+	return least[PAGES];
+}
+
+/* Against any other way to read, one that knows the future among them. */
+static void check_cost_of_whole(void)
+{
+	double most = most_pages, request = limits.request_pages;
+	double sparse = 4 * (most + request) / (4 + request);
+	double dense = most * (4 + request) / (most + request);
+	double factor = sparse > dense ? sparse : dense;
+
+	if (request > most || factor > most)
+		factor = most;
+	if (new_pages + request * requests > factor * cheapest() * (1 + 1e-9))
+		broken("others read for much less", &limits, NULL);
 }
 
 /* Steps */
@@ -378,92 +452,56 @@ static bool describe(unsigned int page, struct mmap_readahead_miss *miss)
 {
 	*miss = limits;
 	miss->index = base + page;
-	miss->cached_pages = cached + cached_elsewhere;
+	miss->cached_pages = cached;
 	if (racing)
 		miss->cached_pages = steps % 7 ? steps * 3 : 0;
 	return miss->index < miss->file_pages && page < PAGES;
 }
 
-/* A fault. It has to find its page, however often that needs to be read. */
-static void touch(unsigned int page)
+static void fault(unsigned int page, const struct mmap_readahead_miss *miss)
 {
 	struct mmap_readahead_answer answer;
-	struct mmap_readahead_miss miss;
 
-	page %= PAGES;
-	if (steps++ >= MOST_STEPS || !describe(page, &miss) ||
-	    pages[page] & MAPPED)
-		return;
 	map_around(page);
 	if (pages[page] & MAPPED)
 		return;
 	if (pages[page] & MARKED) {
 		pages[page] &= ~MARKED;
-		answer = go_on(&miss);
+		answer = go_on(miss);
+		if (answer.size)
+			read_pages(&answer);
 	} else {
-		answer = adapt(&miss);
+		answer = adapt(miss);
+		read_pages(&answer);
+		/* At the end of the file the mark may be on the page itself. */
+		if (pages[page] & MARKED && go_on(miss).size)
+			broken("a miss reads twice", miss, &answer);
+		pages[page] &= ~MARKED;
 	}
-	read_pages(&answer);
-	/* The mark may be that of the page itself. */
-	pages[page] &= ~MARKED;
 	map_around(page);
 	if (!(pages[page] & MAPPED))
-		broken("a fault does not get its page", &miss, &answer);
+		broken("a fault does not get its page", miss, &answer);
 }
 
-/* A fault that never finds what was read for it, again and again. */
-static void touch_in_vain(unsigned int page, unsigned int times)
+static void touch(unsigned int page)
 {
 	struct mmap_readahead_miss miss;
 
 	page %= PAGES;
-	drop(page, 1, true);
-	while (times-- && steps++ < MOST_STEPS && describe(page, &miss)) {
-		struct mmap_readahead_answer answer = adapt(&miss);
-
-		read_pages(&answer);
-		drop(page, 1, true);
+	if (steps++ >= MOST_STEPS || !describe(page, &miss))
+		return;
+	if (single.limit) {
+		single_misses += !single.stamps[page];
+		use(&single, page);
 	}
-}
-
-/*
- * A mark that is come to again and again: each run goes on from it once, and one that
- * is forgotten until as much is read as it used, which takes one read or, while memory
- * is short, ever larger ones.
- */
-static void mark_again(unsigned int page)
-{
-	struct mmap_readahead_answer answer;
-	struct mmap_readahead_miss mark;
-	unsigned int times = 0;
-
-	page %= PAGES;
-	while (steps++ < MOST_STEPS && describe(page, &mark)) {
-		answer = go_on(&mark);
-		/* What is not simulated cannot be cached. */
-		if (!answer.size || !simulated(answer.start))
-			break;
-		if (++times > MMAP_READAHEAD_READS + 32)
-			broken("runs go on from a mark for ever", &mark,
-			       &answer);
-		read_pages(&answer);
-	}
-}
-
-static void set_limits(struct input *input)
-{
-	unsigned int what = take_byte(input);
-
-	if (what & 1)
-		limits.max_pages = take_limit(input, MOST_PAGES);
-	if (what & 2)
-		limits.request_pages = take_limit(input, 16384);
-	if (what & 4)
-		racing = !racing;
-	if (what & 8)
-		limits.block_shift = take_byte(input) % 10;
-	if (limits.max_pages > most_pages)
-		most_pages = limits.max_pages;
+	if (pages[page] & CACHED)
+		use(&memory, page);
+	if (!(pages[page] & MAPPED))
+		fault(page, &miss);
+	/* What it read with the page is older. */
+	use(&memory, page);
+	pages[page] |= ACCESSED;
+	check_cost();
 }
 
 /* The file ends somewhere, which may be far away. */
@@ -474,28 +512,36 @@ static void set_end(struct input *input)
 	limits.file_pages = base + 1 + take_page(input);
 	if (what & 1)
 		limits.file_pages = HIGHEST_PAGE + 1;
+	if (limits.file_pages - base > PAGES || base)
+		whole = false;
 	/* What was cut off is gone. */
-	if (limits.file_pages - base < PAGES)
+	if (limits.file_pages - base < PAGES && cached)
 		drop(limits.file_pages - base, PAGES, false);
 }
 
 /* What a long life makes of the counts. */
 static void age(struct input *input)
 {
-	struct mmap_readahead_singles *singles;
+	struct mmap_readahead_regions *regions = &state.regions;
 
-	singles = &state.singles[take_byte(input) % 2];
-	singles->nr = 0;
+	regions->nr = 0;
 	for (unsigned int i = 0; i < MMAP_READAHEAD_REGIONS; i++) {
-		singles->regions[i] = take(input);
-		singles->nr += singles->regions[i];
+		regions->misses[i] = take(input);
+		regions->nr += regions->misses[i];
 	}
-	state.visits.dense = ~0U;
-	state.visits.left = take(input);
-	state.visits.left |= take(input) << 16;
-	state.visits.back = ~state.visits.left;
-	state.visits.misses = take_byte(input) % MMAP_READAHEAD_VISIT;
-	cached_elsewhere = (unsigned long)take(input) << 8;
+}
+
+/* What breaks the assumptions of a bound, and is for all of the file in memory. */
+static void disturb(struct input *input, unsigned int what)
+{
+	unsigned int page = take_page(input);
+
+	if (memory.limit < PAGES)
+		return;
+	if (what & 1)
+		drop(page, 1U << what / 2 % 8, what & 16);
+	else
+		set_end(input);
 }
 
 static void step(struct input *input, unsigned int *page)
@@ -530,39 +576,49 @@ static void step(struct input *input, unsigned int *page)
 			touch(*page);
 		}
 		break;
-	case 8:
-		*page = take_page(input);
-		drop(*page, 1U << times % 16, true);
-		break;
-	case 9:
-		drop(take_page(input), 1U << times % 16, false);
+	case 8: case 9:
+		disturb(input, take_byte(input));
 		break;
 	case 10:
-		drop(0, PAGES, times & 1);
+		/* The next page that has a mark. */
+		for (; times--; *page %= PAGES) {
+			while (++*page < PAGES && !(pages[*page] & MARKED))
+				;
+			touch(*page);
+		}
 		break;
 	case 11:
-		touch_in_vain(*page, 8 * times);
+		limits.max_pages = take_limit(input, most_pages);
 		break;
 	case 12:
-		mark_again(*page + take_byte(input));
+		racing = !racing;
 		break;
 	case 13:
-		set_limits(input);
-		break;
-	case 14:
-		set_end(input);
-		break;
-	case 15:
 		age(input);
 		break;
 	}
 	*page %= PAGES;
 }
 
+/* Memory holds the file, or single pages an (M + 1)th as many as it does. */
+static void set_memory(struct input *input)
+{
+	unsigned int choice = take_byte(input), size = 1 + take(input) % PAGES;
+
+	memory.limit = PAGES;
+	single.limit = PAGES;
+	limits.memory_pages = take_limit(input, MOST_PAGES);
+	if (choice & 1 && size > most_pages) {
+		memory.limit = size;
+		single.limit = size / (most_pages + 1);
+		limits.memory_pages = size;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static const unsigned long bases[] = {
-		0, 0, (1UL << 14) - PAGES / 2,
+		0, 0, 0, (1UL << 14) - PAGES / 2,
 		(1UL << 31) - PAGES / 2, HIGHEST_PAGE - PAGES + 1,
 	};
 	struct input input = { bytes, size };
@@ -570,23 +626,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
 	memset(pages, 0, sizeof(pages));
 	memset(&state, 0, sizeof(state));
+	memset(&memory, 0, sizeof(memory));
+	memset(&single, 0, sizeof(single));
 	cached = 0;
-	cached_elsewhere = 0;
 	racing = false;
+	whole = true;
 	steps = 0;
-	most_pages = 0;
+	single_misses = 0;
+	requests = 0;
+	asked_pages = 0;
+	new_pages = 0;
 	base = bases[take_byte(&input) % (sizeof(bases) / sizeof(*bases))];
 	limits = (struct mmap_readahead_miss) {
 		.max_pages = take_limit(&input, MOST_PAGES),
 		.request_pages = take_limit(&input, 16384),
 		.block_shift = take_byte(&input) % 10,
 		.look = look,
+		.next_miss = next_miss,
 	};
 	most_pages = limits.max_pages;
+	set_memory(&input);
 	set_end(&input);
 	while (input.size && steps < MOST_STEPS)
 		step(&input, &page);
-	touch_in_vain(page, 300);
+	if (whole)
+		check_cost_of_whole();
 	return 0;
 }
 

@@ -5,16 +5,19 @@ import argparse
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rich.console import Console
 
 from foliolab.errors import UsageError
 from foliolab.paths import TRACES
 from foliolab.progress import Reporter
+from foliolab.regret.ablation import ablate
+from foliolab.regret.cost import Device
 from foliolab.regret.rows import PATTERNS, make_rows
 from foliolab.regret.suite import SUITE, Case, TraceCase, trace_cases
 from foliolab.regret.summary import MEAN_REGRET, WORST_REGRET, check
+from foliolab.report.ablation import print_ablations
 from foliolab.report.regret import print_regret
 
 
@@ -44,7 +47,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--device", metavar="NAME,...", action="append", help="only these; may be repeated")
     parser.add_argument("--all", action="store_true", help="list every cell that misses a bound, not how many")
-    parser.add_argument("--json", action="store_true", help='print {"rows": [...]} and nothing else')
+    parser.add_argument(
+        "--json", action="store_true", help='print {"rows": [...]} or {"mechanisms": [...]} and nothing else'
+    )
+    parser.add_argument(
+        "--ablation",
+        action="store_true",
+        help="switch each mechanism of the adaptive window off in turn, and tell what it was worth; takes minutes",
+    )
     parser.add_argument(
         "--check",
         action="store_true",
@@ -57,17 +67,34 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def handle(arguments: argparse.Namespace) -> int:
     cases = _cases(arguments.pattern, arguments.trace)
     devices = _chosen("device", SUITE.devices, arguments.device)
+    if arguments.ablation and (arguments.check or arguments.all):
+        raise UsageError("--ablation has neither bounds nor cells to list: it goes with neither --check nor --all.")
     if arguments.check and all(isinstance(case, TraceCase) or case.family for case in cases):
         raise UsageError("--check is about patterns of no new family, and none of them is chosen.")
+    if arguments.ablation:
+        _ablate(cases, devices, arguments.json)
+        return 0
     rows = make_rows(SUITE, cases, devices, Reporter())
     if arguments.json:
-        lines = ",\n".join(json.dumps(row.to_json()) for row in rows)
-        print(f'{{"rows": [\n{lines}\n]}}')
+        _print_json("rows", [row.to_json() for row in rows])
     else:
         print_regret(Console(highlight=False), rows, everything=arguments.all)
     if arguments.check:
         check([row for row in rows if row.group == PATTERNS])
     return 0
+
+
+def _ablate(cases: Sequence[Case | TraceCase], devices: Sequence[Device], as_json: bool) -> None:
+    found = ablate(SUITE, cases, devices, Reporter())
+    if as_json:
+        _print_json("mechanisms", [each.to_json() for each in found])
+    else:
+        print_ablations(Console(highlight=False), found)
+
+
+def _print_json(name: str, members: Sequence[dict[str, Any]]) -> None:
+    lines = ",\n".join(json.dumps(member) for member in members)
+    print(f'{{"{name}": [\n{lines}\n]}}')
 
 
 def _cases(names: Iterable[str] | None, paths: Sequence[Path]) -> list[Case | TraceCase]:

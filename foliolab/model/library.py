@@ -43,6 +43,8 @@ _SOURCES = ("model.c", "memory.c", "policies/*.c")
 _FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")
 INCLUDES = (f"-I{MODEL / 'shim'}",)
 """Where the kernel's headers that the policies include are stood in for."""
+_OTHER_WINDOW = ("-Wno-unused", "-include")
+"""Its include guard then keeps the kernel's own out; it may leave variables behind that only the own one uses."""
 _BITS = 32
 """Of the numbers of pages, and of accesses at once."""
 
@@ -159,25 +161,32 @@ def _hash() -> str:
     return digest([version, *_FLAGS, digest_files(sources(), REPOSITORY)])
 
 
-def compiled(report: Reporter) -> Path:
-    """The shared library; compiled unless the cache has it."""
+def compiled(report: Reporter, window: str = "") -> Path:
+    """The shared library; compiled unless the cache has it.
+
+    ``window`` is the text of a header that takes the place of the kernel's own adaptive window, if there is any;
+    so it is in all functions here that have it.
+    """
 
     def make(partial: Path) -> None:
+        flags = [*_FLAGS, *INCLUDES]
+        if window:
+            (partial / "window.h").write_text(window)
+            flags += [*_OTHER_WINDOW, str(partial / "window.h")]
         with report.task("compiling the model"):
             sources = map(str, _compiled())
-            process.run(
-                [process.tool("cc", "gcc"), *_FLAGS, *INCLUDES, "-o", str(partial / "model.so"), *sources], BuildError
-            )
+            process.run([process.tool("cc", "gcc"), *flags, "-o", str(partial / "model.so"), *sources], BuildError)
         if _hash() != identity():
             raise BuildError("The model's sources changed while they were compiled; start again.")
 
-    return made_once(cache_directory() / "model", identity(), make) / "model.so"
+    name = digest([identity(), window]) if window else identity()
+    return made_once(cache_directory() / "model", name, make) / "model.so"
 
 
 @cache
-def load() -> ctypes.CDLL:
+def load(window: str = "") -> ctypes.CDLL:
     """The library, ready to be called. Call this from the main thread before others simulate."""
-    library = ctypes.CDLL(str(compiled(Reporter())))
+    library = ctypes.CDLL(str(compiled(Reporter(), window)))
     library.model_new.argtypes = (ctypes.POINTER(MachineStruct), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint32)
     library.model_new.restype = ctypes.c_void_p
     library.model_run.argtypes = (
@@ -196,7 +205,9 @@ def load() -> ctypes.CDLL:
     return library
 
 
-def simulate(machine: Machine, pattern: Pattern, count: int, passes: int = 1, then: Sequence[Pattern] = ()) -> Counts:
+def simulate(
+    machine: Machine, pattern: Pattern, count: int, passes: int = 1, then: Sequence[Pattern] = (), window: str = ""
+) -> Counts:
     """Access ``count`` pages of a file that is not cached yet, and the same ones again in each further pass.
 
     Each pass goes on with as many accesses by every pattern of ``then``.
@@ -207,15 +218,21 @@ def simulate(machine: Machine, pattern: Pattern, count: int, passes: int = 1, th
     structs = [_pattern_struct(each) for each in (pattern, *then)]
     _whole("count", count, 0, _BITS)
     _whole("passes", passes, 0, _BITS)
-    with _Model(machine, (machine.file_pages,)) as model:
+    with _Model(machine, (machine.file_pages,), window) as model:
         for _ in range(passes if then else 1):
             for struct in structs:
-                if not load().model_run(model.handle, struct, count, 1 if then else passes):
+                if not model.library.model_run(model.handle, struct, count, 1 if then else passes):
                     raise ModelError(f"There is no memory to simulate {count} accesses.")
         return model.counts()
 
 
-def replay(machine: Machine, pages: Sequence[int], file_of: Sequence[int] = (), files: Sequence[int] = ()) -> Counts:
+def replay(
+    machine: Machine,
+    pages: Sequence[int],
+    file_of: Sequence[int] = (),
+    files: Sequence[int] = (),
+    window: str = "",
+) -> Counts:
     """Access these pages in this order, of files of which nothing is cached yet.
 
     ``files`` has the pages of each file, and ``file_of`` the index of the file for each access; without them
@@ -228,11 +245,11 @@ def replay(machine: Machine, pages: Sequence[int], file_of: Sequence[int] = (), 
     file_of = file_of or array("I", bytes(array("I").itemsize * len(pages)))
     if sum(files) != machine.file_pages or len(file_of) != len(pages):
         raise ModelError("The model's machine has other files than are accessed.")
-    with _Model(machine, files) as model:
+    with _Model(machine, files, window) as model:
         accesses = _numbers(file_of), _numbers(pages), len(pages)
-        if not load().model_has(model.handle, *accesses):
+        if not model.library.model_has(model.handle, *accesses):
             raise ModelError(f"A page is not one of the {machine.file_pages} of the model's files.")
-        if not load().model_replay(model.handle, *accesses):
+        if not model.library.model_replay(model.handle, *accesses):
             raise ModelError(f"There is no memory to simulate {len(pages)} accesses.")
         return model.counts()
 
@@ -248,9 +265,10 @@ def _numbers(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint32]":
 class _Model:
     """A machine that has accessed nothing yet, and is gone at the end of the block."""
 
-    def __init__(self, machine: Machine, files: Sequence[int]) -> None:
+    def __init__(self, machine: Machine, files: Sequence[int], window: str) -> None:
         struct = _machine_struct(machine)
-        self.handle = load().model_new(struct, _numbers(files), len(files))
+        self.library = load(window)
+        self.handle = self.library.model_new(struct, _numbers(files), len(files))
         if not self.handle:
             raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
 
@@ -258,11 +276,11 @@ class _Model:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        load().model_free(self.handle)
+        self.library.model_free(self.handle)
 
     def counts(self) -> Counts:
         struct = CountsStruct()
-        load().model_counts(self.handle, struct)
+        self.library.model_counts(self.handle, struct)
         return Counts(**{name: getattr(struct, name) for name in _COUNTERS}, kinds=tuple(struct.kinds))
 
 

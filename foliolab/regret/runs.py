@@ -3,7 +3,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -52,17 +52,26 @@ def machines(
     }
 
 
-def run(suite: Suite, cases: Sequence[Case | TraceCase], report: Reporter) -> list[Runs]:
-    """Simulate ``cases`` on all machines of the suite."""
-    directory = compiled(report).parent / "runs"
+def run(
+    suite: Suite,
+    cases: Sequence[Case | TraceCase],
+    report: Reporter,
+    variants: Collection[str] | None = None,
+    window: str = "",
+) -> list[Runs]:
+    """Simulate ``cases`` on all machines of the suite, or on those of these variants.
+
+    ``window`` is the text of a header in place of the kernel's adaptive window. Such runs are kept apart.
+    """
+    directory = compiled(report, window).parent / "runs"
     jobs = []
     for case in cases:
-        wanted = _wanted(suite, case)
+        wanted = _wanted(suite, case, variants)
         jobs.append(_Job(case, wanted, directory / f"{digest([_key(case), repr(wanted)])}.json"))
     missing = [job for job in jobs if not job.file.exists()]
     if missing:
-        load()
-        _simulate(missing, report)
+        load(window)
+        _simulate(missing, window, report)
     return [_read(job.file) for job in jobs]
 
 
@@ -74,19 +83,24 @@ class _Job:
     """Where the runs are kept."""
 
 
-def _wanted(suite: Suite, case: Case | TraceCase) -> list[Machine]:
+def _wanted(suite: Suite, case: Case | TraceCase, variants: Collection[str] | None) -> list[Machine]:
     cells = product(suite.places(case), suite.devices)
     return list(
-        dict.fromkeys(machine for place, device in cells for machine in machines(suite, case, *place, device).values())
+        dict.fromkeys(
+            machine
+            for place, device in cells
+            for variant, machine in machines(suite, case, *place, device).items()
+            if variants is None or variant in variants
+        )
     )
 
 
-def _simulate(missing: Sequence[_Job], report: Reporter) -> None:
+def _simulate(missing: Sequence[_Job], window: str, report: Reporter) -> None:
     """Simulate side by side what the cache lacks: the library runs without Python's lock."""
     pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
     with report.task("simulating access patterns", len(missing)) as task:
         try:
-            results = [pool.map(partial(_counts, job.case), job.machines) for job in missing]
+            results = [pool.map(partial(_counts, job.case, window), job.machines) for job in missing]
             for job, counts in zip(missing, results, strict=True):
                 task.note(job.case.name)
                 _write(job.file, zip(job.machines, counts, strict=True))
@@ -96,10 +110,10 @@ def _simulate(missing: Sequence[_Job], report: Reporter) -> None:
             pool.shutdown(cancel_futures=True)
 
 
-def _counts(case: Case | TraceCase, machine: Machine) -> Counts:
+def _counts(case: Case | TraceCase, window: str, machine: Machine) -> Counts:
     if isinstance(case, TraceCase):
-        return simulate_trace(machine, case.trace)
-    return simulate(machine, pattern=case.pattern, count=case.count, passes=case.passes, then=case.then)
+        return simulate_trace(machine, case.trace, window)
+    return simulate(machine, case.pattern, case.count, case.passes, case.then, window)
 
 
 def _key(case: Case | TraceCase) -> str:

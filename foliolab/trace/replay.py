@@ -61,12 +61,12 @@ def read_replayable(path: Path) -> Trace:
     return trace
 
 
-def simulate_trace(machine: Machine, trace: Trace) -> Counts:
+def simulate_trace(machine: Machine, trace: Trace, window: str = "") -> Counts:
     """Touch what the trace touches, of files of which nothing is cached yet. ModelError for a machine that cannot be.
 
-    Threads may call this side by side.
+    ``window`` is the text of a header in place of the kernel's adaptive window. Threads may call this side by side.
     """
-    return replay(machine, trace.page_of, trace.file_of, [file.pages for file in trace.files])
+    return replay(machine, trace.page_of, trace.file_of, [file.pages for file in trace.files], window)
 
 
 def replays(

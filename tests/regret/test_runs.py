@@ -28,11 +28,13 @@ class Simulator:
         self.calls: list[tuple[Machine, Pattern]] = []
         self._interrupted_at = interrupted_at
 
-    def __call__(self, machine: Machine, pattern: Pattern, count: int, passes: int, then: Sequence[Pattern]) -> Counts:
+    def __call__(
+        self, machine: Machine, pattern: Pattern, count: int, passes: int, then: Sequence[Pattern], window: str
+    ) -> Counts:
         self.calls.append((machine, pattern))
         if pattern == self._interrupted_at:
             raise KeyboardInterrupt
-        return simulate(machine, pattern, count, passes, then)
+        return simulate(machine, pattern, count, passes, then, window)
 
 
 def test_what_variants_run_on() -> None:
@@ -100,7 +102,7 @@ def test_another_library_or_another_count_is_another_run(monkeypatch: pytest.Mon
     assert simulated(replace(case, count=4000))
     assert simulated(replace(case, passes=2))
     assert simulated(replace(case, then=(Pattern("reverse"),)))
-    monkeypatch.setattr(runs, "compiled", lambda report: tmp_path / "model/other/model.so")
+    monkeypatch.setattr(runs, "compiled", lambda *_: tmp_path / "model/other/model.so")
     assert simulated(case)
 
 

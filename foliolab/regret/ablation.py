@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What each mechanism of the adaptive window is worth: regrets with it switched off."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from foliolab.model.library import PAGE_BYTES
+from foliolab.progress import Reporter
+from foliolab.regret.cost import Device, cost
+from foliolab.regret.mechanisms import HEADER, MECHANISMS, Mechanism, count_lines, lines_of, without
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Cell, Row, make_rows
+from foliolab.regret.runs import machines, run
+from foliolab.regret.suite import Case, Suite, TraceCase
+from foliolab.regret.summary import Spread, spread
+
+WHOLE = "whole policy"
+"""In the place of a mechanism: none is off."""
+_VARIANT = "folio"
+_MOST_HURT = 3
+HURT = 1.005
+"""A pattern is hurt that costs at least so many times as much."""
+
+
+@dataclass(frozen=True)
+class Hurt:
+    """A pattern or a trace that a mechanism saves something."""
+
+    pattern: str
+    times: float
+    """What it costs without the mechanism, in multiples of what it costs with it: the geometric mean of its cells."""
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """The regrets of folio without a mechanism. None stands where no such cells were asked for."""
+
+    mechanism: str
+    does: str
+    lines: int
+    """Of code that the mechanism alone needs; of the whole header for WHOLE."""
+    patterns: Spread | None
+    families: Spread | None
+    traces: Spread | None
+    judged: Spread | None
+    """Patterns, of new families as well, that the window was not designed with."""
+    hurt: tuple[Hurt, ...]
+    """Who loses most, at most three."""
+
+    def to_json(self) -> dict[str, Any]:
+        def figures(of: Spread | None) -> tuple[float | None, float | None]:
+            return (of.mean, of.worst) if of else (None, None)
+
+        mean, worst = figures(self.patterns)
+        families_mean, families_worst = figures(self.families)
+        traces_mean, traces_worst = figures(self.traces)
+        return {
+            "mechanism": self.mechanism,
+            "does": self.does,
+            "lines": self.lines,
+            "mean": mean,
+            "worst": worst,
+            "judged_mean": figures(self.judged)[0],
+            "families_mean": families_mean,
+            "families_worst": families_worst,
+            "traces_mean": traces_mean,
+            "traces_worst": traces_worst,
+            "hurt": [asdict(each) for each in self.hurt],
+        }
+
+
+def ablate(
+    suite: Suite,
+    cases: Sequence[Case | TraceCase],
+    devices: Sequence[Device],
+    report: Reporter,
+    mechanisms: Sequence[Mechanism] = MECHANISMS,
+) -> list[Ablation]:
+    """The whole policy, and then without each mechanism. ModelError if the header is not one that they can be cut from.
+
+    Only folio is simulated anew: the oracle and the rivals stay what they are.
+    """
+    header = HEADER.read_text()
+    cut = [(mechanism, without(mechanism, header), lines_of(mechanism, header)) for mechanism in mechanisms]
+    whole = [row for row in make_rows(suite, cases, devices, report) if row.variant == _VARIANT]
+    found = [_ablation(WHOLE, "Everything is on.", count_lines(header), whole, whole)]
+    for number, (mechanism, window, lines) in enumerate(cut, 1):
+        report.say(f"{number} of {len(cut)}: without {mechanism.name}")
+        rows = list(_rows(suite, cases, devices, window, whole, report))
+        found.append(_ablation(mechanism.name, mechanism.does, lines, rows, whole))
+    return found
+
+
+def _rows(
+    suite: Suite,
+    cases: Sequence[Case | TraceCase],
+    devices: Sequence[Device],
+    window: str,
+    whole: Sequence[Row],
+    report: Reporter,
+) -> Iterator[Row]:
+    """The rows of ``whole`` with another header."""
+    before = {row.cell: row for row in whole}
+    for case, runs in zip(cases, run(suite, cases, report, [_VARIANT], window), strict=True):
+        for times, read_ahead_kb in suite.places(case):
+            for device in devices:
+                counts = runs[machines(suite, case, times, read_ahead_kb, device)[_VARIANT]]
+                yield replace(
+                    before[Cell(case.name, read_ahead_kb, device.name, times)],
+                    cost=cost(counts, device),
+                    read_bytes=counts.pages_read * PAGE_BYTES,
+                    major_faults=counts.major_faults,
+                )
+
+
+def _ablation(name: str, does: str, lines: int, rows: Sequence[Row], whole: Sequence[Row]) -> Ablation:
+    groups = {group: [row for row in rows if row.group == group] for group in (PATTERNS, FAMILIES, TRACES)}
+    judged = [row for row in (*groups[PATTERNS], *groups[FAMILIES]) if row.judged_only]
+    spreads = [spread(group) if group else None for group in (*groups.values(), judged)]
+    return Ablation(name, does, lines, *spreads, hurt=_hurt(rows, whole))
+
+
+def _hurt(rows: Sequence[Row], whole: Sequence[Row]) -> tuple[Hurt, ...]:
+    with_it, without_it = _means(whole), _means(rows)
+    hurt = [Hurt(pattern, mean / with_it[pattern]) for pattern, mean in without_it.items()]
+    most = sorted(hurt, key=lambda each: -each.times)[:_MOST_HURT]
+    return tuple(each for each in most if each.times >= HURT)
+
+
+def _means(rows: Sequence[Row]) -> dict[str, float]:
+    of_pattern: dict[str, list[Row]] = {}
+    for row in rows:
+        of_pattern.setdefault(row.cell.pattern, []).append(row)
+    return {pattern: spread(members).mean for pattern, members in of_pattern.items()}

@@ -1,0 +1,516 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The mechanisms of the adaptive window, and how each is switched off: as edits of the kernel's header.
+
+The header has no switches for this: they would be code that no kernel needs.
+"""
+
+import re
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from foliolab.errors import ModelError
+from foliolab.model.library import POLICIES
+
+HEADER = POLICIES[1]
+_ENTRIES = ("mmap_readahead_adapt", "mmap_readahead_mark")
+"""What the kernel calls."""
+
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_FUNCTION = re.compile(r"^static inline [^;{]*?\b(mmap_readahead_\w+)\([^;{]*?\)\n{\n.*?^}\n", re.DOTALL | re.MULTILINE)
+_CONSTANT = re.compile(r"^#define (MMAP_READAHEAD_\w+)\s.*\n", re.MULTILINE)
+_NUMBER = re.compile(r"\b\d+U?L?L?\b")
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    name: str
+    does: str
+    """In a sentence."""
+    edits: tuple[tuple[str, str], ...]
+    """Text of the header, and what takes its place where the mechanism is off. Numbers stand for any number, and
+    a space or the end of a line for all space between two words."""
+
+
+MECHANISMS = (
+    Mechanism(
+        "streams",
+        "Misses go on where an earlier read ended or began, also one that was forgotten, and reads at marks go on.",
+        (
+            ("read = mmap_readahead_stream(state, miss, &answer.kind);", ""),
+            (
+                """if (read) {
+                    start = read->start;
+                    end = read->end;
+                    mmap_readahead_go_on(state, miss, read, &answer);
+                } else {
+                    read = &state->reads[state->next];""",
+                "{ read = &state->reads[state->next];",
+            ),
+            ("if (run) { mmap_readahead_answer_stream(miss, min(run, limit), 0, answer); } else if", "if"),
+            ("unsigned long limit, run = mmap_readahead_run(miss);", "unsigned long limit;"),
+            (
+                """for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
+                     read++) {
+                    if (!read->size || mark->index < read->start ||
+                        mark->index > read->end)
+                        continue;
+                    known = true;
+                    if (read->kind == MMAP_READAHEAD_FORWARD &&
+                        read->end - mark->index < read->size)
+                        stream = read;
+                }
+                if (stream) {
+                    end = stream->end;
+                    size = stream->size < mark->request_pages ? 2 * stream->size :
+                           stream->size + (stream->size + 3) / 4;
+                } else {
+                    size = known ? 0 : min(mmap_readahead_run(mark),
+                                           mark->request_pages);
+                    end = mark->next_miss(mark->cache, mark->index, size) - 1;
+                    if (end - mark->index >= size)
+                        return answer;
+                }
+                answer.start = end + 1;
+                if (answer.start >= mark->file_pages)
+                    return answer;
+                size = min3(size, limit, mark->file_pages - answer.start);
+                /* A trial takes a miss, which goes on from a read. */
+                if (stream && mmap_readahead_trial(state, mark, answer.start, size))
+                    return answer;
+                answer.size = size;
+                answer.async_size = size;
+                answer.order = mmap_readahead_order(size);
+                if (stream) {
+                    stream->index = mark->index;
+                    stream->end += size;
+                    stream->size = size;
+                }""",
+                "",
+            ),
+        ),
+    ),
+    Mechanism(
+        "backward streams",
+        "Streams may go on before the begin of a read.",
+        (
+            (
+                """*kind = MMAP_READAHEAD_BACKWARD;
+                if (miss->index < read->start &&
+                    mmap_readahead_goes_on(miss, read, read->start,
+                                           read->start + half))
+                    return read;""",
+                "",
+            ),
+            ("if (answer->kind == MMAP_READAHEAD_FORWARD) { answer->start", "{ answer->start"),
+            (
+                """} else {
+                    size = min(size, miss->index + 1);
+                    answer->start = miss->index - (size - 1);
+                }""",
+                "}",
+            ),
+            (
+                """struct mmap_readahead_side *side = forward ? &state->ahead :
+                                                                 &state->behind;""",
+                "struct mmap_readahead_side *side = &state->ahead;",
+            ),
+            (
+                """unsigned long gap = forward ? miss->index - read->end - 1 :
+                                                 read->start - miss->index - 1;""",
+                "unsigned long gap = miss->index - read->end - 1;",
+            ),
+            ("bool forward = answer->kind == MMAP_READAHEAD_FORWARD;", ""),
+            ("if (forward && mmap_readahead_alone", "if (mmap_readahead_alone"),
+            (
+                """within = read->kind == MMAP_READAHEAD_BACKWARD ?
+                            miss->index - read->start : read->end - miss->index;""",
+                "within = read->end - miss->index;",
+            ),
+        ),
+    ),
+    Mechanism(
+        "gaps",
+        "Streams may leave pages out.",
+        (
+            ("return min((miss->max_pages + 1) / 2, miss->request_pages);", "return 1;"),
+            ("if (gap > size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),
+        ),
+    ),
+    Mechanism(
+        "gaps read as well",
+        "What a stream left out before a miss is read with it.",
+        (("if (gap > size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),),
+    ),
+    Mechanism(
+        "own fault left out",
+        "What the miss itself had mapped does not prove that a page was used.",
+        (
+            ("if (mmap_readahead_own(miss, read, edge)) return false;", ""),
+            ("!mmap_readahead_own(miss, read, inner) &&", ""),
+            (
+                "if (mmap_readahead_own(miss, read, far)) { if (side->quiet < side->patience) return; } else {",
+                "{",
+            ),
+            ("(!mmap_readahead_own(miss, read, near) && mmap_readahead_used(miss, near))", "mmap_readahead_used(miss, near)"),
+        ),
+    ),
+    Mechanism(
+        "inner page of an end",
+        "A stream also goes on from a read whose last page was left out, but not one half a gap within.",
+        (
+            (
+                """if (mmap_readahead_used(miss, edge))
+                    return true;
+                return inner >= read->start && inner <= read->end &&
+                       !mmap_readahead_own(miss, read, inner) &&
+                       mmap_readahead_used(miss, inner);""",
+                "return mmap_readahead_used(miss, edge);",
+            ),
+            ("unsigned long edge, unsigned long inner)", "unsigned long edge)"),
+            ("mmap_readahead_goes_on(miss, read, read->start, read->start + half)",
+             "mmap_readahead_goes_on(miss, read, read->start)"),
+            ("mmap_readahead_goes_on(miss, read, read->end, read->end - half)",
+             "mmap_readahead_goes_on(miss, read, read->end)"),
+            ("unsigned long half = mmap_readahead_gap(miss) / 2;", ""),
+        ),
+    ),
+    Mechanism(
+        "forgotten runs",
+        "A stream that is not remembered any more goes on where the pages before a miss or a mark were used.",
+        (
+            ("if (run) { mmap_readahead_answer_stream(miss, min(run, limit), 0, answer); } else if", "if"),
+            ("unsigned long limit, run = mmap_readahead_run(miss);", "unsigned long limit;"),
+            (
+                """} else {
+                    size = known ? 0 : min(mmap_readahead_run(mark),
+                                           mark->request_pages);
+                    end = mark->next_miss(mark->cache, mark->index, size) - 1;
+                    if (end - mark->index >= size)
+                        return answer;
+                }""",
+                "} else return answer;",
+            ),
+            ("bool known = false;", ""),
+            ("known = true;", ""),
+        ),
+    ),
+    Mechanism(
+        "recall at marks",
+        "At a mark of a forgotten run, as much is read as is still there of it.",
+        (
+            (
+                """} else {
+                    size = known ? 0 : min(mmap_readahead_run(mark),
+                                           mark->request_pages);
+                    end = mark->next_miss(mark->cache, mark->index, size) - 1;
+                    if (end - mark->index >= size)
+                        return answer;
+                }""",
+                "} else return answer;",
+            ),
+            ("bool known = false;", ""),
+            ("known = true;", ""),
+        ),
+    ),
+    Mechanism(
+        "growth by a quarter",
+        "At marks, large requests grow by a quarter instead of twofold.",
+        (
+            (
+                """size = stream->size < mark->request_pages ? 2 * stream->size :
+                          stream->size + (stream->size + 3) / 4;""",
+                "size = 2 * stream->size;",
+            ),
+        ),
+    ),
+    Mechanism(
+        "reads under way",
+        "Of a page that another thread is about to read, no window is read.",
+        (("if (mmap_readahead_under_way(state, miss)) return answer;", ""),),
+    ),
+    Mechanism(
+        "neighbourhood learns",
+        "Single misses read as many pages on either side as have paid, not what a file begins with.",
+        (
+            ("mmap_readahead_learn_continued(state, miss, side);", ""),
+            ("mmap_readahead_forget(state, miss, read);", ""),
+        ),
+    ),
+    Mechanism(
+        "near page as proof",
+        "The outer half of a window was used if either of two of its pages was.",
+        (
+            (
+                """bool used = mmap_readahead_used(miss, far) ||
+                    (!mmap_readahead_own(miss, read, near) &&
+                     mmap_readahead_used(miss, near));""",
+                "bool used = mmap_readahead_used(miss, far);",
+            ),
+            ("unsigned long near, unsigned long far,", "unsigned long far,"),
+            ("read->index + (ahead + 1) * 5 / 8,", ""),
+            ("read->index - (behind + 1) * 5 / 8,", ""),
+        ),
+    ),
+    Mechanism(
+        "smaller windows judge",
+        "A read tells of the window of today also if it had no more than half of it.",
+        (("return had == now || (had && 2 * had >= now);", "return had == now;"),),
+    ),
+    Mechanism(
+        "patience",
+        "After reads that nobody continued, a window that cannot be judged becomes smaller.",
+        (
+            ("if (side->quiet < side->patience) return;", "return;"),
+            ("side->patience = min(2 * side->patience, MMAP_READAHEAD_MAX_PATIENCE);", ""),
+            ("side->quiet = min(side->quiet + 1, MMAP_READAHEAD_MAX_PATIENCE);", ""),
+            ("side->quiet = 0; side->continued", "side->continued"),
+            ("side->quiet = 0; }", "}"),
+            ("unsigned char quiet; unsigned char patience;", ""),
+            (".patience = MMAP_READAHEAD_PATIENCE,", ""),
+        ),
+    ),
+    Mechanism(
+        "patience that doubles",
+        "Whenever a window has to grow again, it takes twice as many such reads to make it smaller.",
+        (
+            ("side->patience = min(2 * side->patience, MMAP_READAHEAD_MAX_PATIENCE);", ""),
+            ("side->quiet < side->patience", "side->quiet < MMAP_READAHEAD_PATIENCE"),
+            ("unsigned char patience;", ""),
+            (".patience = MMAP_READAHEAD_PATIENCE,", ""),
+        ),
+    ),
+    Mechanism(
+        "alignment",
+        "Where both sides pay, windows are aligned, and lie side by side.",
+        (
+            (
+                """if (min(ahead, behind) + 1 >= half) {
+                    answer->size = min(1U << ilog2(answer->size + 1),
+                                       1U << ilog2(miss->max_pages));
+                    answer->start = round_down(miss->index, answer->size);
+                    return;
+                }""",
+                "",
+            ),
+            ("unsigned long half = (1UL << miss->block_shift) / 2;", ""),
+            ("answer->kind = MMAP_READAHEAD_SINGLE; answer->size = 1 + ahead + behind;",
+             "answer->kind = MMAP_READAHEAD_SINGLE;"),
+            (
+                """if (read->index != read->start && read->size == limit &&
+                    limit >= 1UL << miss->block_shift) {
+                    mmap_readahead_answer_single(state, miss, answer);
+                    return;
+                }""",
+                "",
+            ),
+        ),
+    ),
+    Mechanism(
+        "aligned at the limit",
+        "Beside a window that cannot grow any more lies another one, not a stream.",
+        (
+            (
+                """if (read->index != read->start && read->size == limit &&
+                    limit >= 1UL << miss->block_shift) {
+                    mmap_readahead_answer_single(state, miss, answer);
+                    return;
+                }""",
+                "",
+            ),
+        ),
+    ),
+    Mechanism(
+        "region",
+        "Aligned blocks of a region that fills up are read.",
+        (
+            (
+                """} else if (mmap_readahead_fills(state, miss)) {
+                    answer->kind = MMAP_READAHEAD_FILL;
+                    answer->size = 1U << ilog2(limit);
+                    answer->start = round_down(miss->index, answer->size);
+                } else if""",
+                "} else if",
+            ),
+            ("|| read->kind == MMAP_READAHEAD_FILL", ""),
+        ),
+    ),
+    Mechanism(
+        "less when concentrated",
+        "Misses that turn about in less than half of the file need less evidence.",
+        (
+            (
+                """if (turns && here * nr > 2ULL * regions->nr)
+                    return cost * here * nr >= 6 * pages * regions->nr;""",
+                "",
+            ),
+            ("unsigned long nr = ((miss->file_pages - 1) >> shift) + 1;", ""),
+        ),
+    ),
+    Mechanism(
+        "near steps left out",
+        "Misses close to the one before do not count for their region.",
+        (
+            ("if (near) return false;", ""),
+            ("bool near = abs_diff(miss->index, regions->last) <= 3UL * miss->request_pages;", ""),
+        ),
+    ),
+    Mechanism(
+        "fits in memory",
+        "Where it may have to, memory holds all regions that misses gather in.",
+        (("if (scarce && 4 * regions->nr * pages > 5 * here * miss->memory_pages) return false;", ""),),
+    ),
+    Mechanism(
+        "full price while short",
+        "While memory is short, misses in a region have to have cost what reading all of it costs.",
+        (("(mmap_readahead_short(state) ? 8 :", "("),),
+    ),
+    Mechanism(
+        "aging",
+        "Of misses in regions, old ones count for less, or for nothing if what they read cannot be there.",
+        (
+            ("if (regions->shift != shift || regions->nr > miss->cached_pages)", "if (regions->shift != shift)"),
+            (
+                """if (regions->misses[region] == U16_MAX ||
+                    (scarce && miss->file_pages > miss->memory_pages &&
+                     (unsigned long long)regions->nr * miss->request_pages >=
+                     miss->memory_pages))""",
+                "if (regions->misses[region] == U16_MAX)",
+            ),
+        ),
+    ),
+    Mechanism(
+        "limit by memory",
+        "Memory holds two windows of each stream that is remembered.",
+        (
+            (
+                """unsigned long limit = min_t(unsigned long, miss->max_pages,
+                                                 miss->memory_pages /
+                                                 (2 * MMAP_READAHEAD_READS));""",
+                "unsigned long limit = miss->max_pages;",
+            ),
+        ),
+    ),
+    Mechanism(
+        "limit while short",
+        "While memory is short, a window is worth two requests.",
+        (("if (mmap_readahead_short(state)) limit = min(limit, 2UL * miss->request_pages);", ""),),
+    ),
+    Mechanism(
+        "scarcity",
+        "While memory is short, saving requests hardly makes windows grow.",
+        (
+            (
+                """if (mmap_readahead_short(state))
+                    request = DIV_ROUND_UP(request, MMAP_READAHEAD_SCARCITY);""",
+                "",
+            ),
+            ("unsigned int request = miss->request_pages;", ""),
+            ("1UL << side->order, request)", "1UL << side->order, miss->request_pages)"),
+        ),
+    ),
+    Mechanism(
+        "sweeps",
+        "Evicted pages far apart that are needed again are read alone, if memory holds all of these.",
+        (
+            (
+                """} else if (mmap_readahead_alone(state, miss, NULL,
+                                               1U << state->ahead.order)) {
+                    mmap_readahead_answer_stream(miss, 1, 0, answer);
+                } else {""",
+                "} else {",
+            ),
+            (
+                """if (forward && mmap_readahead_alone(state, miss, read, size)) {
+                    size = 1;
+                    gap = 0;
+                }""",
+                "",
+            ),
+            ("} else if (read->size == 1) { size = 2UL * miss->request_pages; }", "}"),
+            ("if (stream && mmap_readahead_trial(state, mark, answer.start, size)) return answer;", ""),
+            (
+                """struct mmap_readahead_sweeps {
+                    unsigned long long spent;
+                    unsigned long long trial;
+                    unsigned long alone;
+                };""",
+                "",
+            ),
+            ("struct mmap_readahead_sweeps sweeps;", ""),
+        ),
+    ),
+    Mechanism(
+        "trial at marks",
+        "A read at a mark may be left out, so that a miss tells how far apart pages are needed.",
+        (("if (stream && mmap_readahead_trial(state, mark, answer.start, size)) return answer;", ""),),
+    ),
+    Mechanism(
+        "two requests after one",
+        "Streams whose last page was read alone go on by two requests' worth.",
+        (("} else if (read->size == 1) { size = 2UL * miss->request_pages; }", "}"),),
+    ),
+    Mechanism(
+        "small files both sides",
+        "In small files the first misses read behind as well.",
+        (
+            ("if (!small) state->behind.order = 0;", "state->behind.order = 0;"),
+            ("bool small = miss->file_pages <= MMAP_READAHEAD_SMALL_FILE;", ""),
+        ),
+    ),
+)  # fmt: skip
+
+
+def without(mechanism: Mechanism, header: str) -> str:
+    """The header with the mechanism switched off. ModelError where it has no such text, or twice."""
+    for old, new in mechanism.edits:
+        found = _pattern(old).findall(header)
+        if len(found) != 1:
+            raise ModelError(
+                f"'{mechanism.name}' cannot be switched off: {HEADER.name} has {len(found)} places with"
+                f" '{' '.join(old.split())}', not one."
+            )
+        header = _pattern(old).sub(lambda match, new=new: new, header)
+    return header
+
+
+def count_lines(header: str) -> int:
+    """Of code: neither comments nor blank lines."""
+    return len(_code(header))
+
+
+def lines_of(mechanism: Mechanism, header: str) -> int:
+    """Lines of code that the header has for this mechanism alone.
+
+    Those of functions and constants that nothing needs where it is off, and those that are gone or other then.
+    """
+    before, after = _code(header), _code(_needed(without(mechanism, header), header))
+    same = SequenceMatcher(a=before, b=after, autojunk=False).get_matching_blocks()
+    return len(before) - sum(block.size for block in same)
+
+
+def _pattern(old: str) -> re.Pattern[str]:
+    words = [_NUMBER.sub(lambda _: r"\d+U?L?L?", re.escape(word)) for word in old.split()]
+    return re.compile(r"\s+".join(words))
+
+
+def _code(header: str) -> list[str]:
+    return [" ".join(line.split()) for line in _COMMENT.sub("", header).splitlines() if line.strip()]
+
+
+def _needed(header: str, whole: str) -> str:
+    """The header without functions and constants that nothing uses, but that something uses in the whole one."""
+    while True:
+        unused = [
+            match
+            for kind in (_FUNCTION, _CONSTANT)
+            for match in kind.finditer(header)
+            if match[1] not in _ENTRIES and _uses(match[1], header) < 2 <= _uses(match[1], whole)
+        ]
+        if not unused:
+            return header
+        for match in unused:
+            header = header.replace(match[0], "")
+
+
+def _uses(name: str, header: str) -> int:
+    return len(re.findall(rf"\b{name}\b", _COMMENT.sub("", header)))

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What each mechanism of the adaptive window is worth, as a table for the terminal."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from foliolab.regret.ablation import Ablation
+from foliolab.regret.summary import Spread
+from foliolab.report.columns import Column
+from foliolab.report.terminal import print_table
+
+
+def print_ablations(console: Console, found: Sequence[Ablation]) -> None:
+    """Print a row for each mechanism; the first one is the whole policy."""
+    console.print(Text("folio without one mechanism at a time", style="bold"))
+    remark = (
+        "Lines of code that it alone needs; regrets: geometric mean, worst; who pays most, in multiples of its cost."
+    )
+    console.print(Text(remark, style="italic"))
+    columns = [
+        Column(("", "without"), ("", *(each.mechanism for each in found[1:])), 0, left=True),
+        Column(("", "lines"), tuple(str(each.lines) for each in found), 0),
+        Column(("patterns", "mean"), tuple(_mean(each.patterns) for each in found), 0),
+        Column(("", "worst"), tuple(_worst(each.patterns) for each in found), 1),
+        Column(("judged", "mean"), tuple(_mean(each.judged) for each in found), 3),
+        Column(("families", "mean"), tuple(_mean(each.families) for each in found), 0),
+        Column(("", "worst"), tuple(_worst(each.families) for each in found), 2),
+        Column(("traces", "mean"), tuple(_mean(each.traces) for each in found), 4),
+        Column(("", "who pays"), tuple(_hurt(each) for each in found), 0, left=True),
+    ]
+    print_table(console, columns, ["bold", *[""] * (len(found) - 1)])
+
+
+def _mean(of: Spread | None) -> str:
+    return f"{of.mean:.4f}" if of else "-"
+
+
+def _worst(of: Spread | None) -> str:
+    return f"{of.worst:.2f}" if of else "-"
+
+
+def _hurt(found: Ablation) -> str:
+    return ", ".join(f"{each.pattern} {each.times:.2f}" for each in found.hurt)
