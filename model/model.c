@@ -87,6 +87,12 @@ static bool read_window(struct model *model, struct file *file,
 	return true;
 }
 
+static void count_most_looks(struct model *model, const struct window *window)
+{
+	if (window->looks > model->counts.most_looks)
+		model->counts.most_looks = window->looks;
+}
+
 /* do_sync_mmap_readahead() */
 static bool read_miss(struct model *model, struct file *file, uint64_t index)
 {
@@ -97,6 +103,8 @@ static bool read_miss(struct model *model, struct file *file, uint64_t index)
 	model->counts.waits++;
 	if (model->policy->tells_kinds)
 		model->counts.kinds[window.kind]++;
+	model->counts.looks += window.looks;
+	count_most_looks(model, &window);
 	return read_window(model, file, &window);
 }
 
@@ -107,6 +115,7 @@ static bool read_on(struct model *model, struct file *file, uint64_t index)
 
 	file->pages[index] &= ~MARKED;
 	window = model->policy->mark(&model->machine, file, index);
+	count_most_looks(model, &window);
 	return read_window(model, file, &window);
 }
 

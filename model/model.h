@@ -54,6 +54,8 @@ struct model_counts {
 	uint64_t evicted;		/* pages */
 	uint64_t evicted_unused;	/* that were never mapped */
 	uint64_t refaults;		/* pages read again after that */
+	uint64_t looks;			/* at pages, by misses that tell it */
+	uint64_t most_looks;		/* by one of them, or at one mark */
 	uint64_t kinds[4];		/* misses by enum mmap_readahead_kind */
 };
 

@@ -18,6 +18,7 @@ struct window {
 	uint32_t size;
 	uint32_t async_size;	/* the first of so many last ones is marked */
 	uint32_t kind;		/* enum mmap_readahead_kind, if told */
+	uint32_t looks;		/* at pages to decide on this, if told */
 };
 
 /* What a fault found to map, before or after a read. */

@@ -107,6 +107,10 @@ class Counts:
     """Pages that were never mapped."""
     refaults: int
     """Pages read again after they were evicted."""
+    looks: int
+    """At pages of the cache, by misses under ``folio``."""
+    most_looks: int
+    """By one of them, or at one mark."""
     kinds: tuple[int, ...]
     """Misses under ``folio``, one number for each of MISS_KINDS."""
 

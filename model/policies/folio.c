@@ -3,10 +3,14 @@
 #include "../../kernel/files/include/linux/mmap_readahead_window.h"
 #include "../policy.h"
 
-static enum mmap_readahead_page look(const void *cache, unsigned long page)
-{
-	const struct file *file = cache;
+struct view {
+	const struct file *file;
+	uint32_t looks;
+};
 
+static enum mmap_readahead_page state_of(const struct file *file,
+					 unsigned long page)
+{
 	if (page >= file->nr_pages)
 		return MMAP_READAHEAD_ABSENT;
 	if (!(file->pages[page] & CACHED))
@@ -16,62 +20,81 @@ static enum mmap_readahead_page look(const void *cache, unsigned long page)
 					     MMAP_READAHEAD_CACHED;
 }
 
+/* The policy promises not to change the page cache, but looks are counted. */
+static struct view *count_look(const void *cache)
+{
+	struct view *view = (struct view *)cache;
+
+	view->looks++;
+	return view;
+}
+
+static enum mmap_readahead_page look(const void *cache, unsigned long page)
+{
+	return state_of(count_look(cache)->file, page);
+}
+
 static unsigned long next_miss(const void *cache, unsigned long page,
 			       unsigned long most)
 {
+	const struct file *file = count_look(cache)->file;
 	unsigned long end = page + most;
 
-	while (page < end && look(cache, page) >= MMAP_READAHEAD_CACHED)
+	while (page < end && state_of(file, page) >= MMAP_READAHEAD_CACHED)
 		page++;
 	return page;
 }
 
 static struct mmap_readahead_miss describe(const struct model_machine *machine,
-					   const struct file *file,
+					   const struct view *view,
 					   uint64_t index)
 {
 	return (struct mmap_readahead_miss) {
 		.index = index,
-		.file_pages = file->nr_pages,
-		.cached_pages = file->cached,
+		.file_pages = view->file->nr_pages,
+		.cached_pages = view->file->cached,
 		.memory_pages = machine->memory_pages,
 		.max_pages = machine->read_ahead_pages,
 		.request_pages = machine->request_pages,
 		.block_shift = POLICY_BLOCK_SHIFT,
 		.look = look,
 		.next_miss = next_miss,
-		.cache = file,
+		.cache = view,
 	};
 }
 
-static struct window window_of(const struct mmap_readahead_answer *answer)
+static struct window window_of(const struct mmap_readahead_answer *answer,
+			       const struct view *view)
 {
 	return (struct window) {
 		.start = answer->start,
 		.size = answer->size,
 		.async_size = answer->async_size,
 		.kind = answer->kind,
+		.looks = view->looks,
 	};
 }
 
 static struct window miss(const struct model_machine *machine,
 			  const struct file *file, uint64_t index)
 {
-	struct mmap_readahead_miss about = describe(machine, file, index);
+	struct view view = { .file = file };
+	struct mmap_readahead_miss about = describe(machine, &view, index);
 	struct mmap_readahead_answer answer =
 		mmap_readahead_adapt(file->state, &about);
 
-	return window_of(&answer);
+	return window_of(&answer, &view);
 }
 
 static struct window mark(const struct model_machine *machine,
 			  const struct file *file, uint64_t index)
 {
-	struct mmap_readahead_miss about = describe(machine, file, index);
+	struct view view = { .file = file };
+	struct mmap_readahead_miss about = describe(machine, &view, index);
 	struct mmap_readahead_answer answer =
 		mmap_readahead_mark(file->state, &about);
 
-	return window_of(&answer);
+	return window_of(&answer, &view);
 }
 
 const struct policy policy_folio = {
