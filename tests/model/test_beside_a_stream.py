@@ -47,4 +47,4 @@ def test_large_blocks_prove_nothing() -> None:
             counts = replay(Machine(rules, file_pages, memory_pages, window, requests), pages)
             costs[rules] += cost(counts, requests)
     print(f"{costs['folio'] / costs['fixed']:.3f} times the cost of single pages")
-    assert costs["folio"] < 0.5 * costs["fixed"]
+    assert costs["folio"] < 0.6 * costs["fixed"]

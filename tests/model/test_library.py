@@ -14,10 +14,11 @@ from foliolab import process
 from foliolab.errors import BuildError, ModelError
 from foliolab.model import library
 from foliolab.model.library import (
+    INCLUDES,
     KINDS,
     MISS_KINDS,
     ORDERS,
-    POLICY,
+    POLICIES,
     RECLAIM,
     RULES,
     Counts,
@@ -62,9 +63,9 @@ def members(enum: str, prefix: str, names: Sequence[str]) -> list[str]:
 
 def compile_checks(lines: Sequence[str], program: Path) -> None:
     source = program.with_suffix(".c")
-    headers = ["<stddef.h>", "<stdio.h>", f'"{POLICY}"', f'"{MODEL / "model.h"}"']
+    headers = ["<stddef.h>", "<stdio.h>", *(f'"{path}"' for path in (*POLICIES, MODEL / "model.h"))]
     source.write_text("\n".join([*(f"#include {header}" for header in headers), *lines]))
-    process.run(["cc", "-Wall", "-Wswitch", "-Werror", "-o", str(program), str(source)], BuildError)
+    process.run(["cc", "-Wall", "-Wswitch", "-Werror", *INCLUDES, "-o", str(program), str(source)], BuildError)
 
 
 def test_names_and_structs_are_those_of_c(tmp_path: Path) -> None:
@@ -101,11 +102,13 @@ def test_other_names_than_those_of_c_would_be_noticed(rules: tuple[str, ...], tm
 def test_a_file_of_one_page_is_read_once() -> None:
     expected = Counts(
         accesses=6, major_faults=1, minor_faults=0, pages_read=1, waits=1, requests=1, seeks=1, pages_skipped=0,
-        evicted=0, evicted_unused=0, refaults=0, kinds=(0, 0, 0, 0),
+        evicted=0, evicted_unused=0, refaults=0, looks=0, most_looks=0, kinds=(0, 0, 0, 0),
     )  # fmt: skip
     for rules in ("stock", "series", "random", "fixed"):
         assert simulate(Machine(rules, 1, 2, 1), SEQUENTIAL, 3, passes=2) == expected
-    assert simulate(Machine("folio", 1, 2, 1), SEQUENTIAL, 6) == replace(expected, kinds=(1, 0, 0, 0))
+    folio = simulate(Machine("folio", 1, 2, 1), SEQUENTIAL, 6)
+    assert folio == replace(expected, kinds=(1, 0, 0, 0), looks=folio.looks, most_looks=folio.looks)
+    assert folio.looks
 
 
 @pytest.mark.parametrize("rules", ["random", "fixed"])
@@ -216,9 +219,11 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
         copy = tmp_path / original.relative_to(REPOSITORY)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(original, copy)
-    policy = POLICY.relative_to(REPOSITORY)
-    for place, name in (("REPOSITORY", "."), ("MODEL", "model"), ("GUEST", "guest"), ("POLICY", policy)):
+    policies = [path.relative_to(REPOSITORY) for path in POLICIES]
+    for place, name in (("REPOSITORY", "."), ("MODEL", "model"), ("GUEST", "guest")):
         monkeypatch.setattr(library, place, tmp_path / name)
+    monkeypatch.setattr(library, "POLICIES", tuple(tmp_path / policy for policy in policies))
+    monkeypatch.setattr(library, "INCLUDES", (f"-I{tmp_path / 'model/shim'}",))
     monkeypatch.setattr(library, "identity", library._hash)
     first = compiled(Reporter())
     made = first.stat().st_mtime_ns
@@ -233,16 +238,16 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
         "model/model.h",
         "guest/patterns.h",
         "guest/random.h",
-        str(policy),
+        *map(str, policies),
     ):
         with (tmp_path / source).open("a") as text:
             text.write("/* changed */\n")
         seen.add(compiled(Reporter()))
-    assert len(seen) == 9
+    assert len(seen) == 10
     (tmp_path / "model/model.c").write_text("int model_new(void) { return nothing; }\n")
     with pytest.raises(BuildError, match=r"model\.c"):
         compiled(Reporter())
-    assert len(list((tmp_path / "cache/model").glob("*/model.so"))) == 9
+    assert len(list((tmp_path / "cache/model").glob("*/model.so"))) == 10
 
 
 def test_a_library_of_changed_sources_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

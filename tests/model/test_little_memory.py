@@ -34,7 +34,7 @@ def accesses(random: Random, memory_pages: int) -> list[int]:
 
 
 def test_it_does_not_thrash() -> None:
-    """Stock does, for all of it; as this did, before it noticed."""
+    """Stock does, for all of it."""
     costs: dict[str, list[float]] = {"folio": [], "stock": []}
     for seed in range(40):
         random = Random(seed)

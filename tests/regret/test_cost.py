@@ -8,7 +8,7 @@ from foliolab.regret.cost import Device, cost
 
 COUNTS = Counts(
     accesses=900, major_faults=3, minor_faults=800, pages_read=100, waits=3, requests=5, seeks=2, pages_skipped=50,
-    evicted=7, evicted_unused=7, refaults=7, kinds=(0, 0, 0, 0),
+    evicted=7, evicted_unused=7, refaults=7, looks=9, most_looks=9, kinds=(0, 0, 0, 0),
 )  # fmt: skip
 
 

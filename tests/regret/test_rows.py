@@ -69,8 +69,10 @@ def test_a_family_is_another_group_and_may_have_a_file_of_its_own(rows: list[Row
     # Two windows of 512 KiB do not fit into a quarter of it.
     places = [(0.5, 128), (0.5, 512), (4, 128)]
     assert list(dict.fromkeys((row.cell.memory, row.cell.read_ahead_kb) for row in new)) == places
-    # Where memory is small, zfetch has pages evicted that it read too far ahead.
-    assert {row.read_bytes for row in new if row.variant != "zfetch"} == {1023 * 4096}
+    # Where memory is small, some have pages evicted that they read ahead.
+    early = {"zfetch", "folio", "folio-default"}
+    assert {row.read_bytes for row in new if row.variant not in early} == {1023 * 4096}
+    assert all(row.read_bytes >= 1023 * 4096 for row in new)
 
 
 def test_fewer_devices_and_cases_give_the_same_rows(rows: list[Row]) -> None:

@@ -57,9 +57,9 @@ def test_memories_that_hold_no_two_windows_are_left_out() -> None:
 def test_runs_are_kept_for_what_was_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
 
-    def simulate(machine: Machine, trace: Trace) -> Counts:
+    def simulate(machine: Machine, trace: Trace, window: str) -> Counts:
         called.append(trace)
-        return simulate_trace(machine, trace)
+        return simulate_trace(machine, trace, window)
 
     monkeypatch.setattr(runs, "simulate_trace", simulate)
     first = run(SMALL, [TraceCase("trace:t", stepping())], Reporter())
