@@ -18,6 +18,7 @@ _ENTRIES = ("mmap_readahead_adapt", "mmap_readahead_mark")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _FUNCTION = re.compile(r"^static inline [^;{]*?\b(mmap_readahead_\w+)\([^;{]*?\)\n{\n.*?^}\n", re.DOTALL | re.MULTILINE)
 _CONSTANT = re.compile(r"^#define (MMAP_READAHEAD_\w+)\s.*\n", re.MULTILINE)
+_TYPE = re.compile(r"^(?:struct|enum) \w+ {\n.*?^};\n", re.DOTALL | re.MULTILINE)
 _NUMBER = re.compile(r"\b\d+U?L?L?\b")
 
 
@@ -265,7 +266,6 @@ MECHANISMS = (
             ("side->quiet = min(side->quiet + 1, MMAP_READAHEAD_MAX_PATIENCE);", ""),
             ("side->quiet = 0; side->continued", "side->continued"),
             ("side->quiet = 0; }", "}"),
-            ("unsigned char quiet; unsigned char patience;", ""),
             (".patience = MMAP_READAHEAD_PATIENCE,", ""),
         ),
     ),
@@ -275,7 +275,6 @@ MECHANISMS = (
         (
             ("side->patience = min(2 * side->patience, MMAP_READAHEAD_MAX_PATIENCE);", ""),
             ("side->quiet < side->patience", "side->quiet < MMAP_READAHEAD_PATIENCE"),
-            ("unsigned char patience;", ""),
             (".patience = MMAP_READAHEAD_PATIENCE,", ""),
         ),
     ),
@@ -428,15 +427,6 @@ MECHANISMS = (
             ),
             ("} else if (read->size == 1) { size = 2UL * miss->request_pages; }", "}"),
             ("if (stream && mmap_readahead_trial(state, mark, answer.start, size)) return answer;", ""),
-            (
-                """struct mmap_readahead_sweeps {
-                    unsigned long long spent;
-                    unsigned long long trial;
-                    unsigned long alone;
-                };""",
-                "",
-            ),
-            ("struct mmap_readahead_sweeps sweeps;", ""),
         ),
     ),
     Mechanism(
@@ -474,7 +464,7 @@ def without(mechanism: Mechanism, header: str) -> str:
 
 
 def count_lines(header: str) -> int:
-    """Of code: neither comments nor blank lines."""
+    """Of code: neither comments, blank lines, nor types."""
     return len(_code(header))
 
 
@@ -494,7 +484,7 @@ def _pattern(old: str) -> re.Pattern[str]:
 
 
 def _code(header: str) -> list[str]:
-    return [" ".join(line.split()) for line in _COMMENT.sub("", header).splitlines() if line.strip()]
+    return [" ".join(line.split()) for line in _TYPE.sub("", _COMMENT.sub("", header)).splitlines() if line.strip()]
 
 
 def _needed(header: str, whole: str) -> str:
