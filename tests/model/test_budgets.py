@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the adaptive window may grow to: its code, what it keeps of a file, and what a decision takes.
+
+Whoever needs more is to say why, and to change the figure here.
+"""
+
+import re
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from foliolab import process
+from foliolab.errors import BuildError
+from foliolab.model.library import INCLUDES, POLICIES, Counts
+from foliolab.progress import Reporter
+from foliolab.regret.mechanisms import count_lines
+from foliolab.regret.runs import run
+from foliolab.regret.suite import SUITE
+
+HEADER = POLICIES[1]
+MOST_LINES = 497
+"""Of code: no comments, blank lines, definitions of types, or lines of the preprocessor."""
+MOST_CONSTANTS = 12
+MOST_BYTES = 384
+MOST_LOOKS, MOST_MEAN_LOOKS = 32, 4
+"""At pages of the cache: by one decision, and by a miss of the suite in the mean."""
+
+_PREPROCESSOR = re.compile(r"^#(?:.*\\\n)*.*\n", re.MULTILINE)
+_NO_CONSTANTS = {"_LINUX_MMAP_READAHEAD_WINDOW_H", "MMAP_READAHEAD_PAGE_SHIFT"}
+
+
+def test_lines_of_code() -> None:
+    lines = count_lines(_PREPROCESSOR.sub("", HEADER.read_text()))
+    print(f"{lines} lines of code")  # -rP
+    assert 100 < lines <= MOST_LINES
+
+
+def test_constants() -> None:
+    constants = set(re.findall(r"^\s*#\s*define\s+(\w+)", HEADER.read_text(), re.MULTILINE)) - _NO_CONSTANTS
+    print(f"{len(constants)} constants")
+    assert 0 < len(constants) <= MOST_CONSTANTS
+
+
+def test_bytes_for_a_file(tmp_path: Path) -> None:
+    source, program = tmp_path / "size.c", tmp_path / "size"
+    source.write_text(
+        f'#include <stdio.h>\n#include "{HEADER}"\n'
+        'int main(void) { printf("%zu", sizeof(struct mmap_readahead_state)); }\n'
+    )
+    process.run([process.tool("cc", "gcc"), *INCLUDES, "-o", str(program), str(source)], BuildError)
+    size = int(process.run([str(program)], BuildError))
+    print(f"{size} bytes")
+    assert 0 < size <= MOST_BYTES
+
+
+@pytest.fixture(scope="module")
+def suite_counts() -> list[Counts]:
+    """Of the whole suite; without the rivals that is no work."""
+    return [counts for runs in run(SUITE, SUITE.cases, Reporter(), ["folio"]) for counts in runs.values()]
+
+
+def test_looks_for_a_decision(suite_counts: list[Counts]) -> None:
+    means = [counts.looks / counts.major_faults for counts in suite_counts]
+    most = max(counts.most_looks for counts in suite_counts)
+    print(f"{fmean(means):.2f} looks for a miss, in the worst run {max(means):.2f}, at most {most} at once")
+    assert 0 < most <= MOST_LOOKS
+    assert 0 < fmean(means) <= MOST_MEAN_LOOKS
