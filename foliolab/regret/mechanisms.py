@@ -347,9 +347,9 @@ MECHANISMS = (
     ),
     Mechanism(
         "near steps left out",
-        "Misses close to the one before do not count for their region.",
+        "Misses close to the one before, in one direction, do not count for their region.",
         (
-            ("if (near) return false;", ""),
+            ("if (near && regions->turns <= MMAP_READAHEAD_EIGHTH) return false;", ""),
             ("bool near = abs_diff(miss->index, regions->last) <= 3UL * miss->request_pages;", ""),
         ),
     ),

@@ -543,7 +543,8 @@ static inline void mmap_readahead_age(struct mmap_readahead_regions *regions,
 
 /*
  * Count a single miss for its region, and tell whether that is to be read. Steps of up
- * to three requests' worth are left out: they sweep the file, and never fill it.
+ * to three requests' worth in one direction are left out: they sweep the file, and
+ * never fill it.
  *
  * Misses that turn about are those of a program that may stay where it is. Then, and
  * while memory is short, that has to hold all regions that misses gather in. If such
@@ -568,7 +569,7 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 					      up != regions->up);
 	regions->last = miss->index;
 	regions->up = up;
-	if (near)
+	if (near && regions->turns <= MMAP_READAHEAD_EIGHTH)
 		return false;
 	turns = regions->turns > MMAP_READAHEAD_HALF / 2;
 	scarce = turns || mmap_readahead_short(state);
