@@ -116,8 +116,20 @@ def _rows(
 def _ablation(name: str, does: str, lines: int, rows: Sequence[Row], whole: Sequence[Row]) -> Ablation:
     groups = {group: [row for row in rows if row.group == group] for group in (PATTERNS, FAMILIES, TRACES)}
     judged = [row for row in (*groups[PATTERNS], *groups[FAMILIES]) if row.judged_only]
-    spreads = [spread(group) if group else None for group in (*groups.values(), judged)]
-    return Ablation(name, does, lines, *spreads, hurt=_hurt(rows, whole))
+    return Ablation(
+        name,
+        does,
+        lines,
+        patterns=_spread(groups[PATTERNS]),
+        families=_spread(groups[FAMILIES]),
+        traces=_spread(groups[TRACES]),
+        judged=_spread(judged),
+        hurt=_hurt(rows, whole),
+    )
+
+
+def _spread(rows: Sequence[Row]) -> Spread | None:
+    return spread(rows) if rows else None
 
 
 def _hurt(rows: Sequence[Row], whole: Sequence[Row]) -> tuple[Hurt, ...]:

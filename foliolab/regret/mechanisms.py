@@ -152,7 +152,10 @@ MECHANISMS = (
                 "if (mmap_readahead_own(miss, read, far)) { if (side->quiet < side->patience) return; } else {",
                 "{",
             ),
-            ("(!mmap_readahead_own(miss, read, near) && mmap_readahead_used(miss, near))", "mmap_readahead_used(miss, near)"),
+            (
+                "(!mmap_readahead_own(miss, read, near) && mmap_readahead_used(miss, near))",
+                "mmap_readahead_used(miss, near)",
+            ),
         ),
     ),
     Mechanism(
@@ -453,13 +456,13 @@ MECHANISMS = (
 def without(mechanism: Mechanism, header: str) -> str:
     """The header with the mechanism switched off. ModelError where it has no such text, or twice."""
     for old, new in mechanism.edits:
-        found = _pattern(old).findall(header)
-        if len(found) != 1:
+        places = list(_pattern(old).finditer(header))
+        if len(places) != 1:
             raise ModelError(
-                f"'{mechanism.name}' cannot be switched off: {HEADER.name} has {len(found)} places with"
+                f"'{mechanism.name}' cannot be switched off: {HEADER.name} has {len(places)} places with"
                 f" '{' '.join(old.split())}', not one."
             )
-        header = _pattern(old).sub(lambda match, new=new: new, header)
+        header = header[: places[0].start()] + new + header[places[0].end() :]
     return header
 
 

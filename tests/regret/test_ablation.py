@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from foliolab.errors import ModelError
+from foliolab.model.library import INCLUDES
+from foliolab.paths import REPOSITORY
+from foliolab.progress import Reporter
+from foliolab.regret.ablation import WHOLE, Ablation, ablate
+from foliolab.regret.mechanisms import HEADER, MECHANISMS, Mechanism, count_lines, lines_of, without
+from tests.regret.small import SMALL
+
+_BY_NAME = {mechanism.name: mechanism for mechanism in MECHANISMS}
+_STREAMS = _BY_NAME["streams"]
+
+
+@pytest.mark.parametrize("name", _BY_NAME)
+def test_the_header_without_a_mechanism_is_one_that_compiles(name: str, tmp_path: Path) -> None:
+    header = tmp_path / "window.h"
+    header.write_text(without(_BY_NAME[name], HEADER.read_text()))
+    sources = ["-include", str(header), str(REPOSITORY / "model/policies/folio.c")]
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-fsyntax-only", *INCLUDES]
+    subprocess.run(["cc", *flags, *sources], check=True)
+
+
+def test_each_mechanism_has_lines_of_its_own_and_none_has_most() -> None:
+    header = HEADER.read_text()
+    lines = {name: lines_of(mechanism, header) for name, mechanism in _BY_NAME.items()}
+    assert all(1 <= own < count_lines(header) / 2 for own in lines.values()), lines
+
+
+def test_functions_and_constants_that_nothing_else_needs_count_for_a_mechanism() -> None:
+    header = """
+#define MMAP_READAHEAD_TWICE 2
+/* A comment
+ * of two lines. */
+struct of_a_type {
+	int member;
+};
+static inline int mmap_readahead_helper(int n)
+{
+	return MMAP_READAHEAD_TWICE * n;
+}
+static inline int mmap_readahead_adapt(int n)
+{
+	n = mmap_readahead_helper(n);
+	return n;
+}
+"""
+    assert count_lines(header) == 1 + 4 + 5
+    assert lines_of(Mechanism("twice", "", (("n = mmap_readahead_helper(n);", ""),)), header) == 1 + 4 + 1
+
+
+@pytest.mark.parametrize("old", ["no such text", "return"])
+def test_text_that_the_header_lacks_or_has_twice_is_named(old: str) -> None:
+    with pytest.raises(ModelError, match=rf"'some' cannot be switched off: .* '{old}', not one\."):
+        without(Mechanism("some", "", ((old, ""),)), HEADER.read_text())
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Ablation]:
+    nothing = Mechanism("nothing", "Nothing is off.", ())
+    return ablate(SMALL, SMALL.cases, SMALL.devices, Reporter(), [nothing, _STREAMS])
+
+
+def test_the_whole_policy_comes_first_and_what_changes_nothing_is_as_good(found: list[Ablation]) -> None:
+    whole, nothing, _ = found
+    assert [each.mechanism for each in found] == [WHOLE, "nothing", "streams"]
+    assert whole.lines == count_lines(HEADER.read_text())
+    assert whole.patterns and (nothing.patterns, nothing.judged, nothing.hurt) == (whole.patterns, whole.judged, ())
+
+
+def test_who_needs_a_mechanism_is_hurt_without_it(found: list[Ablation]) -> None:
+    whole, _, streams = found
+    assert whole.patterns and streams.patterns and streams.patterns.mean > whole.patterns.mean
+    assert streams.hurt[0].pattern == "forward" and streams.hurt[0].times > 1.1
+
+
+def test_what_nobody_asked_for_is_empty(found: list[Ablation]) -> None:
+    assert all(each.families is None and each.traces is None for each in found)
+    assert found[0].to_json()["families_mean"] is None
+    assert re.search(r'"mean": \d', str(found[0].to_json()).replace("'", '"'))
