@@ -10,8 +10,8 @@ from rich.text import Text
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Cell, Row
 from foliolab.regret.summary import (
     GOOD_STOCK,
+    HIGH_REGRET,
     WORSE_THAN_STOCK,
-    WORST_REGRET,
     Comparison,
     PatternSummary,
     Spread,
@@ -28,7 +28,7 @@ _COMPARED = {"stock": 2, "series": 3, "folio": 0}
 
 
 def print_regret(console: Console, rows: Sequence[Row], *, everything: bool) -> None:
-    """Print the figures of each variant and pattern, and which cells miss the bounds: all of these, or how many.
+    """Print the figures of each variant and pattern, and in which cells folio costs much: all of these, or how many.
 
     Each group of rows has tables of its own.
     """
@@ -58,7 +58,7 @@ def _print_rows(console: Console, what: str, where: str, rows: Sequence[Row], ev
     lost = [found for found in comparisons if found.lost]
     margin = f"{WORSE_THAN_STOCK - 1:.0%}"
     for title, cells in (
-        (f"folio over {WORST_REGRET:g}{where}", over),
+        (f"folio over {HIGH_REGRET:g}{where}", over),
         (f"stock up to {GOOD_STOCK:g} and folio more than {margin} above it{where}", lost),
     ):
         _title(console, f"{title}: {len(cells)} cells", "bold red" if cells else "bold green")

@@ -12,11 +12,11 @@ import pytest
 from foliolab.cli import regret
 from foliolab.cli.main import main
 from foliolab.paths import REPOSITORY
-from foliolab.regret.rows import Row
 from foliolab.regret.suite import SUITE
+from foliolab.regret.summary import RIVALS
 from foliolab.trace.format import Trace, TraceFile, write_trace
 from tests.cli.command import lab, sentence
-from tests.regret.small import cells, row
+from tests.regret.small import row
 
 
 def test_json_is_alone_and_has_what_was_asked_for() -> None:
@@ -57,17 +57,21 @@ def test_unknown_names(argv: list[str], words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "status", "words"),
+    ("regret_of_folio", "status", "words"),
     [
-        (cells((1, 1), (4, 1.05)), 0, ""),
-        (cells((1, 1), (4, 1.6)), 1, "lab: folio misses 2 of 3 bounds: the worst regret is 1.600, at most 1.5"),
+        (1.01, 0, ""),
+        (1.6, 1, "lab: folio misses 1 bound: patterns: the geometric mean is 1.6000, at most 1.035 is allowed."),
     ],
 )
 def test_check(
-    rows: list[Row], status: int, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    regret_of_folio: float,
+    status: int,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with_series = [*rows, *(row("series", 1, f"pattern-{number}") for number in (0, 1))]
-    monkeypatch.setattr(regret, "make_rows", lambda *_: with_series)
+    regrets = {"stock": 2.0, "series": 2.0, "folio": regret_of_folio} | dict.fromkeys(RIVALS, 9.0)
+    monkeypatch.setattr(regret, "make_rows", lambda *_: [row(*each) for each in regrets.items()])
     for form in ([], ["--json"]):
         assert main(["regret", *form]) == 0
         alone = capsys.readouterr()
@@ -94,27 +98,20 @@ def test_a_trace_of_the_user(own: Path) -> None:
     assert len([row for row in rows if row["pattern"] == "trace:own"]) == (5 * 3 - 1) * (10 + 12)
 
 
-def test_traces_have_no_bounds(own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    bad = [row(variant, 4, "trace:own") for variant in ("stock", "series", "folio")]
-    good = [row(variant, 1, "zipf") for variant in ("stock", "series", "folio")]
-    monkeypatch.setattr(regret, "make_rows", lambda *_: [*bad, *good])
-    assert main(["regret", "--check", "--trace", str(own)]) == 0
-    assert "folio over 1.5 in traces: 1 cells" in capsys.readouterr().out
-
-
-def test_new_families_have_no_bounds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    bad = [row(variant, 4, "walk-60", family="walks") for variant in ("stock", "series", "folio")]
-    good = [row(variant, 1, "zipf") for variant in ("stock", "series", "folio")]
-    monkeypatch.setattr(regret, "make_rows", lambda *_: [*good, *bad])
-    assert main(["regret", "--check"]) == 0
-    assert "folio over 1.5 in new families: 1 cells" in capsys.readouterr().out
-    assert main(["regret", "--check", "--pattern", "walk-60,trace:lmdb"]) == 2
-
-
-def test_traces_that_cannot_be_compared(own: Path, tmp_path: Path) -> None:
-    done = lab("regret", "--pattern", "trace:own", "--trace", str(own), "--check")
-    words = "--check is about patterns of no new family, and none of them is chosen."
+@pytest.mark.parametrize("argv", [["--pattern", "zipf"], ["--device", "nvme"], ["--trace", "some.trace"]])
+def test_bounds_are_those_of_the_whole_suite(argv: list[str], own: Path) -> None:
+    done = lab("regret", "--check", *[str(own) if word == "some.trace" else word for word in argv])
+    words = "--check is about the whole suite: it goes with none of --pattern, --trace and --device."
     assert (done.returncode, sentence(done)) == (2, words)
+
+
+def test_ablation_has_no_bounds() -> None:
+    done = lab("regret", "--check", "--ablation")
+    words = "--ablation has neither bounds nor cells to list: it goes with neither --check nor --all."
+    assert (done.returncode, sentence(done)) == (2, words)
+
+
+def test_traces_that_cannot_be_compared(tmp_path: Path) -> None:
     write_trace(tmp_path / "small", Trace((TraceFile("a", 9),), array("I", [0]), array("I", [0]), 16))
     done = lab("regret", "--trace", str(tmp_path / "small"))
     assert (done.returncode, sentence(done)) == (2, "The files of trace:small have 9 pages, too few for any cell.")

@@ -2,8 +2,10 @@
 import pytest
 
 from foliolab.errors import ChecksFailed
-from foliolab.regret.summary import by_pattern, by_variant, check, compare, spread
-from tests.regret.small import cells, row
+from foliolab.progress import Reporter
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Row, make_rows
+from foliolab.regret.summary import BOUNDS, RIVALS, by_pattern, by_variant, check, compare, spread
+from tests.regret.small import SMALL, cells, row
 
 
 def test_spread_is_the_worst_and_the_geometric_mean() -> None:
@@ -58,23 +60,41 @@ def test_where_folio_is_over_the_bound_or_loses(stock: float, folio: float, over
     assert (found.over, found.lost) == (over, lost)
 
 
+def group(folio: float, rivals: float = 9, family: str = "", *, judged_only: bool = False) -> list[Row]:
+    regrets = {"stock": 2.0, "folio": folio} | dict.fromkeys(RIVALS, rivals)
+    return [row(variant, regret, family=family, judged_only=judged_only) for variant, regret in regrets.items()]
+
+
 def test_bounds_that_hold() -> None:
-    check(cells((1, 1.04), (1.2, 1.49), (5, 0.7)))
+    check([*group(1.01), *group(1.02, judged_only=True), *group(1.05, family="walks")])
 
 
 @pytest.mark.parametrize(
-    ("regrets", "words"),
+    ("rows", "words"),
     [
+        (group(1.04), "1 bound: patterns: the geometric mean is 1.0400, at most 1.035 is allowed."),
         (
-            [(3, 1.6), (3, 0.6), (3, 0.6)],
-            "1 of 3 bounds: the worst regret is 1.600, at most 1.5 is allowed (1 cell over).",
+            [*group(0.5), *group(1.04, judged_only=True)],
+            "1 bound: patterns: that of what is judged only is 1.0400, at most 1.03 is allowed.",
         ),
-        ([(3, 1.06)], "1 of 3 bounds: the geometric mean is 1.0600, at most 1.05 is allowed."),
-        ([(1, 1.06), (1, 0.9)], "1 of 3 bounds: in 1 cell folio costs over 5% more than a stock that reads well."),
-        ([(1, 2), (1, 2)], "3 of 3 bounds: the worst regret is 2.000, at most 1.5 is allowed (2 cells over); the geom"),
+        (
+            [*group(0.1), *group(3.7)],
+            "1 bound: patterns: the worst regret is 3.700, at most 3.64 is allowed.",
+        ),
+        (
+            [*group(0.1), *group(2.2, family="walks")],
+            "2 bounds: families: the geometric mean is 2.2000, at most 1.11 is allowed; families: the worst regret is",
+        ),
+        (group(1.01, rivals=1.01), "5 bounds: patterns: xnu has 1.0100 and 1.010, folio 1.0100 and 1.010; "),
     ],
 )
-def test_bounds_that_are_missed_are_named(regrets: list[tuple[float, float]], words: str) -> None:
+def test_bounds_that_are_missed_are_named(rows: list[Row], words: str) -> None:
     with pytest.raises(ChecksFailed) as error:
-        check(cells(*regrets))
+        check(rows)
     assert f"folio misses {words}" in str(error.value)
+
+
+def test_every_group_has_bounds_and_every_rival_is_a_variant() -> None:
+    rows = make_rows(SMALL, SMALL.cases[:1], SMALL.devices, Reporter())
+    assert {row.variant for row in rows} >= {"folio", *RIVALS}
+    assert {*BOUNDS} == {PATTERNS, FAMILIES, TRACES}
