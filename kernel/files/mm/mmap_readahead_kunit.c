@@ -10,10 +10,13 @@
 #include <linux/bitmap.h>
 #include <linux/bits.h>
 #include <linux/file_folio_policy.h>
+#include <linux/hash.h>
 #include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/mmap_readahead_policy.h>
+#include <linux/mmap_readahead_window.h>
 #include <linux/module.h>
+#include <linux/sizes.h>
 
 #define ADDRESS		MMAP_READAHEAD_HIT_NEEDS_ADDRESS
 #define FIRST_TRY	MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY
@@ -70,12 +73,7 @@ static const struct credit_case credit_cases[] = {
 	  0, { .nr_pages = UINT_MAX, .at_address = true }, UINT_MAX },
 };
 
-static void credit_case_name(const struct credit_case *param, char *name)
-{
-	strscpy(name, param->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(credit, credit_cases, credit_case_name);
+KUNIT_ARRAY_PARAM_DESC(credit, credit_cases, name);
 
 static void test_credit(struct kunit *test)
 {
@@ -128,12 +126,7 @@ static const struct huge_case huge_cases[] = {
 	{ "a PMD that does not fit with 4 KiB pages", 10, 8, 10, 12, 9 },
 };
 
-static void huge_case_name(const struct huge_case *param, char *name)
-{
-	strscpy(name, param->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(huge, huge_cases, huge_case_name);
+KUNIT_ARRAY_PARAM_DESC(huge, huge_cases, name);
 
 static void test_huge_order(struct kunit *test)
 {
@@ -166,12 +159,7 @@ static const struct text_case text_cases[] = {
 	{ "2 MiB of 64 KiB pages", 5, 0, 11, 5 },
 };
 
-static void text_case_name(const struct text_case *param, char *name)
-{
-	strscpy(name, param->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(text, text_cases, text_case_name);
+KUNIT_ARRAY_PARAM_DESC(text, text_cases, name);
 
 static void test_text_order(struct kunit *test)
 {
@@ -265,14 +253,22 @@ static void test_file_folio_fit(struct kunit *test)
 /*
  * The adaptive window
  *
- * A file of eight regions in a page cache without a kernel around it. A fault
- * maps what is cached of its block, as filemap_map_pages() does; what it misses
- * is read at once.
+ * A file of four regions in a page cache without a kernel around it. A fault maps
+ * what is cached of its block, as filemap_map_pages() does; what it misses is read
+ * at once.
  */
 
-#define FAKE_PAGES	(8UL << MMAP_READAHEAD_REGION_SHIFT)
+#define REGION_PAGES	BIT(MMAP_READAHEAD_REGION_SHIFT)
+#define FAKE_PAGES	(4 * REGION_PAGES)
 #define FAKE_BLOCK	16UL
 #define HIGHEST_PAGE	(ULONG_MAX >> PAGE_SHIFT)
+/* The most look-ups that one miss may take, while a set of files is locked. */
+#define MOST_LOOKS	32
+
+#define SINGLE		MMAP_READAHEAD_SINGLE
+#define FORWARD		MMAP_READAHEAD_FORWARD
+#define BACKWARD	MMAP_READAHEAD_BACKWARD
+#define FILL		MMAP_READAHEAD_FILL
 
 struct fake_file {
 	struct kunit *test;
@@ -281,42 +277,51 @@ struct fake_file {
 	struct mmap_readahead_miss facts;
 	/* What the last access read, of no size if that was nothing. */
 	struct mmap_readahead_answer answer;
-	unsigned long misses;
-	/* Of what is read, as large as what the last read asked for. */
-	unsigned int folio_order;
-	bool large_folios;
-	DECLARE_BITMAP(cached, FAKE_PAGES);
-	DECLARE_BITMAP(used, FAKE_PAGES);
+	unsigned int misses;
+	unsigned int looks;
+	/* The next page to evict. */
+	unsigned long hand;
 	DECLARE_BITMAP(marked, FAKE_PAGES);
-	DECLARE_BITMAP(evicted, FAKE_PAGES);
+	/* Of each page, its enum mmap_readahead_page. */
+	unsigned char pages[FAKE_PAGES];
 };
-
-/* Folios are mapped page by page, and used as soon as one is. */
-static bool fake_used(const struct fake_file *file, unsigned long index)
-{
-	unsigned long pages = 1UL << file->folio_order;
-	unsigned long start = ALIGN_DOWN(index, pages);
-
-	return find_next_bit(file->used, start + pages, start) < start + pages;
-}
 
 static enum mmap_readahead_page fake_look(const void *cache,
 					  unsigned long index)
 {
-	const struct fake_file *file = cache;
+	struct fake_file *file = (struct fake_file *)cache;
 
-	if (index >= FAKE_PAGES)
-		return MMAP_READAHEAD_ABSENT;
-	if (!test_bit(index, file->cached))
-		return test_bit(index, file->evicted) ? MMAP_READAHEAD_EVICTED :
-							MMAP_READAHEAD_ABSENT;
-	return fake_used(file, index) ? MMAP_READAHEAD_USED :
-					MMAP_READAHEAD_CACHED;
+	file->looks++;
+	return index < FAKE_PAGES ? file->pages[index] : MMAP_READAHEAD_ABSENT;
+}
+
+static bool fake_cached(const struct fake_file *file, unsigned long index)
+{
+	return file->pages[index] >= MMAP_READAHEAD_CACHED;
+}
+
+static unsigned long fake_next_miss(const void *cache, unsigned long index,
+				    unsigned long most)
+{
+	while (most-- && fake_cached(cache, index))
+		index++;
+	return index;
+}
+
+static void fake_set(struct fake_file *file, unsigned long first,
+		     unsigned long nr, enum mmap_readahead_page page)
+{
+	unsigned long i;
+
+	for (i = first; i < first + nr; i++) {
+		file->facts.cached_pages -= fake_cached(file, i);
+		file->pages[i] = page;
+		file->facts.cached_pages += fake_cached(file, i);
+	}
 }
 
 /* A file that nothing is known of. */
-static struct fake_file *fake_file(struct kunit *test, unsigned long pages,
-				   unsigned int max_pages,
+static struct fake_file *fake_file(struct kunit *test, unsigned int max_pages,
 				   unsigned int request_pages)
 {
 	struct fake_file *file = kunit_kzalloc(test, sizeof(*file), GFP_KERNEL);
@@ -324,58 +329,62 @@ static struct fake_file *fake_file(struct kunit *test, unsigned long pages,
 	KUNIT_ASSERT_NOT_NULL(test, file);
 	file->test = test;
 	file->facts = (struct mmap_readahead_miss) {
-		.file_pages = pages,
+		.file_pages = FAKE_PAGES,
+		.memory_pages = 16 * FAKE_PAGES,
 		.max_pages = max_pages,
 		.request_pages = request_pages,
 		.block_shift = ilog2(FAKE_BLOCK),
 		.look = fake_look,
+		.next_miss = fake_next_miss,
 		.cache = file,
 	};
 	return file;
 }
 
-static bool side_fits(const struct mmap_readahead_side *side)
+/* One with much cached, as it is behind its first miss. */
+static struct fake_file *known_file(struct kunit *test)
 {
-	return side->order < 31 && side->quiet <= MMAP_READAHEAD_MAX_PATIENCE &&
-	       side->patience <= MMAP_READAHEAD_MAX_PATIENCE;
+	struct fake_file *file = fake_file(test, 1024, 32);
+
+	mmap_readahead_init(&file->state, &file->facts);
+	file->facts.cached_pages = FAKE_PAGES;
+	return file;
+}
+
+/* As known_file(), with a recent read of these pages. */
+static struct fake_file *file_with_read(struct kunit *test,
+					enum mmap_readahead_kind kind,
+					unsigned long start, unsigned int size,
+					unsigned long index)
+{
+	struct fake_file *file = known_file(test);
+
+	file->state.reads[0] = (struct mmap_readahead_read) {
+		.index = index,
+		.start = start,
+		.end = start + size - 1,
+		.size = size,
+		.kind = kind,
+	};
+	return file;
 }
 
 /* Does a state hold what later misses rely on? */
 static bool state_fits(const struct mmap_readahead_state *state)
 {
-	const struct mmap_readahead_visits *visits = &state->visits;
-	unsigned int i, j;
+	const struct mmap_readahead_read *read;
+	unsigned int i, sum = 0;
 
-	for (i = 0; i < MMAP_READAHEAD_READS; i++) {
-		const struct mmap_readahead_read *read = &state->reads[i];
-
+	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
+	     read++)
 		if (read->size &&
 		    (read->index < read->start || read->index > read->end ||
 		     read->size - 1 > read->end - read->start))
 			return false;
-	}
-	for (i = 0; i < ARRAY_SIZE(state->singles); i++) {
-		const struct mmap_readahead_singles *singles = &state->singles[i];
-		unsigned long sum = 0;
-
-		for (j = 0; j < MMAP_READAHEAD_REGIONS; j++)
-			sum += singles->regions[j];
-		if (sum != singles->nr ||
-		    singles->losses > MMAP_READAHEAD_MAX_LOSSES ||
-		    (singles->filled && singles->fill >> singles->shift >=
-					MMAP_READAHEAD_REGIONS))
-			return false;
-	}
-	if (visits->nr_met != hweight32(visits->met) ||
-	    visits->misses >= MMAP_READAHEAD_VISIT ||
-	    (visits->left | visits->back) & ~visits->dense ||
-	    visits->left & visits->back)
-		return false;
-	return state->next < MMAP_READAHEAD_READS && state->narrow < 32 &&
-	       state->allowed <= MMAP_READAHEAD_MAX_ALLOWED &&
-	       state->sparse <= MMAP_READAHEAD_READS &&
-	       state->irregular <= MMAP_READAHEAD_IRREGULAR &&
-	       side_fits(&state->ahead) && side_fits(&state->behind);
+	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
+		sum += state->regions.misses[i];
+	return sum == state->regions.nr && state->next < MMAP_READAHEAD_READS &&
+	       state->ahead.order < 31 && state->behind.order < 31;
 }
 
 /* Decide on a miss; whatever the answer is, it has to fit. */
@@ -390,94 +399,44 @@ static struct mmap_readahead_answer adapt(struct kunit *test,
 	KUNIT_ASSERT_LE(test, answer.start, miss->index);
 	KUNIT_ASSERT_LT(test, miss->index - answer.start, answer.size);
 	KUNIT_ASSERT_LE(test, answer.size, miss->file_pages - answer.start);
-	KUNIT_ASSERT_LT(test, answer.async_size, answer.size);
+	KUNIT_ASSERT_LE(test, answer.async_size, answer.size);
+	KUNIT_ASSERT_LT(test, answer.order, 28);
 	KUNIT_ASSERT_TRUE(test, state_fits(state));
 	return answer;
 }
 
-/* Is the mark on the first of so many last pages, or the next one that is not used? */
-static bool marks_from(const struct mmap_readahead_miss *mark,
-		       const struct mmap_readahead_answer *answer,
-		       unsigned int async_size)
-{
-	unsigned long page = answer->start + answer->size - answer->async_size;
-	unsigned int moved = async_size - answer->async_size;
-
-	if (!answer->async_size || moved > MMAP_READAHEAD_NEIGHBOURS)
-		return false;
-	if (moved < MMAP_READAHEAD_NEIGHBOURS && answer->async_size > 1 &&
-	    mmap_readahead_used(mark, page))
-		return false;
-	while (moved--)
-		if (!mmap_readahead_used(mark, --page))
-			return false;
-	return true;
-}
-
-/*
- * Is the next mark where it belongs? That is the first page, but the middle of what
- * was read early. Two reads may answer alike.
- */
-static bool mark_fits(const struct mmap_readahead_state *state,
-		      const struct mmap_readahead_miss *mark,
-		      const struct mmap_readahead_answer *answer)
-{
-	const struct mmap_readahead_read *read = state->reads;
-	bool early = false, other = false;
-
-	for (; read < state->reads + MMAP_READAHEAD_READS; read++) {
-		if (read->index != mark->index ||
-		    read->end != answer->start + answer->size - 1)
-			continue;
-		if (read->early)
-			early = true;
-		else
-			other = true;
-	}
-	return (early && marks_from(mark, answer, (answer->size + 1) / 2)) ||
-	       ((other || !early) && marks_from(mark, answer, answer->size));
-}
-
 /* As adapt(), at a readahead mark. */
-static struct mmap_readahead_answer go_on(struct kunit *test,
-					  struct mmap_readahead_state *state,
-					  const struct mmap_readahead_miss *mark)
+static struct mmap_readahead_answer
+adapt_mark(struct kunit *test, struct mmap_readahead_state *state,
+	   const struct mmap_readahead_miss *mark)
 {
-	struct mmap_readahead_answer answer = mmap_readahead_go_on(state, mark);
+	struct mmap_readahead_answer answer = mmap_readahead_mark(state, mark);
 
-	KUNIT_ASSERT_TRUE(test, state_fits(state));
 	if (!answer.size)
 		return answer;
+	KUNIT_ASSERT_TRUE(test, state_fits(state));
 	KUNIT_ASSERT_LE(test, answer.size, mark->max_pages);
 	KUNIT_ASSERT_GT(test, answer.start, mark->index);
 	KUNIT_ASSERT_LT(test, answer.start, mark->file_pages);
 	KUNIT_ASSERT_LE(test, answer.size, mark->file_pages - answer.start);
-	KUNIT_ASSERT_TRUE(test, mark_fits(state, mark, &answer));
+	KUNIT_ASSERT_EQ(test, answer.async_size, answer.size);
+	KUNIT_ASSERT_EQ(test, answer.kind, FORWARD);
 	return answer;
 }
 
-static struct mmap_readahead_miss fake_miss(const struct fake_file *file,
-					    unsigned long index)
+static void fake_miss(struct fake_file *file, unsigned long index)
 {
-	struct mmap_readahead_miss miss = file->facts;
-
-	miss.index = index;
-	miss.cached_pages += bitmap_weight(file->cached, FAKE_PAGES);
-	return miss;
+	file->facts.index = index;
+	file->looks = 0;
+	file->misses++;
+	file->answer = adapt(file->test, &file->state, &file->facts);
+	KUNIT_EXPECT_LE(file->test, file->looks, MOST_LOOKS);
 }
 
-static void fake_read(struct fake_file *file)
+static void fake_mark(struct fake_file *file, unsigned long index)
 {
-	const struct mmap_readahead_answer *answer = &file->answer;
-	unsigned long end = answer->start + answer->size;
-	unsigned long mark = end - answer->async_size;
-
-	if (file->large_folios)
-		file->folio_order = answer->order;
-	if (mark < end && !test_bit(mark, file->cached))
-		__set_bit(mark, file->marked);
-	bitmap_set(file->cached, answer->start, answer->size);
-	bitmap_clear(file->evicted, answer->start, answer->size);
+	file->facts.index = index;
+	file->answer = adapt_mark(file->test, &file->state, &file->facts);
 }
 
 static void fake_map_around(struct fake_file *file, unsigned long index)
@@ -486,50 +445,46 @@ static void fake_map_around(struct fake_file *file, unsigned long index)
 	unsigned long page = ALIGN_DOWN(index, block), i;
 
 	for (i = 0; i < block; i++, page++)
-		if (test_bit(page, file->cached) &&
-		    !test_bit(page, file->marked))
-			__set_bit(page, file->used);
+		if (fake_cached(file, page) && !test_bit(page, file->marked))
+			fake_set(file, page, 1, MMAP_READAHEAD_USED);
+}
+
+/* Read what was answered, and evict first what was read first. */
+static void fake_read(struct fake_file *file)
+{
+	const struct mmap_readahead_answer *answer = &file->answer;
+	unsigned long end = answer->start + answer->size, page;
+
+	if (answer->async_size && !fake_cached(file, end - answer->async_size))
+		__set_bit(end - answer->async_size, file->marked);
+	for (page = answer->start; page < end; page++)
+		if (!fake_cached(file, page))
+			fake_set(file, page, 1, MMAP_READAHEAD_CACHED);
+	while (file->facts.cached_pages > file->facts.memory_pages) {
+		page = file->hand;
+		file->hand = (page + 1) % FAKE_PAGES;
+		__clear_bit(page, file->marked);
+		if (fake_cached(file, page))
+			fake_set(file, page, 1, MMAP_READAHEAD_EVICTED);
+	}
 }
 
 static void fake_touch(struct fake_file *file, unsigned long index)
 {
-	struct mmap_readahead_miss miss;
-
 	file->answer = (struct mmap_readahead_answer) { };
-	if (test_bit(index, file->used))
+	if (file->pages[index] == MMAP_READAHEAD_USED)
 		return;
 	fake_map_around(file, index);
-	if (test_bit(index, file->used))
+	if (file->pages[index] == MMAP_READAHEAD_USED)
 		return;
-	miss = fake_miss(file, index);
-	if (__test_and_clear_bit(index, file->marked)) {
-		file->answer = go_on(file->test, &file->state, &miss);
-	} else {
-		file->answer = adapt(file->test, &file->state, &miss);
-		file->misses++;
-	}
+	if (__test_and_clear_bit(index, file->marked))
+		fake_mark(file, index);
+	else
+		fake_miss(file, index);
 	fake_read(file);
 	/* The mark may be on the page itself. */
 	__clear_bit(index, file->marked);
 	fake_map_around(file, index);
-}
-
-static void fake_evict(struct fake_file *file, unsigned long first,
-		       unsigned long nr)
-{
-	unsigned long page;
-
-	for (page = first; page < first + nr; page++)
-		if (__test_and_clear_bit(page, file->cached)) {
-			__clear_bit(page, file->used);
-			__clear_bit(page, file->marked);
-			__set_bit(page, file->evicted);
-		}
-}
-
-static unsigned long fake_end(const struct fake_file *file)
-{
-	return file->answer.start + file->answer.size - 1;
 }
 
 static unsigned long next_random(u64 *random, unsigned long limit)
@@ -540,31 +495,300 @@ static unsigned long next_random(u64 *random, unsigned long limit)
 	return (u32)*random % limit;
 }
 
-static void test_first_miss(struct kunit *test)
+static void expect_read(struct fake_file *file, enum mmap_readahead_kind kind,
+			unsigned long start, unsigned int size,
+			unsigned int async_size)
 {
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-
-	fake_touch(file, 1000);
-	KUNIT_EXPECT_EQ(test, file->answer.start, 1000);
-	KUNIT_EXPECT_EQ(test, file->answer.size,
-			1 << MMAP_READAHEAD_FIRST_ORDER);
-	KUNIT_EXPECT_EQ(test, file->answer.async_size, 0);
-	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_SINGLE);
+	KUNIT_EXPECT_EQ(file->test, file->answer.kind, kind);
+	KUNIT_EXPECT_EQ(file->test, file->answer.start, start);
+	KUNIT_EXPECT_EQ(file->test, file->answer.size, size);
+	KUNIT_EXPECT_EQ(file->test, file->answer.async_size, async_size);
 }
 
-/* When nothing is cached any more, a file is one that nothing is known of. */
-static void test_first_miss_again(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-	unsigned long page;
+/* What all detectors share */
 
-	for (page = 0; page < FAKE_PAGES; page += 1024)
-		fake_touch(file, page);
-	KUNIT_EXPECT_EQ(test, file->answer.size, 1);
-	fake_evict(file, 0, FAKE_PAGES);
-	fake_touch(file, 1000);
-	KUNIT_EXPECT_EQ(test, file->answer.size,
-			1 << MMAP_READAHEAD_FIRST_ORDER);
+static void test_arithmetic(struct kunit *test)
+{
+	static const unsigned int orders[][2] = {
+		{ 1, 0 }, { 3, 0 }, { 4, 2 }, { 63, 2 }, { 64, 3 }, { 128, 4 },
+	};
+	unsigned int i;
+
+	KUNIT_EXPECT_LE(test, sizeof(struct mmap_readahead_state), 384);
+	for (i = 0; i < ARRAY_SIZE(orders); i++)
+		KUNIT_EXPECT_EQ(test, mmap_readahead_order(orders[i][0]),
+				orders[i][1]);
+	for (i = 0; i < 255; i++) {
+		KUNIT_EXPECT_GT(test, mmap_readahead_share(i, true), i);
+		KUNIT_EXPECT_LE(test, mmap_readahead_share(i + 1, false), i);
+	}
+	KUNIT_EXPECT_EQ(test, mmap_readahead_share(255, true), 255);
+	KUNIT_EXPECT_EQ(test, mmap_readahead_share(0, false), 0);
+	KUNIT_EXPECT_EQ(test, mmap_readahead_share(0, true), 32);
+	/* 16 pages more pay for a request of 32 once in three times. */
+	KUNIT_EXPECT_TRUE(test, mmap_readahead_pays(85, 16, 32));
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_pays(84, 16, 32));
+}
+
+struct init_case {
+	const char *name;
+	unsigned long file_pages;
+	bool known, cached;
+	unsigned int ahead, behind;
+};
+
+static const struct init_case init_cases[] = {
+	{ "small file", 4096, false, false, 4, 4 },
+	{ "large file", 4097, false, false, 4, 0 },
+	{ "not known, but cached", 4097, false, true, 4, 0 },
+	{ "known, but nothing is cached any more", 4097, true, false, 4, 0 },
+	{ "known", 4097, true, true, 2, 3 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(init, init_cases, name);
+
+static void test_init(struct kunit *test)
+{
+	const struct init_case *param = test->param_value;
+	struct fake_file *file = fake_file(test, 1024, 32);
+
+	file->facts.file_pages = param->file_pages;
+	file->facts.cached_pages = param->cached;
+	file->state.known = param->known;
+	file->state.ahead.order = 2;
+	file->state.ahead.patience = 1;
+	file->state.behind.order = 3;
+	file->state.behind.patience = 1;
+	fake_miss(file, 1000);
+	KUNIT_EXPECT_TRUE(test, file->state.known);
+	KUNIT_EXPECT_EQ(test, file->state.ahead.order, param->ahead);
+	KUNIT_EXPECT_EQ(test, file->state.behind.order, param->behind);
+	if (param->ahead == MMAP_READAHEAD_FIRST_ORDER) {
+		KUNIT_EXPECT_EQ(test, file->state.ahead.used, MMAP_READAHEAD_HALF);
+		KUNIT_EXPECT_EQ(test, file->state.behind.patience,
+				MMAP_READAHEAD_PATIENCE);
+		/* Around the miss, and aligned, if the file is small. */
+		if (param->behind)
+			expect_read(file, SINGLE, 992, 32, 0);
+		else
+			expect_read(file, SINGLE, 1000, 16, 0);
+	}
+}
+
+/* Streams */
+
+struct goes_on_case {
+	const char *name;
+	/* The miss, the one that asked for the read, and a page that was used. */
+	unsigned long miss, index, used;
+	bool goes_on;
+	/* If not 0: of the read, of a block, of the longest read. */
+	unsigned int size, shift, max;
+	enum mmap_readahead_kind kind;
+};
+
+/* The read ends with 2100, and begins with 2000 unless it has another size. */
+static const struct goes_on_case goes_on_cases[] = {
+	{ "last page used", 2101, 2050, 2100, true },
+	{ "not used", 2101, 2050, 0, false },
+	{ "a request's worth behind", 2132, 2050, 2100, true },
+	{ "farther behind", 2133, 2050, 2100, false },
+	{ "half of the largest window behind", 2104, 2050, 2100, true, .max = 8 },
+	{ "farther behind, small windows", 2105, 2050, 2100, false, .max = 8 },
+	{ "behind, windows of a page", 2101, 2050, 2100, true, .max = 1 },
+	{ "half a gap within used", 2101, 2050, 2084, true },
+	{ "another page used", 2101, 2050, 2085, false },
+	{ "half a gap within is not of the read", 2132, 2095, 2084, false, 11 },
+	{ "the miss was near", 2101, 2069, 0, true },
+	{ "the miss was not that near", 2102, 2069, 0, false },
+	{ "mapped by the read's own miss", 2104, 2070, 2100, false, .shift = 6 },
+	{ "another block mapped", 2104, 2040, 2100, true, .shift = 6 },
+	{ "the same folio mapped", 2104, 2070, 2100, false, 512 },
+	{ "smaller folios", 2104, 2070, 2100, true, 256 },
+	{ "half a gap within mapped by the own miss",
+	  2112, 2063, 2084, false, 64, .shift = 6 },
+	{ "half a gap within is of another block",
+	  2112, 2046, 2084, true, 64, .shift = 6 },
+	{ "a block of a region", 2101, 2095, 2100, false, .kind = FILL },
+	{ "on from a run forward", 2101, 2050, 2100, true, .kind = FORWARD },
+	{ "on from a run backward", 2101, 2050, 2100, true, .kind = BACKWARD },
+	{ "inside", 2090, 2095, 2100, false },
+	{ "no read", 2101, 2100, 2100, false, UINT_MAX },
+};
+
+KUNIT_ARRAY_PARAM_DESC(goes_on, goes_on_cases, name);
+
+/* Folios and blocks of up to 512 pages lie alike on both sides of this. */
+#define MIRRORED(page)	(4095 - (page))
+
+static void test_goes_on(struct kunit *test)
+{
+	const struct goes_on_case *param = test->param_value;
+	unsigned int size = param->size ?: 101, back;
+	struct fake_file *file;
+
+	size = size == UINT_MAX ? 0 : size;
+	for (back = 0; back < 2; back++) {
+		file = file_with_read(test, param->kind,
+				      back ? MIRRORED(2100) : 2101 - size, size,
+				      back ? MIRRORED(param->index) : param->index);
+		if (param->shift)
+			file->facts.block_shift = param->shift;
+		if (param->max)
+			file->facts.max_pages = param->max;
+		if (param->used)
+			fake_set(file, back ? MIRRORED(param->used) : param->used,
+				 1, MMAP_READAHEAD_USED);
+		fake_miss(file, back ? MIRRORED(param->miss) : param->miss);
+		KUNIT_EXPECT_EQ(test, file->answer.kind, !param->goes_on ? SINGLE :
+				back ? BACKWARD : FORWARD);
+	}
+}
+
+struct stream_case {
+	const char *name;
+	/* Of the read, from 4008 on, and how many pages the miss leaves out. */
+	enum mmap_readahead_kind kind;
+	unsigned int size, gap;
+	/* What single misses read on this side, and the longest read. */
+	unsigned int order, max;
+	/* Pages before the miss, and all; the mark is before half of @fresh. */
+	unsigned int before, all, fresh;
+};
+
+static const struct stream_case stream_cases[] = {
+	{ "twice as much", FORWARD, 16, 0, 4, 1024, 0, 32, 32 },
+	{ "up to the limit", FORWARD, 600, 0, 4, 1024, 0, 1024, 1024 },
+	{ "with the gap", FORWARD, 16, 5, 4, 1024, 5, 37, 32 },
+	{ "as large a gap", FORWARD, 2, 4, 4, 1024, 4, 8, 4 },
+	{ "a larger gap", FORWARD, 2, 5, 4, 1024, 0, 4, 4 },
+	{ "a gap that fits", FORWARD, 16, 5, 4, 37, 5, 37, 32 },
+	{ "a gap that does not fit", FORWARD, 16, 5, 4, 36, 0, 32, 32 },
+	{ "behind a page that was read alone", FORWARD, 1, 0, 4, 1024, 0, 64, 64 },
+	{ "behind a single miss", SINGLE, 20, 0, 5, 1024, 0, 32, 32 },
+	{ "behind a single page", SINGLE, 1, 0, 0, 1024, 0, 2, 2 },
+	{ "backward, twice as much", BACKWARD, 16, 0, 4, 1024, 31, 32 },
+	{ "backward, up to the limit", BACKWARD, 600, 0, 4, 1024, 1023, 1024 },
+	{ "backward, with the gap", BACKWARD, 16, 5, 4, 1024, 31, 37 },
+	{ "backward, a larger gap", BACKWARD, 2, 5, 4, 1024, 3, 4 },
+	{ "backward, before a page", BACKWARD, 1, 0, 4, 1024, 63, 64 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(stream, stream_cases, name);
+
+static void test_stream(struct kunit *test)
+{
+	const struct stream_case *param = test->param_value;
+	bool back = param->kind == BACKWARD;
+	unsigned long end = 4008 + param->size - 1;
+	unsigned long miss = back ? 4007 - param->gap : end + 1 + param->gap;
+	struct fake_file *file = file_with_read(test, param->kind, 4008,
+						param->size, 4008);
+	const struct mmap_readahead_read *read = file->state.reads;
+
+	file->facts.max_pages = param->max;
+	file->state.ahead.order = param->order;
+	fake_set(file, end, 1, MMAP_READAHEAD_USED);
+	fake_miss(file, miss);
+	expect_read(file, back ? BACKWARD : FORWARD, miss - param->before,
+		    param->all, param->fresh / 2);
+	/* The read is all that it went on from. */
+	KUNIT_EXPECT_EQ(test, read->index, miss);
+	KUNIT_EXPECT_EQ(test, read->size, param->all);
+	KUNIT_EXPECT_EQ(test, read->kind, file->answer.kind);
+	KUNIT_EXPECT_EQ(test, read->start, back ? file->answer.start : 4008);
+	KUNIT_EXPECT_EQ(test, read->end, back ? end :
+			file->answer.start + param->all - 1);
+	KUNIT_EXPECT_EQ(test, file->state.next, 0);
+}
+
+/* Runs that turn about, and one that comes to the beginning of the file. */
+static void test_stream_backward(struct kunit *test)
+{
+	struct fake_file *file = file_with_read(test, BACKWARD, 10, 16, 10);
+
+	fake_miss(file, 9);
+	expect_read(file, BACKWARD, 0, 10, 0);
+	file = file_with_read(test, FORWARD, 1000, 16, 1000);
+	fake_miss(file, 999);
+	expect_read(file, BACKWARD, 968, 32, 0);
+	file = file_with_read(test, SINGLE, 1000, 16, 1000);
+	fake_miss(file, 999);
+	expect_read(file, BACKWARD, 998, 2, 0);
+}
+
+/* A read that lay around its miss and is as large as it may be stays around. */
+static void test_stream_from_around(struct kunit *test)
+{
+	static const struct {
+		unsigned int max, size, index;
+		enum mmap_readahead_kind kind;
+	} cases[] = {
+		{ 64, 64, 63, SINGLE }, { 65, 64, 63, FORWARD },
+		{ 16, 16, 15, SINGLE }, { 8, 8, 7, FORWARD },
+		{ 16, 16, 0, FORWARD },
+	};
+	struct fake_file *file;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		file = file_with_read(test, SINGLE, 4008, cases[i].size,
+				      4008 + cases[i].index);
+		file->facts.max_pages = cases[i].max;
+		file->state.behind.order = 4;
+		fake_set(file, 4007 + cases[i].size, 1, MMAP_READAHEAD_USED);
+		fake_miss(file, 4008 + cases[i].size);
+		KUNIT_EXPECT_EQ(test, file->answer.kind, cases[i].kind);
+	}
+}
+
+struct run_case {
+	const char *name;
+	unsigned long miss;
+	/* So many pages before it are used, but one that is so far before it. */
+	unsigned int used, hole;
+	unsigned int request, shift;
+	/* Pages that a miss reads of it, 0 if it does not go on from a run. */
+	unsigned int size;
+};
+
+static const struct run_case run_cases[] = {
+	{ "a page", 4000, 1, 0, 32, 4, 0 },
+	{ "what one fault maps", 4000, 15, 0, 32, 4, 0 },
+	{ "a page more", 4000, 16, 0, 32, 4, 16 },
+	{ "two blocks", 4000, 32, 0, 32, 4, 32 },
+	{ "long", 4000, 3000, 0, 32, 4, 32 },
+	{ "long, requests are dear", 4000, 3000, 0, 500, 4, 256 },
+	{ "long, requests are cheap", 4000, 3000, 0, 1, 4, 32 },
+	{ "large blocks", 4000, 3000, 0, 32, 9, 1024 },
+	{ "shorter than a block", 4000, 511, 0, 32, 9, 0 },
+	{ "a hole", 4000, 3000, 16, 32, 4, 0 },
+	{ "a hole where nobody looks", 4000, 3000, 15, 32, 4, 32 },
+	{ "to the beginning of the file", 16, 16, 0, 32, 4, 16 },
+	{ "pages mapped one by one", 4000, 2, 0, 32, 0, 2 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(run, run_cases, name);
+
+/* A run that was forgotten is found by what was used of it. */
+static void test_forgotten_run(struct kunit *test)
+{
+	const struct run_case *param = test->param_value;
+	struct fake_file *file = known_file(test);
+
+	file->facts.request_pages = param->request;
+	file->facts.block_shift = param->shift;
+	fake_set(file, param->miss - param->used, param->used,
+		 MMAP_READAHEAD_USED);
+	if (param->hole)
+		fake_set(file, param->miss - param->hole, 1,
+			 MMAP_READAHEAD_CACHED);
+	fake_miss(file, param->miss);
+	if (param->size)
+		expect_read(file, FORWARD, param->miss, param->size,
+			    param->size / 2);
+	else
+		KUNIT_EXPECT_EQ(test, file->answer.kind, SINGLE);
 }
 
 struct machine_case {
@@ -583,54 +807,15 @@ static const struct machine_case machine_cases[] = {
 	{ "a single page", 1, 32 },
 };
 
-static void machine_case_name(const struct machine_case *param, char *name)
-{
-	strscpy(name, param->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(machine, machine_cases, machine_case_name);
-
-/* Wherever in their blocks single misses lie, they soon read one page each. */
-static void test_sparse(struct kunit *test)
-{
-	static const unsigned int places[] = { 0, 1, 8, 12, 15 };
-	static const unsigned int requests[] = { 1, 2, 32, 33 };
-	static const unsigned int shifts[] = { 0, 2, 4, 9 };
-	const unsigned int nr = ARRAY_SIZE(places) * ARRAY_SIZE(requests) *
-				ARRAY_SIZE(shifts);
-	unsigned int i, n, windows, place, request, shift;
-	struct fake_file *file;
-
-	for (i = 0; i < nr; i++) {
-		place = places[i % ARRAY_SIZE(places)];
-		request = requests[i / ARRAY_SIZE(places) % ARRAY_SIZE(requests)];
-		shift = shifts[i / ARRAY_SIZE(places) / ARRAY_SIZE(requests)];
-		file = fake_file(test, FAKE_PAGES, 1024, request);
-		file->facts.block_shift = shift;
-		file->large_folios = i % 2;
-		for (n = 0, windows = 0; n < 128; n++) {
-			/* Farther apart than any request is worth. */
-			fake_touch(file, n * 37 % 128 * 1024 + place);
-			KUNIT_EXPECT_EQ(test, file->answer.kind,
-					MMAP_READAHEAD_SINGLE);
-			windows += file->answer.size > 1;
-		}
-		KUNIT_EXPECT_EQ(test, file->misses, 128);
-		KUNIT_EXPECT_GE(test, windows, 4);
-		KUNIT_EXPECT_LE(test, windows, 100);
-		KUNIT_EXPECT_EQ(test, file->answer.size, 1);
-		kunit_kfree(test, file);
-	}
-}
+KUNIT_ARRAY_PARAM_DESC(machine, machine_cases, name);
 
 /* Two misses, then marks; windows that grow, without gap or overlap. */
 static void test_forward(struct kunit *test)
 {
 	const struct machine_case *param = test->param_value;
-	struct fake_file *file = fake_file(test, FAKE_PAGES, param->max,
-					   param->request);
+	struct fake_file *file = fake_file(test, param->max, param->request);
 	unsigned long first = 5000, last = first + 32767, page, end = 0;
-	unsigned int before = 0, size, most = 0;
+	unsigned int before = 0, size;
 
 	file->facts.file_pages = last + 1;
 	for (page = first; page <= last; page++) {
@@ -639,1459 +824,847 @@ static void test_forward(struct kunit *test)
 		if (!size)
 			continue;
 		if (before) {
-			KUNIT_EXPECT_EQ(test, file->answer.kind,
-					MMAP_READAHEAD_FORWARD);
+			KUNIT_EXPECT_EQ(test, file->answer.kind, FORWARD);
 			KUNIT_EXPECT_EQ(test, file->answer.start, end + 1);
 		}
-		end = fake_end(file);
-		most = max(most, size);
-		/* From the first mark on they grow, but for what the end cuts off. */
-		if (file->answer.async_size == size && end < last)
-			KUNIT_EXPECT_GE(test, size,
-					min(before + before / 4, param->max));
+		end = file->answer.start + size - 1;
 		if (end < last)
 			KUNIT_EXPECT_GE(test, size, before);
-		before = size;
+		before = max(before, size);
 	}
 	KUNIT_EXPECT_EQ(test, end, last);
-	KUNIT_EXPECT_EQ(test, most, param->max);
-	KUNIT_EXPECT_EQ(test, bitmap_weight(file->cached, FAKE_PAGES),
-			last - first + 1);
+	KUNIT_EXPECT_EQ(test, before, param->max);
+	KUNIT_EXPECT_EQ(test, file->facts.cached_pages, last - first + 1);
 	/* A window of one page has no room for a mark. */
 	if (param->max > 1)
-		KUNIT_EXPECT_LE(test, file->misses, 2);
+		KUNIT_EXPECT_EQ(test, file->misses, 2);
 }
 
-/* Backward, each window ends where the last one began, and is twice as large. */
-static void test_backward(struct kunit *test)
+/* As many streams as are remembered cost two misses each; more are found again. */
+static void test_many_streams(struct kunit *test)
 {
-	const struct machine_case *param = test->param_value;
-	struct fake_file *file = fake_file(test, FAKE_PAGES, param->max,
-					   param->request);
-	unsigned long pages = 32768, page, start = 0;
-	unsigned int before = 1, size, most = 0;
-
-	for (page = pages; page-- > 0;) {
-		fake_touch(file, page);
-		size = file->answer.size;
-		/* Small windows may not outgrow what one fault maps. */
-		if (!size || param->request < FAKE_BLOCK)
-			continue;
-		if (start) {
-			KUNIT_EXPECT_EQ(test, file->answer.kind,
-					MMAP_READAHEAD_BACKWARD);
-			KUNIT_EXPECT_EQ(test, fake_end(file), start - 1);
-			if (file->answer.start)
-				KUNIT_EXPECT_EQ(test, size,
-						min(2 * before, param->max));
-			before = size;
-		}
-		KUNIT_EXPECT_EQ(test, file->answer.async_size, 0);
-		start = file->answer.start;
-		most = max(most, size);
-	}
-	KUNIT_EXPECT_TRUE(test, test_bit(0, file->used));
-	if (param->request >= FAKE_BLOCK)
-		KUNIT_EXPECT_EQ(test, most, param->max);
-}
-
-/* A run may leave pages out; only if reading these costs less than a request. */
-static void test_gaps(struct kunit *test)
-{
-	static const struct {
-		unsigned long stride;
-		bool run;
-	} steps[] = {
-		{ 2, true }, { 3, true }, { 7, true }, { 16, true },
-		{ 31, true }, { 32, true }, { 33, false }, { 64, false },
-		{ 100, false },
+	static const unsigned int most[][2] = {
+		{ 2, 4 }, { 8, 16 }, { 9, 27 }, { 16, 48 },
 	};
-	unsigned int i, back, singles;
 	struct fake_file *file;
 	unsigned long page;
-
-	for (i = 0; i < ARRAY_SIZE(steps); i++)
-		for (back = 0; back < 2; back++) {
-			file = fake_file(test, FAKE_PAGES, 1024, 32);
-			for (page = singles = 0; page < 8192;
-			     page += steps[i].stride) {
-				fake_touch(file, back ? 40000 - page :
-							40000 + page);
-				singles += file->answer.size &&
-					   file->answer.kind ==
-					   MMAP_READAHEAD_SINGLE;
-			}
-			if (steps[i].run) {
-				KUNIT_EXPECT_EQ(test, singles, 1);
-				KUNIT_EXPECT_LE(test, file->misses, 32);
-			} else {
-				KUNIT_EXPECT_EQ(test, singles, file->misses);
-				KUNIT_EXPECT_LE(test, bitmap_weight(file->cached,
-								    FAKE_PAGES), 1024);
-			}
-			kunit_kfree(test, file);
-		}
-}
-
-/* A mark is on a page that is read, as none of those is that were used. */
-static void test_mark_is_read(struct kunit *test)
-{
-	static const struct {
-		unsigned int before, used, after;
-	} cases[] = {
-		{ 128, 0, 128 }, { 128, 3, 125 }, { 128, 31, 97 },
-		{ 128, MMAP_READAHEAD_NEIGHBOURS, 96 },
-		/* It is not looked for any farther. */
-		{ 128, MMAP_READAHEAD_NEIGHBOURS + 1, 96 },
-		{ 2, 2, 1 },
-	};
-	struct mmap_readahead_answer answer;
-	struct mmap_readahead_miss miss;
-	struct fake_file *file;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		file = fake_file(test, FAKE_PAGES, 256, 32);
-		bitmap_set(file->cached, 1256 - cases[i].before,
-			   cases[i].used);
-		bitmap_copy(file->used, file->cached, FAKE_PAGES);
-		miss = fake_miss(file, 1000);
-		answer = (struct mmap_readahead_answer) {
-			.start = 1000,
-			.size = 256,
-			.async_size = cases[i].before,
-		};
-		mmap_readahead_place_mark(&miss, &answer);
-		KUNIT_EXPECT_EQ(test, answer.async_size, cases[i].after);
-		kunit_kfree(test, file);
-	}
-
-	/* So a run does not wait where other runs were before. */
-	file = fake_file(test, FAKE_PAGES, 32, 32);
-	bitmap_set(file->cached, 1024, 4);
-	bitmap_set(file->used, 1024, 4);
-	for (i = 0; i < 1024; i++) {
-		fake_touch(file, 1000 + i);
-		if (file->answer.size && file->misses > 1) {
-			bitmap_set(file->cached, fake_end(file) + 1, 4);
-			bitmap_set(file->used, fake_end(file) + 1, 4);
-		}
-	}
-	KUNIT_EXPECT_EQ(test, file->misses, 2);
-
-	/* What was read for another run, which comes there later, is left to that. */
-	file = fake_file(test, FAKE_PAGES, 256, 32);
-	bitmap_set(file->cached, 1128, 8);
-	miss = fake_miss(file, 1000);
-	answer.async_size = 128;
-	mmap_readahead_place_mark(&miss, &answer);
-	KUNIT_EXPECT_EQ(test, answer.async_size, 128);
-}
-
-/* What a run left out is read as well, so that the read is one request. */
-static void test_gap_is_read(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-	unsigned long end, start;
-
-	fake_touch(file, 4096);
-	fake_touch(file, 4112);
-	end = fake_end(file);
-	bitmap_zero(file->marked, FAKE_PAGES);
-	fake_touch(file, end);
-	fake_touch(file, end + 11);
-	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_FORWARD);
-	KUNIT_EXPECT_EQ(test, file->answer.start, end + 1);
-
-	fake_touch(file, 65536);
-	fake_touch(file, 65535);
-	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_BACKWARD);
-	start = file->answer.start;
-	fake_touch(file, start);
-	fake_touch(file, start - 3);
-	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_BACKWARD);
-	KUNIT_EXPECT_EQ(test, fake_end(file), start - 1);
-}
-
-/*
- * Access pages of a file that are a @stride apart, after it was read and evicted, in
- * memory that holds @room pages, or has none left of what was read, if that is 0.
- */
-static void sweep_again(struct fake_file *file, unsigned long stride,
-			unsigned long room)
-{
-	unsigned long pages = file->facts.file_pages, page;
-
-	file->facts.cached_pages = room;
-	fake_evict(file, 0, pages);
-	for (page = 0; page < pages; page += stride) {
-		if (room && room < pages && page >= room) {
-			file->facts.cached_pages = 0;
-			fake_evict(file, page - room, stride);
-		}
-		fake_touch(file, page);
-	}
-}
-
-/* Pages that memory has room for are read one by one. */
-static void test_sweep_again(struct kunit *test)
-{
-	static const unsigned long strides[] = { 2, 3, 7, 16, 31, 32 };
-	const unsigned long pages = 16384, sweeps = 16;
-	struct fake_file *file;
 	unsigned int i, n;
 
-	for (i = 0; i < ARRAY_SIZE(strides); i++) {
-		file = fake_file(test, pages, 64, 32);
-		for (n = 0; n < sweeps && !file->state.allowed; n++)
-			sweep_again(file, strides[i], pages);
-		KUNIT_EXPECT_EQ(test, file->state.allowed, 1);
-		KUNIT_EXPECT_LE(test, file->state.alone,
-				pages / strides[i] * 5 / 4);
-		kunit_kfree(test, file);
-
-		/* Where memory has no room for them it is cheaper to go on. */
-		file = fake_file(test, pages, 64, 32);
-		for (n = 0; n < sweeps; n++)
-			sweep_again(file, strides[i], 256);
-		KUNIT_EXPECT_EQ(test, file->state.allowed, 0);
-		KUNIT_EXPECT_LE(test, file->misses, sweeps * pages / 32);
+	for (i = 0; i < ARRAY_SIZE(most); i++) {
+		file = fake_file(test, 1024, 32);
+		for (page = 0; page < 2048; page++)
+			for (n = 0; n < most[i][0]; n++)
+				fake_touch(file, n * 4096 + page);
+		KUNIT_EXPECT_LE(test, file->misses, most[i][1]);
 		kunit_kfree(test, file);
 	}
 }
 
-/* Where they are lost all the same that is done ever more rarely. */
-static void test_sweep_in_vain(struct kunit *test)
+/* Neighbourhood */
+
+struct single_case {
+	const char *name;
+	unsigned int ahead, behind, max, shift;
+	unsigned long miss, start;
+	unsigned int size;
+};
+
+static const struct single_case single_cases[] = {
+	{ "a page", 0, 0, 1024, 4, 1003, 1003, 1 },
+	{ "ahead", 5, 0, 1024, 4, 1003, 1003, 32 },
+	{ "behind", 0, 3, 1024, 4, 1003, 996, 8 },
+	{ "both, less than half a block behind", 5, 2, 1024, 4, 1003, 1000, 35 },
+	{ "both, less than half a block ahead", 2, 5, 1024, 4, 1003, 972, 35 },
+	{ "both: aligned", 3, 3, 1024, 4, 1003, 992, 16 },
+	{ "more ahead: aligned, and no larger", 5, 3, 1024, 4, 1003, 992, 32 },
+	{ "smaller blocks", 1, 4, 1024, 2, 1003, 992, 16 },
+	{ "at the beginning of the file", 5, 2, 1024, 4, 1, 0, 33 },
+	{ "aligned at the beginning of the file", 4, 4, 1024, 4, 1, 0, 32 },
+	{ "more than may be read", 9, 9, 512, 4, 1003, 512, 512 },
+	{ "the limit is no power of two", 9, 9, 1000, 4, 1003, 512, 512 },
+	{ "the same, not aligned", 9, 2, 514, 4, 1003, 1000, 514 },
+	{ "less than was learnt ahead", 10, 0, 32, 4, 1003, 1003, 32 },
+	{ "less than was learnt behind", 0, 10, 32, 4, 1003, 972, 32 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(single, single_cases, name);
+
+static void test_single(struct kunit *test)
 {
-	const unsigned long pages = 16384, alone = pages / 16 * 5 / 4;
-	struct fake_file *file = fake_file(test, pages, 64, 32);
-	unsigned int n;
+	const struct single_case *param = test->param_value;
+	struct fake_file *file = known_file(test);
 
-	/* A sweep of windows costs two fifths of that: so after 1, 2.5, 5, 10, 20. */
-	for (n = 0; n < 48; n++)
-		sweep_again(file, 16, pages);
-	KUNIT_EXPECT_EQ(test, file->state.allowed, 5);
-	KUNIT_EXPECT_GE(test, file->misses, 4 * alone);
-	KUNIT_EXPECT_LE(test, file->misses, 6 * alone);
-
-	/* Nor does it begin anew each time that all of the file was evicted. */
-	file = fake_file(test, pages, 64, 32);
-	for (n = 0; n < 48; n++)
-		sweep_again(file, 16, 0);
-	KUNIT_EXPECT_EQ(test, file->state.allowed, 1);
-	KUNIT_EXPECT_LE(test, file->misses, 2 * alone);
+	file->facts.max_pages = param->max;
+	file->facts.block_shift = param->shift;
+	file->state.ahead.order = param->ahead;
+	file->state.behind.order = param->behind;
+	fake_miss(file, param->miss);
+	expect_read(file, SINGLE, param->start, param->size, 0);
+	KUNIT_EXPECT_EQ(test, file->state.next, 1);
 }
 
-/* Some of such pages are still there: the next one is beyond what a run reaches. */
-static void test_sweep_over_holes(struct kunit *test)
+struct continued_case {
+	const char *name;
+	unsigned int order, continued, evicted, max, patience;
+	unsigned int order_after, patience_after;
+};
+
+static const struct continued_case continued_cases[] = {
+	{ "often enough", 4, 60, 0, 1024, 4, 5, 8 },
+	{ "not often enough", 4, 59, 0, 1024, 4, 4, 4 },
+	{ "a small one grows at once", 0, 0, 0, 1024, 4, 1, 8 },
+	{ "patience has a limit", 4, 60, 0, 1024, 64, 5, 64 },
+	{ "up to the largest read", 9, 255, 0, 1024, 4, 10, 8 },
+	{ "and no farther", 10, 255, 0, 2047, 4, 10, 4 },
+	{ "memory is not short", 4, 60, 32, 1024, 4, 5, 8 },
+	{ "memory is short", 4, 220, 33, 1024, 4, 4, 4 },
+	{ "memory is short, but it is sure to pay", 4, 223, 33, 1024, 4, 5, 8 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(continued, continued_cases, name);
+
+/* The side grows where reads are continued, and only that one. */
+static void test_continued(struct kunit *test)
 {
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 64, 32);
-	unsigned int n;
-
-	sweep_again(file, 16, FAKE_PAGES);
-	sweep_again(file, 16, FAKE_PAGES);
-	KUNIT_EXPECT_EQ(test, file->state.allowed, 1);
-	file->state.alone = 100;
-	file->state.sparse = MMAP_READAHEAD_READS;
-	fake_evict(file, 0, FAKE_PAGES);
-	for (n = 1; n <= MMAP_READAHEAD_READS; n++) {
-		fake_touch(file, n * 1024);
-		KUNIT_EXPECT_EQ(test, file->answer.size, 1);
-	}
-	KUNIT_EXPECT_EQ(test, file->state.alone, 100 - MMAP_READAHEAD_READS);
-	/* That does not go on for ever, nor where pages were never read. */
-	fake_touch(file, n * 1024);
-	KUNIT_EXPECT_GT(test, file->answer.size, 1);
-	file->state.sparse = MMAP_READAHEAD_READS;
-	bitmap_zero(file->evicted, FAKE_PAGES);
-	fake_touch(file, n * 2048);
-	KUNIT_EXPECT_GT(test, file->answer.size, 1);
-}
-
-/* A run that needs all pages is tried ever more rarely, and goes on in blocks. */
-static void test_run_again(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
-
-	sweep_again(file, 1, FAKE_PAGES);
-	file->misses = 0;
-	sweep_again(file, 1, FAKE_PAGES);
-	/* After 16, 128, 1024 and 5120 requests; each costs two. */
-	KUNIT_EXPECT_GE(test, file->misses, 2 * 3);
-	KUNIT_EXPECT_LE(test, file->misses, 2 * 4 + 4);
-	KUNIT_EXPECT_EQ(test, file->state.allowed, 0);
-
-	/* It is not tried any earlier either. */
-	file->state.reread = 1;
-	file->state.trial = 1000;
-	mmap_readahead_put_off(&file->state, &file->facts, 2);
-	KUNIT_EXPECT_EQ(test, file->state.trial, 1000);
-	file->state.reread = 1000;
-	mmap_readahead_put_off(&file->state, &file->facts, 2);
-	KUNIT_EXPECT_EQ(test, file->state.trial, 3000);
-}
-
-/* A page was read alone, and the one beside it is needed: go on up to a block's end. */
-static void test_after_trial(struct kunit *test)
-{
+	const struct continued_case *param = test->param_value;
+	struct mmap_readahead_side *side, *other;
 	struct fake_file *file;
 	unsigned int back;
 
 	for (back = 0; back < 2; back++) {
-		file = fake_file(test, FAKE_PAGES, 64, 32);
-		fake_touch(file, 40000);
-		file->state.reread = 32 * MMAP_READAHEAD_TRIAL;
-		__set_bit(1002, file->evicted);
-		fake_touch(file, 1002);
-		KUNIT_EXPECT_EQ(test, file->answer.size, 1);
-		fake_touch(file, back ? 1001 : 1003);
-		KUNIT_EXPECT_EQ(test, file->answer.kind,
-				back ? MMAP_READAHEAD_BACKWARD :
-				       MMAP_READAHEAD_FORWARD);
-		KUNIT_EXPECT_EQ(test, file->answer.start, back ? 1000 : 1003);
-		KUNIT_EXPECT_EQ(test, fake_end(file), back ? 1001 : 1023);
-		kunit_kfree(test, file);
+		file = file_with_read(test, SINGLE, 1000, 8, 1000);
+		side = back ? &file->state.behind : &file->state.ahead;
+		other = back ? &file->state.ahead : &file->state.behind;
+		other->order = 4;
+		side->order = param->order;
+		side->continued = param->continued;
+		side->patience = param->patience;
+		side->used = 200;
+		side->quiet = 3;
+		file->state.evicted = param->evicted;
+		file->facts.max_pages = param->max;
+		fake_miss(file, back ? 999 : 1008);
+		KUNIT_EXPECT_EQ(test, side->order, param->order_after);
+		KUNIT_EXPECT_EQ(test, side->patience, param->patience_after);
+		KUNIT_EXPECT_EQ(test, side->continued,
+				mmap_readahead_share(param->continued, true));
+		KUNIT_EXPECT_EQ(test, side->quiet, 0);
+		KUNIT_EXPECT_EQ(test, side->used,
+				side->order > param->order ? MMAP_READAHEAD_HALF :
+							     200);
+		KUNIT_EXPECT_EQ(test, other->order, 4);
+		KUNIT_EXPECT_EQ(test, other->continued, 0);
 	}
 }
 
-/* Objects longer than a window may be: their second one is read before its miss. */
-static void test_early(struct kunit *test)
+struct forgotten_case {
+	const char *name;
+	unsigned long index;
+	/* Pages ahead of it that the read had, and 2^order that are read now. */
+	unsigned int had, order;
+	/* A page that was used, how often it was before, and misses since. */
+	unsigned long page;
+	unsigned int used, quiet;
+	unsigned int order_after, used_after, quiet_after;
+	enum mmap_readahead_kind kind;
+};
+
+/* Windows of 16 pages ahead of 1000 end outside of its block, which is 992 to 1007. */
+static const struct forgotten_case forgotten_cases[] = {
+	{ "still pays", 1000, 15, 4, 0, 59, 0, 4, 51, 1 },
+	{ "does not pay any more", 1000, 15, 4, 0, 58, 0, 3, 128, 0 },
+	{ "far page used", 1000, 15, 4, 1015, 58, 0, 4, 83, 1 },
+	{ "near page used", 1000, 15, 4, 1010, 58, 0, 4, 83, 1 },
+	{ "another page used", 1000, 15, 4, 1012, 58, 0, 3, 128, 0 },
+	{ "near page mapped by the miss itself", 1013, 15, 4, 1023, 58, 0, 3, 128, 0 },
+	{ "far page beside it", 1013, 15, 4, 1028, 58, 0, 4, 83, 1 },
+	{ "all mapped by the miss: patience", 1008, 15, 4, 0, 58, 2, 4, 58, 3 },
+	{ "all mapped by the miss: no more of it",
+	  1008, 15, 4, 1023, 58, 3, 3, 128, 0 },
+	{ "no window", 1000, 0, 0, 0, 58, 9, 0, 58, 10 },
+	{ "misses are counted so far", 1000, 0, 0, 0, 58, 64, 0, 58, 64 },
+	{ "half of the window", 1000, 16, 5, 0, 40, 0, 4, 128, 0 },
+	{ "less than half", 1000, 15, 5, 0, 40, 0, 5, 40, 0 },
+	{ "a larger window", 1000, 31, 2, 0, 4, 0, 1, 128, 0 },
+	{ "nothing on this side", 1000, 0, 1, 0, 0, 9, 1, 0, 9 },
+	{ "forward", 1000, 15, 4, 0, 0, 9, 4, 0, 9, FORWARD },
+	{ "backward", 1000, 15, 4, 0, 0, 9, 4, 0, 9, BACKWARD },
+	{ "a block of a region", 1000, 15, 4, 0, 0, 9, 4, 0, 9, FILL },
+};
+
+KUNIT_ARRAY_PARAM_DESC(forgotten, forgotten_cases, name);
+
+/* Blocks lie alike on both sides of this. */
+#define MIRRORED_NEAR(page)	(2015 - (page))
+
+/* The side shrinks where the outer half was not used. */
+static void test_forgotten(struct kunit *test)
 {
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
-	unsigned long object, page, early = FAKE_PAGES / 2000 * 1000;
-	struct mmap_readahead_miss mark;
-
-	for (object = 1000; object < FAKE_PAGES - 1000; object += 1000) {
-		if (object == early)
-			file->misses = 0;
-		for (page = object; page < object + 64; page++)
-			fake_touch(file, page);
-	}
-	KUNIT_EXPECT_EQ(test, file->misses, (object - early) / 1000);
-	KUNIT_EXPECT_TRUE(test, test_bit(object - 1000 + 63, file->cached));
-
-	/* Those that need a little of it do not read a third one. */
-	for (object = 1500; object < FAKE_PAGES - 1000; object += 1000)
-		for (page = object; page < object + 40; page++)
-			fake_touch(file, page);
-	KUNIT_EXPECT_FALSE(test, test_bit(object - 1000 + 64, file->cached));
-
-	/* Such as end with a window soon leave it at that. */
-	for (object = 1700; object < FAKE_PAGES - 1000; object += 1000)
-		for (page = object; page < object + 32; page++)
-			fake_touch(file, page);
-	KUNIT_EXPECT_FALSE(test, test_bit(object - 1000 + 32, file->cached));
-
-	/* While memory is short windows grow for better reasons, this one does not. */
-	mark = fake_miss(file, 0);
-	file->state.ahead = (struct mmap_readahead_side) {
-		.order = 5,
-		.continued = 84,
-	};
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_early(&file->state, &mark));
-	file->state.ahead.continued++;
-	KUNIT_EXPECT_TRUE(test, mmap_readahead_early(&file->state, &mark));
-	file->state.evicted = 255;
-	KUNIT_EXPECT_TRUE(test, mmap_readahead_early(&file->state, &mark));
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_too_small(&file->state,
-							  &file->state.ahead,
-							  &mark));
-}
-
-/*
- * Where the page behind a window is cached, nobody can show that it is needed. But to grow
- * a window has to be continued all the same.
- */
-static void test_early_or_cached(struct kunit *test)
-{
-	static const struct {
-		unsigned int max;
-		bool cached;
-		unsigned int continued, async;
-	} cases[] = {
-		{ 32, false, 0, 0 },
-		{ 32, true, 255, 8 },
-		{ 64, true, 0, 0 },
-	};
-	unsigned int i, async;
+	const struct forgotten_case *param = test->param_value;
+	struct mmap_readahead_side *side;
+	unsigned long index = param->index, page = param->page;
 	struct fake_file *file;
-	unsigned long object, page;
+	unsigned int back;
+	bool judged;
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		file = fake_file(test, FAKE_PAGES, cases[i].max, 32);
-		file->facts.cached_pages = 64;
-		file->state.known = true;
-		file->state.ahead = (struct mmap_readahead_side) {
-			.order = 5,
-			.continued = 255,
-			.used = 255,
-			.patience = MMAP_READAHEAD_PATIENCE,
-		};
-		for (object = 1000; object < 100000; object += 1000) {
-			if (cases[i].cached)
-				__set_bit(object + 32, file->cached);
-			fake_touch(file, object);
-			KUNIT_ASSERT_EQ(test, fake_end(file), object + 31);
-			async = file->answer.async_size;
-			/* Not as far as the mark. */
-			for (page = object; page < object + 24; page++)
-				fake_touch(file, page);
+	for (back = 0; back < 2; back++) {
+		if (back) {
+			index = MIRRORED_NEAR(index);
+			page = page ? MIRRORED_NEAR(page) : 0;
 		}
-		KUNIT_EXPECT_EQ(test, file->state.ahead.continued,
-				cases[i].continued);
-		KUNIT_EXPECT_EQ(test, async, cases[i].async);
-		kunit_kfree(test, file);
+		file = file_with_read(test, param->kind,
+				      back ? index - param->had : index,
+				      param->had + 1, index);
+		/* The other side is not judged. */
+		file->state.ahead.order = 4;
+		file->state.behind.order = 4;
+		side = back ? &file->state.behind : &file->state.ahead;
+		side->order = param->order;
+		side->used = param->used;
+		side->quiet = param->quiet;
+		side->continued = 128;
+		if (page)
+			fake_set(file, page, 1, MMAP_READAHEAD_USED);
+		fake_miss(file, 30000);
+		KUNIT_EXPECT_EQ(test, side->order, param->order_after);
+		KUNIT_EXPECT_EQ(test, side->used, param->used_after);
+		KUNIT_EXPECT_EQ(test, side->quiet, param->quiet_after);
+		KUNIT_EXPECT_EQ(test, side->patience, MMAP_READAHEAD_PATIENCE);
+		/* Whatever is judged was not continued. */
+		judged = param->used_after != param->used ||
+			 param->quiet_after != param->quiet;
+		KUNIT_EXPECT_EQ(test, side->continued, judged || !param->order ? 112 : 128);
+		side = back ? &file->state.ahead : &file->state.behind;
+		KUNIT_EXPECT_EQ(test, side->continued, 0);
+		KUNIT_EXPECT_EQ(test, side->quiet, 0);
 	}
 }
 
-/* The largest windows take in what they would leave beside what is cached. */
-static void test_rest(struct kunit *test)
+/* Wherever in their blocks single misses lie, they soon read one page each. */
+static void test_sparse(struct kunit *test)
 {
-	static const struct {
-		unsigned int max, ahead, behind;
-		unsigned long cached;
-		unsigned int nr_cached;
-		unsigned int start, size, mark;
-	} cases[] = {
-		/* Nothing is cached there, or it is too far away. */
-		{ 32, 5, 0, 0, 0, 1000, 32, 1024 },
-		{ 32, 5, 0, 900, 83, 1000, 32, 1024 },
-		/* Page and mark stay in the window, which becomes no larger. */
-		{ 32, 5, 0, 900, 84, 984, 32, 1008 },
-		{ 32, 5, 0, 900, 97, 997, 32, 1021 },
-		{ 32, 5, 0, 900, 100, 1000, 32, 1024 },
-		{ 32, 5, 0, 1035, 20, 1000, 32, 1024 },
-		{ 32, 5, 4, 900, 73, 973, 32, 1001 },
-		{ 32, 5, 4, 900, 72, 985, 32, 1013 },
-		/* There is room for more than the window. */
-		{ 63, 5, 0, 900, 97, 997, 35, 1024 },
-		{ 63, 5, 0, 1035, 20, 1000, 35, 1024 },
-		{ 63, 5, 0, 1048, 20, 1000, 48, 1024 },
-		{ 63, 5, 0, 1049, 20, 1000, 32, 1024 },
-		{ 40, 5, 0, 1040, 20, 1000, 40, 1024 },
-		{ 40, 5, 0, 1041, 20, 1000, 32, 1024 },
-		{ 4095, 11, 0, 900, 68, 968, 2080, 2536 },
-		{ 4095, 11, 0, 900, 67, 1000, 2048, 2536 },
-		/* Windows that may grow do that instead. */
-		{ 64, 5, 0, 900, 97, 1000, 32, 1032 },
-	};
-	struct fake_file *file;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		file = fake_file(test, FAKE_PAGES, cases[i].max, 1024);
-		file->state.known = true;
-		file->state.ahead = (struct mmap_readahead_side) {
-			.order = cases[i].ahead,
-			.continued = 255,
-			.used = 255,
-			.patience = MMAP_READAHEAD_PATIENCE,
-		};
-		file->state.behind.order = cases[i].behind;
-		bitmap_fill(file->evicted, FAKE_PAGES);
-		/* Far away, so that the file is not one that nothing is known of. */
-		bitmap_set(file->cached, 50000, 64);
-		bitmap_set(file->cached, cases[i].cached, cases[i].nr_cached);
-		/* Not mapped, or it would look like a run. */
-		fake_touch(file, 1000);
-		KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_SINGLE);
-		KUNIT_EXPECT_EQ(test, file->answer.start, cases[i].start);
-		KUNIT_EXPECT_EQ(test, file->answer.size, cases[i].size);
-		KUNIT_EXPECT_EQ(test,
-				fake_end(file) + 1 - file->answer.async_size,
-				cases[i].mark);
-		kunit_kfree(test, file);
-	}
-
-	/* Pages that were never read are not missing. */
-	file = fake_file(test, FAKE_PAGES, 63, 32);
-	bitmap_set(file->cached, 1035, 20);
-	KUNIT_EXPECT_EQ(test, mmap_readahead_rest(&(struct mmap_readahead_miss) {
-		.file_pages = FAKE_PAGES, .look = fake_look, .cache = file,
-	}, 1032, 1, 16), 0);
-}
-
-/*
- * Of runs that share a file, as many as reads are remembered cost nothing. More
- * are found again by what they used.
- */
-static void test_interleaved(struct kunit *test)
-{
-	static const unsigned int runs[] = {
-		2, 3, MMAP_READAHEAD_READS, MMAP_READAHEAD_READS + 1,
-		2 * MMAP_READAHEAD_READS,
-	};
-	struct fake_file *file;
-	unsigned int i, run;
-	unsigned long page;
-
-	for (i = 0; i < ARRAY_SIZE(runs); i++) {
-		file = fake_file(test, FAKE_PAGES, 1024, 32);
-		for (page = 0; page < 4096; page++)
-			for (run = 0; run < runs[i]; run++)
-				fake_touch(file, 10 + run * 6144 + page);
-		if (runs[i] <= MMAP_READAHEAD_READS)
-			KUNIT_EXPECT_EQ(test, file->misses, 2 * runs[i]);
-		else
-			KUNIT_EXPECT_LE(test, file->misses, 6 * runs[i]);
-		kunit_kfree(test, file);
-	}
-}
-
-/*
- * A run whose reads are forgotten whenever the others read goes on from its marks:
- * nobody waits for it, and it does not run ahead.
- */
-static void test_forgotten_runs(struct kunit *test)
-{
-	const unsigned long runs = 64, apart = FAKE_PAGES / runs, length = 1500;
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 64, 32);
-	unsigned long page, run, most = 0;
-
-	for (page = 0; page < length; page++) {
-		for (run = 0; run < runs; run++)
-			fake_touch(file, run * apart + page);
-		if (page == 100)
-			file->misses = 0;
-		run = find_next_zero_bit(file->cached, FAKE_PAGES, page);
-		if (page > 100 && run - page > most)
-			most = run - page;
-	}
-	KUNIT_EXPECT_EQ(test, file->misses, 0);
-	KUNIT_EXPECT_LE(test, most, 2 * 64);
-	KUNIT_EXPECT_GT(test, most, 64);
-	KUNIT_EXPECT_LE(test, bitmap_weight(file->cached, FAKE_PAGES),
-			runs * (length + 2 * 64));
-}
-
-/* While memory is short such a run never has more than its first window left. */
-static void test_forgotten_runs_while_memory_is_short(struct kunit *test)
-{
-	const unsigned long start = 1000, left = 16;
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 64, 32);
-	struct mmap_readahead_miss mark;
-
-	/* Nothing is known of this run but what is cached. */
-	file->state.known = true;
-	bitmap_set(file->used, start, 128);
-	bitmap_set(file->cached, start, 128 + left);
-	mark = fake_miss(file, start + 128);
-	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).start,
-			start + 128 + left);
-	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 64);
-	file->state.evicted = 255;
-	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, left);
-
-	file->state.evicted = 0;
-	fake_evict(file, start, 1);
-	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, left);
-
-	/* It has as much left as it would read. */
-	bitmap_set(file->cached, start + 128, 128);
-	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
-	bitmap_clear(file->cached, start + 128 + left, 128);
-	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, left);
-
-	/* Pages are read alone. */
-	file->state.sparse = 1;
-	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
-	file->state.sparse = 0;
-
-	/* What a fault maps around one page is no run. */
-	bitmap_clear(file->used, start, 128 - FAKE_BLOCK / 2);
-	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
-}
-
-/* Forward from one side and backward from the other, in turn. */
-static void test_forward_and_backward(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-	unsigned long n;
-
-	for (n = 0; n < 16384; n++) {
-		fake_touch(file, n);
-		fake_touch(file, FAKE_PAGES - 1 - n);
-	}
-	KUNIT_EXPECT_LE(test, file->misses, 32);
-}
-
-/* Whatever a miss is taken for, it reads only what it may. */
-static void test_limits(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-	unsigned long page;
-
-	/* Single misses near the ends of a small file; adapt() looks at the rest. */
-	file->facts.file_pages = 1008;
-	fake_touch(file, 1000);
-	KUNIT_EXPECT_EQ(test, file->answer.start, 985);
-	KUNIT_EXPECT_EQ(test, fake_end(file), 1007);
-	fake_touch(file, 5);
-	KUNIT_EXPECT_EQ(test, file->answer.start, 0);
-	KUNIT_EXPECT_EQ(test, fake_end(file), 20);
-	/* One page at a time, whatever was learnt. */
-	file->facts.file_pages = FAKE_PAGES;
-	file->facts.max_pages = 1;
-	for (page = 2000; page < 3000; page++) {
-		fake_touch(file, page);
-		KUNIT_EXPECT_EQ(test, file->answer.start, page);
-		KUNIT_EXPECT_EQ(test, file->answer.size, 1);
-	}
-}
-
-/* Pages, at random in the first region, that are read until one fills it. */
-static unsigned int fill_one_region(struct fake_file *file, u64 *random)
-{
-	unsigned int n;
-
-	for (n = 0; n < 100000; n++) {
-		fake_touch(file, next_random(random,
-					     1 << MMAP_READAHEAD_REGION_SHIFT));
-		if (file->answer.size &&
-		    file->answer.kind == MMAP_READAHEAD_FILL)
-			return n;
-	}
-	KUNIT_FAIL(file->test, "the region does not fill up\n");
-	return n;
-}
-
-/* Random misses cost a part of the region, and then read aligned blocks of it. */
-static void test_fill(struct kunit *test)
-{
+	static const unsigned int places[] = { 0, 1, 8, 12, 15 };
+	static const unsigned int shifts[] = { 2, 4, 9 };
 	const struct machine_case *param = test->param_value;
-	const unsigned long pages = 1 << MMAP_READAHEAD_REGION_SHIFT;
-	struct fake_file *file = fake_file(test, pages, param->max,
-					   param->request);
-	unsigned long start, cost, page, alone;
-	u64 random = 1;
+	unsigned int i, n, windows;
+	struct fake_file *file;
 
-	fill_one_region(file, &random);
-	cost = file->misses * param->request;
-	KUNIT_EXPECT_GE(test, 8 * cost, 3 * pages);
-	KUNIT_EXPECT_LE(test, 8 * cost, 8 * pages);
-	alone = file->misses;
-	start = file->answer.start;
-	KUNIT_EXPECT_EQ(test, file->answer.size, rounddown_pow_of_two(param->max));
-	KUNIT_EXPECT_TRUE(test, IS_ALIGNED(start, file->answer.size));
-	KUNIT_EXPECT_EQ(test, file->answer.async_size, 0);
-	/* It goes on until all is there. */
-	for (page = 0; page < pages; page++)
-		fake_touch(file, page * 6151 % pages);
-	KUNIT_EXPECT_EQ(test, bitmap_weight(file->cached, FAKE_PAGES), pages);
-	if (param->max > FAKE_BLOCK)
-		KUNIT_EXPECT_LE(test, file->misses - alone,
-				2 * pages / rounddown_pow_of_two(param->max));
-
-	/* Less will do where misses gather in a small part of the file. */
-	kunit_kfree(test, file);
-	file = fake_file(test, FAKE_PAGES, param->max, param->request);
-	fill_one_region(file, &random);
-	KUNIT_EXPECT_LE(test, file->misses, alone);
-}
-
-/* Where pages do not stay in memory, a region is not read as a whole. */
-static void test_evicted_do_not_fill(struct kunit *test)
-{
-	const unsigned long pages = 1 << MMAP_READAHEAD_REGION_SHIFT;
-	struct fake_file *file = fake_file(test, pages, 1024, 32);
-	unsigned long page = 0;
-	u64 random = 1;
-	unsigned int n;
-
-	for (n = 0; n < 2000; n++) {
-		/* Every other page was there before. */
-		if (n && next_random(&random, 2))
-			fake_evict(file, page, 1);
-		else
-			page = next_random(&random, pages);
-		fake_touch(file, page);
-		if (file->answer.size)
-			KUNIT_EXPECT_NE(test, file->answer.kind,
-					MMAP_READAHEAD_FILL);
-	}
-	/* Once they stay, it fills up. */
-	fill_one_region(file, &random);
-}
-
-static void come_back(struct kunit *test, unsigned long part)
-{
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-	unsigned long first, before, page;
-	unsigned int turn, n;
-	u64 random = 1;
-
-	bitmap_fill(file->evicted, FAKE_PAGES);
-	/* Besides what these misses read. */
-	file->facts.cached_pages = part + part / 4;
-	for (turn = 0; turn < 4; turn++) {
-		fake_evict(file, 0, FAKE_PAGES);
-		first = turn % 2 * FAKE_PAGES / 2;
-		before = file->misses;
-		n = 0;
-		do {
-			KUNIT_ASSERT_LT(test, n++, FAKE_PAGES / 16);
-			fake_touch(file, first + next_random(&random, part));
-		} while (file->answer.kind != MMAP_READAHEAD_FILL);
-		if (turn >= 2)
-			KUNIT_EXPECT_EQ(test, n, 1);
-		/* As long as memory is short blocks are worth two requests. */
-		KUNIT_EXPECT_EQ(test, file->answer.size, 64);
-		for (page = 0; page < part; page++)
-			fake_touch(file, first + page * 6151 % part);
-		KUNIT_EXPECT_GE(test, bitmap_weight(file->cached, FAKE_PAGES),
-				part);
-		KUNIT_EXPECT_LE(test, file->misses - before, part / 8);
-		KUNIT_EXPECT_LE(test, file->state.singles[1].losses, 1);
-	}
-	kunit_kfree(test, file);
-}
-
-/*
- * Data that a program left, and that was evicted, comes back in blocks: each time
- * again, as memory can hold it, and at once from the second time on.
- */
-static void test_fill_what_comes_back(struct kunit *test)
-{
-	/* Of 16 regions. */
-	come_back(test, FAKE_PAGES / 8);
-	come_back(test, FAKE_PAGES / 4);
-}
-
-/* A visit in which misses are in some regions, from the first one on. */
-static void fake_visit(const struct mmap_readahead_miss *facts,
-		       struct mmap_readahead_visits *visits,
-		       unsigned int first, unsigned int regions)
-{
-	struct mmap_readahead_singles singles = { };
-	struct mmap_readahead_miss miss = *facts;
-	unsigned int n;
-
-	for (n = 0; n < MMAP_READAHEAD_VISIT; n++) {
-		miss.index = (unsigned long)(first + n % regions) << visits->shift;
-		mmap_readahead_comes_back(&miss, visits, &singles);
-	}
-}
-
-/* A region that was filled is filled at once when misses come back to it. */
-static void test_fill_at_once(struct kunit *test)
-{
-	const unsigned long region = 1UL << 11;
-	struct mmap_readahead_visits visits = { .shift = 11, .dense = 1 << 4 };
-	struct mmap_readahead_singles singles = { .filled = true };
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
-	struct mmap_readahead_miss evicted, absent, elsewhere;
-
-	file->facts.cached_pages = 8 * region;
-	bitmap_set(file->evicted, 4 * region, region - 1);
-	elsewhere = fake_miss(file, 9 * region);
-	evicted = fake_miss(file, 4 * region);
-	absent = fake_miss(file, 5 * region - 1);
-
-	/* It has to be left for a whole visit. */
-	fake_visit(&elsewhere, &visits, 4, 1);
-	KUNIT_EXPECT_EQ(test, visits.left, 0);
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&evicted, &visits, &singles));
-	fake_visit(&elsewhere, &visits, 9, 1);
-	KUNIT_EXPECT_EQ(test, visits.left, 0);
-	fake_visit(&elsewhere, &visits, 9, 1);
-	KUNIT_EXPECT_EQ(test, visits.left, 1 << 4);
-
-	/* What was never read does not come back. */
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&absent, &visits, &singles));
-	KUNIT_EXPECT_EQ(test, visits.left, 1 << 4);
-	KUNIT_EXPECT_TRUE(test, singles.filled);
-	/* What is read now has to show anew whether it stays, but once. */
-	KUNIT_EXPECT_TRUE(test, mmap_readahead_comes_back(&evicted, &visits, &singles));
-	KUNIT_EXPECT_EQ(test, visits.left, 0);
-	KUNIT_EXPECT_EQ(test, visits.back, 1 << 4);
-	KUNIT_EXPECT_FALSE(test, singles.filled);
-	singles.filled = true;
-	KUNIT_EXPECT_TRUE(test, mmap_readahead_comes_back(&evicted, &visits, &singles));
-	KUNIT_EXPECT_TRUE(test, singles.filled);
-	/* Until it is left once more, and was worth it. */
-	bitmap_set(file->cached, 4 * region, region);
-	fake_visit(&elsewhere, &visits, 4, 1);
-	KUNIT_EXPECT_EQ(test, visits.back, 1 << 4);
-	fake_visit(&elsewhere, &visits, 9, 1);
-	fake_visit(&elsewhere, &visits, 9, 1);
-	KUNIT_EXPECT_EQ(test, visits.back, 0);
-	KUNIT_EXPECT_EQ(test, visits.left, 1 << 4);
-	/* Hardly any of it is gone: misses were nowhere else. */
-	bitmap_clear(file->cached, 4 * region, region / 4);
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_comes_back(&evicted, &visits, &singles));
-	KUNIT_EXPECT_EQ(test, visits.left | visits.back, 0);
-	KUNIT_EXPECT_EQ(test, visits.dense, 1 << 4);
-}
-
-/* What a region that came back has in memory when it is left again. */
-static void test_worth_coming_back(struct kunit *test)
-{
-	const unsigned long region = 1UL << 11;
-	/* The last region has half as many pages. */
-	struct fake_file *file = fake_file(test, 31 * region / 2, 32, 32);
-	unsigned long first, eighth;
-	unsigned int part;
-
-	for (first = 4; first <= 15; first += 11) {
-		eighth = (first == 15 ? region / 2 : region) / 8;
-		for (part = 6; part <= 7; part++) {
-			struct mmap_readahead_visits visits = {
-				.shift = 11,
-				.dense = 1 << first | 1 << 2,
-				.back = 1 << first,
-			};
-			struct mmap_readahead_miss miss = fake_miss(file, 0);
-
-			bitmap_zero(file->cached, FAKE_PAGES);
-			bitmap_set(file->cached, first * region, part * eighth - 100);
-			/* Which page is asked first does not matter. */
-			KUNIT_EXPECT_EQ(test, mmap_readahead_sample(&miss, 11,
-								    first * region + 5 * eighth,
-								    false), part);
-			fake_visit(&miss, &visits, 9, 1);
-			KUNIT_EXPECT_EQ(test, visits.back, 0);
-			KUNIT_EXPECT_EQ(test, visits.dense >> first & 1, part == 7);
-			KUNIT_EXPECT_EQ(test, visits.left >> first & 1, part == 7);
-			KUNIT_EXPECT_EQ(test, visits.left >> 2 & 1, 1);
+	for (i = 0; i < ARRAY_SIZE(places) * ARRAY_SIZE(shifts); i++) {
+		file = fake_file(test, param->max, min(param->request, 100U));
+		file->facts.block_shift = shifts[i / ARRAY_SIZE(places)];
+		for (n = 0, windows = 0; n < 128; n++) {
+			/* Farther apart than any request is worth. */
+			fake_touch(file, n * 37 % 128 * 512 +
+				   places[i % ARRAY_SIZE(places)]);
+			KUNIT_EXPECT_EQ(test, file->answer.kind, SINGLE);
+			windows += file->answer.size > 1;
 		}
-	}
-}
-
-/* One visit may see both where the program came from, and where it went to. */
-static void test_crowded_visit(struct kunit *test)
-{
-	struct mmap_readahead_visits visits = { .shift = 11, .dense = 1 << 15 };
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
-	struct mmap_readahead_miss miss;
-	unsigned int n;
-
-	/* Seven of eight regions, and one that is not all used. */
-	file->facts.cached_pages = 8UL << 11;
-	miss = fake_miss(file, 0);
-	for (n = 0; n < 8; n++) {
-		fake_visit(&miss, &visits, 0, n % 2 ? 9 : 8);
-		KUNIT_EXPECT_EQ(test, visits.crowded, n % 2);
-		KUNIT_EXPECT_EQ(test, visits.dense, 1 << 15);
-		KUNIT_EXPECT_EQ(test, visits.left, 1 << 15);
-	}
-	fake_visit(&miss, &visits, 0, 9);
-	KUNIT_EXPECT_EQ(test, visits.dense, 0);
-	KUNIT_EXPECT_EQ(test, visits.left, 0);
-}
-
-/* What comes back, but does not stay, is read in blocks no more. */
-static void test_lost_after_coming_back(struct kunit *test)
-{
-	const unsigned long part = FAKE_PAGES / 4;
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-	struct mmap_readahead_visits *visits = &file->state.visits;
-	unsigned int n, fills = 0;
-	u64 random = 1;
-
-	bitmap_fill(file->evicted, FAKE_PAGES);
-	file->facts.cached_pages = part + part / 4;
-	/* Short of memory, after a visit to another part. */
-	for (n = 0; n < 200; n++)
-		fake_touch(file, 2 * part + next_random(&random, part));
-	fake_evict(file, 0, FAKE_PAGES);
-	visits->dense = 0xf;
-	visits->left = 0xf;
-	for (n = 0; n < 20000; n++) {
-		fake_touch(file, next_random(&random, part));
-		fake_evict(file, file->answer.start, file->answer.size);
-		fills += file->answer.kind == MMAP_READAHEAD_FILL;
-	}
-	KUNIT_EXPECT_GE(test, fills, 1);
-	KUNIT_EXPECT_LE(test, fills, 12);
-	KUNIT_EXPECT_GE(test, file->state.singles[1].losses, 4);
-}
-
-/* What was read for it and lost counts twice, until misses leave that region. */
-static void test_lost_fill_while_memory_is_short(struct kunit *test)
-{
-	const unsigned long region = 1UL << 13;
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
-	struct mmap_readahead_singles *singles = &file->state.singles[1];
-	unsigned long before, last = 0;
-	u64 random = 1;
-	unsigned int n;
-
-	bitmap_fill(file->evicted, FAKE_PAGES);
-	/* A region fits if hardly any misses are elsewhere. */
-	file->facts.cached_pages = region;
-	for (n = 0; n < 4; n++) {
-		before = file->misses;
-		do {
-			KUNIT_ASSERT_LT(test, file->misses, 20000);
-			fake_touch(file, next_random(&random, region));
-			fake_evict(file, file->answer.start, file->answer.size);
-		} while (file->answer.kind != MMAP_READAHEAD_FILL);
-		KUNIT_EXPECT_EQ(test, singles->shift, 13);
-		KUNIT_EXPECT_EQ(test, singles->losses, n);
-		if (n > 1)
-			KUNIT_EXPECT_GE(test, 10 * (file->misses - before),
-					18 * last);
-		last = file->misses - before;
-	}
-	before = file->misses;
-	do {
-		KUNIT_ASSERT_LT(test, file->misses, 40000);
-		fake_touch(file, 5 * region + next_random(&random, region));
-		fake_evict(file, file->answer.start, file->answer.size);
-	} while (file->answer.kind != MMAP_READAHEAD_FILL);
-	KUNIT_EXPECT_EQ(test, singles->losses, 2);
-	/* That has nothing to do with what is lost while there is memory. */
-	KUNIT_EXPECT_EQ(test, file->state.singles[0].losses, 0);
-}
-
-/* Has a region that was filled, and lost, been left, or did it stay for long? */
-static void test_left_or_lost(struct kunit *test)
-{
-	static const struct {
-		unsigned char evicted;
-		unsigned short there, here;
-		unsigned int left;
-		unsigned long since;
-		bool again;
-		unsigned int losses;
-	} cases[] = {
-		{ 255, 10, 21, 0, 32, true, 2 },
-		{ 255, 10, 20, 0, 32, false, 4 },
-		{ 255, 20, 20, 0, 32, false, 4 },
-		{ 255, 21, 10, 0, 32, false, 4 },
-		{ 255, 21, 10, 1 << 1, 32, true, 2 },
-		{ 255, 21, 10, 1 << 6, 32, false, 4 },
-		{ 255, 21, 10, 0, 1535, false, 4 },
-		{ 255, 21, 10, 0, 1536, true, 2 },
-		{ MMAP_READAHEAD_SHORT, 10, 21, 1 << 1, 2048, false, 4 },
-	};
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct mmap_readahead_singles singles = {
-			.regions = { [1] = cases[i].there, [6] = cases[i].here },
-			.nr = cases[i].there + cases[i].here,
-			.shift = 11,
-			.losses = 3,
-			.filled = true,
-			.fill = 1UL << 11,
-			.since = cases[i].since,
-		};
-		struct mmap_readahead_state state = {
-			.evicted = cases[i].evicted,
-			.visits = {
-				.shift = 11,
-				.dense = 1 << 1 | 1 << 6,
-				.left = cases[i].left,
-				.back = 1 << 1 & ~cases[i].left,
-			},
-		};
-		struct mmap_readahead_miss miss = { .index = 6UL << 11 };
-
-		KUNIT_EXPECT_EQ(test, cases[i].again,
-				mmap_readahead_fill_again(&state, &miss, &singles));
-		KUNIT_EXPECT_EQ(test, singles.losses, cases[i].losses);
-		KUNIT_EXPECT_FALSE(test, singles.filled);
-		KUNIT_EXPECT_EQ(test, !singles.nr, !cases[i].again);
-		/* Of the visits, only that region is forgotten. */
-		KUNIT_EXPECT_EQ(test, state.visits.dense >> 1 & 1, cases[i].again);
-		KUNIT_EXPECT_EQ(test, (state.visits.left | state.visits.back) >> 1 & 1,
-				cases[i].again);
-		KUNIT_EXPECT_EQ(test, state.visits.dense >> 6 & 1, 1);
-		KUNIT_EXPECT_EQ(test, state.visits.left >> 6, cases[i].left >> 6);
-	}
-}
-
-/* Blocks are worth it that stay until nearly all of their region was read. */
-static void test_fill_stays_long(struct kunit *test)
-{
-	const unsigned long region = 1UL << 13, stay = region / 32 * 7 / 8;
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
-	unsigned long *blocks = kunit_kzalloc(test, stay * sizeof(*blocks),
-					      GFP_KERNEL);
-	unsigned long nr = 0;
-	unsigned int n;
-	u64 random = 1;
-
-	KUNIT_ASSERT_NOT_NULL(test, blocks);
-	bitmap_fill(file->evicted, FAKE_PAGES);
-	file->facts.cached_pages = region;
-	for (n = 0; n < 20000; n++) {
-		fake_touch(file, next_random(&random, region));
-		if (file->answer.kind != MMAP_READAHEAD_FILL)
-			continue;
-		if (nr >= stay)
-			fake_evict(file, blocks[nr % stay], 32);
-		blocks[nr++ % stay] = file->answer.start;
-	}
-	KUNIT_EXPECT_GE(test, nr, 5 * stay);
-	KUNIT_EXPECT_EQ(test, file->state.singles[1].losses, 0);
-}
-
-/* What fills a region page by page reads nothing that could be lost. */
-static void test_fill_with_pages(struct kunit *test)
-{
-	const unsigned long region = 1UL << 11;
-	unsigned int max;
-
-	for (max = 1; max <= 2; max++) {
-		struct mmap_readahead_state state = { .visits.shift = 11 };
-		struct mmap_readahead_singles singles = { .shift = 11 };
-		struct mmap_readahead_answer answer = { };
-		struct fake_file *file = fake_file(test, FAKE_PAGES, max, 32);
-		struct mmap_readahead_miss miss = fake_miss(file, 3 * region);
-
-		KUNIT_EXPECT_TRUE(test, mmap_readahead_answer_fill(&state, &miss,
-								   &singles, &answer));
-		KUNIT_EXPECT_EQ(test, answer.size, max);
-		KUNIT_EXPECT_EQ(test, singles.filled, max > 1);
-		KUNIT_EXPECT_EQ(test, state.visits.dense, max > 1 ? 1 << 3 : 0);
+		KUNIT_EXPECT_EQ(test, file->misses, 128);
+		KUNIT_EXPECT_LE(test, windows, 110);
+		if (param->max > 1)
+			KUNIT_EXPECT_GE(test, windows, 4);
 		kunit_kfree(test, file);
 	}
 }
 
-/* While memory is short, what was counted long ago counts ever less. */
-static void test_old_counts(struct kunit *test)
+/* Region */
+
+struct region_case {
+	const char *name;
+	/* Misses that were counted in the region of the miss, and elsewhere. */
+	unsigned int here, elsewhere;
+	bool fills;
+	/* Misses that are counted in the region and in all after that. */
+	unsigned int here_after, nr_after;
+	/* Shares before the miss, which comes in the same direction. */
+	unsigned int turns, evicted;
+	/* If not 0: facts, a distance to the last miss, and an old shift. */
+	unsigned long memory, file, cached, distance;
+	unsigned int shift;
+	bool turned;
+};
+
+#define TURNS		255
+#define SHORT		255
+
+static const struct region_case region_cases[] = {
+	{ "has cost as much", 186, 0, true, 187, 187 },
+	{ "has not cost as much", 185, 0, false, 186, 186 },
+	{ "others do not matter", 186, 9999, true, 187, 10186 },
+	{ "steps of three requests' worth", 186, 0, false, 186, 186, .distance = 96 },
+	{ "larger steps", 186, 0, true, 187, 187, .distance = 97 },
+	{ "small steps, seldom turns", 186, 0, false, 186, 186, 37, .distance = 96 },
+	{ "small steps, turns", 186, 0, true, 187, 187, 38, .distance = 96 },
+	{ "the end of the file is a small region",
+	  11, 0, true, 12, 12, .file = REGION_PAGES + 1000 },
+	{ "too little for the end of the file",
+	  10, 0, false, 11, 11, .file = REGION_PAGES + 1000 },
+	/* Regions of a file that is twice as large are so, too. */
+	{ "large file", 2978, 0, true, 2979, 2979, .file = 1 << 22, .shift = 18 },
+	{ "large file, not much of it",
+	  2977, 0, false, 2978, 2978, .file = 1 << 22, .shift = 18 },
+
+	{ "short: the full price", 496, 0, true, 497, 497, .evicted = SHORT },
+	{ "short: no less", 495, 0, false, 496, 496, .evicted = SHORT },
+	{ "a little is not short", 186, 0, true, 187, 187, .evicted = 37 },
+	{ "a little more is", 186, 0, false, 187, 187, .evicted = 38 },
+
+	{ "turns, concentrated: half the price", 93, 0, true, 94, 94, TURNS },
+	{ "turns, concentrated: no less", 92, 0, false, 93, 93, TURNS },
+	{ "turns, less than half of the file", 185, 185, true, 186, 371, TURNS },
+	{ "turns, half of the file", 185, 186, false, 186, 372, TURNS },
+	{ "turns, all of the file: as without", 186, 561, true, 187, 748, TURNS },
+	{ "turns seldom", 93, 0, false, 94, 94, 74 },
+	{ "turns more often", 93, 0, true, 94, 94, 75 },
+	{ "has just turned, seldom", 93, 0, false, 94, 94, 36, .turned = true },
+	{ "has just turned, more often", 93, 0, true, 94, 94, 37, .turned = true },
+
+	{ "turns, memory holds the region",
+	  93, 0, true, 94, 94, TURNS, .memory = 13108 },
+	{ "turns, memory does not",
+	  93, 0, false, 94, 94, TURNS, .memory = 13107 },
+	{ "turns, memory does not hold all regions",
+	  186, 561, false, 187, 748, TURNS, .memory = 52428 },
+	{ "turns, but it does with a quarter more",
+	  186, 561, true, 187, 748, TURNS, .memory = 52429 },
+	{ "short, memory does not hold all regions",
+	  500, 9999, false, 501, 10500, 0, SHORT, 1 << 18, 1 << 18 },
+	{ "not short, memory does not matter",
+	  500, 9999, true, 501, 10500, .memory = 1 << 18, .file = 1 << 18 },
+	{ "a sweep: memory does not matter",
+	  186, 0, true, 187, 187, .memory = 1000 },
+
+	{ "memory is full: aged", 99, 11, false, 50, 55, TURNS, .memory = 3520 },
+	{ "almost full: not aged", 99, 10, false, 100, 110, TURNS, .memory = 3520 },
+	{ "short, full: aged", 109, 0, false, 55, 55, 0, SHORT, .memory = 3488 },
+	{ "a sweep: not aged", 109, 0, false, 110, 110, .memory = 3488 },
+	{ "memory holds the file: not aged",
+	  3000, 0, true, 3001, 3001, TURNS, .memory = FAKE_PAGES },
+	{ "memory holds less: aged",
+	  3000, 0, true, 1501, 1501, TURNS, .memory = FAKE_PAGES - 1 },
+	{ "the counter is full: aged",
+	  U16_MAX, 101, true, 32768, 32818, .cached = 1 << 20 },
+	{ "not all is there any more: anew",
+	  1000, 1000, false, 1, 1, .cached = 1999 },
+	{ "it may all be there", 1000, 1000, true, 1001, 2001, .cached = 2000 },
+	{ "regions have another size: anew", 1000, 0, false, 1, 1, .shift = 15 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(region, region_cases, name);
+
+static void test_region(struct kunit *test)
 {
-	struct mmap_readahead_state state = { .evicted = 255 };
-	struct mmap_readahead_singles *singles = &state.singles[1];
-	struct mmap_readahead_miss miss = {
-		.file_pages = 16UL << 13,
-		.cached_pages = 16UL << 13,
-		.request_pages = 32,
-	};
+	const struct region_case *param = test->param_value;
+	unsigned int shift = param->shift ?: MMAP_READAHEAD_REGION_SHIFT;
+	struct fake_file *file = known_file(test);
+	struct mmap_readahead_regions *regions = &file->state.regions;
+	unsigned long miss = REGION_PAGES + 500, here;
 
-	/* A region of 2^13 pages costs 256 requests; three eighths of 16 are 1536. */
-	singles->shift = 13;
-	state.visits.shift = 13;
-	singles->nr = 1535;
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_old(&state, &miss, singles, 0, 16));
-	singles->nr = 1536;
-	KUNIT_EXPECT_TRUE(test, mmap_readahead_old(&state, &miss, singles, 0, 16));
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_old(&state, &miss, singles, 0, 128));
-	state.evicted = 0;
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_old(&state, &miss, singles, 0, 16));
-	state.evicted = 255;
-
-	/* All of that region's price has to be paid, and misses to be there. */
-	singles->regions[0] = 254;
-	singles->nr = 508;
-	miss.index = 1000;
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_fills(&state, &miss, singles));
-	miss.index = 5000;
-	KUNIT_EXPECT_TRUE(test, mmap_readahead_fills(&state, &miss, singles));
-	miss.index = 2000;
-	miss.cached_pages = 8192;
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_fills(&state, &miss, singles));
-
-	/* Regions of another size begin anew. */
-	state.visits = (struct mmap_readahead_visits) {
-		.shift = 13, .dense = 7, .left = 3, .back = 4,
-	};
-	KUNIT_EXPECT_PTR_EQ(test, mmap_readahead_singles(&state, &miss), singles);
-	KUNIT_EXPECT_EQ(test, state.visits.left, 3);
-	miss.file_pages = 32UL << 13;
-	KUNIT_EXPECT_PTR_EQ(test, mmap_readahead_singles(&state, &miss), singles);
-	KUNIT_EXPECT_EQ(test, singles->nr, 0);
-	KUNIT_EXPECT_EQ(test, singles->shift, 14);
-	KUNIT_EXPECT_EQ(test, state.visits.shift, 14);
-	KUNIT_EXPECT_EQ(test, state.visits.dense, 0);
-	KUNIT_EXPECT_EQ(test, state.visits.left | state.visits.back, 0);
+	if (param->memory)
+		file->facts.memory_pages = param->memory;
+	if (param->file)
+		file->facts.file_pages = param->file;
+	if (param->cached)
+		file->facts.cached_pages = param->cached;
+	here = miss >> (param->file > FAKE_PAGES ? shift :
+						   MMAP_READAHEAD_REGION_SHIFT);
+	regions->misses[here] = param->here;
+	regions->misses[2] = param->elsewhere;
+	regions->nr = param->here + param->elsewhere;
+	regions->shift = shift;
+	regions->turns = param->turns;
+	regions->up = !param->turned;
+	regions->last = param->distance ? miss - param->distance : 0;
+	file->state.evicted = param->evicted;
+	fake_miss(file, miss);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, param->fills ? FILL : SINGLE);
+	KUNIT_EXPECT_EQ(test, regions->misses[here], param->here_after);
+	KUNIT_EXPECT_EQ(test, regions->nr, param->nr_after);
+	KUNIT_EXPECT_EQ(test, regions->last, miss);
+	KUNIT_EXPECT_TRUE(test, regions->up);
 }
 
-/* Nothing is filled where more comes back, evenly, than memory holds. */
-static void test_too_much_does_not_fill(struct kunit *test)
+/* Random misses all over a part of the file soon have all of it read. */
+static void test_fill_up(struct kunit *test)
 {
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
-	u64 random = 1;
-	unsigned int n;
+	static const unsigned long parts[] = {
+		REGION_PAGES / 2, REGION_PAGES, 3 * REGION_PAGES, FAKE_PAGES,
+	};
+	u64 random = 88172645463325252ULL;
+	struct fake_file *file;
+	unsigned int i, n;
 
-	bitmap_fill(file->evicted, FAKE_PAGES);
-	file->facts.cached_pages = FAKE_PAGES / 3 * 2;
-	for (n = 0; n < 20000; n++) {
-		fake_touch(file, next_random(&random, FAKE_PAGES));
-		fake_evict(file, file->answer.start, file->answer.size);
-		KUNIT_EXPECT_NE(test, file->answer.kind, MMAP_READAHEAD_FILL);
+	for (i = 0; i < ARRAY_SIZE(parts); i++) {
+		file = fake_file(test, 1024, 32);
+		for (n = 0; n < 4000; n++)
+			fake_touch(file, next_random(&random, parts[i]));
+		KUNIT_EXPECT_GE(test, file->facts.cached_pages, parts[i] / 100 * 95);
+		KUNIT_EXPECT_LE(test, file->facts.cached_pages,
+				round_up(parts[i], REGION_PAGES));
+		KUNIT_EXPECT_LE(test, file->misses, 1000);
+		kunit_kfree(test, file);
 	}
 }
 
-/* Each time that what was read to fill a region is lost, it costs twice as much. */
-static void test_lost_fill(struct kunit *test)
+/* Sweeps */
+
+struct trial_case {
+	const char *name;
+	/* What was spent before, and pages that single misses read. */
+	unsigned int spent, order;
+	bool evicted, alone;
+	unsigned int spent_after, trial_after;
+	/* If not 0: when a trial is due; so many pages may be read alone. */
+	unsigned int trial, budget;
+};
+
+static const struct trial_case trial_cases[] = {
+	{ "has cost enough", 464, 4, true, true, 512, 1024 },
+	{ "has not cost enough", 463, 4, true, false, 511, 512 },
+	{ "larger reads cost more", 448, 5, true, true, 512, 1024 },
+	{ "not read again", 9999, 4, false, false, 9999, 0 },
+	{ "a page is alone as it is", 9999, 0, true, false, 9999, 0 },
+	{ "the next trial costs more", 951, 4, true, false, 999, 1000, 1000 },
+	{ "the next trial", 952, 4, true, true, 1000, 2000, 1000 },
+	{ "budget", 5, 4, true, true, 5, 7, 7, 3 },
+	{ "budget, but not read again", 5, 4, false, false, 5, 7, 7, 3 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(trial, trial_cases, name);
+
+/* When reading again has cost enough, a single miss reads its page alone. */
+static void test_trial(struct kunit *test)
 {
-	const unsigned long pages = 1 << MMAP_READAHEAD_REGION_SHIFT;
-	struct fake_file *file = fake_file(test, pages, 64, 8);
-	unsigned long before, last = 0;
-	u64 random = 1;
-	unsigned int n;
+	const struct trial_case *param = test->param_value;
+	struct fake_file *file = known_file(test);
+	struct mmap_readahead_sweeps *sweeps = &file->state.sweeps;
+
+	sweeps->spent = param->spent;
+	sweeps->trial = param->trial;
+	sweeps->alone = param->budget;
+	file->state.ahead.order = param->order;
+	if (param->evicted)
+		fake_set(file, 4000, 1, MMAP_READAHEAD_EVICTED);
+	fake_miss(file, 4000);
+	if (param->alone)
+		expect_read(file, FORWARD, 4000, 1, 0);
+	else
+		expect_read(file, SINGLE, 4000, 1 << param->order, 0);
+	KUNIT_EXPECT_EQ(test, sweeps->spent, param->spent_after);
+	KUNIT_EXPECT_EQ(test, sweeps->trial, param->trial_after);
+	KUNIT_EXPECT_EQ(test, sweeps->alone, param->budget -
+			(param->budget && param->alone));
+	/* One that was evicted alone does not yet make memory short. */
+	KUNIT_EXPECT_EQ(test, file->state.evicted, param->evicted ? 32 : 0);
+}
+
+struct alone_case {
+	const char *name;
+	/* Of the miss from a page that was read alone. */
+	unsigned int distance;
+	unsigned int spent, budget;
+	bool evicted;
+	unsigned int size, spent_after, budget_after, trial_after;
+	/* If not 0: what memory holds, and the size of what was read before. */
+	unsigned int memory, before;
+	enum mmap_readahead_kind kind;
+};
+
+static const struct alone_case alone_cases[] = {
+	{ "expected to pay", 4, 0, 0, true, 1, 0, 20479, 524288 },
+	{ "not expected to pay", 3, 174751, 0, true, 66, 174751, 0, 9 },
+	{ "has cost as much", 3, 174752, 0, true, 1, 0, 27305, 699040 },
+	{ "memory holds all", 16, 0, 0, true, 1, 0, 5119, 131072, 4096 },
+	{ "memory does not", 16, 0, 0, true, 79, 0, 0, 9, 4095 },
+	{ "memory does not: no budget matters", 16, 5, 7, true, 79, 5, 7, 9, 4095 },
+	{ "budget", 16, 5, 7, true, 1, 5, 6, 9 },
+	{ "budget that ends", 16, 5, 1, true, 1, 5, 0, 9 },
+	{ "not read again", 16, 0, 0, false, 79, 0, 5120, 131072 },
+	{ "not read again, budget", 16, 5, 7, false, 79, 5, 7, 9 },
+	{ "the very next page", 1, 5, 7, true, 64, 5, 0, 9 },
+	{ "a window, budget", 4, 5, 7, true, 1, 5, 6, 9, 0, 8 },
+	{ "a window, trial", 4, 464, 0, true, 1, 512, 0, 1024, 0, 8 },
+	{ "a window, no trial", 4, 463, 0, true, 19, 511, 0, 512, 0, 8 },
+	{ "backward", 4, 9999, 7, true, 19, 9999, 7, 9, 0, 8, BACKWARD },
+};
+
+KUNIT_ARRAY_PARAM_DESC(alone, alone_cases, name);
+
+/* A stream that has read one page, or is to try that. */
+static void test_alone(struct kunit *test)
+{
+	const struct alone_case *param = test->param_value;
+	enum mmap_readahead_kind kind = param->kind ?: FORWARD;
+	struct fake_file *file = file_with_read(test, kind, 4000,
+						param->before ?: 1, 4000);
+	struct mmap_readahead_sweeps *sweeps = &file->state.sweeps;
+	unsigned long miss;
+
+	miss = kind == BACKWARD ? 4000 - param->distance :
+				  file->state.reads[0].end + param->distance;
+	sweeps->spent = param->spent;
+	sweeps->trial = 9;
+	sweeps->alone = param->budget;
+	if (param->memory)
+		file->facts.memory_pages = param->memory;
+	if (param->evicted)
+		fake_set(file, miss, 1, MMAP_READAHEAD_EVICTED);
+	fake_miss(file, miss);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, kind);
+	KUNIT_EXPECT_EQ(test, file->answer.size, param->size);
+	if (param->size == 1)
+		KUNIT_EXPECT_EQ(test, file->answer.async_size, 0);
+	KUNIT_EXPECT_EQ(test, sweeps->spent, param->spent_after);
+	KUNIT_EXPECT_EQ(test, sweeps->alone, param->budget_after);
+	KUNIT_EXPECT_EQ(test, sweeps->trial, param->trial_after);
+}
+
+/*
+ * Every 16th page again and again, of a file that memory holds an eighth of: in the end
+ * memory holds all of these. A file that is read from end to end is read as ever.
+ */
+static void test_sweep_again(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+	unsigned int n, before = 0;
+	unsigned long page;
+
+	file->facts.memory_pages = FAKE_PAGES / 8;
+	for (n = 0; n < 16; n++) {
+		before = file->misses;
+		for (page = 0; page < FAKE_PAGES; page += 16)
+			fake_touch(file, page);
+	}
+	KUNIT_EXPECT_EQ(test, file->misses, before);
+	kunit_kfree(test, file);
+
+	file = fake_file(test, 1024, 32);
+	file->facts.memory_pages = FAKE_PAGES / 8;
+	for (n = 0; n < 16; n++)
+		for (page = 0; page < FAKE_PAGES; page++)
+			fake_touch(file, page);
+	KUNIT_EXPECT_LE(test, file->misses, 16 * FAKE_PAGES / 512);
+}
+
+/* The arbiter */
+
+struct limit_case {
+	const char *name;
+	unsigned int max;
+	unsigned long memory;
+	unsigned int evicted, limit;
+};
+
+static const struct limit_case limit_cases[] = {
+	{ "the largest read", 1000, FAKE_PAGES, 0, 1000 },
+	{ "two windows for each stream fit", 1000, 16 * 500 + 15, 0, 500 },
+	{ "at least a page", 1000, 15, 0, 1 },
+	{ "nothing fits", 1000, 0, 0, 1 },
+	{ "as good as not short", 1000, FAKE_PAGES, 32, 1000 },
+	{ "short: two requests", 1000, FAKE_PAGES, 33, 64 },
+	{ "short, and still less", 1000, 16 * 20, 33, 20 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(limit, limit_cases, name);
+
+/* A run forward, one backward, a mark and a region all keep to it. */
+static void test_limit(struct kunit *test)
+{
+	const struct limit_case *param = test->param_value;
+	unsigned int n, size = 1 << ilog2(param->limit);
+	struct fake_file *file;
 
 	for (n = 0; n < 3; n++) {
-		before = file->misses;
-		fill_one_region(file, &random);
-		KUNIT_EXPECT_EQ(test, file->state.singles[0].losses, n);
-		if (n)
-			KUNIT_EXPECT_GE(test, 10 * (file->misses - before),
-					18 * last);
-		last = file->misses - before;
-		fake_evict(file, file->answer.start, file->answer.size);
+		file = file_with_read(test, n == 1 ? BACKWARD : FORWARD,
+				      4000, 2000, n == 1 ? 4000 : 5999);
+		file->facts.max_pages = param->max;
+		file->facts.memory_pages = param->memory;
+		file->state.evicted = param->evicted;
+		if (n == 2)
+			fake_mark(file, 5000);
+		else
+			fake_miss(file, n == 1 ? 3999 : 6000);
+		KUNIT_EXPECT_EQ(test, file->answer.size, param->limit);
+	}
+	file->state.regions.misses[0] = 1000;
+	file->state.regions.nr = 1000;
+	file->state.regions.shift = MMAP_READAHEAD_REGION_SHIFT;
+	/* It falls to that with the miss. */
+	file->state.evicted = param->evicted + 5;
+	if (param->memory == FAKE_PAGES) {
+		fake_miss(file, 9000);
+		expect_read(file, FILL, round_down(9000, size), size, 0);
 	}
 }
 
-/* Steps of equal length pass through a region, and leave it. */
-static void test_equal_steps_do_not_fill(struct kunit *test)
+/* Whatever is read is cut where the file ends. */
+static void test_end_of_file(struct kunit *test)
 {
-	static const unsigned long steps[] = {
-		33, 64, 96, 97, 100, 128, 257, 300, 330, 509, 1024, 2053,
-	};
-	struct fake_file *file;
-	unsigned int i, back;
-	unsigned long page;
+	struct fake_file *file = file_with_read(test, FORWARD, 4000, 64, 4000);
 
-	for (i = 0; i < ARRAY_SIZE(steps); i++)
-		for (back = 0; back < 2; back++) {
-			file = fake_file(test, FAKE_PAGES, 1024, 32);
-			for (page = 0; page < FAKE_PAGES; page += steps[i]) {
-				fake_touch(file, back ? FAKE_PAGES - 1 - page :
-							page);
-				KUNIT_EXPECT_EQ(test, file->answer.kind,
-						MMAP_READAHEAD_SINGLE);
-			}
-			KUNIT_EXPECT_LE(test, file->answer.size, 2);
-			kunit_kfree(test, file);
-		}
+	file->facts.file_pages = 4100;
+	fake_set(file, 4063, 1, MMAP_READAHEAD_USED);
+	fake_miss(file, 4064);
+	expect_read(file, FORWARD, 4064, 36, 36);
+	KUNIT_EXPECT_EQ(test, file->answer.order, 2);
+	KUNIT_EXPECT_EQ(test, file->state.reads[0].end, 4099);
+	fake_mark(file, 4064);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 0);
+
+	file = known_file(test);
+	file->facts.file_pages = 4100;
+	fake_miss(file, 4099);
+	expect_read(file, SINGLE, 4099, 1, 0);
+	KUNIT_EXPECT_EQ(test, file->answer.order, 0);
+
+	file = known_file(test);
+	file->facts.file_pages = 4100;
+	file->state.regions.misses[0] = 1000;
+	file->state.regions.nr = 1000;
+	file->state.regions.shift = MMAP_READAHEAD_REGION_SHIFT;
+	fake_miss(file, 4099);
+	expect_read(file, FILL, 4096, 4, 0);
 }
 
-/* A count that cannot go on is halved, with all others. */
-static void test_full_count(struct kunit *test)
+/* Mark */
+
+struct mark_case {
+	const char *name;
+	unsigned int size;
+	unsigned int next;
+	/* If not 0: where the mark is in the read, cost, pages behind the read. */
+	int mark;
+	unsigned int request, rest;
+	/* So many more were read before. */
+	unsigned int before;
+	enum mmap_readahead_kind kind;
+};
+
+static const struct mark_case mark_cases[] = {
+	{ "a small one doubles", 16, 32 },
+	{ "as long as it is less than a request", 31, 62 },
+	{ "then it grows by a quarter", 32, 40 },
+	{ "rounded up", 33, 42 },
+	{ "dear requests", 100, 200, .request = 101 },
+	{ "up to the limit", 1000, 1024 },
+	{ "mark on the last page", 64, 80, 63 },
+	{ "mark on the first page of the last window", 64, 80, .before = 64 },
+	{ "mark of a window before it", 64, 0, -1, .before = 64 },
+	{ "to the end of the file", 64, 5, .rest = 5 },
+	{ "at the end of the file", 64, 0, .rest = UINT_MAX },
+	{ "a single miss", 64, 0, .kind = SINGLE + 1 },
+	{ "backward", 64, 0, .kind = BACKWARD + 1 },
+	{ "a block of a region", 64, 0, .kind = FILL + 1 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(mark, mark_cases, name);
+
+/* A stream comes to its mark; all before that was used. */
+static void test_mark(struct kunit *test)
 {
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1, 1);
-	struct mmap_readahead_state *state = &file->state;
+	const struct mark_case *param = test->param_value;
+	unsigned int kind = param->kind ? param->kind - 1 : FORWARD;
+	unsigned long mark = 4000 + param->mark;
+	struct fake_file *file = file_with_read(test, kind, 4000, param->size,
+						4000);
+	struct mmap_readahead_read *read = file->state.reads;
+	struct mmap_readahead_state before;
 
-	fake_touch(file, 100000);
-	state->singles[0].regions[0] = U16_MAX;
-	state->singles[0].regions[3] = 1001;
-	state->singles[0].nr = U16_MAX + 1001;
-	/* A fill would need more. */
-	state->singles[0].losses = MMAP_READAHEAD_MAX_LOSSES;
-	file->facts.cached_pages = FAKE_PAGES;
-	fake_touch(file, 1000);
-	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_SINGLE);
-	KUNIT_EXPECT_EQ(test, state->singles[0].regions[0], U16_MAX / 2 + 1);
-	KUNIT_EXPECT_EQ(test, state->singles[0].regions[3], 500);
-}
-
-/*
- * A third of the misses have a neighbour that is needed next. While memory is short
- * that pays for less, as all that is read has to be evicted for.
- */
-static void test_scarce(struct kunit *test)
-{
-	struct fake_file *plenty = fake_file(test, FAKE_PAGES, 1024, 32);
-	struct fake_file *scarce = fake_file(test, FAKE_PAGES, 1024, 32);
-	unsigned long page;
-
-	bitmap_fill(scarce->evicted, FAKE_PAGES);
-	for (page = 255; page < FAKE_PAGES - 256; page += 256) {
-		fake_touch(plenty, page);
-		fake_touch(scarce, page);
-		if (page % 3)
-			continue;
-		fake_touch(plenty, fake_end(plenty) + 1);
-		fake_touch(scarce, fake_end(scarce) + 1);
+	file->facts.file_pages = param->rest == UINT_MAX ? 4000 + param->size :
+				 param->rest ? 4000 + param->size + param->rest :
+					       FAKE_PAGES;
+	if (param->request)
+		file->facts.request_pages = param->request;
+	fake_set(file, 3000, mark - 3000, MMAP_READAHEAD_USED);
+	read->start -= param->before;
+	before = file->state;
+	fake_mark(file, mark);
+	KUNIT_EXPECT_EQ(test, file->answer.size, param->next);
+	if (!param->next) {
+		KUNIT_EXPECT_MEMEQ(test, &file->state, &before, sizeof(before));
+		return;
 	}
-	KUNIT_EXPECT_GE(test, plenty->state.ahead.order, 3);
-	KUNIT_EXPECT_LE(test, scarce->state.ahead.order, 2);
+	expect_read(file, FORWARD, 4000 + param->size, param->next, param->next);
+	KUNIT_EXPECT_EQ(test, file->answer.order,
+			mmap_readahead_order(param->next));
+	KUNIT_EXPECT_EQ(test, read->index, mark);
+	KUNIT_EXPECT_EQ(test, read->start, 4000 - param->before);
+	KUNIT_EXPECT_EQ(test, read->size, param->next);
+	KUNIT_EXPECT_EQ(test, read->end, 3999 + param->size + param->next);
 }
 
-/* A file of which single misses read a lot, in memory that holds next to nothing. */
-static struct fake_file *crowded_file(struct kunit *test)
+/* What a stream is to read next was evicted: is it to try without, with a miss? */
+static void test_trial_at_mark(struct kunit *test)
 {
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 32, 32);
-	struct mmap_readahead_side side = {
-		.order = 5,
-		.used = MMAP_READAHEAD_UNDECIDED,
-		.patience = MMAP_READAHEAD_PATIENCE,
-	};
+	struct fake_file *file = file_with_read(test, FORWARD, 4000, 64, 4000);
 
-	file->state.known = true;
-	file->state.ahead = side;
-	file->state.behind = side;
-	file->facts.cached_pages = 64;
-	return file;
+	fake_set(file, 4064, 1, MMAP_READAHEAD_EVICTED);
+	file->state.sweeps.spent = 512 - 80;
+	fake_mark(file, 4032);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 0);
+	KUNIT_EXPECT_EQ(test, file->state.sweeps.spent, 512);
+	fake_miss(file, 4064);
+	expect_read(file, FORWARD, 4064, 1, 0);
+
+	file = file_with_read(test, FORWARD, 4000, 64, 4000);
+	fake_set(file, 4064, 1, MMAP_READAHEAD_EVICTED);
+	file->state.sweeps.spent = 512 - 81;
+	fake_mark(file, 4032);
+	expect_read(file, FORWARD, 4064, 80, 80);
 }
 
-/* Windows on both sides that exceed the limit together are judged all the same. */
-static void test_both_sides(struct kunit *test)
-{
-	struct fake_file *file = crowded_file(test);
-	unsigned long page;
+struct forgotten_mark_case {
+	const char *name;
+	/* Pages that are used before the mark, and cached from it on. */
+	unsigned int used, cached;
+	unsigned int size;
+};
 
-	fake_touch(file, 100);
-	KUNIT_EXPECT_EQ(test, file->answer.start, 84);
-	KUNIT_EXPECT_EQ(test, file->answer.size, 32);
-	for (page = 1000; page < FAKE_PAGES - 1000; page += 1000)
-		fake_touch(file, page);
-	KUNIT_EXPECT_EQ(test, file->answer.size, 1);
+static const struct forgotten_mark_case forgotten_mark_cases[] = {
+	{ "a run that goes on", 1000, 8, 32 },
+	{ "a short one", 16, 8, 16 },
+	{ "no run", 15, 8, 0 },
+	{ "only the mark's own page", 1000, 1, 32 },
+	{ "looks no farther than it reads", 1000, 40, 32 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(forgotten_mark, forgotten_mark_cases, name);
+
+/* A stream that is remembered by nobody reads on, and stays forgotten. */
+static void test_forgotten_mark(struct kunit *test)
+{
+	const struct forgotten_mark_case *param = test->param_value;
+	struct fake_file *file = fake_file(test, 1024, 32);
+	const struct mmap_readahead_state nothing = { };
+
+	fake_set(file, 4000 - param->used, param->used, MMAP_READAHEAD_USED);
+	fake_set(file, 4000, param->cached, MMAP_READAHEAD_CACHED);
+	fake_mark(file, 4000);
+	KUNIT_EXPECT_EQ(test, file->answer.size, param->size);
+	if (param->size)
+		expect_read(file, FORWARD,
+			    4000 + min(param->cached, param->size),
+			    param->size, param->size);
+	KUNIT_EXPECT_MEMEQ(test, &file->state, &nothing, sizeof(nothing));
 }
 
-/* A few pages that are used in turn stay in memory, if only they are read alone. */
-static void test_thrashing(struct kunit *test)
-{
-	static const unsigned long pages[] = { 818, 801, 1102, 853 };
-	struct fake_file *file = crowded_file(test);
-	unsigned int round, i;
+/* Under way */
 
-	for (round = 0; round < 8; round++) {
-		for (i = 0; i < ARRAY_SIZE(pages); i++) {
-			fake_touch(file, pages[i]);
-			fake_evict(file, 0, FAKE_PAGES);
-		}
-		KUNIT_EXPECT_LE(test, file->answer.size, 32 >> (round / 2));
+struct under_way_case {
+	const char *name;
+	enum mmap_readahead_kind kind;
+	unsigned long miss;
+	enum mmap_readahead_page page;
+	bool under_way;
+};
+
+/* Of a run of 100 pages from 4000 on the last read had 40. */
+static const struct under_way_case under_way_cases[] = {
+	{ "first page", FORWARD, 4060, MMAP_READAHEAD_ABSENT, true },
+	{ "last page", FORWARD, 4099, MMAP_READAHEAD_ABSENT, true },
+	{ "read before", FORWARD, 4059, MMAP_READAHEAD_ABSENT, false },
+	{ "behind it", FORWARD, 4100, MMAP_READAHEAD_ABSENT, false },
+	{ "was read, but evicted", FORWARD, 4060, MMAP_READAHEAD_EVICTED, false },
+	{ "backward, first page", BACKWARD, 4000, MMAP_READAHEAD_ABSENT, true },
+	{ "backward, last page", BACKWARD, 4039, MMAP_READAHEAD_ABSENT, true },
+	{ "backward, read before", BACKWARD, 4040, MMAP_READAHEAD_ABSENT, false },
+	{ "backward, before it", BACKWARD, 3999, MMAP_READAHEAD_ABSENT, false },
+	{ "a single miss", SINGLE, 4060, MMAP_READAHEAD_ABSENT, true },
+	{ "a block of a region", FILL, 4060, MMAP_READAHEAD_ABSENT, true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(under_way, under_way_cases, name);
+
+/* Another thread reads the page already: read no more, and learn nothing. */
+static void test_under_way(struct kunit *test)
+{
+	const struct under_way_case *param = test->param_value;
+	struct fake_file *file = file_with_read(test, param->kind, 4000, 100,
+						4050);
+	struct mmap_readahead_state before;
+
+	/* Not the first one that is remembered. */
+	file->state.reads[5] = file->state.reads[0];
+	file->state.reads[5].size = 40;
+	file->state.reads[0].size = 0;
+	fake_set(file, param->miss, 1, param->page);
+	before = file->state;
+	fake_miss(file, param->miss);
+	if (param->under_way) {
+		expect_read(file, SINGLE, param->miss, 1, 0);
+		KUNIT_EXPECT_MEMEQ(test, &file->state, &before, sizeof(before));
+	} else {
+		KUNIT_EXPECT_GT(test, file->answer.size, 1);
 	}
-	KUNIT_EXPECT_EQ(test, file->answer.size, 1);
 }
 
-/* Threads that miss the same page at once, or neighbours of it, are no such thing. */
-static void test_missed_at_once(struct kunit *test)
-{
-	struct fake_file *file = crowded_file(test);
-	struct mmap_readahead_miss miss;
-	unsigned int thread, apart;
+/* All of it */
 
-	bitmap_fill(file->evicted, FAKE_PAGES);
-	for (apart = 0; apart < 2; apart++)
-		for (thread = 0; thread < 4; thread++) {
-			miss = fake_miss(file, 1000 + 10000 * apart +
-					       apart * thread);
-			adapt(test, &file->state, &miss);
-		}
-	KUNIT_EXPECT_EQ(test, file->state.ahead.order, 5);
-	KUNIT_EXPECT_EQ(test, file->state.behind.order, 5);
+/* Anything may be there, but it is the same whenever one looks. */
+static enum mmap_readahead_page look_anywhere(const void *cache,
+					      unsigned long index)
+{
+	const unsigned int *seed = cache;
+
+	return *seed < 4 ? *seed : hash_long(index, 2);
 }
 
-/* A run goes on, though what was read around its next page before is gone. */
-static void test_run_through_lost_window(struct kunit *test)
+static unsigned long next_miss_anywhere(const void *cache, unsigned long index,
+					unsigned long most)
 {
-	struct fake_file *file = crowded_file(test);
-
-	fake_touch(file, 1070);
-	KUNIT_EXPECT_EQ(test, file->answer.start, 1054);
-	fake_evict(file, 0, FAKE_PAGES);
-	file->state.reads[file->state.next++] = (struct mmap_readahead_read) {
-		.index = 1040,
-		.start = 1000,
-		.end = 1053,
-		.size = 16,
-		.kind = MMAP_READAHEAD_FORWARD,
-	};
-	bitmap_set(file->cached, 1000, 54);
-	bitmap_set(file->used, 1000, 54);
-	fake_touch(file, 1054);
-	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_FORWARD);
-	/* A whole window, but up to a block's end. */
-	KUNIT_EXPECT_EQ(test, fake_end(file), 1071);
-}
-
-static enum mmap_readahead_page look_absent(const void *cache,
-					    unsigned long index)
-{
-	return MMAP_READAHEAD_ABSENT;
-}
-
-/* A run that comes too late for what it has read is to read less. */
-static void test_lost_run(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-	struct mmap_readahead_miss miss;
-	unsigned long page = 0, end;
-	unsigned int n;
-
-	for (n = 0; n < 4; n++) {
-		for (end = page + 8192; page < end; page++)
-			fake_touch(file, page);
-		while (test_bit(end, file->cached))
-			end++;
-		KUNIT_EXPECT_GT(test, end, page);
-		fake_evict(file, page, end - page);
-		fake_touch(file, page);
-		KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_FORWARD);
-		KUNIT_EXPECT_EQ(test, file->answer.start, page);
-		KUNIT_EXPECT_LE(test, file->answer.size, 512 >> n);
-	}
-	KUNIT_EXPECT_GE(test, file->state.narrow, n);
-	/* That ends when enough misses had no such reason. */
-	miss = fake_miss(file, 0);
-	miss.look = look_absent;
-	for (n = 0; n < 8 * 256; n++) {
-		miss.index = n * 97 % 4096;
-		adapt(test, &file->state, &miss);
-	}
-	KUNIT_EXPECT_EQ(test, file->state.narrow, 0);
-}
-
-/* An evicted page before all that a run has read is not one that it lost. */
-static void test_evicted_before_a_run(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-
-	/* Page 18 by itself, and then a run over a gap, most of which is behind. */
-	fake_touch(file, 4096);
-	file->facts.file_pages = 19;
-	fake_touch(file, 18);
-	file->facts.file_pages = FAKE_PAGES;
-	fake_touch(file, 35);
-	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_FORWARD);
-	KUNIT_EXPECT_EQ(test, file->answer.start, 19);
-	fake_evict(file, 0, 64);
-	__set_bit(2, file->evicted);
-	/* There are not as many pages before this one as it leaves out. */
-	fake_touch(file, 2);
-	KUNIT_EXPECT_EQ(test, file->answer.kind, MMAP_READAHEAD_SINGLE);
-	KUNIT_EXPECT_EQ(test, file->answer.start, 2);
-}
-
-/* What is beyond a mark is read once, and in ever larger reads up to the end. */
-static void test_marks(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-	struct mmap_readahead_answer answer;
-	struct mmap_readahead_miss mark;
-	unsigned long last = 20000;
-	unsigned int n;
-
-	file->facts.file_pages = last + 1;
-	fake_touch(file, 1000);
-	/* The mark of nobody, or of others, as those who read without mapping. */
-	mark = fake_miss(file, 1000);
-	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
-	mark = fake_miss(file, 90);
-	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
-
-	fake_touch(file, 1016);
-	for (n = 0; n < 100; n++) {
-		answer = file->answer;
-		mark = fake_miss(file, answer.start + answer.size -
-				       answer.async_size);
-		bitmap_set(file->used, 1000, mark.index - 1000);
-		file->answer = go_on(test, &file->state, &mark);
-		if (!file->answer.size)
-			break;
-		KUNIT_EXPECT_EQ(test, file->answer.start,
-				answer.start + answer.size);
-		if (fake_end(file) < last)
-			KUNIT_EXPECT_GT(test, file->answer.size,
-					answer.size - (answer.size == 1024));
-		/* Who comes a second time has nothing to read. */
-		KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
-		fake_read(file);
-	}
-	KUNIT_EXPECT_LT(test, n, 100);
-	KUNIT_EXPECT_EQ(test, answer.start + answer.size - 1, last);
-}
-
-/* A mark that random accesses come across is not one to go on from. */
-static void test_mark_without_run(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, FAKE_PAGES, 1024, 32);
-	struct mmap_readahead_miss mark;
-
-	fake_touch(file, 4096);
-	fake_touch(file, 4112);
-	mark = fake_miss(file, 4120);
-	bitmap_zero(file->used, FAKE_PAGES);
-	KUNIT_EXPECT_EQ(test, go_on(test, &file->state, &mark).size, 0);
-}
-
-static enum mmap_readahead_page look_evicted(const void *cache,
-					     unsigned long index)
-{
-	return MMAP_READAHEAD_EVICTED;
-}
-
-static enum mmap_readahead_page look_cached(const void *cache,
-					    unsigned long index)
-{
-	return MMAP_READAHEAD_CACHED;
-}
-
-static enum mmap_readahead_page look_used(const void *cache,
-					  unsigned long index)
-{
-	return MMAP_READAHEAD_USED;
-}
-
-/* Misses and marks from a page on, in all directions, as far as the file goes. */
-static void adapt_around(struct kunit *test, struct mmap_readahead_state *state,
-			 struct mmap_readahead_miss miss)
-{
-	static const long steps[] = {
-		0, 1, 16, 17, -1, -16, -33, 5, 900, 1, 1, -20000, 7, -3, 1,
-	};
-	enum mmap_readahead_page (*look)(const void *cache,
-					 unsigned long index) = miss.look;
-	unsigned long start = miss.index;
-	unsigned int n;
-
-	for (n = 0; n < 8 * ARRAY_SIZE(steps); n++) {
-		miss.index += steps[n % ARRAY_SIZE(steps)];
-		if (miss.index >= miss.file_pages)
-			miss.index = start;
-		miss.look = n % 3 == 2 ? look_evicted : look;
-		adapt(test, state, &miss);
-		go_on(test, state, &miss);
-	}
+	return index + most / 2;
 }
 
 /* Files as small and as large as they can be, and facts that do not fit. */
 static void test_extremes(struct kunit *test)
 {
-	static const unsigned int max_pages[] = { 1, 2, 3, 32, 1024, UINT_MAX / 2 };
-	static const unsigned int requests[] = { 1, 32, 16384 };
+	static const unsigned int max_pages[] = { 1, 2, 3, 32, 1024, SZ_1G >> 12 };
+	static const unsigned int requests[] = { 1, 32, SZ_64M >> 12 };
+	static const unsigned long memories[] = { 0, 1000, HIGHEST_PAGE };
 	static const unsigned long starts[] = {
 		0, 1, 63, 5000, UINT_MAX - 8UL, HIGHEST_PAGE - 100, HIGHEST_PAGE,
 	};
-	static enum mmap_readahead_page (*const looks[])(const void *cache,
-							 unsigned long index) = {
-		look_absent, look_evicted, look_cached, look_used,
+	static const long steps[] = {
+		0, 1, 16, 17, -1, -16, -33, 5, 900, 1, 1, -20000, 7, -3, 1,
 	};
-	const unsigned int nr = ARRAY_SIZE(max_pages) * ARRAY_SIZE(requests) *
-				ARRAY_SIZE(starts) * ARRAY_SIZE(looks);
-	struct mmap_readahead_miss miss;
-	struct mmap_readahead_state *state;
-	unsigned int i, rest;
+	struct fake_file *file = fake_file(test, 1, 1);
+	struct mmap_readahead_miss *miss = &file->facts;
+	unsigned int pages, n;
+	u64 random = 88172645463325252ULL;
 
-	for (i = 0; i < nr; i++) {
-		state = kunit_kzalloc(test, sizeof(*state), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, state);
-		miss = (struct mmap_readahead_miss) {
-			.file_pages = HIGHEST_PAGE + 1,
-			.cached_pages = 1,
-		};
-		rest = i;
-		miss.max_pages = max_pages[rest % ARRAY_SIZE(max_pages)];
-		rest /= ARRAY_SIZE(max_pages);
-		miss.request_pages = requests[rest % ARRAY_SIZE(requests)];
-		rest /= ARRAY_SIZE(requests);
-		miss.index = starts[rest % ARRAY_SIZE(starts)];
-		rest /= ARRAY_SIZE(starts);
-		miss.look = looks[rest];
-		adapt_around(test, state, miss);
-		/* Then the file is cut off after its first page. */
-		miss.index = 0;
-		miss.file_pages = 1;
-		adapt_around(test, state, miss);
-		kunit_kfree(test, state);
+	miss->look = look_anywhere;
+	miss->next_miss = next_miss_anywhere;
+	miss->cache = &pages;
+	miss->cached_pages = 1;
+	for (n = 0; n < 100000; n++) {
+		if (n % 100 == 0) {
+			memset(&file->state, 0, sizeof(file->state));
+			pages = next_random(&random, 8);
+			miss->max_pages = max_pages[next_random(&random, ARRAY_SIZE(max_pages))];
+			miss->request_pages = requests[next_random(&random, ARRAY_SIZE(requests))];
+			miss->memory_pages = memories[next_random(&random, ARRAY_SIZE(memories))];
+			miss->block_shift = next_random(&random, 10);
+		}
+		/* In the end the file is cut off after its first page. */
+		miss->file_pages = n % 100 < 90 ? HIGHEST_PAGE + 1 : 1;
+		if (n % 50 == 0)
+			miss->index = starts[next_random(&random, ARRAY_SIZE(starts))];
+		miss->index += steps[next_random(&random, ARRAY_SIZE(steps))];
+		if (miss->index >= miss->file_pages)
+			miss->index = miss->file_pages - 1;
+		adapt(test, &file->state, miss);
+		adapt_mark(test, &file->state, miss);
 	}
 }
 
-/* Anything may follow anything: adapt() and go_on() see that it fits. */
+/* Anything may follow anything: adapt() and adapt_mark() see that it fits. */
 static void test_any_sequence(struct kunit *test)
 {
 	const struct machine_case *param = test->param_value;
-	struct fake_file *file = fake_file(test, FAKE_PAGES, param->max,
-					   param->request);
-	unsigned long page = 0, length;
+	struct fake_file *file = fake_file(test, param->max, param->request);
+	unsigned long page = 0, length, i;
 	u64 random = 88172645463325252ULL;
-	unsigned int n, i;
+	unsigned int n;
 
 	for (n = 0; n < 3000; n++) {
 		length = next_random(&random, 40);
@@ -2112,18 +1685,19 @@ static void test_any_sequence(struct kunit *test)
 				fake_touch(file, page + 77 * i);
 			break;
 		case 8:
-			fake_evict(file, page, 4096);
+			file->facts.memory_pages = 1 + next_random(&random,
+						1 << length % 17);
 			break;
 		case 9:
-			fake_evict(file, 0, FAKE_PAGES >> length % 8);
-			break;
-		case 10:
 			file->facts.max_pages = 1 + next_random(&random,
 						1 << length % 12);
 			break;
-		case 11:
+		case 10:
 			file->facts.request_pages = 1 + next_random(&random,
 						1 << length % 15);
+			break;
+		case 11:
+			file->facts.block_shift = length % 10;
 			break;
 		}
 		fake_touch(file, page);
@@ -2139,52 +1713,30 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_block_at_the_end_of_the_range),
 	KUNIT_CASE(test_file_folio_use),
 	KUNIT_CASE(test_file_folio_fit),
-	KUNIT_CASE(test_first_miss),
-	KUNIT_CASE(test_first_miss_again),
-	KUNIT_CASE(test_sparse),
+	KUNIT_CASE(test_arithmetic),
+	KUNIT_CASE_PARAM(test_init, init_gen_params),
+	KUNIT_CASE_PARAM(test_goes_on, goes_on_gen_params),
+	KUNIT_CASE_PARAM(test_stream, stream_gen_params),
+	KUNIT_CASE(test_stream_backward),
+	KUNIT_CASE(test_stream_from_around),
+	KUNIT_CASE_PARAM(test_forgotten_run, run_gen_params),
 	KUNIT_CASE_PARAM(test_forward, machine_gen_params),
-	KUNIT_CASE_PARAM(test_backward, machine_gen_params),
-	KUNIT_CASE(test_gaps),
-	KUNIT_CASE(test_mark_is_read),
-	KUNIT_CASE(test_gap_is_read),
+	KUNIT_CASE(test_many_streams),
+	KUNIT_CASE_PARAM(test_single, single_gen_params),
+	KUNIT_CASE_PARAM(test_continued, continued_gen_params),
+	KUNIT_CASE_PARAM(test_forgotten, forgotten_gen_params),
+	KUNIT_CASE_PARAM(test_sparse, machine_gen_params),
+	KUNIT_CASE_PARAM(test_region, region_gen_params),
+	KUNIT_CASE(test_fill_up),
+	KUNIT_CASE_PARAM(test_trial, trial_gen_params),
+	KUNIT_CASE_PARAM(test_alone, alone_gen_params),
 	KUNIT_CASE(test_sweep_again),
-	KUNIT_CASE(test_sweep_in_vain),
-	KUNIT_CASE(test_sweep_over_holes),
-	KUNIT_CASE(test_run_again),
-	KUNIT_CASE(test_after_trial),
-	KUNIT_CASE(test_early),
-	KUNIT_CASE(test_early_or_cached),
-	KUNIT_CASE(test_rest),
-	KUNIT_CASE(test_interleaved),
-	KUNIT_CASE(test_forgotten_runs),
-	KUNIT_CASE(test_forgotten_runs_while_memory_is_short),
-	KUNIT_CASE(test_forward_and_backward),
-	KUNIT_CASE(test_limits),
-	KUNIT_CASE_PARAM(test_fill, machine_gen_params),
-	KUNIT_CASE(test_evicted_do_not_fill),
-	KUNIT_CASE(test_fill_what_comes_back),
-	KUNIT_CASE(test_fill_at_once),
-	KUNIT_CASE(test_worth_coming_back),
-	KUNIT_CASE(test_crowded_visit),
-	KUNIT_CASE(test_lost_after_coming_back),
-	KUNIT_CASE(test_lost_fill_while_memory_is_short),
-	KUNIT_CASE(test_left_or_lost),
-	KUNIT_CASE(test_fill_stays_long),
-	KUNIT_CASE(test_fill_with_pages),
-	KUNIT_CASE(test_old_counts),
-	KUNIT_CASE(test_too_much_does_not_fill),
-	KUNIT_CASE(test_lost_fill),
-	KUNIT_CASE(test_equal_steps_do_not_fill),
-	KUNIT_CASE(test_full_count),
-	KUNIT_CASE(test_scarce),
-	KUNIT_CASE(test_both_sides),
-	KUNIT_CASE(test_thrashing),
-	KUNIT_CASE(test_missed_at_once),
-	KUNIT_CASE(test_run_through_lost_window),
-	KUNIT_CASE(test_lost_run),
-	KUNIT_CASE(test_evicted_before_a_run),
-	KUNIT_CASE(test_marks),
-	KUNIT_CASE(test_mark_without_run),
+	KUNIT_CASE_PARAM(test_limit, limit_gen_params),
+	KUNIT_CASE(test_end_of_file),
+	KUNIT_CASE_PARAM(test_mark, mark_gen_params),
+	KUNIT_CASE(test_trial_at_mark),
+	KUNIT_CASE_PARAM(test_forgotten_mark, forgotten_mark_gen_params),
+	KUNIT_CASE_PARAM(test_under_way, under_way_gen_params),
 	KUNIT_CASE(test_extremes),
 	KUNIT_CASE_PARAM(test_any_sequence, machine_gen_params),
 	{ }
