@@ -57,8 +57,11 @@ static bool whole;
 
 /* The same accesses, each of which reads its own page. */
 static unsigned long long single_misses;
-/* Of the policy. */
-static unsigned long long requests, asked_pages, new_pages;
+/* And where each miss reads a window around itself, and nothing is evicted. */
+static bool around[PAGES];
+static unsigned long long around_cost;
+/* Of the policy; a read passes over what is cached, which leaves stretches. */
+static unsigned long long requests, asked_pages, new_pages, stretches;
 
 /* What to say of an input that breaks something. */
 static const char *input_name = "";
@@ -139,10 +142,25 @@ static unsigned int take_limit(struct input *input, unsigned int most)
 struct memory {
 	unsigned int stamps[PAGES];	/* 0: not here */
 	unsigned int now, used, limit;
+	unsigned int oldest;		/* no page here has an older stamp */
+	uint16_t *users;		/* which page had a stamp */
 };
 
+/* One read of all pages in each step, and the page itself before and after. */
+#define MOST_STAMPS	(MOST_STEPS * (PAGES + 2) + 1)
+
 /* Of the policy, and of single pages. */
-static struct memory memory, single;
+static uint16_t users[2][MOST_STAMPS];
+static struct memory memory = { .users = users[0] };
+static struct memory single = { .users = users[1] };
+
+static void forget_all(struct memory *memory)
+{
+	memset(memory->stamps, 0, sizeof(memory->stamps));
+	memory->now = 0;
+	memory->used = 0;
+	memory->oldest = 1;
+}
 
 /* Add a page, or make it the youngest. Returns what was evicted, or PAGES. */
 static unsigned int use(struct memory *memory, unsigned int page)
@@ -150,15 +168,15 @@ static unsigned int use(struct memory *memory, unsigned int page)
 	unsigned int oldest = PAGES;
 
 	if (!memory->stamps[page] && memory->used++ == memory->limit) {
-		for (unsigned int i = 0; i < PAGES; i++)
-			if (memory->stamps[i] &&
-			    (oldest == PAGES ||
-			     memory->stamps[i] < memory->stamps[oldest]))
-				oldest = i;
+		while (memory->stamps[memory->users[memory->oldest]] !=
+		       memory->oldest)
+			memory->oldest++;
+		oldest = memory->users[memory->oldest++];
 		memory->stamps[oldest] = 0;
 		memory->used--;
 	}
 	memory->stamps[page] = ++memory->now;
+	memory->users[memory->now] = page;
 	return oldest;
 }
 
@@ -232,6 +250,7 @@ static void read_pages(const struct mmap_readahead_answer *answer)
 	unsigned long end = answer->start + answer->size;
 	unsigned long mark = end - answer->async_size;
 	unsigned long first = answer->start > base ? answer->start : base;
+	bool missing = false;
 
 	requests++;
 	asked_pages += answer->size;
@@ -240,8 +259,12 @@ static void read_pages(const struct mmap_readahead_answer *answer)
 	for (unsigned long index = first; index < end; index++) {
 		unsigned int page = index - base, evicted;
 
-		if (pages[page] & CACHED)
+		if (pages[page] & CACHED) {
+			missing = false;
 			continue;
+		}
+		stretches += !missing;
+		missing = true;
 		evicted = use(&memory, page);
 		if (evicted < PAGES)
 			evict(evicted);
@@ -408,41 +431,65 @@ static void check_cost(void)
 /* The least cost of reads that hold all pages that were accessed. */
 static unsigned long long cheapest(void)
 {
-	/* Of those up to a page. */
+	static unsigned int accessed[PAGES];
+	/* Of the first few of these. */
 	static unsigned long long least[PAGES + 1];
-	unsigned long long cost;
+	unsigned int nr = 0;
 
-	for (unsigned int end = 0; end < PAGES; end++) {
-		least[end + 1] = least[end];
-		if (!(pages[end] & ACCESSED))
+	for (unsigned int page = 0; page < PAGES; page++) {
+		if (!(pages[page] & ACCESSED))
 			continue;
-		least[end + 1] = ~0ULL;
-		for (unsigned int start = end + 1; start--; ) {
-			if (end - start >= most_pages)
+		accessed[nr++] = page;
+		least[nr] = ~0ULL;
+		for (unsigned int first = nr; first--; ) {
+			unsigned int size = page + 1 - accessed[first];
+			unsigned long long cost = least[first] + size +
+						  limits.request_pages;
+
+			if (size > most_pages)
 				break;
-			if (!(pages[start] & ACCESSED))
-				continue;
-			cost = least[start] + end + 1 - start +
-			       limits.request_pages;
-			if (cost < least[end + 1])
-				least[end + 1] = cost;
+			if (cost < least[nr])
+				least[nr] = cost;
 		}
 	}
-	return least[PAGES];
+	return least[nr];
 }
 
-/* Against any other way to read, one that knows the future among them. */
+/* A window around a miss, as stock reads it. */
+static void read_around(unsigned int page)
+{
+	unsigned int half = most_pages / 2;
+	unsigned int first = page > half ? page - half : 0;
+
+	if (around[page])
+		return;
+	around_cost += limits.request_pages;
+	for (unsigned int i = first; i < limits.file_pages && i < PAGES &&
+	     i - first < most_pages; i++) {
+		around_cost += !around[i];
+		around[i] = true;
+	}
+}
+
+/* Where all is kept: against windows, and any way that knows the future. */
 static void check_cost_of_whole(void)
 {
 	double most = most_pages, request = limits.request_pages;
 	double sparse = 4 * (most + request) / (4 + request);
 	double dense = most * (4 + request) / (most + request);
+	double cost = new_pages + request * requests;
 	double factor = sparse > dense ? sparse : dense;
 
+	if (request > most || dense > most)
+		dense = most;
 	if (request > most || factor > most)
 		factor = most;
-	if (new_pages + request * requests > factor * cheapest() * (1 + 1e-9))
+	if (cost > factor * cheapest() * (1 + 1e-9))
 		broken("others read for much less", &limits, NULL);
+	if (cost > (dense * around_cost + 3 * most) * (1 + 1e-9))
+		broken("windows read for much less", &limits, NULL);
+	if (stretches > 2 * requests)
+		broken("reads fall into many pieces", &limits, NULL);
 }
 
 /* Steps */
@@ -454,7 +501,7 @@ static bool describe(unsigned int page, struct mmap_readahead_miss *miss)
 	miss->index = base + page;
 	miss->cached_pages = cached;
 	if (racing)
-		miss->cached_pages = steps % 7 ? steps * 3 : 0;
+		miss->cached_pages = steps % 7 ? steps * 1021UL : 0;
 	return miss->index < miss->file_pages && page < PAGES;
 }
 
@@ -501,6 +548,7 @@ static void touch(unsigned int page)
 	/* What it read with the page is older. */
 	use(&memory, page);
 	pages[page] |= ACCESSED;
+	read_around(page);
 	check_cost();
 }
 
@@ -526,7 +574,10 @@ static void age(struct input *input)
 
 	regions->nr = 0;
 	for (unsigned int i = 0; i < MMAP_READAHEAD_REGIONS; i++) {
-		regions->misses[i] = take(input);
+		unsigned int choice = take_byte(input);
+
+		regions->misses[i] = choice & 1 ? U16_MAX - choice / 128 :
+						  choice << choice % 9;
 		regions->nr += regions->misses[i];
 	}
 }
@@ -626,8 +677,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
 	memset(pages, 0, sizeof(pages));
 	memset(&state, 0, sizeof(state));
-	memset(&memory, 0, sizeof(memory));
-	memset(&single, 0, sizeof(single));
+	forget_all(&memory);
+	forget_all(&single);
 	cached = 0;
 	racing = false;
 	whole = true;
@@ -636,6 +687,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	requests = 0;
 	asked_pages = 0;
 	new_pages = 0;
+	stretches = 0;
+	memset(around, 0, sizeof(around));
+	around_cost = 0;
 	base = bases[take_byte(&input) % (sizeof(bases) / sizeof(*bases))];
 	limits = (struct mmap_readahead_miss) {
 		.max_pages = take_limit(&input, MOST_PAGES),
