@@ -711,6 +711,8 @@ static const struct window_case stream_cases[] = {
 	  { SINGLE, 4040, 16 }, .max = 32 },
 	{ "lay around, but may grow", { 4039, 4008, 4039, 32, SINGLE }, 4040, { },
 	  { FORWARD, 4040, 16, 8 }, .max = 33 },
+	{ "lay around, as much as a block", { 4023, 4008, 4023, 16, SINGLE }, 4024,
+	  { }, { SINGLE, 4024, 16 }, .max = 16 },
 	{ "lay around, small windows", { 4015, 4008, 4015, 8, SINGLE }, 4016, { },
 	  { FORWARD, 4016, 8, 4 }, .max = 8 },
 	{ "lay ahead", { 4008, 4008, 4039, 32, SINGLE }, 4040, { 1, 4040, USED },
@@ -973,6 +975,7 @@ static const struct forgotten_case forgotten_cases[] = {
 	{ "no window", 1000, 0, 0, 0, 58, 9, 0, 58, 10 },
 	{ "misses are counted so far", 1000, 0, 0, 0, 58, 64, 0, 58, 64 },
 	{ "half of the window", 1000, 16, 5, 0, 40, 0, 4, 128, 0 },
+	{ "near page of half of it", 1000, 16, 5, 1010, 64, 0, 5, 88, 1 },
 	{ "less than half", 1000, 15, 5, 0, 40, 0, 5, 40, 0 },
 	{ "a larger window", 1000, 31, 2, 0, 4, 0, 1, 128, 0 },
 	{ "nothing on this side", 1000, 0, 1, 0, 0, 9, 1, 0, 9 },
@@ -1085,9 +1088,9 @@ static const struct region_case region_cases[] = {
 	{ "small steps, seldom turns", 186, 0, false, 186, 186, 37, .distance = 96 },
 	{ "small steps, turns", 186, 0, true, 187, 187, 38, .distance = 96 },
 	{ "the end of the file is a small region", 11, 0, true, 12, 12,
-	  .file = REGION_PAGES + 1000 },
+	  .file = REGION_PAGES + 1056 },
 	{ "too little for the end of the file", 10, 0, false, 11, 11,
-	  .file = REGION_PAGES + 1000 },
+	  .file = REGION_PAGES + 1056 },
 	/* A large file has regions of a sixteenth. */
 	{ "large file", 2978, 0, true, 2979, 2979, .file = 1 << 22, .shift = 18 },
 	{ "large file, not much of it", 2977, 0, false, 2978, 2978, .file = 1 << 22,
@@ -1190,6 +1193,7 @@ static const struct trial_case trial_cases[] = {
 	{ "has cost enough", 464, 4, true, true, 512, 1024 },
 	{ "has not cost enough", 463, 4, true, false, 511, 512 },
 	{ "larger reads cost more", 448, 5, true, true, 512, 1024 },
+	{ "two pages are no page alone", 478, 1, true, true, 512, 1024 },
 	{ "not read again", 9999, 4, false, false, 9999, 0 },
 	{ "a page is alone as it is", 9999, 0, true, false, 9999, 0 },
 	{ "the next trial costs more", 951, 4, true, false, 999, 1000, 1000 },
@@ -1418,6 +1422,26 @@ static unsigned long next_miss_anywhere(const void *cache, unsigned long index,
 	return index + most / 2;
 }
 
+/* A miss that might go on from each read, and then goes on from a run. */
+static void test_looks(struct kunit *test)
+{
+	struct fake_file *file = known_file(test);
+	unsigned int i;
+
+	fake_set(file, 29000, 1000, CACHED);
+	for (i = 0; i < MMAP_READAHEAD_READS; i++)
+		file->state.reads[i] = (struct mmap_readahead_read) {
+			29800, 29700, 29983 - i, 64, SINGLE,
+		};
+	for (i = 1; i <= 32; i *= 2)
+		fake_set(file, 30000 - i, 1, USED);
+	file->state.behind.order = 4;
+	fake_miss(file, 30000);
+	expect_read(file, FORWARD, 30000, 32, 16);
+	/* Two for each of them, and six for the run. */
+	KUNIT_EXPECT_GE(test, file->looks, 2 * MMAP_READAHEAD_READS + 6);
+}
+
 /* Files as small and as large as they can be, and facts that do not fit. */
 static void test_extremes(struct kunit *test)
 {
@@ -1531,6 +1555,7 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_sweep_again),
 	KUNIT_CASE_PARAM(test_mark, mark_gen_params),
 	KUNIT_CASE(test_trial_at_mark),
+	KUNIT_CASE(test_looks),
 	KUNIT_CASE(test_extremes),
 	KUNIT_CASE_PARAM(test_any_sequence, machine_gen_params),
 	{ }
