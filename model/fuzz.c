@@ -520,9 +520,10 @@ static void fault(unsigned int page, const struct mmap_readahead_miss *miss)
 	} else {
 		answer = adapt(miss);
 		read_pages(&answer);
-		/* At the end of the file the mark may be on the page itself. */
-		if (pages[page] & MARKED && go_on(miss).size)
-			broken("a miss reads twice", miss, &answer);
+		/*
+		 * At the end of the file the mark may be on the page itself. The
+		 * kernel does not ask there: the fault is tried again by then.
+		 */
 		pages[page] &= ~MARKED;
 	}
 	map_around(page);
