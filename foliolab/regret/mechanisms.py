@@ -28,8 +28,8 @@ class Mechanism:
     does: str
     """In a sentence."""
     edits: tuple[tuple[str, str], ...]
-    """Text of the header, and what takes its place where the mechanism is off. Numbers stand for any number, and
-    a space or the end of a line for all space between two words."""
+    """Text of the header, and what takes its place where the mechanism is off. Numbers stand for any number, a space
+    or the end of a line for all space between two words, and "..." for all up to what follows."""
 
 
 MECHANISMS = (
@@ -48,43 +48,11 @@ MECHANISMS = (
                 "{ read = &state->reads[state->next];",
             ),
             ("if (run) { mmap_readahead_answer_stream(miss, min(run, limit), 0, answer); } else if", "if"),
-            ("unsigned long limit, run = mmap_readahead_run(miss);", "unsigned long limit;"),
+            ("unsigned long run = mmap_readahead_run(state, miss);", ""),
             (
-                """for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
-                     read++) {
-                    if (!read->size || mark->index < read->start ||
-                        mark->index > read->end)
-                        continue;
-                    known = true;
-                    if (read->kind == MMAP_READAHEAD_FORWARD &&
-                        read->end - mark->index < read->size)
-                        stream = read;
-                }
-                if (stream) {
-                    end = stream->end;
-                    size = stream->size < mark->request_pages ? 2 * stream->size :
-                           stream->size + (stream->size + 3) / 4;
-                } else {
-                    size = known ? 0 : min(mmap_readahead_run(mark),
-                                           mark->request_pages);
-                    end = mark->next_miss(mark->cache, mark->index, size) - 1;
-                    if (end - mark->index >= size)
-                        return answer;
-                }
-                answer.start = end + 1;
-                if (answer.start >= mark->file_pages)
-                    return answer;
-                size = min3(size, limit, mark->file_pages - answer.start);
-                /* A trial takes a miss, which goes on from a read. */
-                if (stream && mmap_readahead_trial(state, mark, answer.start, size))
-                    return answer;
-                answer.size = size;
-                answer.async_size = size;
-                answer.order = mmap_readahead_order(size);
-                if (stream) {
-                    stream->index = mark->index;
-                    stream->end += size;
-                    stream->size = size;
+                """for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++) {
+                    if (!read->size || mark->index < read->start ...
+                stream->size = size;
                 }""",
                 "",
             ),
@@ -97,8 +65,8 @@ MECHANISMS = (
             (
                 """*kind = MMAP_READAHEAD_BACKWARD;
                 if (miss->index < read->start &&
-                    mmap_readahead_goes_on(miss, read, read->start,
-                                           read->start + half))
+                    mmap_readahead_goes_on(miss, read, gap, read->start,
+                                           read->start + gap / 2))
                     return read;""",
                 "",
             ),
@@ -170,12 +138,9 @@ MECHANISMS = (
                        mmap_readahead_used(miss, inner);""",
                 "return mmap_readahead_used(miss, edge);",
             ),
-            ("unsigned long edge, unsigned long inner)", "unsigned long edge)"),
-            ("mmap_readahead_goes_on(miss, read, read->start, read->start + half)",
-             "mmap_readahead_goes_on(miss, read, read->start)"),
-            ("mmap_readahead_goes_on(miss, read, read->end, read->end - half)",
-             "mmap_readahead_goes_on(miss, read, read->end)"),
-            ("unsigned long half = mmap_readahead_gap(miss) / 2;", ""),
+            ("unsigned long gap, unsigned long edge, unsigned long inner)", "unsigned long gap, unsigned long edge)"),
+            ("read->start, read->start + gap / 2)", "read->start)"),
+            ("read->end, read->end - gap / 2)", "read->end)"),
         ),
     ),
     Mechanism(
@@ -183,15 +148,9 @@ MECHANISMS = (
         "A stream that is not remembered any more goes on where the pages before a miss or a mark were used.",
         (
             ("if (run) { mmap_readahead_answer_stream(miss, min(run, limit), 0, answer); } else if", "if"),
-            ("unsigned long limit, run = mmap_readahead_run(miss);", "unsigned long limit;"),
+            ("unsigned long run = mmap_readahead_run(state, miss);", ""),
             (
-                """} else {
-                    size = known ? 0 : min(mmap_readahead_run(mark),
-                                           mark->request_pages);
-                    end = mark->next_miss(mark->cache, mark->index, size) - 1;
-                    if (end - mark->index >= size)
-                        return answer;
-                }""",
+                "} else { size = known ? 0 ... - 1; }",
                 "} else return answer;",
             ),
             ("bool known = false;", ""),
@@ -203,13 +162,7 @@ MECHANISMS = (
         "At a mark of a forgotten run, as much is read as is still there of it.",
         (
             (
-                """} else {
-                    size = known ? 0 : min(mmap_readahead_run(mark),
-                                           mark->request_pages);
-                    end = mark->next_miss(mark->cache, mark->index, size) - 1;
-                    if (end - mark->index >= size)
-                        return answer;
-                }""",
+                "} else { size = known ? 0 ... - 1; }",
                 "} else return answer;",
             ),
             ("bool known = false;", ""),
@@ -286,7 +239,7 @@ MECHANISMS = (
         "Where both sides pay, windows are aligned, and lie side by side.",
         (
             (
-                """if (min(ahead, behind) + 1 >= half) {
+                """if (min(ahead, behind) && min(ahead, behind) + 1 >= half) {
                     answer->size = min(1U << ilog2(answer->size + 1),
                                        1U << ilog2(miss->max_pages));
                     answer->start = round_down(miss->index, answer->size);
@@ -326,11 +279,7 @@ MECHANISMS = (
         "Aligned blocks of a region that fills up are read.",
         (
             (
-                """} else if (mmap_readahead_fills(state, miss)) {
-                    answer->kind = MMAP_READAHEAD_FILL;
-                    answer->size = 1U << ilog2(limit);
-                    answer->start = round_down(miss->index, answer->size);
-                } else if""",
+                "} else if (mmap_readahead_fills(state, miss)) { ... } else if",
                 "} else if",
             ),
             ("|| read->kind == MMAP_READAHEAD_FILL", ""),
@@ -384,17 +333,12 @@ MECHANISMS = (
         "limit by memory",
         "Memory holds two windows of each stream that is remembered.",
         (
-            (
-                """unsigned long limit = min_t(unsigned long, miss->max_pages,
-                                                 miss->memory_pages /
-                                                 (2 * MMAP_READAHEAD_READS));""",
-                "unsigned long limit = miss->max_pages;",
-            ),
+            ("return clamp_t(unsigned long, miss->memory_pages / ... miss->max_pages);", "return miss->max_pages;"),
         ),
     ),
     Mechanism(
         "limit while short",
-        "While memory is short, a window is worth two requests.",
+        "While memory is short, a block of a region is worth two requests.",
         (("if (mmap_readahead_short(state)) limit = min(limit, 2UL * miss->request_pages);", ""),),
     ),
     Mechanism(
@@ -446,8 +390,7 @@ MECHANISMS = (
         "small files both sides",
         "In small files the first misses read behind as well.",
         (
-            ("if (!small) state->behind.order = 0;", "state->behind.order = 0;"),
-            ("bool small = miss->file_pages <= MMAP_READAHEAD_SMALL_FILE;", ""),
+            ("if (miss->file_pages > MMAP_READAHEAD_SMALL_FILE)", ""),
         ),
     ),
 )  # fmt: skip
@@ -482,7 +425,9 @@ def lines_of(mechanism: Mechanism, header: str) -> int:
 
 
 def _pattern(old: str) -> re.Pattern[str]:
-    words = [_NUMBER.sub(lambda _: r"\d+U?L?L?", re.escape(word)) for word in old.split()]
+    words = [
+        r"[\s\S]*?" if word == "..." else _NUMBER.sub(lambda _: r"\d+U?L?L?", re.escape(word)) for word in old.split()
+    ]
     return re.compile(r"\s+".join(words))
 
 

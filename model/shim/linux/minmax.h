@@ -15,5 +15,7 @@
 #define min3(a, b, c)		min(min(a, b), c)
 #define min_t(type, a, b)	min((type)(a), (type)(b))
 #define max_t(type, a, b)	max((type)(a), (type)(b))
+#define clamp_t(type, value, low, high)					\
+	min_t(type, max_t(type, value, low), high)
 
 #endif /* MODEL_SHIM_MINMAX_H */

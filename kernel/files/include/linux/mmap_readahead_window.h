@@ -282,21 +282,12 @@ mmap_readahead_short(const struct mmap_readahead_state *state)
 	return state->evicted > MMAP_READAHEAD_EIGHTH;
 }
 
-/*
- * The most that is read at once. All streams that are remembered fit into memory with
- * two windows each, and while that is short a window is worth two requests.
- */
-static inline unsigned int
-mmap_readahead_limit(const struct mmap_readahead_state *state,
-		     const struct mmap_readahead_miss *miss)
+/* The most that streams and regions read at once: memory holds it twice for each read. */
+static inline unsigned long
+mmap_readahead_limit(const struct mmap_readahead_miss *miss)
 {
-	unsigned long limit = min_t(unsigned long, miss->max_pages,
-				    miss->memory_pages /
-				    (2 * MMAP_READAHEAD_READS));
-
-	if (mmap_readahead_short(state))
-		limit = min(limit, 2UL * miss->request_pages);
-	return max(limit, 1UL);
+	return clamp_t(unsigned long, miss->memory_pages /
+		       (2 * MMAP_READAHEAD_READS), 1, miss->max_pages);
 }
 
 /* Streams: misses that go on where an earlier read ended, or began. */
@@ -319,10 +310,9 @@ mmap_readahead_gap(const struct mmap_readahead_miss *miss)
 static inline bool
 mmap_readahead_goes_on(const struct mmap_readahead_miss *miss,
 		       const struct mmap_readahead_read *read,
-		       unsigned long edge, unsigned long inner)
+		       unsigned long gap, unsigned long edge,
+		       unsigned long inner)
 {
-	unsigned long gap = mmap_readahead_gap(miss);
-
 	if (abs_diff(miss->index, edge) > gap)
 		return false;
 	if (abs_diff(miss->index, read->index) <= gap)
@@ -342,22 +332,26 @@ mmap_readahead_stream(struct mmap_readahead_state *state,
 		      const struct mmap_readahead_miss *miss,
 		      enum mmap_readahead_kind *kind)
 {
-	unsigned long half = mmap_readahead_gap(miss) / 2;
+	unsigned long gap = mmap_readahead_gap(miss);
 	struct mmap_readahead_read *read;
 
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
 	     read++) {
+		/* Most are far away. */
+		if (miss->index - read->start + gap >
+		    read->end - read->start + 2 * gap)
+			continue;
 		if (!read->size || read->kind == MMAP_READAHEAD_FILL)
 			continue;
 		*kind = MMAP_READAHEAD_BACKWARD;
 		if (miss->index < read->start &&
-		    mmap_readahead_goes_on(miss, read, read->start,
-					   read->start + half))
+		    mmap_readahead_goes_on(miss, read, gap, read->start,
+					   read->start + gap / 2))
 			return read;
 		*kind = MMAP_READAHEAD_FORWARD;
 		if (miss->index > read->end &&
-		    mmap_readahead_goes_on(miss, read, read->end,
-					   read->end - half))
+		    mmap_readahead_goes_on(miss, read, gap, read->end,
+					   read->end - gap / 2))
 			return read;
 	}
 	return NULL;
@@ -366,18 +360,22 @@ mmap_readahead_stream(struct mmap_readahead_state *state,
 /*
  * About how long is the run that ends before a page? Where pages ever farther back were
  * used there is one, be it of a stream that was forgotten because too many share the
- * file. Beside a page that was used alone, its block is mapped.
+ * file. Of what was read with a page that was used alone, its block is mapped.
  */
 static inline unsigned int
-mmap_readahead_run(const struct mmap_readahead_miss *miss)
+mmap_readahead_run(const struct mmap_readahead_state *state,
+		   const struct mmap_readahead_miss *miss)
 {
+	unsigned int alone = clamp_t(unsigned int, max(state->ahead.order,
+						       state->behind.order),
+				     1, max(miss->block_shift, 1U));
 	unsigned long pages = 1;
 
 	while (pages <= miss->index &&
 	       pages <= max(miss->request_pages, 2U << miss->block_shift) &&
 	       mmap_readahead_used(miss, miss->index - pages))
 		pages *= 2;
-	return pages >> miss->block_shift > 1 ? pages / 2 : 0;
+	return pages > 2UL << alone ? pages / 2 : 0;
 }
 
 /*
@@ -511,13 +509,10 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 	unsigned long half = (1UL << miss->block_shift) / 2;
 	unsigned long ahead, behind;
 
-	/* The limit may have become lower since these were learnt. */
-	state->ahead.order = min(state->ahead.order, ilog2(miss->max_pages));
-	state->behind.order = min(state->behind.order, ilog2(miss->max_pages));
 	mmap_readahead_sides(state, miss, &ahead, &behind);
 	answer->kind = MMAP_READAHEAD_SINGLE;
 	answer->size = 1 + ahead + behind;
-	if (min(ahead, behind) + 1 >= half) {
+	if (min(ahead, behind) && min(ahead, behind) + 1 >= half) {
 		answer->size = min(1U << ilog2(answer->size + 1),
 				   1U << ilog2(miss->max_pages));
 		answer->start = round_down(miss->index, answer->size);
@@ -669,7 +664,7 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 {
 	bool forward = answer->kind == MMAP_READAHEAD_FORWARD;
 	unsigned long size = 2UL * read->size;
-	unsigned long limit = mmap_readahead_limit(state, miss);
+	unsigned long limit = mmap_readahead_limit(miss);
 	unsigned long gap = forward ? miss->index - read->end - 1 :
 				      read->start - miss->index - 1;
 
@@ -702,15 +697,18 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 		     const struct mmap_readahead_miss *miss,
 		     struct mmap_readahead_answer *answer)
 {
-	bool evicted = mmap_readahead_evicted(miss, miss->index);
-	unsigned long limit, run = mmap_readahead_run(miss);
+	unsigned long limit = mmap_readahead_limit(miss);
+	unsigned long run = mmap_readahead_run(state, miss);
 
-	state->evicted = mmap_readahead_share(state->evicted, evicted);
-	limit = mmap_readahead_limit(state, miss);
+	state->evicted = mmap_readahead_share(state->evicted,
+					      mmap_readahead_evicted(miss, miss->index));
 	answer->kind = MMAP_READAHEAD_FORWARD;
 	if (run) {
 		mmap_readahead_answer_stream(miss, min(run, limit), 0, answer);
 	} else if (mmap_readahead_fills(state, miss)) {
+		/* While memory is short, a block is worth two requests. */
+		if (mmap_readahead_short(state))
+			limit = min(limit, 2UL * miss->request_pages);
 		answer->kind = MMAP_READAHEAD_FILL;
 		answer->size = 1U << ilog2(limit);
 		answer->start = round_down(miss->index, answer->size);
@@ -722,14 +720,15 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 	}
 }
 
-/* Cut an answer to the file, and give it the size of its folios. */
+/* Cut an answer to the file, behind which there is nothing to read. */
 static inline void
 mmap_readahead_finish(const struct mmap_readahead_miss *miss,
 		      struct mmap_readahead_answer *answer)
 {
-	answer->size = min(answer->size, miss->file_pages - answer->start);
-	if (answer->async_size > answer->size)
-		answer->async_size = answer->size;
+	if (answer->size >= miss->file_pages - answer->start) {
+		answer->size = miss->file_pages - answer->start;
+		answer->async_size = 0;
+	}
 	answer->order = mmap_readahead_order(answer->size);
 }
 
@@ -755,7 +754,6 @@ mmap_readahead_under_way(const struct mmap_readahead_state *state,
 static inline void mmap_readahead_init(struct mmap_readahead_state *state,
 				       const struct mmap_readahead_miss *miss)
 {
-	bool small = miss->file_pages <= MMAP_READAHEAD_SMALL_FILE;
 	const struct mmap_readahead_side side = {
 		.order = MMAP_READAHEAD_FIRST_ORDER,
 		.used = MMAP_READAHEAD_HALF,
@@ -767,7 +765,7 @@ static inline void mmap_readahead_init(struct mmap_readahead_state *state,
 		.behind = side,
 		.known = true,
 	};
-	if (!small)
+	if (miss->file_pages > MMAP_READAHEAD_SMALL_FILE)
 		state->behind.order = 0;
 }
 
@@ -836,7 +834,7 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 		    const struct mmap_readahead_miss *mark)
 {
 	struct mmap_readahead_answer answer = { .kind = MMAP_READAHEAD_FORWARD };
-	unsigned long size, end, limit = mmap_readahead_limit(state, mark);
+	unsigned long size, end;
 	struct mmap_readahead_read *read, *stream = NULL;
 	bool known = false;
 
@@ -855,16 +853,17 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 		size = stream->size < mark->request_pages ? 2 * stream->size :
 		       stream->size + (stream->size + 3) / 4;
 	} else {
-		size = known ? 0 : min(mmap_readahead_run(mark),
+		size = known ? 0 : min(mmap_readahead_run(state, mark),
 				       mark->request_pages);
-		end = mark->next_miss(mark->cache, mark->index, size) - 1;
-		if (end - mark->index >= size)
+		if (!size)
 			return answer;
+		end = mark->next_miss(mark->cache, mark->index, size) - 1;
 	}
 	answer.start = end + 1;
 	if (answer.start >= mark->file_pages)
 		return answer;
-	size = min3(size, limit, mark->file_pages - answer.start);
+	size = min3(size, mmap_readahead_limit(mark),
+		    mark->file_pages - answer.start);
 	/* A trial takes a miss, which goes on from a read. */
 	if (stream && mmap_readahead_trial(state, mark, answer.start, size))
 		return answer;
