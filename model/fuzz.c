@@ -520,11 +520,8 @@ static void fault(unsigned int page, const struct mmap_readahead_miss *miss)
 	} else {
 		answer = adapt(miss);
 		read_pages(&answer);
-		/*
-		 * At the end of the file the mark may be on the page itself. The
-		 * kernel does not ask there: the fault is tried again by then.
-		 */
-		pages[page] &= ~MARKED;
+		if (pages[page] & MARKED)
+			broken("the missing page has the mark", miss, &answer);
 	}
 	map_around(page);
 	if (!(pages[page] & MAPPED))

@@ -150,7 +150,7 @@ MECHANISMS = (
             ("if (run) { mmap_readahead_answer_stream(miss, min(run, limit), 0, answer); } else if", "if"),
             ("unsigned long run = mmap_readahead_run(state, miss);", ""),
             (
-                "} else { size = known ? 0 ... - 1; }",
+                "} else { size = known ? 0 ... return answer; }",
                 "} else return answer;",
             ),
             ("bool known = false;", ""),
@@ -162,7 +162,7 @@ MECHANISMS = (
         "At a mark of a forgotten run, as much is read as is still there of it.",
         (
             (
-                "} else { size = known ? 0 ... - 1; }",
+                "} else { size = known ? 0 ... return answer; }",
                 "} else return answer;",
             ),
             ("bool known = false;", ""),

@@ -47,9 +47,14 @@ def test_nothing_breaks(tmp_path: Path, page_shift: int) -> None:
 
 BREAKAGES = {
     "the file's last page is forgotten": (
-        "answer->size = min(answer->size, miss->file_pages - answer->start);",
-        "(void)miss;",
+        "if (answer->size >= miss->file_pages - answer->start) {",
+        "if (answer->size >= miss->file_pages) {",
         "goes beyond the file",
+    ),
+    "the end of the file has a mark": (
+        "answer->async_size = 0;",
+        "answer->async_size = answer->size;",
+        "the missing page has the mark",
     ),
     "a stream backward misses its page": (
         "answer->start = miss->index - (size - 1);",
@@ -72,8 +77,8 @@ BREAKAGES = {
         "patience is out of bounds",
     ),
     "reading on has no limit": (
-        "size = min3(size, limit, mark->file_pages - answer.start);",
-        "(void)limit;\n\tsize = min(size, mark->file_pages - answer.start);",
+        "size = min3(size, mmap_readahead_limit(mark),\n\t\t    mark->file_pages - answer.start);",
+        "size = min(size, mark->file_pages - answer.start);",
         "larger than the limit",
     ),
     "a forgotten read is not there": (

@@ -513,6 +513,8 @@ struct window_case {
 	/* If not 0: facts. */
 	unsigned int max, request, shift, evicted;
 	unsigned long memory, file;
+	/* Single misses read nothing else. */
+	bool alone;
 	bool under_way;
 };
 
@@ -528,6 +530,8 @@ static struct fake_file *file_of_case(struct kunit *test,
 	file->facts.block_shift = param->shift ?: ilog2(FAKE_BLOCK);
 	file->facts.memory_pages = param->memory ?: 16 * FAKE_PAGES;
 	file->facts.file_pages = param->file ?: FAKE_PAGES;
+	if (param->alone)
+		file->state.ahead.order = 0;
 	fake_set(file, param->pages.end - param->pages.nr, param->pages.nr,
 		 param->pages.page);
 	return file;
@@ -703,7 +707,7 @@ static const struct window_case stream_cases[] = {
 	{ "backward from a single miss", { 4008, 4008, 4023, 16, SINGLE }, 4007, { },
 	  { BACKWARD, 4006, 2 } },
 	{ "forward, to the end of the file", { 4008, 4008, 4023, 16, FORWARD }, 4024,
-	  { }, { FORWARD, 4024, 12, 12 }, .file = 4036 },
+	  { }, { FORWARD, 4024, 12 }, .file = 4036 },
 	{ "single, at the end of the file", { }, 4099, { }, { SINGLE, 4099, 1 }, .file = 4100 },
 
 	/* A read that lay around its miss and cannot grow stays a single one. */
@@ -720,9 +724,12 @@ static const struct window_case stream_cases[] = {
 
 	/* A run that was forgotten is found by what was used of it. */
 	{ "run: a page", { }, 4000, { 1, 4000, USED }, { SINGLE, 4000, 16 } },
-	{ "run: what a fault maps", { }, 4000, { 15, 4000, USED }, { SINGLE, 4000, 16 } },
-	{ "run: a page more", { }, 4000, { 16, 4000, USED }, { FORWARD, 4000, 16, 8 } },
-	{ "run: two blocks", { }, 4000, { 32, 4000, USED }, { FORWARD, 4000, 32, 16 } },
+	{ "run: two single reads", { }, 4000, { 31, 4000, USED }, { SINGLE, 4000, 16 } },
+	{ "run: a page more", { }, 4000, { 32, 4000, USED }, { FORWARD, 4000, 32, 16 } },
+	{ "run: where pages are read alone", { }, 4000, { 4, 4000, USED },
+	  { FORWARD, 4000, 4, 2 }, .alone = true },
+	{ "run: too short even there", { }, 4000, { 3, 4000, USED },
+	  { SINGLE, 4000, 1 }, .alone = true },
 	{ "run: long", { }, 4000, { 3000, 4000, USED }, { FORWARD, 4000, 32, 16 } },
 	{ "run: requests are dear", { }, 4000, { 3000, 4000, USED },
 	  { FORWARD, 4000, 256, 128 }, .request = 500 },
@@ -732,11 +739,9 @@ static const struct window_case stream_cases[] = {
 	  { FORWARD, 4000, 20, 10 }, .memory = 16 * 20 },
 	{ "run: large blocks", { }, 4000, { 3000, 4000, USED },
 	  { FORWARD, 4000, 1024, 512 }, .shift = 9 },
-	{ "run: no more than a block", { }, 4000, { 511, 4000, USED },
-	  { SINGLE, 4000, 16 }, .shift = 9 },
 	{ "run: not the page before", { }, 4000, { 1000, 3999, USED }, { SINGLE, 4000, 16 } },
 	{ "run: only cached", { }, 4000, { 99, 4000, CACHED }, { SINGLE, 4000, 16 } },
-	{ "run: from the beginning", { }, 16, { 16, 16, USED }, { FORWARD, 16, 16, 8 } },
+	{ "run: from the beginning", { }, 32, { 32, 32, USED }, { FORWARD, 32, 32, 16 } },
 
 	/* Two windows for each stream fit into memory. */
 	{ "limit: memory", { 5999, 4000, 5999, 2000, FORWARD }, 6000, { },
@@ -747,8 +752,8 @@ static const struct window_case stream_cases[] = {
 	  { BACKWARD, 3999, 1 }, .memory = 1 },
 	{ "limit: not short", { 5999, 4000, 5999, 2000, FORWARD }, 6000, { },
 	  { FORWARD, 6000, 1024, 512 }, .evicted = 32 },
-	{ "limit: short, two requests", { 5999, 4000, 5999, 2000, FORWARD }, 6000, { },
-	  { FORWARD, 6000, 64, 32 }, .evicted = 33 },
+	{ "limit: not by evictions", { 5999, 4000, 5999, 2000, FORWARD }, 6000, { },
+	  { FORWARD, 6000, 1024, 512 }, .evicted = 33 },
 	{ "limit: short and little memory", { 4000, 4000, 5999, 2000, BACKWARD }, 3999,
 	  { }, { BACKWARD, 3980, 20 }, .evicted = 33, .memory = 16 * 20 },
 
@@ -867,6 +872,8 @@ static const struct single_case single_cases[] = {
 	{ "both, less than half a block ahead", 2, 5, 1024, 4, 1003, 972, 35 },
 	{ "both: aligned", 3, 3, 1024, 4, 1003, 992, 16 },
 	{ "more ahead: aligned, and no larger", 5, 3, 1024, 4, 1003, 992, 32 },
+	{ "blocks of a page", 4, 0, 1024, 0, 1003, 1003, 16 },
+	{ "blocks of a page, nothing pays", 0, 0, 1024, 0, 1003, 1003, 1 },
 	{ "smaller blocks", 1, 4, 1024, 2, 1003, 992, 16 },
 	{ "at the beginning of the file", 5, 2, 1024, 4, 1, 0, 33 },
 	{ "aligned at the beginning of the file", 4, 4, 1024, 4, 1, 0, 32 },
@@ -1036,7 +1043,7 @@ static void test_forgotten(struct kunit *test)
 static void test_sparse(struct kunit *test)
 {
 	static const unsigned int places[] = { 0, 1, 8, 12, 15 };
-	static const unsigned int shifts[] = { 2, 4, 9 };
+	static const unsigned int shifts[] = { 0, 1, 2, 4, 9 };
 	const struct machine_case *param = test->param_value;
 	unsigned int i, n, windows;
 	struct fake_file *file;
@@ -1166,7 +1173,8 @@ static void test_region(struct kunit *test)
 	regions->last = param->distance ? miss - param->distance : 0;
 	file->state.evicted = param->evicted;
 	fake_miss(file, miss);
-	size = 1 << ilog2(mmap_readahead_limit(&file->state, &file->facts));
+	size = param->evicted == SHORT ? 64 :
+		1 << ilog2(mmap_readahead_limit(&file->facts));
 	if (param->fills)
 		expect_read(file, FILL, round_down(miss, size), size, 0);
 	else
@@ -1351,8 +1359,8 @@ static const struct window_case mark_cases[] = {
 	  { FORWARD, 4100, 200, 200 }, .request = 101 },
 	{ "up to the limit", { 4000, 4000, 4999, 1000, FORWARD }, 4000, { },
 	  { FORWARD, 5000, 1024, 1024 } },
-	{ "memory is short", { 4000, 4000, 4999, 1000, FORWARD }, 4000, { },
-	  { FORWARD, 5000, 64, 64 }, .evicted = 33 },
+	{ "no less where pages are evicted", { 4000, 4000, 4999, 1000, FORWARD }, 4000,
+	  { }, { FORWARD, 5000, 1024, 1024 }, .evicted = 33 },
 	{ "on the last page", { 4000, 4000, 4063, 64, FORWARD }, 4063, { },
 	  { FORWARD, 4064, 80, 80 } },
 	{ "on the first page of the last window", { 4000, 4000, 4255, 64, FORWARD },
@@ -1368,7 +1376,8 @@ static const struct window_case mark_cases[] = {
 	{ "block of a region", { 4000, 4000, 4063, 64, FILL }, 4000, { 100, 4001, USED }, { } },
 
 	{ "forgotten", { }, 4000, { 1000, 4001, USED }, { FORWARD, 4001, 32, 32 } },
-	{ "forgotten, short", { }, 4000, { 17, 4001, USED }, { FORWARD, 4001, 16, 16 } },
+	{ "forgotten, long enough", { }, 4000, { 33, 4001, USED },
+	  { FORWARD, 4001, 32, 32 } },
 	{ "forgotten, dear requests", { }, 4000, { 3000, 4001, USED },
 	  { FORWARD, 4001, 256, 256 }, .request = 500 },
 	{ "forgotten, large blocks", { }, 4000, { 3000, 4001, USED },
@@ -1377,7 +1386,7 @@ static const struct window_case mark_cases[] = {
 	  { FORWARD, 4008, 32, 32 } },
 	{ "forgotten, looks no farther than it reads", { }, 4000, { 1000, 4040, USED },
 	  { FORWARD, 4032, 32, 32 } },
-	{ "no run", { }, 4000, { 16, 4001, USED }, { } },
+	{ "no run", { }, 4000, { 32, 4001, USED }, { } },
 	{ "read before the mark", { 3900, 3900, 3999, 99, FORWARD }, 4000,
 	  { 99, 4001, USED }, { FORWARD, 4001, 32, 32 } },
 	{ "read behind the mark", { 4001, 4001, 4099, 99, FORWARD }, 4000,

@@ -509,6 +509,9 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 	unsigned long half = (1UL << miss->block_shift) / 2;
 	unsigned long ahead, behind;
 
+	/* The limit may have become lower since these were learnt. */
+	state->ahead.order = min(state->ahead.order, ilog2(miss->max_pages));
+	state->behind.order = min(state->behind.order, ilog2(miss->max_pages));
 	mmap_readahead_sides(state, miss, &ahead, &behind);
 	answer->kind = MMAP_READAHEAD_SINGLE;
 	answer->size = 1 + ahead + behind;
@@ -855,9 +858,10 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 	} else {
 		size = known ? 0 : min(mmap_readahead_run(state, mark),
 				       mark->request_pages);
-		if (!size)
-			return answer;
 		end = mark->next_miss(mark->cache, mark->index, size) - 1;
+		/* No run, or evicted by now. */
+		if (end - mark->index >= size)
+			return answer;
 	}
 	answer.start = end + 1;
 	if (answer.start >= mark->file_pages)
