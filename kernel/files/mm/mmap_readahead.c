@@ -303,15 +303,29 @@ static unsigned long next_miss(const void *cache, unsigned long index,
 	return page_cache_next_miss((void *)cache, index, most);
 }
 
-/* Pages of files that the task's control group has, and has room for. */
+#ifdef CONFIG_MEMCG
+/* Pages of files that a control group has, without those of its children. */
+static unsigned long file_pages_of(struct mem_cgroup *memcg)
+{
+	unsigned long pages = 0;
+	struct lruvec *lruvec;
+	int node, zone;
+
+	for_each_node_state(node, N_MEMORY) {
+		lruvec = mem_cgroup_lruvec(memcg, NODE_DATA(node));
+		for (zone = 0; zone < MAX_NR_ZONES; zone++) {
+			pages += mem_cgroup_get_zone_lru_size(lruvec, LRU_INACTIVE_FILE, zone);
+			pages += mem_cgroup_get_zone_lru_size(lruvec, LRU_ACTIVE_FILE, zone);
+		}
+	}
+	return pages;
+}
+
+/* The same of the task's control group, and what it has room for. */
 static unsigned long group_pages(void)
 {
-	unsigned long pages = ULONG_MAX;
-#ifdef CONFIG_MEMCG
-	unsigned long used, limit, room = ULONG_MAX;
+	unsigned long used, limit, pages = ULONG_MAX;
 	struct mem_cgroup *memcg, *parent;
-	enum lru_list lru;
-	int node, zone;
 
 	rcu_read_lock();
 	memcg = mem_cgroup_from_task(current);
@@ -320,23 +334,19 @@ static unsigned long group_pages(void)
 			used = page_counter_read(&parent->memory);
 			limit = min(READ_ONCE(parent->memory.max),
 				    READ_ONCE(parent->memory.high));
-			room = min(room, limit > used ? limit - used : 0);
+			pages = min(pages, limit > used ? limit - used : 0);
 		}
-		pages = 0;
-		for_each_node_state(node, N_MEMORY)
-			for (zone = 0; zone < MAX_NR_ZONES; zone++)
-				for (lru = LRU_INACTIVE_FILE;
-				     lru <= LRU_ACTIVE_FILE; lru++)
-					pages += mem_cgroup_get_zone_lru_size(
-						mem_cgroup_lruvec(memcg,
-							NODE_DATA(node)),
-						lru, zone);
-		pages += room;
+		pages += file_pages_of(memcg);
 	}
 	rcu_read_unlock();
-#endif
 	return pages;
 }
+#else
+static unsigned long group_pages(void)
+{
+	return ULONG_MAX;
+}
+#endif
 
 /*
  * How many pages of files memory can hold: those that it has, and what is free. What
