@@ -419,9 +419,6 @@ static void check_cost(void)
 {
 	unsigned long long most = most_pages, request = limits.request_pages;
 
-	/* Memory holds no such number of single pages. */
-	if (!single.limit)
-		return;
 	if (requests > single_misses)
 		broken("more is asked for than single pages miss", &limits, NULL);
 	if (asked_pages + request * requests > (most + request) * single_misses)
@@ -535,10 +532,8 @@ static void touch(unsigned int page)
 	page %= PAGES;
 	if (steps++ >= MOST_STEPS || !describe(page, &miss))
 		return;
-	if (single.limit) {
-		single_misses += !single.stamps[page];
-		use(&single, page);
-	}
+	single_misses += !single.stamps[page];
+	use(&single, page);
 	if (pages[page] & CACHED)
 		use(&memory, page);
 	if (!(pages[page] & MAPPED))
