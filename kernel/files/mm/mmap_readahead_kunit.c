@@ -256,7 +256,8 @@ static void test_file_folio_fit(struct kunit *test)
 #define REGION_PAGES	BIT(MMAP_READAHEAD_REGION_SHIFT)
 #define FAKE_PAGES	(4 * REGION_PAGES)
 #define FAKE_BLOCK	16UL
-#define HIGHEST_PAGE	(ULONG_MAX >> PAGE_SHIFT)
+/* With 32 bits the highest that a file can have, else higher than that. */
+#define HIGHEST_PAGE	(BITS_PER_LONG == 32 ? ULONG_MAX - 1 : ULONG_MAX >> PAGE_SHIFT)
 /* The most look-ups that one miss may take, while a set of files is locked. */
 #define MOST_LOOKS	32
 
@@ -1428,7 +1429,7 @@ static enum mmap_readahead_page look_anywhere(const void *cache,
 static unsigned long next_miss_anywhere(const void *cache, unsigned long index,
 					unsigned long most)
 {
-	return index + most / 2;
+	return index + min(most / 2, HIGHEST_PAGE + 1 - index);
 }
 
 /* A miss that might go on from each read, and then goes on from a run. */
