@@ -37,12 +37,10 @@ MECHANISMS = (
         "streams",
         "Misses go on where an earlier read ended or began, also one that was forgotten, and reads at marks go on.",
         (
-            ("read = mmap_readahead_stream(state, miss, &answer.kind);", ""),
+            ("read = mmap_readahead_stream(state, miss, &kind, &under_way);", ""),
             (
                 """if (read) {
-                    start = read->start;
-                    end = read->end;
-                    mmap_readahead_go_on(state, miss, read, &answer);
+                    start = read->start; ...
                 } else {
                     read = &state->reads[state->next];""",
                 "{ read = &state->reads[state->next];",
@@ -63,12 +61,9 @@ MECHANISMS = (
         "Streams may go on before the begin of a read.",
         (
             (
-                """*kind = MMAP_READAHEAD_BACKWARD;
-                if (miss->index < read->start &&
-                    mmap_readahead_goes_on(miss, read, gap, read->start,
-                                           read->start + gap / 2))
-                    return read;""",
-                "",
+                """if (miss->index < read->start &&
+                    mmap_readahead_goes_on(miss, read, gap, read->start, ... } else if""",
+                "if",
             ),
             ("if (answer->kind == MMAP_READAHEAD_FORWARD) { answer->start", "{ answer->start"),
             (
@@ -91,9 +86,9 @@ MECHANISMS = (
             ("bool forward = answer->kind == MMAP_READAHEAD_FORWARD;", ""),
             ("if (forward && mmap_readahead_alone", "if (mmap_readahead_alone"),
             (
-                """within = read->kind == MMAP_READAHEAD_BACKWARD ?
-                            miss->index - read->start : read->end - miss->index;""",
-                "within = read->end - miss->index;",
+                """read->kind == MMAP_READAHEAD_BACKWARD ?
+                       miss->index - read->start : read->end - miss->index;""",
+                "read->end - miss->index;",
             ),
         ),
     ),
@@ -183,7 +178,13 @@ MECHANISMS = (
     Mechanism(
         "reads under way",
         "Of a page that another thread is about to read, no window is read.",
-        (("if (mmap_readahead_under_way(state, miss)) return answer;", ""),),
+        (
+            ("if (under_way) return answer;", ""),
+            ("if (mmap_readahead_under_way(miss, read)) *under_way = true;", ""),
+            ("enum mmap_readahead_kind *kind, bool *under_way)", "enum mmap_readahead_kind *kind)"),
+            ("(state, miss, &kind, &under_way)", "(state, miss, &kind)"),
+            ("bool under_way = false;", ""),
+        ),
     ),
     Mechanism(
         "neighbourhood learns",

@@ -300,7 +300,12 @@ static enum mmap_readahead_page look(const void *cache, unsigned long index)
 static unsigned long next_miss(const void *cache, unsigned long index,
 			       unsigned long most)
 {
-	return page_cache_next_miss((void *)cache, index, most);
+	unsigned long miss;
+
+	rcu_read_lock();
+	miss = page_cache_next_miss((void *)cache, index, most);
+	rcu_read_unlock();
+	return miss;
 }
 
 #ifdef CONFIG_MEMCG

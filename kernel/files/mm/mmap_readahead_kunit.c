@@ -759,6 +759,8 @@ static const struct window_case stream_cases[] = {
 	  { }, { BACKWARD, 3980, 20 }, .evicted = 33, .memory = 16 * 20 },
 
 	/* What another thread is reading is read no more, and teaches nothing. */
+	{ "cut off before the page", { 4050, 4000, 4099, 40, FORWARD }, 4060,
+	  { 1, 4060, CACHED }, { SINGLE, 4060, 16 } },
 	{ "under way, first page", { 4050, 4000, 4099, 40, FORWARD }, 4060, { },
 	  { SINGLE, 4060, 1 }, .under_way = true },
 	{ "under way, last page", { 4050, 4000, 4099, 40, FORWARD }, 4099, { },

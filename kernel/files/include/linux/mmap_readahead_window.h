@@ -326,35 +326,60 @@ mmap_readahead_goes_on(const struct mmap_readahead_miss *miss,
 	       mmap_readahead_used(miss, inner);
 }
 
-/* The read that a miss goes on from, or NULL. Sets the direction. */
+/*
+ * Is another thread about to read the page, with the last window of @read? Pages are
+ * added in order: if the one before is there, and did not come from another window, the
+ * read was cut off.
+ */
+static inline bool
+mmap_readahead_under_way(const struct mmap_readahead_miss *miss,
+			 const struct mmap_readahead_read *read)
+{
+	unsigned long within = read->kind == MMAP_READAHEAD_BACKWARD ?
+			       miss->index - read->start :
+			       read->end - miss->index;
+
+	return within < read->size &&
+	       miss->look(miss->cache, miss->index) == MMAP_READAHEAD_ABSENT &&
+	       (miss->index == read->index ||
+		miss->look(miss->cache, miss->index - 1) < MMAP_READAHEAD_CACHED);
+}
+
+/*
+ * The read that a miss goes on from, or NULL. Sets the direction, and @under_way if the
+ * page is about to be read.
+ */
 static inline struct mmap_readahead_read *
 mmap_readahead_stream(struct mmap_readahead_state *state,
 		      const struct mmap_readahead_miss *miss,
-		      enum mmap_readahead_kind *kind)
+		      enum mmap_readahead_kind *kind, bool *under_way)
 {
 	unsigned long gap = mmap_readahead_gap(miss);
-	struct mmap_readahead_read *read;
+	struct mmap_readahead_read *read, *stream = NULL;
 
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
 	     read++) {
 		/* Most are far away. */
 		if (miss->index - read->start + gap >
-		    read->end - read->start + 2 * gap)
+		    read->end - read->start + 2 * gap || !read->size)
 			continue;
-		if (!read->size || read->kind == MMAP_READAHEAD_FILL)
+		if (mmap_readahead_under_way(miss, read))
+			*under_way = true;
+		if (stream || read->kind == MMAP_READAHEAD_FILL)
 			continue;
-		*kind = MMAP_READAHEAD_BACKWARD;
 		if (miss->index < read->start &&
 		    mmap_readahead_goes_on(miss, read, gap, read->start,
-					   read->start + gap / 2))
-			return read;
-		*kind = MMAP_READAHEAD_FORWARD;
-		if (miss->index > read->end &&
-		    mmap_readahead_goes_on(miss, read, gap, read->end,
-					   read->end - gap / 2))
-			return read;
+					   read->start + gap / 2)) {
+			*kind = MMAP_READAHEAD_BACKWARD;
+			stream = read;
+		} else if (miss->index > read->end &&
+			   mmap_readahead_goes_on(miss, read, gap, read->end,
+						  read->end - gap / 2)) {
+			*kind = MMAP_READAHEAD_FORWARD;
+			stream = read;
+		}
 	}
-	return NULL;
+	return stream;
 }
 
 /*
@@ -735,25 +760,6 @@ mmap_readahead_finish(const struct mmap_readahead_miss *miss,
 	answer->order = mmap_readahead_order(answer->size);
 }
 
-/* Is another thread about to read the page, with the last window of a read? */
-static inline bool
-mmap_readahead_under_way(const struct mmap_readahead_state *state,
-			 const struct mmap_readahead_miss *miss)
-{
-	const struct mmap_readahead_read *read;
-	unsigned long within;
-
-	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
-	     read++) {
-		within = read->kind == MMAP_READAHEAD_BACKWARD ?
-			 miss->index - read->start : read->end - miss->index;
-		if (within < read->size)
-			return miss->look(miss->cache, miss->index) ==
-			       MMAP_READAHEAD_ABSENT;
-	}
-	return false;
-}
-
 static inline void mmap_readahead_init(struct mmap_readahead_state *state,
 				       const struct mmap_readahead_miss *miss)
 {
@@ -788,18 +794,20 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 		.size = 1,
 	};
 	struct mmap_readahead_read *read;
+	enum mmap_readahead_kind kind = MMAP_READAHEAD_SINGLE;
 	unsigned long start, end;
+	bool under_way = false;
 
 	/* Nothing is left of what was read: this may as well be another file. */
 	if (!miss->cached_pages || !state->known)
 		mmap_readahead_init(state, miss);
-	if (mmap_readahead_under_way(state, miss))
+	read = mmap_readahead_stream(state, miss, &kind, &under_way);
+	if (under_way)
 		return answer;
-
-	read = mmap_readahead_stream(state, miss, &answer.kind);
 	if (read) {
 		start = read->start;
 		end = read->end;
+		answer.kind = kind;
 		mmap_readahead_go_on(state, miss, read, &answer);
 	} else {
 		read = &state->reads[state->next];
