@@ -32,6 +32,33 @@ class Mechanism:
     or the end of a line for all space between two words, and "..." for all up to what follows."""
 
 
+# Edits that more than one mechanism needs.
+_NO_RUN_AT_MISSES = (
+    ("if (run) { mmap_readahead_answer_stream(miss, min(run, limit), 0, answer); } else if", "if"),
+    ("unsigned long run = mmap_readahead_run(state, miss);", ""),
+)
+_NO_RECALL_AT_MARKS = (
+    (
+        "} else { size = known ? 0 ... return answer; }",
+        "} else return answer;",
+    ),
+    ("bool known = false;", ""),
+    ("known = true;", ""),
+)
+_NO_WINDOW_BESIDE_THE_LARGEST = (
+    (
+        """if (read->index != read->start && read->size == limit &&
+            limit >= 1UL << miss->block_shift) {
+            mmap_readahead_answer_single(state, miss, answer);
+            return;
+        }""",
+        "",
+    ),
+)
+_NO_GAP_READ = (("if (gap > size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),)
+_NO_TRIAL_AT_MARKS = (("if (stream && mmap_readahead_trial(state, mark, answer.start, size)) return answer;", ""),)
+_TWICE_ONE_PAGE = (("} else if (read->size == 1) { size = 2UL * miss->request_pages; }", "}"),)
+
 MECHANISMS = (
     Mechanism(
         "streams",
@@ -45,8 +72,7 @@ MECHANISMS = (
                     read = &state->reads[state->next];""",
                 "{ read = &state->reads[state->next];",
             ),
-            ("if (run) { mmap_readahead_answer_stream(miss, min(run, limit), 0, answer); } else if", "if"),
-            ("unsigned long run = mmap_readahead_run(state, miss);", ""),
+            *_NO_RUN_AT_MISSES,
             (
                 """for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++) {
                     if (!read->size || mark->index < read->start ...
@@ -97,13 +123,13 @@ MECHANISMS = (
         "Streams may leave pages out.",
         (
             ("return min((miss->max_pages + 1) / 2, miss->request_pages);", "return 1;"),
-            ("if (gap > size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),
+            *_NO_GAP_READ,
         ),
     ),
     Mechanism(
         "gaps read as well",
         "What a stream left out before a miss is read with it.",
-        (("if (gap > size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),),
+        _NO_GAP_READ,
     ),
     Mechanism(
         "own fault left out",
@@ -142,27 +168,14 @@ MECHANISMS = (
         "forgotten runs",
         "A stream that is not remembered any more goes on where the pages before a miss or a mark were used.",
         (
-            ("if (run) { mmap_readahead_answer_stream(miss, min(run, limit), 0, answer); } else if", "if"),
-            ("unsigned long run = mmap_readahead_run(state, miss);", ""),
-            (
-                "} else { size = known ? 0 ... return answer; }",
-                "} else return answer;",
-            ),
-            ("bool known = false;", ""),
-            ("known = true;", ""),
+            *_NO_RUN_AT_MISSES,
+            *_NO_RECALL_AT_MARKS,
         ),
     ),
     Mechanism(
         "recall at marks",
         "At a mark of a forgotten run, as much is read as is still there of it.",
-        (
-            (
-                "} else { size = known ? 0 ... return answer; }",
-                "} else return answer;",
-            ),
-            ("bool known = false;", ""),
-            ("known = true;", ""),
-        ),
+        _NO_RECALL_AT_MARKS,
     ),
     Mechanism(
         "growth by a quarter",
@@ -251,29 +264,13 @@ MECHANISMS = (
             ("unsigned long half = (1UL << miss->block_shift) / 2;", ""),
             ("answer->kind = MMAP_READAHEAD_SINGLE; answer->size = 1 + ahead + behind;",
              "answer->kind = MMAP_READAHEAD_SINGLE;"),
-            (
-                """if (read->index != read->start && read->size == limit &&
-                    limit >= 1UL << miss->block_shift) {
-                    mmap_readahead_answer_single(state, miss, answer);
-                    return;
-                }""",
-                "",
-            ),
+            *_NO_WINDOW_BESIDE_THE_LARGEST,
         ),
     ),
     Mechanism(
         "aligned at the limit",
         "Beside a window that cannot grow any more lies another one, not a stream.",
-        (
-            (
-                """if (read->index != read->start && read->size == limit &&
-                    limit >= 1UL << miss->block_shift) {
-                    mmap_readahead_answer_single(state, miss, answer);
-                    return;
-                }""",
-                "",
-            ),
-        ),
+        _NO_WINDOW_BESIDE_THE_LARGEST,
     ),
     Mechanism(
         "region",
@@ -373,19 +370,19 @@ MECHANISMS = (
                 }""",
                 "",
             ),
-            ("} else if (read->size == 1) { size = 2UL * miss->request_pages; }", "}"),
-            ("if (stream && mmap_readahead_trial(state, mark, answer.start, size)) return answer;", ""),
+            *_TWICE_ONE_PAGE,
+            *_NO_TRIAL_AT_MARKS,
         ),
     ),
     Mechanism(
         "trial at marks",
         "A read at a mark may be left out, so that a miss tells how far apart pages are needed.",
-        (("if (stream && mmap_readahead_trial(state, mark, answer.start, size)) return answer;", ""),),
+        _NO_TRIAL_AT_MARKS,
     ),
     Mechanism(
         "two requests after one",
         "Streams whose last page was read alone go on by two requests' worth.",
-        (("} else if (read->size == 1) { size = 2UL * miss->request_pages; }", "}"),),
+        _TWICE_ONE_PAGE,
     ),
     Mechanism(
         "small files both sides",
