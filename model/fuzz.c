@@ -354,9 +354,8 @@ static void check_bounds(const struct mmap_readahead_miss *miss,
 }
 
 /*
- * Two for each read that is remembered, four for the one that is forgotten, two
- * for the page itself, and those that look for a run: at most 32 where a request
- * costs up to 512 pages.
+ * Two for each read that is remembered, four for the one that is forgotten, and
+ * those that look for a run: at most 32 where a request costs up to 2048 pages.
  */
 static unsigned int most_looks(const struct mmap_readahead_miss *miss)
 {
@@ -364,7 +363,7 @@ static unsigned int most_looks(const struct mmap_readahead_miss *miss)
 
 	if (miss->request_pages > run)
 		run = miss->request_pages;
-	return 2 * MMAP_READAHEAD_READS + 6 + ilog2(run) + 1;
+	return 2 * MMAP_READAHEAD_READS + 4 + ilog2(run) + 1;
 }
 
 /* Decide on a miss, and check that. */
@@ -496,6 +495,7 @@ static bool describe(unsigned int page, struct mmap_readahead_miss *miss)
 {
 	*miss = limits;
 	miss->index = base + page;
+	miss->page = look(NULL, miss->index);
 	miss->cached_pages = cached;
 	if (racing)
 		miss->cached_pages = steps % 7 ? steps * 1021UL : 0;
@@ -569,7 +569,7 @@ static void age(struct input *input)
 	for (unsigned int i = 0; i < MMAP_READAHEAD_REGIONS; i++) {
 		unsigned int choice = take_byte(input);
 
-		regions->misses[i] = choice & 1 ? U16_MAX - choice / 128 :
+		regions->misses[i] = choice & 1 ? (1U << 27) - choice :
 						  choice << choice % 9;
 		regions->nr += regions->misses[i];
 	}

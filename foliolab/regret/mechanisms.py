@@ -34,7 +34,7 @@ class Mechanism:
 
 # Edits that more than one mechanism needs.
 _NO_RUN_AT_MISSES = (
-    ("if (run) { mmap_readahead_answer_stream(miss, min(run, limit), 0, answer); } else if", "if"),
+    ("if (run) { ... } else if", "if"),
     ("unsigned long run = mmap_readahead_run(state, miss);", ""),
 )
 _NO_RECALL_AT_MARKS = (
@@ -56,7 +56,7 @@ _NO_WINDOW_BESIDE_THE_LARGEST = (
     ),
 )
 _NO_GAP_READ = (("if (gap > size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),)
-_NO_TRIAL_AT_MARKS = (("if (stream && mmap_readahead_trial(state, mark, answer.start, size)) return answer;", ""),)
+_NO_TRIAL_AT_MARKS = (("if (stream && mmap_readahead_trial(&state->sweeps, mark, ... return answer;", ""),)
 _TWICE_ONE_PAGE = (("} else if (read->size == 1) { size = 2UL * miss->request_pages; }", "}"),)
 
 MECHANISMS = (
@@ -288,8 +288,8 @@ MECHANISMS = (
         "Misses that turn about in less than half of the file need less evidence.",
         (
             (
-                """if (turns && here * nr > 2ULL * regions->nr)
-                    return cost * here * nr >= 6 * pages * regions->nr;""",
+                """if (turns && here * nr > 2 * regions->nr)
+                    part = 48UL * regions->nr / (here * nr);""",
                 "",
             ),
             ("unsigned long nr = ((miss->file_pages - 1) >> shift) + 1;", ""),
@@ -306,12 +306,14 @@ MECHANISMS = (
     Mechanism(
         "fits in memory",
         "Where it may have to, memory holds all regions that misses gather in.",
-        (("if (scarce && 4 * regions->nr * pages > 5 * here * miss->memory_pages) return false;", ""),),
+        (
+            ("return !(turns || mmap_readahead_short(state)) || ... miss->memory_pages;", "return true;"),
+        ),
     ),
     Mechanism(
         "full price while short",
         "While memory is short, misses in a region have to have cost what reading all of it costs.",
-        (("(mmap_readahead_short(state) ? 8 :", "("),),
+        (("mmap_readahead_short(state) ? 64 : 24;", "24;"),),
     ),
     Mechanism(
         "aging",
@@ -319,11 +321,10 @@ MECHANISMS = (
         (
             ("if (regions->shift != shift || regions->nr > miss->cached_pages)", "if (regions->shift != shift)"),
             (
-                """if (regions->misses[region] == U16_MAX ||
-                    (scarce && miss->file_pages > miss->memory_pages &&
-                     (unsigned long long)regions->nr * miss->request_pages >=
-                     miss->memory_pages))""",
-                "if (regions->misses[region] == U16_MAX)",
+                """if (mmap_readahead_short(state) &&
+                    regions->nr >= miss->cached_pages / miss->request_pages)
+                    mmap_readahead_age(regions, 1);""",
+                "",
             ),
         ),
     ),

@@ -80,9 +80,10 @@ static struct window miss(const struct model_machine *machine,
 {
 	struct view view = { .file = file };
 	struct mmap_readahead_miss about = describe(machine, &view, index);
-	struct mmap_readahead_answer answer =
-		mmap_readahead_adapt(file->state, &about);
+	struct mmap_readahead_answer answer;
 
+	about.page = look(&view, index);
+	answer = mmap_readahead_adapt(file->state, &about);
 	return window_of(&answer, &view);
 }
 

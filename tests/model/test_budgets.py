@@ -19,7 +19,7 @@ from foliolab.regret.runs import run
 from foliolab.regret.suite import SUITE
 
 HEADER = POLICIES[1]
-MOST_LINES = 503
+MOST_LINES = 509
 """Of code: no comments, blank lines, definitions of types, or lines of the preprocessor."""
 MOST_CONSTANTS = 12
 MOST_BYTES = 384
@@ -27,7 +27,7 @@ MOST_LOOKS, MOST_MEAN_LOOKS = 32, 4
 """At pages of the cache: by one decision, and by a miss of the suite in the mean."""
 
 _PREPROCESSOR = re.compile(r"^#(?:.*\\\n)*.*\n", re.MULTILINE)
-_NO_CONSTANTS = {"_LINUX_MMAP_READAHEAD_WINDOW_H", "MMAP_READAHEAD_PAGE_SHIFT"}
+_NO_CONSTANTS = {"_LINUX_MMAP_READAHEAD_WINDOW_H"}
 
 
 def test_lines_of_code() -> None:

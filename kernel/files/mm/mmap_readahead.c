@@ -326,22 +326,27 @@ static unsigned long file_pages_of(struct mem_cgroup *memcg)
 	return pages;
 }
 
-/* The same of the task's control group, and what it has room for. */
+/*
+ * The same of the task's control group and of each above it, and what they have room
+ * for: the least of all. Those above have pages of other groups as well, of which the
+ * statistics tell some seconds late.
+ */
 static unsigned long group_pages(void)
 {
-	unsigned long used, limit, pages = ULONG_MAX;
-	struct mem_cgroup *memcg, *parent;
+	unsigned long used, limit, files = 0, pages = ULONG_MAX;
+	struct mem_cgroup *memcg;
 
 	rcu_read_lock();
-	memcg = mem_cgroup_from_task(current);
-	if (memcg && !mem_cgroup_is_root(memcg)) {
-		for (parent = memcg; parent; parent = parent_mem_cgroup(parent)) {
-			used = page_counter_read(&parent->memory);
-			limit = min(READ_ONCE(parent->memory.max),
-				    READ_ONCE(parent->memory.high));
-			pages = min(pages, limit > used ? limit - used : 0);
-		}
-		pages += file_pages_of(memcg);
+	for (memcg = mem_cgroup_from_task(current);
+	     memcg && !mem_cgroup_is_root(memcg);
+	     memcg = parent_mem_cgroup(memcg)) {
+		used = page_counter_read(&memcg->memory);
+		limit = min(READ_ONCE(memcg->memory.max),
+			    READ_ONCE(memcg->memory.high));
+		files = files ? max(files, memcg_page_state(memcg, NR_INACTIVE_FILE) +
+					   memcg_page_state(memcg, NR_ACTIVE_FILE)) :
+				file_pages_of(memcg);
+		pages = min(pages, files + (limit > used ? limit - used : 0));
 	}
 	rcu_read_unlock();
 	return pages;
@@ -456,11 +461,12 @@ static void read_for_miss(struct vm_fault *vmf, struct file **fpin)
 {
 	struct file *file = vmf->vma->vm_file;
 	struct known_files *set = find_set(file->f_mapping);
-	const struct mmap_readahead_miss miss = describe(vmf);
+	struct mmap_readahead_miss miss = describe(vmf);
 	struct mmap_readahead_answer answer;
 
 	if (nothing_to_read(&miss))
 		return;
+	miss.page = look(miss.cache, miss.index);
 
 	spin_lock(&set->lock);
 	answer = mmap_readahead_adapt(find_state(set, file->f_mapping), &miss);

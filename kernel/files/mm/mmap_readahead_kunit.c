@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of the policy of readahead for mapped files. */
 
-/* The same regions, and so the same tests, on every kernel. */
-#define MMAP_READAHEAD_PAGE_SHIFT	12
-
 #include <kunit/test.h>
 #include <asm/page.h>
 #include <linux/align.h>
@@ -248,13 +245,13 @@ static void test_file_folio_fit(struct kunit *test)
 /*
  * The adaptive window
  *
- * A file of four regions in a page cache without a kernel around it. A fault maps
+ * A file of eight regions in a page cache without a kernel around it. A fault maps
  * what is cached of its block, as filemap_map_pages() does; what it misses is read
  * at once.
  */
 
-#define REGION_PAGES	BIT(MMAP_READAHEAD_REGION_SHIFT)
-#define FAKE_PAGES	(4 * REGION_PAGES)
+#define REGION_PAGES	BIT(13)
+#define FAKE_PAGES	(8 * REGION_PAGES)
 #define FAKE_BLOCK	16UL
 /* With 32 bits the highest that a file can have, else higher than that. */
 #define HIGHEST_PAGE	(BITS_PER_LONG == 32 ? ULONG_MAX - 1 : ULONG_MAX >> PAGE_SHIFT)
@@ -394,9 +391,10 @@ static void fake_miss(struct fake_file *file, unsigned long index)
 	struct mmap_readahead_answer *answer = &file->answer;
 	struct mmap_readahead_miss *miss = &file->facts;
 
-	miss->index = index;
 	file->looks = 0;
 	file->misses++;
+	miss->index = index;
+	miss->page = fake_look(file, index);
 	*answer = mmap_readahead_adapt(&file->state, miss);
 	KUNIT_ASSERT_GE(file->test, answer->size, 1);
 	KUNIT_ASSERT_LE(file->test, answer->size, miss->max_pages);
@@ -709,7 +707,7 @@ static const struct window_case stream_cases[] = {
 	  { BACKWARD, 4006, 2 } },
 	{ "forward, to the end of the file", { 4008, 4008, 4023, 16, FORWARD }, 4024,
 	  { }, { FORWARD, 4024, 12 }, .file = 4036 },
-	{ "single, at the end of the file", { }, 4099, { }, { SINGLE, 4099, 1 }, .file = 4100 },
+	{ "single, at the end of the file", { }, 3999, { }, { SINGLE, 3999, 1 }, .file = 4000 },
 
 	/* A read that lay around its miss and cannot grow stays a single one. */
 	{ "lay around", { 4039, 4008, 4039, 32, SINGLE }, 4040, { },
@@ -1090,58 +1088,53 @@ struct region_case {
 #define SHORT		255
 
 static const struct region_case region_cases[] = {
-	{ "has cost as much", 186, 0, true, 187, 187 },
-	{ "has not cost as much", 185, 0, false, 186, 186 },
-	{ "others do not matter", 186, 9999, true, 187, 10186 },
-	{ "steps of three requests' worth", 186, 0, false, 186, 186, .distance = 96 },
-	{ "larger steps", 186, 0, true, 187, 187, .distance = 97 },
-	{ "small steps, seldom turns", 186, 0, false, 186, 186, 37, .distance = 96 },
-	{ "small steps, turns", 186, 0, true, 187, 187, 38, .distance = 96 },
-	{ "the end of the file is a small region", 11, 0, true, 12, 12,
-	  .file = REGION_PAGES + 1056 },
-	{ "too little for the end of the file", 10, 0, false, 11, 11,
-	  .file = REGION_PAGES + 1056 },
-	/* A large file has regions of a sixteenth. */
-	{ "large file", 2978, 0, true, 2979, 2979, .file = 1 << 22, .shift = 18 },
-	{ "large file, not much of it", 2977, 0, false, 2978, 2978, .file = 1 << 22,
-	  .shift = 18 },
+	{ "has cost as much", 93, 0, true, 94, 94 },
+	{ "has not cost as much", 92, 0, false, 93, 93 },
+	{ "others do not matter", 93, 9999, true, 94, 10093 },
+	{ "steps of three requests' worth", 93, 0, false, 93, 93, .distance = 96 },
+	{ "larger steps", 93, 0, true, 94, 94, .distance = 97 },
+	{ "small steps, seldom turns", 93, 0, false, 93, 93, 37, .distance = 96 },
+	{ "small steps, turns", 93, 0, true, 94, 94, 38, .distance = 96 },
+	{ "the end of the file is a small region", 5, 0, true, 6, 6,
+	  .file = REGION_PAGES + 512 },
+	{ "too little for the end of the file", 4, 0, false, 5, 5,
+	  .file = REGION_PAGES + 512 },
+	{ "large file", 5957, 0, true, 5958, 5958, .file = 1 << 22 },
+	{ "large file, not much of it", 5956, 0, false, 5957, 5957, .file = 1 << 22 },
+	{ "more than 16 bits of misses", 1 << 21, 0, true, (1 << 21) + 1, (1 << 21) + 1,
+	  .file = 1 << 30, .cached = 1 << 24 },
 
-	{ "short: the full price", 496, 0, true, 497, 497, .evicted = SHORT },
-	{ "short: no less", 495, 0, false, 496, 496, .evicted = SHORT },
-	{ "a little is not short", 186, 0, true, 187, 187, .evicted = 37 },
-	{ "a little more is", 186, 0, false, 187, 187, .evicted = 38 },
+	{ "short: the full price", 248, 0, true, 249, 249, .evicted = SHORT },
+	{ "short: no less", 247, 0, false, 248, 248, .evicted = SHORT },
+	{ "a little is not short", 93, 0, true, 94, 94, .evicted = 37 },
+	{ "a little more is", 93, 0, false, 94, 94, .evicted = 38 },
 
-	{ "turns, concentrated: half the price", 93, 0, true, 94, 94, TURNS },
-	{ "turns, concentrated: no less", 92, 0, false, 93, 93, TURNS },
-	{ "turns, less than half of the file", 185, 185, true, 186, 371, TURNS },
-	{ "turns, half of the file", 185, 186, false, 186, 372, TURNS },
-	{ "turns, all of the file: as without", 186, 561, true, 187, 748, TURNS },
-	{ "turns seldom", 93, 0, false, 94, 94, 74 },
-	{ "turns more often", 93, 0, true, 94, 94, 75 },
-	{ "has just turned, seldom", 93, 0, false, 94, 94, 36, .turned = true },
-	{ "has just turned, more often", 93, 0, true, 94, 94, 37, .turned = true },
+	{ "turns, all in one: a quarter of the price", 23, 0, true, 24, 24, TURNS },
+	{ "turns, all in one: no less", 22, 0, false, 23, 23, TURNS },
+	{ "turns, more than twice as many as elsewhere", 92, 278, true, 93, 371, TURNS },
+	{ "turns, just twice as many", 92, 279, false, 93, 372, TURNS },
+	{ "turns, all of the file: as without", 93, 658, true, 94, 752, TURNS },
+	{ "turns seldom", 23, 0, false, 24, 24, 74 },
+	{ "turns more often", 23, 0, true, 24, 24, 75 },
+	{ "has just turned, seldom", 23, 0, false, 24, 24, 36, .turned = true },
+	{ "has just turned, more often", 23, 0, true, 24, 24, 37, .turned = true },
 
-	{ "turns, memory holds the region", 93, 0, true, 94, 94, TURNS, .memory = 13108 },
-	{ "turns, memory does not", 93, 0, false, 94, 94, TURNS, .memory = 13107 },
-	{ "turns, memory does not hold all regions", 186, 561, false, 187, 748, TURNS,
-	  .memory = 52428 },
-	{ "turns, just holds them", 159, 40, true, 160, 200, TURNS, .memory = REGION_PAGES },
-	{ "turns, but it does with a quarter more", 186, 561, true, 187, 748, TURNS,
-	  .memory = 52429 },
-	{ "short, memory does not hold all regions", 500, 9999, false, 501, 10500,
-	  0, SHORT, 1 << 18, 1 << 18 },
-	{ "not short, memory does not matter", 500, 9999, true, 501, 10500,
-	  .memory = 1 << 18, .file = 1 << 18 },
-	{ "a sweep: memory does not matter", 186, 0, true, 187, 187, .memory = 1000 },
+	{ "turns, memory holds the region", 93, 62, true, 94, 156, TURNS, .memory = 6554 },
+	{ "turns, memory does not", 93, 0, false, 94, 94, TURNS, .memory = 6553 },
+	{ "turns, does not hold another one", 93, 63, false, 94, 157, TURNS, .memory = 6554 },
+	{ "turns, memory does not hold both regions", 93, 658, false, 94, 752, TURNS,
+	  .memory = 13107 },
+	{ "turns, but it does with a quarter more", 93, 658, true, 94, 752, TURNS,
+	  .memory = 13108 },
+	{ "short, memory does not hold both regions", 1000, 9999, false, 1001, 11000,
+	  0, SHORT, 52428, 1 << 18, 1 << 20 },
+	{ "not short, memory does not matter", 1000, 9999, true, 1001, 11000,
+	  .memory = 52428, .file = 1 << 18 },
+	{ "a sweep: memory does not matter", 93, 0, true, 94, 94, .memory = 1000 },
 
-	{ "memory is full: aged", 99, 11, false, 50, 55, TURNS, .memory = 3520 },
-	{ "almost full: not aged", 99, 10, false, 100, 110, TURNS, .memory = 3520 },
-	{ "short, full: aged", 109, 0, false, 55, 55, 0, SHORT, .memory = 3488 },
-	{ "a sweep: not aged", 109, 0, false, 110, 110, .memory = 3488 },
-	{ "memory holds the file: not aged", 3000, 0, true, 3001, 3001, TURNS,
-	  .memory = FAKE_PAGES },
-	{ "memory holds less: aged", 3000, 0, true, 1501, 1501, TURNS, .memory = FAKE_PAGES - 1 },
-	{ "the counter is full: aged", U16_MAX, 101, true, 32768, 32818, .cached = 1 << 20 },
+	{ "short, as much as is cached: aged", 99, 11, false, 50, 55, 0, SHORT, .cached = 3520 },
+	{ "short, not as much: not aged", 99, 10, false, 100, 110, 0, SHORT, .cached = 3520 },
+	{ "not short: not aged", 99, 11, true, 100, 111, .cached = 3520 },
 	{ "not all is there any more: anew", 1000, 1000, false, 1, 1, .cached = 1999 },
 	{ "it may all be there", 1000, 1000, true, 1001, 2001, .cached = 2000 },
 	{ "regions have another size: anew", 1000, 0, false, 1, 1, .shift = 15 },
@@ -1152,34 +1145,37 @@ KUNIT_ARRAY_PARAM_DESC(region, region_cases, name);
 static void test_region(struct kunit *test)
 {
 	const struct region_case *param = test->param_value;
-	unsigned int shift = param->shift ?: MMAP_READAHEAD_REGION_SHIFT;
 	struct fake_file *file = known_file(test);
 	struct mmap_readahead_regions *regions = &file->state.regions;
 	unsigned long miss = REGION_PAGES + 500, here;
-	unsigned int size;
+	unsigned long start, size;
+	unsigned int shift;
 
-	file->facts.max_pages = 1000;
+	file->facts.max_pages = 4096;
 	if (param->memory)
 		file->facts.memory_pages = param->memory;
 	if (param->file)
 		file->facts.file_pages = param->file;
 	if (param->cached)
 		file->facts.cached_pages = param->cached;
-	here = miss >> (param->file > FAKE_PAGES ? shift :
-						   MMAP_READAHEAD_REGION_SHIFT);
+	shift = max_t(int, ilog2(file->facts.file_pages) - 3, 5 + MMAP_READAHEAD_REGION_ORDER);
+	here = miss >> shift;
 	regions->misses[here] = param->here;
 	regions->misses[2] = param->elsewhere;
 	regions->nr = param->here + param->elsewhere;
-	regions->shift = shift;
+	regions->shift = param->shift ?: shift;
 	regions->turns = param->turns;
 	regions->up = !param->turned;
 	regions->last = param->distance ? miss - param->distance : 0;
 	file->state.evicted = param->evicted;
 	fake_miss(file, miss);
-	size = param->evicted == SHORT ? 64 :
-		1 << ilog2(mmap_readahead_limit(&file->facts));
+	size = min(BIT(shift), BIT(ilog2(mmap_readahead_limit(&file->facts))));
+	if (param->evicted == SHORT)
+		size = 64;
+	start = round_down(miss, size);
+	size = min(size, file->facts.file_pages - start);
 	if (param->fills)
-		expect_read(file, FILL, round_down(miss, size), size, 0);
+		expect_read(file, FILL, start, size, 0);
 	else
 		KUNIT_EXPECT_EQ(test, file->answer.kind, SINGLE);
 	KUNIT_EXPECT_EQ(test, regions->misses[here], param->here_after);

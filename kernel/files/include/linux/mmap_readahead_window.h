@@ -31,23 +31,19 @@
 #ifndef _LINUX_MMAP_READAHEAD_WINDOW_H
 #define _LINUX_MMAP_READAHEAD_WINDOW_H
 
-#include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
 #include <linux/types.h>
-#include <asm/page.h>
-
-/* Log2 of the bytes in a page. The KUnit suite has pages of its own. */
-#ifndef MMAP_READAHEAD_PAGE_SHIFT
-#define MMAP_READAHEAD_PAGE_SHIFT	PAGE_SHIFT
-#endif
 
 /* Reads that are remembered; as many streams can share a file at no cost. */
 #define MMAP_READAHEAD_READS		8
-/* Regions of a file, and log2 of their least size in pages: 64 MiB. */
-#define MMAP_READAHEAD_REGIONS		32
-#define MMAP_READAHEAD_REGION_SHIFT	(26 - MMAP_READAHEAD_PAGE_SHIFT)
+/*
+ * Regions of a file, and log2 of the requests that reading the smallest is worth: with
+ * fewer, what misses it has would be chance.
+ */
+#define MMAP_READAHEAD_REGIONS		16
+#define MMAP_READAHEAD_REGION_ORDER	5
 /*
  * What a single miss reads ahead in a file that nothing is known of, and behind as
  * well in a file of so few pages that few misses will ever tell more of it.
@@ -129,7 +125,7 @@ struct mmap_readahead_side {
  * @up: and whether it came behind the one before
  */
 struct mmap_readahead_regions {
-	unsigned short misses[MMAP_READAHEAD_REGIONS];
+	unsigned int misses[MMAP_READAHEAD_REGIONS];
 	unsigned int nr;
 	unsigned char shift;
 	unsigned char turns;
@@ -188,6 +184,7 @@ enum mmap_readahead_page {
 /**
  * struct mmap_readahead_miss - a miss without hints
  * @index: the page that is missing
+ * @page: what the page cache has of it; no matter at a mark
  * @file_pages: size of the file; @index lies in it
  * @cached_pages: how many of them are cached
  * @memory_pages: how many pages of files memory can hold
@@ -200,6 +197,7 @@ enum mmap_readahead_page {
  */
 struct mmap_readahead_miss {
 	unsigned long index;
+	enum mmap_readahead_page page;
 	unsigned long file_pages;
 	unsigned long cached_pages;
 	unsigned long memory_pages;
@@ -248,12 +246,6 @@ static inline bool mmap_readahead_used(const struct mmap_readahead_miss *miss,
 				       unsigned long index)
 {
 	return miss->look(miss->cache, index) == MMAP_READAHEAD_USED;
-}
-
-static inline bool mmap_readahead_evicted(const struct mmap_readahead_miss *miss,
-					  unsigned long index)
-{
-	return miss->look(miss->cache, index) == MMAP_READAHEAD_EVICTED;
 }
 
 /* Folio size of a read: one that it holds several of. */
@@ -339,8 +331,7 @@ mmap_readahead_under_way(const struct mmap_readahead_miss *miss,
 			       miss->index - read->start :
 			       read->end - miss->index;
 
-	return within < read->size &&
-	       miss->look(miss->cache, miss->index) == MMAP_READAHEAD_ABSENT &&
+	return within < read->size && miss->page == MMAP_READAHEAD_ABSENT &&
 	       (miss->index == read->index ||
 		miss->look(miss->cache, miss->index - 1) < MMAP_READAHEAD_CACHED);
 }
@@ -360,8 +351,8 @@ mmap_readahead_stream(struct mmap_readahead_state *state,
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
 	     read++) {
 		/* Most are far away. */
-		if (miss->index - read->start + gap >
-		    read->end - read->start + 2 * gap || !read->size)
+		if (miss->index + gap < read->start ||
+		    miss->index > read->end + gap || !read->size)
 			continue;
 		if (mmap_readahead_under_way(miss, read))
 			*under_way = true;
@@ -391,16 +382,17 @@ static inline unsigned int
 mmap_readahead_run(const struct mmap_readahead_state *state,
 		   const struct mmap_readahead_miss *miss)
 {
-	unsigned int alone = clamp_t(unsigned int, max(state->ahead.order,
-						       state->behind.order),
-				     1, max(miss->block_shift, 1U));
-	unsigned long pages = 1;
+	unsigned int most = max(miss->request_pages, 2U << miss->block_shift);
+	unsigned int alone, pages = 1;
 
-	while (pages <= miss->index &&
-	       pages <= max(miss->request_pages, 2U << miss->block_shift) &&
-	       mmap_readahead_used(miss, miss->index - pages))
+	if (!miss->index || !mmap_readahead_used(miss, miss->index - 1))
+		return 0;
+	while (2 * pages <= min(miss->index, most) &&
+	       mmap_readahead_used(miss, miss->index - 2 * pages))
 		pages *= 2;
-	return pages > 2UL << alone ? pages / 2 : 0;
+	alone = clamp_t(unsigned int, max(state->ahead.order, state->behind.order),
+			1, max(miss->block_shift, 1U));
+	return pages > 1U << alone ? pages : 0;
 }
 
 /*
@@ -553,15 +545,28 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 
 /* Region: where single misses have cost what reading all of it costs. */
 
-/* Count what gathers now for more than what did before. */
+/* Count what gathers now for more than what did before, by 2^@shift times. */
 static inline void mmap_readahead_age(struct mmap_readahead_regions *regions,
-				      unsigned int times)
+				      unsigned int shift)
 {
 	unsigned int i;
 
 	regions->nr = 0;
 	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
-		regions->nr += regions->misses[i] /= times;
+		regions->nr += regions->misses[i] >>= shift;
+}
+
+/* Pages of all regions that have so many misses, or, as by chance, up to a third fewer. */
+static inline unsigned long
+mmap_readahead_gathered(const struct mmap_readahead_regions *regions,
+			unsigned long misses, unsigned long file_pages)
+{
+	unsigned long long nr = 0;
+	unsigned int i;
+
+	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
+		nr += regions->misses[i] >= DIV_ROUND_UP(2 * misses, 3);
+	return min(nr << regions->shift, (unsigned long long)file_pages);
 }
 
 /*
@@ -570,23 +575,24 @@ static inline void mmap_readahead_age(struct mmap_readahead_regions *regions,
  * never fill it.
  *
  * Misses that turn about are those of a program that may stay where it is. Then, and
- * while memory is short, that has to hold all regions that misses gather in. If such
- * misses gather in less than half of the file, less evidence will do.
+ * while memory is short, that has to hold all regions that misses gather in as they do
+ * here. Where such misses are more than twice as many as elsewhere, fewer will do.
  */
 static inline bool
 mmap_readahead_fills(struct mmap_readahead_state *state,
 		     const struct mmap_readahead_miss *miss)
 {
 	struct mmap_readahead_regions *regions = &state->regions;
-	unsigned int shift = max_t(int, ilog2(miss->file_pages) - 4,
-				   MMAP_READAHEAD_REGION_SHIFT);
+	unsigned int shift = max_t(int, ilog2(miss->file_pages) - 3,
+				   ilog2(miss->request_pages) +
+				   MMAP_READAHEAD_REGION_ORDER);
 	unsigned long nr = ((miss->file_pages - 1) >> shift) + 1;
 	unsigned long region = miss->index >> shift;
 	bool near = abs_diff(miss->index, regions->last) <=
 		    3UL * miss->request_pages;
 	bool up = miss->index > regions->last;
-	unsigned long long here, cost, pages;
-	bool turns, scarce;
+	unsigned long here, pages, part;
+	bool turns;
 
 	regions->turns = mmap_readahead_share(regions->turns,
 					      up != regions->up);
@@ -595,41 +601,39 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	if (near && regions->turns <= MMAP_READAHEAD_EIGHTH)
 		return false;
 	turns = regions->turns > MMAP_READAHEAD_HALF / 2;
-	scarce = turns || mmap_readahead_short(state);
 
 	/* Not all that was counted is still there, or it was of other regions. */
 	if (regions->shift != shift || regions->nr > miss->cached_pages)
-		mmap_readahead_age(regions, U16_MAX + 1);
+		mmap_readahead_age(regions, 31);
 	regions->shift = shift;
-	if (regions->misses[region] == U16_MAX ||
-	    (scarce && miss->file_pages > miss->memory_pages &&
-	     (unsigned long long)regions->nr * miss->request_pages >=
-	     miss->memory_pages))
-		mmap_readahead_age(regions, 2);
+	if (mmap_readahead_short(state) &&
+	    regions->nr >= miss->cached_pages / miss->request_pages)
+		mmap_readahead_age(regions, 1);
 
 	here = ++regions->misses[region];
 	regions->nr++;
 	pages = min(1UL << shift, miss->file_pages - (region << shift));
-	/* A quarter more than memory holds is not much lost again. */
-	if (scarce && 4 * regions->nr * pages > 5 * here * miss->memory_pages)
+	/* So many 64ths of what reading all of it costs are to be spent first. */
+	part = mmap_readahead_short(state) ? 64 : 24;
+	if (turns && here * nr > 2 * regions->nr)
+		part = 48UL * regions->nr / (here * nr);
+	if (64ULL * here * (miss->request_pages + 1) < part * pages)
 		return false;
-	cost = 8 * here * (miss->request_pages + 1);
-	if (turns && here * nr > 2ULL * regions->nr)
-		return cost * here * nr >= 6 * pages * regions->nr;
-	return cost >= (mmap_readahead_short(state) ? 8 : 3) * pages;
+	/* A quarter more than memory holds is not much lost again. */
+	return !(turns || mmap_readahead_short(state)) ||
+	       4ULL * mmap_readahead_gathered(regions, here, miss->file_pages) <=
+	       5ULL * miss->memory_pages;
 }
 
 /* Sweeps: pages far apart that are needed again and again. */
 
-/* Has reading again, which @page now costs @cost more, cost so much that one is tried? */
+/* Has reading again, which now costs @cost more, cost so much that a page is tried? */
 static inline bool
-mmap_readahead_trial(struct mmap_readahead_state *state,
+mmap_readahead_trial(struct mmap_readahead_sweeps *sweeps,
 		     const struct mmap_readahead_miss *miss,
-		     unsigned long page, unsigned long cost)
+		     enum mmap_readahead_page page, unsigned long cost)
 {
-	struct mmap_readahead_sweeps *sweeps = &state->sweeps;
-
-	if (!mmap_readahead_evicted(miss, page))
+	if (page != MMAP_READAHEAD_EVICTED)
 		return false;
 	sweeps->spent += cost;
 	sweeps->trial = max(sweeps->trial, (unsigned long long)
@@ -669,13 +673,13 @@ mmap_readahead_alone(struct mmap_readahead_state *state,
 			sweeps->spent = 0;
 		}
 	} else if (!sweeps->alone) {
-		if (!mmap_readahead_trial(state, miss, miss->index,
+		if (!mmap_readahead_trial(sweeps, miss, miss->page,
 					  size + miss->request_pages))
 			return false;
 		sweeps->trial = 2 * sweeps->spent;
 		return true;
 	}
-	if (!sweeps->alone || !mmap_readahead_evicted(miss, miss->index))
+	if (!sweeps->alone || miss->page != MMAP_READAHEAD_EVICTED)
 		return false;
 	sweeps->alone--;
 	return true;
@@ -729,7 +733,7 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 	unsigned long run = mmap_readahead_run(state, miss);
 
 	state->evicted = mmap_readahead_share(state->evicted,
-					      mmap_readahead_evicted(miss, miss->index));
+					      miss->page == MMAP_READAHEAD_EVICTED);
 	answer->kind = MMAP_READAHEAD_FORWARD;
 	if (run) {
 		mmap_readahead_answer_stream(miss, min(run, limit), 0, answer);
@@ -738,7 +742,7 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 		if (mmap_readahead_short(state))
 			limit = min(limit, 2UL * miss->request_pages);
 		answer->kind = MMAP_READAHEAD_FILL;
-		answer->size = 1U << ilog2(limit);
+		answer->size = 1U << min_t(int, ilog2(limit), state->regions.shift);
 		answer->start = round_down(miss->index, answer->size);
 	} else if (mmap_readahead_alone(state, miss, NULL,
 					1U << state->ahead.order)) {
@@ -877,7 +881,9 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 	size = min3(size, mmap_readahead_limit(mark),
 		    mark->file_pages - answer.start);
 	/* A trial takes a miss, which goes on from a read. */
-	if (stream && mmap_readahead_trial(state, mark, answer.start, size))
+	if (stream &&
+	    mmap_readahead_trial(&state->sweeps, mark,
+				 mark->look(mark->cache, answer.start), size))
 		return answer;
 	answer.size = size;
 	answer.async_size = size;
