@@ -498,7 +498,7 @@ static bool describe(unsigned int page, struct mmap_readahead_miss *miss)
 	miss->page = look(NULL, miss->index);
 	miss->cached_pages = cached;
 	if (racing)
-		miss->cached_pages = steps % 7 ? steps * 1021UL : 0;
+		miss->cached_pages = steps % 7 ? steps * 1021UL << 20 : 0;
 	return miss->index < miss->file_pages && page < PAGES;
 }
 

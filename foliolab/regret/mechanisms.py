@@ -285,11 +285,11 @@ MECHANISMS = (
     ),
     Mechanism(
         "less when concentrated",
-        "Misses that turn about in less than half of the file need less evidence.",
+        "Regions with more than twice as many misses as the mean need less evidence, if misses turn about.",
         (
             (
-                """if (turns && here * nr > 2 * regions->nr)
-                    part = 48UL * regions->nr / (here * nr);""",
+                """if (turns && here * nr > 2UL * regions->nr + nr)
+                    part = 24 * (2UL * regions->nr + nr) / (here * nr);""",
                 "",
             ),
             ("unsigned long nr = ((miss->file_pages - 1) >> shift) + 1;", ""),
@@ -322,7 +322,7 @@ MECHANISMS = (
             ("if (regions->shift != shift || regions->nr > miss->cached_pages)", "if (regions->shift != shift)"),
             (
                 """if (mmap_readahead_short(state) &&
-                    regions->nr >= miss->cached_pages / miss->request_pages)
+                    regions->nr >= miss->memory_pages / miss->request_pages)
                     mmap_readahead_age(regions, 1);""",
                 "",
             ),

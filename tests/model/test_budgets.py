@@ -19,7 +19,7 @@ from foliolab.regret.runs import run
 from foliolab.regret.suite import SUITE
 
 HEADER = POLICIES[1]
-MOST_LINES = 509
+MOST_LINES = 513
 """Of code: no comments, blank lines, definitions of types, or lines of the preprocessor."""
 MOST_CONSTANTS = 12
 MOST_BYTES = 384

@@ -328,24 +328,26 @@ static unsigned long file_pages_of(struct mem_cgroup *memcg)
 
 /*
  * The same of the task's control group and of each above it, and what they have room
- * for: the least of all. Those above have pages of other groups as well, of which the
- * statistics tell some seconds late.
+ * for: the least of all. Those above have pages of other groups as well, which can go;
+ * the statistics tell of them some seconds late.
  */
 static unsigned long group_pages(void)
 {
-	unsigned long used, limit, files = 0, pages = ULONG_MAX;
-	struct mem_cgroup *memcg;
+	unsigned long used, limit, files, pages = ULONG_MAX;
+	struct mem_cgroup *memcg, *parent;
 
 	rcu_read_lock();
-	for (memcg = mem_cgroup_from_task(current);
-	     memcg && !mem_cgroup_is_root(memcg);
-	     memcg = parent_mem_cgroup(memcg)) {
-		used = page_counter_read(&memcg->memory);
-		limit = min(READ_ONCE(memcg->memory.max),
-			    READ_ONCE(memcg->memory.high));
-		files = files ? max(files, memcg_page_state(memcg, NR_INACTIVE_FILE) +
-					   memcg_page_state(memcg, NR_ACTIVE_FILE)) :
-				file_pages_of(memcg);
+	memcg = mem_cgroup_from_task(current);
+	for (parent = memcg; parent && !mem_cgroup_is_root(parent);
+	     parent = parent_mem_cgroup(parent)) {
+		used = page_counter_read(&parent->memory);
+		limit = min(READ_ONCE(parent->memory.max),
+			    READ_ONCE(parent->memory.high));
+		if (parent == memcg)
+			files = file_pages_of(memcg);
+		else
+			files = max(files, memcg_page_state(parent, NR_INACTIVE_FILE) +
+					   memcg_page_state(parent, NR_ACTIVE_FILE));
 		pages = min(pages, files + (limit > used ? limit - used : 0));
 	}
 	rcu_read_unlock();

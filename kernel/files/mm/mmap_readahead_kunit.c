@@ -391,10 +391,10 @@ static void fake_miss(struct fake_file *file, unsigned long index)
 	struct mmap_readahead_answer *answer = &file->answer;
 	struct mmap_readahead_miss *miss = &file->facts;
 
+	miss->index = index;
+	miss->page = miss->look(miss->cache, index);
 	file->looks = 0;
 	file->misses++;
-	miss->index = index;
-	miss->page = fake_look(file, index);
 	*answer = mmap_readahead_adapt(&file->state, miss);
 	KUNIT_ASSERT_GE(file->test, answer->size, 1);
 	KUNIT_ASSERT_LE(file->test, answer->size, miss->max_pages);
@@ -1078,9 +1078,10 @@ struct region_case {
 	unsigned int here_after, nr_after;
 	/* Shares before the miss, which comes in the same direction. */
 	unsigned int turns, evicted;
-	/* If not 0: facts, a distance to the last miss, and an old shift. */
-	unsigned long memory, file, cached, distance;
-	unsigned int shift;
+	/* If not 0: facts, and a distance to the last miss. */
+	unsigned long memory, file, cached, request, distance;
+	/* If not 0: log2 of the pages of a region, and of what it was. */
+	unsigned int shift, old_shift;
 	bool turned;
 };
 
@@ -1096,28 +1097,34 @@ static const struct region_case region_cases[] = {
 	{ "small steps, seldom turns", 93, 0, false, 93, 93, 37, .distance = 96 },
 	{ "small steps, turns", 93, 0, true, 94, 94, 38, .distance = 96 },
 	{ "the end of the file is a small region", 5, 0, true, 6, 6,
-	  .file = REGION_PAGES + 512 },
+	  .file = REGION_PAGES + 512, .shift = 10 },
 	{ "too little for the end of the file", 4, 0, false, 5, 5,
-	  .file = REGION_PAGES + 512 },
-	{ "large file", 5957, 0, true, 5958, 5958, .file = 1 << 22 },
-	{ "large file, not much of it", 5956, 0, false, 5957, 5957, .file = 1 << 22 },
+	  .file = REGION_PAGES + 512, .shift = 10 },
+	{ "requests are dear: no region is worth fewer than 32", 11, 0, true, 12, 12,
+	  .request = 1024, .shift = 15 },
+	{ "requests are dear, too few", 10, 0, false, 11, 11, .request = 1024, .shift = 15 },
+	{ "large file", 5957, 0, true, 5958, 5958, .file = 1 << 22, .shift = 19 },
+	{ "large file, not much of it", 5956, 0, false, 5957, 5957, .file = 1 << 22,
+	  .shift = 19 },
 	{ "more than 16 bits of misses", 1 << 21, 0, true, (1 << 21) + 1, (1 << 21) + 1,
-	  .file = 1 << 30, .cached = 1 << 24 },
+	  .file = 1 << 30, .cached = 1 << 24, .shift = 27 },
 
 	{ "short: the full price", 248, 0, true, 249, 249, .evicted = SHORT },
 	{ "short: no less", 247, 0, false, 248, 248, .evicted = SHORT },
 	{ "a little is not short", 93, 0, true, 94, 94, .evicted = 37 },
 	{ "a little more is", 93, 0, false, 94, 94, .evicted = 38 },
 
-	{ "turns, all in one: a quarter of the price", 23, 0, true, 24, 24, TURNS },
-	{ "turns, all in one: no less", 22, 0, false, 23, 23, TURNS },
-	{ "turns, more than twice as many as elsewhere", 92, 278, true, 93, 371, TURNS },
-	{ "turns, just twice as many", 92, 279, false, 93, 372, TURNS },
+	{ "turns, all in one: a quarter of the price", 24, 0, true, 25, 25, TURNS },
+	{ "turns, all in one: no less", 23, 0, false, 24, 24, TURNS },
+	{ "turns, more than twice the mean", 92, 274, true, 93, 367, TURNS },
+	{ "turns, not twice the mean", 92, 275, false, 93, 368, TURNS },
 	{ "turns, all of the file: as without", 93, 658, true, 94, 752, TURNS },
-	{ "turns seldom", 23, 0, false, 24, 24, 74 },
-	{ "turns more often", 23, 0, true, 24, 24, 75 },
-	{ "has just turned, seldom", 23, 0, false, 24, 24, 36, .turned = true },
-	{ "has just turned, more often", 23, 0, true, 24, 24, 37, .turned = true },
+	{ "turns, may be chance", 1, 0, false, 2, 2, TURNS, .file = REGION_PAGES + 512,
+	  .shift = 10 },
+	{ "turns seldom", 24, 0, false, 25, 25, 74 },
+	{ "turns more often", 24, 0, true, 25, 25, 75 },
+	{ "has just turned, seldom", 24, 0, false, 25, 25, 36, .turned = true },
+	{ "has just turned, more often", 24, 0, true, 25, 25, 37, .turned = true },
 
 	{ "turns, memory holds the region", 93, 62, true, 94, 156, TURNS, .memory = 6554 },
 	{ "turns, memory does not", 93, 0, false, 94, 94, TURNS, .memory = 6553 },
@@ -1126,18 +1133,24 @@ static const struct region_case region_cases[] = {
 	  .memory = 13107 },
 	{ "turns, but it does with a quarter more", 93, 658, true, 94, 752, TURNS,
 	  .memory = 13108 },
-	{ "short, memory does not hold both regions", 1000, 9999, false, 1001, 11000,
-	  0, SHORT, 52428, 1 << 18, 1 << 20 },
-	{ "not short, memory does not matter", 1000, 9999, true, 1001, 11000,
-	  .memory = 52428, .file = 1 << 18 },
-	{ "a sweep: memory does not matter", 93, 0, true, 94, 94, .memory = 1000 },
+	{ "turns, holds the end of the file", 46, 0, true, 47, 47, TURNS, .memory = 410,
+	  .file = REGION_PAGES + 512, .shift = 10 },
+	{ "turns, does not hold the end of the file", 46, 0, false, 47, 47, TURNS,
+	  .memory = 409, .file = REGION_PAGES + 512, .shift = 10 },
+	{ "short, memory does not hold both regions", 500, 500, false, 251, 501,
+	  0, SHORT, .memory = 13107 },
+	{ "short, but it does with a quarter more", 500, 500, true, 251, 501,
+	  0, SHORT, .memory = 13108 },
+	{ "a sweep, not short: memory does not matter", 93, 658, true, 94, 752,
+	  .memory = 1000 },
 
-	{ "short, as much as is cached: aged", 99, 11, false, 50, 55, 0, SHORT, .cached = 3520 },
-	{ "short, not as much: not aged", 99, 10, false, 100, 110, 0, SHORT, .cached = 3520 },
-	{ "not short: not aged", 99, 11, true, 100, 111, .cached = 3520 },
+	{ "short, as much as memory holds: aged", 99, 11, false, 50, 55, 0, SHORT,
+	  .memory = 3520 },
+	{ "short, not as much: not aged", 99, 10, false, 100, 110, 0, SHORT, .memory = 3520 },
+	{ "not short: not aged", 99, 11, true, 100, 111, .memory = 3520 },
 	{ "not all is there any more: anew", 1000, 1000, false, 1, 1, .cached = 1999 },
 	{ "it may all be there", 1000, 1000, true, 1001, 2001, .cached = 2000 },
-	{ "regions have another size: anew", 1000, 0, false, 1, 1, .shift = 15 },
+	{ "regions have another size: anew", 1000, 0, false, 1, 1, .old_shift = 15 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(region, region_cases, name);
@@ -1151,19 +1164,22 @@ static void test_region(struct kunit *test)
 	unsigned long start, size;
 	unsigned int shift;
 
-	file->facts.max_pages = 4096;
+	/* More than a region has. */
+	file->facts.max_pages = 16384;
 	if (param->memory)
 		file->facts.memory_pages = param->memory;
 	if (param->file)
 		file->facts.file_pages = param->file;
 	if (param->cached)
 		file->facts.cached_pages = param->cached;
-	shift = max_t(int, ilog2(file->facts.file_pages) - 3, 5 + MMAP_READAHEAD_REGION_ORDER);
+	if (param->request)
+		file->facts.request_pages = param->request;
+	shift = param->shift ?: ilog2(REGION_PAGES);
 	here = miss >> shift;
 	regions->misses[here] = param->here;
 	regions->misses[2] = param->elsewhere;
 	regions->nr = param->here + param->elsewhere;
-	regions->shift = param->shift ?: shift;
+	regions->shift = param->old_shift ?: shift;
 	regions->turns = param->turns;
 	regions->up = !param->turned;
 	regions->last = param->distance ? miss - param->distance : 0;

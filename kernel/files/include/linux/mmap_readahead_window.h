@@ -38,10 +38,7 @@
 
 /* Reads that are remembered; as many streams can share a file at no cost. */
 #define MMAP_READAHEAD_READS		8
-/*
- * Regions of a file, and log2 of the requests that reading the smallest is worth: with
- * fewer, what misses it has would be chance.
- */
+/* Most regions of a file, and log2 of the requests that the smallest is worth. */
 #define MMAP_READAHEAD_REGIONS		16
 #define MMAP_READAHEAD_REGION_ORDER	5
 /*
@@ -346,13 +343,14 @@ mmap_readahead_stream(struct mmap_readahead_state *state,
 		      enum mmap_readahead_kind *kind, bool *under_way)
 {
 	unsigned long gap = mmap_readahead_gap(miss);
+	unsigned long low = miss->index - min(miss->index, gap);
+	unsigned long high = miss->index + min(~miss->index, gap);
 	struct mmap_readahead_read *read, *stream = NULL;
 
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
 	     read++) {
 		/* Most are far away. */
-		if (miss->index + gap < read->start ||
-		    miss->index > read->end + gap || !read->size)
+		if (read->end < low || read->start > high || !read->size)
 			continue;
 		if (mmap_readahead_under_way(miss, read))
 			*under_way = true;
@@ -559,14 +557,16 @@ static inline void mmap_readahead_age(struct mmap_readahead_regions *regions,
 /* Pages of all regions that have so many misses, or, as by chance, up to a third fewer. */
 static inline unsigned long
 mmap_readahead_gathered(const struct mmap_readahead_regions *regions,
-			unsigned long misses, unsigned long file_pages)
+			const struct mmap_readahead_miss *miss,
+			unsigned long misses)
 {
-	unsigned long long nr = 0;
+	unsigned long size = 1UL << regions->shift, left = miss->file_pages, pages = 0;
 	unsigned int i;
 
-	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
-		nr += regions->misses[i] >= DIV_ROUND_UP(2 * misses, 3);
-	return min(nr << regions->shift, (unsigned long long)file_pages);
+	for (i = 0; left; i++, left -= min(left, size))
+		if (regions->misses[i] >= DIV_ROUND_UP(2 * misses, 3))
+			pages += min(left, size);
+	return pages;
 }
 
 /*
@@ -576,7 +576,8 @@ mmap_readahead_gathered(const struct mmap_readahead_regions *regions,
  *
  * Misses that turn about are those of a program that may stay where it is. Then, and
  * while memory is short, that has to hold all regions that misses gather in as they do
- * here. Where such misses are more than twice as many as elsewhere, fewer will do.
+ * here. If they are more than twice as many here as in the mean, fewer will do: half a
+ * miss more in each region keeps a few from looking so by chance.
  */
 static inline bool
 mmap_readahead_fills(struct mmap_readahead_state *state,
@@ -607,7 +608,7 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 		mmap_readahead_age(regions, 31);
 	regions->shift = shift;
 	if (mmap_readahead_short(state) &&
-	    regions->nr >= miss->cached_pages / miss->request_pages)
+	    regions->nr >= miss->memory_pages / miss->request_pages)
 		mmap_readahead_age(regions, 1);
 
 	here = ++regions->misses[region];
@@ -615,13 +616,14 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	pages = min(1UL << shift, miss->file_pages - (region << shift));
 	/* So many 64ths of what reading all of it costs are to be spent first. */
 	part = mmap_readahead_short(state) ? 64 : 24;
-	if (turns && here * nr > 2 * regions->nr)
-		part = 48UL * regions->nr / (here * nr);
-	if (64ULL * here * (miss->request_pages + 1) < part * pages)
+	if (turns && here * nr > 2UL * regions->nr + nr)
+		part = 24 * (2UL * regions->nr + nr) / (here * nr);
+	if (64ULL * here * (miss->request_pages + 1) <
+	    (unsigned long long)part * pages)
 		return false;
 	/* A quarter more than memory holds is not much lost again. */
 	return !(turns || mmap_readahead_short(state)) ||
-	       4ULL * mmap_readahead_gathered(regions, here, miss->file_pages) <=
+	       4ULL * mmap_readahead_gathered(regions, miss, here) <=
 	       5ULL * miss->memory_pages;
 }
 
