@@ -1126,9 +1126,9 @@ static const struct region_case region_cases[] = {
 	{ "has just turned, seldom", 24, 0, false, 25, 25, 36, .turned = true },
 	{ "has just turned, more often", 24, 0, true, 25, 25, 37, .turned = true },
 
-	{ "turns, memory holds the region", 93, 62, true, 94, 156, TURNS, .memory = 6554 },
+	{ "turns, memory holds the region", 93, 53, true, 94, 147, TURNS, .memory = 6554 },
 	{ "turns, memory does not", 93, 0, false, 94, 94, TURNS, .memory = 6553 },
-	{ "turns, does not hold another one", 93, 63, false, 94, 157, TURNS, .memory = 6554 },
+	{ "turns, does not hold another one", 93, 54, false, 94, 148, TURNS, .memory = 6554 },
 	{ "turns, memory does not hold both regions", 93, 658, false, 94, 752, TURNS,
 	  .memory = 13107 },
 	{ "turns, but it does with a quarter more", 93, 658, true, 94, 752, TURNS,

@@ -554,7 +554,11 @@ static inline void mmap_readahead_age(struct mmap_readahead_regions *regions,
 		regions->nr += regions->misses[i] >>= shift;
 }
 
-/* Pages of all regions that have so many misses, or, as by chance, up to a third fewer. */
+/*
+ * Pages of all regions that have so many misses, or as few as what is the same may have
+ * by chance: with less than half, a program that comes back to what was evicted has to
+ * hold all; with more than two thirds, look-ups all over a file fill parts of it.
+ */
 static inline unsigned long
 mmap_readahead_gathered(const struct mmap_readahead_regions *regions,
 			const struct mmap_readahead_miss *miss,
@@ -564,7 +568,7 @@ mmap_readahead_gathered(const struct mmap_readahead_regions *regions,
 	unsigned int i;
 
 	for (i = 0; left; i++, left -= min(left, size))
-		if (regions->misses[i] >= DIV_ROUND_UP(2 * misses, 3))
+		if (regions->misses[i] >= DIV_ROUND_UP(4 * misses, 7))
 			pages += min(left, size);
 	return pages;
 }
