@@ -162,43 +162,41 @@ static void test_text_order(struct kunit *test)
 						  param->max));
 }
 
-/* Whatever the limits are, a block holds its page and keeps within them. */
-static void test_block(struct kunit *test)
+/* Whatever the limits are, what is read holds its page and keeps within them. */
+static void test_text(struct kunit *test)
 {
 	static const unsigned long firsts[] = { 0, 1, 15, 16, 17, 500 };
 	static const unsigned long sizes[] = { 1, 2, 15, 16, 17, 600 };
-	unsigned int order, i, j;
+	static const unsigned int windows[] = { 0, 1, 8, 32, 100 };
+	unsigned int order, i, j, k;
 	unsigned long index;
 
 	for (order = 0; order <= 11; order++)
 		for (i = 0; i < ARRAY_SIZE(firsts); i++)
 			for (j = 0; j < ARRAY_SIZE(sizes); j++)
-				for (index = firsts[i]; index < firsts[i] + sizes[j]; index++) {
-					unsigned long first = firsts[i];
-					unsigned long last = first + sizes[j] - 1;
-					struct mmap_readahead_window block =
-						mmap_readahead_block(index, order, first, last);
-					unsigned long end = block.start + block.size - 1;
+				for (k = 0; k < ARRAY_SIZE(windows); k++)
+					for (index = firsts[i]; index < firsts[i] + sizes[j]; index++) {
+						unsigned long first = firsts[i];
+						unsigned long last = first + sizes[j] - 1;
+						unsigned long start = round_down(index, BIT(order));
+						unsigned long pages = max(windows[k], BIT(order));
+						struct mmap_readahead_window text =
+							mmap_readahead_text(index, order, windows[k],
+									    first, last);
 
-					KUNIT_ASSERT_GE(test, block.start, first);
-					KUNIT_ASSERT_LE(test, end, last);
-					KUNIT_ASSERT_GE(test, index, block.start);
-					KUNIT_ASSERT_LE(test, index, end);
-					KUNIT_ASSERT_EQ(test, block.start >> order, end >> order);
-					KUNIT_ASSERT_TRUE(test, block.start == first ||
-							  IS_ALIGNED(block.start, 1UL << order));
-					KUNIT_ASSERT_TRUE(test, end == last ||
-							  IS_ALIGNED(end + 1, 1UL << order));
-				}
+						KUNIT_ASSERT_EQ(test, text.start, max(start, first));
+						KUNIT_ASSERT_EQ(test, text.start + text.size - 1,
+								min(start + pages - 1, last));
+					}
 }
 
-static void test_block_at_the_end_of_the_range(struct kunit *test)
+static void test_text_at_the_end_of_the_range(struct kunit *test)
 {
-	struct mmap_readahead_window block =
-		mmap_readahead_block(ULONG_MAX - 1, 9, 0, ULONG_MAX);
+	struct mmap_readahead_window text =
+		mmap_readahead_text(ULONG_MAX - 1, 9, 1024, 0, ULONG_MAX);
 
-	KUNIT_EXPECT_EQ(test, block.start, ULONG_MAX - 511);
-	KUNIT_EXPECT_EQ(test, block.size, 512);
+	KUNIT_EXPECT_EQ(test, text.start, ULONG_MAX - 511);
+	KUNIT_EXPECT_EQ(test, text.size, 512);
 }
 
 /* Only one size has text; taking it from a size does not touch the others. */
@@ -1560,8 +1558,8 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_credit_only_falls),
 	KUNIT_CASE_PARAM(test_huge_order, huge_gen_params),
 	KUNIT_CASE_PARAM(test_text_order, text_gen_params),
-	KUNIT_CASE(test_block),
-	KUNIT_CASE(test_block_at_the_end_of_the_range),
+	KUNIT_CASE(test_text),
+	KUNIT_CASE(test_text_at_the_end_of_the_range),
 	KUNIT_CASE(test_file_folio_use),
 	KUNIT_CASE(test_file_folio_fit),
 	KUNIT_CASE(test_arithmetic),
