@@ -84,6 +84,8 @@ static struct window miss(const struct model_machine *machine,
 
 	about.page = look(&view, index);
 	answer = mmap_readahead_adapt(file->state, &about);
+	/* Before anybody else asks. */
+	mmap_readahead_submitted(file->state, &answer);
 	return window_of(&answer, &view);
 }
 
@@ -95,6 +97,7 @@ static struct window mark(const struct model_machine *machine,
 	struct mmap_readahead_answer answer =
 		mmap_readahead_mark(file->state, &about);
 
+	mmap_readahead_submitted(file->state, &answer);
 	return window_of(&answer, &view);
 }
 
