@@ -47,6 +47,7 @@ static unsigned long cached;
 static unsigned long base;
 /* The first limit is the largest one. */
 static struct mmap_readahead_miss limits;
+static struct mmap_readahead_prior prior;
 static unsigned int most_pages;
 static struct mmap_readahead_state state;
 static unsigned int looks, steps;
@@ -693,7 +694,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		.block_shift = take_byte(&input) % 10,
 		.look = look,
 		.next_miss = next_miss,
+		.prior = &prior,
 	};
+	prior = (struct mmap_readahead_prior) { };
 	most_pages = limits.max_pages;
 	set_memory(&input);
 	set_end(&input);

@@ -356,8 +356,8 @@ static unsigned long memory_pages(void)
 static struct mmap_readahead_miss describe(const struct vm_fault *vmf)
 {
 	struct file *file = vmf->vma->vm_file;
+	struct backing_dev_info *bdi = inode_to_bdi(file->f_mapping->host);
 	loff_t size = i_size_read(file->f_mapping->host);
-	unsigned int request_kb = READ_ONCE(inode_to_bdi(file->f_mapping->host)->request_kb);
 
 	return (struct mmap_readahead_miss) {
 		.index = vmf->pgoff,
@@ -366,11 +366,13 @@ static struct mmap_readahead_miss describe(const struct vm_fault *vmf)
 		.memory_pages = memory_pages(),
 		.max_pages = min(READ_ONCE(file->f_ra.ra_pages),
 				 SZ_1G >> PAGE_SHIFT),
-		.request_pages = max(request_kb >> (PAGE_SHIFT - 10), 1U),
+		.request_pages = max(READ_ONCE(bdi->request_kb) >> (PAGE_SHIFT - 10), 1U),
 		.block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL)),
 		.look = look,
 		.next_miss = next_miss,
 		.cache = file->f_mapping,
+		/* Files that begin at once may undo what each other taught. */
+		.prior = &bdi->mmap_readahead_prior,
 	};
 }
 
@@ -401,6 +403,7 @@ static void read_adapted(struct vm_fault *vmf, struct file **fpin,
 	*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
 	read_range(file, answer->start, answer->size, answer->async_size,
 		   answer->order, file_folio_always());
+	mmap_readahead_arrived(file, answer);
 }
 
 bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
@@ -419,7 +422,7 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	miss.page = look(miss.cache, miss.index);
 
 	/* Who finds it busy, or gets no memory, reads one page, and nothing is learnt. */
-	state = mmap_readahead_trylock(file, nowait ? GFP_NOWAIT : GFP_KERNEL);
+	state = mmap_readahead_trylock(file, &miss, nowait ? GFP_NOWAIT : GFP_KERNEL);
 	if (state) {
 		answer = mmap_readahead_adapt(state, &miss);
 		mmap_readahead_unlock(state);
@@ -455,7 +458,7 @@ static bool go_on_adapted(struct vm_fault *vmf, struct folio *folio,
 	/* Nothing of a large folio was used yet: look before it. */
 	mark.index = folio->index;
 
-	state = mmap_readahead_trylock(vmf->vma->vm_file, GFP_NOWAIT);
+	state = mmap_readahead_trylock(vmf->vma->vm_file, &mark, GFP_NOWAIT);
 	if (!state)
 		return true;
 	answer = mmap_readahead_mark(state, &mark);

@@ -3,7 +3,7 @@
  * What the adaptive window knows of open files: allocated by the first miss that asks
  * for it, charged to whoever missed, freed with the file or under memory pressure.
  */
-#include <linux/file.h>
+#include <linux/backing-dev.h>
 #include <linux/init.h>
 #include <linux/list_lru.h>
 #include <linux/shrinker.h>
@@ -16,15 +16,42 @@ struct mmap_readahead_file mmap_readahead_program;
 static struct kmem_cache *known_files;
 static struct list_lru known_files_lru;
 
-/*
- * Whoever takes it off the list frees it. Under RCU, because reclaim may have done
- * so since it was looked up.
- */
+static struct backing_dev_info *device_of(const struct mmap_readahead_file *known)
+{
+	return inode_to_bdi(known->file->f_mapping->host);
+}
+
+/* Have the device count a file of so many pages, for which so much was paid. */
+static void count_file(struct mmap_readahead_file *known, unsigned long pages,
+		       unsigned long paid)
+{
+	struct backing_dev_info *bdi = device_of(known);
+
+	if (pages != known->pages)
+		atomic_long_add(pages - known->pages, &bdi->mmap_readahead_pages);
+	if (paid != known->paid)
+		atomic_long_add(paid - known->paid, &bdi->mmap_readahead_paid);
+	known->pages = pages;
+	known->paid = paid;
+}
+
+/* It is locked, and on no list any more. Faults may be about to lock it still. */
 static void forget(struct mmap_readahead_file *known)
 {
-	if (known && known != &mmap_readahead_program &&
-	    list_lru_del_obj(&known_files_lru, &known->lru))
-		kfree_rcu(known, rcu);
+	count_file(known, 0, 0);
+	known->file = NULL;
+	spin_unlock(&known->lock);
+	kfree_rcu(known, rcu);
+}
+
+/* Under RCU, for reclaim may have forgotten it since it was looked up. */
+static void take_off(struct mmap_readahead_file *known)
+{
+	if (!known || known == &mmap_readahead_program ||
+	    !list_lru_del_obj(&known_files_lru, &known->lru))
+		return;
+	spin_lock(&known->lock);
+	forget(known);
 }
 
 /* Begin to know a file, unless another thread just did. Returns false without memory. */
@@ -55,33 +82,68 @@ static bool remember(struct file *file, gfp_t gfp)
 /**
  * mmap_readahead_trylock - what is known of a file, to decide and to learn
  * @file: an open file, no program
+ * @miss: what other files of the device have to do with it is added
  * @gfp: how to get memory if nothing is known yet
  *
  * Return: NULL if another thread decides just now, or there is no memory. Else
  * mmap_readahead_unlock() has to follow, and nothing may sleep before.
  */
-struct mmap_readahead_state *mmap_readahead_trylock(struct file *file, gfp_t gfp)
+struct mmap_readahead_state *mmap_readahead_trylock(struct file *file,
+						    struct mmap_readahead_miss *miss,
+						    gfp_t gfp)
 {
 	struct mmap_readahead_file *known;
+	struct backing_dev_info *bdi;
 
 	if (!rcu_access_pointer(file->f_mmap_readahead) && !remember(file, gfp))
 		return NULL;
 
 	rcu_read_lock();
 	known = rcu_dereference(file->f_mmap_readahead);
-	if (!known || known == &mmap_readahead_program ||
-	    !spin_trylock(&known->lock)) {
-		rcu_read_unlock();
-		return NULL;
+	if (!known || known == &mmap_readahead_program || !spin_trylock(&known->lock))
+		goto out;
+	if (!known->file) {
+		spin_unlock(&known->lock);
+		goto out;
 	}
 	if (!known->in_use)
 		WRITE_ONCE(known->in_use, true);
+	bdi = device_of(known);
+	count_file(known, miss->file_pages, known->paid);
+	miss->others_pages = atomic_long_read(&bdi->mmap_readahead_pages) - known->pages;
+	miss->others_paid = atomic_long_read(&bdi->mmap_readahead_paid) - known->paid;
 	return &known->state;
+out:
+	rcu_read_unlock();
+	return NULL;
 }
 
 void mmap_readahead_unlock(struct mmap_readahead_state *state)
 {
-	spin_unlock(&container_of(state, struct mmap_readahead_file, state)->lock);
+	struct mmap_readahead_file *known =
+		container_of(state, struct mmap_readahead_file, state);
+
+	count_file(known, known->pages, state->paid);
+	spin_unlock(&known->lock);
+	rcu_read_unlock();
+}
+
+/**
+ * mmap_readahead_arrived - what was to be read is in the page cache
+ * @file: the file
+ * @answer: what was to be read
+ *
+ * Without the lock: what other threads decide meanwhile may be undone, which makes one of
+ * them read a page twice at worst.
+ */
+void mmap_readahead_arrived(struct file *file, const struct mmap_readahead_answer *answer)
+{
+	struct mmap_readahead_file *known;
+
+	rcu_read_lock();
+	known = rcu_dereference(file->f_mmap_readahead);
+	if (known && known != &mmap_readahead_program)
+		mmap_readahead_submitted(&known->state, answer);
 	rcu_read_unlock();
 }
 
@@ -98,14 +160,14 @@ void mmap_readahead_set_program(struct file *file)
 	known = rcu_replace_pointer(file->f_mmap_readahead, &mmap_readahead_program,
 				    lockdep_is_held(&file->f_lock));
 	spin_unlock(&file->f_lock);
-	forget(known);
+	take_off(known);
 	rcu_read_unlock();
 }
 
 void __mmap_readahead_release(struct file *file)
 {
 	rcu_read_lock();
-	forget(rcu_dereference(file->f_mmap_readahead));
+	take_off(rcu_dereference(file->f_mmap_readahead));
 	rcu_read_unlock();
 }
 
@@ -119,11 +181,13 @@ static enum lru_status isolate(struct list_head *item, struct list_lru_one *list
 		WRITE_ONCE(known->in_use, false);
 		return LRU_ROTATE;
 	}
+	if (!spin_trylock(&known->lock))
+		return LRU_SKIP;
 	/* The file is there as long as this is listed, but may have become a program. */
 	unrcu_pointer(cmpxchg(&known->file->f_mmap_readahead, RCU_INITIALIZER(known),
 			      NULL));
 	list_lru_isolate(list, item);
-	kfree_rcu(known, rcu);
+	forget(known);
 	return LRU_REMOVED;
 }
 

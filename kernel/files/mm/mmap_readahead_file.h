@@ -17,6 +17,8 @@
  * @lru: among all that reclaim may free, by control group
  * @rcu: for faults that are still looking
  * @file: whose it is
+ * @pages: size of the file, as counted for its device
+ * @paid: state.paid, as counted there
  *
  * The open file is what stock readahead keeps its state in as well. So nobody learns
  * from, or suffers by, how others use the same file, and a child shares what its
@@ -29,6 +31,8 @@ struct mmap_readahead_file {
 	struct list_head lru;
 	struct rcu_head rcu;
 	struct file *file;
+	unsigned long pages;
+	unsigned long paid;
 };
 
 /* What file->f_mmap_readahead points to if the file is a program or a library. */
@@ -41,7 +45,10 @@ static inline bool mmap_readahead_is_program(const struct file *file)
 }
 
 void mmap_readahead_set_program(struct file *file);
-struct mmap_readahead_state *mmap_readahead_trylock(struct file *file, gfp_t gfp);
+struct mmap_readahead_state *mmap_readahead_trylock(struct file *file,
+						    struct mmap_readahead_miss *miss,
+						    gfp_t gfp);
 void mmap_readahead_unlock(struct mmap_readahead_state *state);
+void mmap_readahead_arrived(struct file *file, const struct mmap_readahead_answer *answer);
 
 #endif /* __MM_MMAP_READAHEAD_FILE_H */

@@ -271,6 +271,7 @@ struct fake_file {
 	struct mmap_readahead_state state;
 	/* What does not depend on the page that is missing. */
 	struct mmap_readahead_miss facts;
+	struct mmap_readahead_prior prior;
 	/* What the last access read, of no size if that was nothing. */
 	struct mmap_readahead_answer answer;
 	unsigned int misses;
@@ -333,6 +334,7 @@ static struct fake_file *fake_file(struct kunit *test, unsigned int max_pages,
 		.look = fake_look,
 		.next_miss = fake_next_miss,
 		.cache = file,
+		.prior = &file->prior,
 	};
 	return file;
 }
@@ -342,7 +344,8 @@ static struct fake_file *known_file(struct kunit *test)
 {
 	struct fake_file *file = fake_file(test, 1024, 32);
 
-	mmap_readahead_init(&file->state, &file->facts);
+	mmap_readahead_begin(&file->state, &file->facts);
+	file->state.begins = false;
 	file->facts.cached_pages = FAKE_PAGES;
 	return file;
 }
@@ -1576,6 +1579,60 @@ static void test_any_sequence(struct kunit *test)
 	}
 }
 
+/* The same device has another file, of which nothing is known or cached. */
+static void begin_file(struct fake_file *file, unsigned long pages)
+{
+	memset(&file->state, 0, sizeof(file->state));
+	memset(file->pages, ABSENT, sizeof(file->pages));
+	bitmap_zero(file->marked, FAKE_PAGES);
+	file->facts.cached_pages = 0;
+	file->facts.file_pages = pages;
+	file->misses = 0;
+}
+
+/* Of files that are touched once or twice, new ones come to be read by the page. */
+static void test_sparse_files(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+	unsigned int n;
+
+	for (n = 0; n < 100; n++) {
+		begin_file(file, 64);
+		fake_touch(file, 1 + n % 63);
+		if (n >= 2 * MMAP_READAHEAD_FIRST_ORDER * MMAP_READAHEAD_PATIENCE)
+			KUNIT_ASSERT_EQ(test, file->answer.size, 1);
+	}
+	/* Those that are read from the start have taught nothing yet. */
+	begin_file(file, 64);
+	fake_touch(file, 0);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 1 << MMAP_READAHEAD_FIRST_ORDER);
+}
+
+/* Of files that are read whole, new ones come to be read with few requests or waits. */
+static void test_whole_files(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 32, 32);
+	unsigned int n, page, requests, misses = 0, all = 0;
+
+	for (n = 0; n < 300; n++) {
+		begin_file(file, 64);
+		for (page = 0, requests = 0; page < 64; page++) {
+			fake_touch(file, page);
+			requests += file->answer.size > 0;
+		}
+		if (n >= 100) {
+			misses += file->misses;
+			all += requests;
+		}
+	}
+	KUNIT_EXPECT_LE(test, misses, 206);
+	KUNIT_EXPECT_LE(test, all, 2 * 206);
+	/* Elsewhere they have taught nothing. */
+	begin_file(file, 64);
+	fake_touch(file, 40);
+	KUNIT_EXPECT_GT(test, file->answer.size, 1);
+}
+
 static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE_PARAM(test_credit, credit_gen_params),
 	KUNIT_CASE(test_credit_only_falls),
@@ -1604,6 +1661,8 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_looks),
 	KUNIT_CASE(test_extremes),
 	KUNIT_CASE_PARAM(test_any_sequence, machine_gen_params),
+	KUNIT_CASE(test_sparse_files),
+	KUNIT_CASE(test_whole_files),
 	{ }
 };
 

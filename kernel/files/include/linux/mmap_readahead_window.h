@@ -34,6 +34,7 @@
 #include <linux/log2.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
+#include <linux/mmap_readahead_prior.h>
 #include <linux/types.h>
 
 /* Reads that are remembered; as many streams can share a file at no cost. */
@@ -153,6 +154,8 @@ struct mmap_readahead_sweeps {
  * @sweeps: what reading again costs
  * @next: which of the reads to forget next
  * @evicted: how often single misses met pages that had been evicted, in 1/255
+ * @begins: nobody continued the first read yet
+ * @paid: what single misses and blocks have cost, in pages, up to twice the file's
  */
 struct mmap_readahead_state {
 	struct mmap_readahead_read reads[MMAP_READAHEAD_READS];
@@ -162,6 +165,8 @@ struct mmap_readahead_state {
 	struct mmap_readahead_sweeps sweeps;
 	unsigned char next;
 	unsigned char evicted;
+	bool begins;
+	unsigned long paid;
 };
 
 /**
@@ -184,6 +189,8 @@ enum mmap_readahead_page {
  * @page: what the page cache has of it; no matter at a mark
  * @file_pages: size of the file; @index lies in it
  * @cached_pages: how many of them are cached
+ * @others_pages: size of all other files of the device that are known
+ * @others_paid: state.paid of all these
  * @memory_pages: how many pages of files memory can hold
  * @max_pages: the most that one read may have, at least 1
  * @request_pages: what one request costs, in pages read, at least 1
@@ -191,12 +198,15 @@ enum mmap_readahead_page {
  * @look: what the page cache has of a page
  * @next_miss: the first page from @index on that is not cached, or @most pages on
  * @cache: for these two
+ * @prior: what other files have taught; learns
  */
 struct mmap_readahead_miss {
 	unsigned long index;
 	enum mmap_readahead_page page;
 	unsigned long file_pages;
 	unsigned long cached_pages;
+	unsigned long others_pages;
+	unsigned long others_paid;
 	unsigned long memory_pages;
 	unsigned int max_pages;
 	unsigned int request_pages;
@@ -206,6 +216,7 @@ struct mmap_readahead_miss {
 	unsigned long (*next_miss)(const void *cache, unsigned long index,
 				   unsigned long most);
 	const void *cache;
+	struct mmap_readahead_prior *prior;
 };
 
 /**
@@ -480,6 +491,112 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 	answer->size = 1 + ahead + behind;
 }
 
+/* Prior: what the first misses of files should have read. */
+
+/* The second miss of a file tells whether twice as much would have saved it. */
+static inline void
+mmap_readahead_learn_begun(struct mmap_readahead_beginning *begin,
+			   const struct mmap_readahead_miss *miss, bool continued)
+{
+	unsigned char share;
+
+	begin->waits = false;
+	begin->quiet = 0;
+	begin->files = min(begin->files + 1, 64);
+	begin->continued += ((continued ? 65535 : 0) - begin->continued) / begin->files;
+	share = begin->continued >> 8;
+	if (mmap_readahead_pays(share, 1UL << begin->order, miss->request_pages)) {
+		if (!continued || 2UL << begin->order > miss->max_pages)
+			return;
+		begin->order++;
+		begin->patience = min(2 * begin->patience, MMAP_READAHEAD_MAX_PATIENCE);
+	} else if (begin->order &&
+		   !mmap_readahead_pays(share, 1UL << (begin->order - 1),
+					miss->request_pages)) {
+		begin->order--;
+	}
+}
+
+/* A file has begun. If the one before never missed again, less may do as well. */
+static inline void mmap_readahead_await(struct mmap_readahead_beginning *begin)
+{
+	if (!begin->patience) {
+		begin->order = MMAP_READAHEAD_FIRST_ORDER;
+		begin->patience = MMAP_READAHEAD_PATIENCE;
+	}
+	if (begin->waits && ++begin->quiet >= begin->patience && begin->order) {
+		begin->order--;
+		begin->quiet = 0;
+	}
+	begin->waits = true;
+}
+
+/* The first miss of a file reads what other files should have begun with. */
+static inline void mmap_readahead_begin(struct mmap_readahead_state *state,
+					const struct mmap_readahead_miss *miss)
+{
+	struct mmap_readahead_side side = {
+		.used = MMAP_READAHEAD_HALF,
+		.patience = MMAP_READAHEAD_PATIENCE,
+	};
+
+	if (miss->index || !miss->prior->ahead.patience) {
+		mmap_readahead_await(&miss->prior->ahead);
+		mmap_readahead_await(&miss->prior->behind);
+	}
+	if (!miss->index)
+		mmap_readahead_await(&miss->prior->start);
+	*state = (struct mmap_readahead_state) {
+		.ahead = side,
+		.behind = side,
+		.begins = true,
+	};
+	state->ahead.order = miss->prior->ahead.order;
+	if (miss->file_pages <= MMAP_READAHEAD_SMALL_FILE)
+		state->behind.order = miss->prior->behind.order;
+}
+
+/* The second time, that was a stream that went on from the first, or a single miss. */
+static inline void
+mmap_readahead_begun(struct mmap_readahead_state *state,
+		     const struct mmap_readahead_miss *miss,
+		     enum mmap_readahead_kind kind)
+{
+	const struct mmap_readahead_read *first = &state->reads[0];
+
+	if (!state->begins || !first->size)
+		return;
+	state->begins = false;
+	/* Neither had twice as much held this one. */
+	if (miss->index > first->end + first->size || miss->index + first->size < first->start)
+		kind = MMAP_READAHEAD_SINGLE;
+	if (first->index) {
+		mmap_readahead_learn_begun(&miss->prior->ahead, miss,
+					   kind == MMAP_READAHEAD_FORWARD);
+		mmap_readahead_learn_begun(&miss->prior->behind, miss,
+					   kind == MMAP_READAHEAD_BACKWARD);
+	} else {
+		mmap_readahead_learn_begun(&miss->prior->start, miss,
+					   kind == MMAP_READAHEAD_FORWARD);
+	}
+}
+
+/* The first page of a file. If most files went on from there, a stream begins. */
+static inline void
+mmap_readahead_answer_first(const struct mmap_readahead_miss *miss,
+			    struct mmap_readahead_answer *answer)
+{
+	const struct mmap_readahead_beginning *start = &miss->prior->start;
+
+	answer->kind = MMAP_READAHEAD_FORWARD;
+	mmap_readahead_answer_stream(miss, min(1UL << start->order,
+					       mmap_readahead_limit(miss)), 0, answer);
+	if (start->continued < 65535 / 2) {
+		answer->kind = MMAP_READAHEAD_SINGLE;
+		answer->async_size = 0;
+	}
+}
+
 /* Region: where single misses have cost what reading all of it costs. */
 
 /* Count what gathers now for more than what did before, by 2^@shift times. */
@@ -491,6 +608,23 @@ static inline void mmap_readahead_age(struct mmap_readahead_regions *regions,
 	regions->nr = 0;
 	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
 		regions->nr += regions->misses[i] >>= shift;
+}
+
+/*
+ * Do other files of the device forbid to fill this one? They do if as much was paid for
+ * them, for their size, and memory cannot hold all files, or that is less than reading
+ * all of them costs: many files are touched here and there.
+ */
+static inline bool
+mmap_readahead_others_forbid(const struct mmap_readahead_state *state,
+			     const struct mmap_readahead_miss *miss)
+{
+	unsigned long long others = miss->others_paid;
+
+	return (unsigned long long)state->paid * miss->others_pages <
+	       4 * others * miss->file_pages &&
+	       (4ULL * (miss->others_pages + miss->file_pages) > 5ULL * miss->memory_pages ||
+		others < miss->others_pages);
 }
 
 /*
@@ -546,6 +680,8 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	need = is_short ? 8 * enough / 3 : enough;
 	/* In large ones it is enough to compare now and then. */
 	if (here < need && here % (enough / 64 + 1))
+		return false;
+	if (mmap_readahead_others_forbid(state, miss))
 		return false;
 	if (!turns && !is_short)
 		return here >= need;
@@ -645,7 +781,8 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 							     &state->behind;
 
 		size = side->order ? 1UL << side->order : 2;
-		mmap_readahead_learn_continued(state, miss, side);
+		if (gap < read->size)
+			mmap_readahead_learn_continued(state, miss, side);
 	}
 	size = min(size, limit);
 	if (forward && mmap_readahead_alone(state, miss, read, size))
@@ -679,6 +816,8 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 	} else if (mmap_readahead_alone(state, miss, NULL,
 					1U << state->ahead.order)) {
 		mmap_readahead_answer_stream(miss, 1, 0, answer);
+	} else if (!miss->index && !state->reads[0].size) {
+		mmap_readahead_answer_first(miss, answer);
 	} else {
 		mmap_readahead_answer_single(state, miss, answer);
 	}
@@ -686,7 +825,7 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 
 /* Cut an answer to the file, behind which there is nothing, and remember it as @read. */
 static inline void
-mmap_readahead_finish(const struct mmap_readahead_state *state,
+mmap_readahead_finish(struct mmap_readahead_state *state,
 		      const struct mmap_readahead_miss *miss,
 		      struct mmap_readahead_read *read,
 		      struct mmap_readahead_answer *answer)
@@ -696,6 +835,9 @@ mmap_readahead_finish(const struct mmap_readahead_state *state,
 		answer->async_size = 0;
 	}
 	answer->order = mmap_readahead_order(answer->size);
+	if (answer->kind == MMAP_READAHEAD_SINGLE || answer->kind == MMAP_READAHEAD_FILL)
+		state->paid = min(state->paid + answer->size + miss->request_pages,
+				  2 * miss->file_pages);
 	if (!read)
 		return;
 	answer->read = read - state->reads;
@@ -703,20 +845,6 @@ mmap_readahead_finish(const struct mmap_readahead_state *state,
 	read->end = max(read->end, answer->start + answer->size - 1);
 	read->size = answer->size;
 	read->pending = answer->size > 1;
-}
-
-static inline void mmap_readahead_init(struct mmap_readahead_state *state,
-				       const struct mmap_readahead_miss *miss)
-{
-	const struct mmap_readahead_side side = {
-		.order = MMAP_READAHEAD_FIRST_ORDER,
-		.used = MMAP_READAHEAD_HALF,
-		.patience = MMAP_READAHEAD_PATIENCE,
-	};
-
-	*state = (struct mmap_readahead_state) { .ahead = side, .behind = side };
-	if (miss->file_pages > MMAP_READAHEAD_SMALL_FILE)
-		state->behind.order = 0;
 }
 
 /**
@@ -736,12 +864,12 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 	};
 	struct mmap_readahead_read *read;
 
-	/* Nothing is left of what was read: this may as well be another file. */
-	if (!miss->cached_pages || !state->ahead.patience)
-		mmap_readahead_init(state, miss);
+	if (!state->ahead.patience)
+		mmap_readahead_begin(state, miss);
 	read = mmap_readahead_stream(state, miss, &answer.kind);
 	if (read && answer.kind == MMAP_READAHEAD_SINGLE)
 		return answer;
+	mmap_readahead_begun(state, miss, answer.kind);
 	if (read) {
 		mmap_readahead_go_on(state, miss, read, &answer);
 	} else {
@@ -792,6 +920,7 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 			stream = read;
 	}
 	if (stream) {
+		mmap_readahead_begun(state, mark, MMAP_READAHEAD_FORWARD);
 		end = stream->end;
 		size = stream->size < mark->request_pages ? 2 * stream->size :
 		       stream->size + (stream->size + 3) / 4;
