@@ -28,6 +28,7 @@ class Verdict:
     variant: str
     metric: str
     relative_to: str | None
+    """In words."""
     at_least: float | None
     at_most: float | None
     value: float | None
@@ -82,13 +83,19 @@ def _judge(
         cell=cell,
         variant=variant,
         metric=metric,
-        relative_to=expectation.relative_to,
+        relative_to=_in_words(expectation),
         at_least=expectation.at_least,
         at_most=expectation.at_most,
         value=value,
         status=status,
         reason=reason,
     )
+
+
+def _in_words(expectation: Expectation) -> str | None:
+    """What the metric is divided by."""
+    where = ", ".join(f"{name} {value}" for name, value in expectation.where)
+    return f"{expectation.relative_to} with {where}" if where else expectation.relative_to
 
 
 def _others(expectation: Expectation, cell: Cell) -> list[tuple[Cell, str]]:

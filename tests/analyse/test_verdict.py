@@ -61,6 +61,7 @@ def test_a_metric_in_multiples_of_another_cell_s() -> None:
     assert (verdict.status, verdict.reason) == (Status.NOT_MEASURED, "series with stride 1021 was not measured")
     (verdict,) = verdicts(expectation, mine, sample(100, variant="series", cell={**stride, "stride": 1021}))
     assert (verdict.status, verdict.value) == (Status.FAILS, 1.1)
+    assert verdict.relative_to == "series with stride 1021"
 
 
 def test_what_was_not_tried_is_not_measured() -> None:
