@@ -20,7 +20,7 @@ from foliolab.progress import Reporter
 
 PAGE_BYTES = 4096
 DEFAULT_REQUEST_KB = 128
-"""What the kernel takes a request to cost unless it is told: mmap_readahead/request_kb."""
+"""What the kernel takes a request to cost unless it is told: request_kb of its device."""
 
 RULES = (
     "stock", "series", "folio", "random", "fixed", "xnu", "freebsd", "zfetch", "competitive", "linux-7.3",

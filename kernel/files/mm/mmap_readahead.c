@@ -539,18 +539,21 @@ static const struct {
 	{ "huge_hint_capped", MMAP_READAHEAD_HUGE_HINT_CAPPED },
 };
 
+struct dentry *mmap_readahead_debugfs_dir __initdata;
+
 static int __init mmap_readahead_debugfs_init(void)
 {
-	struct dentry *dir = debugfs_create_dir("mmap_readahead", NULL);
 	int i;
 
+	mmap_readahead_debugfs_dir = debugfs_create_dir("mmap_readahead", NULL);
 	for (i = 0; i < ARRAY_SIZE(rules_in_debugfs); i++)
-		debugfs_create_file_unsafe(rules_in_debugfs[i].name, 0644, dir,
+		debugfs_create_file_unsafe(rules_in_debugfs[i].name, 0644,
+					   mmap_readahead_debugfs_dir,
 					   (void *)rules_in_debugfs[i].rule,
 					   &rule_fops);
 	return 0;
 }
-late_initcall(mmap_readahead_debugfs_init);
+subsys_initcall(mmap_readahead_debugfs_init);
 #endif /* CONFIG_DEBUG_FS */
 
 #ifdef CONFIG_SYSFS

@@ -14,6 +14,9 @@
 
 DECLARE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
 
+/* For switches of other files; made before late_initcall(). */
+extern struct dentry *mmap_readahead_debugfs_dir;
+
 unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
 					  unsigned int nr_pages,
 					  bool at_address);

@@ -26,7 +26,7 @@
  */
 struct mmap_readahead_file {
 	struct mmap_readahead_state state;
-	spinlock_t lock;
+	spinlock_t lock;	/* of @state */
 	bool in_use;
 	struct list_head lru;
 	struct rcu_head rcu;

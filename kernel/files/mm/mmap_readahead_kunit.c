@@ -162,6 +162,19 @@ static void test_text_order(struct kunit *test)
 						  param->max));
 }
 
+static void expect_text(struct kunit *test, unsigned long index,
+			unsigned int order, unsigned int window,
+			unsigned long first, unsigned long last)
+{
+	unsigned long start = round_down(index, BIT(order));
+	unsigned long end = start + max(window, BIT(order)) - 1;
+	struct mmap_readahead_window text =
+		mmap_readahead_text(index, order, window, first, last);
+
+	KUNIT_ASSERT_EQ(test, text.start, max(start, first));
+	KUNIT_ASSERT_EQ(test, text.start + text.size - 1, min(end, last));
+}
+
 /* Whatever the limits are, what is read holds its page and keeps within them. */
 static void test_text(struct kunit *test)
 {
@@ -169,25 +182,17 @@ static void test_text(struct kunit *test)
 	static const unsigned long sizes[] = { 1, 2, 15, 16, 17, 600 };
 	static const unsigned int windows[] = { 0, 1, 8, 32, 100 };
 	unsigned int order, i, j, k;
-	unsigned long index;
+	unsigned long index, last;
 
 	for (order = 0; order <= 11; order++)
 		for (i = 0; i < ARRAY_SIZE(firsts); i++)
 			for (j = 0; j < ARRAY_SIZE(sizes); j++)
-				for (k = 0; k < ARRAY_SIZE(windows); k++)
-					for (index = firsts[i]; index < firsts[i] + sizes[j]; index++) {
-						unsigned long first = firsts[i];
-						unsigned long last = first + sizes[j] - 1;
-						unsigned long start = round_down(index, BIT(order));
-						unsigned long pages = max(windows[k], BIT(order));
-						struct mmap_readahead_window text =
-							mmap_readahead_text(index, order, windows[k],
-									    first, last);
-
-						KUNIT_ASSERT_EQ(test, text.start, max(start, first));
-						KUNIT_ASSERT_EQ(test, text.start + text.size - 1,
-								min(start + pages - 1, last));
-					}
+				for (k = 0; k < ARRAY_SIZE(windows); k++) {
+					last = firsts[i] + sizes[j] - 1;
+					for (index = firsts[i]; index <= last; index++)
+						expect_text(test, index, order, windows[k],
+							    firsts[i], last);
+				}
 }
 
 static void test_text_at_the_end_of_the_range(struct kunit *test)
