@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -37,6 +38,7 @@
 #include <linux/fuse.h>
 #include <linux/mount.h>
 
+#include "../../../../mm/gup_test.h"
 #include "../kselftest.h"
 #include "mmap_readahead_util.h"
 #include "page_cache_util.h"
@@ -906,6 +908,47 @@ static void test_adaptive_reader(void)
 			 "adaptive: faults take no marks from who reads\n");
 }
 
+#define GUP_TEST_FILE	"/sys/kernel/debug/gup_test"
+#define FOLL_NOWAIT	(1 << 4)
+#define NR_NOWAIT	32
+
+/*
+ * A fault that must not wait has its page read, and returns: as KVM has it, which finds
+ * the page later. A disk may have read one before anybody looks, but not all.
+ */
+static void test_adaptive_nowait(void)
+{
+	const char *name = "adaptive: a fault that must not wait does not";
+	int fd = open(GUP_TEST_FILE, O_RDWR);
+	unsigned int n, returned = 0;
+	unsigned long cached = 0;
+	struct mapping map;
+
+	if (fd < 0) {
+		ksft_test_result_skip("%s: no " GUP_TEST_FILE "\n", name);
+		return;
+	}
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	learn_sparse(&map, 0);
+	for (n = 0; n < NR_NOWAIT; n++) {
+		unsigned long page = sparse_page(n) + window;
+		struct gup_test test = {
+			.addr = (unsigned long)page_address(&map, page),
+			.size = page_bytes,
+			.nr_pages_per_call = 1,
+			.gup_flags = FOLL_NOWAIT,
+		};
+
+		/* What could not be had is cut off, or all of it is an error. */
+		returned += ioctl(fd, GUP_BASIC_TEST, &test) || test.size < page_bytes;
+		cached += cached_pages(&map, page, 1);
+	}
+	unmap_and_close(&map);
+	close(fd);
+	ksft_print_msg("%u of %d returned, %lu pages came\n", returned, NR_NOWAIT, cached);
+	ksft_test_result(returned >= NR_NOWAIT / 2 && cached == NR_NOWAIT, "%s\n", name);
+}
+
 /* Touch pages in order; return how many of them were misses, or -1. */
 static int misses_of_run(unsigned long first, long step, unsigned long pages,
 			 long *major_faults, bool *run)
@@ -1119,7 +1162,7 @@ static void test_adaptive_text(unsigned int rules, bool stops, const char *name)
 			 name);
 }
 
-#define NR_ADAPTIVE_TESTS	17
+#define NR_ADAPTIVE_TESTS	18
 
 static void run_adaptive_tests(void)
 {
@@ -1139,6 +1182,7 @@ static void run_adaptive_tests(void)
 	test_adaptive_recreated();
 	test_adaptive_reclaimed();
 	test_adaptive_reader();
+	test_adaptive_nowait();
 	test_adaptive_runs();
 	test_adaptive_fill();
 	test_adaptive_uncounted();
