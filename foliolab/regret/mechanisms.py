@@ -45,7 +45,7 @@ _NO_RECALL_AT_MARKS = (
     ("bool known = false;", ""),
     ("known = true;", ""),
 )
-_NO_GAP_READ = (("if (gap > size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),)
+_NO_GAP_READ = (("if (gap >= size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),)
 _NO_TRIAL_AT_MARKS = (("if (stream && mmap_readahead_trial(&state->sweeps, mark, ... return answer;", ""),)
 
 MECHANISMS = (
@@ -226,11 +226,11 @@ MECHANISMS = (
         "less for the few",
         "Where misses turn about, regions need less evidence the fewer are like them, and not full yet.",
         (
-            ("if (turns && 3 * open < 2 * nr) enough = enough * 3 * open / (2 * nr); else enough = need;",
+            ("enough = turns && 3 * open < 2 * nr ? enough * 3 * open / (2 * nr) : need;",
              "enough = need;"),
-            ("open += 2 * regions->misses[i] >= here && regions->misses[i] < need;", ""),
+            ("open += regions->misses[i] < need;", ""),
             ("if (here < need) { ... }", ""),
-            ("like = 0, open = 0;", "like = 0;"),
+            ("unsigned int here, i, open = 0;", "unsigned int here, i;"),
         ),
     ),
     Mechanism(
@@ -255,7 +255,7 @@ MECHANISMS = (
         "fits in memory",
         "Where it may have to, memory holds all regions that misses gather in.",
         (
-            ("return 4 * ((unsigned long long)like << shift) <= 5ULL * miss->memory_pages;", "return true;"),
+            ("return 4ULL * like <= 5ULL * miss->memory_pages;", "return true;"),
         ),
     ),
     Mechanism(
