@@ -395,7 +395,7 @@ mmap_readahead_answer_stream(const struct mmap_readahead_miss *miss,
 			     unsigned long size, unsigned long gap,
 			     struct mmap_readahead_answer *answer)
 {
-	if (gap > size || size + gap > miss->max_pages)
+	if (gap >= size || size + gap > miss->max_pages)
 		gap = 0;
 	if (answer->kind == MMAP_READAHEAD_FORWARD) {
 		answer->start = miss->index - gap;
@@ -632,8 +632,8 @@ mmap_readahead_others_forbid(const struct mmap_readahead_state *state,
  * to three requests' worth in one direction are left out: they sweep the file, and
  * never fill it.
  *
- * A region is like this one if it has at least half its misses, or as few as what is
- * the same may have by chance. Misses that turn about are those of a program that may
+ * A region is like this one if it has at least half its misses, or two less: what is the
+ * same may have as few by chance. Misses that turn about are those of a program that may
  * stay where it is. If few regions that are not filled yet are like this one, misses
  * gather there, and it takes fewer of them. But then, and while memory is short, that
  * has to hold all that are like it.
@@ -652,8 +652,8 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 		    3UL * miss->request_pages;
 	bool up = miss->index > regions->last;
 	bool is_short = mmap_readahead_short(state);
-	unsigned long pages, need, enough;
-	unsigned int here, i, like = 0, open = 0;
+	unsigned long pages, need, enough, like = 0;
+	unsigned int here, i, open = 0;
 	bool turns;
 
 	regions->turns = mmap_readahead_share(regions->turns,
@@ -686,13 +686,12 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	if (!turns && !is_short)
 		return here >= need;
 	for (i = 0; i < nr; i++) {
-		like += 2 * regions->misses[i] >= here;
-		open += 2 * regions->misses[i] >= here && regions->misses[i] < need;
+		if (2 * regions->misses[i] + 4 < here)
+			continue;
+		like += min(1UL << shift, miss->file_pages - ((unsigned long)i << shift));
+		open += regions->misses[i] < need;
 	}
-	if (turns && 3 * open < 2 * nr)
-		enough = enough * 3 * open / (2 * nr);
-	else
-		enough = need;
+	enough = turns && 3 * open < 2 * nr ? enough * 3 * open / (2 * nr) : need;
 	if (here < enough)
 		return false;
 	/* It is filled now, and unlike the others. */
@@ -701,7 +700,7 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 		regions->misses[region] = need;
 	}
 	/* A quarter more than memory holds is not much lost again. */
-	return 4 * ((unsigned long long)like << shift) <= 5ULL * miss->memory_pages;
+	return 4ULL * like <= 5ULL * miss->memory_pages;
 }
 
 /* Sweeps: pages far apart that are needed again and again. */
