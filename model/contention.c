@@ -85,6 +85,8 @@ static void wait_rounds(uint64_t rounds)
 		__asm__ volatile("");
 }
 
+static struct mmap_readahead_prior prior;
+
 /* False if nobody could be asked. */
 static bool decide(struct mmap_readahead_answer *answer, uint64_t index)
 {
@@ -98,6 +100,7 @@ static bool decide(struct mmap_readahead_answer *answer, uint64_t index)
 		.block_shift = BLOCK_SHIFT,
 		.look = look,
 		.next_miss = next_miss,
+		.prior = &prior,
 	};
 
 	miss.page = look(NULL, index);

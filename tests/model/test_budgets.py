@@ -19,8 +19,11 @@ from foliolab.regret.runs import run
 from foliolab.regret.suite import SUITE
 
 HEADER = POLICIES[1]
-MOST_LINES = 450
-"""Of code: no comments, blank lines, definitions of types, or lines of the preprocessor."""
+MOST_LINES = 450 + 97
+"""Of code: no comments, blank lines, definitions of types, or lines of the preprocessor.
+
+The first is for what is learnt of a file from itself, the second for what files of a device teach each other.
+"""
 MOST_CONSTANTS = 12
 MOST_BYTES = 384
 MOST_LOOKS, MOST_MEAN_LOOKS = 24, 4

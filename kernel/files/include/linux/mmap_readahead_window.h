@@ -166,7 +166,7 @@ struct mmap_readahead_state {
 	unsigned char next;
 	unsigned char evicted;
 	bool begins;
-	unsigned long paid;
+	unsigned int paid;
 };
 
 /**
@@ -588,12 +588,11 @@ mmap_readahead_answer_first(const struct mmap_readahead_miss *miss,
 {
 	const struct mmap_readahead_beginning *start = &miss->prior->start;
 
-	answer->kind = MMAP_READAHEAD_FORWARD;
-	mmap_readahead_answer_stream(miss, min(1UL << start->order,
-					       mmap_readahead_limit(miss)), 0, answer);
-	if (start->continued < 65535 / 2) {
-		answer->kind = MMAP_READAHEAD_SINGLE;
-		answer->async_size = 0;
+	answer->kind = MMAP_READAHEAD_SINGLE;
+	answer->size = min(1UL << start->order, mmap_readahead_limit(miss));
+	if (start->continued >= 65535 / 2) {
+		answer->kind = MMAP_READAHEAD_FORWARD;
+		answer->async_size = answer->size / 2;
 	}
 }
 
@@ -632,11 +631,11 @@ mmap_readahead_others_forbid(const struct mmap_readahead_state *state,
  * to three requests' worth in one direction are left out: they sweep the file, and
  * never fill it.
  *
- * A region is like this one if it has at least half its misses, or two less: what is the
- * same may have as few by chance. Misses that turn about are those of a program that may
- * stay where it is. If few regions that are not filled yet are like this one, misses
- * gather there, and it takes fewer of them. But then, and while memory is short, that
- * has to hold all that are like it.
+ * A region is like this one if it has at least half its misses. Misses that turn about are
+ * those of a program that may stay where it is. If few regions that are not filled yet are
+ * like this one, misses gather there, and it takes fewer of them, but six, which chance
+ * hardly brings together. But then, and while memory is short, that has to hold all that
+ * are like it.
  */
 static inline bool
 mmap_readahead_fills(struct mmap_readahead_state *state,
@@ -686,12 +685,13 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	if (!turns && !is_short)
 		return here >= need;
 	for (i = 0; i < nr; i++) {
-		if (2 * regions->misses[i] + 4 < here)
+		if (2 * regions->misses[i] < here)
 			continue;
 		like += min(1UL << shift, miss->file_pages - ((unsigned long)i << shift));
 		open += regions->misses[i] < need;
 	}
-	enough = turns && 3 * open < 2 * nr ? enough * 3 * open / (2 * nr) : need;
+	enough = turns && 3 * open < 2 * nr ?
+		 max(enough * 3 * open / (2 * nr), min(enough, 6UL)) : need;
 	if (here < enough)
 		return false;
 	/* It is filled now, and unlike the others. */
@@ -835,8 +835,9 @@ mmap_readahead_finish(struct mmap_readahead_state *state,
 	}
 	answer->order = mmap_readahead_order(answer->size);
 	if (answer->kind == MMAP_READAHEAD_SINGLE || answer->kind == MMAP_READAHEAD_FILL)
-		state->paid = min(state->paid + answer->size + miss->request_pages,
-				  2 * miss->file_pages);
+		state->paid = min3((unsigned long long)state->paid + answer->size +
+				   miss->request_pages, 2ULL * miss->file_pages,
+				   (unsigned long long)~0U);
 	if (!read)
 		return;
 	answer->read = read - state->reads;
