@@ -129,7 +129,7 @@ static enum lru_status isolate(struct list_head *item, struct list_lru_one *list
 
 static unsigned long count(struct shrinker *shrinker, struct shrink_control *sc)
 {
-	return list_lru_shrink_count(&known_files_lru, sc);
+	return list_lru_shrink_count(&known_files_lru, sc) ?: SHRINK_EMPTY;
 }
 
 static unsigned long scan(struct shrinker *shrinker, struct shrink_control *sc)
