@@ -76,12 +76,20 @@ struct mmap_readahead_state *mmap_readahead_trylock(struct file *file, gfp_t gfp
 	}
 	if (!known->in_use)
 		WRITE_ONCE(known->in_use, true);
+	/* mmap_readahead_unlock() does, but sparse does not look there. */
+	__release(&known->lock);
+	__release(RCU);
 	return &known->state;
 }
 
 void mmap_readahead_unlock(struct mmap_readahead_state *state)
 {
-	spin_unlock(&container_of(state, struct mmap_readahead_file, state)->lock);
+	struct mmap_readahead_file *known =
+		container_of(state, struct mmap_readahead_file, state);
+
+	__acquire(RCU);
+	__acquire(&known->lock);
+	spin_unlock(&known->lock);
 	rcu_read_unlock();
 }
 
