@@ -36,7 +36,7 @@ static void count_file(struct mmap_readahead_file *known, unsigned long pages,
 }
 
 /* It is locked, and on no list any more. Faults may be about to lock it still. */
-static void forget(struct mmap_readahead_file *known)
+static void forget(struct mmap_readahead_file *known) __releases(&known->lock)
 {
 	count_file(known, 0, 0);
 	known->file = NULL;
@@ -112,6 +112,9 @@ struct mmap_readahead_state *mmap_readahead_trylock(struct file *file,
 	count_file(known, miss->file_pages, known->paid);
 	miss->others_pages = atomic_long_read(&bdi->mmap_readahead_pages) - known->pages;
 	miss->others_paid = atomic_long_read(&bdi->mmap_readahead_paid) - known->paid;
+	/* mmap_readahead_unlock() does, but sparse does not look there. */
+	__release(&known->lock);
+	__release(RCU);
 	return &known->state;
 out:
 	rcu_read_unlock();
@@ -123,6 +126,8 @@ void mmap_readahead_unlock(struct mmap_readahead_state *state)
 	struct mmap_readahead_file *known =
 		container_of(state, struct mmap_readahead_file, state);
 
+	__acquire(RCU);
+	__acquire(&known->lock);
 	count_file(known, known->pages, state->paid);
 	spin_unlock(&known->lock);
 	rcu_read_unlock();
@@ -193,7 +198,7 @@ static enum lru_status isolate(struct list_head *item, struct list_lru_one *list
 
 static unsigned long count(struct shrinker *shrinker, struct shrink_control *sc)
 {
-	return list_lru_shrink_count(&known_files_lru, sc);
+	return list_lru_shrink_count(&known_files_lru, sc) ?: SHRINK_EMPTY;
 }
 
 static unsigned long scan(struct shrinker *shrinker, struct shrink_control *sc)
