@@ -18,6 +18,7 @@ from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import ROOTS, Experiment
 from foliolab.files import digest, digest_files
 from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.name import stem
 from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.stores import disk as stores
@@ -86,7 +87,7 @@ class QemuBackend:
         """Boot, with the plan's disk mounted; the session ends with the block."""
         parameters = plan.scale.parameters
         image = initramfs(guest_programs(self.architecture, self.report))
-        bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator)
+        bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator, kernel_name=kernel.name)
         disks = [
             replace(
                 disk,
@@ -96,7 +97,7 @@ class QemuBackend:
             for disk in self._disks(plan, bare)
         ]
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=tuple(disks))
-        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{kernel.flavour}-{secrets.token_hex(3)}"
+        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{stem(kernel.name)}-{secrets.token_hex(3)}"
         with Guest(config, consoles / f"{name}.log") as guest:
             self._mount(guest, plan)
             watermarks = str(parameters.watermark_scale_factor)

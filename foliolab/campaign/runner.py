@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from foliolab.campaign.backend import Backend, Session
-from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, Sample
+from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.campaign.store import Store
 from foliolab.errors import LabError
 from foliolab.experiment.cell import Cell
@@ -30,7 +30,7 @@ ATTEMPTS = 3
 """How often a measurement, or a boot, is tried while the host fails."""
 
 KernelFor = Callable[[str], BuiltKernel]
-"""The kernel of a flavour, built if need be."""
+"""The kernel of a name, built if need be."""
 
 
 def run_plan(plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter) -> list[Sample]:
@@ -58,8 +58,7 @@ class _Campaign:
         self._store = store
         self._backend = backend
         self._report = report
-        flavours = dict.fromkeys(boot.flavour for boot in plan.boots)
-        self._kernels = {flavour: kernel_for(flavour) for flavour in flavours}
+        self._kernels = {name: kernel_for(name) for name in dict.fromkeys(boot.kernel for boot in plan.boots)}
         # Also because what is hashed may be changed meanwhile, and a measurement keeps its key.
         self._data = {cell: backend.data_hash(plan, cell) for cell in dict.fromkeys(step.cell for step in plan.steps)}
         self._workload = digest([backend.workload_hash(plan.experiment), *plan.experiment.argv])
@@ -83,8 +82,11 @@ class _Campaign:
         known = {sample.key: sample for sample in self._store.samples if sample.outcome == NOT_APPLICABLE}
         for step in self._plan.steps:
             key, variant = self._key(step), step.variant
-            machine = machine_name(self._backend.arch, self._kernels[variant.flavour].page_size)
-            obstacle = variant.obstacle(machine) or self._backend.obstacle(self._plan, step)
+            kernel = self._kernels[variant.kernel]
+            machine = machine_name(self._backend.arch, kernel.page_size)
+            obstacle = (
+                variant.obstacle(machine) or variant.lacking(kernel.ours) or self._backend.obstacle(self._plan, step)
+            )
             if key in self._had or not obstacle:
                 continue
             if key not in known:
@@ -98,8 +100,8 @@ class _Campaign:
         failed_attempts = 0
         while pending:
             with ExitStack() as stack:
-                task.note(f"booting {planned.flavour}")
-                session = self._boot(stack, self._kernels[planned.flavour])
+                task.note(f"booting {planned.kernel}")
+                session = self._boot(stack, self._kernels[planned.kernel])
                 outcome = OK
                 while pending and outcome == OK:
                     step = pending[0]
@@ -135,13 +137,12 @@ class _Campaign:
         return self._sample(session, step, metrics, Outcome(OutcomeKind.OK, ""))
 
     def _sample(self, session: Session | None, step: Step, metrics: dict[str, int | float], outcome: Outcome) -> Sample:
-        kernel = self._kernels[step.variant.flavour]
+        kernel = self._kernels[step.variant.kernel]
         return Sample(
             key=self._key(step),
             experiment=self._plan.experiment.name,
             cell=step.cell.as_dict(),
             variant=step.variant.name,
-            flavour=step.variant.flavour,
             switches=dict(step.variant.switches),
             arch=self._backend.arch,
             page_size=session.page_size if session else kernel.page_size,
@@ -150,9 +151,8 @@ class _Campaign:
             repetition=step.repetition,
             outcome=outcome.kind.value,
             sentence=outcome.sentence,
-            kernel=kernel.hash,
+            kernel=KernelFacts.of(kernel),
             profile=kernel.profile,
-            kernel_release=kernel.release,
             workload=self._workload,
             parameters=self._plan.scale.parameters.recorded(),
             metrics=metrics,
@@ -171,7 +171,7 @@ class _Campaign:
             "variant": variant.name,
             "switches": dict(variant.switches),
             "repetition": step.repetition,
-            "kernel": self._kernels[variant.flavour].hash,
+            "kernel": self._kernels[variant.kernel].hash,
             "workload": self._workload,
             "backend": self._backend.name,
         }
