@@ -186,7 +186,7 @@ class _Apt:
             argv = [tool("apt-get", "apt"), "-qq", "-y", "-c", str(self.home / "apt.conf")]
         except MissingTool:
             raise MissingTool(
-                "Programs for guests and sources of kernels come from Debian packages, and this machine has no apt-get; "
+                "Programs for guests and kernel sources come from Debian packages, and this machine has no apt-get; "
                 "use Debian, or a distribution made from it."
             ) from None
         options = {

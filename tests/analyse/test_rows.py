@@ -19,7 +19,7 @@ def test_median_spread_and_floor() -> None:
 
 
 def test_ratios_are_to_unpatched() -> None:
-    rows = rows_of(sample(20), sample(40, variant="unpatched", flavour="unpatched"), sample(4, variant="series"))
+    rows = rows_of(sample(20), sample(40, variant="unpatched", named="unpatched"), sample(4, variant="series"))
     assert {name: (row.ratio, row.ratio_to) for name, row in rows.items()} == {
         "unpatched": (1, "unpatched"),
         "stock": (0.5, "unpatched"),
@@ -89,20 +89,20 @@ def test_machines_backends_and_scales_are_not_mixed() -> None:
     ]
 
 
-def test_the_newest_kernel_of_each_flavour_counts() -> None:
+def test_the_newest_kernel_of_each_named_counts() -> None:
     (group,) = group_samples(
         [
             sample(1, kernel="old"),
-            sample(2, kernel="control", variant="unpatched", flavour="unpatched"),
+            sample(2, kernel="control", variant="unpatched", named="unpatched"),
             sample(3, kernel="new", variant="series"),
         ]
     )
-    assert [item.kernel for item in group.samples] == ["control", "new"]
+    assert [item.kernel.hash for item in group.samples] == ["control", "new"]
     assert group.older == 1
 
 
 def test_the_newest_probe_and_parameters_count_for_all() -> None:
-    (group,) = group_samples([sample(1, variant="unpatched", flavour="unpatched", workload="old"), sample(2)])
+    (group,) = group_samples([sample(1, variant="unpatched", named="unpatched", workload="old"), sample(2)])
     assert [item.variant for item in group.samples] == ["stock"]
     (group,) = group_samples([sample(1), sample(2, parameters={"cpus": 1})])
     assert [item.metrics["read_bytes"] for item in group.samples] == [2]

@@ -84,8 +84,9 @@ class FakeSession:
             raise
 
 
-def kernel_for(flavour: str) -> BuiltKernel:
-    return BuiltKernel(f"hash-{flavour}", Path("bzImage"), flavour, "lab", X86_64, "6.12.1-foliolab", 4096)
+def kernel_for(name: str) -> BuiltKernel:
+    ours = name == "patched"
+    return BuiltKernel(f"hash-{name}", Path("bzImage"), name, "lab", X86_64, "6.12.1-foliolab", 4096, ours)
 
 
 def fake_plan(repetitions: int = 2) -> Plan:

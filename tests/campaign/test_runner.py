@@ -49,7 +49,7 @@ def test_a_plan_is_measured_once(file: Path) -> None:
 def test_a_sample_says_all_about_itself(file: Path) -> None:
     sample = run_fake(file, FakeBackend())[0]
     assert sample.backend == "fake"
-    assert sample.kernel == f"hash-{sample.flavour}"
+    assert (sample.kernel.version, sample.kernel.hash) == ("6.12.1", f"hash-{sample.kernel.name}")
     assert sample.parameters["read_ahead_kb"] == 8192
     assert "deadline_seconds" not in sample.parameters
     assert sample.metrics == {"read_bytes": 1000, "seconds": 0.5}
