@@ -36,6 +36,9 @@ _DATA = "/data"
 _PROGRAMS = "/programs"
 """Where the one with programs is, if it is another."""
 
+_KERNEL_LACKS = 77
+"""Exit status of a probe whose case the kernel does not have."""
+
 _INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 
 
@@ -172,7 +175,10 @@ class QemuSession:
         self._guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(parameters.read_ahead_kb)]).checked()
         data = DATA_FILE if parameters.file_bytes else _DATA
         command = self._plan.experiment.command(step.cell, parameters, step.repetition, data)
-        result = self._guest.run(command, parameters.deadline_seconds).checked()
+        result = self._guest.run(command, parameters.deadline_seconds)
+        if result.status == _KERNEL_LACKS:
+            raise failure(replace(result.outcome, kind=OutcomeKind.NOT_APPLICABLE))
+        result.checked()
         self._check_console()
         metrics = _metrics(result)
         if self._guest.config.accelerator.backend == "qemu-icount":
@@ -183,8 +189,11 @@ class QemuSession:
                 if metrics.get(count) and time in metrics:
                     metrics[name] = metrics[time] * 1e9 / metrics[count]
         if (metric := self._plan.experiment.metric) not in metrics:
-            sentence = f"{command[0]} printed no {metric}."
-            raise failure(Outcome(OutcomeKind.NO_RESULT, sentence, result.stdout.decode(errors="replace")))
+            words = result.stdout.decode(errors="replace")
+            if metric in json.loads(result.stdout):
+                sentence = f"{command[0]} cannot count {metric} on this kernel."
+                raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence, words))
+            raise failure(Outcome(OutcomeKind.NO_RESULT, f"{command[0]} printed no {metric}.", words))
         return metrics
 
     def _check_console(self) -> None:

@@ -52,6 +52,11 @@ def failure_of(samples: Iterable[Sample]) -> LabError | None:
     return failure(Outcome(OutcomeKind(first.outcome), f"{place}: {first.sentence}{more}"))
 
 
+def _lacked(sample: Sample) -> bool:
+    """Whether a kernel turned out to lack what was to be measured."""
+    return sample.outcome == NOT_APPLICABLE and bool(sample.boot)
+
+
 class _Campaign:
     def __init__(self, plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter) -> None:
         self._plan = plan
@@ -62,7 +67,9 @@ class _Campaign:
         # Also because what is hashed may be changed meanwhile, and a measurement keeps its key.
         self._data = {cell: backend.data_hash(plan, cell) for cell in dict.fromkeys(step.cell for step in plan.steps)}
         self._workload = digest([backend.workload_hash(plan.experiment), *plan.experiment.argv])
-        final = [sample for sample in store.samples if sample.outcome not in (LOST_HOST, NOT_APPLICABLE)]
+        # What did not apply without a boot may apply one day; what a kernel did not have it will not get.
+        undecided = (LOST_HOST, NOT_APPLICABLE)
+        final = [each for each in store.samples if each.outcome not in undecided or _lacked(each)]
         self._had = {sample.key: sample for sample in final}
 
     def run(self) -> list[Sample]:
@@ -103,7 +110,7 @@ class _Campaign:
                 task.note(f"booting {planned.kernel}")
                 session = self._boot(stack, self._kernels[planned.kernel])
                 outcome = OK
-                while pending and outcome == OK:
+                while pending and outcome in (OK, NOT_APPLICABLE):
                     step = pending[0]
                     task.note(f"{step.cell.label}, {step.variant.name}")
                     sample = self._measure(session, step)
@@ -131,8 +138,9 @@ class _Campaign:
         try:
             metrics = session.measure(step)
         except GuestFailure as error:
-            console = self._store.consoles / f"{session.boot}.log"
-            self._report.say(f"{step.cell.label}, {step.variant.name}: {error} Its console: {console}")
+            if error.outcome.kind is not OutcomeKind.NOT_APPLICABLE:
+                console = self._store.consoles / f"{session.boot}.log"
+                self._report.say(f"{step.cell.label}, {step.variant.name}: {error} Its console: {console}")
             return self._sample(session, step, {}, error.outcome)
         return self._sample(session, step, metrics, Outcome(OutcomeKind.OK, ""))
 

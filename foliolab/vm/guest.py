@@ -66,6 +66,10 @@ class _NoResult(GuestFailure, NoResult):
     pass
 
 
+class _NotApplicable(_NoResult):
+    pass
+
+
 class _HostLost(GuestFailure, HostLost):
     pass
 
@@ -79,6 +83,7 @@ _FAILURES: Mapping[OutcomeKind, type[GuestFailure]] = {
     OutcomeKind.HANG: _Hung,
     OutcomeKind.OUT_OF_MEMORY: _OutOfMemory,
     OutcomeKind.NO_RESULT: _NoResult,
+    OutcomeKind.NOT_APPLICABLE: _NotApplicable,
     OutcomeKind.LOST_HOST: _HostLost,
 }
 

@@ -65,7 +65,7 @@ From: A <a@example.invalid>
 Subject: [PATCH {number}/2] A change
 
 ---
-{diff}-- 
+{diff}--
 2.39.5
 
 """
