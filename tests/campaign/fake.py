@@ -22,7 +22,7 @@ from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.spec import Experiment
 from foliolab.kernel.build import BuiltKernel
 from foliolab.progress import Reporter
-from foliolab.vm.guest import failure
+from foliolab.vm.guest import GuestFailure, failure
 from foliolab.vm.outcome import Outcome, OutcomeKind
 
 Measure = Callable[[Step, int], dict[str, int | float]]
@@ -79,8 +79,8 @@ class FakeSession:
         self.backend.tried[step] += 1
         try:
             return self.backend.measure(step, tried)
-        except Exception:
-            self.ended = True
+        except Exception as error:
+            self.ended = not isinstance(error, GuestFailure) or error.outcome.kind is not OutcomeKind.NOT_APPLICABLE
             raise
 
 
