@@ -81,7 +81,7 @@ def measure(request: RunRequest, report: Reporter) -> RunResult:
         experiment = find_experiment(experiment)
     scale = experiment.scale(request.scale)
     chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
-    if kernels := request.kernels or scale.kernels:
+    if kernels := request.kernels or (() if request.backend == MODEL else scale.kernels):
         chosen = variants.on_kernels(scale.variants if chosen is None else chosen, kernels, asked=chosen is not None)
     cells = cell.choose(scale.cells, request.cells)
     arch = architecture(request.arch)

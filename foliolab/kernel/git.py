@@ -84,7 +84,12 @@ class Repository:
         work_tree: Path | None = None,
         index: Path | None = None,
     ) -> str:
-        settings = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.autocrlf=false")
+        settings = (
+            "core.hooksPath=/dev/null",
+            "core.fsmonitor=false",
+            "core.autocrlf=false",
+            "core.sparseCheckout=false",
+        )
         options = [word for setting in settings for word in ("-c", setting)]
         objects = self.home / "objects"
         objects.mkdir(parents=True, exist_ok=True)

@@ -32,6 +32,12 @@ def test_without_unpatched_to_stock() -> None:
     assert (rows["series"].ratio, rows["series"].ratio_to) == (0.25, "stock")
 
 
+def test_without_ours_to_the_first_kernel_as_it_boots() -> None:
+    first, second = ({"variant": name, "named": name, "kernel": name} for name in ("linux@old", "linux@new"))
+    rows = rows_of(sample(20, **first), sample(5, **second), sample(10, variant="series"))
+    assert (rows["linux@new"].ratio, rows["linux@new"].ratio_to) == (0.25, "linux@old")
+
+
 def test_without_either_there_is_no_ratio() -> None:
     row = rows_of(sample(5, variant="series"))["series"]
     assert (row.ratio, row.ratio_to) == (None, None)
