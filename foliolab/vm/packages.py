@@ -68,9 +68,10 @@ def download(name: str, suites: Iterable[str], directory: Path) -> Path:
     """
     apt = _Apt(_prepared(directory / "apt"), NATIVE.debian, name)
     complaint = apt.update()
-    mirrors = apt.mirrors(complaint)
+    mirrors: list[str] = []
     for suite in suites:
         if suite:
+            mirrors = mirrors or apt.mirrors(complaint)
             apt.use_suite(suite, mirrors)
             apt.update()
         if apt.bring(name, directory):
