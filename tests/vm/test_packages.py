@@ -103,7 +103,7 @@ def test_a_machine_without_apt(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) 
 FETCH = """
 from foliolab.arch import X86_64
 from foliolab.progress import Reporter
-from foliolab.vm.packages import download, fetch
+from foliolab.vm.packages import fetch
 try:
     fetch(X86_64, ["app", "big"], Reporter())
 except Exception as error:
