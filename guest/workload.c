@@ -25,14 +25,13 @@
 #include "patterns.h"
 #include "probe.h"
 #include "reclaim.h"
-#include "settings.h"
+#include "zram.h"
 
 #define FILE_MEMORIES	3	/* how many times the memory the file holds */
 #define CHUNK		16	/* pages of a stream at a time */
 #define SYNC_CHUNKS	64	/* that are written between two fdatasync() */
 #define SETTLES		128	/* in a round, at most */
 #define FLUSH_PAGES	64	/* across more than 33, x86 flushes the whole TLB */
-#define ZRAM_CONTROL	"/sys/class/zram-control/"
 #define MAX_WARM_UP	1000
 #define UNSET		UINT64_MAX
 
@@ -186,17 +185,11 @@ static struct {
 
 static char *noise;		/* a page */
 
-/* A compressed device in memory that is made for a while. */
-struct device {
-	char number[16];	/* "" is none */
-	char path[32];
-	bool swapping;
-};
-
 /* What is to be undone, by the process that did it. */
 static struct {
 	pid_t owner;
-	struct device file, swap;
+	struct zram file, swap;
+	bool swapping;
 	bool has_scratch;
 	pid_t worker;
 } made;
@@ -348,20 +341,6 @@ static void parse_arguments(int argc, char **argv)
 
 /* What is made for the work. */
 
-static void remove_device(struct device *device)
-{
-	char path[64];
-
-	if (!device->number[0])
-		return;
-	if (device->swapping)
-		swapoff(device->path);
-	snprintf(path, sizeof(path), "/sys/block/zram%s/reset", device->number);
-	write_word(path, "1");
-	write_word(ZRAM_CONTROL "hot_remove", device->number);
-	device->number[0] = '\0';
-}
-
 static void undo(void)
 {
 	if (getpid() != made.owner)
@@ -376,31 +355,11 @@ static void undo(void)
 	}
 	close(work.fd);
 	close(work.stream_fd);
-	remove_device(&made.file);
-	remove_device(&made.swap);
-}
-
-static void device_setting(const struct device *device, const char *name,
-			   uint64_t value)
-{
-	char path[96], word[24];
-
-	snprintf(path, sizeof(path), "/sys/block/zram%s/%s", device->number,
-		 name);
-	snprintf(word, sizeof(word), "%" PRIu64, value);
-	if (!write_word(path, word))
-		fail_io(path);
-}
-
-static void make_device(struct device *device, uint64_t bytes)
-{
-	if (!read_word(ZRAM_CONTROL "hot_add", device->number,
-		       sizeof(device->number)))
-		fail(1, "A device in memory takes root and a kernel with zram: %s.",
-		     strerror(errno));
-	snprintf(device->path, sizeof(device->path), "/dev/zram%s",
-		 device->number);
-	device_setting(device, "disksize", bytes);
+	zram_remove(&made.file);
+	if (made.swapping)
+		swapoff(made.swap.path);
+	made.swapping = false;
+	zram_remove(&made.swap);
 }
 
 /* Noise, so that it does not compress to nothing. */
@@ -436,7 +395,7 @@ static void make_swap(uint64_t bytes)
 	struct swap_header *header = (struct swap_header *)page;
 	int fd;
 
-	make_device(&made.swap, bytes);
+	zram_make(&made.swap, bytes);
 	fd = open(made.swap.path, O_RDWR | O_CLOEXEC);
 	if (!page || fd < 0)
 		fail_io(made.swap.path);
@@ -450,7 +409,7 @@ static void make_swap(uint64_t bytes)
 	free(page);
 	if (swapon(made.swap.path, 0))
 		fail_io(made.swap.path);
-	made.swap.swapping = true;
+	made.swapping = true;
 }
 
 /* Preparing. */
@@ -509,9 +468,9 @@ static void open_file(void)
 
 	work.file_pages = share(FILE_MEMORIES * 1000);
 	if (!env.file) {
-		make_device(&made.file, work.file_pages * work.page_size);
-		device_setting(&made.file, "queue/read_ahead_kb",
-			       env.read_ahead_kib);
+		zram_make(&made.file, work.file_pages * work.page_size);
+		zram_setting(&made.file, "queue/read_ahead_kb",
+			     env.read_ahead_kib);
 		env.file = made.file.path;
 	}
 	forget_caches(env.file, env.drop_caches);

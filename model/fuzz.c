@@ -47,6 +47,7 @@ static unsigned long cached;
 static unsigned long base;
 /* The first limit is the largest one. */
 static struct mmap_readahead_miss limits;
+static struct mmap_readahead_prior prior;
 static unsigned int most_pages;
 static struct mmap_readahead_state state;
 static unsigned int looks, steps;
@@ -252,6 +253,9 @@ static void read_pages(const struct mmap_readahead_answer *answer)
 	unsigned long first = answer->start > base ? answer->start : base;
 	bool missing = false;
 
+	/* Other threads may ask before this one has come so far. */
+	if (!racing || steps % 3)
+		mmap_readahead_submitted(&state, answer);
 	requests++;
 	asked_pages += answer->size;
 	if (end > base + PAGES)
@@ -332,7 +336,7 @@ static void check_state(const struct mmap_readahead_miss *miss)
 	}
 	if (state.next >= MMAP_READAHEAD_READS)
 		broken("there is no such read to forget", miss, NULL);
-	if (!state.known)
+	if (!state.ahead.patience)
 		return;
 	check_regions(&state.regions, miss);
 	check_side(&state.ahead, miss);
@@ -354,8 +358,8 @@ static void check_bounds(const struct mmap_readahead_miss *miss,
 }
 
 /*
- * Two for each read that is remembered, four for the one that is forgotten, and
- * those that look for a run: at most 32 where a request costs up to 2048 pages.
+ * One for each read that is remembered, four for the one that is forgotten, and
+ * those that look for a run: at most 24 where a request costs up to 2048 pages.
  */
 static unsigned int most_looks(const struct mmap_readahead_miss *miss)
 {
@@ -363,7 +367,7 @@ static unsigned int most_looks(const struct mmap_readahead_miss *miss)
 
 	if (miss->request_pages > run)
 		run = miss->request_pages;
-	return 2 * MMAP_READAHEAD_READS + 4 + ilog2(run) + 1;
+	return MMAP_READAHEAD_READS + 4 + ilog2(run) + 1;
 }
 
 /* Decide on a miss, and check that. */
@@ -690,7 +694,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		.block_shift = take_byte(&input) % 10,
 		.look = look,
 		.next_miss = next_miss,
+		.prior = &prior,
 	};
+	prior = (struct mmap_readahead_prior) { };
 	most_pages = limits.max_pages;
 	set_memory(&input);
 	set_end(&input);

@@ -10,7 +10,7 @@ from foliolab.analyse.select import Group
 from foliolab.campaign.sample import NOT_APPLICABLE
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import applies
-from foliolab.experiment.spec import PUBLISHED, Expectation, Experiment
+from foliolab.experiment.spec import FLOOR, PUBLISHED, Expectation, Experiment
 
 
 class Status(StrEnum):
@@ -28,6 +28,7 @@ class Verdict:
     variant: str
     metric: str
     relative_to: str | None
+    """In words."""
     at_least: float | None
     at_most: float | None
     value: float | None
@@ -43,7 +44,7 @@ def judge(experiment: Experiment, group: Group, rows: Sequence[Row]) -> list[Ver
         return []
     found = {(row.cell, row.variant): row for row in rows}
     return [
-        _judge(expectation, found, cell, variant, metric)
+        _judge(experiment, expectation, found, cell, variant, metric)
         for expectation in experiment.expectations
         if group.scale in expectation.scales and applies(expectation.machines, group.machine)
         for cell in experiment.scales[group.scale].cells
@@ -54,20 +55,26 @@ def judge(experiment: Experiment, group: Group, rows: Sequence[Row]) -> list[Ver
 
 
 def _judge(
-    expectation: Expectation, found: Mapping[tuple[Cell, str], Row], cell: Cell, variant: str, metric: str
+    experiment: Experiment,
+    expectation: Expectation,
+    found: Mapping[tuple[Cell, str], Row],
+    cell: Cell,
+    variant: str,
+    metric: str,
 ) -> Verdict:
     value, status, reason = None, Status.NOT_MEASURED, ""
-    for name in dict.fromkeys([variant, *_others(expectation)]):
-        row = found.get((cell, name))
+    for place, name in dict.fromkeys([(cell, variant), *_others(expectation, cell)]):
+        row = found.get((place, name))
+        said = name if place == cell else f"{name} with {place.label}"
         if row and set(row.failures) - {NOT_APPLICABLE}:
-            status, reason = Status.FAILS, f"{name} ended as {', '.join(row.failures)}"
+            status, reason = Status.FAILS, f"{said} ended as {', '.join(row.failures)}"
             break
         if not row or metric not in row.metrics:
-            reason = f"{name} was not measured"
+            reason = f"{said} was not measured"
             break
     else:
         mine = found[cell, variant].metrics[metric].median
-        other = _base(expectation, found, cell, variant, metric)
+        other = _base(experiment, expectation, found, cell, variant, metric)
         value = mine / other if other else 1.0 if mine == other else None
         status = Status.HOLDS if value is not None and _within(value, expectation) else Status.FAILS
         reason = f"{mine:g} instead of none" if value is None else ""
@@ -76,7 +83,7 @@ def _judge(
         cell=cell,
         variant=variant,
         metric=metric,
-        relative_to=expectation.relative_to,
+        relative_to=_in_words(expectation),
         at_least=expectation.at_least,
         at_most=expectation.at_most,
         value=value,
@@ -85,21 +92,37 @@ def _judge(
     )
 
 
-def _others(expectation: Expectation) -> list[str]:
-    """The variants that have to be measured besides the one that is judged."""
+def _in_words(expectation: Expectation) -> str | None:
+    """What the metric is divided by."""
+    where = ", ".join(f"{name} {value}" for name, value in expectation.where)
+    return f"{expectation.relative_to} with {where}" if where else expectation.relative_to
+
+
+def _others(expectation: Expectation, cell: Cell) -> list[tuple[Cell, str]]:
+    """The cells and variants that have to be measured besides what is judged."""
     relative_to = expectation.relative_to
-    return [] if relative_to is None or relative_to == PUBLISHED else [relative_to]
+    if relative_to is None or relative_to in (PUBLISHED, FLOOR):
+        return []
+    return [(cell.where(dict(expectation.where)), relative_to)]
 
 
 def _base(
-    expectation: Expectation, found: Mapping[tuple[Cell, str], Row], cell: Cell, variant: str, metric: str
+    experiment: Experiment,
+    expectation: Expectation,
+    found: Mapping[tuple[Cell, str], Row],
+    cell: Cell,
+    variant: str,
+    metric: str,
 ) -> float:
     """What the metric is divided by."""
     if expectation.relative_to is None:
         return 1.0
     if expectation.relative_to == PUBLISHED:
         return found[cell, variant].published[metric]
-    return found[cell, expectation.relative_to].metrics[metric].median
+    if expectation.relative_to == FLOOR and experiment.floor:
+        return found[cell, variant].metrics[experiment.floor].median
+    ((other, name),) = _others(expectation, cell)
+    return found[other, name].metrics[metric].median
 
 
 def _within(value: float, expectation: Expectation) -> bool:

@@ -104,14 +104,14 @@ class ModelSession:
         """Simulate one cell; ModelError for a guest or a pattern that cannot be."""
         parameters = self.plan.scale.parameters
         accesses = _accesses(self.plan, step)
-        rules, request_pages = _rules(step.variant) or ("", 0)
+        rules = _rules(step.variant) or ""
         window = parameters.read_ahead_kb * 1024 // PAGE_BYTES
         machine = Machine(
             rules="random" if accesses.hint == "random" or not window else rules,
             file_pages=accesses.file_pages,
             memory_pages=file_memory_bytes(parameters) // PAGE_BYTES,
             read_ahead_pages=max(window, 1),
-            request_pages=request_pages,
+            request_pages=DEFAULT_REQUEST_KB * 1024 // PAGE_BYTES,
         )
         counts = simulate(machine, accesses.pattern, accesses.count, accesses.passes)
         return {
@@ -139,24 +139,22 @@ class _Accesses:
         return simulate(whole, self.pattern, self.count).pages_read
 
 
-def _rules(variant: Variant) -> tuple[str, int] | None:
-    """The model's rules for a variant, and pages that a request is taken to cost; None if it has none.
+def _rules(variant: Variant) -> str | None:
+    """The model's rules for a variant; None if it has none.
 
     Only three switches matter to data that one thread maps without hints. Those that a variant does not set stand
     as the kernel boots, which is on.
     """
     if not variant.ours:
-        return "stock", 1
-    switches = {name.removeprefix("mmap_readahead/"): value for name, value in variant.switches}
-    request_pages = max(int(switches.get("request_kb", DEFAULT_REQUEST_KB)) * 1024 // PAGE_BYTES, 1)
-    on = [int(switches.get(name, 1)) for name in ("adaptive", "hit_needs_address", "hit_needs_first_try")]
-    match on:
+        return "stock"
+    switches = {name.rpartition("/")[2]: value for name, value in variant.switches}
+    match [int(switches.get(name, 1)) for name in ("adaptive", "hit_needs_address", "hit_needs_first_try")]:
         case [1, _, _]:
-            return "folio", request_pages
+            return "folio"
         case [0, 1, 1]:
-            return "series", request_pages
+            return "series"
         case [0, 0, 0]:
-            return "stock", request_pages
+            return "stock"
     return None
 
 

@@ -24,7 +24,7 @@ from foliolab.progress import Reporter
 from foliolab.stores import disk as stores
 from foliolab.stores.catalogue import store_disk
 from foliolab.vm.accel import Accelerator, qemu_version
-from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk
+from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
 from foliolab.vm.guest import Disk, Guest, GuestConfig, JobResult, failure
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.outcome import Outcome, OutcomeKind, complaints
@@ -112,6 +112,9 @@ class QemuBackend:
         match parameters.content:
             case "zeros" | "stubs" as content:
                 disks = [DataDisk(parameters.filesystem, parameters.file_bytes, content).prepare(guest, self.report)]
+            case "trees":
+                trees = tuple(parameters.trees.split())
+                disks = [FileTrees(parameters.filesystem, trees).prepare(guest, self.report)]
             case "stores":
                 disks = stores.prepare(self._stores(plan), guest, self.report)
             case root:

@@ -37,6 +37,10 @@ class Cell:
             words.append(str(value) if position == 0 else f"{name} {value}")
         return ", ".join(words)
 
+    def where(self, values: Mapping[str, Value]) -> "Cell":
+        """The cell that has these values instead, and is else the same."""
+        return Cell(tuple((name, values.get(name, value)) for name, value in self.axes))
+
     def matches(self, partial: Mapping[str, Value]) -> bool:
         """Whether every axis in ``partial`` is here, with that value."""
         mine = self.as_dict()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Experiment files: finding them, and turning their TOML into an Experiment or a clear complaint."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import product
@@ -12,6 +13,7 @@ from foliolab.experiment.cell import Cell, expand
 from foliolab.experiment.machine import MACHINES, applies
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import (
+    FLOOR,
     PUBLISHED,
     ROOTS,
     WITHOUT_FILE,
@@ -121,6 +123,9 @@ def _scale(
     here = _cells(table) if "cells" in table else cells
     if content == "stores" and not all("store" in cell.as_dict() for cell in here):
         table.fail("content", "takes cells that each name a 'store'")
+    trees = table.texts("trees") if content == "trees" else ()
+    if not all(re.fullmatch(r"[1-9]\d*x[1-9]\d*", tree) for tree in trees):
+        table.fail("trees", "takes numbers of files and of their pages, such as '100x4096'")
     accelerator = table.text("accelerator") if "accelerator" in table else "auto"
     if accelerator not in ACCELERATORS:
         table.fail("accelerator", f"has to be one of {', '.join(ACCELERATORS)}")
@@ -137,6 +142,7 @@ def _scale(
             deadline_seconds=table.integer("deadline_seconds", least=1),
             fraction=table.number("fraction") if "fraction" in table else None,
             content=CONTENTS[content],
+            trees=" ".join(trees),
             work_bytes=table.size("work") if "work" in table else None,
             rounds=table.integer("rounds", least=1) if "rounds" in table else None,
             limit_bytes=table.size("limit") if "limit" in table else None,
@@ -245,8 +251,17 @@ def _expectation(table: Table, known: Mapping[str, Variant], experiment: Experim
     if relative_to == PUBLISHED:
         every = dict.fromkeys(cell for cells in matching.values() for cell in cells)
         _check_published(table, experiment, every, variants, metrics, machines)
-    elif relative_to is not None and relative_to not in known:
-        table.fail("relative_to", f"has to be '{PUBLISHED}' or one of {', '.join(known)}")
+    elif relative_to == FLOOR and not experiment.floor:
+        table.fail("relative_to", f"is '{FLOOR}', but the experiment has none")
+    elif relative_to is not None and relative_to != FLOOR and relative_to not in known:
+        table.fail("relative_to", f"has to be '{PUBLISHED}', '{FLOOR}' or one of {', '.join(known)}")
+    where = table.table("where").scalars() if "where" in table else {}
+    if where and relative_to not in known:
+        table.fail("where", "is about a variant in 'relative_to'")
+    for name, cells in matching.items():
+        for cell in cells:
+            if where and (cell.where(where) == cell or cell.where(where) not in experiment.scales[name].cells):
+                table.fail("where", f"makes no other cell of the scale '{name}' of {cell.label}")
     at_least = table.number("at_least", zero=True) if "at_least" in table else None
     at_most = table.number("at_most", zero=True) if "at_most" in table else None
     if at_least is None and at_most is None:
@@ -259,6 +274,7 @@ def _expectation(table: Table, known: Mapping[str, Variant], experiment: Experim
         variants=variants,
         metrics=metrics,
         relative_to=relative_to,
+        where=tuple(where.items()),
         at_least=at_least,
         at_most=at_most,
         machines=machines,

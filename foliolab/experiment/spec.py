@@ -12,15 +12,15 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
 
 Filesystem = Literal["ext4", "xfs"]
-Content = Literal["zeros", "stubs", "userland", "programs", "stores"]
+Content = Literal["zeros", "stubs", "userland", "programs", "stores", "trees"]
 """What the disk holds: a file of zeros, one of functions of one instruction that return, or the root directory of real
 programs; ``programs`` has all of ``userland``, and fio and databases. With ``stores``, each storage engine that the
-axis ``store`` names has a disk with its database."""
+axis ``store`` names has a disk with its database; with ``trees`` there are directories of many files of zeros."""
 
 ROOTS: frozenset[Content] = frozenset({"userland", "programs"})
 """Contents that are a root directory."""
 
-WITHOUT_FILE: frozenset[Content] = ROOTS | {"stores"}
+WITHOUT_FILE: frozenset[Content] = ROOTS | {"stores", "trees"}
 """Contents that are no single file."""
 
 Accelerator = Literal["auto", "kvm", "tcg", "icount"]
@@ -28,6 +28,9 @@ Accelerator = Literal["auto", "kvm", "tcg", "icount"]
 
 PUBLISHED = "published"
 """The value of ``Expectation.relative_to`` that means the published figure, times the scale's factor."""
+
+FLOOR = "floor"
+"""The value that means the experiment's floor, as it was for the variant that is judged."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ class Parameters:
     fraction: float | None = None
     """Share of the file's pages that is touched, for probes that want to be told."""
     content: Content = "zeros"
+    trees: str = ""
+    """With the content of that name, its directories: "100x4096 4000x64" are two, the first with a hundred files of
+    4,096 pages of 4 KiB."""
     work_bytes: int | None = None
     """Of the memory that the probe works on, for probes that want to be told."""
     rounds: int | None = None
@@ -79,7 +85,7 @@ class Parameters:
         unset = dict.fromkeys(("fraction", "work_bytes", "rounds", "limit_bytes"))
         off = dict.fromkeys(("programs", "writable"), False)
         zero = dict.fromkeys(("file_bytes", "requests_per_second", "bytes_per_second"), 0)
-        for name, default in {**unset, **off, **zero, "content": "zeros"}.items():
+        for name, default in {**unset, **off, **zero, "content": "zeros", "trees": ""}.items():
             if fields[name] == default:
                 del fields[name]
         return fields
@@ -124,11 +130,13 @@ class Expectation:
     variants: tuple[str, ...]
     metrics: tuple[str, ...]
     relative_to: str | None
-    """A variant, PUBLISHED, or None: the bounds are of the metric itself."""
+    """A variant, PUBLISHED, FLOOR, or None: the bounds are of the metric itself."""
     at_least: float | None
     at_most: float | None
     machines: tuple[str, ...] = ()
     """On which the claim is made; empty: all."""
+    where: tuple[tuple[str, Value], ...] = ()
+    """Axis values that the cell of the variant in ``relative_to`` has instead; empty: it is the cell itself."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from foliolab.progress import Reporter
 
 PAGE_BYTES = 4096
 DEFAULT_REQUEST_KB = 128
-"""What the kernel takes a request to cost unless it is told: mmap_readahead/request_kb."""
+"""What the kernel takes a request to cost unless it is told: request_kb of its device."""
 
 RULES = (
     "stock", "series", "folio", "random", "fixed", "xnu", "freebsd", "zfetch", "competitive", "linux-7.3",
@@ -37,12 +37,12 @@ ORDERS = ("forward", "backward", "shuffled")
 MISS_KINDS = ("single", "forward", "backward", "fill")
 """What an adaptive read is, as in ``enum mmap_readahead_kind``."""
 
-POLICIES = tuple(KERNEL / f"files/include/linux/mmap_readahead_{part}.h" for part in ("policy", "window"))
+POLICIES = tuple(KERNEL / f"files/include/linux/mmap_readahead_{part}.h" for part in ("policy", "window", "prior"))
 """The kernel's own headers, which the model compiles."""
 _SOURCES = ("model.c", "memory.c", "policies/*.c")
 _FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")
-INCLUDES = (f"-I{MODEL / 'shim'}",)
-"""Where the kernel's headers that the policies include are stood in for."""
+INCLUDES = (f"-I{MODEL / 'shim'}", f"-I{KERNEL / 'files/include'}")
+"""Where the kernel's headers that the policies include are stood in for, and where our own are."""
 _OTHER_WINDOW = ("-Wno-unused", "-include")
 """Its include guard then keeps the kernel's own out; it may leave variables behind that only the own one uses."""
 _BITS = 32

@@ -13,8 +13,8 @@ _EVENTS = {
     "major_faults": ("pgmajfault",),
     "refaults_file": ("workingset_refault_file",),
     "refaults_anon": ("workingset_refault_anon",),
+    "mmap_readahead": ("mmap_readahead",),
 }
-_OURS = "mmap_readahead"
 _DISK_COUNTS = ("read_bytes", "read_requests", "write_bytes")
 
 
@@ -56,7 +56,6 @@ class Run:
             **{name: data.get(name) for name in _DISK_COUNTS},
             **{name: _total(events, lines) for name, lines in _EVENTS.items()},
             "minor_faults": None if faults is None or major is None else faults - major,
-            **{name: value for name, value in events.items() if name.startswith(_OURS)},
             "disks": disks,
             "warnings": list(self.warnings),
         }

@@ -45,29 +45,16 @@ _NO_RECALL_AT_MARKS = (
     ("bool known = false;", ""),
     ("known = true;", ""),
 )
-_NO_WINDOW_BESIDE_THE_LARGEST = (
-    (
-        """if (read->index != read->start && read->size == limit &&
-            limit >= 1UL << miss->block_shift) {
-            mmap_readahead_answer_single(state, miss, answer);
-            return;
-        }""",
-        "",
-    ),
-)
-_NO_GAP_READ = (("if (gap > size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),)
+_NO_GAP_READ = (("if (gap >= size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),)
 _NO_TRIAL_AT_MARKS = (("if (stream && mmap_readahead_trial(&state->sweeps, mark, ... return answer;", ""),)
-_TWICE_ONE_PAGE = (("} else if (read->size == 1) { size = 2UL * miss->request_pages; }", "}"),)
 
 MECHANISMS = (
     Mechanism(
         "streams",
         "Misses go on where an earlier read ended or began, also one that was forgotten, and reads at marks go on.",
         (
-            ("read = mmap_readahead_stream(state, miss, &kind, &under_way);", ""),
             (
-                """if (read) {
-                    start = read->start; ...
+                """read = mmap_readahead_stream(state, miss, &answer.kind); ...
                 } else {
                     read = &state->reads[state->next];""",
                 "{ read = &state->reads[state->next];",
@@ -76,8 +63,7 @@ MECHANISMS = (
             (
                 """for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++) {
                     if (!read->size || mark->index < read->start ...
-                stream->size = size;
-                }""",
+                answer.async_size = answer.size;""",
                 "",
             ),
         ),
@@ -86,11 +72,7 @@ MECHANISMS = (
         "backward streams",
         "Streams may go on before the begin of a read.",
         (
-            (
-                """if (miss->index < read->start &&
-                    mmap_readahead_goes_on(miss, read, gap, read->start, ... } else if""",
-                "if",
-            ),
+            ("!(forward || miss->index < read->start) ||", "!forward ||"),
             ("if (answer->kind == MMAP_READAHEAD_FORWARD) { answer->start", "{ answer->start"),
             (
                 """} else {
@@ -122,7 +104,7 @@ MECHANISMS = (
         "gaps",
         "Streams may leave pages out.",
         (
-            ("return min((miss->max_pages + 1) / 2, miss->request_pages);", "return 1;"),
+            ("unsigned long gap = min((miss->max_pages + 1) / 2, miss->request_pages);", "unsigned long gap = 1;"),
             *_NO_GAP_READ,
         ),
     ),
@@ -135,8 +117,10 @@ MECHANISMS = (
         "own fault left out",
         "What the miss itself had mapped does not prove that a page was used.",
         (
-            ("if (mmap_readahead_own(miss, read, edge)) return false;", ""),
-            ("!mmap_readahead_own(miss, read, inner) &&", ""),
+            (
+                "(!mmap_readahead_own(miss, read, edge) && mmap_readahead_used(miss, edge))",
+                "mmap_readahead_used(miss, edge)",
+            ),
             (
                 "if (mmap_readahead_own(miss, read, far)) { if (side->quiet < side->patience) return; } else {",
                 "{",
@@ -145,23 +129,6 @@ MECHANISMS = (
                 "(!mmap_readahead_own(miss, read, near) && mmap_readahead_used(miss, near))",
                 "mmap_readahead_used(miss, near)",
             ),
-        ),
-    ),
-    Mechanism(
-        "inner page of an end",
-        "A stream also goes on from a read whose last page was left out, but not one half a gap within.",
-        (
-            (
-                """if (mmap_readahead_used(miss, edge))
-                    return true;
-                return inner >= read->start && inner <= read->end &&
-                       !mmap_readahead_own(miss, read, inner) &&
-                       mmap_readahead_used(miss, inner);""",
-                "return mmap_readahead_used(miss, edge);",
-            ),
-            ("unsigned long gap, unsigned long edge, unsigned long inner)", "unsigned long gap, unsigned long edge)"),
-            ("read->start, read->start + gap / 2)", "read->start)"),
-            ("read->end, read->end - gap / 2)", "read->end)"),
         ),
     ),
     Mechanism(
@@ -192,11 +159,9 @@ MECHANISMS = (
         "reads under way",
         "Of a page that another thread is about to read, no window is read.",
         (
-            ("if (under_way) return answer;", ""),
-            ("if (mmap_readahead_under_way(miss, read)) *under_way = true;", ""),
-            ("enum mmap_readahead_kind *kind, bool *under_way)", "enum mmap_readahead_kind *kind)"),
-            ("(state, miss, &kind, &under_way)", "(state, miss, &kind)"),
-            ("bool under_way = false;", ""),
+            ("if (read && answer.kind == MMAP_READAHEAD_SINGLE) return answer;", ""),
+            ("if (mmap_readahead_under_way(miss, read)) { *kind = MMAP_READAHEAD_SINGLE; return read; }", ""),
+            ("read->pending = answer->size > 1;", ""),
         ),
     ),
     Mechanism(
@@ -204,7 +169,7 @@ MECHANISMS = (
         "Single misses read as many pages on either side as have paid, not what a file begins with.",
         (
             ("mmap_readahead_learn_continued(state, miss, side);", ""),
-            ("mmap_readahead_forget(state, miss, read);", ""),
+            ("if (read->size && read->kind == MMAP_READAHEAD_SINGLE) { ... }", ""),
         ),
     ),
     Mechanism(
@@ -217,15 +182,13 @@ MECHANISMS = (
                      mmap_readahead_used(miss, near));""",
                 "bool used = mmap_readahead_used(miss, far);",
             ),
-            ("unsigned long near, unsigned long far,", "unsigned long far,"),
-            ("read->index + (ahead + 1) * 5 / 8,", ""),
-            ("read->index - (behind + 1) * 5 / 8,", ""),
+            ("unsigned long near = far - (long)(far - read->index) * 3 / 8;", ""),
         ),
     ),
     Mechanism(
         "smaller windows judge",
         "A read tells of the window of today also if it had no more than half of it.",
-        (("return had == now || (had && 2 * had >= now);", "return had == now;"),),
+        (("if (2 * abs_diff(far, read->index) + 1 <", "if (abs_diff(far, read->index) + 1 !="),),
     ),
     Mechanism(
         "patience",
@@ -249,30 +212,6 @@ MECHANISMS = (
         ),
     ),
     Mechanism(
-        "alignment",
-        "Where both sides pay, windows are aligned, and lie side by side.",
-        (
-            (
-                """if (min(ahead, behind) && min(ahead, behind) + 1 >= half) {
-                    answer->size = min(1U << ilog2(answer->size + 1),
-                                       1U << ilog2(miss->max_pages));
-                    answer->start = round_down(miss->index, answer->size);
-                    return;
-                }""",
-                "",
-            ),
-            ("unsigned long half = (1UL << miss->block_shift) / 2;", ""),
-            ("answer->kind = MMAP_READAHEAD_SINGLE; answer->size = 1 + ahead + behind;",
-             "answer->kind = MMAP_READAHEAD_SINGLE;"),
-            *_NO_WINDOW_BESIDE_THE_LARGEST,
-        ),
-    ),
-    Mechanism(
-        "aligned at the limit",
-        "Beside a window that cannot grow any more lies another one, not a stream.",
-        _NO_WINDOW_BESIDE_THE_LARGEST,
-    ),
-    Mechanism(
         "region",
         "Aligned blocks of a region that fills up are read.",
         (
@@ -284,16 +223,25 @@ MECHANISMS = (
         ),
     ),
     Mechanism(
-        "less when concentrated",
-        "Regions with more than twice as many misses as the mean need less evidence, if misses turn about.",
+        "less for the few",
+        "Where misses turn about, regions need less evidence the fewer are like them, and not full yet.",
         (
-            (
-                """if (turns && here * nr > 2UL * regions->nr + nr)
-                    part = 24 * (2UL * regions->nr + nr) / (here * nr);""",
-                "",
-            ),
-            ("unsigned long nr = ((miss->file_pages - 1) >> shift) + 1;", ""),
+            ("enough = turns && 3 * open < 2 * nr ? enough * 3 * open / (2 * nr) : need;",
+             "enough = need;"),
+            ("open += regions->misses[i] < need;", ""),
+            ("if (here < need) { ... }", ""),
+            ("unsigned int here, i, open = 0;", "unsigned int here, i;"),
         ),
+    ),
+    Mechanism(
+        "full stays full",
+        "A region that is filled counts for a full one, however little it took.",
+        (("if (here < need) { ... }", ""),),
+    ),
+    Mechanism(
+        "now and then",
+        "Large regions are compared with others at some of their misses.",
+        (("if (here < need && here % (enough / 64 + 1)) return false;", ""),),
     ),
     Mechanism(
         "near steps left out",
@@ -307,13 +255,13 @@ MECHANISMS = (
         "fits in memory",
         "Where it may have to, memory holds all regions that misses gather in.",
         (
-            ("return !(turns || mmap_readahead_short(state)) || ... miss->memory_pages;", "return true;"),
+            ("return 4ULL * like <= 5ULL * miss->memory_pages;", "return true;"),
         ),
     ),
     Mechanism(
         "full price while short",
         "While memory is short, misses in a region have to have cost what reading all of it costs.",
-        (("mmap_readahead_short(state) ? 64 : 24;", "24;"),),
+        (("need = is_short ? 8 * enough / 3 : enough;", "need = enough;"),),
     ),
     Mechanism(
         "aging",
@@ -321,7 +269,7 @@ MECHANISMS = (
         (
             ("if (regions->shift != shift || regions->nr > miss->cached_pages)", "if (regions->shift != shift)"),
             (
-                """if (mmap_readahead_short(state) &&
+                """if (is_short &&
                     regions->nr >= miss->memory_pages / miss->request_pages)
                     mmap_readahead_age(regions, 1);""",
                 "",
@@ -345,11 +293,10 @@ MECHANISMS = (
         "While memory is short, saving requests hardly makes windows grow.",
         (
             (
-                """if (mmap_readahead_short(state))
-                    request = DIV_ROUND_UP(request, MMAP_READAHEAD_SCARCITY);""",
+                """unsigned int request = DIV_ROUND_UP(miss->request_pages, mmap_readahead_short(state) ?
+                                                       MMAP_READAHEAD_SCARCITY : 1);""",
                 "",
             ),
-            ("unsigned int request = miss->request_pages;", ""),
             ("1UL << side->order, request)", "1UL << side->order, miss->request_pages)"),
         ),
     ),
@@ -365,13 +312,9 @@ MECHANISMS = (
                 "} else {",
             ),
             (
-                """if (forward && mmap_readahead_alone(state, miss, read, size)) {
-                    size = 1;
-                    gap = 0;
-                }""",
+                "if (forward && mmap_readahead_alone(state, miss, read, size)) size = 1;",
                 "",
             ),
-            *_TWICE_ONE_PAGE,
             *_NO_TRIAL_AT_MARKS,
         ),
     ),
@@ -379,11 +322,6 @@ MECHANISMS = (
         "trial at marks",
         "A read at a mark may be left out, so that a miss tells how far apart pages are needed.",
         _NO_TRIAL_AT_MARKS,
-    ),
-    Mechanism(
-        "two requests after one",
-        "Streams whose last page was read alone go on by two requests' worth.",
-        _TWICE_ONE_PAGE,
     ),
     Mechanism(
         "small files both sides",

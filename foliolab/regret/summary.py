@@ -29,9 +29,9 @@ class Bounds:
 
 
 BOUNDS = {
-    PATTERNS: Bounds(mean=1.034, judged=1.027, worst=3.64),
-    FAMILIES: Bounds(mean=1.098, judged=1.109, worst=2.12),
-    TRACES: Bounds(mean=1.099, judged=1.099, worst=1.82),
+    PATTERNS: Bounds(mean=1.026, judged=1.021, worst=3.64),
+    FAMILIES: Bounds(mean=1.089, judged=1.095, worst=2.12),
+    TRACES: Bounds(mean=1.088, judged=1.092, worst=1.80),
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Data disks: a file system that holds one big file, made without root."""
+"""Data disks: a file system that holds one big file, or directories of many, made without root."""
 
 import os
 import shutil
@@ -28,6 +28,7 @@ LAYOUT = "1"
 """To be raised when the same request is to make another disk."""
 _UUID = "f01101ab-0000-4000-8000-000000000001"
 _BLOCK = 4096
+_SPARE_INODES = 64
 _FULL_BYTES = 64 << 20  # with less than this left, a failed write had no room
 _FILL_SECONDS_PER_GIB = 60
 
@@ -38,12 +39,14 @@ def _disk_bytes(file_bytes: int) -> int:
     return -(-wanted // (1 << 20)) << 20
 
 
-def _make_filesystem(filesystem: Filesystem, path: Path) -> None:
+def _make_filesystem(filesystem: Filesystem, path: Path, files: int) -> None:
     if filesystem == "ext4":
         argv = [process.tool("mke2fs", "e2fsprogs"), "-q", "-F", "-t", "ext4", "-b", str(_BLOCK)]
         # Nothing may be left for the guest's kernel to initialise while something is measured.
         argv += ["-E", f"hash_seed={_UUID},lazy_itable_init=0,lazy_journal_init=0", "-U", _UUID]
-        argv += ["-i", str(1 << 20), "-m", "0"]  # few inodes, no blocks kept for root
+        # Few inodes, no blocks kept for root.
+        argv += ["-N", str(files + _SPARE_INODES)] if files > 1 else ["-i", str(1 << 20)]
+        argv += ["-m", "0"]
     else:
         argv = [process.tool("mkfs.xfs", "xfsprogs"), "-q", "-f", "-m", f"uuid={_UUID}"]
     process.run([*argv, str(path)], LabError)
@@ -84,44 +87,86 @@ class DataDisk:
         """
         if self.file_bytes <= 0 or self.file_bytes % _BLOCK:
             raise UsageError(f"The file of a data disk has to be a multiple of {_BLOCK} bytes, not {self.file_bytes}.")
-        path = self.path(guest.arch)
         text = f"making a disk: {self.filesystem}, a file of {self.file_bytes / (1 << 30):g} GiB"
-        with locked(path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
-            if not path.exists():
-                with report.task(text), full_disk_named(path.parent):
-                    self._make(guest, path)
-        return Disk(path)
+        fill = [":fill", DATA_FILE, str(self.file_bytes), self.content]
+        content = _Content(self.filesystem, 1, self.file_bytes, (fill,))
+        return _prepare(self.path(guest.arch), content, text, guest, report)
 
-    def _make(self, guest: GuestConfig, published: Path) -> None:
-        # The names are fixed and the lock is held, so that what a kill leaves is overwritten next time.
-        partial = published.with_suffix(".partial")
-        raw = published.with_suffix(".raw")
-        console = published.with_suffix(".console")
-        try:
-            with raw.open("wb") as stream:
-                stream.truncate(_disk_bytes(self.file_bytes))
-            _make_filesystem(self.filesystem, raw)
-            argv = [process.tool("qemu-img", "qemu-utils"), "convert", "-q", "-O", "qcow2", str(raw), str(partial)]
-            process.run(argv, LabError)
-            raw.unlink()
-            config = GuestConfig(
-                guest.arch,
-                guest.kernel,
-                guest.initramfs,
-                guest.accelerator,
-                disks=(Disk(partial, keep_writes=True),),
-                boot_arguments=guest.boot_arguments,
-                boot_deadline_seconds=guest.boot_deadline_seconds,
-            )
-            deadline = 60 + _FILL_SECONDS_PER_GIB * self.file_bytes / (1 << 30)
-            # While what was written is still there to be looked at.
-            with full_disk_suspected(published.parent), Guest(config, console) as machine:
-                machine.run([":mount", "/dev/vda", "/data", self.filesystem]).checked()
-                machine.run([":fill", DATA_FILE, str(self.file_bytes), self.content], deadline).checked()
-                machine.power_off()
-            with partial.open("rb") as stream:
-                os.fsync(stream.fileno())
-            partial.rename(published)
-        finally:
-            for path in (raw, partial, console):
-                path.unlink(missing_ok=True)
+
+@dataclass(frozen=True)
+class FileTrees:
+    """A file system with directories of many files, really allocated and written, below ``/data``.
+
+    ``trees`` names them as ``guest/files.h`` does: "100x4096" has a hundred files of 4,096 pages of 4 KiB, of zeros.
+    """
+
+    filesystem: Filesystem
+    trees: tuple[str, ...]
+
+    def prepare(self, guest: GuestConfig, report: Reporter) -> Disk:
+        """As ``DataDisk.prepare``."""
+        shapes = [tuple(map(int, tree.split("x"))) for tree in self.trees]
+        content = _Content(
+            self.filesystem,
+            sum(files for files, _ in shapes),
+            sum(files * pages for files, pages in shapes) * _BLOCK,
+            tuple(["make-files", "/data", str(files), str(pages)] for files, pages in shapes),
+        )
+        path = cache_directory() / "disks" / f"{self.filesystem}-{digest([LAYOUT, *self.trees])}.qcow2"
+        return _prepare(path, content, f"making a disk: {self.filesystem}, {content.files} files", guest, report)
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a guest puts on a disk, by commands that find it mounted on /data."""
+
+    filesystem: Filesystem
+    files: int
+    file_bytes: int
+    """Of all files."""
+    commands: tuple[list[str], ...]
+
+
+def _prepare(path: Path, content: _Content, text: str, guest: GuestConfig, report: Reporter) -> Disk:
+    """The disk at ``path``, made first if it is not there."""
+    with locked(path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
+        if not path.exists():
+            with report.task(text), full_disk_named(path.parent):
+                _make(guest, content, path)
+    return Disk(path)
+
+
+def _make(guest: GuestConfig, content: _Content, published: Path) -> None:
+    # The names are fixed and the lock is held, so that what a kill leaves is overwritten next time.
+    partial = published.with_suffix(".partial")
+    raw = published.with_suffix(".raw")
+    console = published.with_suffix(".console")
+    try:
+        with raw.open("wb") as stream:
+            stream.truncate(_disk_bytes(content.file_bytes))
+        _make_filesystem(content.filesystem, raw, content.files)
+        argv = [process.tool("qemu-img", "qemu-utils"), "convert", "-q", "-O", "qcow2", str(raw), str(partial)]
+        process.run(argv, LabError)
+        raw.unlink()
+        config = GuestConfig(
+            guest.arch,
+            guest.kernel,
+            guest.initramfs,
+            guest.accelerator,
+            disks=(Disk(partial, keep_writes=True),),
+            boot_arguments=guest.boot_arguments,
+            boot_deadline_seconds=guest.boot_deadline_seconds,
+        )
+        deadline = 60 + _FILL_SECONDS_PER_GIB * content.file_bytes / (1 << 30)
+        # While what was written is still there to be looked at.
+        with full_disk_suspected(published.parent), Guest(config, console) as machine:
+            machine.run([":mount", "/dev/vda", "/data", content.filesystem]).checked()
+            for command in content.commands:
+                machine.run(command, deadline).checked()
+            machine.power_off()
+        with partial.open("rb") as stream:
+            os.fsync(stream.fileno())
+        partial.rename(published)
+    finally:
+        for path in (raw, partial, console):
+            path.unlink(missing_ok=True)

@@ -45,6 +45,12 @@ static unsigned long next_miss(const void *cache, unsigned long page,
 	return page;
 }
 
+/* What is known of the file, and of others like it: there are none. */
+struct known {
+	struct mmap_readahead_state state;
+	struct mmap_readahead_prior prior;
+};
+
 static struct mmap_readahead_miss describe(const struct model_machine *machine,
 					   const struct view *view,
 					   uint64_t index)
@@ -60,6 +66,7 @@ static struct mmap_readahead_miss describe(const struct model_machine *machine,
 		.look = look,
 		.next_miss = next_miss,
 		.cache = view,
+		.prior = &((struct known *)view->file->state)->prior,
 	};
 }
 
@@ -84,6 +91,8 @@ static struct window miss(const struct model_machine *machine,
 
 	about.page = look(&view, index);
 	answer = mmap_readahead_adapt(file->state, &about);
+	/* Before anybody else asks. */
+	mmap_readahead_submitted(file->state, &answer);
 	return window_of(&answer, &view);
 }
 
@@ -95,11 +104,12 @@ static struct window mark(const struct model_machine *machine,
 	struct mmap_readahead_answer answer =
 		mmap_readahead_mark(file->state, &about);
 
+	mmap_readahead_submitted(file->state, &answer);
 	return window_of(&answer, &view);
 }
 
 const struct policy policy_folio = {
-	.state_size = sizeof(struct mmap_readahead_state),
+	.state_size = sizeof(struct known),
 	.tells_kinds = true,
 	.block_shift = POLICY_BLOCK_SHIFT,
 	.miss = miss,

@@ -9,7 +9,7 @@ from foliolab.analyse.select import group_samples
 from foliolab.analyse.verdict import Status, Verdict, judge
 from foliolab.campaign.sample import Sample
 from foliolab.experiment.load import find_experiment
-from foliolab.experiment.spec import PUBLISHED, Expectation
+from foliolab.experiment.spec import FLOOR, PUBLISHED, Expectation
 from tests.samples import sample
 
 SAYS = Expectation(
@@ -44,6 +44,25 @@ def test_published_values_are_scaled() -> None:
     (verdict,) = verdicts(expectation, sample(round(223.377 * (1 << 30) / 8)))
     assert verdict.status is Status.HOLDS
     assert verdict.value == pytest.approx(1)
+
+
+def test_a_metric_in_multiples_of_its_floor() -> None:
+    expectation = replace(SAYS, relative_to=FLOOR, at_least=None, at_most=2.0)
+    (verdict,) = verdicts(expectation, sample(30, variant="series"))
+    assert (verdict.status, verdict.value) == (Status.FAILS, 3)
+
+
+def test_a_metric_in_multiples_of_another_cell_s() -> None:
+    expectation = replace(
+        SAYS, cell=(("stride", 2053),), relative_to="series", where=(("stride", 1021),), at_least=None, at_most=1.05
+    )
+    stride = {"pattern": "stride", "stride": 2053}
+    mine = sample(110, variant="series", cell=stride)
+    (verdict,) = verdicts(expectation, mine)
+    assert (verdict.status, verdict.reason) == (Status.NOT_MEASURED, "series with stride 1021 was not measured")
+    (verdict,) = verdicts(expectation, mine, sample(100, variant="series", cell={**stride, "stride": 1021}))
+    assert (verdict.status, verdict.value) == (Status.FAILS, 1.1)
+    assert verdict.relative_to == "series with stride 1021"
 
 
 def test_what_was_not_tried_is_not_measured() -> None:

@@ -16,7 +16,7 @@ from foliolab.errors import UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, Step, make_plan
-from foliolab.experiment.variants import Variant, choose, load_variants
+from foliolab.experiment.variants import choose, load_variants
 from foliolab.progress import Reporter
 from tests.small import small_experiment
 
@@ -61,19 +61,7 @@ def run(place: Path, plan: Plan) -> list[Sample]:
     ],
 )
 def test_switches_decide_the_rules(name: str, rules: str | None) -> None:
-    found = model_backend._rules(load_variants()[name])
-    assert (found[0] if found else None) == rules
-
-
-def test_what_a_request_costs_is_a_switch() -> None:
-    def pages(**switches: int) -> int:
-        wanted = tuple((f"mmap_readahead/{name}", value) for name, value in switches.items())
-        found = model_backend._rules(Variant("mine", "patched", "", wanted))
-        assert found
-        assert found[0] == "folio"
-        return found[1]
-
-    assert (pages(), pages(request_kb=1024), pages(adaptive=1, request_kb=1)) == (32, 256, 1)
+    assert model_backend._rules(load_variants()[name]) == rules
 
 
 def test_sequential_touches_read_each_window_once(tmp_path: Path) -> None:

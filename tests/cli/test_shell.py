@@ -10,11 +10,11 @@ from tests.cli.command import lab, sentence
 @pytest.mark.boot
 def test_a_command_runs_on_our_kernel_with_the_hosts_files() -> None:
     build(KernelRequest(NATIVE, "patched", "host"), Reporter())  # outside of the command's time limit
-    command = "uname -r; cat /sys/kernel/mm/mmap_readahead/hit_needs_address; ls README.md"
+    command = "uname -r; cat /sys/kernel/mm/mmap_readahead/adaptive; ls README.md"
     done = lab("shell", "--variant", "retry", "--", "sh", "-c", command)
-    release, address, file = done.stdout.split()
+    release, adaptive, file = done.stdout.split()
     assert release.endswith("-foliolab-patched")
-    assert (address, file) == ("0", "README.md")
+    assert (adaptive, file) == ("0", "README.md")
     assert done.returncode == 0
 
 

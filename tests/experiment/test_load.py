@@ -241,7 +241,10 @@ def test_a_parameter_that_has_its_default_changes_no_older_sample(tmp_path: Path
         ),
         (('scales = ["quick"]', 'scales = ["huge"]'), r"'expect\[0\].scales' names 'huge'"),
         (("at_most = 1.5", ""), r"'expect\[0\].at_least' is missing, and 'at_most' as well"),
-        (('relative_to = "published"', 'relative_to = "lore"'), r"'expect\[0\].relative_to' has to be 'published' or"),
+        (
+            ('relative_to = "published"', 'relative_to = "lore"'),
+            r"'expect\[0\].relative_to' has to be 'published', 'floor' or",
+        ),
         (
             ('variants = ["stock"]\nmetrics', 'variants = ["series"]\nmetrics'),
             r"no read_bytes was for series and random",
@@ -276,6 +279,49 @@ def test_mistakes_are_named_with_file_and_key(tmp_path: Path, change: tuple[str,
     assert str(caught.value).endswith(".")
 
 
+TREES = GOOD.replace('"ext4"\n', '"ext4"\ncontent = "trees"\ntrees = ["100x4096", "2x3"]\n')
+
+
+def test_a_disk_of_directories(tmp_path: Path) -> None:
+    text = TREES.replace('file = "16M"\n', "").replace('file = "8M"\n', "")
+    quick = find_experiment(write(tmp_path, text)).scale("quick")
+    assert (quick.parameters.trees, quick.parameters.file_bytes) == ("100x4096 2x3", 0)
+    assert quick.parameters.recorded()["trees"] == "100x4096 2x3"
+    with pytest.raises(BadExperiment, match="trees' takes numbers of files and of their pages"):
+        find_experiment(write(tmp_path, text.replace("2x3", "2x0")))
+
+
+ELSEWHERE = GOOD.replace('relative_to = "published"', 'relative_to = "stock"\nwhere = { stride = 3 }').replace(
+    '[[expect]]\nsays = "it does"\nscales = ["quick"]\ncell = { pattern = "random" }',
+    '[[expect]]\nsays = "it does"\nscales = ["quick"]\ncell = { stride = 5 }',
+)
+
+
+def test_an_expectation_relative_to_another_cell(tmp_path: Path) -> None:
+    expectation = find_experiment(write(tmp_path, ELSEWHERE)).expectations[0]
+    assert (expectation.relative_to, expectation.where) == ("stock", (("stride", 3),))
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (("stride = 3 }", "stride = 4 }"), "makes no other cell of the scale 'quick' of stride 5"),
+        (("stride = 3 }", "stride = 5 }"), "makes no other cell of the scale 'quick' of stride 5"),
+        (('relative_to = "stock"', 'relative_to = "floor"'), "is about a variant in 'relative_to'"),
+    ],
+)
+def test_another_cell_that_is_none(tmp_path: Path, change: tuple[str, str], complaint: str) -> None:
+    assert change[0] in ELSEWHERE
+    with pytest.raises(BadExperiment, match=rf"'expect\[0\].where' {complaint}"):
+        find_experiment(write(tmp_path, ELSEWHERE.replace(*change)))
+
+
+def test_no_floor_no_multiples_of_it(tmp_path: Path) -> None:
+    text = GOOD.replace('floor = "floor_bytes"\n', "").replace('relative_to = "published"', 'relative_to = "floor"')
+    with pytest.raises(BadExperiment, match=r"relative_to' is 'floor', but the experiment has none"):
+        find_experiment(write(tmp_path, text))
+
+
 def test_binary_files_are_no_experiments(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     file.write_bytes(b"\xff\xfe")
@@ -302,6 +348,7 @@ def test_our_own_experiments_load(name: str) -> None:
 
 
 FAULT_FOLIOS = "lru_gen/fault_folios"
+NOT_PUBLISHED = {"/sys/kernel/debug/mmap_readahead/text_in_windows", "mmap_readahead/adaptive"}
 
 
 def test_our_own_variants_load() -> None:
@@ -311,5 +358,5 @@ def test_our_own_variants_load() -> None:
     assert {value for name, value in variants["stock"].switches if name != FAULT_FOLIOS} == {0}
     assert dict(variants["stock"].switches)[FAULT_FOLIOS] == "active"
     series = dict(variants["series"].switches)
-    assert [name for name, value in series.items() if value != 1] == ["mmap_readahead/adaptive", FAULT_FOLIOS]
+    assert {name for name, value in series.items() if value != 1} == NOT_PUBLISHED | {FAULT_FOLIOS}
     assert dict(variants["stock"].switches).keys() == dict(variants["series"].switches).keys()

@@ -158,7 +158,7 @@ def test_a_result_that_nobody_reads_is_complained_about(probe: Path) -> None:
 # In guests.
 
 DISK = DataDisk("ext4", 48 * MIB)
-SWITCHES = [f"/sys/kernel/debug/mprotect/{name}" for name in ("alike_runs", "folio_batches")]
+SWITCH = "/sys/kernel/debug/mprotect/alike_runs"
 
 
 @contextmanager
@@ -186,11 +186,9 @@ def patched(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def not_batching(patched: Guest) -> Iterator[Guest]:
     """The patched kernel with its batches switched off."""
-    for switch in SWITCHES:
-        guest_write(patched, switch, "0")
+    guest_write(patched, SWITCH, "0")
     yield patched
-    for switch in SWITCHES:
-        guest_write(patched, switch, "1")
+    guest_write(patched, SWITCH, "1")
 
 
 def in_guest(guest: Guest, case: str, *arguments: str) -> dict[str, Any]:

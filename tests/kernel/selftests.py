@@ -61,6 +61,7 @@ def settings(guest: Guest) -> dict[str, str]:
         (sizes, r"hugepages-\d+kB", "/shmem_enabled"),
         ("/sys/kernel/mm/lru_gen", r"\w+", ""),
         ("/sys/kernel/mm/mmap_readahead", r"\w+", ""),
+        ("/sys/kernel/debug/mmap_readahead", r"\w+", ""),
         ("/sys/kernel/debug/mprotect", r"\w+", ""),
         ("/sys/kernel/debug/page_touch", r"\w+", ""),
     ]
@@ -70,6 +71,7 @@ def settings(guest: Guest) -> dict[str, str]:
         "/proc/sys/vm/compaction_proactiveness",
         "/proc/sys/vm/dirty_writeback_centisecs",
         "/proc/sys/vm/page-cluster",
+        "/sys/block/vda/bdi/request_kb",
         "/sys/block/vda/queue/read_ahead_kb",
         "/sys/block/vda/queue/rotational",
         "/sys/kernel/mm/ksm/run",

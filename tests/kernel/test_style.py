@@ -19,12 +19,12 @@ from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 
 _STOCK_OBJECTS = [
-    *("mm/filemap.o", "mm/huge_memory.o", "mm/memcontrol.o", "mm/memory.o", "mm/mmap.o", "mm/mprotect.o"),
-    *("mm/readahead.o", "mm/swap.o", "mm/vmscan.o", "mm/vmstat.o", "mm/workingset.o"),
+    *("mm/backing-dev.o", "mm/filemap.o", "mm/huge_memory.o", "mm/memcontrol.o", "mm/memory.o", "mm/mmap.o"),
+    *("mm/mprotect.o", "mm/readahead.o", "mm/swap.o", "mm/vmscan.o", "mm/vmstat.o", "mm/workingset.o"),
 ]
 _OUR_OBJECTS = [
     *("mm/fault_recency.o", "mm/fault_recency_kunit.o", "mm/file_folio.o", "mm/mmap_readahead.o"),
-    *("mm/mmap_readahead_kunit.o", "mm/mprotect_kunit.o", "mm/page_touch.o"),
+    *("mm/mmap_readahead_file.o", "mm/mmap_readahead_kunit.o", "mm/mprotect_kunit.o", "mm/page_touch.o"),
 ]
 _OBJECTS = [*_STOCK_OBJECTS, *_OUR_OBJECTS]
 

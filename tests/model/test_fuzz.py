@@ -59,9 +59,9 @@ BREAKAGES = {
         "answer->start = miss->index - size;",
         "does not read the missing page",
     ),
-    "an aligned window lies elsewhere": (
-        "answer->start = round_down(miss->index, answer->size);\n\t\treturn;",
-        "answer->start = round_down(miss->index, answer->size) + answer->size;\n\t\treturn;",
+    "a block of a region lies elsewhere": (
+        "answer->start = round_down(miss->index, answer->size);",
+        "answer->start = round_down(miss->index, answer->size) + answer->size;",
         "does not read the missing page",
     ),
     "windows grow for ever": (
@@ -75,8 +75,8 @@ BREAKAGES = {
         "patience is out of bounds",
     ),
     "reading on has no limit": (
-        "size = min3(size, mmap_readahead_limit(mark),\n\t\t    mark->file_pages - answer.start);",
-        "size = min(size, mark->file_pages - answer.start);",
+        "size = min(size, mmap_readahead_limit(mark));",
+        "",
         "larger than the limit",
     ),
     "a forgotten read is not there": (
@@ -85,18 +85,18 @@ BREAKAGES = {
         "no such read to forget",
     ),
     "a read does not know what it holds": (
-        ".index = miss->index,\n\t\t.start",
-        ".index = miss->index + answer.size,\n\t\t.start",
+        "read->index = miss->index;",
+        "read->index = miss->index + answer->size;",
         "lies beside its page",
     ),
     "a stream does not know where it ends": (
-        "stream->end += size;",
-        "",
+        "read->end = max(read->end, answer->start + answer->size - 1);",
+        "read->end = max(read->end, miss->index);",
         "a read is too large",
     ),
     "a stream goes on without a mark": (
-        "answer.async_size = size;",
-        "answer.async_size = size / 64;",
+        "answer.async_size = answer.size;",
+        "answer.async_size = answer.size / 64;",
         "goes on without a mark",
     ),
     "a mark reads what is there": (

@@ -223,7 +223,7 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
     for place, name in (("REPOSITORY", "."), ("MODEL", "model"), ("GUEST", "guest")):
         monkeypatch.setattr(library, place, tmp_path / name)
     monkeypatch.setattr(library, "POLICIES", tuple(tmp_path / policy for policy in policies))
-    monkeypatch.setattr(library, "INCLUDES", (f"-I{tmp_path / 'model/shim'}",))
+    monkeypatch.setattr(library, "INCLUDES", (f"-I{tmp_path / 'model/shim'}", f"-I{tmp_path / 'kernel/files/include'}"))
     monkeypatch.setattr(library, "identity", library._hash)
     first = compiled(Reporter())
     made = first.stat().st_mtime_ns

@@ -19,7 +19,7 @@ def run(counts: dict[str, Any], signal: int = 0) -> Run:
 def test_counts_are_of_the_data_disk_and_of_our_kernel() -> None:
     disk = {"read_requests": 2, "read_bytes": 8192, "write_requests": 1, "write_bytes": 4096}
     other = dict.fromkeys(disk, 77)
-    events = {"pgfault": 10, "pgmajfault": 3, "workingset_refault_file": 5, "mmap_readahead_hit": 4, "nr_dirty": -1}
+    events = {"pgfault": 10, "pgmajfault": 3, "workingset_refault_file": 5, "mmap_readahead": 4, "nr_dirty": -1}
     counts = {"seconds": 1.5, "disks": {"data": disk, "root": other}, "vmstat": events}
     facts = run(counts).facts
     assert facts["disks"] == {"data": disk, "root": other}
@@ -33,7 +33,7 @@ def test_counts_are_of_the_data_disk_and_of_our_kernel() -> None:
         "minor_faults": 7,
         "refaults_file": 5,
         "refaults_anon": None,
-        "mmap_readahead_hit": 4,
+        "mmap_readahead": 4,
     }
     assert {name: facts[name] for name in expected} == expected
     assert "nr_dirty" not in facts

@@ -24,7 +24,7 @@ def test_random_access_costs_most_if_it_ends_once_regions_have_filled_up() -> No
     assert len(small) == len(large) == len(SHARES)
     for share, regret in large.items():
         print(f"{share:g}: {small[share]:.2f} {regret:.2f}")  # -rP
-    assert all(regret < 1.05 for share, regret in large.items() if share <= 0.01)
+    assert all(regret < 1.1 for share, regret in large.items() if share <= 0.01)
     assert all(regret < 1.4 for share, regret in large.items() if share >= 0.1)
-    assert max(large.values()) < 3.2
+    assert max(large.values()) < 3.4
     assert max(small.values()) < 1.35

@@ -2,18 +2,18 @@
 /*
  * What pages earn that faults bring in or map: the switches
  * /sys/kernel/mm/lru_gen/fault_folios and
- * /sys/kernel/mm/mmap_readahead/old_prefaulted_ptes.
+ * /sys/kernel/debug/mmap_readahead/old_prefaulted_ptes.
  */
+#include <linux/debugfs.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/kobject.h>
-#include <linux/kstrtox.h>
 #include <linux/mutex.h>
-#include <linux/printk.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
 #include "fault_recency.h"
+#include "mmap_readahead.h"
 
 DEFINE_STATIC_KEY_FALSE(prefaulted_ptes_flipped);
 
@@ -69,45 +69,34 @@ struct kobj_attribute lru_gen_fault_folios_attr =
 	__ATTR(fault_folios, 0644, fault_folios_show, fault_folios_store);
 #endif /* CONFIG_LRU_GEN */
 
-#ifdef CONFIG_SYSFS
-static ssize_t old_prefaulted_ptes_show(struct kobject *kobj,
-					struct kobj_attribute *attr, char *buf)
+#ifdef CONFIG_DEBUG_FS
+static int old_prefaulted_ptes_get(void *unused, u64 *old)
 {
-	return sysfs_emit(buf, "%d\n", prefaulted_ptes_are_old());
+	*old = prefaulted_ptes_are_old();
+	return 0;
 }
 
-static ssize_t old_prefaulted_ptes_store(struct kobject *kobj,
-					 struct kobj_attribute *attr,
-					 const char *buf, size_t count)
+static int old_prefaulted_ptes_set(void *unused, u64 old)
 {
-	bool old;
-	int err;
-
-	err = kstrtobool(buf, &old);
-	if (err)
-		return err;
+	if (old > 1)
+		return -EINVAL;
 
 	if (old != arch_wants_old_prefaulted_pte())
 		static_branch_enable(&prefaulted_ptes_flipped);
 	else
 		static_branch_disable(&prefaulted_ptes_flipped);
-
-	return count;
+	return 0;
 }
 
-static struct kobj_attribute old_prefaulted_ptes_attr =
-	__ATTR_RW(old_prefaulted_ptes);
+DEFINE_DEBUGFS_ATTRIBUTE(old_prefaulted_ptes_fops, old_prefaulted_ptes_get,
+			 old_prefaulted_ptes_set, "%llu\n");
 
-/* After mm/mmap_readahead.c has made the directory. */
 static int __init fault_recency_init(void)
 {
-	int err;
-
-	err = sysfs_add_file_to_group(mm_kobj, &old_prefaulted_ptes_attr.attr,
-				      "mmap_readahead");
-	if (err)
-		pr_err("fault_recency: no old_prefaulted_ptes: %d\n", err);
-	return err;
+	debugfs_create_file_unsafe("old_prefaulted_ptes", 0644,
+				   mmap_readahead_debugfs_dir, NULL,
+				   &old_prefaulted_ptes_fops);
+	return 0;
 }
 late_initcall(fault_recency_init);
-#endif /* CONFIG_SYSFS */
+#endif /* CONFIG_DEBUG_FS */

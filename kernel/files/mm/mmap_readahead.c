@@ -3,8 +3,9 @@
  * Readahead for mapped files: its switches, and the facts that its policies in
  * <linux/mmap_readahead_policy.h> and <linux/mmap_readahead_window.h> judge.
  */
+#include <linux/backing-dev.h>
 #include <linux/blk-cgroup.h>
-#include <linux/hash.h>
+#include <linux/debugfs.h>
 #include <linux/jump_label.h>
 #include <linux/kobject.h>
 #include <linux/kstrtox.h>
@@ -13,12 +14,12 @@
 #include <linux/mutex.h>
 #include <linux/pagemap.h>
 #include <linux/sizes.h>
-#include <linux/spinlock.h>
 #include <linux/sysfs.h>
 
 #include "file_folio.h"
 #include "internal.h"
 #include "mmap_readahead.h"
+#include "mmap_readahead_file.h"
 
 #define CREATE_TRACE_POINTS
 #include <trace/events/mmap_readahead.h>
@@ -28,6 +29,7 @@
 		   MMAP_READAHEAD_HIT_NEEDS_UNLOCKED |		\
 		   MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS |	\
 		   MMAP_READAHEAD_TEXT_IN_FOLIOS |		\
+		   MMAP_READAHEAD_TEXT_IN_WINDOWS |		\
 		   MMAP_READAHEAD_TEXT_UNCOUNTED |		\
 		   MMAP_READAHEAD_HUGE_HINT_CAPPED |		\
 		   MMAP_READAHEAD_TEXT_KEEPS_HITS |		\
@@ -105,8 +107,7 @@ static bool may_adapt(const struct vm_area_struct *vma, unsigned int rules)
  */
 static bool adapts(const struct vm_area_struct *vma, unsigned int rules)
 {
-	return may_adapt(vma, rules) &&
-	       !test_bit(AS_TEXT, &vma->vm_file->f_mapping->flags);
+	return may_adapt(vma, rules) && !mmap_readahead_is_program(vma->vm_file);
 }
 
 /*
@@ -137,8 +138,6 @@ unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
 		.retried = vmf->flags & FAULT_FLAG_TRIED,
 	};
 
-	if (at_address && !hit.retried)
-		count_vm_event(MMAP_READAHEAD_HIT);
 	if (adapts(vmf->vma, rules))
 		return 0;
 	hit.uncounted = !misses_count(vmf->vma, rules);
@@ -162,57 +161,56 @@ bool __mmap_readahead_hit_found(const struct vm_fault *vmf,
 }
 
 /*
- * Read a window that lies in one block of @order, the last @async_size pages of
- * it behind the readahead mark.
+ * Read a range in folios of up to @order, of sizes in @allowed, the last @async_size
+ * pages behind the readahead mark.
  *
- * The file's own state stays as it is: other threads use it meanwhile, and what
- * is read here says nothing about the file's other accesses.
+ * The file's own readahead state stays as it is: it belongs to those who read without
+ * mapping, and what is read here says nothing about them.
  */
-static void read_block(struct file *file,
-		       const struct mmap_readahead_window *window,
-		       unsigned int async_size, unsigned int order,
+static void read_range(struct file *file, pgoff_t start, unsigned long size,
+		       unsigned long async_size, unsigned int order,
 		       unsigned long allowed)
 {
 	struct file_ra_state ra = {
-		.start = window->start,
-		.size = window->size,
+		.start = start,
+		.size = size,
 		.async_size = async_size,
 		.ra_pages = file->f_ra.ra_pages,
 	};
-	DEFINE_READAHEAD(ractl, file, &ra, file->f_mapping, window->start);
+	DEFINE_READAHEAD(ractl, file, &ra, file->f_mapping, start);
 
-	page_cache_ra_exact(&ractl, &ra, order, allowed);
+	page_cache_ra_exact(&ractl, order, allowed);
 }
 
-static void read_text(struct vm_fault *vmf, unsigned int order,
+static void read_text(struct vm_fault *vmf, unsigned int order, unsigned int rules,
 		      struct file **fpin)
 {
 	/* The mapping may be gone once the fault's lock is dropped. */
 	struct vm_area_struct *vma = vmf->vma;
 	struct file *file = vma->vm_file;
-	const struct mmap_readahead_window window =
-		mmap_readahead_block(vmf->pgoff, order, vma->vm_pgoff,
-				     vma->vm_pgoff + vma_pages(vma) - 1);
+	unsigned int window = rules & MMAP_READAHEAD_TEXT_IN_WINDOWS ?
+			      READ_ONCE(file->f_ra.ra_pages) : 0;
+	const struct mmap_readahead_window text =
+		mmap_readahead_text(vmf->pgoff, order, window, vma->vm_pgoff,
+				    vma->vm_pgoff + vma_pages(vma) - 1);
 
 	*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
-	trace_mmap_readahead_miss(file, vmf->pgoff, window.start, window.size,
-				  0, order, MMAP_READAHEAD_TEXT);
-	read_block(file, &window, 0, order, file_folio_always() | BIT(order));
+	trace_mmap_readahead_miss(file, vmf->pgoff, text.start, text.size, 0, order,
+				  MMAP_READAHEAD_TEXT);
+	read_range(file, text.start, text.size, 0, order,
+		   file_folio_always() | BIT(order));
 }
 
-/* Read one or two huge folios from that of @index on, the second marked. */
-static void read_huge(struct file *file, pgoff_t index, unsigned int order,
+/* Read one or two huge folios from @start on, the second marked. */
+static void read_huge(struct file *file, pgoff_t start, unsigned int order,
 		      bool two)
 {
-	struct mmap_readahead_window window =
-		mmap_readahead_block(index, order, 0, ULONG_MAX);
+	unsigned long size = BIT(order);
 
-	read_block(file, &window, 0, order, file_folio_always());
-	if (two) {
-		window.start += window.size;
-		read_block(file, &window, window.size, order,
+	read_range(file, start, size, 0, order, file_folio_always());
+	if (two)
+		read_range(file, start + size, size, size, order,
 			   file_folio_always());
-	}
 }
 
 bool __mmap_readahead_uncounted(struct vm_fault *vmf, struct file **fpin)
@@ -223,78 +221,56 @@ bool __mmap_readahead_uncounted(struct vm_fault *vmf, struct file **fpin)
 	int order = huge_order(vmf->vma, rules);
 
 	if (order >= 0 && !pmd_fits()) {
+		pgoff_t start = round_down(vmf->pgoff, BIT(order));
+
 		*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
-		trace_mmap_readahead_miss(file, vmf->pgoff,
-					  round_down(vmf->pgoff, BIT(order)),
-					  BIT(order + two),
+		trace_mmap_readahead_miss(file, vmf->pgoff, start, BIT(order + two),
 					  two ? BIT(order) : 0, order,
 					  MMAP_READAHEAD_HUGE_HINT);
-		read_huge(file, vmf->pgoff, order, two);
+		read_huge(file, start, order, two);
 		return true;
 	}
 
 	order = text_order(vmf->vma, rules);
 	if (order < 0 || !(rules & MMAP_READAHEAD_TEXT_UNCOUNTED))
 		return false;
-	read_text(vmf, order, fpin);
+	read_text(vmf, order, rules, fpin);
 	return true;
 }
 
 bool __mmap_readahead_counted(struct vm_fault *vmf, struct file **fpin)
 {
-	int order = text_order(vmf->vma, READ_ONCE(mmap_readahead_rules));
+	unsigned int rules = READ_ONCE(mmap_readahead_rules);
+	int order = text_order(vmf->vma, rules);
 
 	if (order < 0)
 		return false;
-	read_text(vmf, order, fpin);
+	read_text(vmf, order, rules, fpin);
 	return true;
 }
 
 /*
- * What is known of files, in sets that a file's mapping is hashed to. A file that
- * takes the place of another one starts anew, and nothing is lost but what was
- * learnt: so there is nothing to allocate or to free, and struct file does not
- * grow.
+ * Without a reference, for that costs more than the answer is worth: a folio that goes
+ * away meanwhile may get the answer of what takes its place.
  */
-#define SETS_SHIFT	6
-#define SET_FILES	4
-
-static struct known_files {
-	spinlock_t lock;		/* of all that follows */
-	unsigned int next;		/* to be replaced */
-	struct known_file {
-		const struct address_space *mapping;
-		unsigned long ino;	/* of the file that had the address */
-		struct mmap_readahead_state state;
-	} files[SET_FILES];
-} ____cacheline_aligned_in_smp known_files[BIT(SETS_SHIFT)];
-
-static int __init known_files_init(void)
-{
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(known_files); i++)
-		spin_lock_init(&known_files[i].lock);
-	return 0;
-}
-core_initcall(known_files_init);
-
-/* What a request costs, in KiB read. */
-static unsigned int request_kb __read_mostly = 128;
-#define MAX_REQUEST_KB		(64 << 10)
-
 static enum mmap_readahead_page look(const void *cache, unsigned long index)
 {
-	struct folio *folio = filemap_get_entry((void *)cache, index);
-	bool used;
+	XA_STATE(xas, &((struct address_space *)cache)->i_pages, index);
+	enum mmap_readahead_page page = MMAP_READAHEAD_ABSENT;
+	struct folio *folio;
 
-	if (!folio)
-		return MMAP_READAHEAD_ABSENT;
+	rcu_read_lock();
+	do {
+		folio = xas_load(&xas);
+	} while (xas_retry(&xas, folio));
 	if (xa_is_value(folio))
-		return MMAP_READAHEAD_EVICTED;
-	used = folio_mapped(folio);
-	folio_put(folio);
-	return used ? MMAP_READAHEAD_USED : MMAP_READAHEAD_CACHED;
+		page = MMAP_READAHEAD_EVICTED;
+	else if (folio)
+		page = atomic_read(xas_get_order(&xas) ? &folio->_large_mapcount :
+							 &folio->_mapcount) < 0 ?
+		       MMAP_READAHEAD_CACHED : MMAP_READAHEAD_USED;
+	rcu_read_unlock();
+	return page;
 }
 
 static unsigned long next_miss(const void *cache, unsigned long index,
@@ -373,33 +349,6 @@ static unsigned long memory_pages(void)
 	return min(pages, group_pages());
 }
 
-/* What is known of a file; its set is to be locked. */
-static struct mmap_readahead_state *
-find_state(struct known_files *set, const struct address_space *mapping)
-{
-	struct known_file *file;
-
-	for (file = set->files; file < set->files + SET_FILES; file++)
-		if (file->mapping == mapping)
-			break;
-	if (file == set->files + SET_FILES) {
-		file = &set->files[set->next];
-		set->next = (set->next + 1) % SET_FILES;
-		file->mapping = NULL;
-	}
-	if (!file->mapping || file->ino != mapping->host->i_ino) {
-		file->mapping = mapping;
-		file->ino = mapping->host->i_ino;
-		memset(&file->state, 0, sizeof(file->state));
-	}
-	return &file->state;
-}
-
-static struct known_files *find_set(const struct address_space *mapping)
-{
-	return &known_files[hash_ptr((void *)mapping, SETS_SHIFT)];
-}
-
 /*
  * The facts about a fault that the policy judges. To be called as long as the
  * fault's lock is held, since the mapping may be gone after that.
@@ -407,8 +356,8 @@ static struct known_files *find_set(const struct address_space *mapping)
 static struct mmap_readahead_miss describe(const struct vm_fault *vmf)
 {
 	struct file *file = vmf->vma->vm_file;
+	struct backing_dev_info *bdi = inode_to_bdi(file->f_mapping->host);
 	loff_t size = i_size_read(file->f_mapping->host);
-	unsigned int request = READ_ONCE(request_kb) >> (PAGE_SHIFT - 10);
 
 	return (struct mmap_readahead_miss) {
 		.index = vmf->pgoff,
@@ -417,11 +366,13 @@ static struct mmap_readahead_miss describe(const struct vm_fault *vmf)
 		.memory_pages = memory_pages(),
 		.max_pages = min(READ_ONCE(file->f_ra.ra_pages),
 				 SZ_1G >> PAGE_SHIFT),
-		.request_pages = max(request, 1U),
+		.request_pages = max(READ_ONCE(bdi->request_kb) >> (PAGE_SHIFT - 10), 1U),
 		.block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL)),
 		.look = look,
 		.next_miss = next_miss,
 		.cache = file->f_mapping,
+		/* Files that begin at once may undo what each other taught. */
+		.prior = &bdi->mmap_readahead_prior,
 	};
 }
 
@@ -444,72 +395,61 @@ static void count_ahead(unsigned long pages)
 	rcu_read_unlock();
 }
 
-/* The file's own readahead state belongs to those who read without mapping. */
-static void read_adapted(struct file *file,
+static void read_adapted(struct vm_fault *vmf, struct file **fpin,
 			 const struct mmap_readahead_answer *answer)
 {
-	struct file_ra_state ra = {
-		.start = answer->start,
-		.size = answer->size,
-		.async_size = answer->async_size,
-		.ra_pages = file->f_ra.ra_pages,
-	};
-	DEFINE_READAHEAD(ractl, file, &ra, file->f_mapping, answer->start);
-
-	page_cache_ra_exact(&ractl, &ra, answer->order, file_folio_always());
-}
-
-static void read_for_miss(struct vm_fault *vmf, struct file **fpin)
-{
 	struct file *file = vmf->vma->vm_file;
-	struct known_files *set = find_set(file->f_mapping);
-	struct mmap_readahead_miss miss = describe(vmf);
-	struct mmap_readahead_answer answer;
 
-	if (nothing_to_read(&miss))
-		return;
-	miss.page = look(miss.cache, miss.index);
-
-	spin_lock(&set->lock);
-	answer = mmap_readahead_adapt(find_state(set, file->f_mapping), &miss);
-	spin_unlock(&set->lock);
-
-	trace_mmap_readahead_miss(file, vmf->pgoff, answer.start, answer.size,
-				  answer.async_size, answer.order,
-				  MMAP_READAHEAD_ADAPTED + answer.kind);
-	/*
-	 * The fault reads one page itself, which is cheapest, but on a block
-	 * device leaves it with a buffer head of 104 bytes for each block.
-	 */
-	if (answer.size > 1 || S_ISBLK(file_inode(file)->i_mode)) {
-		*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
-		read_adapted(file, &answer);
-	}
-	if (answer.size > 1)
-		count_ahead(answer.size - 1);
+	*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
+	read_range(file, answer->start, answer->size, answer->async_size,
+		   answer->order, file_folio_always());
+	mmap_readahead_arrived(file, answer);
 }
 
 bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 {
+	struct file *file = vmf->vma->vm_file;
+	bool nowait = vmf->flags & FAULT_FLAG_RETRY_NOWAIT;
+	struct mmap_readahead_answer answer = { .start = vmf->pgoff, .size = 1 };
+	struct mmap_readahead_state *state;
+	struct mmap_readahead_miss miss;
+
 	if (!adapts(vmf->vma, READ_ONCE(mmap_readahead_rules)))
 		return false;
-	read_for_miss(vmf, fpin);
+	miss = describe(vmf);
+	if (nothing_to_read(&miss))
+		return true;
+	miss.page = look(miss.cache, miss.index);
+
+	/* Who finds it busy, or gets no memory, reads one page, and nothing is learnt. */
+	state = mmap_readahead_trylock(file, &miss, nowait ? GFP_NOWAIT : GFP_KERNEL);
+	if (state) {
+		answer = mmap_readahead_adapt(state, &miss);
+		mmap_readahead_unlock(state);
+	}
+	trace_mmap_readahead_miss(file, vmf->pgoff, answer.start, answer.size,
+				  answer.async_size, answer.order,
+				  MMAP_READAHEAD_ADAPTED + answer.kind);
+	/*
+	 * The fault reads one page itself, which is cheapest, but waits for that, and on
+	 * a block device leaves it with a buffer head of 104 bytes for each block.
+	 */
+	if (answer.size > 1 || nowait || S_ISBLK(file_inode(file)->i_mode))
+		read_adapted(vmf, fpin, &answer);
+	if (answer.size > 1)
+		count_ahead(answer.size - 1);
 	return true;
 }
 
+/* The mark may be that of a page under writeback, or of somebody who read()s the file. */
 static bool go_on_adapted(struct vm_fault *vmf, struct folio *folio,
 			  struct file **fpin)
 {
-	struct file *file = vmf->vma->vm_file;
 	struct mmap_readahead_answer answer;
+	struct mmap_readahead_state *state;
 	struct mmap_readahead_miss mark;
-	struct known_files *set = find_set(file->f_mapping);
 
-	/* The mark may also be that of a page under writeback. */
-	if (folio_test_writeback(folio))
-		return true;
-	folio_clear_readahead(folio);
-	if (blk_cgroup_congested())
+	if (folio_test_writeback(folio) || blk_cgroup_congested())
 		return true;
 	mark = describe(vmf);
 	if (nothing_to_read(&mark))
@@ -518,13 +458,14 @@ static bool go_on_adapted(struct vm_fault *vmf, struct folio *folio,
 	/* Nothing of a large folio was used yet: look before it. */
 	mark.index = folio->index;
 
-	spin_lock(&set->lock);
-	answer = mmap_readahead_mark(find_state(set, file->f_mapping), &mark);
-	spin_unlock(&set->lock);
+	state = mmap_readahead_trylock(vmf->vma->vm_file, &mark, GFP_NOWAIT);
+	if (!state)
+		return true;
+	answer = mmap_readahead_mark(state, &mark);
+	mmap_readahead_unlock(state);
 
-	if (answer.size) {
-		*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
-		read_adapted(file, &answer);
+	if (answer.size && folio_test_clear_readahead(folio)) {
+		read_adapted(vmf, fpin, &answer);
 		count_ahead(answer.size);
 	}
 	return true;
@@ -553,92 +494,97 @@ bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
 	return true;
 }
 
-#ifdef CONFIG_SYSFS
 static DEFINE_MUTEX(rules_lock);
 
-struct rule_attribute {
-	struct kobj_attribute attr;
-	enum mmap_readahead_rule rule;
-};
-
-static ssize_t rule_show(struct kobject *kobj, struct kobj_attribute *attr,
-			 char *buf)
+static int rule_get(void *rule, u64 *on)
 {
-	const struct rule_attribute *rule =
-		container_of(attr, struct rule_attribute, attr);
-
-	return sysfs_emit(buf, "%d\n",
-			  !!(READ_ONCE(mmap_readahead_rules) & rule->rule));
+	*on = !!(READ_ONCE(mmap_readahead_rules) & (unsigned long)rule);
+	return 0;
 }
 
-static ssize_t rule_store(struct kobject *kobj, struct kobj_attribute *attr,
-			  const char *buf, size_t count)
+static int rule_set(void *rule, u64 on)
 {
-	const struct rule_attribute *rule =
-		container_of(attr, struct rule_attribute, attr);
 	unsigned int rules;
-	bool on;
-	int err;
 
-	err = kstrtobool(buf, &on);
-	if (err)
-		return err;
+	if (on > 1)
+		return -EINVAL;
 
 	mutex_lock(&rules_lock);
-	rules = on ? mmap_readahead_rules | rule->rule :
-		     mmap_readahead_rules & ~rule->rule;
+	rules = on ? mmap_readahead_rules | (unsigned long)rule :
+		     mmap_readahead_rules & ~(unsigned long)rule;
 	WRITE_ONCE(mmap_readahead_rules, rules);
 	if (rules)
 		static_branch_enable(&mmap_readahead_any_rule);
 	else
 		static_branch_disable(&mmap_readahead_any_rule);
 	mutex_unlock(&rules_lock);
-
-	return count;
+	return 0;
 }
 
-#define RULE_ATTR(_name) __ATTR(_name, 0644, rule_show, rule_store)
+#ifdef CONFIG_DEBUG_FS
+DEFINE_DEBUGFS_ATTRIBUTE(rule_fops, rule_get, rule_set, "%llu\n");
 
-static struct rule_attribute rule_attributes[] = {
-	{ RULE_ATTR(hit_needs_address), MMAP_READAHEAD_HIT_NEEDS_ADDRESS },
-	{ RULE_ATTR(hit_needs_first_try), MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY },
-	{ RULE_ATTR(hit_needs_unlocked), MMAP_READAHEAD_HIT_NEEDS_UNLOCKED },
-	{ RULE_ATTR(hit_needs_counted_miss),
-	  MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS },
-	{ RULE_ATTR(text_in_folios), MMAP_READAHEAD_TEXT_IN_FOLIOS },
-	{ RULE_ATTR(text_uncounted), MMAP_READAHEAD_TEXT_UNCOUNTED },
-	{ RULE_ATTR(text_keeps_hits), MMAP_READAHEAD_TEXT_KEEPS_HITS },
-	{ RULE_ATTR(huge_hint_capped), MMAP_READAHEAD_HUGE_HINT_CAPPED },
-	{ RULE_ATTR(adaptive), MMAP_READAHEAD_ADAPTIVE },
+static const struct {
+	const char *name;
+	unsigned long rule;
+} rules_in_debugfs[] = {
+	{ "hit_needs_address", MMAP_READAHEAD_HIT_NEEDS_ADDRESS },
+	{ "hit_needs_first_try", MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY },
+	{ "hit_needs_unlocked", MMAP_READAHEAD_HIT_NEEDS_UNLOCKED },
+	{ "hit_needs_counted_miss", MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS },
+	{ "text_in_folios", MMAP_READAHEAD_TEXT_IN_FOLIOS },
+	{ "text_in_windows", MMAP_READAHEAD_TEXT_IN_WINDOWS },
+	{ "text_uncounted", MMAP_READAHEAD_TEXT_UNCOUNTED },
+	{ "text_keeps_hits", MMAP_READAHEAD_TEXT_KEEPS_HITS },
+	{ "huge_hint_capped", MMAP_READAHEAD_HUGE_HINT_CAPPED },
 };
 
-static ssize_t request_kb_show(struct kobject *kobj,
-			       struct kobj_attribute *attr, char *buf)
+struct dentry *mmap_readahead_debugfs_dir __initdata;
+
+static int __init mmap_readahead_debugfs_init(void)
 {
-	return sysfs_emit(buf, "%u\n", READ_ONCE(request_kb));
+	int i;
+
+	mmap_readahead_debugfs_dir = debugfs_create_dir("mmap_readahead", NULL);
+	for (i = 0; i < ARRAY_SIZE(rules_in_debugfs); i++)
+		debugfs_create_file_unsafe(rules_in_debugfs[i].name, 0644,
+					   mmap_readahead_debugfs_dir,
+					   (void *)rules_in_debugfs[i].rule,
+					   &rule_fops);
+	return 0;
+}
+subsys_initcall(mmap_readahead_debugfs_init);
+#endif /* CONFIG_DEBUG_FS */
+
+#ifdef CONFIG_SYSFS
+static ssize_t adaptive_show(struct kobject *kobj, struct kobj_attribute *attr,
+			     char *buf)
+{
+	u64 on;
+
+	rule_get((void *)MMAP_READAHEAD_ADAPTIVE, &on);
+	return sysfs_emit(buf, "%llu\n", on);
 }
 
-static ssize_t request_kb_store(struct kobject *kobj,
-				struct kobj_attribute *attr, const char *buf,
-				size_t count)
+static ssize_t adaptive_store(struct kobject *kobj, struct kobj_attribute *attr,
+			      const char *buf, size_t count)
 {
-	unsigned int kb;
+	bool on;
 	int err;
 
-	err = kstrtouint(buf, 10, &kb);
+	err = kstrtobool(buf, &on);
 	if (err)
 		return err;
-	if (!kb || kb > MAX_REQUEST_KB)
-		return -EINVAL;
-	WRITE_ONCE(request_kb, kb);
-
+	rule_set((void *)MMAP_READAHEAD_ADAPTIVE, on);
 	return count;
 }
 
-static struct kobj_attribute request_kb_attr = __ATTR_RW(request_kb);
+static struct kobj_attribute adaptive_attr = __ATTR_RW(adaptive);
 
-static struct attribute *
-mmap_readahead_attrs[ARRAY_SIZE(rule_attributes) + 2];
+static struct attribute *mmap_readahead_attrs[] = {
+	&adaptive_attr.attr,
+	NULL,
+};
 
 static const struct attribute_group mmap_readahead_attr_group = {
 	.name = "mmap_readahead",
@@ -647,14 +593,10 @@ static const struct attribute_group mmap_readahead_attr_group = {
 
 static int __init mmap_readahead_sysfs_init(void)
 {
-	int i, err;
+	int err = sysfs_create_group(mm_kobj, &mmap_readahead_attr_group);
 
-	for (i = 0; i < ARRAY_SIZE(rule_attributes); i++)
-		mmap_readahead_attrs[i] = &rule_attributes[i].attr.attr;
-	mmap_readahead_attrs[i] = &request_kb_attr.attr;
-	err = sysfs_create_group(mm_kobj, &mmap_readahead_attr_group);
 	if (err)
-		pr_err("mmap_readahead: no switches in sysfs: %d\n", err);
+		pr_err("mmap_readahead: no switch in sysfs: %d\n", err);
 	return err;
 }
 subsys_initcall(mmap_readahead_sysfs_init);

@@ -4,16 +4,18 @@
 #define __MM_MMAP_READAHEAD_H
 
 #include <linux/jump_label.h>
-#include <linux/memcontrol.h>
 #include <linux/mm.h>
-#include <linux/mm_inline.h>
 #include <linux/pagemap.h>
 #include <linux/mmap_readahead_policy.h>
 #include <linux/mmap_readahead_window.h>
-#include <linux/vmstat.h>
 #include <trace/events/mmap_readahead.h>
 
+#include "mmap_readahead_file.h"
+
 DECLARE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
+
+/* For switches of other files; made before late_initcall(). */
+extern struct dentry *mmap_readahead_debugfs_dir;
 
 unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
 					  unsigned int nr_pages,
@@ -125,19 +127,13 @@ static inline bool mmap_readahead_adapted(struct vm_fault *vmf,
  * mmap_readahead_mapped - tell programs and libraries from other files
  * @vma: a new mapping of a file, not linked to it yet, and not touched
  *
- * A file that is mapped executable counts as one until nobody has it mapped any
- * more. Loaders map all of it before they touch it. Where calls race, one may be
- * taken for other data until it is mapped executable again.
+ * A file that is mapped executable counts as one as long as it is open. Loaders map
+ * all of it before they touch it.
  */
 static inline void mmap_readahead_mapped(const struct vm_area_struct *vma)
 {
-	struct address_space *mapping = vma->vm_file->f_mapping;
-	bool text = vma->vm_flags & VM_EXEC;
-
-	/* Mostly nothing changes. Do not write to what others read. */
-	if (text != test_bit(AS_TEXT, &mapping->flags) &&
-	    (text || !mapping_mapped(mapping)))
-		assign_bit(AS_TEXT, &mapping->flags, text);
+	if (vma->vm_flags & VM_EXEC && !mmap_readahead_is_program(vma->vm_file))
+		mmap_readahead_set_program(vma->vm_file);
 }
 
 /**
@@ -156,37 +152,6 @@ static inline bool mmap_readahead_next(struct vm_fault *vmf,
 {
 	return static_branch_likely(&mmap_readahead_any_rule) &&
 	       __mmap_readahead_next(vmf, folio, fpin);
-}
-
-/**
- * mmap_readahead_unused - is a folio reclaimed that nobody has used?
- * @folio: locked, off the LRU, not unmapped yet
- *
- * With the multi-generational LRU one cannot tell, because it has cleared the
- * folio's referenced flag before.
- *
- * Return: true if it holds pages of a file that were neither mapped nor read since
- * they came into memory, as far as the folio tells.
- */
-static inline bool mmap_readahead_unused(const struct folio *folio)
-{
-	return IS_ENABLED(CONFIG_MMU) &&
-	       static_branch_likely(&mmap_readahead_any_rule) &&
-	       !lru_gen_enabled() && folio_is_file_lru((struct folio *)folio) &&
-	       !folio_test_anon(folio) && !folio_test_referenced(folio) &&
-	       !folio_test_workingset(folio) && !folio_mapped(folio);
-}
-
-/**
- * mmap_readahead_count_unused - count what mmap_readahead_unused() found
- * @folio: which is about to be freed
- * @nr_pages: its size
- */
-static inline void mmap_readahead_count_unused(struct folio *folio,
-					       unsigned int nr_pages)
-{
-	count_vm_events(MMAP_READAHEAD_UNUSED, nr_pages);
-	count_memcg_folio_events(folio, MMAP_READAHEAD_UNUSED, nr_pages);
 }
 
 /**

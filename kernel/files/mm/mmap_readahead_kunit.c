@@ -162,43 +162,46 @@ static void test_text_order(struct kunit *test)
 						  param->max));
 }
 
-/* Whatever the limits are, a block holds its page and keeps within them. */
-static void test_block(struct kunit *test)
+static void expect_text(struct kunit *test, unsigned long index,
+			unsigned int order, unsigned int window,
+			unsigned long first, unsigned long last)
+{
+	unsigned long start = round_down(index, BIT(order));
+	unsigned long end = start + max(window, BIT(order)) - 1;
+	struct mmap_readahead_window text =
+		mmap_readahead_text(index, order, window, first, last);
+
+	KUNIT_ASSERT_EQ(test, text.start, max(start, first));
+	KUNIT_ASSERT_EQ(test, text.start + text.size - 1, min(end, last));
+}
+
+/* Whatever the limits are, what is read holds its page and keeps within them. */
+static void test_text(struct kunit *test)
 {
 	static const unsigned long firsts[] = { 0, 1, 15, 16, 17, 500 };
 	static const unsigned long sizes[] = { 1, 2, 15, 16, 17, 600 };
-	unsigned int order, i, j;
-	unsigned long index;
+	static const unsigned int windows[] = { 0, 1, 8, 32, 100 };
+	unsigned int order, i, j, k;
+	unsigned long index, last;
 
 	for (order = 0; order <= 11; order++)
 		for (i = 0; i < ARRAY_SIZE(firsts); i++)
 			for (j = 0; j < ARRAY_SIZE(sizes); j++)
-				for (index = firsts[i]; index < firsts[i] + sizes[j]; index++) {
-					unsigned long first = firsts[i];
-					unsigned long last = first + sizes[j] - 1;
-					struct mmap_readahead_window block =
-						mmap_readahead_block(index, order, first, last);
-					unsigned long end = block.start + block.size - 1;
-
-					KUNIT_ASSERT_GE(test, block.start, first);
-					KUNIT_ASSERT_LE(test, end, last);
-					KUNIT_ASSERT_GE(test, index, block.start);
-					KUNIT_ASSERT_LE(test, index, end);
-					KUNIT_ASSERT_EQ(test, block.start >> order, end >> order);
-					KUNIT_ASSERT_TRUE(test, block.start == first ||
-							  IS_ALIGNED(block.start, 1UL << order));
-					KUNIT_ASSERT_TRUE(test, end == last ||
-							  IS_ALIGNED(end + 1, 1UL << order));
+				for (k = 0; k < ARRAY_SIZE(windows); k++) {
+					last = firsts[i] + sizes[j] - 1;
+					for (index = firsts[i]; index <= last; index++)
+						expect_text(test, index, order, windows[k],
+							    firsts[i], last);
 				}
 }
 
-static void test_block_at_the_end_of_the_range(struct kunit *test)
+static void test_text_at_the_end_of_the_range(struct kunit *test)
 {
-	struct mmap_readahead_window block =
-		mmap_readahead_block(ULONG_MAX - 1, 9, 0, ULONG_MAX);
+	struct mmap_readahead_window text =
+		mmap_readahead_text(ULONG_MAX - 1, 9, 1024, 0, ULONG_MAX);
 
-	KUNIT_EXPECT_EQ(test, block.start, ULONG_MAX - 511);
-	KUNIT_EXPECT_EQ(test, block.size, 512);
+	KUNIT_EXPECT_EQ(test, text.start, ULONG_MAX - 511);
+	KUNIT_EXPECT_EQ(test, text.size, 512);
 }
 
 /* Only one size has text; taking it from a size does not touch the others. */
@@ -273,6 +276,7 @@ struct fake_file {
 	struct mmap_readahead_state state;
 	/* What does not depend on the page that is missing. */
 	struct mmap_readahead_miss facts;
+	struct mmap_readahead_prior prior;
 	/* What the last access read, of no size if that was nothing. */
 	struct mmap_readahead_answer answer;
 	unsigned int misses;
@@ -335,6 +339,7 @@ static struct fake_file *fake_file(struct kunit *test, unsigned int max_pages,
 		.look = fake_look,
 		.next_miss = fake_next_miss,
 		.cache = file,
+		.prior = &file->prior,
 	};
 	return file;
 }
@@ -344,7 +349,8 @@ static struct fake_file *known_file(struct kunit *test)
 {
 	struct fake_file *file = fake_file(test, 1024, 32);
 
-	mmap_readahead_init(&file->state, &file->facts);
+	mmap_readahead_begin(&file->state, &file->facts);
+	file->state.begins = false;
 	file->facts.cached_pages = FAKE_PAGES;
 	return file;
 }
@@ -443,6 +449,7 @@ static void fake_read(struct fake_file *file)
 	const struct mmap_readahead_answer *answer = &file->answer;
 	unsigned long end = answer->start + answer->size, page;
 
+	mmap_readahead_submitted(&file->state, answer);
 	if (answer->async_size && !fake_cached(file, end - answer->async_size))
 		__set_bit(end - answer->async_size, file->marked);
 	for (page = answer->start; page < end; page++)
@@ -583,22 +590,19 @@ static void test_init(struct kunit *test)
 
 	file->facts.file_pages = param->file_pages;
 	file->facts.cached_pages = param->cached;
-	file->state.known = param->known;
 	file->state.ahead.order = 2;
-	file->state.ahead.patience = 1;
+	file->state.ahead.patience = param->known;
 	file->state.behind.order = 3;
-	file->state.behind.patience = 1;
 	fake_miss(file, 1000);
-	KUNIT_EXPECT_TRUE(test, file->state.known);
 	KUNIT_EXPECT_EQ(test, file->state.ahead.order, param->ahead);
 	KUNIT_EXPECT_EQ(test, file->state.behind.order, param->behind);
 	if (param->ahead == MMAP_READAHEAD_FIRST_ORDER) {
 		KUNIT_EXPECT_EQ(test, file->state.ahead.used, MMAP_READAHEAD_HALF);
 		KUNIT_EXPECT_EQ(test, file->state.behind.patience,
 				MMAP_READAHEAD_PATIENCE);
-		/* Around the miss, and aligned, if the file is small. */
+		/* Around the miss, if the file is small. */
 		if (param->behind)
-			expect_read(file, SINGLE, 992, 32, 0);
+			expect_read(file, SINGLE, 985, 31, 0);
 		else
 			expect_read(file, SINGLE, 1000, 16, 0);
 	}
@@ -625,21 +629,16 @@ static const struct goes_on_case goes_on_cases[] = {
 	{ "half of the largest window behind", 2104, 2050, 2100, true, .max = 8 },
 	{ "farther behind, small windows", 2105, 2050, 2100, false, .max = 8 },
 	{ "behind, windows of a page", 2101, 2050, 2100, true, .max = 1 },
-	{ "half a gap within used", 2101, 2050, 2084, true },
-	{ "another page used", 2101, 2050, 2085, false },
-	{ "half a gap within is not of the read", 2132, 2095, 2084, false, 11 },
+	{ "another page used", 2101, 2050, 2099, false },
 	{ "the miss was near", 2101, 2069, 0, true },
 	{ "the miss was not that near", 2102, 2069, 0, false },
 	{ "mapped by the read's own miss", 2104, 2070, 2100, false, .shift = 6 },
 	{ "another block mapped", 2104, 2040, 2100, true, .shift = 6 },
 	{ "the same folio mapped", 2104, 2070, 2100, false, 512 },
 	{ "smaller folios", 2104, 2070, 2100, true, 256 },
-	{ "half a gap within mapped by the own miss", 2112, 2063, 2084, false, 64, .shift = 6 },
-	{ "half a gap within is of another block", 2112, 2046, 2084, true, 64, .shift = 6 },
 	{ "a block of a region", 2101, 2095, 2100, false, .kind = FILL },
 	{ "on from a run forward", 2101, 2050, 2100, true, .kind = FORWARD },
 	{ "on from a run backward", 2101, 2050, 2100, true, .kind = BACKWARD },
-	{ "half a gap within begins the read", 2132, 2097, 2084, true, 17, 2 },
 	{ "inside", 2090, 2095, 2100, false },
 	{ "the last page itself", 2100, 2095, 2100, false },
 	{ "no read", 2101, 2100, 2100, false, UINT_MAX },
@@ -682,15 +681,15 @@ static const struct window_case stream_cases[] = {
 	  { FORWARD, 4608, 1024, 512 } },
 	{ "with the gap", { 4008, 4008, 4023, 16, FORWARD }, 4029, { },
 	  { FORWARD, 4024, 37, 16 } },
-	{ "as large a gap", { 4008, 4008, 4009, 2, FORWARD }, 4014, { },
-	  { FORWARD, 4010, 8, 2 } },
-	{ "a larger gap", { 4008, 4008, 4009, 2, FORWARD }, 4015, { }, { FORWARD, 4015, 4, 2 } },
+	{ "a gap that is smaller", { 4008, 4008, 4009, 2, FORWARD }, 4013, { },
+	  { FORWARD, 4010, 7, 2 } },
+	{ "as large a gap", { 4008, 4008, 4009, 2, FORWARD }, 4014, { }, { FORWARD, 4014, 4, 2 } },
 	{ "a gap that fits", { 4023, 4008, 4023, 16, FORWARD }, 4029, { },
 	  { FORWARD, 4024, 37, 16 }, .max = 37 },
 	{ "a gap that does not fit", { 4023, 4008, 4023, 16, FORWARD }, 4029, { },
 	  { FORWARD, 4029, 32, 16 }, .max = 36 },
 	{ "behind a page that was read alone", { 4008, 4008, 4008, 1, FORWARD }, 4009,
-	  { }, { FORWARD, 4009, 64, 32 } },
+	  { }, { FORWARD, 4009, 2, 1 } },
 	{ "backward", { 4008, 4008, 4023, 16, BACKWARD }, 4007, { }, { BACKWARD, 3976, 32 } },
 	{ "backward, up to the limit", { 4008, 4008, 4607, 600, BACKWARD }, 4007, { },
 	  { BACKWARD, 2984, 1024 } },
@@ -699,7 +698,7 @@ static const struct window_case stream_cases[] = {
 	{ "backward, a larger gap", { 4008, 4008, 4009, 2, BACKWARD }, 4002, { },
 	  { BACKWARD, 3999, 4 } },
 	{ "backward, before a page", { 4008, 4008, 4008, 1, BACKWARD }, 4007, { },
-	  { BACKWARD, 3944, 64 } },
+	  { BACKWARD, 4006, 2 } },
 	{ "backward to the beginning", { 10, 10, 25, 16, BACKWARD }, 9, { },
 	  { BACKWARD, 0, 10 } },
 	{ "turns about", { 4008, 4008, 4023, 16, FORWARD }, 4007, { }, { BACKWARD, 3976, 32 } },
@@ -709,17 +708,8 @@ static const struct window_case stream_cases[] = {
 	  { }, { FORWARD, 4024, 12 }, .file = 4036 },
 	{ "single, at the end of the file", { }, 3999, { }, { SINGLE, 3999, 1 }, .file = 4000 },
 
-	/* A read that lay around its miss and cannot grow stays a single one. */
-	{ "lay around", { 4039, 4008, 4039, 32, SINGLE }, 4040, { },
-	  { SINGLE, 4040, 16 }, .max = 32 },
-	{ "lay around, but may grow", { 4039, 4008, 4039, 32, SINGLE }, 4040, { },
-	  { FORWARD, 4040, 16, 8 }, .max = 33 },
-	{ "lay around, as much as a block", { 4023, 4008, 4023, 16, SINGLE }, 4024,
-	  { }, { SINGLE, 4024, 16 }, .max = 16 },
-	{ "lay around, small windows", { 4015, 4008, 4015, 8, SINGLE }, 4016, { },
-	  { FORWARD, 4016, 8, 4 }, .max = 8 },
-	{ "lay ahead", { 4008, 4008, 4039, 32, SINGLE }, 4040, { 1, 4040, USED },
-	  { FORWARD, 4040, 16, 8 }, .max = 32 },
+	{ "forward from a single miss", { 4039, 4008, 4039, 32, SINGLE }, 4040, { },
+	  { FORWARD, 4040, 16, 8 } },
 
 	/* A run that was forgotten is found by what was used of it. */
 	{ "run: a page", { }, 4000, { 1, 4000, USED }, { SINGLE, 4000, 16 } },
@@ -757,23 +747,29 @@ static const struct window_case stream_cases[] = {
 	  { }, { BACKWARD, 3980, 20 }, .evicted = 33, .memory = 16 * 20 },
 
 	/* What another thread is reading is read no more, and teaches nothing. */
-	{ "cut off before the page", { 4050, 4000, 4099, 40, FORWARD }, 4060,
-	  { 1, 4060, CACHED }, { SINGLE, 4060, 16 } },
-	{ "under way, first page", { 4050, 4000, 4099, 40, FORWARD }, 4060, { },
+	{ "under way, first page", { 4050, 4000, 4099, 40, FORWARD, true }, 4060, { },
 	  { SINGLE, 4060, 1 }, .under_way = true },
-	{ "under way, last page", { 4050, 4000, 4099, 40, FORWARD }, 4099, { },
+	{ "under way, last page", { 4050, 4000, 4099, 40, FORWARD, true }, 4099, { },
 	  { SINGLE, 4099, 1 }, .under_way = true },
-	{ "under way, but read before", { 4050, 4000, 4099, 40, FORWARD }, 4059, { },
+	{ "under way, was evicted before", { 4050, 4000, 4099, 40, FORWARD, true }, 4070,
+	  { 40, 4100, EVICTED }, { SINGLE, 4070, 1 }, .under_way = true },
+	{ "has come, was evicted since", { 4050, 4000, 4099, 40, FORWARD }, 4070,
+	  { 40, 4100, EVICTED }, { SINGLE, 4070, 16 } },
+	{ "was cut off before the page", { 4050, 4000, 4099, 40, FORWARD }, 4060,
+	  { 1, 4060, CACHED }, { SINGLE, 4060, 16 } },
+	{ "under way, but read before", { 4050, 4000, 4099, 40, FORWARD, true }, 4059, { },
 	  { SINGLE, 4059, 16 } },
-	{ "under way, behind it", { 4099, 4000, 4099, 40, FORWARD }, 4100, { },
+	{ "under way, behind it", { 4099, 4000, 4099, 40, FORWARD, true }, 4100, { },
 	  { FORWARD, 4100, 80, 40 } },
-	{ "under way, but was evicted since", { 4050, 4000, 4099, 40, FORWARD }, 4060,
+	{ "under way, alone", { 4060, 4060, 4060, 1, SINGLE }, 4060, { },
+	  { SINGLE, 4060, 1 }, .under_way = true },
+	{ "alone, was evicted since", { 4060, 4060, 4060, 1, SINGLE }, 4060,
 	  { 1, 4061, EVICTED }, { SINGLE, 4060, 16 } },
-	{ "under way backward, first page", { 4050, 4000, 4099, 40, BACKWARD }, 4000,
+	{ "under way backward, first page", { 4050, 4000, 4099, 40, BACKWARD, true }, 4000,
 	  { }, { SINGLE, 4000, 1 }, .under_way = true },
-	{ "under way backward, last page", { 4050, 4000, 4099, 40, BACKWARD }, 4039, { },
-	  { SINGLE, 4039, 1 }, .under_way = true },
-	{ "under way backward, but read before", { 4050, 4000, 4099, 40, BACKWARD },
+	{ "under way backward, last page", { 4050, 4000, 4099, 40, BACKWARD, true }, 4039,
+	  { }, { SINGLE, 4039, 1 }, .under_way = true },
+	{ "under way backward, but read before", { 4050, 4000, 4099, 40, BACKWARD, true },
 	  4040, { }, { SINGLE, 4040, 16 } },
 };
 
@@ -805,6 +801,39 @@ static void test_stream(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, read->end, end);
 	KUNIT_EXPECT_EQ(test, read->size, param->answer.size);
 	KUNIT_EXPECT_EQ(test, read->kind, param->answer.kind);
+	KUNIT_EXPECT_EQ(test, read->pending, param->answer.size > 1);
+}
+
+/* An answer is under way until it was submitted, or forgotten. */
+static void test_submitted(struct kunit *test)
+{
+	struct fake_file *file = known_file(test);
+	struct mmap_readahead_read *read = file->state.reads;
+	struct mmap_readahead_answer first, mark;
+	unsigned int i;
+
+	fake_miss(file, 4000);
+	first = file->answer;
+	fake_miss(file, 4008);
+	expect_read(file, SINGLE, 4008, 1, 0);
+	mmap_readahead_submitted(&file->state, &first);
+	KUNIT_EXPECT_FALSE(test, read->pending);
+	fake_miss(file, 4016);
+	expect_read(file, FORWARD, 4016, 16, 8);
+	mmap_readahead_submitted(&file->state, &file->answer);
+	fake_mark(file, 4024);
+	mark = file->answer;
+	KUNIT_EXPECT_TRUE(test, read->pending);
+	fake_miss(file, mark.start);
+	expect_read(file, SINGLE, mark.start, 1, 0);
+	mmap_readahead_submitted(&file->state, &mark);
+	KUNIT_EXPECT_FALSE(test, read->pending);
+	/* Another read has its place. */
+	for (i = 1; i <= MMAP_READAHEAD_READS; i++)
+		fake_miss(file, 4000 + 5000 * i);
+	KUNIT_EXPECT_TRUE(test, read->pending);
+	mmap_readahead_submitted(&file->state, &first);
+	KUNIT_EXPECT_TRUE(test, read->pending);
 }
 
 struct machine_case {
@@ -869,18 +898,15 @@ static const struct single_case single_cases[] = {
 	{ "a page", 0, 0, 1024, 4, 1003, 1003, 1 },
 	{ "ahead", 5, 0, 1024, 4, 1003, 1003, 32 },
 	{ "behind", 0, 3, 1024, 4, 1003, 996, 8 },
-	{ "both, less than half a block behind", 5, 2, 1024, 4, 1003, 1000, 35 },
-	{ "both, less than half a block ahead", 2, 5, 1024, 4, 1003, 972, 35 },
-	{ "both: aligned", 3, 3, 1024, 4, 1003, 992, 16 },
-	{ "more ahead: aligned, and no larger", 5, 3, 1024, 4, 1003, 992, 32 },
+	{ "both, less behind", 5, 2, 1024, 4, 1003, 1000, 35 },
+	{ "both, less ahead", 2, 5, 1024, 4, 1003, 972, 35 },
+	{ "both", 3, 3, 1024, 4, 1003, 996, 15 },
 	{ "blocks of a page", 4, 0, 1024, 0, 1003, 1003, 16 },
 	{ "blocks of a page, nothing pays", 0, 0, 1024, 0, 1003, 1003, 1 },
-	{ "smaller blocks", 1, 4, 1024, 2, 1003, 992, 16 },
 	{ "at the beginning of the file", 5, 2, 1024, 4, 1, 0, 33 },
-	{ "aligned at the beginning of the file", 4, 4, 1024, 4, 1, 0, 32 },
-	{ "more than may be read", 9, 9, 512, 4, 1003, 512, 512 },
-	{ "the limit is no power of two", 9, 9, 1000, 4, 1003, 512, 512 },
-	{ "the same, not aligned", 9, 2, 514, 4, 1003, 1000, 514 },
+	{ "more than may be read", 9, 9, 512, 4, 1003, 747, 512 },
+	{ "the limit is no power of two", 9, 9, 1000, 4, 1003, 503, 1000 },
+	{ "a page more than may be read", 9, 2, 514, 4, 1003, 1000, 514 },
 	{ "less than was learnt ahead", 10, 0, 32, 4, 1003, 1003, 32 },
 	{ "less than was learnt behind", 0, 10, 32, 4, 1003, 972, 32 },
 };
@@ -980,8 +1006,7 @@ static const struct forgotten_case forgotten_cases[] = {
 	{ "far page beside it", 1013, 15, 4, 1028, 58, 0, 4, 83, 1 },
 	{ "all mapped by the miss: patience", 1008, 15, 4, 0, 58, 2, 4, 58, 3 },
 	{ "all mapped by the miss: no more of it", 1008, 15, 4, 1023, 58, 3, 3, 128, 0 },
-	{ "no window", 1000, 0, 0, 0, 58, 9, 0, 58, 10 },
-	{ "misses are counted so far", 1000, 0, 0, 0, 58, 64, 0, 58, 64 },
+	{ "no window", 1000, 0, 0, 0, 58, 9, 0, 58, 9 },
 	{ "half of the window", 1000, 16, 5, 0, 40, 0, 4, 128, 0 },
 	{ "near page of half of it", 1000, 16, 5, 1010, 64, 0, 5, 88, 1 },
 	{ "less than half", 1000, 15, 5, 0, 40, 0, 5, 40, 0 },
@@ -1109,34 +1134,37 @@ static const struct region_case region_cases[] = {
 	{ "more than 16 bits of misses", 1 << 21, 0, true, (1 << 21) + 1, (1 << 21) + 1,
 	  .file = 1 << 30, .cached = 1 << 24, .shift = 27 },
 
-	{ "short: the full price", 248, 0, true, 249, 249, .evicted = SHORT },
-	{ "short: no less", 247, 0, false, 248, 248, .evicted = SHORT },
+	{ "short: the full price", 249, 0, true, 250, 250, .evicted = SHORT },
+	{ "short: no less", 248, 0, false, 249, 249, .evicted = SHORT },
 	{ "a little is not short", 93, 0, true, 94, 94, .evicted = 37 },
 	{ "a little more is", 93, 0, false, 94, 94, .evicted = 38 },
 
-	{ "turns, all in one: a quarter of the price", 24, 0, true, 25, 25, TURNS },
-	{ "turns, all in one: no less", 23, 0, false, 24, 24, TURNS },
-	{ "turns, more than twice the mean", 92, 274, true, 93, 367, TURNS },
-	{ "turns, not twice the mean", 92, 275, false, 93, 368, TURNS },
-	{ "turns, all of the file: as without", 93, 658, true, 94, 752, TURNS },
-	{ "turns, may be chance", 1, 0, false, 2, 2, TURNS, .file = REGION_PAGES + 512,
-	  .shift = 10 },
-	{ "turns seldom", 24, 0, false, 25, 25, 74 },
-	{ "turns more often", 24, 0, true, 25, 25, 75 },
-	{ "has just turned, seldom", 24, 0, false, 25, 25, 36, .turned = true },
-	{ "has just turned, more often", 24, 0, true, 25, 25, 37, .turned = true },
+	{ "turns, all in one: less will do", 17, 0, true, 94, 94, TURNS },
+	{ "turns, all in one: not that little", 15, 0, false, 16, 16, TURNS },
+	{ "turns, compared with each second miss", 16, 0, false, 17, 17, TURNS },
+	{ "turns, half as many elsewhere", 35, 16, true, 94, 110, TURNS },
+	{ "turns, half as many elsewhere: too few", 33, 15, false, 34, 49, TURNS },
+	{ "turns, less than half as many elsewhere", 17, 6, true, 94, 100, TURNS },
+	{ "turns, elsewhere is full", 17, 94, true, 94, 188, TURNS },
+	{ "turns, elsewhere is nearly full", 17, 93, false, 18, 111, TURNS },
+	{ "turns, in two thirds of the file: as without", 11, 11, true, 12, 23, TURNS,
+	  .file = 3 * REGION_PAGES, .request = 256 },
+	{ "turns, in two thirds of the file: no less", 10, 10, false, 11, 21, TURNS,
+	  .file = 3 * REGION_PAGES, .request = 256 },
+	{ "turns and short, all in one: as if not short", 17, 0, true, 250, 250, TURNS, SHORT },
+	{ "turns and short, too little", 15, 0, false, 16, 16, TURNS, SHORT },
+	{ "turns seldom", 17, 0, false, 18, 18, 74 },
+	{ "turns more often", 17, 0, true, 94, 94, 75 },
+	{ "has just turned, seldom", 17, 0, false, 18, 18, 36, .turned = true },
+	{ "has just turned, more often", 17, 0, true, 94, 94, 37, .turned = true },
 
-	{ "turns, memory holds the region", 93, 53, true, 94, 147, TURNS, .memory = 6554 },
+	{ "turns, memory holds the region", 93, 44, true, 94, 138, TURNS, .memory = 6554 },
 	{ "turns, memory does not", 93, 0, false, 94, 94, TURNS, .memory = 6553 },
-	{ "turns, does not hold another one", 93, 54, false, 94, 148, TURNS, .memory = 6554 },
+	{ "turns, does not hold another one", 93, 45, false, 94, 139, TURNS, .memory = 6554 },
 	{ "turns, memory does not hold both regions", 93, 658, false, 94, 752, TURNS,
 	  .memory = 13107 },
 	{ "turns, but it does with a quarter more", 93, 658, true, 94, 752, TURNS,
 	  .memory = 13108 },
-	{ "turns, holds the end of the file", 46, 0, true, 47, 47, TURNS, .memory = 410,
-	  .file = REGION_PAGES + 512, .shift = 10 },
-	{ "turns, does not hold the end of the file", 46, 0, false, 47, 47, TURNS,
-	  .memory = 409, .file = REGION_PAGES + 512, .shift = 10 },
 	{ "short, memory does not hold both regions", 500, 500, false, 251, 501,
 	  0, SHORT, .memory = 13107 },
 	{ "short, but it does with a quarter more", 500, 500, true, 251, 501,
@@ -1214,7 +1242,7 @@ struct trial_case {
 
 static const struct trial_case trial_cases[] = {
 	{ "has cost enough", 464, 4, true, true, 512, 1024 },
-	{ "has not cost enough", 463, 4, true, false, 511, 512 },
+	{ "has not cost enough", 463, 4, true, false, 511, 0 },
 	{ "larger reads cost more", 448, 5, true, true, 512, 1024 },
 	{ "two pages are no page alone", 478, 1, true, true, 512, 1024 },
 	{ "not read again", 9999, 4, false, false, 9999, 0 },
@@ -1267,19 +1295,19 @@ struct alone_case {
 
 static const struct alone_case alone_cases[] = {
 	{ "expected to pay", 4, 0, 0, true, 1, 0, 20479, 524288 },
-	{ "not expected to pay", 3, 174751, 0, true, 66, 174751, 0, 9 },
+	{ "not expected to pay", 3, 174751, 0, true, 2, 174751, 0, 9 },
 	{ "has cost as much", 3, 174752, 0, true, 1, 0, 27305, 699040 },
 	{ "memory holds all", 16, 0, 0, true, 1, 0, 5119, 131072, 4096 },
-	{ "memory does not", 16, 0, 0, true, 79, 0, 0, 9, 4095 },
-	{ "memory does not: no budget matters", 16, 5, 7, true, 79, 5, 7, 9, 4095 },
+	{ "memory does not", 16, 0, 0, true, 2, 0, 0, 9, 4095 },
+	{ "memory does not: no budget any more", 16, 5, 7, true, 2, 5, 0, 9, 4095 },
 	{ "budget", 16, 5, 7, true, 1, 5, 6, 9 },
 	{ "budget that ends", 16, 5, 1, true, 1, 5, 0, 9 },
-	{ "not read again", 16, 0, 0, false, 79, 0, 5120, 131072 },
-	{ "not read again, budget", 16, 5, 7, false, 79, 5, 7, 9 },
-	{ "the very next page", 1, 5, 7, true, 64, 5, 0, 9 },
+	{ "not read again", 16, 0, 0, false, 2, 0, 0, 9 },
+	{ "not read again, budget", 16, 5, 7, false, 2, 5, 7, 9 },
+	{ "the very next page", 1, 5, 7, true, 2, 5, 0, 9 },
 	{ "a window, budget", 4, 5, 7, true, 1, 5, 6, 9, 0, 8 },
 	{ "a window, trial", 4, 464, 0, true, 1, 512, 0, 1024, 0, 8 },
-	{ "a window, no trial", 4, 463, 0, true, 19, 511, 0, 512, 0, 8 },
+	{ "a window, no trial", 4, 463, 0, true, 19, 511, 0, 9, 0, 8 },
 	{ "backward", 4, 9999, 7, true, 19, 9999, 7, 9, 0, 8, BACKWARD },
 };
 
@@ -1424,6 +1452,7 @@ static void test_mark(struct kunit *test)
 	if (param->answer.start == param->read.end + 1) {
 		after.reads[0].index = param->miss;
 		after.reads[0].size = param->answer.size;
+		after.reads[0].pending = true;
 		after.reads[0].end += param->answer.size;
 	}
 	KUNIT_EXPECT_MEMEQ(test, &file->state, &after, sizeof(after));
@@ -1462,8 +1491,8 @@ static void test_looks(struct kunit *test)
 	file->state.behind.order = 4;
 	fake_miss(file, 30000);
 	expect_read(file, FORWARD, 30000, 32, 16);
-	/* Two for each of them, and six for the run. */
-	KUNIT_EXPECT_GE(test, file->looks, 2 * MMAP_READAHEAD_READS + 6);
+	/* One for each of them, and six for the run. */
+	KUNIT_EXPECT_GE(test, file->looks, MMAP_READAHEAD_READS + 6);
 }
 
 /* Files as small and as large as they can be, and facts that do not fit. */
@@ -1555,19 +1584,74 @@ static void test_any_sequence(struct kunit *test)
 	}
 }
 
+/* The same device has another file, of which nothing is known or cached. */
+static void begin_file(struct fake_file *file, unsigned long pages)
+{
+	memset(&file->state, 0, sizeof(file->state));
+	memset(file->pages, ABSENT, sizeof(file->pages));
+	bitmap_zero(file->marked, FAKE_PAGES);
+	file->facts.cached_pages = 0;
+	file->facts.file_pages = pages;
+	file->misses = 0;
+}
+
+/* Of files that are touched once or twice, new ones come to be read by the page. */
+static void test_sparse_files(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+	unsigned int n;
+
+	for (n = 0; n < 100; n++) {
+		begin_file(file, 64);
+		fake_touch(file, 1 + n % 63);
+		if (n >= 2 * MMAP_READAHEAD_FIRST_ORDER * MMAP_READAHEAD_PATIENCE)
+			KUNIT_ASSERT_EQ(test, file->answer.size, 1);
+	}
+	/* Those that are read from the start have taught nothing yet. */
+	begin_file(file, 64);
+	fake_touch(file, 0);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 1 << MMAP_READAHEAD_FIRST_ORDER);
+}
+
+/* Of files that are read whole, new ones come to be read with few requests or waits. */
+static void test_whole_files(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 32, 32);
+	unsigned int n, page, requests, misses = 0, all = 0;
+
+	for (n = 0; n < 300; n++) {
+		begin_file(file, 64);
+		for (page = 0, requests = 0; page < 64; page++) {
+			fake_touch(file, page);
+			requests += file->answer.size > 0;
+		}
+		if (n >= 100) {
+			misses += file->misses;
+			all += requests;
+		}
+	}
+	KUNIT_EXPECT_LE(test, misses, 206);
+	KUNIT_EXPECT_LE(test, all, 2 * 206);
+	/* Elsewhere they have taught nothing. */
+	begin_file(file, 64);
+	fake_touch(file, 40);
+	KUNIT_EXPECT_GT(test, file->answer.size, 1);
+}
+
 static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE_PARAM(test_credit, credit_gen_params),
 	KUNIT_CASE(test_credit_only_falls),
 	KUNIT_CASE_PARAM(test_huge_order, huge_gen_params),
 	KUNIT_CASE_PARAM(test_text_order, text_gen_params),
-	KUNIT_CASE(test_block),
-	KUNIT_CASE(test_block_at_the_end_of_the_range),
+	KUNIT_CASE(test_text),
+	KUNIT_CASE(test_text_at_the_end_of_the_range),
 	KUNIT_CASE(test_file_folio_use),
 	KUNIT_CASE(test_file_folio_fit),
 	KUNIT_CASE(test_arithmetic),
 	KUNIT_CASE_PARAM(test_init, init_gen_params),
 	KUNIT_CASE_PARAM(test_goes_on, goes_on_gen_params),
 	KUNIT_CASE_PARAM(test_stream, stream_gen_params),
+	KUNIT_CASE(test_submitted),
 	KUNIT_CASE_PARAM(test_forward, machine_gen_params),
 	KUNIT_CASE_PARAM(test_single, single_gen_params),
 	KUNIT_CASE_PARAM(test_continued, continued_gen_params),
@@ -1582,6 +1666,8 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE(test_looks),
 	KUNIT_CASE(test_extremes),
 	KUNIT_CASE_PARAM(test_any_sequence, machine_gen_params),
+	KUNIT_CASE(test_sparse_files),
+	KUNIT_CASE(test_whole_files),
 	{ }
 };
 

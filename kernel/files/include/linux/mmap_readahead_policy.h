@@ -19,7 +19,7 @@
  * @MMAP_READAHEAD_SEQUENTIAL_HINT: the mapping is hinted sequential
  * @MMAP_READAHEAD_MISSES: too many misses, too few hits: one folio
  * @MMAP_READAHEAD_AROUND: none of these: a full window around the fault
- * @MMAP_READAHEAD_TEXT: the mapping is executable: one folio as text wants it
+ * @MMAP_READAHEAD_TEXT: the mapping is executable: folios as text wants them
  * @MMAP_READAHEAD_ADAPTED: the adaptive window; this and the following ones are
  *	in the order of &enum mmap_readahead_kind: a single miss
  * @MMAP_READAHEAD_ADAPTED_FORWARD: a run goes on
@@ -53,6 +53,8 @@ enum mmap_readahead_reason {
  *	raised the counter.
  * @MMAP_READAHEAD_TEXT_IN_FOLIOS: a miss in an executable mapping reads one
  *	folio of the size that text is to have.
+ * @MMAP_READAHEAD_TEXT_IN_WINDOWS: such a miss reads on behind that folio, up to
+ *	the pages of a window.
  * @MMAP_READAHEAD_TEXT_UNCOUNTED: such a miss does not depend on the counter,
  *	and does not raise it.
  * @MMAP_READAHEAD_HUGE_HINT_CAPPED: where the page cache cannot hold folios of
@@ -77,6 +79,7 @@ enum mmap_readahead_rule {
 	MMAP_READAHEAD_HUGE_HINT_CAPPED		= 1 << 6,
 	MMAP_READAHEAD_TEXT_KEEPS_HITS		= 1 << 7,
 	MMAP_READAHEAD_ADAPTIVE			= 1 << 8,
+	MMAP_READAHEAD_TEXT_IN_WINDOWS		= 1 << 9,
 };
 
 /**
@@ -175,30 +178,30 @@ struct mmap_readahead_window {
 };
 
 /**
- * mmap_readahead_block - the naturally aligned block that holds a page
+ * mmap_readahead_text - what a miss in program text reads
  * @index: the page
- * @order: size of the block
+ * @order: size of the folio that text is to have
+ * @window: pages to read from the beginning of that folio on, if it has fewer
  * @first: first page that may be read
  * @last: last page that may be read; @index lies between these two
  *
- * Return: the part of the block from @first to @last.
+ * Return: the naturally aligned folio, and what follows, from @first to @last.
  */
 static inline struct mmap_readahead_window
-mmap_readahead_block(unsigned long index, unsigned int order,
-		     unsigned long first, unsigned long last)
+mmap_readahead_text(unsigned long index, unsigned int order, unsigned int window,
+		    unsigned long first, unsigned long last)
 {
-	unsigned long within = (1UL << order) - 1;
-	unsigned long start = index & ~within;
-	unsigned long end = index | within;
+	unsigned long pages = 1UL << order;
+	unsigned long start = index & ~(pages - 1);
+	unsigned long skipped = start < first ? first - start : 0;
 
-	if (start < first)
-		start = first;
-	if (end > last)
-		end = last;
-	return (struct mmap_readahead_window) {
-		.start = start,
-		.size = end - start + 1,
-	};
+	if (pages < window)
+		pages = window;
+	start += skipped;
+	pages -= skipped;
+	if (pages > last - start)
+		pages = last - start + 1;
+	return (struct mmap_readahead_window) { .start = start, .size = pages };
 }
 
 #endif /* _LINUX_MMAP_READAHEAD_POLICY_H */

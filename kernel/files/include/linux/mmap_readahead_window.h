@@ -34,6 +34,7 @@
 #include <linux/log2.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
+#include <linux/mmap_readahead_prior.h>
 #include <linux/types.h>
 
 /* Reads that are remembered; as many streams can share a file at no cost. */
@@ -87,6 +88,7 @@ enum mmap_readahead_kind {
  * @end: last page of all
  * @size: pages of the last one, 0 if there was none
  * @kind: &enum mmap_readahead_kind of the last one
+ * @pending: whether pages of it may not be in the page cache yet
  */
 struct mmap_readahead_read {
 	unsigned long index;
@@ -94,6 +96,7 @@ struct mmap_readahead_read {
 	unsigned long end;
 	unsigned int size;
 	unsigned char kind;
+	bool pending;
 };
 
 /**
@@ -151,7 +154,8 @@ struct mmap_readahead_sweeps {
  * @sweeps: what reading again costs
  * @next: which of the reads to forget next
  * @evicted: how often single misses met pages that had been evicted, in 1/255
- * @known: whether all of this is set up
+ * @begins: nobody continued the first read yet
+ * @paid: what single misses and blocks have cost, in pages, up to twice the file's
  */
 struct mmap_readahead_state {
 	struct mmap_readahead_read reads[MMAP_READAHEAD_READS];
@@ -161,7 +165,8 @@ struct mmap_readahead_state {
 	struct mmap_readahead_sweeps sweeps;
 	unsigned char next;
 	unsigned char evicted;
-	bool known;
+	bool begins;
+	unsigned long paid;
 };
 
 /**
@@ -184,6 +189,8 @@ enum mmap_readahead_page {
  * @page: what the page cache has of it; no matter at a mark
  * @file_pages: size of the file; @index lies in it
  * @cached_pages: how many of them are cached
+ * @others_pages: size of all other files of the device that are known
+ * @others_paid: state.paid of all these
  * @memory_pages: how many pages of files memory can hold
  * @max_pages: the most that one read may have, at least 1
  * @request_pages: what one request costs, in pages read, at least 1
@@ -191,12 +198,15 @@ enum mmap_readahead_page {
  * @look: what the page cache has of a page
  * @next_miss: the first page from @index on that is not cached, or @most pages on
  * @cache: for these two
+ * @prior: what other files have taught; learns
  */
 struct mmap_readahead_miss {
 	unsigned long index;
 	enum mmap_readahead_page page;
 	unsigned long file_pages;
 	unsigned long cached_pages;
+	unsigned long others_pages;
+	unsigned long others_paid;
 	unsigned long memory_pages;
 	unsigned int max_pages;
 	unsigned int request_pages;
@@ -206,6 +216,7 @@ struct mmap_readahead_miss {
 	unsigned long (*next_miss)(const void *cache, unsigned long index,
 				   unsigned long most);
 	const void *cache;
+	struct mmap_readahead_prior *prior;
 };
 
 /**
@@ -215,6 +226,7 @@ struct mmap_readahead_miss {
  * @async_size: how many of the last ones lie behind the readahead mark
  * @order: folio size to ask for
  * @kind: why
+ * @read: which of the reads of the state it is
  */
 struct mmap_readahead_answer {
 	unsigned long start;
@@ -222,6 +234,7 @@ struct mmap_readahead_answer {
 	unsigned int async_size;
 	unsigned int order;
 	enum mmap_readahead_kind kind;
+	unsigned int read;
 };
 
 /* Evidence: what shares, the page cache and memory tell. */
@@ -282,44 +295,22 @@ mmap_readahead_limit(const struct mmap_readahead_miss *miss)
 /* Streams: misses that go on where an earlier read ended, or began. */
 
 /*
- * How far from the last page that was used may a stream go on? Not so far that a
- * request of its own is cheaper, or a window holds less than two such pages.
- */
-static inline unsigned long
-mmap_readahead_gap(const struct mmap_readahead_miss *miss)
-{
-	return min((miss->max_pages + 1) / 2, miss->request_pages);
-}
-
-/*
  * Does a miss go on from a read that ends, or begins, with @edge? It does if the miss
- * that asked for the read is near, or if the read was used there: its last page, or
- * @inner, which lies half a gap within.
+ * that asked for the read is near, or if the read was used there.
  */
 static inline bool
 mmap_readahead_goes_on(const struct mmap_readahead_miss *miss,
 		       const struct mmap_readahead_read *read,
-		       unsigned long gap, unsigned long edge,
-		       unsigned long inner)
+		       unsigned long gap, unsigned long edge)
 {
 	if (abs_diff(miss->index, edge) > gap)
 		return false;
-	if (abs_diff(miss->index, read->index) <= gap)
-		return true;
-	if (mmap_readahead_own(miss, read, edge))
-		return false;
-	if (mmap_readahead_used(miss, edge))
-		return true;
-	return inner >= read->start && inner <= read->end &&
-	       !mmap_readahead_own(miss, read, inner) &&
-	       mmap_readahead_used(miss, inner);
+	return abs_diff(miss->index, read->index) <= gap ||
+	       (!mmap_readahead_own(miss, read, edge) &&
+		mmap_readahead_used(miss, edge));
 }
 
-/*
- * Is another thread about to read the page, with the last window of @read? Pages are
- * added in order: if the one before is there, and did not come from another window, the
- * read was cut off.
- */
+/* Is another thread about to read the page, with the last window of @read? */
 static inline bool
 mmap_readahead_under_way(const struct mmap_readahead_miss *miss,
 			 const struct mmap_readahead_read *read)
@@ -328,45 +319,47 @@ mmap_readahead_under_way(const struct mmap_readahead_miss *miss,
 			       miss->index - read->start :
 			       read->end - miss->index;
 
-	return within < read->size && miss->page == MMAP_READAHEAD_ABSENT &&
-	       (miss->index == read->index ||
-		miss->look(miss->cache, miss->index - 1) < MMAP_READAHEAD_CACHED);
+	if (read->pending)
+		return within < read->size;
+	/* What arrived would have left a trace. */
+	return miss->page == MMAP_READAHEAD_ABSENT && miss->index == read->index;
 }
 
 /*
- * The read that a miss goes on from, or NULL. Sets the direction, and @under_way if the
- * page is about to be read.
+ * The read that a miss goes on from, or NULL. Sets the direction: none if the page is
+ * about to be read with it.
+ *
+ * How far from the last page that was used may a stream go on? Not so far that a request
+ * of its own is cheaper, or a window holds less than two such pages.
  */
 static inline struct mmap_readahead_read *
 mmap_readahead_stream(struct mmap_readahead_state *state,
 		      const struct mmap_readahead_miss *miss,
-		      enum mmap_readahead_kind *kind, bool *under_way)
+		      enum mmap_readahead_kind *kind)
 {
-	unsigned long gap = mmap_readahead_gap(miss);
+	unsigned long gap = min((miss->max_pages + 1) / 2, miss->request_pages);
 	unsigned long low = miss->index - min(miss->index, gap);
 	unsigned long high = miss->index + min(~miss->index, gap);
 	struct mmap_readahead_read *read, *stream = NULL;
 
-	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
-	     read++) {
+	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++) {
+		bool forward;
+
 		/* Most are far away. */
 		if (read->end < low || read->start > high || !read->size)
 			continue;
-		if (mmap_readahead_under_way(miss, read))
-			*under_way = true;
-		if (stream || read->kind == MMAP_READAHEAD_FILL)
-			continue;
-		if (miss->index < read->start &&
-		    mmap_readahead_goes_on(miss, read, gap, read->start,
-					   read->start + gap / 2)) {
-			*kind = MMAP_READAHEAD_BACKWARD;
-			stream = read;
-		} else if (miss->index > read->end &&
-			   mmap_readahead_goes_on(miss, read, gap, read->end,
-						  read->end - gap / 2)) {
-			*kind = MMAP_READAHEAD_FORWARD;
-			stream = read;
+		if (mmap_readahead_under_way(miss, read)) {
+			*kind = MMAP_READAHEAD_SINGLE;
+			return read;
 		}
+		forward = miss->index > read->end;
+		if (stream || read->kind == MMAP_READAHEAD_FILL ||
+		    !(forward || miss->index < read->start) ||
+		    !mmap_readahead_goes_on(miss, read, gap,
+					    forward ? read->end : read->start))
+			continue;
+		*kind = forward ? MMAP_READAHEAD_FORWARD : MMAP_READAHEAD_BACKWARD;
+		stream = read;
 	}
 	return stream;
 }
@@ -402,7 +395,7 @@ mmap_readahead_answer_stream(const struct mmap_readahead_miss *miss,
 			     unsigned long size, unsigned long gap,
 			     struct mmap_readahead_answer *answer)
 {
-	if (gap > size || size + gap > miss->max_pages)
+	if (gap >= size || size + gap > miss->max_pages)
 		gap = 0;
 	if (answer->kind == MMAP_READAHEAD_FORWARD) {
 		answer->start = miss->index - gap;
@@ -422,10 +415,9 @@ mmap_readahead_learn_continued(const struct mmap_readahead_state *state,
 			       const struct mmap_readahead_miss *miss,
 			       struct mmap_readahead_side *side)
 {
-	unsigned int request = miss->request_pages;
+	unsigned int request = DIV_ROUND_UP(miss->request_pages, mmap_readahead_short(state) ?
+					    MMAP_READAHEAD_SCARCITY : 1);
 
-	if (mmap_readahead_short(state))
-		request = DIV_ROUND_UP(request, MMAP_READAHEAD_SCARCITY);
 	side->quiet = 0;
 	side->continued = mmap_readahead_share(side->continued, true);
 	if (2UL << side->order > miss->max_pages ||
@@ -437,20 +429,27 @@ mmap_readahead_learn_continued(const struct mmap_readahead_state *state,
 }
 
 /*
- * A read is forgotten that nobody continued: was the outer half of its window worth it?
- * @near and @far are pages of that half. If the miss itself had that mapped, the only
- * way to know is to try without.
+ * A read is forgotten that nobody continued: was the outer half of its window, up to
+ * @far, worth it? Two pages of that half tell. If the miss itself had that mapped, the
+ * only way to know is to try without.
  */
 static inline void
 mmap_readahead_learn_used(const struct mmap_readahead_miss *miss,
 			  const struct mmap_readahead_read *read,
-			  unsigned long near, unsigned long far,
-			  struct mmap_readahead_side *side)
+			  unsigned long far, struct mmap_readahead_side *side)
 {
+	unsigned long near = far - (long)(far - read->index) * 3 / 8;
+
+	/* Single pages continue to do. */
+	if (!(side->order | side->continued))
+		return;
+	/* It had less than half of what is read today. */
+	if (2 * abs_diff(far, read->index) + 1 < 1UL << side->order)
+		return;
 	side->continued = mmap_readahead_share(side->continued, false);
-	side->quiet = min(side->quiet + 1, MMAP_READAHEAD_MAX_PATIENCE);
 	if (!side->order)
 		return;
+	side->quiet = min(side->quiet + 1, MMAP_READAHEAD_MAX_PATIENCE);
 	if (mmap_readahead_own(miss, read, far)) {
 		if (side->quiet < side->patience)
 			return;
@@ -469,76 +468,133 @@ mmap_readahead_learn_used(const struct mmap_readahead_miss *miss,
 	side->quiet = 0;
 }
 
-/* What single misses read beside their own page: as much as has paid. */
-static inline void
-mmap_readahead_sides(const struct mmap_readahead_state *state,
-		     const struct mmap_readahead_miss *miss,
-		     unsigned long *ahead, unsigned long *behind)
-{
-	*ahead = (1UL << state->ahead.order) - 1;
-	*behind = (1UL << state->behind.order) - 1;
-	if (1 + *ahead + *behind > miss->max_pages) {
-		*behind = min(*behind, miss->max_pages / 2UL);
-		*ahead = min(*ahead, miss->max_pages - *behind - 1);
-	}
-}
-
-/* Did a read have at least half of what is read now on a side? Or the same of none. */
-static inline bool mmap_readahead_judges(unsigned long had, unsigned long now)
-{
-	return had == now || (had && 2 * had >= now);
-}
-
-/* Learn from a read before it is forgotten. */
-static inline void
-mmap_readahead_forget(struct mmap_readahead_state *state,
-		      const struct mmap_readahead_miss *miss,
-		      const struct mmap_readahead_read *read)
-{
-	unsigned long behind = read->index - read->start;
-	unsigned long ahead = read->end - read->index;
-	unsigned long now_ahead, now_behind;
-
-	if (!read->size || read->kind != MMAP_READAHEAD_SINGLE)
-		return;
-	mmap_readahead_sides(state, miss, &now_ahead, &now_behind);
-	if (mmap_readahead_judges(ahead, now_ahead))
-		mmap_readahead_learn_used(miss, read,
-					  read->index + (ahead + 1) * 5 / 8,
-					  read->end, &state->ahead);
-	if (mmap_readahead_judges(behind, now_behind))
-		mmap_readahead_learn_used(miss, read,
-					  read->index - (behind + 1) * 5 / 8,
-					  read->start, &state->behind);
-}
-
-/*
- * Where both sides pay the window is aligned: windows that each lie around a miss leave
- * holes between them, which cost a request each.
- */
+/* What a single miss reads beside its own page: as much as has paid. */
 static inline void
 mmap_readahead_answer_single(struct mmap_readahead_state *state,
 			     const struct mmap_readahead_miss *miss,
 			     struct mmap_readahead_answer *answer)
 {
-	unsigned long half = (1UL << miss->block_shift) / 2;
 	unsigned long ahead, behind;
 
 	/* The limit may have become lower since these were learnt. */
 	state->ahead.order = min(state->ahead.order, ilog2(miss->max_pages));
 	state->behind.order = min(state->behind.order, ilog2(miss->max_pages));
-	mmap_readahead_sides(state, miss, &ahead, &behind);
-	answer->kind = MMAP_READAHEAD_SINGLE;
-	answer->size = 1 + ahead + behind;
-	if (min(ahead, behind) && min(ahead, behind) + 1 >= half) {
-		answer->size = min(1U << ilog2(answer->size + 1),
-				   1U << ilog2(miss->max_pages));
-		answer->start = round_down(miss->index, answer->size);
-		return;
+	ahead = (1UL << state->ahead.order) - 1;
+	behind = (1UL << state->behind.order) - 1;
+	if (ahead + behind >= miss->max_pages) {
+		behind = min(behind, miss->max_pages / 2UL);
+		ahead = min(ahead, miss->max_pages - behind - 1);
 	}
 	behind = min(behind, miss->index);
+	answer->kind = MMAP_READAHEAD_SINGLE;
 	answer->start = miss->index - behind;
 	answer->size = 1 + ahead + behind;
+}
+
+/* Prior: what the first misses of files should have read. */
+
+/* The second miss of a file tells whether twice as much would have saved it. */
+static inline void
+mmap_readahead_learn_begun(struct mmap_readahead_beginning *begin,
+			   const struct mmap_readahead_miss *miss, bool continued)
+{
+	unsigned char share;
+
+	begin->waits = false;
+	begin->quiet = 0;
+	begin->files = min(begin->files + 1, 64);
+	begin->continued += ((continued ? 65535 : 0) - begin->continued) / begin->files;
+	share = begin->continued >> 8;
+	if (mmap_readahead_pays(share, 1UL << begin->order, miss->request_pages)) {
+		if (!continued || 2UL << begin->order > miss->max_pages)
+			return;
+		begin->order++;
+		begin->patience = min(2 * begin->patience, MMAP_READAHEAD_MAX_PATIENCE);
+	} else if (begin->order &&
+		   !mmap_readahead_pays(share, 1UL << (begin->order - 1),
+					miss->request_pages)) {
+		begin->order--;
+	}
+}
+
+/* A file has begun. If the one before never missed again, less may do as well. */
+static inline void mmap_readahead_await(struct mmap_readahead_beginning *begin)
+{
+	if (!begin->patience) {
+		begin->order = MMAP_READAHEAD_FIRST_ORDER;
+		begin->patience = MMAP_READAHEAD_PATIENCE;
+	}
+	if (begin->waits && ++begin->quiet >= begin->patience && begin->order) {
+		begin->order--;
+		begin->quiet = 0;
+	}
+	begin->waits = true;
+}
+
+/* The first miss of a file reads what other files should have begun with. */
+static inline void mmap_readahead_begin(struct mmap_readahead_state *state,
+					const struct mmap_readahead_miss *miss)
+{
+	struct mmap_readahead_side side = {
+		.used = MMAP_READAHEAD_HALF,
+		.patience = MMAP_READAHEAD_PATIENCE,
+	};
+
+	if (miss->index || !miss->prior->ahead.patience) {
+		mmap_readahead_await(&miss->prior->ahead);
+		mmap_readahead_await(&miss->prior->behind);
+	}
+	if (!miss->index)
+		mmap_readahead_await(&miss->prior->start);
+	*state = (struct mmap_readahead_state) {
+		.ahead = side,
+		.behind = side,
+		.begins = true,
+	};
+	state->ahead.order = miss->prior->ahead.order;
+	if (miss->file_pages <= MMAP_READAHEAD_SMALL_FILE)
+		state->behind.order = miss->prior->behind.order;
+}
+
+/* The second time, that was a stream that went on from the first, or a single miss. */
+static inline void
+mmap_readahead_begun(struct mmap_readahead_state *state,
+		     const struct mmap_readahead_miss *miss,
+		     enum mmap_readahead_kind kind)
+{
+	const struct mmap_readahead_read *first = &state->reads[0];
+
+	if (!state->begins || !first->size)
+		return;
+	state->begins = false;
+	/* Neither had twice as much held this one. */
+	if (miss->index > first->end + first->size || miss->index + first->size < first->start)
+		kind = MMAP_READAHEAD_SINGLE;
+	if (first->index) {
+		mmap_readahead_learn_begun(&miss->prior->ahead, miss,
+					   kind == MMAP_READAHEAD_FORWARD);
+		mmap_readahead_learn_begun(&miss->prior->behind, miss,
+					   kind == MMAP_READAHEAD_BACKWARD);
+	} else {
+		mmap_readahead_learn_begun(&miss->prior->start, miss,
+					   kind == MMAP_READAHEAD_FORWARD);
+	}
+}
+
+/* The first page of a file. If most files went on from there, a stream begins. */
+static inline void
+mmap_readahead_answer_first(const struct mmap_readahead_miss *miss,
+			    struct mmap_readahead_answer *answer)
+{
+	const struct mmap_readahead_beginning *start = &miss->prior->start;
+
+	answer->kind = MMAP_READAHEAD_FORWARD;
+	mmap_readahead_answer_stream(miss, min(1UL << start->order,
+					       mmap_readahead_limit(miss)), 0, answer);
+	if (start->continued < 65535 / 2) {
+		answer->kind = MMAP_READAHEAD_SINGLE;
+		answer->async_size = 0;
+	}
 }
 
 /* Region: where single misses have cost what reading all of it costs. */
@@ -555,22 +611,20 @@ static inline void mmap_readahead_age(struct mmap_readahead_regions *regions,
 }
 
 /*
- * Pages of all regions that have so many misses, or as few as what is the same may have
- * by chance: with less than half, a program that comes back to what was evicted has to
- * hold all; with more than two thirds, look-ups all over a file fill parts of it.
+ * Do other files of the device forbid to fill this one? They do if as much was paid for
+ * them, for their size, and memory cannot hold all files, or that is less than reading
+ * all of them costs: many files are touched here and there.
  */
-static inline unsigned long
-mmap_readahead_gathered(const struct mmap_readahead_regions *regions,
-			const struct mmap_readahead_miss *miss,
-			unsigned long misses)
+static inline bool
+mmap_readahead_others_forbid(const struct mmap_readahead_state *state,
+			     const struct mmap_readahead_miss *miss)
 {
-	unsigned long size = 1UL << regions->shift, left = miss->file_pages, pages = 0;
-	unsigned int i;
+	unsigned long long others = miss->others_paid;
 
-	for (i = 0; left; i++, left -= min(left, size))
-		if (regions->misses[i] >= DIV_ROUND_UP(4 * misses, 7))
-			pages += min(left, size);
-	return pages;
+	return (unsigned long long)state->paid * miss->others_pages <
+	       4 * others * miss->file_pages &&
+	       (4ULL * (miss->others_pages + miss->file_pages) > 5ULL * miss->memory_pages ||
+		others < miss->others_pages);
 }
 
 /*
@@ -578,10 +632,11 @@ mmap_readahead_gathered(const struct mmap_readahead_regions *regions,
  * to three requests' worth in one direction are left out: they sweep the file, and
  * never fill it.
  *
- * Misses that turn about are those of a program that may stay where it is. Then, and
- * while memory is short, that has to hold all regions that misses gather in as they do
- * here. If they are more than twice as many here as in the mean, fewer will do: half a
- * miss more in each region keeps a few from looking so by chance.
+ * A region is like this one if it has at least half its misses, or two less: what is the
+ * same may have as few by chance. Misses that turn about are those of a program that may
+ * stay where it is. If few regions that are not filled yet are like this one, misses
+ * gather there, and it takes fewer of them. But then, and while memory is short, that
+ * has to hold all that are like it.
  */
 static inline bool
 mmap_readahead_fills(struct mmap_readahead_state *state,
@@ -591,12 +646,14 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	unsigned int shift = max_t(int, ilog2(miss->file_pages) - 3,
 				   ilog2(miss->request_pages) +
 				   MMAP_READAHEAD_REGION_ORDER);
-	unsigned long nr = ((miss->file_pages - 1) >> shift) + 1;
-	unsigned long region = miss->index >> shift;
+	unsigned int region = miss->index >> shift;
+	unsigned int nr = ((miss->file_pages - 1) >> shift) + 1;
 	bool near = abs_diff(miss->index, regions->last) <=
 		    3UL * miss->request_pages;
 	bool up = miss->index > regions->last;
-	unsigned long here, pages, part;
+	bool is_short = mmap_readahead_short(state);
+	unsigned long pages, need, enough, like = 0;
+	unsigned int here, i, open = 0;
 	bool turns;
 
 	regions->turns = mmap_readahead_share(regions->turns,
@@ -611,24 +668,39 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	if (regions->shift != shift || regions->nr > miss->cached_pages)
 		mmap_readahead_age(regions, 31);
 	regions->shift = shift;
-	if (mmap_readahead_short(state) &&
+	if (is_short &&
 	    regions->nr >= miss->memory_pages / miss->request_pages)
 		mmap_readahead_age(regions, 1);
 
 	here = ++regions->misses[region];
 	regions->nr++;
-	pages = min(1UL << shift, miss->file_pages - (region << shift));
-	/* So many 64ths of what reading all of it costs are to be spent first. */
-	part = mmap_readahead_short(state) ? 64 : 24;
-	if (turns && here * nr > 2UL * regions->nr + nr)
-		part = 24 * (2UL * regions->nr + nr) / (here * nr);
-	if (64ULL * here * (miss->request_pages + 1) <
-	    (unsigned long long)part * pages)
+	pages = min(1UL << shift, miss->file_pages - ((unsigned long)region << shift));
+	/* So many misses cost three eighths of what reading all of it costs. */
+	enough = 3 * pages / (8 * (miss->request_pages + 1UL)) + 1;
+	need = is_short ? 8 * enough / 3 : enough;
+	/* In large ones it is enough to compare now and then. */
+	if (here < need && here % (enough / 64 + 1))
 		return false;
+	if (mmap_readahead_others_forbid(state, miss))
+		return false;
+	if (!turns && !is_short)
+		return here >= need;
+	for (i = 0; i < nr; i++) {
+		if (2 * regions->misses[i] + 4 < here)
+			continue;
+		like += min(1UL << shift, miss->file_pages - ((unsigned long)i << shift));
+		open += regions->misses[i] < need;
+	}
+	enough = turns && 3 * open < 2 * nr ? enough * 3 * open / (2 * nr) : need;
+	if (here < enough)
+		return false;
+	/* It is filled now, and unlike the others. */
+	if (here < need) {
+		regions->nr += need - here;
+		regions->misses[region] = need;
+	}
 	/* A quarter more than memory holds is not much lost again. */
-	return !(turns || mmap_readahead_short(state)) ||
-	       4ULL * mmap_readahead_gathered(regions, miss, here) <=
-	       5ULL * miss->memory_pages;
+	return 4ULL * like <= 5ULL * miss->memory_pages;
 }
 
 /* Sweeps: pages far apart that are needed again and again. */
@@ -642,9 +714,8 @@ mmap_readahead_trial(struct mmap_readahead_sweeps *sweeps,
 	if (page != MMAP_READAHEAD_EVICTED)
 		return false;
 	sweeps->spent += cost;
-	sweeps->trial = max(sweeps->trial, (unsigned long long)
-			    MMAP_READAHEAD_TRIAL * miss->request_pages);
-	return sweeps->spent >= sweeps->trial;
+	return sweeps->spent >= max(sweeps->trial, (unsigned long long)
+				    MMAP_READAHEAD_TRIAL * miss->request_pages);
 }
 
 /*
@@ -660,32 +731,30 @@ mmap_readahead_alone(struct mmap_readahead_state *state,
 		     const struct mmap_readahead_read *read, unsigned int size)
 {
 	struct mmap_readahead_sweeps *sweeps = &state->sweeps;
-	unsigned long long pages;
 
-	if (size < 2)
+	if (size < 2 || miss->page != MMAP_READAHEAD_EVICTED)
 		return false;
 	if (read && read->kind == MMAP_READAHEAD_FORWARD && read->size == 1) {
-		pages = miss->file_pages / (miss->index - read->index);
-		/* The very next page is needed: this is no sweep. */
-		if (pages == miss->file_pages)
+		unsigned long step = miss->index - read->index;
+		unsigned long pages = miss->file_pages / step;
+		unsigned long long cost = (unsigned long long)pages * miss->request_pages;
+
+		/* If the very next page is needed, this is no sweep. */
+		if (step == 1 || pages > miss->memory_pages) {
 			sweeps->alone = 0;
-		if (pages == miss->file_pages || pages > miss->memory_pages)
-			return false;
-		if (!sweeps->alone && sweeps->spent + MMAP_READAHEAD_SWEEPS *
-		    (unsigned long long)miss->file_pages >=
-		    pages * miss->request_pages) {
+		} else if (!sweeps->alone && sweeps->spent + MMAP_READAHEAD_SWEEPS *
+			   (unsigned long long)miss->file_pages >= cost) {
 			sweeps->alone = pages + pages / 4;
-			sweeps->trial = pages * miss->request_pages;
+			sweeps->trial = cost;
 			sweeps->spent = 0;
 		}
-	} else if (!sweeps->alone) {
-		if (!mmap_readahead_trial(sweeps, miss, miss->page,
-					  size + miss->request_pages))
-			return false;
+	} else if (!sweeps->alone &&
+		   mmap_readahead_trial(sweeps, miss, miss->page,
+					size + miss->request_pages)) {
 		sweeps->trial = 2 * sweeps->spent;
-		return true;
+		sweeps->alone = 1;
 	}
-	if (!sweeps->alone || miss->page != MMAP_READAHEAD_EVICTED)
+	if (!sweeps->alone)
 		return false;
 	sweeps->alone--;
 	return true;
@@ -711,21 +780,12 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 							     &state->behind;
 
 		size = side->order ? 1UL << side->order : 2;
-		mmap_readahead_learn_continued(state, miss, side);
-		/* It lay around its miss, and cannot grow. */
-		if (read->index != read->start && read->size == limit &&
-		    limit >= 1UL << miss->block_shift) {
-			mmap_readahead_answer_single(state, miss, answer);
-			return;
-		}
-	} else if (read->size == 1) {
-		size = 2UL * miss->request_pages;
+		if (gap < read->size)
+			mmap_readahead_learn_continued(state, miss, side);
 	}
 	size = min(size, limit);
-	if (forward && mmap_readahead_alone(state, miss, read, size)) {
+	if (forward && mmap_readahead_alone(state, miss, read, size))
 		size = 1;
-		gap = 0;
-	}
 	mmap_readahead_answer_stream(miss, size, gap, answer);
 }
 
@@ -735,15 +795,17 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 		     const struct mmap_readahead_miss *miss,
 		     struct mmap_readahead_answer *answer)
 {
-	unsigned long limit = mmap_readahead_limit(miss);
 	unsigned long run = mmap_readahead_run(state, miss);
 
 	state->evicted = mmap_readahead_share(state->evicted,
 					      miss->page == MMAP_READAHEAD_EVICTED);
 	answer->kind = MMAP_READAHEAD_FORWARD;
 	if (run) {
-		mmap_readahead_answer_stream(miss, min(run, limit), 0, answer);
+		run = min(run, mmap_readahead_limit(miss));
+		mmap_readahead_answer_stream(miss, run, 0, answer);
 	} else if (mmap_readahead_fills(state, miss)) {
+		unsigned long limit = mmap_readahead_limit(miss);
+
 		/* While memory is short, a block is worth two requests. */
 		if (mmap_readahead_short(state))
 			limit = min(limit, 2UL * miss->request_pages);
@@ -753,14 +815,18 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 	} else if (mmap_readahead_alone(state, miss, NULL,
 					1U << state->ahead.order)) {
 		mmap_readahead_answer_stream(miss, 1, 0, answer);
+	} else if (!miss->index && !state->reads[0].size) {
+		mmap_readahead_answer_first(miss, answer);
 	} else {
 		mmap_readahead_answer_single(state, miss, answer);
 	}
 }
 
-/* Cut an answer to the file, behind which there is nothing to read. */
+/* Cut an answer to the file, behind which there is nothing, and remember it as @read. */
 static inline void
-mmap_readahead_finish(const struct mmap_readahead_miss *miss,
+mmap_readahead_finish(struct mmap_readahead_state *state,
+		      const struct mmap_readahead_miss *miss,
+		      struct mmap_readahead_read *read,
 		      struct mmap_readahead_answer *answer)
 {
 	if (answer->size >= miss->file_pages - answer->start) {
@@ -768,24 +834,16 @@ mmap_readahead_finish(const struct mmap_readahead_miss *miss,
 		answer->async_size = 0;
 	}
 	answer->order = mmap_readahead_order(answer->size);
-}
-
-static inline void mmap_readahead_init(struct mmap_readahead_state *state,
-				       const struct mmap_readahead_miss *miss)
-{
-	const struct mmap_readahead_side side = {
-		.order = MMAP_READAHEAD_FIRST_ORDER,
-		.used = MMAP_READAHEAD_HALF,
-		.patience = MMAP_READAHEAD_PATIENCE,
-	};
-
-	*state = (struct mmap_readahead_state) {
-		.ahead = side,
-		.behind = side,
-		.known = true,
-	};
-	if (miss->file_pages > MMAP_READAHEAD_SMALL_FILE)
-		state->behind.order = 0;
+	if (answer->kind == MMAP_READAHEAD_SINGLE || answer->kind == MMAP_READAHEAD_FILL)
+		state->paid = min(state->paid + answer->size + miss->request_pages,
+				  2 * miss->file_pages);
+	if (!read)
+		return;
+	answer->read = read - state->reads;
+	read->index = miss->index;
+	read->end = max(read->end, answer->start + answer->size - 1);
+	read->size = answer->size;
+	read->pending = answer->size > 1;
 }
 
 /**
@@ -804,37 +862,29 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 		.size = 1,
 	};
 	struct mmap_readahead_read *read;
-	enum mmap_readahead_kind kind = MMAP_READAHEAD_SINGLE;
-	unsigned long start, end;
-	bool under_way = false;
 
-	/* Nothing is left of what was read: this may as well be another file. */
-	if (!miss->cached_pages || !state->known)
-		mmap_readahead_init(state, miss);
-	read = mmap_readahead_stream(state, miss, &kind, &under_way);
-	if (under_way)
+	if (!state->ahead.patience)
+		mmap_readahead_begin(state, miss);
+	read = mmap_readahead_stream(state, miss, &answer.kind);
+	if (read && answer.kind == MMAP_READAHEAD_SINGLE)
 		return answer;
+	mmap_readahead_begun(state, miss, answer.kind);
 	if (read) {
-		start = read->start;
-		end = read->end;
-		answer.kind = kind;
 		mmap_readahead_go_on(state, miss, read, &answer);
 	} else {
 		read = &state->reads[state->next];
 		state->next = (state->next + 1) % MMAP_READAHEAD_READS;
-		mmap_readahead_forget(state, miss, read);
-		start = miss->index;
-		end = miss->index;
+		if (read->size && read->kind == MMAP_READAHEAD_SINGLE) {
+			mmap_readahead_learn_used(miss, read, read->end, &state->ahead);
+			mmap_readahead_learn_used(miss, read, read->start, &state->behind);
+		}
 		mmap_readahead_start(state, miss, &answer);
+		read->start = miss->index;
+		read->end = miss->index;
 	}
-	mmap_readahead_finish(miss, &answer);
-	*read = (struct mmap_readahead_read) {
-		.index = miss->index,
-		.start = min(start, answer.start),
-		.end = max(end, answer.start + answer.size - 1),
-		.size = answer.size,
-		.kind = answer.kind,
-	};
+	mmap_readahead_finish(state, miss, read, &answer);
+	read->start = min(read->start, answer.start);
+	read->kind = answer.kind;
 	return answer;
 }
 
@@ -859,8 +909,7 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 	struct mmap_readahead_read *read, *stream = NULL;
 	bool known = false;
 
-	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
-	     read++) {
+	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++) {
 		if (!read->size || mark->index < read->start ||
 		    mark->index > read->end)
 			continue;
@@ -870,6 +919,7 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 			stream = read;
 	}
 	if (stream) {
+		mmap_readahead_begun(state, mark, MMAP_READAHEAD_FORWARD);
 		end = stream->end;
 		size = stream->size < mark->request_pages ? 2 * stream->size :
 		       stream->size + (stream->size + 3) / 4;
@@ -884,22 +934,35 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 	answer.start = end + 1;
 	if (answer.start >= mark->file_pages)
 		return answer;
-	size = min3(size, mmap_readahead_limit(mark),
-		    mark->file_pages - answer.start);
+	size = min(size, mmap_readahead_limit(mark));
 	/* A trial takes a miss, which goes on from a read. */
 	if (stream &&
 	    mmap_readahead_trial(&state->sweeps, mark,
 				 mark->look(mark->cache, answer.start), size))
 		return answer;
 	answer.size = size;
-	answer.async_size = size;
-	answer.order = mmap_readahead_order(size);
-	if (stream) {
-		stream->index = mark->index;
-		stream->end += size;
-		stream->size = size;
-	}
+	mmap_readahead_finish(state, mark, stream, &answer);
+	answer.async_size = answer.size;
 	return answer;
+}
+
+/**
+ * mmap_readahead_submitted - what an answer asked for is in the page cache, or will not be
+ * @state: what is known of the file
+ * @answer: the answer, of more than a page
+ *
+ * Until then, misses in it are taken for those of other threads that came too early. Of
+ * a single page, which a fault may read itself, nothing is to be told.
+ */
+static inline void
+mmap_readahead_submitted(struct mmap_readahead_state *state,
+			 const struct mmap_readahead_answer *answer)
+{
+	struct mmap_readahead_read *read = &state->reads[answer->read];
+
+	/* It may have been forgotten meanwhile. */
+	if (answer->start >= read->start && answer->start <= read->end)
+		read->pending = false;
 }
 
 #endif /* _LINUX_MMAP_READAHEAD_WINDOW_H */

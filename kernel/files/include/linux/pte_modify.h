@@ -4,15 +4,10 @@
  * that select ARCH_HAS_PTE_MODIFY do; for others, what stands here compiles, and
  * is not used.
  *
- * ptep_modify_prot_start() and ptep_modify_prot_commit() change one entry. Two
- * things make many of them cheaper:
- *
- * - Entries that map consecutive pages of one folio can be taken and put back
- *   together: modify_prot_start_ptes() and modify_prot_commit_ptes(). That is
- *   for architectures that map such pages with less than an entry each.
- *
- * - What becomes of an entry depends on little of it. pte_alike() entries change
- *   alike, so what was worked out for one goes for the next one too.
+ * ptep_modify_prot_start() and ptep_modify_prot_commit() change one entry. What
+ * becomes of it depends on little of it. pte_alike() entries change alike, so what
+ * was worked out for one goes for the next one too, be it an entry or a block of
+ * them that the hardware can use as one.
  */
 #ifndef _LINUX_PTE_MODIFY_H
 #define _LINUX_PTE_MODIFY_H
@@ -32,66 +27,6 @@ static inline void page_table_check_pte_change(struct mm_struct *mm, pte_t old,
 
 #ifdef CONFIG_ARCH_HAS_PTE_MODIFY
 #include <asm/pte_modify.h>
-#endif
-
-#ifndef modify_prot_start_ptes
-/**
- * modify_prot_start_ptes - take entries to change their protection
- * @vma: Where they are mapped.
- * @addr: Where the first one maps its page.
- * @ptep: The first entry.
- * @nr: How many; at least one.
- *
- * The entries are present, map consecutive pages of one folio and differ in
- * nothing else but accessed and dirty bits. Until they are committed they are
- * not present, so that the hardware cannot change them.
- *
- * Context: The caller holds the page table lock. All entries are in its table.
- * Return: The first entry, accessed or dirty if any of them was.
- */
-static inline pte_t modify_prot_start_ptes(struct vm_area_struct *vma,
-					   unsigned long addr, pte_t *ptep,
-					   unsigned int nr)
-{
-	pte_t first = ptep_modify_prot_start(vma, addr, ptep);
-
-	for (unsigned int i = 1; i < nr; i++) {
-		pte_t pte = ptep_modify_prot_start(vma, addr + i * PAGE_SIZE,
-						   ptep + i);
-
-		if (pte_young(pte))
-			first = pte_mkyoung(first);
-		/* Only if need be: it may make the entry soft-dirty as well. */
-		if (pte_dirty(pte) && !pte_dirty(first))
-			first = pte_mkdirty(first);
-	}
-	return first;
-}
-#endif
-
-#ifndef modify_prot_commit_ptes
-/**
- * modify_prot_commit_ptes - put changed entries back
- * @vma: Where they are mapped.
- * @addr: Where the first one maps its page.
- * @ptep: The first entry.
- * @old: What modify_prot_start_ptes() returned.
- * @new: What the first entry is to be; the next ones map the next pages.
- * @nr: How many; as many as were started.
- *
- * Context: The caller has held the page table lock since the start.
- */
-static inline void modify_prot_commit_ptes(struct vm_area_struct *vma,
-					   unsigned long addr, pte_t *ptep,
-					   pte_t old, pte_t new,
-					   unsigned int nr)
-{
-	for (unsigned int i = 0; i < nr; i++) {
-		ptep_modify_prot_commit(vma, addr + i * PAGE_SIZE, ptep + i,
-					pte_advance_pfn(old, i),
-					pte_advance_pfn(new, i));
-	}
-}
 #endif
 
 #ifndef pte_alike
@@ -165,7 +100,7 @@ static inline bool ptep_change_in_place(struct mm_struct *mm,
 #endif
 
 #ifndef PTES_PER_BLOCK
-/* Entries that the hardware can use as one, if they agree. */
+/* Entries that the hardware can use as one: pte_batch_hint() where they begin. */
 #define PTES_PER_BLOCK	1
 
 /**
@@ -181,18 +116,20 @@ static inline bool pte_block_alike(pte_t *ptep, pte_t old, pte_t *first)
 }
 
 /**
- * ptep_change_block_in_place - change all entries of a block
- * @mm: Whose page table they are in.
+ * ptep_change_block - change all entries of a block
+ * @vma: Where they are mapped.
  * @addr: Where the first one maps its page.
  * @ptep: The first entry.
  * @first: What it was when it was read.
  * @new: What it is to be; the next ones map the next pages.
  *
+ * If the hardware has marked any of them accessed or dirty, all of them are.
+ *
  * Context: The caller holds the page table lock.
  */
-static inline void ptep_change_block_in_place(struct mm_struct *mm,
-					      unsigned long addr, pte_t *ptep,
-					      pte_t first, pte_t new)
+static inline void ptep_change_block(struct vm_area_struct *vma,
+				     unsigned long addr, pte_t *ptep,
+				     pte_t first, pte_t new)
 {
 }
 #endif

@@ -51,7 +51,9 @@ TRACE_EVENT(mmap_readahead_miss,
 	),
 
 	TP_fast_assign(
-		__entry->dev = file->f_mapping->host->i_sb->s_dev;
+		__entry->dev = S_ISBLK(file->f_mapping->host->i_mode) ?
+			       file->f_mapping->host->i_rdev :
+			       file->f_mapping->host->i_sb->s_dev;
 		__entry->ino = file->f_mapping->host->i_ino;
 		__entry->index = index;
 		__entry->start = start;

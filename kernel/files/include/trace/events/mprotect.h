@@ -10,14 +10,12 @@
 #ifndef _MPROTECT_BATCH_KINDS
 #define _MPROTECT_BATCH_KINDS
 enum mprotect_batch_kind {
-	MPROTECT_BATCH_ALIKE,	/* changed as an earlier one was */
-	MPROTECT_BATCH_FOLIO,	/* of one folio, started and committed at once */
+	MPROTECT_BATCH_ALIKE,	/* changed alike */
 	MPROTECT_BATCH_SKIPPED,	/* of one folio that NUMA hints are not for */
 };
 #endif
 
 TRACE_DEFINE_ENUM(MPROTECT_BATCH_ALIKE);
-TRACE_DEFINE_ENUM(MPROTECT_BATCH_FOLIO);
 TRACE_DEFINE_ENUM(MPROTECT_BATCH_SKIPPED);
 
 /*
@@ -47,7 +45,6 @@ TRACE_EVENT(mprotect_batch,
 	TP_printk("addr=%#lx nr=%u kind=%s", __entry->addr, __entry->nr,
 		  __print_symbolic(__entry->kind,
 				   { MPROTECT_BATCH_ALIKE, "alike" },
-				   { MPROTECT_BATCH_FOLIO, "folio" },
 				   { MPROTECT_BATCH_SKIPPED, "skipped" }))
 );
 

@@ -2,45 +2,6 @@
 #ifndef _ASM_ARM64_PTE_MODIFY_H
 #define _ASM_ARM64_PTE_MODIFY_H
 
-#include <asm/tlbflush.h>
-
-/* Unfolds contiguous blocks where the range ends within them, and only there. */
-#define modify_prot_start_ptes modify_prot_start_ptes
-static inline pte_t modify_prot_start_ptes(struct vm_area_struct *vma,
-					   unsigned long addr, pte_t *ptep,
-					   unsigned int nr)
-{
-	pte_t pte = get_and_clear_full_ptes(vma->vm_mm, addr, ptep, nr, 0);
-
-	/* As ptep_modify_prot_start() does. */
-	if (alternative_has_cap_unlikely(ARM64_WORKAROUND_2645198) &&
-	    pte_user_exec(pte))
-		__flush_tlb_range(vma, addr, addr + nr * PAGE_SIZE, PAGE_SIZE,
-				  true, 3);
-	return pte;
-}
-
-#define modify_prot_commit_ptes modify_prot_commit_ptes
-static inline void modify_prot_commit_ptes(struct vm_area_struct *vma,
-					   unsigned long addr, pte_t *ptep,
-					   pte_t old, pte_t new,
-					   unsigned int nr)
-{
-	set_ptes(vma->vm_mm, addr, ptep, new, nr);
-#ifdef CONFIG_ARM64_CONTPTE
-	/*
-	 * Entries set one by one would fold their block with its last one.
-	 * set_ptes() makes whole blocks of whole blocks only: see to the first.
-	 */
-	const unsigned int rest = -(addr >> PAGE_SHIFT) % CONT_PTES;
-
-	if (nr > 1 && rest && rest <= nr)
-		contpte_try_fold(vma->vm_mm, addr + (rest - 1) * PAGE_SIZE,
-				 ptep + rest - 1,
-				 pte_mknoncont(pte_advance_pfn(new, rest - 1)));
-#endif
-}
-
 #define pte_alike pte_alike
 static inline bool pte_alike(pte_t a, pte_t b)
 {
@@ -103,15 +64,9 @@ static inline bool pte_block_alike(pte_t *ptep, pte_t old, pte_t *first)
 	       !((pte_val(*first) ^ pte_val(old)) & ~own);
 }
 
-void contpte_change_block(struct mm_struct *mm, unsigned long addr, pte_t *ptep,
-			  pte_t first, pte_t new);
-
-static inline void ptep_change_block_in_place(struct mm_struct *mm,
-					      unsigned long addr, pte_t *ptep,
-					      pte_t first, pte_t new)
-{
-	contpte_change_block(mm, addr, ptep, first, new);
-}
+#define ptep_change_block contpte_change_block
+void contpte_change_block(struct vm_area_struct *vma, unsigned long addr,
+			  pte_t *ptep, pte_t first, pte_t new);
 #endif
 
 #endif /* _ASM_ARM64_PTE_MODIFY_H */

@@ -2,7 +2,7 @@
 /*
  * What pages of files earn that faults bring in or map: fault_folios below
  * /sys/kernel/mm/lru_gen/, and old_prefaulted_ptes below
- * /sys/kernel/mm/mmap_readahead/.
+ * /sys/kernel/debug/mmap_readahead/.
  *
  * What a folio got is seen in /sys/kernel/debug/lru_gen, as its generation, and
  * in /proc/kpageflags, as its mark. Each fault is made by a process of its own in
@@ -35,7 +35,7 @@
 
 #define LRU_GEN_FILE		"/sys/kernel/mm/lru_gen/enabled"
 #define FAULT_FOLIOS_FILE	"/sys/kernel/mm/lru_gen/fault_folios"
-#define PTE_AGE_FILE		"/sys/kernel/mm/mmap_readahead/old_prefaulted_ptes"
+#define PTE_AGE_FILE		"/sys/kernel/debug/mmap_readahead/old_prefaulted_ptes"
 #define GENERATIONS_FILE	"/sys/kernel/debug/lru_gen"
 
 #define FILE_PAGES	256UL
@@ -122,9 +122,9 @@ static void test_fault_folios_values(void)
 
 static void test_pte_age_values(void)
 {
-	static const char * const on[] = { "1", "y", "on", "1\n" };
-	static const char * const off[] = { "0", "n", "off", "0\n" };
-	static const char * const junk[] = { "\n", " ", "2", "-1", "old" };
+	static const char * const on[] = { "1", "1\n", "01", "0x1" };
+	static const char * const off[] = { "0", "0\n", "00", "0x0" };
+	static const char * const junk[] = { "\n", " ", "2", "-1", "y", "old" };
 	bool ok = true;
 	unsigned int i;
 

@@ -42,7 +42,7 @@
 
 #define LRU_GEN_FILE		"/sys/kernel/mm/lru_gen/enabled"
 #define FAULT_FOLIOS_FILE	"/sys/kernel/mm/lru_gen/fault_folios"
-#define PTE_AGE_FILE		"/sys/kernel/mm/mmap_readahead/old_prefaulted_ptes"
+#define PTE_AGE_FILE		"/sys/kernel/debug/mmap_readahead/old_prefaulted_ptes"
 #define ADAPTIVE_FILE		"/sys/kernel/mm/mmap_readahead/adaptive"
 #define GENERATIONS_FILE	"/sys/kernel/debug/lru_gen"
 

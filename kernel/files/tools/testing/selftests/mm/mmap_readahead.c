@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Readahead for mapped files: the switches below /sys/kernel/mm/mmap_readahead/,
- * what they make of a file's miss counter, and the window that adapts.
+ * Readahead for mapped files: its switches, what they make of a file's miss
+ * counter, and the window that adapts.
  *
  * Nothing reports the counter but the tracepoint, so most tests look at what
  * it decides: a miss reads either a window or one page, and mincore() tells
  * which. Every test opens the file anew, because the counter lives as long as
- * the open file does, and drops its pages first. That also makes the kernel forget
- * what it has learnt of a file for the adaptive window, which is off in all tests
- * but its own: it would take the place of the counter.
+ * the open file does, and so does what the adaptive window has learnt, and drops
+ * the file's pages first. The adaptive window is off in all tests but its own: it
+ * would take the place of the counter.
  *
  * The tests run in a child. Its parent puts all settings back, however the
  * child ends.
@@ -24,11 +24,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,15 +38,14 @@
 #include <linux/fuse.h>
 #include <linux/mount.h>
 
+#include "../../../../mm/gup_test.h"
 #include "../kselftest.h"
 #include "mmap_readahead_util.h"
 #include "page_cache_util.h"
 
 #define ACCESSES	(MISS_LIMIT + 20)
 
-#define SETTING_DIR	"/sys/kernel/mm/mmap_readahead"
-#define ADAPTIVE_FILE	SETTING_DIR "/adaptive"
-#define REQUEST_FILE	SETTING_DIR "/request_kb"
+#define SWITCH_DIR	"/sys/kernel/debug/mmap_readahead"
 /* Its rule is one beyond those of enum rule. */
 #define ADAPTIVE	(ALL_RULES + 1)
 
@@ -76,38 +77,45 @@ static int flag_read(const char *path)
 	return !strcmp(value, "0") ? 0 : !strcmp(value, "1") ? 1 : -EPROTO;
 }
 
-static void test_switch_values(const char *name)
+/* What a switch takes, for off and on in turn, and what it does not. */
+struct syntax {
+	const char *name, *good[8], *junk[6];
+};
+
+/* As debugfs reads numbers. */
+static const struct syntax numbers = {
+	.name = "0 and 1",
+	.good = { "0", "1", "0\n", "1\n", "00", "01", "0x0", "0x1" },
+	.junk = { "2", "-1", "y", " 1", "\n", "0x2" },
+};
+
+/* As kstrtobool() reads them. */
+static const struct syntax booleans = {
+	.name = "booleans",
+	.good = { "0", "1", "0\n", "1\n", "n", "y", "N\n", "Y\n" },
+	.junk = { "2", "-1", "x", " 1", "\n", "o" },
+};
+
+static void test_switch_values(const char *path, const struct syntax *syntax)
 {
-	static const struct {
-		const char *text;
-		int value;
-	} good[] = {
-		{ "0", 0 }, { "1", 1 }, { "n", 0 }, { "y", 1 },
-		{ "0\n", 0 }, { "1\n", 1 }, { "N\n", 0 }, { "Y\n", 1 },
-	};
-	static const char * const junk[] = { "2", "-1", "x", " 1", "\n" };
-	char path[PATH_BYTES];
-	int i, err, value;
-	bool ok;
+	int i, err, value = flag_read(path);
+	bool ok = value >= 0;
 
-	snprintf(path, sizeof(path), SETTING_DIR "/%s", name);
-	value = flag_read(path);
-	ok = value >= 0;
 	if (!ok)
-		ksft_print_msg("%s reads neither 0 nor 1\n", name);
+		ksft_print_msg("%s reads neither 0 nor 1\n", path);
 
-	for (i = 0; i < (int)ARRAY_SIZE(good); i++) {
-		err = setting_write(path, good[i].text);
+	for (i = 0; i < (int)ARRAY_SIZE(syntax->good); i++) {
+		err = setting_write(path, syntax->good[i]);
 		value = flag_read(path);
-		if (!err && value == good[i].value)
+		if (!err && value == i % 2)
 			continue;
 		ksft_print_msg("good value %d: error %d, then reads %d\n",
 			       i, err, value);
 		ok = false;
 	}
-	for (i = 0; i < (int)ARRAY_SIZE(junk) * 2; i++) {
+	for (i = 0; i < (int)ARRAY_SIZE(syntax->junk) * 2; i++) {
 		setting_write(path, i % 2 ? "1" : "0");
-		err = setting_write(path, junk[i / 2]);
+		err = setting_write(path, syntax->junk[i / 2]);
 		value = flag_read(path);
 		if (err == -EINVAL && value == i % 2)
 			continue;
@@ -115,7 +123,8 @@ static void test_switch_values(const char *name)
 			       i / 2, err, value, i % 2);
 		ok = false;
 	}
-	ksft_test_result(ok, "%s takes booleans and nothing else\n", name);
+	ksft_test_result(ok, "%s takes %s and nothing else\n", path,
+			 syntax->name);
 }
 
 static void test_request_values(void)
@@ -128,32 +137,38 @@ static void test_request_values(void)
 		"0", "65537", "-1", "x", "64k", "1.5", "0x40", " 1", "\n",
 		"4294967296", "4294967424", "18446744073709551744",
 	};
-	char value[SETTING_BYTES];
+	const char *name = "request_kb takes 1 to 65536 and nothing else";
+	char path[PATH_BYTES], value[SETTING_BYTES];
 	unsigned int i;
 	bool ok = true;
 	int err;
 
+	if (!device_setting_path(AT_FDCWD, "request_kb", path)) {
+		ksft_test_result_skip("%s: the device has no such file\n",
+				      name);
+		return;
+	}
 	for (i = 0; i < ARRAY_SIZE(good); i++) {
-		err = setting_write(REQUEST_FILE, good[i][0]);
-		if (!err && !setting_read(REQUEST_FILE, value) &&
+		err = setting_write(path, good[i][0]);
+		if (!err && !setting_read(path, value) &&
 		    !strcmp(value, good[i][1]))
 			continue;
 		ksft_print_msg("good value %u: error %d, then reads %s\n", i,
 			       err, value);
 		ok = false;
 	}
-	setting_write(REQUEST_FILE, "4096");
+	setting_write(path, "4096");
 	for (i = 0; i < ARRAY_SIZE(junk); i++) {
-		err = setting_write(REQUEST_FILE, junk[i]);
+		err = setting_write(path, junk[i]);
 		if ((err == -EINVAL || err == -ERANGE) &&
-		    !setting_read(REQUEST_FILE, value) &&
+		    !setting_read(path, value) &&
 		    !strcmp(value, "4096"))
 			continue;
 		ksft_print_msg("junk %u: error %d, then reads %s\n", i, err,
 			       value);
 		ok = false;
 	}
-	ksft_test_result(ok, "request_kb takes 1 to 65536 and nothing else\n");
+	ksft_test_result(ok, "%s\n", name);
 }
 
 /* As set_rules(), with ADAPTIVE. */
@@ -164,20 +179,29 @@ static void set_all_rules(unsigned int rules)
 		ksft_exit_fail_perror(ADAPTIVE_FILE);
 }
 
+static unsigned int read_all_rules(void)
+{
+	unsigned int nr, rules = flag_read(ADAPTIVE_FILE) == 1 ? ADAPTIVE : 0;
+
+	for (nr = 0; nr < NR_SWITCHES; nr++)
+		if (switch_read(nr) == 1)
+			rules |= 1 << nr;
+	return rules;
+}
+
+/* Each alone, and all but each. */
 static void test_switches_independent(void)
 {
-	unsigned int rules, nr;
+	unsigned int rule, all = ALL_RULES | ADAPTIVE;
 	bool ok = true;
 
-	for (rules = 0; rules <= (ALL_RULES | ADAPTIVE); rules++) {
-		set_all_rules(rules);
-		for (nr = 0; nr < NR_SWITCHES; nr++)
-			if (switch_read(nr) != !!(rules & (1 << nr)))
-				ok = false;
-		if (flag_read(ADAPTIVE_FILE) != !!(rules & ADAPTIVE))
-			ok = false;
+	for (rule = 1; rule <= ADAPTIVE; rule <<= 1) {
+		set_all_rules(rule);
+		ok &= read_all_rules() == rule;
+		set_all_rules(all & ~rule);
+		ok &= read_all_rules() == (all & ~rule);
 	}
-	ksft_test_result(ok, "every combination of switches can be set\n");
+	ksft_test_result(ok, "no switch changes another one\n");
 }
 
 /* The test file in the page cache */
@@ -596,6 +620,50 @@ static void test_trace_hint(int advice, const char *reason)
 			 reason);
 }
 
+/* A block device is named, not the file system that its node or its pages are in. */
+static void test_trace_device(void)
+{
+	const char *name = "trace: misses of a block device name it", *unfit = NULL;
+	char path[] = "page_cache_test_device";
+	unsigned long page, pages;
+	struct miss miss = { };
+	struct mapping map;
+	struct stat st;
+	unsigned int nr;
+	int fd = -1;
+
+	if (!fstat(file_fd, &st) && !mknod(path, S_IFBLK | 0600, st.st_dev)) {
+		fd = open(path, O_RDONLY);
+		unlink(path);
+	}
+	if (fd < 0) {
+		ksft_test_result_skip("%s: the file is on none\n", name);
+		return;
+	}
+	set_all_rules(ALL_RULES);
+	pages = lseek(fd, 0, SEEK_END) / page_bytes;
+	for (page = pages / 2; page < pages - 1; page++)
+		if (!cachestat_pages(fd, page, 1))
+			break;
+	map_part(&map, fd, page, 1, PROT_READ);
+	if (trace_start(fd)) {
+		touch(&map, page);
+		nr = trace_stop(&miss, 1);
+	} else {
+		unfit = "no tracefs";
+	}
+	unmap_and_close(&map);
+	if (unfit) {
+		ksft_test_result_skip("%s: %s\n", name, unfit);
+		return;
+	}
+	if (nr)
+		print_miss(&miss);
+	ksft_test_result(nr == 1 && miss.index == page &&
+			 miss.major == major(st.st_dev) &&
+			 miss.minor == minor(st.st_dev), "%s\n", name);
+}
+
 /*
  * The adaptive window
  *
@@ -609,11 +677,8 @@ static void test_trace_hint(int advice, const char *reason)
 
 static void request_write(unsigned long pages)
 {
-	char value[32];
-
-	snprintf(value, sizeof(value), "%lu", pages * page_bytes >> 10);
-	if (setting_write(REQUEST_FILE, value))
-		ksft_exit_fail_perror(REQUEST_FILE);
+	if (!device_setting_write(file_fd, "request_kb", pages * page_bytes >> 10))
+		ksft_exit_fail_msg("request_kb cannot be set\n");
 }
 
 /* Have a file that nothing is known of, with rules. */
@@ -661,25 +726,227 @@ static void test_adaptive_sparse(unsigned int within)
 			 within);
 }
 
-/* What is learnt lasts as long as any page of the file is cached, and no longer. */
-static void test_adaptive_forgets(void)
+/* Sparse accesses that teach an open file to read single pages; some are left. */
+#define LESSONS		(ACCESSES - 4)
+
+/* Return: whether it does so now. */
+static bool learn_sparse(const struct mapping *map, unsigned int within)
 {
-	unsigned long learnt, anew;
-	struct mapping map;
 	unsigned int n;
 
+	for (n = 0; n < LESSONS; n++)
+		touch(map, sparse_page(n) + within);
+	return touch_and_count(map, sparse_page(n) + within) == one_folio;
+}
+
+/* What is learnt lasts as long as the file is open, mapped or not. */
+static void test_adaptive_remembers(void)
+{
+	struct mapping map;
+	bool ok;
+
 	open_adaptive(&map, ALL_RULES | ADAPTIVE);
-	for (n = 0; n < ACCESSES - 1; n++)
-		touch(&map, sparse_page(n));
+	ok = learn_sparse(&map, 0);
+	unmap(&map);
+	map_file(&map, map.fd, file_pages);
+	ok &= touch_and_count(&map, sparse_page(ACCESSES - 1)) == one_folio;
 	unmap_and_close(&map);
-	map_file(&map, open_again(file_fd), file_pages);
-	learnt = touch_and_count(&map, sparse_page(n));
+	ksft_test_result(ok, "adaptive: a file is known as long as it is open\n");
+}
+
+/* Other files, each missed in once, do not push out what is known of one. */
+static void test_adaptive_among_others(void)
+{
+	static int others[1000];
+	struct rlimit limit = { ARRAY_SIZE(others) + 64, ARRAY_SIZE(others) + 64 };
+	struct mapping map, other;
+	unsigned int i, nr;
+	bool ok;
+
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		ksft_exit_fail_perror("setrlimit");
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	ok = learn_sparse(&map, 0);
+	for (nr = 0; nr < ARRAY_SIZE(others); nr++) {
+		others[nr] = make_file();
+		/* Where there is room for no more. */
+		if (others[nr] < 0)
+			break;
+		if (ftruncate(others[nr], page_bytes))
+			ksft_exit_fail_perror("one of many files");
+		map_file(&other, others[nr], 1);
+		touch(&other, 0);
+		unmap(&other);
+	}
+	ok &= touch_and_count(&map, sparse_page(ACCESSES - 1)) == one_folio;
+	for (i = 0; i < nr; i++)
+		close(others[i]);
 	unmap_and_close(&map);
-	open_cold(&map);
-	anew = touch_and_count(&map, sparse_page(n));
+	ksft_print_msg("%u other files\n", nr);
+	ksft_test_result(ok && nr, "adaptive: it is, whatever others are\n");
+}
+
+/* A stranger reads on for some pages between the sparse ones, and not these. */
+static void test_adaptive_strangers(void)
+{
+	struct mapping map, stranger;
+	unsigned long page, brought;
+	unsigned int n;
+	bool ok;
+
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	ok = learn_sparse(&map, 0);
+	map_file(&stranger, open_again(file_fd), file_pages);
+	for (n = 0; n < LESSONS; n++)
+		for (page = 0; page < REQUEST_PAGES; page++)
+			touch(&stranger, sparse_page(n) + window / 2 + page);
+	brought = touch_and_count(&stranger, sparse_page(n) + window / 2);
+	ok &= brought > one_folio;
+	ksft_print_msg("the stranger reads %lu pages\n", brought);
+	ok &= touch_and_count(&map, sparse_page(ACCESSES - 2)) == one_folio;
+	unmap_and_close(&stranger);
+	ok &= touch_and_count(&map, sparse_page(ACCESSES - 1)) == one_folio;
 	unmap_and_close(&map);
-	ksft_test_result(learnt == one_folio && anew > one_folio,
-			 "adaptive: a file is known as long as it is cached\n");
+	ksft_test_result(ok, "adaptive: strangers teach each other nothing\n");
+}
+
+/*
+ * A file has the inode number of one that is gone, and maybe its place in memory, but
+ * nothing of what was learnt. What it begins with is cached: it was just written.
+ */
+static void test_adaptive_recreated(void)
+{
+	unsigned long ino = 0, brought = 0;
+	bool ok = true, again = false;
+	unsigned int tries;
+	struct mapping map;
+	struct stat st;
+
+	set_all_rules(ALL_RULES | ADAPTIVE);
+	request_write(REQUEST_PAGES);
+	for (tries = 0; ok && !again && tries < 8; tries++) {
+		int fd = make_file();
+
+		if (fd < 0 || ftruncate(fd, file_pages * page_bytes) ||
+		    pwrite(fd, "", 1, 0) != 1 || fstat(fd, &st))
+			ksft_exit_fail_perror("one more file");
+		again = st.st_ino == ino;
+		ino = st.st_ino;
+		map_file(&map, fd, file_pages);
+		brought = touch_and_count(&map, sparse_page(ACCESSES - 1));
+		ok = brought > one_folio && learn_sparse(&map, 0);
+		unmap_and_close(&map);
+	}
+	ksft_print_msg("%u files, %s inode number again, %lu pages at first\n",
+		       tries, again ? "the" : "never an", brought);
+	ksft_test_result(ok, "adaptive: a new file inherits nothing\n");
+}
+
+/* What nobody has asked for since reclaim came by is freed the next time. */
+static void test_adaptive_reclaimed(void)
+{
+	struct mapping map;
+	unsigned int i;
+	bool ok;
+
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	ok = learn_sparse(&map, 0);
+	for (i = 0; i < 2; i++)
+		if (setting_write("/proc/sys/vm/drop_caches", "2"))
+			ksft_exit_fail_perror("drop_caches");
+	ok &= touch_and_count(&map, sparse_page(ACCESSES - 1)) > one_folio;
+	ok &= learn_sparse(&map, window);
+	unmap_and_close(&map);
+	ksft_test_result(ok, "adaptive: under pressure it is forgotten, and learnt anew\n");
+}
+
+/*
+ * Read a file without mapping it, in order, with a fault in each page just before that
+ * is read if it is at a phase of a window. Return: how often reading has to wait, since
+ * nothing was read ahead.
+ */
+static unsigned int reader_waits(long phase)
+{
+	unsigned long page, pages = 6 * MOST_PAGES;
+	char *data = malloc(page_bytes);
+	unsigned int waits = 0;
+	struct mapping map;
+
+	if (!data)
+		ksft_exit_fail_perror("malloc");
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	/* Single misses read some pages from now on, so that a few are no run. */
+	touch(&map, file_pages - MOST_PAGES);
+	for (page = 0; page < pages; page++) {
+		if (cachestat_pages(map.fd, page, 1) != 1)
+			waits++;
+		else if ((long)page % MOST_PAGES == phase)
+			touch(&map, page);
+		if (pread(map.fd, data, page_bytes, page * page_bytes) !=
+		    (ssize_t)page_bytes)
+			ksft_exit_fail_perror("read of the test file");
+	}
+	unmap_and_close(&map);
+	free(data);
+	return waits;
+}
+
+/* A fault on a readahead mark that a reader needs leaves it there. */
+static void test_adaptive_reader(void)
+{
+	unsigned int alone = reader_waits(-1), most = 0, waits;
+	long phase;
+
+	for (phase = 0; phase < MOST_PAGES; phase += 4) {
+		waits = reader_waits(phase);
+		if (waits > most)
+			most = waits;
+	}
+	ksft_print_msg("read() waits %u times alone, up to %u with faults\n",
+		       alone, most);
+	ksft_test_result(alone && most <= alone,
+			 "adaptive: faults take no marks from who reads\n");
+}
+
+#define GUP_TEST_FILE	"/sys/kernel/debug/gup_test"
+#define FOLL_NOWAIT	(1 << 4)
+#define NR_NOWAIT	32
+
+/*
+ * A fault that must not wait has its page read, and returns: as KVM has it, which finds
+ * the page later. A disk may have read one before anybody looks, but not all.
+ */
+static void test_adaptive_nowait(void)
+{
+	const char *name = "adaptive: a fault that must not wait does not";
+	int fd = open(GUP_TEST_FILE, O_RDWR);
+	unsigned int n, returned = 0;
+	unsigned long cached = 0;
+	struct mapping map;
+
+	if (fd < 0) {
+		ksft_test_result_skip("%s: no " GUP_TEST_FILE "\n", name);
+		return;
+	}
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	learn_sparse(&map, 0);
+	for (n = 0; n < NR_NOWAIT; n++) {
+		unsigned long page = sparse_page(n) + window;
+		struct gup_test test = {
+			.addr = (unsigned long)page_address(&map, page),
+			.size = page_bytes,
+			.nr_pages_per_call = 1,
+			.gup_flags = FOLL_NOWAIT,
+		};
+
+		/* What could not be had is cut off, or all of it is an error. */
+		returned += ioctl(fd, GUP_BASIC_TEST, &test) || test.size < page_bytes;
+		cached += cached_pages(&map, page, 1);
+	}
+	unmap_and_close(&map);
+	close(fd);
+	ksft_print_msg("%u of %d returned, %lu pages came\n", returned, NR_NOWAIT, cached);
+	ksft_test_result(returned >= NR_NOWAIT / 2 && cached == NR_NOWAIT, "%s\n", name);
 }
 
 /* Touch pages in order; return how many of them were misses, or -1. */
@@ -844,10 +1111,35 @@ static void test_adaptive_uncounted(void)
 	ksft_test_result(ok, "%s\n", name);
 }
 
-/*
- * Data of a file that was mapped executable as well when the data was mapped. The
- * tests that come after these show that it adapts once nobody has it mapped.
- */
+/* What the first miss is in data of a file of which a page is mapped as text. */
+static void first_miss_beside_text(bool same, const char *reason, const char *name)
+{
+	struct mapping text, data;
+	struct miss miss = { };
+	unsigned int nr;
+
+	set_all_rules(ALL_RULES | ADAPTIVE);
+	open_cold(&data);
+	map_part(&text, same ? data.fd : open_again(file_fd), 0, 1,
+		 PROT_READ | PROT_EXEC);
+	if (!trace_start(data.fd)) {
+		ksft_test_result_skip("%s: no tracefs\n", name);
+		goto out;
+	}
+	touch(&data, sparse_page(0));
+	nr = trace_stop(&miss, 1);
+	if (nr != 1 || strcmp(miss.reason, reason))
+		print_miss(&miss);
+	ksft_test_result(nr == 1 && !strcmp(miss.reason, reason), "%s\n", name);
+out:
+	unmap(&text);
+	if (!same)
+		close(text.fd);
+	unmap_and_close(&data);
+	set_all_rules(ALL_RULES);
+}
+
+/* Data of an open file that was mapped executable before. */
 static void test_adaptive_text(unsigned int rules, bool stops, const char *name)
 {
 	struct mapping text, data;
@@ -859,8 +1151,8 @@ static void test_adaptive_text(unsigned int rules, bool stops, const char *name)
 		return;
 	}
 	set_all_rules(rules);
-	map_part(&text, file_fd, 0, 1, PROT_READ | PROT_EXEC);
 	open_cold(&data);
+	map_part(&text, data.fd, 0, 1, PROT_READ | PROT_EXEC);
 	unmap(&text);
 	windows = windows_before_stop(&data, sparse_page(0), 2 * window);
 	unmap_and_close(&data);
@@ -870,7 +1162,7 @@ static void test_adaptive_text(unsigned int rules, bool stops, const char *name)
 			 name);
 }
 
-#define NR_ADAPTIVE_TESTS	12
+#define NR_ADAPTIVE_TESTS	18
 
 static void run_adaptive_tests(void)
 {
@@ -884,7 +1176,13 @@ static void run_adaptive_tests(void)
 	}
 	test_adaptive_sparse(0);
 	test_adaptive_sparse(13);
-	test_adaptive_forgets();
+	test_adaptive_remembers();
+	test_adaptive_among_others();
+	test_adaptive_strangers();
+	test_adaptive_recreated();
+	test_adaptive_reclaimed();
+	test_adaptive_reader();
+	test_adaptive_nowait();
 	test_adaptive_runs();
 	test_adaptive_fill();
 	test_adaptive_uncounted();
@@ -1253,9 +1551,10 @@ static void *flip_switches(void *arg)
 		for (unsigned int nr = 0; nr < NR_SWITCHES; nr++)
 			if (switch_write(nr, rules & (1 << nr) ? "1" : "0"))
 				tally->failed = true;
-		if (setting_write(ADAPTIVE_FILE, rules & ADAPTIVE ? "1" : "0") ||
-		    setting_write(REQUEST_FILE, tally->done % 3 ? "128" : "1"))
+		if (setting_write(ADAPTIVE_FILE, rules & ADAPTIVE ? "1" : "0"))
 			tally->failed = true;
+		/* Not every device has one. */
+		device_setting_write(file_fd, "request_kb", tally->done % 3 ? 128 : 1);
 		tally->done++;
 	}
 	return NULL;
@@ -1357,19 +1656,22 @@ static const struct test_case test_cases[] = {
 #define NR_HINT_TESTS	3
 #define NR_LOCKED_TESTS	2
 #define NR_FILE_TESTS	(1 + ARRAY_SIZE(test_cases) + NR_HIT_TESTS + 2 + \
-			 1 + NR_HINT_TESTS + 2 + NR_ADAPTIVE_TESTS + \
+			 1 + NR_HINT_TESTS + 1 + 4 + NR_ADAPTIVE_TESTS + \
 			 NR_LOCKED_TESTS + 1)
 
 static void run_tests(void)
 {
+	char path[PATH_BYTES];
 	const char *unfit;
 	unsigned int i;
 
 	ksft_set_plan(NR_SWITCHES + 3 + NR_FILE_TESTS);
 
-	for (i = 0; i < NR_SWITCHES; i++)
-		test_switch_values(switches[i]);
-	test_switch_values("adaptive");
+	for (i = 0; i < NR_SWITCHES; i++) {
+		snprintf(path, sizeof(path), SWITCH_DIR "/%s", switches[i]);
+		test_switch_values(path, &numbers);
+	}
+	test_switch_values(ADAPTIVE_FILE, &booleans);
 	test_request_values();
 	test_switches_independent();
 
@@ -1398,6 +1700,11 @@ static void run_tests(void)
 	test_trace_hint(MADV_RANDOM, "random-hint");
 	test_trace_hint(MADV_SEQUENTIAL, "sequential-hint");
 	test_trace_hint(MADV_HUGEPAGE, "huge-hint");
+	test_trace_device();
+	first_miss_beside_text(false, "single",
+			       "adaptive: it does where somebody else maps text");
+	first_miss_beside_text(true, "around",
+			       "adaptive: not where the open file is a program");
 	test_adaptive_text(ALL_RULES | ADAPTIVE, false,
 			   "adaptive: data of programs is read as with no rule");
 	test_adaptive_text((ALL_RULES | ADAPTIVE) & ~TEXT_KEEPS_HITS, true,
@@ -1415,8 +1722,7 @@ int main(void)
 		ksft_exit_skip("needs root to write the switches\n");
 	page_cache_init();
 	guard_switches();
-	guard_setting(ADAPTIVE_FILE);
-	guard_setting(REQUEST_FILE);
+	guard_device_setting("request_kb");
 	guard_device_setting("read_ahead_kb");
 	return run_guarded(run_tests, trace_clean_up);
 }

@@ -2,7 +2,8 @@
 /*
  * Faults in data whose window adapts, and then in program text, against all that
  * changes their mapping: munmap(), mmap(), mprotect(), fork(), a file that shrinks
- * and grows, pages that are dropped, and other settings. Whatever can be read must
+ * and grows, pages that are dropped, and other settings. And against all that ends
+ * what is known of an open file: close(), mmap() as text, and reclaim. Whatever can be read must
  * be right, functions must return, and the kernel must not complain;
  * KASAN makes it complain of more.
  *
@@ -48,9 +49,6 @@
 #define MADV_POPULATE_READ	22
 #endif
 
-#define ADAPTIVE_FILE	"/sys/kernel/mm/mmap_readahead/adaptive"
-#define REQUEST_FILE	"/sys/kernel/mm/mmap_readahead/request_kb"
-
 /* In blocks, that is, in folios as text is to have them. */
 #define TRAP_BLOCKS	4
 #define STEADY_BLOCKS	16
@@ -84,6 +82,9 @@ static unsigned long block, steady_page, moving_page, file_pages;
 static char *start_address;
 static int prot, map_fd;
 
+/* The same for files that are opened over and over; behind it a page of text. */
+static char *fresh_address;
+
 static unsigned int seconds = 5;
 
 struct worker {
@@ -114,7 +115,7 @@ static unsigned long random_below(struct worker *worker, unsigned long limit)
 	return next_below(&worker->random, limit);
 }
 
-static void *address(unsigned long page)
+static char *address(unsigned long page)
 {
 	return start_address + page * page_bytes;
 }
@@ -144,8 +145,8 @@ static bool write_pages(unsigned long first, unsigned long nr)
 	return true;
 }
 
-/* Look at a page, if it is mapped just now, and call its function. */
-static void use_page(struct worker *worker, unsigned long page)
+/* Look at a page, if it is mapped at an address just now, and call its function. */
+static void use_page_at(struct worker *worker, char *at, unsigned long page)
 {
 	int sig = sigsetjmp(no_access, 0);
 	uint64_t stamp;
@@ -157,7 +158,7 @@ static void use_page(struct worker *worker, unsigned long page)
 			worker->sigsegv++;
 		return;
 	}
-	stamp = __atomic_load_n((uint64_t *)address(page), __ATOMIC_RELAXED);
+	stamp = __atomic_load_n((uint64_t *)at, __ATOMIC_RELAXED);
 	if (page >= moving_page) {
 		/* What was cut off is zero until it is written again. */
 		if (stamp && stamp != page + 1)
@@ -166,10 +167,14 @@ static void use_page(struct worker *worker, unsigned long page)
 		if (stamp != page + 1)
 			worker->wrong = true;
 		else if (sizeof(return_instruction) && prot & PROT_EXEC)
-			((void (*)(void))((char *)address(page) +
-					  FUNCTION_OFFSET))();
+			((void (*)(void))(at + FUNCTION_OFFSET))();
 	}
 	worker->done++;
+}
+
+static void use_page(struct worker *worker, unsigned long page)
+{
+	use_page_at(worker, address(page), page);
 }
 
 /* Workers: each does one step after the other until all is over */
@@ -192,6 +197,45 @@ static void read_backward(struct worker *worker)
 	unsigned long pages = file_pages - steady_page;
 
 	use_page(worker, file_pages - 1 - worker->next++ % pages);
+}
+
+static void use_fresh_page(struct worker *worker)
+{
+	unsigned long page = steady_page +
+			     random_below(worker, file_pages - steady_page);
+
+	use_page_at(worker, fresh_address + page * page_bytes, page);
+}
+
+/*
+ * Put a file that is opened anew in the place of the last one, which is closed by
+ * that; half of them become programs while others fault in them.
+ */
+static void open_anew(struct worker *worker)
+{
+	size_t bytes = file_pages * page_bytes;
+	int fd = open_again(file_fd);
+
+	if (mmap(fresh_address, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
+		 0) == MAP_FAILED)
+		worker->wrong = true;
+	usleep(random_below(worker, 3000));
+	if (mmap(fresh_address + bytes, page_bytes,
+		 random_below(worker, 2) ? PROT_READ : PROT_READ | PROT_EXEC,
+		 MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+		worker->wrong = true;
+	close(fd);
+	worker->done++;
+}
+
+/* Have reclaim free what is known of files. */
+static void shrink_slabs(struct worker *worker)
+{
+	if (setting_write("/proc/sys/vm/drop_caches", "2"))
+		worker->wrong = true;
+	worker->done++;
+	/* Each time is told in the kernel's log. */
+	usleep(50000);
 }
 
 static void map_pages(unsigned long first, unsigned long nr, bool shared)
@@ -249,10 +293,7 @@ static void change_mappings(struct worker *worker)
 	worker->done++;
 }
 
-/*
- * Drop all pages, so that the kernel forgets what it has learnt of the file; or
- * have them evicted, so that it learns of that.
- */
+/* Drop all pages, as if nothing were known of the file; or have them evicted. */
 static void drop_everything(struct worker *worker)
 {
 	void *start = address(steady_page);
@@ -324,11 +365,12 @@ static void change_settings(struct worker *worker)
 /* Mostly on, or nothing would be put to the test. */
 static void change_adaptive(struct worker *worker)
 {
-	static const char * const requests[] = { "1", "16", "128", "65536" };
+	static const unsigned long requests[] = { 1, 16, 128, 65536 };
 
-	if (setting_write(ADAPTIVE_FILE, worker->done % 4 ? "1" : "0") ||
-	    setting_write(REQUEST_FILE, requests[random_below(worker, 4)]))
+	if (setting_write(ADAPTIVE_FILE, worker->done % 4 ? "1" : "0"))
 		worker->wrong = true;
+	/* Not every device has one. */
+	device_setting_write(file_fd, "request_kb", requests[random_below(worker, 4)]);
 	worker->done++;
 	usleep(random_below(worker, 20000));
 }
@@ -348,6 +390,10 @@ static struct worker data_workers[] = {
 	{ .name = "pages used at random", .step = use_any_page },
 	{ .name = "pages used forward", .step = read_forward },
 	{ .name = "pages used backward", .step = read_backward },
+	{ .name = "pages used of fresh files", .step = use_fresh_page },
+	{ .name = "pages used of fresh files", .step = use_fresh_page },
+	{ .name = "files opened", .step = open_anew },
+	{ .name = "times slabs shrunk", .step = shrink_slabs },
 	{ .name = "mappings changed", .step = change_mappings },
 	{ .name = "times all pages dropped", .step = drop_everything },
 	{ .name = "resizes", .step = resize_file },
@@ -527,6 +573,16 @@ static void test_race(struct worker *workers, bool folios_made,
 	ksft_test_result(ok, "%s\n", name);
 }
 
+static char *reserve(unsigned long pages)
+{
+	char *start = mmap(NULL, pages * page_bytes, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (start == MAP_FAILED)
+		ksft_exit_fail_perror("mmap of an address range");
+	return start;
+}
+
 static void run_tests(void)
 {
 	const struct folio_size *size = folio_size_of(64UL << 10);
@@ -551,10 +607,8 @@ static void run_tests(void)
 	if (ftruncate(file_fd, file_pages * page_bytes) ||
 	    !write_pages(0, file_pages) || fsync(file_fd))
 		ksft_exit_skip("not enough room for the test file\n");
-	start_address = mmap(NULL, file_pages * page_bytes, PROT_NONE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (start_address == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of an address range");
+	start_address = reserve(file_pages);
+	fresh_address = reserve(file_pages + 1);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
@@ -568,7 +622,6 @@ static void run_tests(void)
 	test_race(data_workers, false,
 		  "data is right whatever its window adapts to");
 
-	/* Data of a file that is mapped as text does not adapt, so this comes last. */
 	set_folio_size(size, USE_ALWAYS_EXEC);
 	prot = PROT_READ | PROT_EXEC;
 	close(map_fd);
@@ -587,8 +640,7 @@ int main(int argc, char **argv)
 		ksft_exit_skip("needs root to choose folio sizes\n");
 	page_cache_init();
 	guard_switches();
-	guard_setting(ADAPTIVE_FILE);
-	guard_setting(REQUEST_FILE);
+	guard_device_setting("request_kb");
 	guard_folio_sizes();
 	guard_device_setting("read_ahead_kb");
 	return run_guarded(run_tests, NULL);

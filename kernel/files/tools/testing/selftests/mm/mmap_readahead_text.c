@@ -4,8 +4,8 @@
  * miss reads, and what it does to the file's miss counter.
  *
  * The test gives text a folio size of its own, so that it needs no architecture
- * that prefers one. mincore() tells what a miss read, the tracepoint what it was
- * to read, and why.
+ * that prefers one. All but the tests of windows read a single folio. mincore()
+ * tells what a miss read, the tracepoint what it was to read, and why.
  *
  * The tests run in a child. Its parent puts all settings back, however the
  * child ends.
@@ -24,7 +24,11 @@
 #include "mmap_readahead_util.h"
 #include "page_cache_util.h"
 
-#define ADAPTIVE_FILE	"/sys/kernel/mm/mmap_readahead/adaptive"
+/* Text in folios, and nothing behind them. */
+#define ONE_FOLIO	(ALL_RULES & ~TEXT_WINDOWS)
+
+/* Blocks of a window, where there are windows of text. */
+#define WINDOW_BLOCKS	4
 
 #define NR_BLOCKS	160
 #define NR_MISSES	150
@@ -337,6 +341,114 @@ static void test_little_memory(void)
 	ksft_test_result(ok, "%s\n", name);
 }
 
+/* A window that begins with a block */
+
+/* Wherever in its block the missing page is: in folios, and without a mark. */
+static bool test_window(void)
+{
+	unsigned long counts[MAX_ORDER_NR], pages = WINDOW_BLOCKS * block;
+	struct text text;
+	bool ok;
+
+	ok = text_reads(0, file_pages, 20 * block, 20 * block, pages) &&
+	     text_reads(0, file_pages, 30 * block + block / 2, 30 * block, pages) &&
+	     text_reads(0, file_pages, 41 * block - 1, 40 * block, pages);
+	open_text(&text, 0, file_pages);
+	touch(&text.part, 50 * block + 1);
+	/* The next one is a miss of its own. */
+	ok &= cached_exactly(&text.whole, 50 * block, pages);
+	touch(&text.part, 50 * block + pages);
+	ok &= cached_exactly(&text.whole, 50 * block, 2 * pages);
+	if (count_folios(text.whole.fd, 50 * block, 2 * pages, counts))
+		ok &= counts[text_size->order] == 2 * WINDOW_BLOCKS;
+	close_text(&text);
+	return ok;
+}
+
+static bool test_window_in_mapping(void)
+{
+	unsigned long first = 10 * block + 1, pages = WINDOW_BLOCKS * block;
+
+	return text_reads(first, 2 * pages, first, first, pages - 1) &&
+	       text_reads(first, 2 * pages, 11 * block + 1, 11 * block, pages) &&
+	       text_reads(first, pages, 11 * block, 11 * block,
+			  pages - block + 1) &&
+	       text_reads(first, 2, first + 1, first, 2);
+}
+
+/* The tracepoint tells of the window before the end of the file cuts it. */
+static bool test_window_in_file(void)
+{
+	unsigned long last = file_pages - file_pages % block;
+	unsigned long pages = WINDOW_BLOCKS * block;
+
+	return text_reads(0, last + 2 * pages, last, last, pages) &&
+	       text_reads(0, last + 2 * pages, last - 1, last - block, pages) &&
+	       text_reads(0, file_pages, last - 1, last - block,
+			  block + block / 2);
+}
+
+/* One that lies within a folio is no window. */
+static bool test_small_window(void)
+{
+	bool ok = true;
+
+	if (block > 1) {
+		ok = read_ahead_write(file_fd, text_size->bytes / 2 >> 10) &&
+		     text_reads(0, file_pages, 21 * block - 1, 20 * block, block);
+		read_ahead_write(file_fd, WINDOW_BLOCKS * text_size->bytes >> 10);
+	}
+	return ok;
+}
+
+/* With pages of the window cached, the others are read, and no more. */
+static bool test_window_around_pages(void)
+{
+	unsigned long pages = WINDOW_BLOCKS * block;
+	struct text text;
+	char byte;
+	bool ok;
+
+	open_text(&text, 0, file_pages);
+	posix_fadvise(text.whole.fd, 0, 0, POSIX_FADV_RANDOM);
+	if (pread(text.whole.fd, &byte, 1,
+		  (10 * block + pages / 2 + 1) * page_bytes) != 1)
+		ksft_exit_fail_perror("read of the test file");
+	touch(&text.part, 10 * block);
+	ok = cached_exactly(&text.whole, 10 * block, pages);
+	close_text(&text);
+	return ok;
+}
+
+static const struct text_test {
+	bool (*run)(void);
+	const char *name;
+} window_tests[] = {
+	{ test_window, "window: read_ahead_kb from the start of the block on" },
+	{ test_window_in_mapping, "window: no more than the mapping has" },
+	{ test_window_in_file, "window: not beyond the end of the file" },
+	{ test_small_window, "window: a block if read_ahead_kb is less" },
+	{ test_window_around_pages, "window: around pages that are cached" },
+};
+
+static void test_windows(void)
+{
+	long kib = read_ahead_read(file_fd);
+	unsigned int i;
+
+	set_rules(ALL_RULES);
+	if (!read_ahead_write(file_fd, WINDOW_BLOCKS * text_size->bytes >> 10))
+		ksft_exit_fail_msg("read_ahead_kb cannot be set\n");
+	for (i = 0; i < ARRAY_SIZE(window_tests); i++)
+		if (large_folios)
+			ksft_test_result(window_tests[i].run(), "%s\n",
+					 window_tests[i].name);
+		else
+			ksft_test_result_skip("no large folios\n");
+	read_ahead_write(file_fd, kib);
+	set_rules(ONE_FOLIO);
+}
+
 /* What is read otherwise */
 
 /* A miss in text must be as one in data is. */
@@ -404,11 +516,11 @@ static bool test_switched_off(void)
 {
 	bool ok;
 
-	set_rules(ALL_RULES & ~TEXT);
+	set_rules(ONE_FOLIO & ~TEXT);
 	ok = text_as_data(file_pages / 2 + 1, "around");
 	set_rules(0);
 	ok &= text_as_data(file_pages / 2 + 1, "around");
-	set_rules(ALL_RULES);
+	set_rules(ONE_FOLIO);
 	return ok;
 }
 
@@ -455,7 +567,7 @@ static bool misses_are(unsigned int rules, bool counted)
 			print_miss(miss);
 	}
 	close_text(&text);
-	set_rules(ALL_RULES);
+	set_rules(ONE_FOLIO);
 	ksft_print_msg("%u misses\n", nr);
 	return ok;
 }
@@ -492,7 +604,7 @@ static unsigned int taken_by_hits(unsigned int rules, int prot, int advice)
 	nr = trace_stop(misses, ARRAY_SIZE(misses));
 	unmap(&other);
 	unmap_and_close(&data);
-	set_rules(ALL_RULES);
+	set_rules(ONE_FOLIO);
 	if (nr != DATA_MISSES + 1 ||
 	    misses[DATA_MISSES - 1].mmap_miss != DATA_MISSES) {
 		ksft_print_msg("%u misses\n", nr);
@@ -518,11 +630,11 @@ static void test_text_hits(void)
 	unsigned int taken, all, without;
 
 	if (large_folios) {
-		ksft_test_result(hits_depend(ALL_RULES & ~COUNTED_MISS,
-					     ALL_RULES, prot, MADV_NORMAL),
+		ksft_test_result(hits_depend(ONE_FOLIO & ~COUNTED_MISS,
+					     ONE_FOLIO, prot, MADV_NORMAL),
 				 "counter: text hits do not lower it\n");
-		ksft_test_result(hits_depend(ALL_RULES & ~TEXT_UNCOUNTED,
-					     ALL_RULES, prot, MADV_NORMAL),
+		ksft_test_result(hits_depend(ONE_FOLIO & ~TEXT_UNCOUNTED,
+					     ONE_FOLIO, prot, MADV_NORMAL),
 				 "counter: they do if its misses count\n");
 	} else {
 		ksft_test_result_skip("no large folios\n");
@@ -532,7 +644,7 @@ static void test_text_hits(void)
 	/* Without a size for it, and not even a page, text is read as data. */
 	set_text_size(NULL);
 	without = single_pages ? TEXT : 0;
-	taken = taken_by_hits(ALL_RULES & ~without & ~TEXT_KEEPS_HITS, prot,
+	taken = taken_by_hits(ONE_FOLIO & ~without & ~TEXT_KEEPS_HITS, prot,
 			      MADV_NORMAL);
 	ksft_print_msg("hits take %u\n", taken);
 	ksft_test_result(taken == OTHER_HITS,
@@ -541,7 +653,7 @@ static void test_text_hits(void)
 	all = OTHER_HITS * fault_around;
 	if (all > DATA_MISSES)
 		all = DATA_MISSES;
-	taken = taken_by_hits(ALL_RULES & ~without, prot, MADV_NORMAL);
+	taken = taken_by_hits(ONE_FOLIO & ~without, prot, MADV_NORMAL);
 	ksft_print_msg("hits take %u, to be %u\n", taken, all);
 	ksft_test_result(taken == all,
 			 "counter: they count as without rules\n");
@@ -552,21 +664,21 @@ static void test_hint_hits(void)
 {
 	const char *random = "counter: nor do hits with the random hint";
 	const char *huge = "counter: nor do hits with the huge-page hint";
-	unsigned int without = ALL_RULES & ~COUNTED_MISS;
+	unsigned int without = ONE_FOLIO & ~COUNTED_MISS;
 
-	ksft_test_result(hits_depend(without, ALL_RULES, PROT_READ,
+	ksft_test_result(hits_depend(without, ONE_FOLIO, PROT_READ,
 				     MADV_SEQUENTIAL),
 			 "counter: hits with the sequential hint do not lower it\n");
 	/* Only faulting around counts such hits. */
 	if (fault_around == 1)
 		ksft_test_result_skip("%s: fault-around is off\n", random);
 	else
-		ksft_test_result(hits_depend(without, ALL_RULES, PROT_READ,
+		ksft_test_result(hits_depend(without, ONE_FOLIO, PROT_READ,
 					     MADV_RANDOM), "%s\n", random);
 	if (!large_folios)
 		ksft_test_result_skip("%s: no large folios\n", huge);
 	else
-		ksft_test_result(hits_depend(without, ALL_RULES, PROT_READ,
+		ksft_test_result(hits_depend(without, ONE_FOLIO, PROT_READ,
 					     MADV_HUGEPAGE), "%s\n", huge);
 }
 
@@ -614,7 +726,7 @@ static bool test_pmd(bool random, unsigned int rules)
 	map_cold(&map, file_fd, file_pages);
 	ok = hinted_miss_is(&map, random, 1, &expected);
 	unmap_and_close(&map);
-	set_rules(ALL_RULES);
+	set_rules(ONE_FOLIO);
 	return ok;
 }
 
@@ -677,11 +789,11 @@ static bool test_capped_off(void)
 	struct mapping map;
 	bool ok;
 
-	set_rules(ALL_RULES & ~HUGE_CAPPED);
+	set_rules(ONE_FOLIO & ~HUGE_CAPPED);
 	map_cold(&map, file_fd, file_pages);
 	ok = hinted_miss_is(&map, false, page, &expected);
 	unmap_and_close(&map);
-	set_rules(ALL_RULES);
+	set_rules(ONE_FOLIO);
 	return ok;
 }
 
@@ -693,11 +805,11 @@ static void test_huge_hint(void)
 		for (i = 0; i < NR_HUGE_TESTS; i++)
 			ksft_test_result_skip("no huge pages\n");
 	} else if (folio_size_of(pmd_bytes())) {
-		ksft_test_result(test_pmd(false, ALL_RULES),
+		ksft_test_result(test_pmd(false, ONE_FOLIO),
 				 "huge hint: two folios of PMD size\n");
-		ksft_test_result(test_pmd(true, ALL_RULES),
+		ksft_test_result(test_pmd(true, ONE_FOLIO),
 				 "huge hint: one with the random hint\n");
-		ksft_test_result(test_pmd(false, ALL_RULES & ~HUGE_CAPPED),
+		ksft_test_result(test_pmd(false, ONE_FOLIO & ~HUGE_CAPPED),
 				 "huge hint: the cap does not matter\n");
 		ksft_test_result(test_pmd(false, 0),
 				 "huge hint: nor does any rule\n");
@@ -737,7 +849,7 @@ static const char *prepare_file(void)
 		return "cannot make a file in the current directory";
 	if (cachestat_pages(file_fd, 0, 1) < 0)
 		return "needs the cachestat() system call";
-	set_rules(ALL_RULES);
+	set_rules(ONE_FOLIO);
 	large_folios = has_large_folios(file_fd);
 	if (read_ahead_read(file_fd) < 0)
 		return "the device does not tell its readahead";
@@ -782,10 +894,7 @@ static const char *prepare_file(void)
 	return NULL;
 }
 
-static const struct text_test {
-	bool (*run)(void);
-	const char *name;
-} block_tests[] = {
+static const struct text_test block_tests[] = {
 	{ test_block, "one block: whichever page is missing" },
 	{ test_one_folio, "one block: it is one folio" },
 	{ test_exec_alone, "one block: also where no other size is allowed" },
@@ -798,7 +907,8 @@ static const struct text_test {
 };
 
 #define NR_COUNTER_TESTS	9
-#define NR_TESTS	(ARRAY_SIZE(block_tests) + 1 + 3 + \
+#define NR_TESTS	(ARRAY_SIZE(block_tests) + 1 + \
+			 ARRAY_SIZE(window_tests) + 3 + \
 			 NR_COUNTER_TESTS + NR_HUGE_TESTS)
 
 static void run_tests(void)
@@ -827,6 +937,7 @@ static void run_tests(void)
 		test_little_memory();
 	else
 		ksft_test_result_skip("no large folios\n");
+	test_windows();
 
 	if (large_folios)
 		ksft_test_result(test_no_choice(), "no size for text: %s\n",
@@ -838,9 +949,9 @@ static void run_tests(void)
 	test_readahead_off();
 
 	if (large_folios) {
-		ksft_test_result(misses_are(ALL_RULES, false),
+		ksft_test_result(misses_are(ONE_FOLIO, false),
 				 "counter: text misses neither raise nor heed it\n");
-		ksft_test_result(misses_are(ALL_RULES & ~TEXT_UNCOUNTED, true),
+		ksft_test_result(misses_are(ONE_FOLIO & ~TEXT_UNCOUNTED, true),
 				 "counter: they do both if they are to count\n");
 	} else {
 		ksft_test_result_skip("no large folios\n");
@@ -866,7 +977,6 @@ int main(void)
 		ksft_exit_skip("needs root to choose folio sizes\n");
 	page_cache_init();
 	guard_switches();
-	guard_setting(ADAPTIVE_FILE);
 	guard_folio_sizes();
 	guard_device_setting("read_ahead_kb");
 	return run_guarded(run_tests, clean_up);

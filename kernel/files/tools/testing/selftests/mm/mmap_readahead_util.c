@@ -5,13 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "../kselftest.h"
 #include "mmap_readahead_util.h"
 #include "page_cache_util.h"
 
-#define SWITCH_DIR	"/sys/kernel/mm/mmap_readahead"
+#define SWITCH_DIR	"/sys/kernel/debug/mmap_readahead"
 #define TRACEFS_DIR	"/sys/kernel/tracing"
 #define INSTANCE_DIR	TRACEFS_DIR "/instances/mmap_readahead_selftest"
 #define EVENT_DIR	INSTANCE_DIR "/events/mmap_readahead/mmap_readahead_miss"
@@ -25,6 +26,7 @@ const char * const switches[NR_SWITCHES] = {
 	"text_uncounted",
 	"huge_hint_capped",
 	"text_keeps_hits",
+	"text_in_windows",
 };
 
 /* Switches */
@@ -48,6 +50,7 @@ void guard_switches(void)
 		switch_path(path, nr);
 		guard_setting(path);
 	}
+	guard_setting(ADAPTIVE_FILE);
 }
 
 int switch_write(unsigned int nr, const char *text)
@@ -87,6 +90,7 @@ void set_rules(unsigned int rules)
 
 bool trace_start(int fd)
 {
+	unsigned long ino;
 	struct stat st;
 	char text[48];
 
@@ -95,7 +99,11 @@ bool trace_start(int fd)
 	rmdir(INSTANCE_DIR);
 	if (mkdir(INSTANCE_DIR, 0700))
 		return false;
-	snprintf(text, sizeof(text), "ino == %lu", (unsigned long)st.st_ino);
+	ino = st.st_ino;
+	/* That of the node; the pages are those of another one, named by the device. */
+	if (S_ISBLK(st.st_mode))
+		ino = (unsigned long)major(st.st_rdev) << 20 | minor(st.st_rdev);
+	snprintf(text, sizeof(text), "ino == %lu", ino);
 	return !setting_write(EVENT_DIR "/filter", text) &&
 	       !setting_write(EVENT_DIR "/enable", "1");
 }
@@ -114,11 +122,12 @@ unsigned int trace_stop(struct miss *misses, unsigned int max)
 
 		at = strstr(line, "mmap_readahead_miss: ");
 		if (at && sscanf(at,
-				 "mmap_readahead_miss: dev=%*u:%*u ino=%*u index=%lu start=%lu size=%u async_size=%u order=%u ra_pages=%u mmap_miss=%u reason=%23s",
+				 "mmap_readahead_miss: dev=%u:%u ino=%*u index=%lu start=%lu size=%u async_size=%u order=%u ra_pages=%u mmap_miss=%u reason=%23s",
+				 &miss->major, &miss->minor,
 				 &miss->index, &miss->start, &miss->size,
 				 &miss->async_size, &miss->order,
 				 &miss->ra_pages, &miss->mmap_miss,
-				 miss->reason) == 8)
+				 miss->reason) == 10)
 			nr++;
 	}
 	if (trace)
@@ -134,8 +143,9 @@ void trace_clean_up(void)
 
 void print_miss(const struct miss *miss)
 {
-	ksft_print_msg("index=%lu start=%lu size=%u async_size=%u\n",
-		       miss->index, miss->start, miss->size, miss->async_size);
+	ksft_print_msg("dev=%u:%u index=%lu start=%lu size=%u async_size=%u\n",
+		       miss->major, miss->minor, miss->index, miss->start,
+		       miss->size, miss->async_size);
 	ksft_print_msg("order=%u ra_pages=%u mmap_miss=%u reason=%s\n",
 		       miss->order, miss->ra_pages, miss->mmap_miss,
 		       miss->reason);

@@ -17,15 +17,19 @@ enum rule {
 	TEXT_UNCOUNTED	= 1 << 5,
 	HUGE_CAPPED	= 1 << 6,
 	TEXT_KEEPS_HITS	= 1 << 7,
-	ALL_RULES	= (1 << 8) - 1,
+	TEXT_WINDOWS	= 1 << 8,
+	ALL_RULES	= (1 << 9) - 1,
 };
 
 /* In the order of the bits of enum rule. */
-#define NR_SWITCHES	8
+#define NR_SWITCHES	9
 
 extern const char * const switches[NR_SWITCHES];
 
-/* Have run_guarded() put the switches back; skip all tests if there are none. */
+/* The switch of the adaptive window, which is none of these: it is in sysfs. */
+#define ADAPTIVE_FILE	"/sys/kernel/mm/mmap_readahead/adaptive"
+
+/* Have run_guarded() put all switches back; skip all tests if there are none. */
 void guard_switches(void);
 /* Return: 0 or -errno. */
 int switch_write(unsigned int nr, const char *text);
@@ -35,12 +39,16 @@ void set_rules(unsigned int rules);
 
 /* One record of the tracepoint. */
 struct miss {
+	unsigned int major, minor;
 	unsigned long index, start;
 	unsigned int size, async_size, order, ra_pages, mmap_miss;
 	char reason[24];
 };
 
-/* Trace one file's misses into a buffer of its own; false if impossible. */
+/*
+ * Trace the misses of a file or a block device into a buffer of their own; false if
+ * impossible.
+ */
 bool trace_start(int fd);
 /* Return: how many misses were traced, up to @max. */
 unsigned int trace_stop(struct miss *misses, unsigned int max);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mprotect() in batches: single cases, each with every setting of the switches,
+ * mprotect() in batches: single cases, each with and without,
  * whose outcome is known page by page. What nobody thought of is for
  * mprotect_batch_random. With --control, batching stays off: a test of the test.
  */
@@ -33,15 +33,10 @@
 
 #define NUMA_DIR	"/sys/kernel/debug/sched/numa_balancing"
 
-static const char * const batching_names[] = {
-	[BATCH_NOTHING] = "no batching",
-	[BATCH_ALIKE] = "alike_runs",
-	[BATCH_FOLIOS] = "folio_batches",
-	[BATCH_ALL] = "both switches",
-};
+static const char * const batching_names[] = { "no batching", "batching" };
 
 static bool control;
-static unsigned int batching;
+static bool batching;
 static unsigned long trouble;
 static int counter;
 
@@ -547,17 +542,6 @@ static bool test_uffd(unsigned long bytes)
 	return ok;
 }
 
-/* Whether entries that map such a folio can be dealt with together. */
-static bool batches_expected(unsigned long bytes)
-{
-#ifdef __aarch64__
-	/* Without runs, in blocks that the hardware sees as one. */
-	if (batching == BATCH_FOLIOS)
-		return bytes >= (page_bytes == 4096 ? 64UL << 10 : 2UL << 20);
-#endif
-	return batching != BATCH_NOTHING;
-}
-
 static bool test_tracepoint(unsigned long bytes)
 {
 	struct memory memory;
@@ -568,7 +552,7 @@ static bool test_tracepoint(unsigned long bytes)
 	before = batches_counted(counter);
 	ok = protect_and_back(&memory, 0, memory.pages);
 	any = batches_counted(counter) != before;
-	if (any != batches_expected(bytes)) {
+	if (any != batching) {
 		ksft_print_msg("%s: the tracepoint sees %s batch\n",
 			       batching_names[batching], any ? "a" : "no");
 		ok = false;
@@ -837,12 +821,14 @@ static bool test_numa(unsigned long bytes)
 static void each_size(bool (*test)(unsigned long bytes), bool all,
 		      const char *what)
 {
-	unsigned int last = control ? BATCH_NOTHING : BATCH_ALL, i;
+	const unsigned int settings = control ? 1 : 2;
 	bool ok = true, tried = false;
+	unsigned int setting, i;
 
-	for (batching = BATCH_NOTHING; batching <= last; batching++) {
+	for (setting = 0; setting < settings; setting++) {
 		bool any = false;
 
+		batching = setting;
 		set_batching(batching);
 		for (i = 0; i < nr_sizes; i++) {
 			if (sizes[i] < 4 * page_bytes ||
@@ -879,27 +865,22 @@ static bool switch_reads(const char *path, const char *expected)
 	return false;
 }
 
-static void test_switches(void)
+static void test_switch(void)
 {
 	static const char * const refused[] = { "2", "maybe", "-1", "" };
-	char path[PATH_BYTES];
+	static const char * const taken[][2] = { { "0", "N" }, { "1", "Y" } };
 	unsigned int nr, i;
 	bool ok = true;
 
-	for (nr = 0; nr < NR_BATCH_SWITCHES; nr++) {
-		batch_switch_path(path, nr);
-		ok &= !setting_write(path, "0") && switch_reads(path, "N");
+	for (nr = 0; nr < ARRAY_SIZE(taken); nr++) {
+		ok &= !setting_write(BATCH_SWITCH, taken[nr][0]) &&
+		      switch_reads(BATCH_SWITCH, taken[nr][1]);
 		for (i = 0; i < ARRAY_SIZE(refused); i++) {
-			setting_write(path, refused[i]);
-			ok &= switch_reads(path, "N");
-		}
-		ok &= !setting_write(path, "1") && switch_reads(path, "Y");
-		for (i = 0; i < ARRAY_SIZE(refused); i++) {
-			setting_write(path, refused[i]);
-			ok &= switch_reads(path, "Y");
+			setting_write(BATCH_SWITCH, refused[i]);
+			ok &= switch_reads(BATCH_SWITCH, taken[nr][1]);
 		}
 	}
-	ksft_test_result(ok, "switches take 0 and 1, and nothing else\n");
+	ksft_test_result(ok, "the switch takes 0 and 1, and nothing else\n");
 }
 
 static void run_tests(void)
@@ -921,9 +902,9 @@ static void run_tests(void)
 	counter = count_batches(false);
 
 	if (control)
-		ksft_test_result_skip("switches are not used\n");
+		ksft_test_result_skip("the switch is not used\n");
 	else
-		test_switches();
+		test_switch();
 	each_size(test_all_exclusive, true,
 		  "what was writable is so again without a fault");
 	each_size(test_first_exclusive, true,

@@ -219,12 +219,11 @@ static void fork_child(struct worker *worker)
 	usleep(2000);
 }
 
-/* Mostly, all of it is done in batches. */
-static void change_switches(struct worker *worker)
+/* Mostly, there are batches. */
+static void change_switch(struct worker *worker)
 {
 	if (!control)
-		set_batching(one_in(&worker->rng, 4) ?
-			     random_below(&worker->rng, BATCH_ALL) : BATCH_ALL);
+		set_batching(!one_in(&worker->rng, 8));
 	worker->done++;
 	usleep(20000);
 }
@@ -239,7 +238,7 @@ static struct worker workers[] = {
 	{ "moves", move },
 	{ "references cleared", clear },
 	{ "forks", fork_child },
-	{ "switches changed", change_switches },
+	{ "switch changed", change_switch },
 };
 
 static void *work(void *arg)

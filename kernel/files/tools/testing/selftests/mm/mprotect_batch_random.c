@@ -168,8 +168,8 @@ static struct state {
 	unsigned long pages;
 	struct piece pieces[MAX_PIECES];
 	unsigned int nr_pieces;
-	/* What is done to the second twin; to the first: BATCH_NOTHING. */
-	unsigned int batching;
+	/* Of the second twin's entries, never of the first one's. */
+	bool batching;
 
 	pid_t children[MAX_CHILDREN];
 	unsigned int nr_children;
@@ -209,7 +209,6 @@ static uint64_t uffd_features;
 
 static unsigned long total_ops, total_accesses, total_faults, total_signals;
 static unsigned long differences, thrown_away, disturbed, never_again;
-static uint64_t batches[BATCH_ALL + 1];
 
 static char *address(unsigned int twin, unsigned long page)
 {
@@ -240,7 +239,7 @@ static unsigned int nth_twin(unsigned int nr)
 
 static void batching_for(unsigned int twin)
 {
-	set_batching(twin ? s->batching : BATCH_NOTHING);
+	set_batching(twin && s->batching);
 }
 
 /* Accesses */
@@ -464,16 +463,21 @@ static bool read_smaps(void)
 }
 
 /*
- * Of the pages of a folio that are changed together, one that was accessed makes
- * all of them so. What was accessed never ceases to be, though.
+ * Of the pages of a block of arm64, one that was accessed makes all of them so.
+ * What was accessed never ceases to be, though.
  */
 static bool same_line(const char *one, const char *two, int n1, int n2)
 {
+#ifdef __aarch64__
+	const bool blocks = true;
+#else
+	const bool blocks = false;
+#endif
 	unsigned long kib_one, kib_two;
 
 	if (n1 == n2 && !memcmp(one, two, n1))
 		return true;
-	return s->batching & BATCH_FOLIOS &&
+	return blocks && s->batching &&
 	       sscanf(one, "Referenced: %lu kB", &kib_one) == 1 &&
 	       sscanf(two, "Referenced: %lu kB", &kib_two) == 1 &&
 	       kib_one < kib_two;
@@ -526,7 +530,7 @@ static bool children_see_same(void)
 	unsigned int nr;
 	char answer;
 
-	set_batching(BATCH_NOTHING);
+	set_batching(false);
 	for (nr = 0; nr < s->nr_children; nr++) {
 		if (write(questions[1], "", 1) != 1 ||
 		    read(answers[0], &answer, 1) != 1)
@@ -1356,9 +1360,7 @@ static enum result run_sequence(uint64_t seed, bool alike)
 	enum result result;
 
 	s->rng.state = seed * 0xd1342543de82ef95ULL;
-	s->batching = 1 + random_below(&s->rng, BATCH_ALL);
-	if (alike)
-		s->batching = BATCH_NOTHING;
+	s->batching = !alike;
 	if (verbose)
 		ksft_print_msg("seed %llu\n", (unsigned long long)seed);
 	s->nr_ops = 0;
@@ -1380,15 +1382,10 @@ static enum result run_sequence(uint64_t seed, bool alike)
 static void judge_difference(uint64_t seed)
 {
 	unsigned int run, plain = 0, runs = 0, again = 0;
-	unsigned int batching = s->batching;
 	enum result result;
 
-	ksft_print_msg("seed %llu, %s%s%s: %s: %s\n",
-		       (unsigned long long)seed,
-		       batching & BATCH_ALIKE ? "alike_runs" : "",
-		       batching == BATCH_ALL ? " and " : "",
-		       batching & BATCH_FOLIOS ? "folio_batches" :
-		       batching ? "" : "without batching",
+	ksft_print_msg("seed %llu, %s batching: %s: %s\n",
+		       (unsigned long long)seed, s->batching ? "with" : "without",
 		       s->operation, s->difference);
 	if (control) {
 		differences++;
@@ -1435,15 +1432,14 @@ static void test_sequences(void)
 {
 	unsigned long i, trouble = kernel_trouble();
 	int counter = control ? -1 : count_batches(false);
-	uint64_t counted = 0;
 	double start = seconds_now();
+	uint64_t batches;
 	bool ok = true;
 
 	for (i = 0; i < nr_sequences &&
 	     differences + never_again < 10 + nr_sequences / SEQUENCES_A_CHANCE;
 	     i++) {
 		uint64_t seed = first_seed + i;
-		unsigned int batching;
 
 		switch (run_sequence(seed, control)) {
 		case ALIKE:
@@ -1457,27 +1453,21 @@ static void test_sequences(void)
 		case DIFFERENT:
 			judge_difference(seed);
 		}
-		batching = s->batching;
-		counted = batches_counted(counter) - counted;
-		batches[batching] += counted;
-		counted = batches_counted(counter);
 	}
+	batches = batches_counted(counter);
 	ksft_print_msg("seeds %lu to %lu in %.1f s: %.1f sequences a second\n",
 		       first_seed, first_seed + i - !!i, seconds_now() - start,
 		       i / (seconds_now() - start));
 	ksft_print_msg("%lu operations, %lu accesses with %lu faults and %lu signals\n",
 		       total_ops, total_accesses, total_faults, total_signals);
 	if (counter >= 0)
-		ksft_print_msg("batches: alike_runs %llu, folio_batches %llu, both %llu\n",
-			       (unsigned long long)batches[BATCH_ALIKE],
-			       (unsigned long long)batches[BATCH_FOLIOS],
-			       (unsigned long long)batches[BATCH_ALL]);
+		ksft_print_msg("%llu batches\n", (unsigned long long)batches);
 	ksft_print_msg("%lu thrown away as built unlike, %lu as disturbed\n",
 		       thrown_away, disturbed);
 	ksft_print_msg("%lu differences that came back, %lu that did not\n",
 		       differences, never_again);
 	/* Of a few sequences, none of the right kind may be there. */
-	if (counter >= 0 && i >= 100 && !batches[BATCH_ALL]) {
+	if (counter >= 0 && i >= 100 && !batches) {
 		ksft_print_msg("there were no batches\n");
 		ok = false;
 	}

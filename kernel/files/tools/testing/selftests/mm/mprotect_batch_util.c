@@ -26,56 +26,34 @@
 #define MADV_COLD	20
 #endif
 
-#define SWITCH_DIR	"/sys/kernel/debug/mprotect"
 #define TRACEPOINT	"/sys/kernel/tracing/events/mprotect/mprotect_batch"
 #define CLEAR_REFS	"/proc/self/clear_refs"
 #define THP_DIR		"/sys/kernel/mm/transparent_hugepage"
-
-const char * const batch_switches[NR_BATCH_SWITCHES] = {
-	"alike_runs",
-	"folio_batches",
-};
 
 unsigned long sizes[MAX_SIZES];
 unsigned int nr_sizes;
 unsigned long huge_bytes;
 
-/* Switches */
+/* The switch */
 
-static int switch_fds[NR_BATCH_SWITCHES] = { -1, -1 };
-
-void batch_switch_path(char *path, unsigned int nr)
-{
-	snprintf(path, PATH_BYTES, SWITCH_DIR "/%s", batch_switches[nr]);
-}
+static int switch_fd = -1;
 
 bool guard_batching(void)
 {
-	char path[PATH_BYTES];
-	unsigned int nr;
-
-	for (nr = 0; nr < NR_BATCH_SWITCHES; nr++) {
-		batch_switch_path(path, nr);
-		guard_setting(path);
-		switch_fds[nr] = open(path, O_WRONLY);
-		if (switch_fds[nr] < 0)
-			return false;
-	}
-	return true;
+	guard_setting(BATCH_SWITCH);
+	switch_fd = open(BATCH_SWITCH, O_WRONLY);
+	return switch_fd >= 0;
 }
 
-void set_batching(unsigned int batching)
+void set_batching(bool on)
 {
-	static unsigned int current = ~0U;
-	unsigned int nr, changed = batching ^ current;
+	static int current = -1;
 
-	for (nr = 0; nr < NR_BATCH_SWITCHES; nr++)
-		if (switch_fds[nr] >= 0 && changed & (1 << nr) &&
-		    pwrite(switch_fds[nr], batching & (1 << nr) ? "1" : "0",
-			   1, 0) != 1)
-			ksft_exit_fail_perror(batch_switches[nr]);
-	/* Whatever a parent believes of them, a child may have changed. */
-	current = batching;
+	if (switch_fd >= 0 && on != current &&
+	    pwrite(switch_fd, on ? "1" : "0", 1, 0) != 1)
+		ksft_exit_fail_perror(BATCH_SWITCH);
+	/* Whatever a parent believes of it, a child may have changed. */
+	current = on;
 }
 
 int count_batches(bool threads)

@@ -7,27 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Batching: the switches of the kernel, or both of them off. */
-enum {
-	BATCH_NOTHING	= 0,
-	BATCH_ALIKE	= 1 << 0,
-	BATCH_FOLIOS	= 1 << 1,
-	BATCH_ALL	= BATCH_ALIKE | BATCH_FOLIOS,
-};
+#define BATCH_SWITCH	"/sys/kernel/debug/mprotect/alike_runs"
 
-#define NR_BATCH_SWITCHES	2
-
-/* In the order of their bits. */
-extern const char * const batch_switches[NR_BATCH_SWITCHES];
-
-void batch_switch_path(char *path, unsigned int nr);
 /*
- * Have run_guarded() put the switches back.
- * Return: whether there are any.
+ * Have run_guarded() put the switch back.
+ * Return: whether there is one.
  */
 bool guard_batching(void);
-/* Where there are no switches, this does nothing. */
-void set_batching(unsigned int batching);
+/* Where there is no switch, this does nothing. */
+void set_batching(bool on);
 
 /*
  * Count the calling thread's batches from here on, by the tracepoint, and those

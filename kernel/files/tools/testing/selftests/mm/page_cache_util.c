@@ -217,7 +217,7 @@ int open_again(int fd)
 	return fd;
 }
 
-static bool find_device_setting(int fd, const char *name, char path[PATH_BYTES])
+bool device_setting_path(int fd, const char *name, char path[PATH_BYTES])
 {
 	static const char * const places[] = {
 		"/sys/dev/block/%u:%u/bdi/%s",
@@ -243,7 +243,7 @@ void guard_device_setting(const char *name)
 {
 	char path[PATH_BYTES];
 
-	if (find_device_setting(AT_FDCWD, name, path))
+	if (device_setting_path(AT_FDCWD, name, path))
 		guard_setting(path);
 }
 
@@ -252,7 +252,7 @@ bool device_setting_write(int fd, const char *name, unsigned long number)
 	char path[PATH_BYTES], value[32];
 
 	snprintf(value, sizeof(value), "%lu", number);
-	return find_device_setting(fd, name, path) &&
+	return device_setting_path(fd, name, path) &&
 	       !setting_write(path, value);
 }
 
@@ -265,7 +265,7 @@ long read_ahead_read(int fd)
 {
 	char path[PATH_BYTES], value[SETTING_BYTES];
 
-	if (!find_device_setting(fd, "read_ahead_kb", path) ||
+	if (!device_setting_path(fd, "read_ahead_kb", path) ||
 	    setting_read(path, value))
 		return -1;
 	return strtol(value, NULL, 10);

@@ -66,11 +66,12 @@ int open_again(int fd);
 
 /*
  * Settings in the bdi directory of a device: have run_guarded() put back one of
- * the device that holds the current directory, and set one of that which holds a
- * file, or with AT_FDCWD that directory. Return: false if there is none, or it
- * does not take the number.
+ * the device that holds the current directory, and find or set one of that which
+ * holds a file, or with AT_FDCWD that directory. Return: false if there is none, or
+ * it does not take the number.
  */
 void guard_device_setting(const char *name);
+bool device_setting_path(int fd, const char *name, char path[PATH_BYTES]);
 bool device_setting_write(int fd, const char *name, unsigned long number);
 /* Of the device that holds a file, for files opened from then on. */
 bool read_ahead_write(int fd, unsigned long kib);

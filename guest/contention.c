@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Let threads touch random pages of one file, or of a file each, that lie on a
+ * device in memory, and tell how long that took: a fault waits for no disk there,
+ * so that what threads wait for is each other.
+ *
+ * The device is a copy of a disk with a file system on it.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#define PROBE	"contention"
+#include "files.h"
+#include "json.h"
+#include "zram.h"
+
+#define CHUNK		(1 << 20)
+#define PLACE		"/tmp/contention"
+#define PAGES_A_TOUCH	16
+#define MOST		64	/* threads, and files of their own */
+
+enum files { ONE, OWN };
+
+static const char *const files[] = { "one", "own", NULL };
+
+static struct env {
+	const char *disk;
+	const char *type;
+	uint64_t one_pages, own_pages;	/* as make-files counts them */
+	uint64_t threads;
+	int files;
+	uint64_t read_ahead_kib;
+	uint64_t seed;
+} env = {
+	.type = "ext4",
+	.one_pages = 16384,
+	.own_pages = 512,
+	.threads = 1,
+	.read_ahead_kib = 4,
+	.seed = 1,
+};
+
+static struct {
+	struct zram device;
+	bool mounted;
+} made;
+
+static struct {
+	size_t page_size;
+	uint64_t pages;		/* of a file */
+	uint64_t touches;	/* of a thread */
+	const volatile char *maps[MOST];	/* of each thread */
+	uint64_t *plan;
+	dev_t device_number;
+} work;
+
+static const char usage[] =
+"Usage: contention --disk DEVICE [OPTION]...\n"
+"Copy a disk with a file system into memory, touch one of 16 pages of its files at\n"
+"random, and print as one line of JSON what that took. Needs root.\n"
+"\n"
+"  --disk DEVICE       on which make-files made one file, and 64 others\n"
+"  --type TYPE         of its file system (ext4)\n"
+"  --one_pages N       of 4 KiB, in the one (16384)\n"
+"  --own_pages N       in each of the others (512)\n"
+"  --threads N         1 to 64 (1)\n"
+"  --files FILES       one: all threads share the touches of one file (default);\n"
+"                      own: each has a file of its own\n"
+"  --read-ahead-kb N   of the device in memory (4)\n"
+"  --seed N            of all that is random (1)\n"
+"  --help              print this text\n"
+"\n"
+"work is in touches.\n";
+
+static void parse_arguments(int argc, char **argv)
+{
+	enum { DISK, TYPE, ONE_PAGES, OWN_PAGES, THREADS, FILES, READ_AHEAD_KB,
+	       SEED, HELP };
+	static const struct option options[] = {
+		{ "disk", required_argument, NULL, DISK },
+		{ "type", required_argument, NULL, TYPE },
+		{ "one_pages", required_argument, NULL, ONE_PAGES },
+		{ "own_pages", required_argument, NULL, OWN_PAGES },
+		{ "threads", required_argument, NULL, THREADS },
+		{ "files", required_argument, NULL, FILES },
+		{ "read-ahead-kb", required_argument, NULL, READ_AHEAD_KB },
+		{ "seed", required_argument, NULL, SEED },
+		{ "help", no_argument, NULL, HELP },
+		{ 0 }
+	};
+	int option, index;
+
+	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		const char *name = option == '?' ? NULL : options[index].name;
+
+		switch (option) {
+		case DISK:
+			env.disk = optarg;
+			break;
+		case TYPE:
+			env.type = optarg;
+			break;
+		case ONE_PAGES:
+			env.one_pages = parse_number(name, optarg, PAGES_A_TOUCH);
+			break;
+		case OWN_PAGES:
+			env.own_pages = parse_number(name, optarg, PAGES_A_TOUCH);
+			break;
+		case THREADS:
+			env.threads = parse_number(name, optarg, 1);
+			break;
+		case FILES:
+			env.files = parse_name(name, optarg, files);
+			break;
+		case READ_AHEAD_KB:
+			env.read_ahead_kib = parse_number(name, optarg, 0);
+			break;
+		case SEED:
+			env.seed = parse_number(name, optarg, 0);
+			break;
+		case HELP:
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			exit(2);	/* getopt has said why */
+		}
+	}
+	if (optind < argc)
+		fail(2, "'%s' is not an option; see --help.", argv[optind]);
+	if (!env.disk)
+		fail(2, "--disk is missing; see --help.");
+	if (env.threads > MOST)
+		fail(2, "--threads goes up to %d.", MOST);
+}
+
+static void undo(void)
+{
+	if (made.mounted)
+		umount2(PLACE, MNT_DETACH);
+	made.mounted = false;
+	zram_remove(&made.device);
+}
+
+/* Zeros are not copied: what was never written reads as zeros. */
+static void copy_disk(void)
+{
+	char *chunk = aligned_alloc(CHUNK, CHUNK);
+	int from = open(env.disk, O_RDONLY | O_DIRECT | O_CLOEXEC), to;
+	off_t size, at;
+
+	if (from < 0)
+		fail_io(env.disk);
+	size = lseek(from, 0, SEEK_END);
+	zram_make(&made.device, size);
+	zram_setting(&made.device, "queue/read_ahead_kb", env.read_ahead_kib);
+	to = open(made.device.path, O_WRONLY | O_CLOEXEC);
+	if (!chunk || to < 0)
+		fail_io(made.device.path);
+	for (at = 0; at < size;) {
+		ssize_t n = pread(from, chunk, CHUNK, at);
+
+		if (n <= 0)
+			fail_io(env.disk);
+		if ((*chunk || memcmp(chunk, chunk + 1, n - 1)) &&
+		    pwrite(to, chunk, n, at) != n)
+			fail_io(made.device.path);
+		at += n;
+	}
+	if (fsync(to))
+		fail_io(made.device.path);
+	close(from);
+	close(to);
+	free(chunk);
+}
+
+static void mount_copy(void)
+{
+	if (mkdir(PLACE, 0700) && errno != EEXIST)
+		fail_io(PLACE);
+	if (mount(made.device.path, PLACE, env.type, MS_RDONLY, NULL))
+		fail_io(made.device.path);
+	made.mounted = true;
+}
+
+static const volatile char *map_file(uint64_t number)
+{
+	uint64_t count = env.files == OWN ? MOST : 1;
+	uint64_t pages = env.files == OWN ? env.own_pages : env.one_pages;
+	struct stat stat;
+	char path[96];
+	void *map;
+	int fd;
+
+	files_path(path, sizeof(path), PLACE, count, pages, number);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &stat))
+		fail_io(path);
+	work.device_number = stat.st_dev;
+	work.pages = stat.st_size / work.page_size;
+	map = mmap(NULL, stat.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		fail_io(path);
+	close(fd);
+	return map;
+}
+
+/* As long as they are mapped, the device cannot go. */
+static void unmap_files(void)
+{
+	for (uint64_t t = 0; t < (env.files == OWN ? env.threads : 1); t++)
+		munmap((void *)work.maps[t], work.pages * work.page_size);
+}
+
+static void prepare(void)
+{
+	uint64_t state = env.seed;
+
+	work.page_size = sysconf(_SC_PAGESIZE);
+	copy_disk();
+	mount_copy();
+	for (uint64_t t = 0; t < env.threads; t++)
+		work.maps[t] = env.files == OWN || !t ? map_file(t) :
+							 work.maps[0];
+	work.touches = work.pages / PAGES_A_TOUCH;
+	if (env.files == ONE)
+		work.touches /= env.threads;
+	if (!work.touches)
+		fail(1, "There are fewer touches than threads.");
+	work.plan = calloc(env.threads * work.touches, sizeof(*work.plan));
+	if (!work.plan)
+		fail(1, "No memory for %" PRIu64 " touches.",
+		     env.threads * work.touches);
+	for (uint64_t i = 0; i < env.threads * work.touches; i++)
+		work.plan[i] = random_below(&state, work.pages);
+}
+
+static void touch(uint64_t thread)
+{
+	const uint64_t *plan = work.plan + thread * work.touches;
+
+	for (uint64_t i = 0; i < work.touches; i++)
+		(void)work.maps[thread][plan[i] * work.page_size];
+}
+
+static void print_result(const struct counters *before,
+			 const struct counters *after)
+{
+	printf("{\"probe\": \"contention\", \"files\": \"%s\"",
+	       files[env.files]);
+	print_count("threads", true, env.threads);
+	print_count("seed", true, env.seed);
+	print_count("page_size", true, work.page_size);
+	print_count("work", true, env.threads * work.touches);
+	print_count("read_bytes", true,
+		    after->device.bytes - before->device.bytes);
+	print_count("read_requests", true,
+		    after->device.requests - before->device.requests);
+	print_count("major_faults", true,
+		    after->usage.ru_majflt - before->usage.ru_majflt);
+	print_count("minor_faults", true,
+		    after->usage.ru_minflt - before->usage.ru_minflt);
+	printf(", \"cpu_seconds\": %.6f, \"seconds\": %.9f}\n",
+	       cpu_seconds(&after->usage) - cpu_seconds(&before->usage),
+	       seconds_between(before, after));
+	if (fflush(stdout))
+		fail_io("The result could not be written");
+}
+
+int main(int argc, char **argv)
+{
+	struct counters before, after;
+
+	parse_arguments(argc, argv);
+	settings_init(undo);
+	prepare();
+	measure(env.threads, touch, work.device_number, &before, &after);
+	unmap_files();
+	print_result(&before, &after);
+	return 0;
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Map many files at once, as storage engines do, touch pages of all of them, and
+ * tell what that made the kernel read.
+ *
+ * All accesses are worked out before the clock starts, so that the measured
+ * loop does nothing but touch.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define PROBE	"many-files"
+#include "files.h"
+#include "json.h"
+#include "settings.h"
+
+enum access_kind { SPARSE, WHOLE, MIXED };
+
+static const char *const accesses[] = { "sparse", "whole", "mixed", NULL };
+
+static struct env {
+	const char *directory;
+	uint64_t files;
+	uint64_t file_pages;	/* as make-files counts them */
+	int access;
+	uint64_t touches;	/* at random */
+	const char *read_ahead_kb;
+	uint64_t seed;
+	bool drop_caches;
+} env = {
+	.touches = 8000,
+	.seed = 1,
+};
+
+static struct {
+	const volatile char **maps;
+	uint64_t file_pages;	/* of this machine */
+	size_t page_size;
+	dev_t device;
+	uint64_t *pages;	/* of all files, one after the other, in order */
+	uint64_t count;
+} work;
+
+static const char usage[] =
+"Usage: many-files --directory PATH --files N --file_pages N [OPTION]...\n"
+"Map all files of PATH/FILESxPAGES, which make-files makes, touch some of their\n"
+"pages, and print as one line of JSON what that made the kernel read.\n"
+"\n"
+"  --directory PATH     what make-files was given\n"
+"  --files N            how many there are\n"
+"  --file_pages N       of 4 KiB, in each\n"
+"  --access ACCESS\n"
+"      sparse           pages of all files at random (default)\n"
+"      whole            each file page by page, one after the other\n"
+"      mixed            the same with every second one, and between these, evenly,\n"
+"                       pages of the others at random\n"
+"  --touches N          at random (8000)\n"
+"  --read_ahead_kb N    of the disk that the files are on\n"
+"  --seed N             of all that is random (1)\n"
+"  --drop-caches        empty all of the kernel's caches before, not only those\n"
+"                       of the files; needs root\n"
+"  --help               print this text\n"
+"\n"
+"Example:\n"
+"  make-files . 400 1024\n"
+"  many-files --directory . --files 400 --file_pages 1024 --access mixed\n"
+"\n"
+"Files are closed once they are mapped. floor_bytes is what the pages that are\n"
+"touched hold. read_bytes and read_requests are null where the files' device keeps\n"
+"no statistics.\n";
+
+static void parse_arguments(int argc, char **argv)
+{
+	enum { DIRECTORY, FILES, FILE_PAGES, ACCESS, TOUCHES, READ_AHEAD_KB,
+	       SEED, DROP_CACHES, HELP };
+	static const struct option options[] = {
+		{ "directory", required_argument, NULL, DIRECTORY },
+		{ "files", required_argument, NULL, FILES },
+		{ "file_pages", required_argument, NULL, FILE_PAGES },
+		{ "access", required_argument, NULL, ACCESS },
+		{ "touches", required_argument, NULL, TOUCHES },
+		{ "read_ahead_kb", required_argument, NULL, READ_AHEAD_KB },
+		{ "seed", required_argument, NULL, SEED },
+		{ "drop-caches", no_argument, NULL, DROP_CACHES },
+		{ "help", no_argument, NULL, HELP },
+		{ 0 }
+	};
+	int option, index;
+
+	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		const char *name = option == '?' ? NULL : options[index].name;
+
+		switch (option) {
+		case DIRECTORY:
+			env.directory = optarg;
+			break;
+		case FILES:
+			env.files = parse_number(name, optarg, 1);
+			break;
+		case FILE_PAGES:
+			env.file_pages = parse_number(name, optarg, 1);
+			break;
+		case ACCESS:
+			env.access = parse_name(name, optarg, accesses);
+			break;
+		case TOUCHES:
+			env.touches = parse_number(name, optarg, 1);
+			break;
+		case READ_AHEAD_KB:
+			parse_number(name, optarg, 0);
+			env.read_ahead_kb = optarg;
+			break;
+		case SEED:
+			env.seed = parse_number(name, optarg, 0);
+			break;
+		case DROP_CACHES:
+			env.drop_caches = true;
+			break;
+		case HELP:
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			exit(2);	/* getopt has said why */
+		}
+	}
+	if (optind < argc)
+		fail(2, "'%s' is not an option; see --help.", argv[optind]);
+	if (!env.directory || !env.files || !env.file_pages)
+		fail(2, "--directory, --files or --file_pages is missing; see --help.");
+	if (env.access == MIXED && env.files < 2)
+		fail(2, "--access mixed takes two files.");
+}
+
+static void path_of(char *path, size_t size, uint64_t file)
+{
+	files_path(path, size, env.directory, env.files, env.file_pages, file);
+}
+
+/* For files that are opened after that. */
+static void set_read_ahead(void)
+{
+	struct stat stat;
+	char knob[96];
+
+	if (lstat(env.directory, &stat))
+		fail_io(env.directory);
+	work.device = stat.st_dev;
+	if (!env.read_ahead_kb)
+		return;
+	snprintf(knob, sizeof(knob), "/sys/dev/block/%u:%u/queue/read_ahead_kb",
+		 major(work.device), minor(work.device));
+	if (!setting(knob, env.read_ahead_kb))
+		fail_io(knob);
+}
+
+static void map_files(void)
+{
+	const size_t bytes = env.file_pages * FILES_PAGE;
+	struct stat stat;
+	char path[4096];
+
+	for (uint64_t i = 0; i < env.files; i++) {
+		void *map;
+		int fd;
+
+		path_of(path, sizeof(path), i);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || fstat(fd, &stat))
+			fail_io(path);
+		if ((size_t)stat.st_size != bytes)
+			fail(1, "%s does not hold %" PRIu64 " pages.", path,
+			     env.file_pages);
+		map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED)
+			fail_io(path);
+		close(fd);
+		work.maps[i] = map;
+	}
+}
+
+static void prepare(void)
+{
+	char path[4096];
+
+	work.page_size = sysconf(_SC_PAGESIZE);
+	work.file_pages = env.file_pages * FILES_PAGE / work.page_size;
+	if (!work.file_pages)
+		fail(1, "Files of %" PRIu64 " pages of 4 KiB hold less than one of %zu bytes.",
+		     env.file_pages, work.page_size);
+	work.maps = calloc(env.files, sizeof(*work.maps));
+	work.pages = calloc(env.files * work.file_pages + env.touches,
+			    sizeof(*work.pages));
+	if (!work.maps || !work.pages)
+		fail(1, "No memory for %" PRIu64 " files of %" PRIu64 " pages.",
+		     env.files, work.file_pages);
+	for (uint64_t i = 0; i < env.files; i++) {
+		path_of(path, sizeof(path), i);
+		forget_caches(path, env.drop_caches && i + 1 == env.files);
+	}
+	set_read_ahead();
+	map_files();
+}
+
+static void plan(void)
+{
+	const uint64_t step = env.access == MIXED ? 2 : 1;
+	uint64_t whole = 0, left = 0, state = env.seed;
+
+	if (env.access != WHOLE)
+		left = env.touches;
+	if (env.access != SPARSE)
+		whole = (env.files + step - 1) / step * work.file_pages;
+	for (uint64_t i = 0; left || i < whole;) {
+		uint64_t file;
+
+		/* Is it the turn of a random one? */
+		if (left && (i == whole ||
+			     i * env.touches >= (env.touches - left) * whole)) {
+			file = random_below(&state, env.files / step) * step +
+			       step - 1;
+			work.pages[work.count++] =
+				file * work.file_pages +
+				random_below(&state, work.file_pages);
+			left--;
+		} else {
+			file = i / work.file_pages * step;
+			work.pages[work.count++] =
+				file * work.file_pages + i % work.file_pages;
+			i++;
+		}
+	}
+}
+
+static uint64_t count_distinct(void)
+{
+	bool *seen = calloc(env.files * work.file_pages, sizeof(*seen));
+	uint64_t distinct = 0;
+
+	if (!seen)
+		fail(1, "No memory to tell pages apart.");
+	for (uint64_t i = 0; i < work.count; i++) {
+		distinct += !seen[work.pages[i]];
+		seen[work.pages[i]] = true;
+	}
+	free(seen);
+	return distinct;
+}
+
+static void touch(uint64_t thread)
+{
+	(void)thread;
+	for (uint64_t i = 0; i < work.count; i++) {
+		uint64_t file = work.pages[i] / work.file_pages;
+		uint64_t page = work.pages[i] % work.file_pages;
+
+		(void)work.maps[file][page * work.page_size];
+	}
+}
+
+static void print_result(const struct counters *before,
+			 const struct counters *after)
+{
+	bool has_device = before->has_device && after->has_device;
+
+	printf("{\"probe\": \"many-files\", \"access\": \"%s\"",
+	       accesses[env.access]);
+	print_count("files", true, env.files);
+	print_count("file_pages", true, env.file_pages);
+	print_count("seed", true, env.seed);
+	print_count("page_size", true, work.page_size);
+	print_count("touches", true, work.count);
+	print_count("read_bytes", has_device,
+		    after->device.bytes - before->device.bytes);
+	print_count("read_requests", has_device,
+		    after->device.requests - before->device.requests);
+	print_count("major_faults", true,
+		    after->usage.ru_majflt - before->usage.ru_majflt);
+	print_count("minor_faults", true,
+		    after->usage.ru_minflt - before->usage.ru_minflt);
+	print_count("floor_bytes", true, count_distinct() * work.page_size);
+	printf(", \"cpu_seconds\": %.6f, \"seconds\": %.9f}\n",
+	       cpu_seconds(&after->usage) - cpu_seconds(&before->usage),
+	       seconds_between(before, after));
+	if (fflush(stdout))
+		fail_io("The result could not be written");
+}
+
+int main(int argc, char **argv)
+{
+	struct counters before, after;
+
+	parse_arguments(argc, argv);
+	settings_init(NULL);
+	prepare();
+	plan();
+	measure(1, touch, work.device, &before, &after);
+	print_result(&before, &after);
+	return 0;
+}
