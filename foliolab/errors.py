@@ -80,6 +80,18 @@ class BuildError(LabError):
     status = 23
 
 
+class UnknownKernel(LabError):
+    """A kernel's name that names nothing: no such version, path or ref."""
+
+    status = 24
+
+
+class SeriesError(LabError):
+    """A series of the user's that does not apply."""
+
+    status = 25
+
+
 class MissingTool(LabError):
     status = 30
 
@@ -110,6 +122,12 @@ class ModelError(LabError):
     """A machine or a pattern that the model cannot be asked about."""
 
     status = 36
+
+
+class BootFailed(LabError):
+    """A kernel with which no guest comes up."""
+
+    status = 37
 
 
 class DiskFull(LabError):

@@ -32,6 +32,9 @@
 #include "settings.h"
 
 #define THP		"/sys/kernel/mm/transparent_hugepage"
+/* Exit status where a kernel does not have what a case is about. */
+#define KERNEL_LACKS	77
+
 #define BALANCING	"/proc/sys/kernel/numa_balancing"
 #define SCHED		"/sys/kernel/debug/sched/numa_balancing"
 #define SCAN_SECONDS	30
@@ -455,12 +458,12 @@ static void trace_scans(void)
 	char path[EVENT_PATH];
 
 	if (!place)
-		fail(1, "Scans cannot be traced: there is no tracefs.");
+		fail(KERNEL_LACKS, "Scans cannot be traced: there is no tracefs.");
 	trace_no_scans();	/* left over by who was killed */
 	memory.traced = true;
 	for (size_t i = 0; i < 2; i++)
 		if (!event_write(place, "kprobe_events", probes[i]))
-			fail(1, "Scans cannot be traced: no kprobe event for change_prot_numa.");
+			fail(KERNEL_LACKS, "Scans cannot be traced: no kprobe event for change_prot_numa.");
 	snprintf(path, sizeof(path), "%s/%s", place, scan_buffer);
 	if (mkdir(path, 0700) && errno != EEXIST)
 		fail_io(path);
@@ -487,7 +490,7 @@ static void prepare_scans(void)
 	setting(SCHED "/scan_delay_ms", "100");
 	trace_scans();
 	if (!setting(BALANCING, "1"))
-		fail(1, "No NUMA balancing: %s: %s.", BALANCING,
+		fail(KERNEL_LACKS, "No NUMA balancing: %s: %s.", BALANCING,
 		     strerror(errno));
 }
 
@@ -968,7 +971,7 @@ static void settle_sizes(void)
 	if (folio && !env.folio)
 		folio = folio_size_from(folio);
 	if (env.test->folio && !folio)
-		fail(1, "This kernel has no large folios of anonymous memory.");
+		fail(KERNEL_LACKS, "This kernel has no large folios of anonymous memory.");
 	if (folio & (folio - 1) || folio > pmd_size)
 		fail(2, "--folio takes a power of two up to %" PRIu64 "K.",
 		     pmd_size >> 10);

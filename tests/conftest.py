@@ -22,7 +22,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.fixture(scope="session")
 def source() -> Source:
     """The current pristine source, from the developer's own cache."""
-    return obtain(None, Reporter())
+    return obtain(Reporter())
 
 
 @pytest.fixture

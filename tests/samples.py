@@ -4,14 +4,13 @@
 from dataclasses import replace
 from typing import Any
 
-from foliolab.campaign.sample import Sample
+from foliolab.campaign.sample import KernelFacts, Sample
 
 _PLAIN = Sample(
     key="",
     experiment="sparse-mmap",
     cell={"pattern": "random"},
     variant="stock",
-    flavour="patched",
     switches={},
     arch="x86_64",
     page_size=4096,
@@ -20,9 +19,8 @@ _PLAIN = Sample(
     repetition=1,
     outcome="ok",
     sentence="",
-    kernel="k1",
+    kernel=KernelFacts("patched", "6.12.1", "6.12.1-foliolab", "k1"),
     profile="lab",
-    kernel_release="6.12.1-foliolab",
     workload="w1",
     parameters={"cpus": 2},
     metrics={},
@@ -31,11 +29,13 @@ _PLAIN = Sample(
 )
 
 
-def sample(read_bytes: int | None = None, **changes: Any) -> Sample:
-    """A sample that differs from a plain one by ``changes``; its key follows from them unless given."""
+def sample(read_bytes: int | None = None, *, kernel: str = "k1", named: str = "patched", **changes: Any) -> Sample:
+    """A sample that differs from a plain one by kernel and ``changes``; its key follows from them unless given."""
     metrics = {} if read_bytes is None else {"read_bytes": read_bytes, "floor_bytes": 10, "major_faults": 7}
-    changed = replace(_PLAIN, **{"metrics": metrics, **changes})
+    changed = replace(
+        _PLAIN, **{"metrics": metrics, "kernel": replace(_PLAIN.kernel, name=named, hash=kernel), **changes}
+    )
     if changed.key:
         return changed
-    decisive = (changed.cell, changed.variant, changed.repetition, changed.kernel, changed.workload, changed.scale)
+    decisive = (changed.cell, changed.variant, changed.repetition, kernel, changed.workload, changed.scale)
     return replace(changed, key=f"{decisive} {changed.parameters} {changed.backend} {changed.experiment}")

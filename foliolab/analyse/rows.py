@@ -13,7 +13,7 @@ from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
 
 BASES = ("unpatched", "stock")
-"""What the others are compared with: the first of these that was measured."""
+"""What the others are compared with: the first of these that was measured, or else the first kernel as it boots."""
 
 _Item = TypeVar("_Item")
 
@@ -57,9 +57,10 @@ def make_rows(group: Group, experiment: Experiment | None) -> list[Row]:
     scale = experiment.scales.get(group.scale) if experiment else None
     cells = ordered((cell for cell, _ in taken), scale.cells if scale else ())
     variants = ordered((name for _, name in taken), [variant.name for variant in scale.variants] if scale else ())
+    booted = dict.fromkeys(sample.variant for sample in group.samples if sample.variant == sample.kernel.name)
     rows = []
     for cell in cells:
-        base = next((name for name in BASES if metric in spreads.get((cell, name), {})), None)
+        base = next((name for name in (*BASES, *booted) if metric in spreads.get((cell, name), {})), None)
         for name in variants:
             if (cell, name) not in taken:
                 continue

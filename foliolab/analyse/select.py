@@ -53,13 +53,13 @@ def group_samples(samples: Iterable[Sample]) -> list[Group]:
 
 
 def _newest(samples: list[Sample]) -> list[Sample]:
-    """Those that share the newest probe and parameters, each cell's newest data and each flavour's newest kernel."""
+    """Those that share the newest probe and parameters, each cell's newest data and each kernel's newest kernel."""
     setting = _setting(samples[-1])
     alike = [sample for sample in samples if _setting(sample) == setting]
     data = {_cell(sample): sample.data for sample in alike}
     comparable = [sample for sample in alike if sample.data == data[_cell(sample)]]
-    kernels = {sample.flavour: sample.kernel for sample in comparable}
-    return [sample for sample in comparable if sample.kernel == kernels[sample.flavour]]
+    kernels = {sample.kernel.name: sample.kernel.hash for sample in comparable}
+    return [sample for sample in comparable if sample.kernel.hash == kernels[sample.kernel.name]]
 
 
 def _cell(sample: Sample) -> str:

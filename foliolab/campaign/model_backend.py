@@ -63,10 +63,10 @@ class ModelBackend:
     def arch(self) -> str:
         return self.architecture.name
 
-    def kernel(self, flavour: str) -> BuiltKernel:
+    def kernel(self, name: str) -> BuiltKernel:
         """What samples name as their kernel; there is none."""
         hash_ = digest_files(POLICIES, REPOSITORY)
-        return BuiltKernel(hash_, Path(), flavour, "lab", self.architecture, "model", PAGE_BYTES)
+        return BuiltKernel(hash_, Path(), name, "lab", self.architecture, "model", PAGE_BYTES, ours=True)
 
     def workload_hash(self, experiment: Experiment) -> str:
         """Over the model and its idea of a guest's memory. UsageError for a program that it does not know."""
@@ -145,7 +145,7 @@ def _rules(variant: Variant) -> str | None:
     Only three switches matter to data that one thread maps without hints. Those that a variant does not set stand
     as the kernel boots, which is on.
     """
-    if variant.flavour == "unpatched":
+    if not variant.ours:
         return "stock"
     switches = {name.rpartition("/")[2]: value for name, value in variant.switches}
     match [int(switches.get(name, 1)) for name in ("adaptive", "hit_needs_address", "hit_needs_first_try")]:

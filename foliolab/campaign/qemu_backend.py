@@ -18,6 +18,7 @@ from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import ROOTS, Experiment
 from foliolab.files import digest, digest_files
 from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.name import stem
 from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.stores import disk as stores
@@ -34,6 +35,9 @@ _DATA = "/data"
 """Where the disk is mounted."""
 _PROGRAMS = "/programs"
 """Where the one with programs is, if it is another."""
+
+_KERNEL_LACKS = 77
+"""Exit status of a probe whose case the kernel does not have."""
 
 _INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 
@@ -86,7 +90,7 @@ class QemuBackend:
         """Boot, with the plan's disk mounted; the session ends with the block."""
         parameters = plan.scale.parameters
         image = initramfs(guest_programs(self.architecture, self.report))
-        bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator)
+        bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator, kernel_name=kernel.name)
         disks = [
             replace(
                 disk,
@@ -96,7 +100,7 @@ class QemuBackend:
             for disk in self._disks(plan, bare)
         ]
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=tuple(disks))
-        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{kernel.flavour}-{secrets.token_hex(3)}"
+        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{stem(kernel.name)}-{secrets.token_hex(3)}"
         with Guest(config, consoles / f"{name}.log") as guest:
             self._mount(guest, plan)
             watermarks = str(parameters.watermark_scale_factor)
@@ -174,7 +178,10 @@ class QemuSession:
         self._guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(parameters.read_ahead_kb)]).checked()
         data = DATA_FILE if parameters.file_bytes else _DATA
         command = self._plan.experiment.command(step.cell, parameters, step.repetition, data)
-        result = self._guest.run(command, parameters.deadline_seconds).checked()
+        result = self._guest.run(command, parameters.deadline_seconds)
+        if result.status == _KERNEL_LACKS:
+            raise failure(replace(result.outcome, kind=OutcomeKind.NOT_APPLICABLE))
+        result.checked()
         self._check_console()
         metrics = _metrics(result)
         if self._guest.config.accelerator.backend == "qemu-icount":
@@ -185,8 +192,11 @@ class QemuSession:
                 if metrics.get(count) and time in metrics:
                     metrics[name] = metrics[time] * 1e9 / metrics[count]
         if (metric := self._plan.experiment.metric) not in metrics:
-            sentence = f"{command[0]} printed no {metric}."
-            raise failure(Outcome(OutcomeKind.NO_RESULT, sentence, result.stdout.decode(errors="replace")))
+            words = result.stdout.decode(errors="replace")
+            if metric in json.loads(result.stdout):
+                sentence = f"{command[0]} cannot count {metric} on this kernel."
+                raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence, words))
+            raise failure(Outcome(OutcomeKind.NO_RESULT, f"{command[0]} printed no {metric}.", words))
         return metrics
 
     def _check_console(self) -> None:

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from foliolab.campaign.backend import Backend, Session
-from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, Sample
+from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.campaign.store import Store
 from foliolab.errors import LabError
 from foliolab.experiment.cell import Cell
@@ -30,7 +30,7 @@ ATTEMPTS = 3
 """How often a measurement, or a boot, is tried while the host fails."""
 
 KernelFor = Callable[[str], BuiltKernel]
-"""The kernel of a flavour, built if need be."""
+"""The kernel of a name, built if need be."""
 
 
 def run_plan(plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter) -> list[Sample]:
@@ -52,18 +52,24 @@ def failure_of(samples: Iterable[Sample]) -> LabError | None:
     return failure(Outcome(OutcomeKind(first.outcome), f"{place}: {first.sentence}{more}"))
 
 
+def _lacked(sample: Sample) -> bool:
+    """Whether a kernel turned out to lack what was to be measured."""
+    return sample.outcome == NOT_APPLICABLE and bool(sample.boot)
+
+
 class _Campaign:
     def __init__(self, plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter) -> None:
         self._plan = plan
         self._store = store
         self._backend = backend
         self._report = report
-        flavours = dict.fromkeys(boot.flavour for boot in plan.boots)
-        self._kernels = {flavour: kernel_for(flavour) for flavour in flavours}
+        self._kernels = {name: kernel_for(name) for name in dict.fromkeys(boot.kernel for boot in plan.boots)}
         # Also because what is hashed may be changed meanwhile, and a measurement keeps its key.
         self._data = {cell: backend.data_hash(plan, cell) for cell in dict.fromkeys(step.cell for step in plan.steps)}
         self._workload = digest([backend.workload_hash(plan.experiment), *plan.experiment.argv])
-        final = [sample for sample in store.samples if sample.outcome not in (LOST_HOST, NOT_APPLICABLE)]
+        # What did not apply without a boot may apply one day; what a kernel did not have it will not get.
+        undecided = (LOST_HOST, NOT_APPLICABLE)
+        final = [each for each in store.samples if each.outcome not in undecided or _lacked(each)]
         self._had = {sample.key: sample for sample in final}
 
     def run(self) -> list[Sample]:
@@ -83,8 +89,11 @@ class _Campaign:
         known = {sample.key: sample for sample in self._store.samples if sample.outcome == NOT_APPLICABLE}
         for step in self._plan.steps:
             key, variant = self._key(step), step.variant
-            machine = machine_name(self._backend.arch, self._kernels[variant.flavour].page_size)
-            obstacle = variant.obstacle(machine) or self._backend.obstacle(self._plan, step)
+            kernel = self._kernels[variant.kernel]
+            machine = machine_name(self._backend.arch, kernel.page_size)
+            obstacle = (
+                variant.obstacle(machine) or variant.lacking(kernel.ours) or self._backend.obstacle(self._plan, step)
+            )
             if key in self._had or not obstacle:
                 continue
             if key not in known:
@@ -98,10 +107,10 @@ class _Campaign:
         failed_attempts = 0
         while pending:
             with ExitStack() as stack:
-                task.note(f"booting {planned.flavour}")
-                session = self._boot(stack, self._kernels[planned.flavour])
+                task.note(f"booting {planned.kernel}")
+                session = self._boot(stack, self._kernels[planned.kernel])
                 outcome = OK
-                while pending and outcome == OK:
+                while pending and outcome in (OK, NOT_APPLICABLE):
                     step = pending[0]
                     task.note(f"{step.cell.label}, {step.variant.name}")
                     sample = self._measure(session, step)
@@ -129,19 +138,19 @@ class _Campaign:
         try:
             metrics = session.measure(step)
         except GuestFailure as error:
-            console = self._store.consoles / f"{session.boot}.log"
-            self._report.say(f"{step.cell.label}, {step.variant.name}: {error} Its console: {console}")
+            if error.outcome.kind is not OutcomeKind.NOT_APPLICABLE:
+                console = self._store.consoles / f"{session.boot}.log"
+                self._report.say(f"{step.cell.label}, {step.variant.name}: {error} Its console: {console}")
             return self._sample(session, step, {}, error.outcome)
         return self._sample(session, step, metrics, Outcome(OutcomeKind.OK, ""))
 
     def _sample(self, session: Session | None, step: Step, metrics: dict[str, int | float], outcome: Outcome) -> Sample:
-        kernel = self._kernels[step.variant.flavour]
+        kernel = self._kernels[step.variant.kernel]
         return Sample(
             key=self._key(step),
             experiment=self._plan.experiment.name,
             cell=step.cell.as_dict(),
             variant=step.variant.name,
-            flavour=step.variant.flavour,
             switches=dict(step.variant.switches),
             arch=self._backend.arch,
             page_size=session.page_size if session else kernel.page_size,
@@ -150,9 +159,8 @@ class _Campaign:
             repetition=step.repetition,
             outcome=outcome.kind.value,
             sentence=outcome.sentence,
-            kernel=kernel.hash,
+            kernel=KernelFacts.of(kernel),
             profile=kernel.profile,
-            kernel_release=kernel.release,
             workload=self._workload,
             parameters=self._plan.scale.parameters.recorded(),
             metrics=metrics,
@@ -171,7 +179,7 @@ class _Campaign:
             "variant": variant.name,
             "switches": dict(variant.switches),
             "repetition": step.repetition,
-            "kernel": self._kernels[variant.flavour].hash,
+            "kernel": self._kernels[variant.kernel].hash,
             "workload": self._workload,
             "backend": self._backend.name,
         }

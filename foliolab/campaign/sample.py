@@ -6,12 +6,49 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_origin
 
+from foliolab.kernel.build import BuiltKernel
+
 OK = "ok"
 LOST_HOST = "lost-host"
 NOT_APPLICABLE = "not-applicable"
 
 MODEL = "model"
 """The backend that is no kernel."""
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """Which kernel it was."""
+
+    name: str
+    """By which it was asked for."""
+    version: str
+    """As its source says it."""
+    release: str
+    """As it says itself."""
+    hash: str
+    """Of its sources and configuration."""
+
+    @classmethod
+    def of(cls, kernel: BuiltKernel) -> "KernelFacts":
+        return cls(kernel.name, kernel.version, kernel.release, kernel.hash)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "KernelFacts":
+        """What a sample says of its kernel. Samples of before kernels had names have its parts beside each other."""
+        found = data.get("kernel")
+        if isinstance(found, str):
+            release = str(data["kernel_release"])
+            found = {
+                "name": data["flavour"],
+                "version": release.partition("-foliolab")[0],
+                "release": release,
+                "hash": found,
+            }
+        names = [field.name for field in dataclasses.fields(cls)]
+        if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in names):
+            raise TypeError("'kernel' is not as it should be")
+        return cls(*(found[name] for name in names))
 
 
 @dataclass(frozen=True)
@@ -23,8 +60,6 @@ class Sample:
     experiment: str
     cell: dict[str, str | int]
     variant: str
-    flavour: str
-    """The kernel built for it: "patched" or "unpatched"."""
     switches: dict[str, int | str]
     arch: str
     page_size: int
@@ -38,11 +73,9 @@ class Sample:
     """"ok", or how the attempt ended instead."""
     sentence: str
     """What went wrong; empty when ok."""
-    kernel: str
-    """Hash of the kernel's sources and configuration."""
+    kernel: KernelFacts
     profile: str
     """Of the kernel: "lab", "debug" ..."""
-    kernel_release: str
     workload: str
     """Hash of the probe's sources, its command, and the machine that it runs on."""
     parameters: dict[str, str | int | float]
@@ -63,7 +96,7 @@ class Sample:
         """The inverse of ``to_json``; TypeError for what is missing or of another type."""
         values = {}
         for field in dataclasses.fields(cls):
-            value = data.get(field.name, field.default)
+            value = KernelFacts.from_json(data) if field.name == "kernel" else data.get(field.name, field.default)
             kind = get_origin(field.type) or field.type
             if not isinstance(value, kind) or isinstance(value, bool):  # type: ignore[arg-type]
                 raise TypeError(f"'{field.name}' is not as it should be")

@@ -11,12 +11,14 @@ from rich.console import Console
 
 from foliolab.arch import NATIVE
 from foliolab.campaign.runner import failure_of
+from foliolab.cli.machine import add_kernels
 from foliolab.cli.run import RunRequest, measure
 from foliolab.errors import NoResult
 from foliolab.experiment.machine import machine_name
 from foliolab.experiment.variants import choose_one
 from foliolab.files import write_atomic
 from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.name import PATCHED, UNPATCHED
 from foliolab.progress import Reporter
 from foliolab.report.picture import EVENTS, Panel, draw, parse
 from foliolab.report.terminal import print_view
@@ -39,6 +41,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     text = "show what sparse mmap access reads before and after, in a model at once and then on a real 6.12 kernel"
     parser = commands.add_parser("demo", help="start here: " + text, description=text.capitalize() + ".")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="write a picture of the reads (SVG), and no more")
+    add_kernels(parser, "compare ours with this kernel, too")
     parser.set_defaults(handler=handle)
 
 
@@ -50,7 +53,8 @@ def handle(arguments: argparse.Namespace) -> int:
     console.print("A model of the page cache says:\n")
     print_view(console, measure(RunRequest("sparse-mmap", scale="demo", backend="model"), Reporter()).view)
     console.print("\nNow the kernel itself, which may have to be built first.\n")
-    result = measure(RunRequest("sparse-mmap", scale="demo"), Reporter())
+    kernels = [UNPATCHED, PATCHED, *arguments.kernels] if arguments.kernels else []
+    result = measure(RunRequest("sparse-mmap", scale="demo", kernels=kernels), Reporter())
     print_view(console, result.view)
     if error := failure_of(result.samples):
         raise error

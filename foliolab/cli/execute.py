@@ -13,6 +13,7 @@ from foliolab.cli.execute_options import (
     add_options,
     limits_of,
     pairs_of,
+    require_ours,
     require_room_for,
     size_of,
     stored_disk,
@@ -60,7 +61,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def handle(arguments: argparse.Namespace) -> int:
     report = Reporter()
     arch, page_size = machine(arguments)
-    variants = variants_of(arguments.variant, arch, page_size)
+    variants = variants_of(arguments.variant, arguments.kernels, arch, page_size)
     limits = limits_of(arguments.read_ahead_kb)
     memory_mib = size_of(arguments.memory) >> 20
     environment = pairs_of(arguments.env)
@@ -79,17 +80,17 @@ def handle(arguments: argparse.Namespace) -> int:
     accelerator = choose(arch, arguments.accelerator)
     extras = {*arguments.extras} | {each.filesystem for each in (data, root) if each and each.filesystem in OPTIONAL}
     planned = boots(variants, limits)
-    flavours = dict.fromkeys(cells[0].variant.flavour for cells in planned)
-    requests = [
-        KernelRequest(arch, flavour, arguments.profile, tuple(sorted(extras)), page_size=page_size)
-        for flavour in flavours
+    wanted = [
+        KernelRequest(arch, name, arguments.profile, tuple(sorted(extras)), page_size=page_size)
+        for name in dict.fromkeys(cells[0].variant.kernel for cells in planned)
     ]
-    kernels = {request.flavour: build(request, report) for request in requests}
+    kernels = {request.kernel: build(request, report) for request in wanted}
+    require_ours(variants, kernels)
     programs = guest_programs(arch, report)
     image = initramfs({name: programs[name] for name in ("init", "measure")}, files)
     for kernel in kernels.values():
         require_memory(arch, memory_mib, kernel.image, image)
-    first = kernels[planned[0][0].variant.flavour]
+    first = kernels[planned[0][0].variant.kernel]
     helper = initramfs({name: programs[name] for name in ("init", "copy-tree")})
     bare = GuestConfig(arch, first.image, helper, accelerator)
     config = replace(bare, initramfs=image, memory_mib=memory_mib, cpus=arguments.cpus)
@@ -153,7 +154,7 @@ def _run(
     try:
         for number, cells in enumerate(planned):
             consoles.append(scratch / f"console-{number}")
-            kernel = kernels[cells[0].variant.flavour]
+            kernel = kernels[cells[0].variant.kernel]
             run_boot(program, kernel, config, cells, consoles[-1], before=before, on_output=_pass_on, after=after)
     finally:
         if arguments.console:

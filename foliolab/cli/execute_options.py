@@ -3,25 +3,28 @@
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast, get_args
 
 from foliolab.arch import Architecture
-from foliolab.cli.machine import add_machine
+from foliolab.cli.machine import add_kernels, add_machine
 from foliolab.errors import UsageError
 from foliolab.experiment.machine import machine_name
 from foliolab.experiment.sizes import parse_size
-from foliolab.experiment.variants import Variant, choose, load_variants
+from foliolab.experiment.variants import Variant, choose, load_variants, on_kernels
+from foliolab.kernel.build import BuiltKernel
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 
+_DEFAULT = "folio"
 _FILESYSTEMS = get_args(Filesystem)
 
 
 def add_options(parser: argparse.ArgumentParser, accelerators: Sequence[str]) -> None:
     add = parser.add_argument
-    add("--variant", default="folio", help="settings of our kernel, or 'unpatched'; several with commas (folio)")
+    add("--variant", help="settings of our kernel, or 'unpatched'; several with commas (folio)")
+    add_kernels(parser, "run on this kernel, as it boots unless --variant says otherwise")
     add("--read-ahead-kb", metavar="KIB", help="of the guest's disks; several with commas (the kernel's own)")
     add("--memory", default="1G", help="of the guest (default: 1G)")
     add("--cpus", type=int, default=1, help="of the guest (default: 1)")
@@ -47,13 +50,22 @@ def add_options(parser: argparse.ArgumentParser, accelerators: Sequence[str]) ->
     add("arguments", nargs=argparse.REMAINDER, default=[], help="its arguments")
 
 
-def variants_of(names: str, arch: Architecture, page_size: int) -> tuple[Variant, ...]:
-    """The variants of these names; UsageError for one that the machine cannot have."""
-    chosen = choose(names.split(","), load_variants())
+def variants_of(names: str | None, kernels: Sequence[str], arch: Architecture, page_size: int) -> tuple[Variant, ...]:
+    """The variants of these names on these kernels; UsageError for one that the machine cannot have."""
+    chosen = choose(names.split(",") if names else [] if kernels else [_DEFAULT], load_variants())
+    if kernels:
+        chosen = on_kernels(chosen, kernels, asked=True)
     for variant in chosen:
         if obstacle := variant.obstacle(machine_name(arch.name, page_size)):
             raise UsageError(obstacle)
     return chosen
+
+
+def require_ours(variants: Sequence[Variant], kernels: Mapping[str, BuiltKernel]) -> None:
+    """UsageError for a variant that takes our code on a kernel that has none of it."""
+    for variant in variants:
+        if sentence := variant.lacking(kernels[variant.kernel].ours):
+            raise UsageError(sentence)
 
 
 def limits_of(text: str | None) -> list[int | None]:

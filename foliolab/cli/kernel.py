@@ -9,10 +9,12 @@ from typing import Any
 
 from foliolab.arch import size_name
 from foliolab.cli.machine import add_machine, machine
+from foliolab.errors import UsageError
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels, clean, configure
-from foliolab.kernel.config import FLAVOURS, OPTIONAL, PROFILES
+from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.export import export
-from foliolab.kernel.source import obtain
+from foliolab.kernel.name import HELP, PATCHED, UNPATCHED, parse_name
+from foliolab.kernel.source import held
 from foliolab.progress import Reporter
 from foliolab.vm import scratch
 
@@ -26,8 +28,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         ("config", _config, "print the final .config of a kernel, checked against the fragments"),
     ):
         verb = verbs.add_parser(name, help=text, description=text)
-        _add_source(verb)
-        verb.add_argument("--flavour", choices=FLAVOURS, default="patched", help="with our code, or the control")
+        _add_source(verb, PATCHED, "which")
         verb.add_argument("--profile", choices=PROFILES, default="lab", help="debug: KASAN, lockdep, DEBUG_VM, KUnit")
         verb.add_argument(
             "--with", dest="extras", choices=OPTIONAL, action="append", default=[], help="build this in too"
@@ -40,7 +41,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     text = "write the series as a git branch and as an mbox that 'git am' applies to the pristine tree"
     verb = verbs.add_parser("export", help=text, description=text)
     verb.add_argument("directory", type=Path, help="where to; must not exist yet")
-    _add_source(verb)
+    _add_source(verb, UNPATCHED, "the kernel that the series is put on")
     verb.set_defaults(handler=_export)
 
     verb = verbs.add_parser("list", help="list the kernels in the cache, newest first")
@@ -51,9 +52,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     verb.set_defaults(handler=_clean)
 
 
-def _add_source(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--source", type=Path, help="a 6.12 tree or tarball; without it, Debian's linux-source-6.12")
-    verb.add_argument("--newest", action="store_true", help="ask apt whether Debian has a newer 6.12.y")
+def _add_source(verb: argparse.ArgumentParser, default: str, text: str) -> None:
+    verb.add_argument("--kernel", metavar="NAME", default=default, help=f"{text} (default: {default}). {HELP}")
+    verb.add_argument("--newest", action="store_true", help="ask apt whether Debian has a newer one of that version")
 
 
 def _request(arguments: argparse.Namespace) -> KernelRequest:
@@ -61,10 +62,9 @@ def _request(arguments: argparse.Namespace) -> KernelRequest:
     return KernelRequest(
         arch=arch,
         page_size=page_size,
-        flavour=arguments.flavour,
+        kernel=arguments.kernel,
         profile=arguments.profile,
         extras=tuple(arguments.extras),
-        source=arguments.source,
         newest=arguments.newest,
     )
 
@@ -86,7 +86,11 @@ def _config(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     report = Reporter()
-    exported = export(obtain(arguments.source, report, newest=arguments.newest), arguments.directory, report)
+    name = parse_name(arguments.kernel)
+    if name.series:
+        raise UsageError(f"Our series is exported on a kernel that has none: not on {name.text}.")
+    with held(name, report, newest=arguments.newest) as source:
+        exported = export(source, arguments.directory, report)
     print(f"branch {exported.branch} in {exported.repository}")
     print(f"mbox   {exported.mbox}")
     return 0
@@ -99,7 +103,7 @@ def _list(arguments: argparse.Namespace) -> int:
         return 0
     for kernel in kernels:
         columns = (f"{kernel.arch.name:6}", f"{size_name(kernel.page_size):3}", f"{kernel.profile:5}")
-        print(kernel.hash, *columns, f"{kernel.flavour:9}", kernel.release, sep="  ")
+        print(kernel.hash, *columns, f"{kernel.name:9}", kernel.release, sep="  ")
     return 0
 
 

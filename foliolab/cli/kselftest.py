@@ -9,10 +9,11 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
-from foliolab.cli.machine import add_machine, machine
+from foliolab.cli.machine import add_kernels, add_machine, machine
 from foliolab.experiment.machine import machine_name
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
-from foliolab.kernel.config import FLAVOURS, OPTIONAL
+from foliolab.kernel.config import OPTIONAL
+from foliolab.kernel.name import PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.source import obtain
 from foliolab.kselftest.ktap import Verdict, worse, worst
 from foliolab.kselftest.run import Result, build_programs, run_test
@@ -22,21 +23,21 @@ from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
 
 Results = Mapping[str, Mapping[str, Result]]
-"""Of each test on each flavour: command -> flavour -> result."""
+"""Of each test on each kernel: command -> the kernel's name -> result."""
 
 _MORE_BOOTS = 5
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "run the kernel's own mm selftests on the unpatched kernel and on ours, and compare"
+    text = "run the kernel's own mm selftests on the unpatched kernel and on ours, or on any others, and compare"
     parser = commands.add_parser(
         "kselftest",
         help=text,
-        description=f"{text.capitalize()}. The exit status is 1 if ours fails what the unpatched one passes.",
+        description=f"{text.capitalize()}. The exit status is 1 if another one fails what the first passes.",
         epilog="example: ./lab kselftest --test soft-dirty --test cow",
     )
     parser.add_argument("--test", metavar="NAME", action="append", default=[], help="only this; can be repeated")
-    parser.add_argument("--flavour", choices=(*FLAVOURS, "both"), default="both", help="(default: both)")
+    add_kernels(parser, f"run them on this one; the others are compared with the first ({UNPATCHED} and {PATCHED})")
     parser.add_argument(
         "--with", dest="extras", choices=OPTIONAL, action="append", default=[], help="build this into the kernels"
     )
@@ -52,9 +53,11 @@ def handle(arguments: argparse.Namespace) -> int:
     arch, page_size = machine(arguments)
     report = Reporter()
     tests = chosen(arguments.test, arch.name)
-    source = obtain(None, report)
-    flavours = [name for name in ("unpatched", "patched") if arguments.flavour in (name, "both")]
-    requests = [KernelRequest(arch, name, extras=tuple(arguments.extras), page_size=page_size) for name in flavours]
+    source = obtain(report)
+    names = [parse_name(name).text for name in arguments.kernels or (UNPATCHED, PATCHED)]
+    requests = [
+        KernelRequest(arch, name, extras=tuple(arguments.extras), page_size=page_size) for name in dict.fromkeys(names)
+    ]
     kernels = [build(request, report) for request in requests]
     programs = build_programs(arch, source, tests, report)
     results: dict[str, dict[str, Result]] = {}
@@ -62,7 +65,7 @@ def handle(arguments: argparse.Namespace) -> int:
         for test in tests:
 
             def one(kernel: BuiltKernel, boot: int, test: Test = test) -> Result:
-                task.note(f"{test.command}, {kernel.flavour}")
+                task.note(f"{test.command}, {kernel.name}")
                 return run_test(test, kernel, programs, report, boot, again=arguments.again)
 
             results[test.command] = compared(kernels, one)
@@ -80,29 +83,29 @@ def handle(arguments: argparse.Namespace) -> int:
 def compared(kernels: Sequence[BuiltKernel], run: Callable[[BuiltKernel, int], Result]) -> dict[str, Result]:
     """The result of a test on each kernel.
 
-    Some tests are a matter of luck. What ours fails counts, and then the unpatched one gets more boots to fail it, too.
-    One in which a subtest did not run excuses nothing but that it does not run on ours.
+    Some tests are a matter of luck. What others fail counts, and then the first one gets more boots to fail it, too.
+    One in which a subtest did not run excuses nothing but that it does not run on the others.
     """
-    found = {kernel.flavour: run(kernel, 1) for kernel in kernels}
+    found = {kernel.name: run(kernel, 1) for kernel in kernels}
     for boot in range(2, 2 + _MORE_BOOTS):
         if not regressions(found):
             break
         more = run(kernels[0], boot)
-        so_far = found["unpatched"]
+        so_far = found[kernels[0].name]
         lost = so_far.lost | (so_far.subtests.keys() ^ more.subtests.keys())
-        found["unpatched"] = replace(more, subtests=worst(so_far.subtests, more.subtests), lost=lost)
+        found[kernels[0].name] = replace(more, subtests=worst(so_far.subtests, more.subtests), lost=lost)
     return found
 
 
 def regressions(found: Mapping[str, Result]) -> list[str]:
-    """The subtests that end worse on our kernel, if both were tried."""
-    if len(found) < 2:
-        return []
-    return worse(found["unpatched"].subtests, found["patched"].subtests, found["unpatched"].lost)
+    """The subtests that end worse on any kernel than on the first, which the others are compared with."""
+    first, *others = found.values()
+    names = dict.fromkeys(name for other in others for name in worse(first.subtests, other.subtests, first.lost))
+    return list(names)
 
 
 def _facts(found: Mapping[str, Result]) -> dict[str, object]:
-    return {flavour: result.subtests for flavour, result in found.items()} | {"worse": regressions(found)}
+    return {kernel: result.subtests for kernel, result in found.items()} | {"worse": regressions(found)}
 
 
 def _counts(result: Result) -> str:
@@ -118,8 +121,8 @@ def _rows(results: Results) -> list[tuple[str, ...]]:
 
 
 def _header(results: Results) -> list[str]:
-    flavours = list(next(iter(results.values())))
-    return ["test", *(f"{name}: pass / skip / fail" for name in flavours), *(["verdict"] if len(flavours) > 1 else [])]
+    kernels = list(next(iter(results.values())))
+    return ["test", *(f"{name}: pass / skip / fail" for name in kernels), *(["verdict"] if len(kernels) > 1 else [])]
 
 
 def columns(results: Results) -> list[Column]:
@@ -130,14 +133,14 @@ def columns(results: Results) -> list[Column]:
 
 
 def _not_passed(results: Results) -> list[str]:
-    """A line for each subtest that fails on any kernel, and that ends worse on ours."""
+    """A line for each subtest that fails on any kernel, or ends worse than on the first."""
     lines = []
     for command, found in results.items():
         names = dict.fromkeys(name for result in found.values() for name in result.subtests)
         for name in names:
-            verdicts = {flavour: result.subtests.get(name, "absent") for flavour, result in found.items()}
+            verdicts = {kernel: result.subtests.get(name, "absent") for kernel, result in found.items()}
             if Verdict.FAIL in verdicts.values() or name in regressions(found):
-                how = ", ".join(f"{flavour} {verdict}" for flavour, verdict in verdicts.items())
+                how = ", ".join(f"{kernel} {verdict}" for kernel, verdict in verdicts.items())
                 lines.append(f"{command}: {name} ({how})")
     return lines
 
@@ -163,5 +166,5 @@ def _print(title: str, results: Results) -> None:
         console.print(Text(line))
     for found in results.values():
         if regressions(found):
-            console.print(Text(f"log: {found['patched'].log}"))
+            console.print(Text(f"logs: {', '.join(str(result.log) for result in list(found.values())[1:])}"))
     console.print(Text(f"Left out, for reasons that --markdown tells: {', '.join(LEFT_OUT)}", style="dim"))

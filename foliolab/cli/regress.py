@@ -14,7 +14,7 @@ from foliolab.analyse.select import group_samples, place_of
 from foliolab.campaign.runner import failure_of
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.machine import add_machine, machine
+from foliolab.cli.machine import add_kernels, add_machine, machine
 from foliolab.cli.run import RunRequest, measure
 from foliolab.errors import UnknownCell, UsageError
 from foliolab.experiment import variants
@@ -46,7 +46,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="only these: names, or paths of .toml files (default: all of the lab's that have a list 'regress')",
     )
     parser.add_argument("--variant", metavar="V,...", help="only these (default: those that the experiments name)")
-    parser.add_argument("--baseline", metavar="V", default="stock", help="what is compared with (default: stock)")
+    add_kernels(parser, "compare kernels: the others with the first, as they boot unless --variant says otherwise")
+    parser.add_argument("--baseline", metavar="V", help="what is compared with (default: stock, or the first kernel)")
     parser.add_argument("--workload", metavar="NAME,...", action="append", help="only these; may be repeated")
     parser.add_argument("--scale", default="quick", help="of the experiments (default: quick)")
     parser.add_argument("--repetitions", metavar="N", type=int, help="boots of each kernel")
@@ -85,19 +86,20 @@ def _share(text: str) -> float:
 
 def handle(arguments: argparse.Namespace) -> int:
     arch, page_size = machine(arguments)
-    asked = _variants(arguments.variant, arguments.baseline)
-    if arguments.check and not asked and arguments.baseline == _DEFAULT:
+    names = arguments.variant.split(",") if arguments.variant else []
+    baseline, asked = _variants(names, arguments.baseline, arguments.kernels)
+    if arguments.check and not asked and baseline == _DEFAULT:
         raise UsageError(f"--check judges {_DEFAULT}, which is the baseline; say with --variant what else to judge.")
-    parts = _chosen(_parts(arguments, arch.name, page_size, asked), arguments.workload)
+    parts = _chosen(_parts(arguments, arch.name, page_size, baseline, asked), arguments.workload)
     samples: list[Sample] = []
     if arguments.no_run:
         stored = read_samples(store_file())
-        parts = [_from_store(part, stored, asked, arguments.baseline) for part in parts]
+        parts = [_from_store(part, stored, asked, baseline) for part in parts]
     if arguments.check and not asked:  # it is judged, also where the experiment does not name it
         parts = [replace(part, variants=tuple(dict.fromkeys((*part.variants, _DEFAULT)))) for part in parts]
     if not arguments.no_run:
-        parts, samples = _measured(parts, arguments.baseline, arguments.repetitions)
-    matrix = make_matrix(parts, baseline=arguments.baseline, threshold=arguments.threshold)
+        parts, samples = _measured(parts, baseline, names, arguments)
+    matrix = make_matrix(parts, baseline=baseline, threshold=arguments.threshold)
     if arguments.json:
         print(json.dumps({"rows": losses.to_json(matrix)}, indent=1))
     elif arguments.markdown:
@@ -111,16 +113,23 @@ def handle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _variants(text: str | None, baseline: str) -> list[str]:
-    """Those that were asked for, which the baseline is not; empty if none were."""
-    names = text.split(",") if text else []
-    asked = [variant.name for variant in variants.choose([baseline, *names], variants.load_variants())][1:]
-    if names and not asked:
-        raise UsageError(f"'{baseline}' is the baseline; there is no other variant to compare with it.")
-    return asked
+def _variants(names: Sequence[str], baseline: str | None, kernels: Sequence[str]) -> tuple[str, list[str]]:
+    """The baseline, and what was asked for beside it; empty if nothing was."""
+    known = variants.load_variants()
+    if kernels:
+        there = {one.name: one for one in variants.on_kernels(variants.choose(names, known), kernels, asked=True)}
+        baseline = baseline or next(iter(there))
+        (found,) = variants.choose([baseline], there)
+        asked = [name for name in there if name != baseline]
+    else:
+        found, *others = variants.choose([baseline or "stock", *names], known)
+        asked = [variant.name for variant in others]
+    if (names or kernels) and not asked:
+        raise UsageError(f"'{found.name}' is the baseline; there is no other variant to compare with it.")
+    return found.name, asked
 
 
-def _parts(arguments: argparse.Namespace, arch: str, page_size: int, asked: Sequence[str]) -> list[Part]:
+def _parts(arguments: argparse.Namespace, arch: str, page_size: int, baseline: str, asked: Sequence[str]) -> list[Part]:
     """What to measure; whatever is wrong with it is found here, before a measurement."""
     parts = []
     machine = machine_name(arch, page_size)
@@ -129,7 +138,7 @@ def _parts(arguments: argparse.Namespace, arch: str, page_size: int, asked: Sequ
             Reporter().say(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
             continue
         scale = experiment.scale(arguments.scale)
-        names = asked or [variant.name for variant in scale.variants if variant.name != arguments.baseline]
+        names = asked or [variant.name for variant in scale.variants if variant.name != baseline]
         parts.append(Part(experiment, scale.name, arch, page_size, scale.cells, tuple(names), None))
     if not parts:
         raise UsageError(f"There is no experiment with a list 'regress' for {machine}.")
@@ -160,16 +169,19 @@ def _experiments(names: Sequence[str]) -> list[Experiment]:
     return [experiment for experiment in found.values() if experiment.regress]
 
 
-def _measured(parts: Sequence[Part], baseline: str, repetitions: int | None) -> tuple[list[Part], list[Sample]]:
+def _measured(
+    parts: Sequence[Part], baseline: str, names: Sequence[str], arguments: argparse.Namespace
+) -> tuple[list[Part], list[Sample]]:
     """The parts with all that they want, and the samples of that, also of what failed."""
     measured, samples = [], []
     for part in parts:
         request = RunRequest(
             experiment=part.experiment,
             scale=part.scale,
-            variants=[baseline, *part.variants],
+            variants=names if arguments.kernels else [baseline, *part.variants],
+            kernels=arguments.kernels,
             cells=part.cells,
-            repetitions=repetitions,
+            repetitions=arguments.repetitions,
             arch=part.arch,
             page_size=part.page_size,
         )

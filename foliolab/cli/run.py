@@ -18,7 +18,7 @@ from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.runner import KernelFor, failure_of, run_plan
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import open_store, store_file
-from foliolab.cli.machine import add_machine, machine
+from foliolab.cli.machine import add_kernels, add_machine, machine
 from foliolab.errors import UsageError
 from foliolab.experiment import cell, variants
 from foliolab.experiment.cell import Cell
@@ -47,6 +47,8 @@ class RunRequest:
     """Itself, or its name, or the path of a .toml file."""
     scale: str = "quick"
     variants: Sequence[str] | None = None
+    kernels: Sequence[str] = ()
+    """By name; empty: those of the variants, unless the experiment names others."""
     cells: Sequence[str | Cell] = ()
     """Each "axis=value", several joined by commas, or a cell; none is all."""
     repetitions: int | None = None
@@ -65,7 +67,7 @@ class RunResult:
     samples: list[Sample]
     """Those that were asked for, measured now or before."""
     view: View
-    """The table that they belong to, with all else that the store has for it."""
+    """The table that they belong to, with all else that the store has for it, unless kernels were named."""
     comparisons: list[Comparison]
     """Of that table with the model's, or with those of kernels if it is the model's."""
 
@@ -79,6 +81,8 @@ def measure(request: RunRequest, report: Reporter) -> RunResult:
         experiment = find_experiment(experiment)
     scale = experiment.scale(request.scale)
     chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
+    if kernels := request.kernels or (() if request.backend == MODEL else scale.kernels):
+        chosen = variants.on_kernels(scale.variants if chosen is None else chosen, kernels, asked=chosen is not None)
     cells = cell.choose(scale.cells, request.cells)
     arch = architecture(request.arch)
     page_size = arch.page_size(request.page_size)
@@ -91,6 +95,9 @@ def measure(request: RunRequest, report: Reporter) -> RunResult:
         samples = run_plan(plan, store, backend, kernel_for, report)
         # The plan's samples count as the newest, also where they were measured long ago.
         everything = [*store.samples, *samples]
+    if request.kernels:
+        asked = {step.variant.name for step in plan.steps}
+        everything = [sample for sample in everything if sample.variant in asked]
     views = make_views(everything, {experiment.name: experiment})
     view = next(view for view in views if place_of(view.group) == place_of(samples[0]))
     comparisons = compare([view.group for view in views], {experiment.name: experiment})
@@ -110,8 +117,8 @@ def _on_qemu(
         )
     extras = tuple(extra for extra in OPTIONAL if extra in parameters.filesystems)
 
-    def kernel_for(flavour: str) -> BuiltKernel:
-        return build(KernelRequest(arch, flavour, request.profile, extras, page_size=page_size), report)
+    def kernel_for(name: str) -> BuiltKernel:
+        return build(KernelRequest(arch, name, request.profile, extras, page_size=page_size), report)
 
     return plan.with_at_most(accelerator.max_cpus), QemuBackend(arch, accelerator, report), kernel_for
 
@@ -120,8 +127,10 @@ def _on_model(
     request: RunRequest, plan: Plan, arch: Architecture, page_size: int, report: Reporter
 ) -> tuple[Plan, Backend, KernelFor]:
     """The plan, the model, and what takes the place of kernels there."""
-    if request.accelerator or request.profile != "lab":
-        raise UsageError("The model boots no kernel: it takes neither --accelerator nor another --profile than lab.")
+    if request.accelerator or request.profile != "lab" or request.kernels:
+        raise UsageError(
+            "The model boots no kernel: it takes neither --kernel nor --accelerator nor another --profile than lab."
+        )
     if page_size != PAGE_BYTES:
         raise UsageError(f"The model has pages of {size_name(PAGE_BYTES)} only, not of {size_name(page_size)}.")
     backend = ModelBackend(arch)
@@ -140,6 +149,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--scale", default="quick", help="quick: an eighth of the published sizes; full; demo (default: quick)"
     )
     parser.add_argument("--variant", metavar="V,...", help="only these variants")
+    add_kernels(parser, "measure on this kernel")
     parser.add_argument(
         "--cell", metavar="AXIS=VALUE,...", action="append", default=[], help="only these cells; may be repeated"
     )
@@ -173,6 +183,7 @@ def handle(arguments: argparse.Namespace) -> int:
         experiment=arguments.experiment,
         scale=arguments.scale,
         variants=arguments.variant.split(",") if arguments.variant else None,
+        kernels=arguments.kernels,
         cells=arguments.cell,
         repetitions=arguments.repetitions,
         arch=arch.name,

@@ -12,6 +12,7 @@ from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment.machine import machine_name
 from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.name import HELP
 from foliolab.process import tool
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
@@ -26,7 +27,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description=f"{text.capitalize()}. With a command, run that instead. The switches are below {SWITCHES}.",
         epilog="example: ./lab shell --variant stock -- python3 my-test.py",
     )
-    parser.add_argument("--variant", default="folio", help="settings of our kernel, or 'unpatched' (default: folio)")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--variant", default="folio", help="settings of our kernel, or 'unpatched' (default: folio)")
+    chosen.add_argument("--kernel", metavar="NAME", help=f"this kernel, as it boots. {HELP}")
     parser.add_argument("--memory", default="1G", help="of the guest (default: 1G)")
     parser.add_argument("--cpus", type=int, default=1, help="of the guest (default: 1)")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="a command instead of a prompt")
@@ -42,7 +45,7 @@ def handle(arguments: argparse.Namespace) -> int:
     vng = Path(sys.executable).with_name("vng")
     if not vng.exists():
         raise MissingTool("virtme-ng is not in the Python environment; './lab' installs it.")
-    kernel = build(KernelRequest(NATIVE, variant.flavour, "host"), Reporter())
+    kernel = build(KernelRequest(NATIVE, arguments.kernel or variant.kernel, "host"), Reporter())
     argv = [str(vng), "--run", str(kernel.image), "--memory", arguments.memory, "--cpus", str(arguments.cpus)]
     if choose(NATIVE).backend != "qemu-kvm":
         argv.append("--disable-kvm")

@@ -71,7 +71,7 @@ def handle(arguments: argparse.Namespace) -> int:
     arch, page_size = machine(arguments)
     planned: list[list[Cell]] = []
     if arguments.variant:
-        planned = boots(variants_of(arguments.variant, arch, page_size), limits_of(arguments.read_ahead_kb))
+        planned = boots(variants_of(arguments.variant, (), arch, page_size), limits_of(arguments.read_ahead_kb))
     elif arguments.read_ahead_kb:
         raise UsageError("--read-ahead-kb is of the runs that --variant asks for.")
     memory_mib = size_of(arguments.memory) >> 20
@@ -95,8 +95,8 @@ def handle(arguments: argparse.Namespace) -> int:
     accelerator = choose(arch, arguments.accelerator)
     extras = {each.filesystem for each in (data, root) if each and each.filesystem in OPTIONAL}
     kernels = {
-        flavour: build(KernelRequest(arch, flavour, extras=tuple(sorted(extras)), page_size=page_size), report)
-        for flavour in dict.fromkeys(["patched", *(cells[0].variant.flavour for cells in planned)])
+        name: build(KernelRequest(arch, name, extras=tuple(sorted(extras)), page_size=page_size), report)
+        for name in dict.fromkeys(["patched", *(cells[0].variant.kernel for cells in planned)])
     }
     programs = guest_programs(arch, report)
     image = initramfs({name: programs[name] for name in ("init", "measure", "touches")}, files)
@@ -157,7 +157,7 @@ def _measure(
     for cells in planned:
         run_boot(
             program,
-            kernels[cells[0].variant.flavour],
+            kernels[cells[0].variant.kernel],
             config,
             cells,
             scratch / "console",

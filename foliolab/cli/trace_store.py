@@ -94,7 +94,7 @@ def _traces(
     plan = make_plan(experiment, scale, variants=[variant], cells=cells, repetitions=1)
     backend = QemuBackend(arch, choose(arch), report)
     extras = tuple(sorted(scale.parameters.filesystems - {"ext4"}))
-    kernel = build(KernelRequest(arch, variant.flavour, extras=extras, page_size=page_size), report)
+    kernel = build(KernelRequest(arch, variant.kernel, extras=extras, page_size=page_size), report)
     consoles = store_file().parent / "consoles"
     with backend.boot(kernel, plan, consoles) as session, report.task("recording", len(cells)) as task:
         for cell in cells:

@@ -68,13 +68,14 @@ def load_experiment(file: Path, known: Mapping[str, Variant] | None = None) -> E
     repetitions = top.integer("repetitions", least=1)
     cells = _cells(top)
     chosen = _variants(top, variants)
+    kernels = top.texts("kernels") if "kernels" in top else ()
     notes = top.texts("notes") if "notes" in top else ()
     workload = top.table("workload")
     argv = workload.texts("argv")
     parameters = top.table("parameters")
     names = top.table("scales")
     scales = {
-        name: _scale(name, names.table(name).over(parameters), cells, chosen, repetitions, variants)
+        name: _scale(name, names.table(name).over(parameters), cells, chosen, repetitions, variants, kernels)
         for name in names.keys
     }
     experiment = Experiment(
@@ -106,6 +107,7 @@ def _scale(
     chosen: tuple[Variant, ...],
     repetitions: int,
     known: Mapping[str, Variant],
+    kernels: tuple[str, ...],
 ) -> Scale:
     """A scale; what it does not say itself it has from the experiment."""
     filesystem = table.text("filesystem")
@@ -153,6 +155,7 @@ def _scale(
         cells=here,
         variants=_variants(table, known) if "variants" in table else chosen,
         repetitions=table.integer("repetitions", least=1) if "repetitions" in table else repetitions,
+        kernels=table.texts("kernels") if "kernels" in table else kernels,
     )
     table.finish()
     return scale

@@ -32,7 +32,8 @@ class Step:
 
 @dataclass(frozen=True)
 class PlannedBoot:
-    flavour: str
+    kernel: str
+    """Its name."""
     repetition: int
     """Counted from 1."""
     steps: tuple[Step, ...]
@@ -72,18 +73,18 @@ def make_plan(
         raise UsageError("At least one repetition is needed.")
     groups: dict[tuple[str, bool], list[Variant]] = {}
     for variant in chosen:
-        groups.setdefault((variant.flavour, bool(variant.switches)), []).append(variant)
+        groups.setdefault((variant.kernel, bool(variant.switches)), []).append(variant)
     boots = []
     for repetition in range(1, count + 1):
         order = list(wanted)
         random.Random(f"{experiment.name}/{repetition}").shuffle(order)
-        for (flavour, _), members in _rotated(list(groups.items()), repetition - 1):
+        for (kernel, _), members in _rotated(list(groups.items()), repetition - 1):
             steps = [
                 Step(cell, variant, repetition)
                 for position, cell in enumerate(order)
                 for variant in _rotated(members, repetition - 1 + position)
             ]
-            boots.append(PlannedBoot(flavour, repetition, tuple(steps)))
+            boots.append(PlannedBoot(kernel, repetition, tuple(steps)))
     return Plan(experiment, scale, tuple(boots))
 
 

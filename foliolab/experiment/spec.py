@@ -103,6 +103,8 @@ class Scale:
     variants: tuple[Variant, ...]
     """That are measured unless the user chooses others."""
     repetitions: int
+    kernels: tuple[str, ...] = ()
+    """Names of those that it is measured on; empty: those of the variants."""
 
 
 @dataclass(frozen=True)

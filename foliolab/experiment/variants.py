@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Variants: which kernel, and how its switches stand."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from foliolab.errors import UnknownVariant, UsageError
 from foliolab.experiment.cell import Value
 from foliolab.experiment.machine import MACHINES, applies
 from foliolab.experiment.table import Table, read_toml
+from foliolab.kernel.name import OURS, PATCHED, UNPATCHED, KernelName, parse_name
 from foliolab.paths import EXPERIMENTS
-
-FLAVOURS = ("patched", "unpatched")
 
 
 @dataclass(frozen=True)
 class Variant:
     name: str
-    flavour: str
-    """The kernel it runs on: "patched" or "unpatched"."""
+    kernel: str
+    """The name of the kernel it runs on."""
     description: str
     switches: tuple[tuple[str, Value], ...]
     """Files and what to write to them; empty: leave all as booted.
@@ -27,10 +26,16 @@ class Variant:
     """
     machines: tuple[str, ...] = ()
     """That have what it sets; empty: all."""
+    ours: bool = True
+    """Whether it takes a kernel with our code; the others are kernels as they boot."""
 
     def obstacle(self, machine: str) -> str:
         """Why it cannot be had on ``machine``, as a sentence; empty if it can."""
         return "" if applies(self.machines, machine) else f"'{self.name}' is for {', '.join(self.machines)} only."
+
+    def lacking(self, ours: bool) -> str:
+        """What its kernel has not, as a sentence; ``ours`` says whether that has our code."""
+        return f"'{self.name}' takes our code, which that kernel has not." if self.ours and not ours else ""
 
 
 def load_variants(file: Path = EXPERIMENTS / "variants.toml") -> dict[str, Variant]:
@@ -44,13 +49,13 @@ def load_variants(file: Path = EXPERIMENTS / "variants.toml") -> dict[str, Varia
 
 def _variant(name: str, table: Table, before: Mapping[str, Variant]) -> Variant:
     like = _like(table, before) if "like" in table else None
-    flavour = like.flavour if like else table.text("kernel")
-    if flavour not in FLAVOURS:
-        table.fail("kernel", f"has to be one of {', '.join(FLAVOURS)}")
+    kernel = like.kernel if like else table.text("kernel")
+    if kernel not in (PATCHED, UNPATCHED):
+        table.fail("kernel", f"has to be one of {PATCHED}, {UNPATCHED}")
     description = table.text("description")
     switches: dict[str, Value] = dict(like.switches) if like else {}
     if "switches" in table:
-        if flavour == "unpatched":
+        if kernel == UNPATCHED:
             table.fail("switches", "cannot be: an unpatched kernel has none")
         inner = table.table("switches")
         switches |= _switches(inner)
@@ -59,7 +64,7 @@ def _variant(name: str, table: Table, before: Mapping[str, Variant]) -> Variant:
         if machine not in MACHINES:
             table.fail("machines", f"names '{machine}', which is not one of {', '.join(MACHINES)}")
     table.finish()
-    return Variant(name, flavour, description, tuple(switches.items()), machines)
+    return Variant(name, kernel, description, tuple(switches.items()), machines, ours=kernel == PATCHED)
 
 
 def _like(table: Table, before: Mapping[str, Variant]) -> Variant:
@@ -85,6 +90,34 @@ def choose(names: Iterable[str], known: Mapping[str, Variant]) -> tuple[Variant,
             raise UnknownVariant(f"There is no variant '{name}'; known: {', '.join(known)}.")
         chosen.append(known[name])
     return tuple(chosen)
+
+
+def on_kernels(variants: Sequence[Variant], kernels: Iterable[str], *, asked: bool) -> tuple[Variant, ...]:
+    """The variants on each of these kernels.
+
+    A kernel that has our series by its name has the variants of ours, any other one is as it boots. Those that
+    were ``asked`` for are there all the same: whether a kernel has what they take is known when it is built.
+    """
+    chosen: dict[str, Variant] = {}
+    for kernel in map(parse_name, kernels):
+        ours = OURS in kernel.series
+        found = [
+            _as_booted(kernel)
+            if not variant.ours
+            else replace(variant, name=_on(variant.name, kernel), kernel=kernel.text)
+            for variant in variants
+            if variant.ours is ours or (variant.ours and asked)
+        ]
+        chosen |= {variant.name: variant for variant in found or [_as_booted(kernel)]}
+    return tuple(chosen.values())
+
+
+def _as_booted(kernel: KernelName) -> Variant:
+    return Variant(kernel.text, kernel.text, "as it boots", (), ours=False)
+
+
+def _on(name: str, kernel: KernelName) -> str:
+    return name if kernel.text == PATCHED else f"{name} on {kernel.text}"
 
 
 def choose_one(name: str, machine: str) -> Variant:

@@ -3,27 +3,26 @@
 
 import json
 import os
-import re
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from foliolab.arch import Architecture, architecture, size_name
-from foliolab.errors import BuildError, ConfigError, DiskFull
+from foliolab.errors import BuildError
 from foliolab.files import digest, full_disk_named, locked, write_atomic
 from foliolab.kernel import config
-from foliolab.kernel.series import changed_files, read_series
-from foliolab.kernel.source import Source, obtain
+from foliolab.kernel.make import make, unfinished_swept
+from foliolab.kernel.name import PATCHED, KernelName, parse_name
+from foliolab.kernel.series import applied
+from foliolab.kernel.source import Source, held
 from foliolab.kernel.tree import working_tree
 from foliolab.paths import cache_directory
-from foliolab.process import process_group, run, tool
+from foliolab.process import run, tool
 from foliolab.progress import Reporter
-
-_POLL_SECONDS = 1.0
 
 _CACHED = ("kernels", "build", "sources", "guest", "images", "disks", "packages", "userlands", "stores", "model")
 """All directories of the cache but ``kvm``, which says what the machine can do, and ``scratch``, which has owners."""
@@ -31,9 +30,8 @@ _CACHED = ("kernels", "build", "sources", "guest", "images", "disks", "packages"
 _NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
 """Changes there make no other kernel."""
 
-
-class _MakeFailed(BuildError):
-    """make ended by itself: what it made until then is whole."""
+_OUR_FILE = "mm/mmap_readahead.c"
+"""By which a tree with our code is known."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +39,12 @@ class KernelRequest:
     """What to build."""
 
     arch: Architecture
-    flavour: str
-    """patched, or unpatched for the control that has none of our code."""
+    kernel: str
+    """Its name, as foliolab.kernel.name has them."""
     profile: str = "lab"
     """One of config.PROFILES."""
     extras: tuple[str, ...] = ()
     """Optional fragments, by name."""
-    source: Path | None = None
-    """A tree or tarball; None for Debian's package."""
     newest: bool = False
     """Ask apt whether there is a newer Debian package."""
     page_size: int = 0
@@ -63,15 +59,23 @@ class BuiltKernel:
     """A kernel in the cache."""
 
     hash: str
-    """Over everything that went in: source, our changes, options, compiler."""
+    """Over everything that went in: source, changes on top, options, compiler."""
     image: Path
-    flavour: str
+    name: str
+    """By which it was asked for."""
     profile: str
     arch: Architecture
     release: str
     """As ``uname -r`` prints it."""
     page_size: int
     """Bytes."""
+    ours: bool
+    """Whether it has our code, and so our switches."""
+
+    @property
+    def version(self) -> str:
+        """As its source says it: "6.12.117"."""
+        return self.release.partition("-foliolab")[0]
 
     @property
     def config(self) -> Path:
@@ -83,28 +87,49 @@ class _Inputs:
     """Everything that determines a kernel."""
 
     request: KernelRequest
+    kernel: KernelName
     source: Source
-    changed: dict[str, bytes]
-    options: str
+    changed: dict[str, bytes | None]
     compiler: str
+
+    @property
+    def ours(self) -> bool:
+        """Whether the source has our code, from a series of the name's or by itself."""
+        return self.changed.get(_OUR_FILE) is not None or (self.source.tree / _OUR_FILE).exists()
+
+    @cached_property
+    def options(self) -> str:
+        """The fragments."""
+        request, kernel = self.request, self.kernel
+        version, label = self.source.version, kernel.label
+        return config.merge(
+            request.arch,
+            request.page_size,
+            request.profile,
+            request.extras,
+            version=version,
+            label=label,
+            ours=self.ours,
+        )
 
     @property
     def hash(self) -> str:
         parts: list[bytes | str] = [self.source.identity, self.request.arch.name, self.options, self.compiler]
         for file, content in self.changed.items():
             if not file.startswith(_NOT_BUILT):
-                parts += [file, content]
+                parts += [file, b"\0gone" if content is None else content]
         return digest(parts)
 
     @property
     def name(self) -> str:
         extras = "".join(f" with {extra}" for extra in self.request.extras)
-        return f"{self._machine} {self.request.profile} {self.request.flavour}{extras}"
+        return f"{self._machine} {self.request.profile} {self.kernel.text}{extras}"
 
     @property
     def directory(self) -> Path:
-        """Where it is built. What differs in extras alone shares it, each an incremental build after the other."""
-        name = f"{self.source.home.name}-{self._machine}-{self.request.profile}-{self.request.flavour}"
+        """Where it is built. What differs in extras, refs or series of the user's shares it: each is an incremental
+        build after the other."""
+        name = f"{self.source.home.name}-{self._machine}-{self.request.profile}-{self.kernel.tree}"
         return cache_directory() / "build" / name
 
     @property
@@ -115,31 +140,31 @@ class _Inputs:
 
 
 def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
-    """The kernel asked for: from the cache, or built, incrementally where one of its name was built before.
+    """The kernel asked for: from the cache, or built, incrementally where one like it was built before.
 
-    Raises SourceError, HookError, ConfigError or BuildError.
+    Raises UnknownKernel, SourceError, HookError, SeriesError, ConfigError or BuildError.
     """
-    inputs = _gather(request, report)
-    if found := _load(_kernels() / inputs.hash):
-        return found
-    with _build_lock(report):
-        if found := _load(_kernels() / inputs.hash):
+    with _gathered(request, report) as inputs:
+        if found := _found(inputs):
             return found
-        with full_disk_named(inputs.directory), _unfinished_swept(inputs.directory):
-            tree = _configure(inputs, report)
-            title = f"Building Linux {inputs.source.version}, {inputs.name}"
-            _make(inputs, tree, ["default", "kernel"], title, report)
-            return _publish(inputs)
+        with _build_lock(report):
+            if found := _found(inputs):
+                return found
+            with full_disk_named(inputs.directory), unfinished_swept(inputs.directory):
+                tree = _configure(inputs, report)
+                title = f"Building Linux {inputs.source.version}, {inputs.name}"
+                _make(inputs, tree, ["default", "kernel"], title, report)
+                return _publish(inputs)
 
 
 def configure(request: KernelRequest, report: Reporter) -> str:
     """The final .config of a kernel, checked against the fragments, without building it."""
-    inputs = _gather(request, report)
-    if found := _load(_kernels() / inputs.hash):
-        return found.config.read_text()
-    with _build_lock(report), full_disk_named(inputs.directory), _unfinished_swept(inputs.directory):
-        _configure(inputs, report)
-        return (inputs.directory / ".config").read_text()
+    with _gathered(request, report) as inputs:
+        if found := _found(inputs):
+            return found.config.read_text()
+        with _build_lock(report), full_disk_named(inputs.directory), unfinished_swept(inputs.directory):
+            _configure(inputs, report)
+            return (inputs.directory / ".config").read_text()
 
 
 def built_kernels() -> list[BuiltKernel]:
@@ -164,47 +189,25 @@ def _kernels() -> Path:
     return cache_directory() / "kernels"
 
 
-def _gather(request: KernelRequest, report: Reporter) -> _Inputs:
-    source = obtain(request.source, report, newest=request.newest)
-    changed = changed_files(source, read_series()) if request.flavour == "patched" else {}
-    compiler = run([tool(request.arch.compiler, request.arch.compiler_package), "--version"], BuildError)
-    return _Inputs(
-        request=request,
-        source=source,
-        changed=changed,
-        options=config.merge(request.arch, request.page_size, request.profile, request.flavour, request.extras),
-        compiler=compiler.decode().splitlines()[0],
-    )
-
-
 @contextmanager
-def _unfinished_swept(directory: Path) -> Iterator[None]:
-    """Before a build, remove what one that was killed may have left half-made.
+def _gathered(request: KernelRequest, report: Reporter) -> Iterator[_Inputs]:
+    """The inputs, of which none changes before the end of the block."""
+    name = parse_name(request.kernel)
+    arch = request.arch
+    compiler = run([tool(arch.compiler, arch.compiler_package), "--version"], BuildError).decode().splitlines()[0]
+    with held(name, report, newest=request.newest) as source:
+        yield _Inputs(request, name, source, applied(source, name.series), compiler)
 
-    make takes any object that is newer than its source for whole, and a kill between the compiler and
-    objtool leaves one that is not.
-    """
-    stamp = directory / "unfinished"
-    directory.mkdir(parents=True, exist_ok=True)
-    if stamp.exists():
-        since = stamp.stat().st_mtime
-        for place, _, files in os.walk(directory):
-            for path in (Path(place, name) for name in files if name.endswith((".o", ".a")) or "vmlinux" in name):
-                if path.lstat().st_mtime >= since:
-                    path.unlink()
-    if not stamp.exists():
-        stamp.touch()
-    try:
-        yield
-    except (_MakeFailed, ConfigError):
-        stamp.unlink()
-        raise
-    stamp.unlink()
+
+def _found(inputs: _Inputs) -> BuiltKernel | None:
+    """The kernel if the cache has it, whatever it was called when it was built."""
+    found = _load(_kernels() / inputs.hash)
+    return found and replace(found, name=inputs.kernel.text)
 
 
 def _configure(inputs: _Inputs, report: Reporter) -> Path:
     """Configure, check against the fragments, and return the source tree."""
-    tree = working_tree(inputs.source, inputs.request.flavour, inputs.changed)
+    tree = working_tree(inputs.source, inputs.kernel.tree, inputs.changed)
     # tuxmake keeps a .config that exists, so a changed fragment would go unseen.
     (inputs.directory / ".config").unlink(missing_ok=True)
     _make(inputs, tree, ["config"], f"Configuring {inputs.name}", report)
@@ -213,42 +216,7 @@ def _configure(inputs: _Inputs, report: Reporter) -> Path:
 
 
 def _make(inputs: _Inputs, tree: Path, targets: list[str], title: str, report: Reporter) -> None:
-    directory = inputs.directory
-    options = directory / "options.config"
-    write_atomic(options, inputs.options)
-    log = directory / f"{targets[0]}.log"
-    command = [
-        sys.executable, "-m", "tuxmake", "--directory", str(tree), "--build-dir", str(directory),
-        "--output-dir", str(directory / "artifacts"), "--target-arch", inputs.request.arch.name,
-        "--kernel-image", inputs.request.arch.image,
-        # allnoconfig takes the options it is given and leaves everything else off.
-        "--kconfig", "allnoconfig", "--environment", f"KCONFIG_ALLCONFIG={options}", *targets,
-    ]  # fmt: skip
-    with report.task(title) as task, log.open("wb") as output, process_group(command, output) as child:
-        while child.poll() is None:
-            task.note(f"{_objects(directory)} objects")
-            time.sleep(_POLL_SECONDS)
-    if child.returncode:
-        words = log.read_text(errors="replace")
-        if "No space left on device" in words:
-            raise DiskFull(f"No space left on the disk that holds {directory}.")
-        failure = _MakeFailed if child.returncode > 0 else BuildError  # less if a signal killed it
-        raise failure(f"{title} failed: {_reason(words)} (all of it: {log})")
-
-
-def _objects(directory: Path) -> int:
-    """How many object files there are; the only sign of life that a silent make gives."""
-    return sum(name.endswith(".o") for _, _, files in os.walk(directory) for name in files)
-
-
-def _reason(log: str) -> str:
-    """The first line of a build log that says what is wrong."""
-    lines = log.splitlines()
-    for pattern in (r"\berror:", r"\*\*\* ", r"^E: "):
-        for text in lines:
-            if re.search(pattern, text):
-                return text.strip()
-    return lines[-1].strip() if lines else "tuxmake said nothing"
+    make(inputs.directory, tree, inputs.request.arch, inputs.options, targets, title, report)
 
 
 def _publish(inputs: _Inputs) -> BuiltKernel:
@@ -268,7 +236,8 @@ def _publish(inputs: _Inputs) -> BuiltKernel:
         "release": (directory / "include/config/kernel.release").read_text().strip(),
         "arch": inputs.request.arch.name,
         "page_size": inputs.request.page_size,
-        "flavour": inputs.request.flavour,
+        "name": inputs.kernel.text,
+        "ours": inputs.ours,
         "profile": inputs.request.profile,
         "source": inputs.source.identity,
         "version": inputs.source.version,
@@ -295,9 +264,10 @@ def _load(place: Path) -> BuiltKernel | None:
     return BuiltKernel(
         hash=place.name,
         image=place / arch.image,
-        flavour=facts["flavour"],
+        name=facts["name"] if "name" in facts else facts["flavour"],
         profile=facts["profile"],
         arch=arch,
         release=facts["release"],
         page_size=facts.get("page_size", arch.page_sizes[0]),  # kernels of before have the default
+        ours=facts.get("ours", facts.get("flavour") == PATCHED),
     )

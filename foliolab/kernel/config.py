@@ -2,38 +2,57 @@
 """Kernel configurations: fragments over allnoconfig, checked against what came out."""
 
 import re
+import tomllib
 from collections.abc import Iterable
 
 from foliolab.arch import Architecture, size_name
 from foliolab.errors import ConfigError
 from foliolab.paths import KERNEL
 
-FLAVOURS = ("patched", "unpatched")
 PROFILES = ("lab", "debug", "host")
 """lab: what experiments run on. debug: with KASAN, lockdep, DEBUG_VM and KUnit. host: with what virtme-ng and the
 host's own programs need."""
 OPTIONAL = tuple(sorted(fragment.stem for fragment in (KERNEL / "config/optional").glob("*.config")))
 """What a kernel has only if it is asked for, because it takes long to build."""
 
-_OURS = ("CONFIG_PAGE_TOUCH", "CONFIG_MMAP_READAHEAD_KUNIT_TEST", "CONFIG_MPROTECT_KUNIT_TEST")
 
+def merge(
+    arch: Architecture, page_size: int, profile: str, extras: Iterable[str], *, version: str, label: str, ours: bool
+) -> str:
+    """The text of all fragments for Linux ``version``, one line for each option; later fragments win.
 
-def merge(arch: Architecture, page_size: int, profile: str, flavour: str, extras: Iterable[str]) -> str:
-    """The text of all fragments, one line for each option; later fragments win."""
+    ``label`` becomes a part of the release; ``ours`` says whether the source has our code.
+    """
     names = ["common", arch.name]
     if len(arch.page_sizes) > 1:
         names.append(f"{arch.name}-{size_name(page_size)}")
     names += [f"optional/{extra}" for extra in sorted(extras)]
     if profile != "lab":
         names.append(profile)
-    options = {"CONFIG_LOCALVERSION": f'"-foliolab-{flavour}"'}
+    options = {"CONFIG_LOCALVERSION": f'"-foliolab-{label}"'}
     for name in names:
         options |= parse((KERNEL / "config" / f"{name}.config").read_text())
-    if flavour == "unpatched":
-        # Options that our hooks add are not known to a kernel without them.
-        for name in _OURS:
-            options.pop(name, None)
+    options = _known(options, version, ours)
     return "".join(line(name, value) + "\n" for name, value in options.items())
+
+
+def _known(options: dict[str, str], version: str, ours: bool) -> dict[str, str]:
+    """The options as Linux ``version`` has them."""
+    special = tomllib.loads((KERNEL / "config/options.toml").read_text())
+    known = {}
+    for name, value in options.items():
+        entry = special.get(name, {})
+        if "ours" in entry and not ours:
+            continue
+        if "since" not in entry or _number(version) < _number(entry["since"]):
+            known[name] = value
+        elif value != "n":
+            known |= entry.get("instead", {})
+    return known
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
 
 
 def line(name: str, value: str) -> str:

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Our changes: new files, and the hooks that call them from existing ones."""
+"""Changes on top of a tree: ours, as new files and the hooks that call them from existing ones, and the user's."""
 
+import os
 import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliolab.errors import HookError
+from foliolab.errors import HookError, SeriesError
+from foliolab.kernel.name import OURS
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
-from foliolab.process import tool
+from foliolab.process import run, tool
 
 
 @dataclass(frozen=True)
@@ -44,27 +47,79 @@ def read_series(kernel: Path = KERNEL) -> tuple[Feature, ...]:
     return tuple(features)
 
 
+def applied(source: Source, series: Sequence[str]) -> dict[str, bytes | None]:
+    """What the series of a kernel's name make of the pristine tree: path and content of every file; None: gone.
+
+    Raises HookError for ours, and SeriesError for another one, if it does not apply.
+    """
+    with tempfile.TemporaryDirectory(prefix="foliolab-hooks-") as name:
+        scratch = _Scratch(source, Path(name), set())
+        for each in series:
+            if each == OURS:
+                scratch.apply_features(read_series(), KERNEL)
+            else:
+                scratch.apply_mail(Path(each).expanduser().resolve())
+        return scratch.content()
+
+
 def changed_files(source: Source, features: tuple[Feature, ...], kernel: Path = KERNEL) -> dict[str, bytes]:
-    """Path and content of every file in which the patched tree differs from the pristine one.
+    """Path and content of every file in which the tree with our series differs from the pristine one.
 
     Raises HookError, naming patch, file and hunk, for a hook that does not apply.
     """
     with tempfile.TemporaryDirectory(prefix="foliolab-hooks-") as name:
-        scratch = Path(name)
-        touched: set[str] = set()
+        scratch = _Scratch(source, Path(name), set())
+        scratch.apply_features(features, kernel)
+        return {file: content for file, content in scratch.content().items() if content is not None}
+
+
+@dataclass(frozen=True)
+class _Scratch:
+    """Those files of a tree that series change."""
+
+    source: Source
+    place: Path
+    touched: set[str]
+
+    def content(self) -> dict[str, bytes | None]:
+        files = {file: self.place / file for file in sorted(self.touched)}
+        return {file: path.read_bytes() if path.exists() else None for file, path in files.items()}
+
+    def apply_features(self, features: tuple[Feature, ...], kernel: Path) -> None:
         for feature in features:
-            for file in sorted(patched_files(feature.patch) - touched):
-                if not (source.tree / file).is_file():
-                    raise HookError(f"{feature.patch.name} changes {file}, which Linux {source.version} has not.")
-                (scratch / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source.tree / file, scratch / file)
-                touched.add(file)
-            apply_patch(feature.patch, scratch, source.version)
+            for file in sorted(patched_files(feature.patch)):
+                if not self._take(file):
+                    raise HookError(f"{feature.patch.name} changes {file}, which Linux {self.source.version} has not.")
+            apply_patch(feature.patch, self.place, self.source.version)
             for file in feature.files:
-                (scratch / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(kernel / "files" / file, scratch / file)
-                touched.add(file)
-        return {file: (scratch / file).read_bytes() for file in sorted(touched)}
+                (self.place / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(kernel / "files" / file, self.place / file)
+                self.touched.add(file)
+
+    def apply_mail(self, patches: Path) -> None:
+        """Apply a patch, or all of a mailbox, as git makes them."""
+        words = patches.read_text(errors="replace")
+        files = re.findall(r"^(?:--- a/|\+\+\+ b/|rename (?:from|to) )(\S+)", words, re.MULTILINE)
+        if not files:
+            raise SeriesError(f"{patches} holds no patch.")
+        for file in files:
+            self._take(file)
+        # Inside of some other repository git would pass over all files.
+        environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(self.place.parent)}
+        try:
+            run([tool("git", "git"), "apply", str(patches)], SeriesError, cwd=self.place, env=environment)
+        except SeriesError as error:
+            reason = str(error).partition("error: ")[2] or str(error)
+            raise SeriesError(f"{patches} does not apply to Linux {self.source.version}: {reason}.") from None
+
+    def _take(self, file: str) -> bool:
+        """Have a file here that is to be changed; False if there is none."""
+        place, pristine = self.place / file, self.source.tree / file
+        if file not in self.touched and pristine.is_file():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(pristine, place)
+        self.touched.add(file)
+        return place.is_file()
 
 
 def patched_files(patch: Path) -> set[str]:

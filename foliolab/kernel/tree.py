@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The source trees that kernels are built from, kept beside the pristine one.
 
-Each flavour has its own, so that make never takes the other one's files for new. It shares unchanged files with
-the pristine tree by hard links. A file that we changed once stays a file of its own: whenever its content
-changes, also back to the pristine one, it is written anew, with a new time stamp, so that make rebuilds what
-depends on it and nothing else.
+There are two, with a series on top and without one, so that make never takes the other one's files for new. They
+share unchanged files with the pristine tree by hard links. A file that a series changed once stays a file of its
+own: whenever its content changes, also back to the pristine one, it is written anew, with a new time stamp, so that
+make rebuilds what depends on it and nothing else.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from foliolab.errors import SourceError
@@ -16,10 +17,13 @@ from foliolab.kernel.source import Source
 from foliolab.process import run, tool
 
 
-def working_tree(source: Source, flavour: str, changed: dict[str, bytes]) -> Path:
-    """Bring a flavour's tree to ``changed`` over the pristine files, and return it. The caller holds the build lock."""
-    tree = source.home / f"work-{flavour}"
-    manifest = source.home / f"work-{flavour}.json"
+def working_tree(source: Source, label: str, changed: Mapping[str, bytes | None]) -> Path:
+    """Bring the tree of this label to ``changed`` over the pristine files, and return it.
+
+    A file whose content is None is not there. The caller holds the build lock.
+    """
+    tree = source.home / f"work-{label}"
+    manifest = source.home / f"work-{label}.json"
     own = set(changed) | set(json.loads(manifest.read_text()) if manifest.exists() else [])
     # Recorded before the first write: a kill in between must not leave a change that nobody knows of.
     write_atomic(manifest, json.dumps(sorted(own)))

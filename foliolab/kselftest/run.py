@@ -13,6 +13,7 @@ from foliolab.arch import Architecture
 from foliolab.errors import BuildError, HostLost, LabError, NoResult
 from foliolab.files import digest, digest_files, full_disk_named, locked, write_atomic
 from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.name import stem
 from foliolab.kernel.source import Source
 from foliolab.kselftest.ktap import Verdict, parse
 from foliolab.kselftest.suite import Test
@@ -102,7 +103,7 @@ def run_test(
     accelerator = choose(kernel.arch)
     key = digest([_LAYOUT, kernel.hash, accelerator.backend, repr(test), programs[test.program].read_bytes()])
     name = "_".join(test.argv).replace("/", "_")
-    place = results_directory() / "kselftests" / f"{kernel.flavour}-{name}-{key}-{boot}.json"
+    place = results_directory() / "kselftests" / f"{stem(kernel.name)}-{name}-{key}-{boot}.json"
     log = place.with_suffix(".log")
     if again or not place.exists():
         write_atomic(place, json.dumps(_boot(test, _guest(test, kernel, accelerator, programs, report), log)))

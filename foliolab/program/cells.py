@@ -28,6 +28,6 @@ def boots(variants: Sequence[Variant], limits: Sequence[int | None]) -> list[lis
     """
     groups: dict[tuple[str, bool], list[Cell]] = {}
     for variant in variants:
-        group = groups.setdefault((variant.flavour, bool(variant.switches)), [])
+        group = groups.setdefault((variant.kernel, bool(variant.switches)), [])
         group += [Cell(variant, limit) for limit in limits]
     return list(groups.values())

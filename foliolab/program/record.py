@@ -2,9 +2,10 @@
 """What is said of a run of the user's program, as plain data."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from foliolab.campaign.sample import KernelFacts
 from foliolab.program.cells import Cell
 from foliolab.vm.guest import JobResult
 
@@ -24,8 +25,7 @@ class Run:
     cell: Cell
     read_ahead_kb: int | None
     """What the first disk really had, in KiB; None without a disk."""
-    kernel_hash: str
-    release: str
+    kernel: KernelFacts
     job: JobResult
     counts: Mapping[str, Any]
     """As guest/measure.c writes them; the disks by what they are for: data, root."""
@@ -50,7 +50,7 @@ class Run:
         return {
             "variant": self.cell.variant.name,
             "read_ahead_kb": self.read_ahead_kb,
-            "kernel": {"hash": self.kernel_hash, "release": self.release, "flavour": self.cell.variant.flavour},
+            "kernel": asdict(self.kernel),
             "status": self.status,
             "seconds": self.counts.get("seconds"),
             **{name: data.get(name) for name in _DISK_COUNTS},

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from foliolab.campaign.sample import KernelFacts
 from foliolab.kernel.build import BuiltKernel
 from foliolab.program.cells import Cell
 from foliolab.program.record import Run
@@ -99,7 +100,7 @@ def run_boot(
     ``before`` and ``after`` are called at each cell. The guest ends cleanly: what was written to
     disks that keep it is whole. GuestFailure if the guest itself fails, DiskFull if there was no room.
     """
-    with Guest(replace(config, kernel=kernel.image, disks=program.disks), console) as guest:
+    with Guest(replace(config, kernel=kernel.image, disks=program.disks, kernel_name=kernel.name), console) as guest:
         switches = Switches(guest)
         program.mount(guest)
         seen = 0
@@ -112,7 +113,7 @@ def run_boot(
             counts = _counts(guest, program)
             words = complaints(guest.console())
             job = replace(job, argv=program.argv)
-            after(Run(cell, limit, kernel.hash, guest.ready.release, job, counts, words[seen:]))
+            after(Run(cell, limit, KernelFacts.of(kernel), job, counts, words[seen:]))
             seen = len(words)
         guest.power_off()
 

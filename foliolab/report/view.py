@@ -81,11 +81,9 @@ class View:
         remarks.append(f"Each figure is the median of n {runs}{floor if has_floor else ''}.")
         if self.experiment:
             remarks += self.experiment.notes
-        kernels = {sample.flavour: (sample.kernel_release, sample.kernel) for sample in self.group.samples}
+        kernels = {sample.kernel.name: sample.kernel for sample in self.group.samples}
         remarks.append(
-            "Kernel: "
-            + "; ".join(f"{flavour} {release} ({hash_})" for flavour, (release, hash_) in kernels.items())
-            + "."
+            "Kernel: " + "; ".join(f"{name} {kernel.release} ({kernel.hash})" for name, kernel in kernels.items()) + "."
         )
         absent = {sample.sentence for sample in self.group.samples if sample.outcome == NOT_APPLICABLE}
         remarks += sorted(absent)
@@ -129,8 +127,8 @@ class View:
         place = {"experiment": group.experiment, "scale": group.scale, "backend": group.backend}
         return [{**place, **asdict(verdict), "cell": verdict.cell.as_dict()} for verdict in self.verdicts]
 
-    def _kernel_of(self, row: Row) -> str:
-        return next(sample.kernel for sample in self.group.samples if sample.variant == row.variant)
+    def _kernel_of(self, row: Row) -> dict[str, str]:
+        return next(asdict(sample.kernel) for sample in self.group.samples if sample.variant == row.variant)
 
 
 def make_views(samples: Iterable[Sample], experiments: dict[str, Experiment]) -> list[View]:

@@ -48,7 +48,7 @@ def repository(report: Reporter) -> Path:
     zero byte behind it. MissingTool without git.
     """
     git = process.tool("git", "git")
-    source = obtain(None, report)
+    source = obtain(report)
     version = process.run([git, "--version"], LabError)
 
     def make(partial: Path) -> None:

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +16,7 @@ from typing import Any, Self
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import (
+    BootFailed,
     DiskFull,
     GuestCrashed,
     GuestHung,
@@ -65,7 +66,15 @@ class _NoResult(GuestFailure, NoResult):
     pass
 
 
+class _NotApplicable(_NoResult):
+    pass
+
+
 class _HostLost(GuestFailure, HostLost):
+    pass
+
+
+class _BootFailed(GuestFailure, BootFailed):
     pass
 
 
@@ -74,6 +83,7 @@ _FAILURES: Mapping[OutcomeKind, type[GuestFailure]] = {
     OutcomeKind.HANG: _Hung,
     OutcomeKind.OUT_OF_MEMORY: _OutOfMemory,
     OutcomeKind.NO_RESULT: _NoResult,
+    OutcomeKind.NOT_APPLICABLE: _NotApplicable,
     OutcomeKind.LOST_HOST: _HostLost,
 }
 
@@ -106,6 +116,8 @@ class GuestConfig:
     memory_mib: int = 512
     cpus: int = 1
     disks: tuple[Disk, ...] = ()
+    kernel_name: str = ""
+    """What it is called when it does not boot, which is a BootFailed then."""
     boot_arguments: str = ""
     """Appended to the kernel's command line."""
     boot_deadline_seconds: float = 60
@@ -222,6 +234,12 @@ class Guest:
             with self._deadline(self.config.boot_deadline_seconds, "end its boot"):
                 event = self._event()
             self.ready = Ready(event["release"], event["page_size"], event["cpus"], event["memory_kib"])
+        except GuestFailure as error:
+            self._qemu.close()
+            if not self.config.kernel_name or error.outcome.kind is OutcomeKind.LOST_HOST:
+                raise
+            sentence = f"{self.config.kernel_name} does not boot: {error}"
+            raise _BootFailed(replace(error.outcome, sentence=sentence)) from error
         except BaseException:
             self._qemu.close()
             raise

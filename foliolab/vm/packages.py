@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliolab.arch import Architecture
+from foliolab.arch import NATIVE, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
 from foliolab.files import digest, full_disk_named, locked, write_atomic
 from foliolab.paths import cache_directory
@@ -61,6 +61,26 @@ def fetch(arch: Architecture, names: Iterable[str], report: Reporter, suite: str
             return _fetch(home, arch, wanted, suite)
 
 
+def download(name: str, suites: Iterable[str], directory: Path) -> Path:
+    """The package file of ``name`` alone, put into ``directory``, from the first of ``suites`` that has it.
+
+    A suite of no name is what this machine uses.
+    """
+    apt = _Apt(_prepared(directory / "apt"), NATIVE.debian, name)
+    complaint = apt.update()
+    mirrors: list[str] = []
+    for suite in suites:
+        if suite:
+            mirrors = mirrors or apt.mirrors(complaint)
+            apt.use_suite(suite, mirrors)
+            apt.update()
+        if apt.bring(name, directory):
+            return next(directory.glob("*.deb"))
+    looked = ", ".join(suite or "this machine's own" for suite in suites)
+    before = f" (apt said: {complaint})" if complaint else ""
+    raise LabError(f"Debian has no package {name} in any of these suites: {looked}.{before}")
+
+
 def require_keyring() -> None:
     """MissingTool without the keys by which packages of another release are known."""
     if not _KEYRING.exists():
@@ -82,16 +102,10 @@ def _noted(home: Path) -> tuple[Package, ...] | None:
 
 
 def _fetch(home: Path, arch: Architecture, names: list[str], suite: str) -> tuple[Package, ...]:
-    # What a kill leaves behind here, apt goes on with.
-    for directory in ("state/lists/partial", "cache", "archives/partial"):
-        (home / directory).mkdir(parents=True, exist_ok=True)
-    # Nothing is installed; the lock file that apt keeps beside its list must not land in /dev, as with /dev/null.
-    write_atomic(home / "state/status", "")
-    write_atomic(home / "apt.conf", _CONFIGURATION)
-    apt = _Apt(home, arch.debian, f"{', '.join(names)} for {arch.name}{f' from {suite}' if suite else ''}")
+    apt = _Apt(_prepared(home), arch.debian, f"{', '.join(names)} for {arch.name}{f' from {suite}' if suite else ''}")
     complaint = apt.update()
     if suite:
-        apt.use_suite(suite, complaint)
+        apt.use_suite(suite, apt.mirrors(complaint))
         complaint = apt.update()
     files = apt.file_names(names, complaint)
     apt.download(names, complaint)
@@ -107,6 +121,16 @@ def _fetch(home: Path, arch: Architecture, names: list[str], suite: str) -> tupl
     return found
 
 
+def _prepared(home: Path) -> Path:
+    """``home`` with what apt wants to find there. What a kill leaves behind here, apt goes on with."""
+    for directory in ("state/lists/partial", "cache", "archives/partial"):
+        (home / directory).mkdir(parents=True, exist_ok=True)
+    # Nothing is installed; the lock file that apt keeps beside its list must not land in /dev, as with /dev/null.
+    write_atomic(home / "state/status", "")
+    write_atomic(home / "apt.conf", _CONFIGURATION)
+    return home
+
+
 @dataclass(frozen=True)
 class _Apt:
     home: Path
@@ -114,23 +138,33 @@ class _Apt:
     what: str
     """That is being fetched, for complaints."""
 
-    def use_suite(self, suite: str, complaint: str) -> None:
-        """Forget the machine's sources, whose lists are here, for this suite of their mirrors.
+    def mirrors(self, complaint: str) -> list[str]:
+        """Where the machine has Debian from, among others perhaps that are not Debian's."""
+        targets = self._run("indextargets", "--format", "$(COMPONENT) $(REPO_URI)", "Created-By: Packages")
+        lines = self._checked(targets, complaint).splitlines()
+        uris = list(dict.fromkeys(line[5:] for line in lines if line.startswith("main ")))
+        if not uris:
+            before = f" (before that: {complaint})" if complaint else ""
+            raise LabError(f"apt cannot fetch {self.what}: this machine has no mirror of Debian.{before}")
+        return uris
+
+    def use_suite(self, suite: str, mirrors: Iterable[str]) -> None:
+        """Forget the machine's sources for this suite of their mirrors.
 
         Not all of these mirrors need have it: apt goes on without those that do not, or are not Debian's.
         """
         require_keyring()
-        targets = self._run("indextargets", "--format", "$(COMPONENT) $(REPO_URI)", "Created-By: Packages")
-        uris = dict.fromkeys(
-            line[5:] for line in self._checked(targets, complaint).splitlines() if line.startswith("main ")
-        )
-        if not uris:
-            before = f" (before that: {complaint})" if complaint else ""
-            raise LabError(f"apt cannot fetch {self.what}: this machine has no mirror of Debian.{before}")
-        lines = "".join(f"deb [signed-by={_KEYRING}] {uri} {suite} main\n" for uri in uris)
+        lines = "".join(f"deb [signed-by={_KEYRING}] {uri} {suite} main\n" for uri in mirrors)
         write_atomic(self.home / "sources.list", lines)
         own = f'Dir::Etc::SourceList "{self.home}/sources.list";\nDir::Etc::SourceParts "/dev/null";\n'
         write_atomic(self.home / "apt.conf", _CONFIGURATION + own)
+
+    def bring(self, name: str, directory: Path) -> bool:
+        """Download one package file without what it depends on; False if no list has it."""
+        if self._run("download", "--print-uris", name).returncode:
+            return False
+        self._checked(self._run("download", name, cwd=directory), "")
+        return True
 
     def update(self) -> str:
         """Fetch the mirrors' lists; return what went wrong with any, which need not matter."""
@@ -146,12 +180,14 @@ class _Apt:
     def download(self, names: list[str], complaint: str) -> None:
         self._checked(self._run("--download-only", "install", *names), complaint)
 
-    def _run(self, *arguments: str, archives: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def _run(
+        self, *arguments: str, archives: Path | None = None, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         try:
             argv = [tool("apt-get", "apt"), "-qq", "-y", "-c", str(self.home / "apt.conf")]
         except MissingTool:
             raise MissingTool(
-                "Programs for guests come from Debian packages, and this machine has no apt-get; "
+                "Programs for guests and kernel sources come from Debian packages, and this machine has no apt-get; "
                 "use Debian, or a distribution made from it."
             ) from None
         options = {
@@ -166,6 +202,7 @@ class _Apt:
             argv += ["-o", f"{name}={value}"]
         done = subprocess.run(
             dying_with_parent([*argv, *arguments]),
+            cwd=cwd,
             env=os.environ | {"LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             capture_output=True,

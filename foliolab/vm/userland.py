@@ -80,7 +80,7 @@ class Userland:
     def selected(cls, arch: Architecture, selection: Selection, report: Reporter) -> "Userland":
         """Likewise, of a selection that has no name."""
         packages = fetch(arch, selection.packages, report, selection.suite)
-        return cls(arch, packages, obtain(None, report), selection)
+        return cls(arch, packages, obtain(report), selection)
 
     @property
     def hash(self) -> str:

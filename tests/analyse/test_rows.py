@@ -19,7 +19,7 @@ def test_median_spread_and_floor() -> None:
 
 
 def test_ratios_are_to_unpatched() -> None:
-    rows = rows_of(sample(20), sample(40, variant="unpatched", flavour="unpatched"), sample(4, variant="series"))
+    rows = rows_of(sample(20), sample(40, variant="unpatched", named="unpatched"), sample(4, variant="series"))
     assert {name: (row.ratio, row.ratio_to) for name, row in rows.items()} == {
         "unpatched": (1, "unpatched"),
         "stock": (0.5, "unpatched"),
@@ -30,6 +30,12 @@ def test_ratios_are_to_unpatched() -> None:
 def test_without_unpatched_to_stock() -> None:
     rows = rows_of(sample(20), sample(5, variant="series"))
     assert (rows["series"].ratio, rows["series"].ratio_to) == (0.25, "stock")
+
+
+def test_without_ours_to_the_first_kernel_as_it_boots() -> None:
+    first, second = ({"variant": name, "named": name, "kernel": name} for name in ("linux@old", "linux@new"))
+    rows = rows_of(sample(20, **first), sample(5, **second), sample(10, variant="series"))
+    assert (rows["linux@new"].ratio, rows["linux@new"].ratio_to) == (0.25, "linux@old")
 
 
 def test_without_either_there_is_no_ratio() -> None:
@@ -89,20 +95,20 @@ def test_machines_backends_and_scales_are_not_mixed() -> None:
     ]
 
 
-def test_the_newest_kernel_of_each_flavour_counts() -> None:
+def test_the_newest_kernel_of_each_named_counts() -> None:
     (group,) = group_samples(
         [
             sample(1, kernel="old"),
-            sample(2, kernel="control", variant="unpatched", flavour="unpatched"),
+            sample(2, kernel="control", variant="unpatched", named="unpatched"),
             sample(3, kernel="new", variant="series"),
         ]
     )
-    assert [item.kernel for item in group.samples] == ["control", "new"]
+    assert [item.kernel.hash for item in group.samples] == ["control", "new"]
     assert group.older == 1
 
 
 def test_the_newest_probe_and_parameters_count_for_all() -> None:
-    (group,) = group_samples([sample(1, variant="unpatched", flavour="unpatched", workload="old"), sample(2)])
+    (group,) = group_samples([sample(1, variant="unpatched", named="unpatched", workload="old"), sample(2)])
     assert [item.variant for item in group.samples] == ["stock"]
     (group,) = group_samples([sample(1), sample(2, parameters={"cpus": 1})])
     assert [item.metrics["read_bytes"] for item in group.samples] == [2]

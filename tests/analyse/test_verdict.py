@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -114,7 +115,7 @@ def test_an_absolute_bound_is_of_the_metric_itself() -> None:
 def test_expectations_for_other_machines_are_left_alone() -> None:
     elsewhere = replace(SAYS, machines=("arm64-4k",))
     assert verdicts(elsewhere, sample(100), sample(9, variant="series")) == []
-    arm = {"arch": "arm64", "page_size": 4096}
+    arm: dict[str, Any] = {"arch": "arm64", "page_size": 4096}
     (verdict,) = verdicts(elsewhere, sample(100, **arm), sample(9, variant="series", **arm))
     assert verdict.status is Status.FAILS
 

@@ -22,7 +22,7 @@ from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.spec import Experiment
 from foliolab.kernel.build import BuiltKernel
 from foliolab.progress import Reporter
-from foliolab.vm.guest import failure
+from foliolab.vm.guest import GuestFailure, failure
 from foliolab.vm.outcome import Outcome, OutcomeKind
 
 Measure = Callable[[Step, int], dict[str, int | float]]
@@ -79,13 +79,14 @@ class FakeSession:
         self.backend.tried[step] += 1
         try:
             return self.backend.measure(step, tried)
-        except Exception:
-            self.ended = True
+        except Exception as error:
+            self.ended = not isinstance(error, GuestFailure) or error.outcome.kind is not OutcomeKind.NOT_APPLICABLE
             raise
 
 
-def kernel_for(flavour: str) -> BuiltKernel:
-    return BuiltKernel(f"hash-{flavour}", Path("bzImage"), flavour, "lab", X86_64, "6.12.1-foliolab", 4096)
+def kernel_for(name: str) -> BuiltKernel:
+    ours = name == "patched"
+    return BuiltKernel(f"hash-{name}", Path("bzImage"), name, "lab", X86_64, "6.12.1-foliolab", 4096, ours)
 
 
 def fake_plan(repetitions: int = 2) -> Plan:

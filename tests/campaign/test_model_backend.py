@@ -38,7 +38,7 @@ def step_of(cell: Cell, variant: str = "stock", repetition: int = 1) -> Step:
 
 def measured(plan: Plan, step: Step) -> dict[str, int | float]:
     assert BACKEND.obstacle(plan, step) == ""
-    with BACKEND.boot(BACKEND.kernel(step.variant.flavour), plan, Path()) as session:
+    with BACKEND.boot(BACKEND.kernel(step.variant.kernel), plan, Path()) as session:
         return session.measure(step)
 
 
@@ -131,7 +131,7 @@ def test_a_campaign_boots_nothing_and_passes_over_what_is_unknown(tmp_path: Path
             assert sample.sentence == "The model does not know the variant 'address'."
         else:
             assert sample.metrics == found["stock", pattern, repetition].metrics
-    assert {(sample.backend, sample.boot, sample.kernel_release) for sample in samples} == {("model", "", "model")}
+    assert {(sample.backend, sample.boot, sample.kernel.release) for sample in samples} == {("model", "", "model")}
     assert not (tmp_path / "consoles").exists()
     assert [sample.key for sample in run(tmp_path, plan)] == [sample.key for sample in samples]
 

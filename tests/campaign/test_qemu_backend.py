@@ -47,9 +47,9 @@ def run(place: Path, plan: Plan, *kernels: BuiltKernel, accelerator: Wanted = "a
     arch = kernels[0].arch
     chosen = choose_accelerator(arch, accelerator)
     backend = AnyProgram(arch, chosen, Reporter())
-    by_flavour = {kernel.flavour: kernel for kernel in kernels}
+    by_name = {kernel.name: kernel for kernel in kernels}
     with open_store(place / "samples.jsonl") as store:
-        return run_plan(plan.with_at_most(chosen.max_cpus), store, backend, by_flavour.__getitem__, Reporter())
+        return run_plan(plan.with_at_most(chosen.max_cpus), store, backend, by_name.__getitem__, Reporter())
 
 
 def plan_of(experiment: Experiment, variants: str) -> Plan:

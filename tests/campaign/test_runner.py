@@ -14,7 +14,9 @@ from foliolab.campaign.runner import ATTEMPTS, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
 from foliolab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult
-from foliolab.experiment.plan import Plan, Step
+from foliolab.experiment.load import find_experiment
+from foliolab.experiment.plan import Plan, Step, make_plan
+from foliolab.experiment.variants import choose, load_variants, on_kernels
 from foliolab.paths import REPOSITORY
 from foliolab.vm.outcome import OutcomeKind
 from tests.campaign.fake import FakeBackend, ending, fake_plan, plain, run_fake
@@ -49,7 +51,7 @@ def test_a_plan_is_measured_once(file: Path) -> None:
 def test_a_sample_says_all_about_itself(file: Path) -> None:
     sample = run_fake(file, FakeBackend())[0]
     assert sample.backend == "fake"
-    assert sample.kernel == f"hash-{sample.flavour}"
+    assert (sample.kernel.version, sample.kernel.hash) == ("6.12.1", f"hash-{sample.kernel.name}")
     assert sample.parameters["read_ahead_kb"] == 8192
     assert "deadline_seconds" not in sample.parameters
     assert sample.metrics == {"read_bytes": 1000, "seconds": 0.5}
@@ -225,3 +227,30 @@ def test_other_data_makes_other_samples_and_the_newest_of_each_cell_counts(file:
     assert {sample.data for sample in group.samples if sample.cell == cell.as_dict()} == {"d1"}
     assert {sample.data for sample in group.samples if sample.cell != cell.as_dict()} == {""}
     assert group.older == wanted
+
+
+def test_what_a_kernel_lacks_ends_no_boot_and_is_not_tried_again(file: Path) -> None:
+    def lacking(step: Step, tried: int) -> dict[str, int | float]:
+        if step.variant.name == "stock":
+            raise ending(OutcomeKind.NOT_APPLICABLE)
+        return plain(step, tried)
+
+    first, second = FakeBackend(lacking), FakeBackend(lacking)
+    samples = run_fake(file, first)
+    assert {sample.outcome for sample in samples if sample.variant == "stock"} == {"not-applicable"}
+    assert {sample.outcome for sample in samples if sample.variant != "stock"} == {"ok"}
+    assert first.boots == len(fake_plan().boots)
+    assert run_fake(file, second) == samples
+    assert second.boots == 0
+
+
+def test_what_takes_our_code_is_passed_over_on_a_kernel_without(file: Path) -> None:
+    experiment = find_experiment("sparse-mmap")
+    chosen = on_kernels(choose(["unpatched", "stock"], load_variants()), ["debian:7.3"], asked=True)
+    plan = make_plan(experiment, experiment.scale("quick"), variants=chosen, repetitions=1)
+    backend = FakeBackend()
+    samples = run_fake(file, backend, plan)
+    outcomes = {sample.variant: sample.outcome for sample in samples}
+    assert outcomes == {"debian:7.3": "ok", "stock on debian:7.3": "not-applicable"}
+    assert {sample.kernel.name for sample in samples} == {"debian:7.3"}
+    assert backend.boots == 1

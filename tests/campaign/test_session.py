@@ -11,22 +11,26 @@ from foliolab.campaign.qemu_backend import QemuSession
 from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import make_plan
-from foliolab.vm.guest import Guest, JobResult
+from foliolab.vm.guest import Guest, GuestFailure, JobResult
+from foliolab.vm.outcome import OutcomeKind
 from tests.small import small_experiment
 
 
 class Printing:
     """A guest whose every program prints the same."""
 
-    def __init__(self, line: str, backend: str = "test") -> None:
+    def __init__(self, line: str, backend: str = "test", *, status: int = 0, words: str = "") -> None:
         self._line = line
+        self._status = status
+        self._words = words
         self.config = SimpleNamespace(accelerator=SimpleNamespace(backend=backend))
 
     def console(self) -> str:
         return ""
 
     def run(self, argv: list[str], deadline_seconds: float | None = None) -> JobResult:
-        return JobResult(tuple(argv), 0, 0, self._line.encode(), b"", 0, 0.0, 0.0)
+        status = 0 if argv[0].startswith(":") else self._status
+        return JobResult(tuple(argv), status, 0, self._line.encode(), self._words.encode(), 0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -35,12 +39,23 @@ class Printing:
         ("", "sparse-mmap printed no result."),
         ('{"read_bytes": 1}', "sparse-mmap printed no result."),
         ('{"seconds": 1}', "sparse-mmap printed no read_bytes."),
-        ('{"seconds": 1, "read_bytes": null}', "sparse-mmap printed no read_bytes."),
     ],
 )
 def test_a_result_without_what_was_asked_for_is_none(tmp_path: Path, line: str, complaint: str) -> None:
     with pytest.raises(NoResult, match=complaint):
         measured(tmp_path, Printing(line))
+
+
+def test_what_a_kernel_cannot_count_does_not_apply_to_it(tmp_path: Path) -> None:
+    with pytest.raises(GuestFailure, match=r"sparse-mmap cannot count read_bytes on this kernel\.") as caught:
+        measured(tmp_path, Printing('{"seconds": 1, "read_bytes": null}'))
+    assert caught.value.outcome.kind is OutcomeKind.NOT_APPLICABLE
+
+
+def test_what_a_kernel_lacks_does_not_apply_to_it(tmp_path: Path) -> None:
+    with pytest.raises(GuestFailure, match="No NUMA balancing") as caught:
+        measured(tmp_path, Printing("", status=77, words="mprotect: No NUMA balancing.\n"))
+    assert caught.value.outcome.kind is OutcomeKind.NOT_APPLICABLE
 
 
 def measured(place: Path, guest: Printing) -> dict[str, int | float]:

@@ -160,9 +160,10 @@ def test_every_variant_with_every_window(patched_kernel: BuiltKernel, tmp_path: 
         assert cell["disks"]["data"]["read_requests"] == cell["read_requests"] > 0
         assert cell["major_faults"] > 0
         assert cell["kernel"] == {
-            "hash": patched_kernel.hash,
+            "name": "patched",
+            "version": patched_kernel.version,
             "release": patched_kernel.release,
-            "flavour": "patched",
+            "hash": patched_kernel.hash,
         }
     bytes_read = {place: cell["read_bytes"] for place, cell in found.items()}
     assert bytes_read["stock", 4096] > 2 * bytes_read["stock", 128] > 2 * bytes_read["folio", 128]

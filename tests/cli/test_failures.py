@@ -32,7 +32,7 @@ def results(tmp_path: Path) -> str:
         (["run", "sparse-mmap", "--arch", "x86_64", "--page-size", "64k"], 2, "x86_64 has no pages of 64k; it has 4k"),
         (["exec", "--arch", "x86_64", "--page-size", "16k", "--", "./x"], 2, "x86_64 has no pages of 16k; it has 4k"),
         (["kernel", "build", "--arch", "x86_64", "--page-size", "16k"], 2, "x86_64 has no pages of 16k; it has 4k"),
-        (["kernel", "build", "--source", "/no/such/tree"], 20, "no kernel tree or tarball at /no/such/tree"),
+        (["kernel", "build", "--kernel", "/no/such/tree"], 24, "no kernel tree or tarball at /no/such/tree"),
         (["kernel", "export", "/"], 2, "exists already"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -56,7 +56,7 @@ def test_malformed_experiment(tmp_path: Path, results: str) -> None:
 def test_hook_that_does_not_apply(small_source: Source, tmp_path: Path) -> None:
     filemap = small_source.tree / "mm/filemap.c"
     filemap.write_text(filemap.read_text().replace("if (mmap_miss > MMAP_LOTSAMISS)", "if (mmap_miss > 7)"))
-    done = lab("kernel", "build", "--source", str(small_source.tree), FOLIOLAB_CACHE=str(tmp_path / "cache"))
+    done = lab("kernel", "build", "--kernel", f"{small_source.tree}+ours", FOLIOLAB_CACHE=str(tmp_path / "cache"))
     assert "mmap-honest-hits.patch does not apply" in sentence(done)
     assert "of mm/filemap.c" in sentence(done)
     assert done.returncode == 21
@@ -64,8 +64,8 @@ def test_hook_that_does_not_apply(small_source: Source, tmp_path: Path) -> None:
 
 def test_tree_that_cannot_be_configured(small_source: Source, tmp_path: Path) -> None:
     """A tree without most of its files fails to configure: a build failure, told by make's own words."""
-    done = lab("kernel", "build", "--source", str(small_source.tree), FOLIOLAB_CACHE=str(tmp_path / "cache"))
-    assert re.match(r"Configuring \S+ lab patched failed: ", sentence(done))
+    done = lab("kernel", "build", "--kernel", f"{small_source.tree}+ours", FOLIOLAB_CACHE=str(tmp_path / "cache"))
+    assert re.match(r"Configuring \S+ lab \S+ failed: ", sentence(done))
     assert done.returncode == 23
 
 
@@ -106,7 +106,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_no_room_for_the_kernel_source(full_disk: Path, small_source: Source) -> None:
-    done = lab("kernel", "build", "--source", str(small_source.tree), FOLIOLAB_CACHE=str(full_disk))
+    done = lab("kernel", "build", "--kernel", f"{small_source.tree}+ours", FOLIOLAB_CACHE=str(full_disk))
     assert sentence(done).startswith(f"No space left on the disk that holds {full_disk}")
     assert done.returncode == 40
 
@@ -116,8 +116,8 @@ def test_run_on_a_kernel_that_cannot_boot(tmp_path: Path, results: str, patched_
     experiment = small_experiment(tmp_path)
     experiment.write_text(experiment.read_text().replace('memory = "256M"', 'memory = "24M"'))
     done = lab("run", str(experiment), FOLIOLAB_RESULTS=results)
-    assert "The guest reset itself" in sentence(done)
-    assert done.returncode == 31
+    assert "does not boot: The guest reset itself" in sentence(done)
+    assert done.returncode == 37
 
 
 def test_everything_that_fails_has_a_status_of_its_own() -> None:

@@ -41,7 +41,7 @@ def call(*argv: str) -> int:
 def fill(store: Path, series: int = 2 << 30) -> None:
     with open_store(store) as opened:
         opened.append(sample(30 << 30))
-        opened.append(sample(30 << 30, variant="unpatched", flavour="unpatched", kernel="k0"))
+        opened.append(sample(30 << 30, variant="unpatched", named="unpatched", kernel="k0"))
         opened.append(sample(series, variant="series"))
 
 
@@ -89,7 +89,15 @@ def test_the_model_stands_beside_a_kernel(store: Path, tmp_path: Path, capsys: p
         for each in found:
             read_bytes = int(each.metrics["read_bytes"] / factors[str(each.cell["pattern"])])
             metrics = {**each.metrics, "read_bytes": read_bytes}
-            opened.append(replace(each, key=str(each.cell), backend="qemu-tcg", kernel="k1", metrics=metrics))
+            opened.append(
+                replace(
+                    each,
+                    key=str(each.cell),
+                    backend="qemu-tcg",
+                    kernel=replace(each.kernel, hash="k1"),
+                    metrics=metrics,
+                )
+            )
     with pytest.raises(ChecksFailed, match=r"1 of 3 figures .*; the first: sequential, stock, read_bytes: -10\.0 %"):
         call(*argv, "--check")
     capsys.readouterr()

@@ -22,12 +22,12 @@ def test_every_cell_once_for_each_variant_and_repetition() -> None:
 
 
 def test_a_repetition_is_a_boot_of_each_kernel() -> None:
-    boots = Counter((boot.flavour, boot.repetition) for boot in plan().boots)
+    boots = Counter((boot.kernel, boot.repetition) for boot in plan().boots)
     assert boots == {(flavour, number): 1 for flavour in ("patched", "unpatched") for number in (1, 2, 3)}
 
 
 def test_variants_of_a_kernel_stand_next_to_each_other_and_take_turns_in_being_first() -> None:
-    patched = [boot for boot in plan().boots if boot.flavour == "patched"]
+    patched = [boot for boot in plan().boots if boot.kernel == "patched"]
     first = set()
     for boot in patched:
         for one, other in zip(boot.steps[::2], boot.steps[1::2], strict=True):
@@ -38,8 +38,8 @@ def test_variants_of_a_kernel_stand_next_to_each_other_and_take_turns_in_being_f
 
 def test_cells_and_kernels_change_their_order() -> None:
     boots = plan().boots
-    assert len({tuple(step.cell for step in boot.steps) for boot in boots if boot.flavour == "unpatched"}) > 1
-    assert {boot.flavour for boot in boots[::2]} == {"patched", "unpatched"}
+    assert len({tuple(step.cell for step in boot.steps) for boot in boots if boot.kernel == "unpatched"}) > 1
+    assert {boot.kernel for boot in boots[::2]} == {"patched", "unpatched"}
 
 
 def test_the_order_is_the_same_every_time() -> None:

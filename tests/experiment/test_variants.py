@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import BadExperiment, UnknownVariant
-from foliolab.experiment.variants import choose, load_variants
+from foliolab.experiment.variants import choose, load_variants, on_kernels
 
 
 def test_names_are_chosen_once_and_in_order() -> None:
@@ -57,7 +57,7 @@ def test_a_variant_may_start_from_another(tmp_path: Path) -> None:
     )
     known = load_variants(file)
     b = known["b"]
-    assert (b.flavour, dict(b.switches)) == ("patched", {"m/one": 1, "m/two": "always+exec"})
+    assert (b.kernel, dict(b.switches)) == ("patched", {"m/one": 1, "m/two": "always+exec"})
     assert (b.obstacle("arm64-4k"), b.obstacle("arm64-64k")) == ("", "'b' is for arm64-4k only.")
     assert (known["c"].machines, known["d"].machines) == (("arm64-4k",), ("arm64-64k",))
 
@@ -66,3 +66,28 @@ def test_a_switch_may_be_a_whole_path_in_debugfs(tmp_path: Path) -> None:
     file = tmp_path / "variants.toml"
     file.write_text('[a]\nkernel = "patched"\ndescription = "x"\nswitches = { "/sys/kernel/debug/m/one" = 1 }\n')
     assert load_variants(file)["a"].switches == (("/sys/kernel/debug/m/one", 1),)
+
+
+@pytest.mark.parametrize(
+    ("names", "asked", "kernels", "expected"),
+    [
+        # What an experiment names: each kernel has of it what it can have.
+        (["unpatched", "stock", "folio"], False, ["unpatched", "patched"], ["unpatched", "stock", "folio"]),
+        (["unpatched", "stock"], False, ["patched", "debian:7.3"], ["stock", "debian:7.3"]),
+        (["stock"], False, ["debian:7.3", "debian:7.3+ours"], ["debian:7.3", "stock on debian:7.3+ours"]),
+        # What the user names: a kernel's own source may have our code.
+        (["stock"], True, ["debian:7.3"], ["stock on debian:7.3"]),
+        ([], True, ["debian:7.3", "patched"], ["debian:7.3", "patched"]),
+    ],
+)
+def test_variants_on_kernels(names: list[str], asked: bool, kernels: list[str], expected: list[str]) -> None:
+    found = on_kernels(choose(names, load_variants()), kernels, asked=asked)
+    assert [variant.name for variant in found] == expected
+    assert {variant.kernel for variant in found} == set(kernels)
+    assert all(variant.ours or not variant.switches for variant in found)
+
+
+def test_our_settings_take_our_code() -> None:
+    (elsewhere,) = on_kernels(choose(["stock"], load_variants()), ["debian:7.3"], asked=True)
+    assert elsewhere.lacking(ours=False) == "'stock on debian:7.3' takes our code, which that kernel has not."
+    assert elsewhere.lacking(ours=True) == ""

@@ -13,7 +13,9 @@ from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.errors import BuildError, UsageError
 from foliolab.files import locked
 from foliolab.kernel import build as building
+from foliolab.kernel import make as making
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels
+from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source
 from foliolab.paths import REPOSITORY
 from foliolab.process import process_group
@@ -49,7 +51,7 @@ def test_a_request_has_the_page_size_that_its_architecture_can_have() -> None:
         KernelRequest(X86_64, "patched", page_size=65536)
 
 
-def test_kernels_of_before_there_were_page_sizes_are_still_known(
+def test_kernels_of_before_there_were_page_sizes_and_names_are_still_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
@@ -57,7 +59,8 @@ def test_kernels_of_before_there_were_page_sizes_are_still_known(
     place.mkdir(parents=True)
     old = {"release": "6.12.1-foliolab-patched", "arch": "x86_64", "flavour": "patched", "profile": "lab"}
     (place / "kernel.json").write_text(json.dumps(old))
-    assert [(kernel.hash, kernel.page_size) for kernel in built_kernels()] == [("0123", 4096)]
+    (kernel,) = built_kernels()
+    assert (kernel.hash, kernel.page_size, kernel.name, kernel.ours) == ("0123", 4096, "patched", True)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +73,7 @@ def test_kernels_of_before_there_were_page_sizes_are_still_known(
     ],
 )  # fmt: skip
 def test_build_failure_is_told_by_its_first_error(log: str, reason: str) -> None:
-    assert building._reason(log) == reason
+    assert making._reason(log) == reason
 
 
 @pytest.mark.parametrize(("last_words", "swept"), [("exit 2", False), ("kill -KILL $$", True)])
@@ -78,18 +81,18 @@ def test_what_a_killed_make_left_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last_words: str, swept: bool
 ) -> None:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
-    monkeypatch.setattr(building, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(making, "_POLL_SECONDS", 0.01)
     make = tmp_path / "make"
     make.write_text(f"#!/bin/sh\n{last_words}\n")
     make.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(make))
     source = Source(tmp_path / "home/tree", "6.12.1", "identity")
-    inputs = building._Inputs(KernelRequest(X86_64, "patched"), source, {}, "", "cc")
+    inputs = building._Inputs(KernelRequest(X86_64, "patched"), parse_name("patched"), source, {}, "cc")
     made = inputs.directory / "made.o"
-    with pytest.raises(BuildError, match="Making failed"), building._unfinished_swept(inputs.directory):
+    with pytest.raises(BuildError, match="Making failed"), making.unfinished_swept(inputs.directory):
         made.touch()
         building._make(inputs, source.tree, ["default"], "Making", Reporter())
-    with building._unfinished_swept(inputs.directory):
+    with making.unfinished_swept(inputs.directory):
         assert made.exists() is not swept
 
 

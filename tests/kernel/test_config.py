@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import pytest
 
-from foliolab.arch import ARM64, X86_64
+from foliolab.arch import ARM64, X86_64, Architecture
 from foliolab.errors import ConfigError
 from foliolab.kernel import config
 
 
+def merged(arch: Architecture, size: int, profile: str, label: str, *extras: str, version: str = "6.12.1") -> str:
+    return config.merge(arch, size, profile, extras, version=version, label=label, ours=label == "patched")
+
+
 def test_later_fragments_win() -> None:
-    assert config.parse(config.merge(X86_64, 4096, "lab", "patched", ()))["CONFIG_PREEMPT_NONE"] == "y"
-    assert config.parse(config.merge(X86_64, 4096, "debug", "patched", ()))["CONFIG_PREEMPT_NONE"] == "n"
+    assert config.parse(merged(X86_64, 4096, "lab", "patched"))["CONFIG_PREEMPT_NONE"] == "y"
+    assert config.parse(merged(X86_64, 4096, "debug", "patched"))["CONFIG_PREEMPT_NONE"] == "n"
 
 
 def test_release_tells_the_flavours_apart() -> None:
-    assert (
-        'CONFIG_LOCALVERSION="-foliolab-unpatched"' in config.merge(X86_64, 4096, "lab", "unpatched", ()).splitlines()
-    )
+    assert 'CONFIG_LOCALVERSION="-foliolab-unpatched"' in merged(X86_64, 4096, "lab", "unpatched").splitlines()
 
 
 def test_flavours_differ_in_nothing_else() -> None:
-    patched = config.parse(config.merge(X86_64, 4096, "lab", "patched", ()))
-    unpatched = config.parse(config.merge(X86_64, 4096, "lab", "unpatched", ()))
+    patched = config.parse(merged(X86_64, 4096, "lab", "patched"))
+    unpatched = config.parse(merged(X86_64, 4096, "lab", "unpatched"))
     differing = {name for name in patched if patched[name] != unpatched.get(name)}
     assert differing == {"CONFIG_LOCALVERSION", "CONFIG_PAGE_TOUCH"}
 
@@ -27,15 +29,33 @@ def test_flavours_differ_in_nothing_else() -> None:
 @pytest.mark.parametrize("profile", config.PROFILES)
 @pytest.mark.parametrize("size", ARM64.page_sizes)
 def test_each_page_size_is_asked_for_in_one_way(size: int, profile: str) -> None:
-    options = config.parse(config.merge(ARM64, size, profile, "patched", ()))
+    options = config.parse(merged(ARM64, size, profile, "patched"))
     asked = [name for name, value in options.items() if name.endswith("K_PAGES") and value == "y"]
     assert asked == [f"CONFIG_ARM64_{size >> 10}K_PAGES"]
 
 
 def test_optional_fragments_are_left_out_unless_asked_for() -> None:
     assert set(config.OPTIONAL) >= {"xfs", "network"}
-    assert "CONFIG_XFS_FS=y" not in config.merge(X86_64, 4096, "lab", "patched", ()).splitlines()
-    assert "CONFIG_XFS_FS=y" in config.merge(X86_64, 4096, "lab", "patched", ("xfs",)).splitlines()
+    assert "CONFIG_XFS_FS=y" not in merged(X86_64, 4096, "lab", "patched").splitlines()
+    assert "CONFIG_XFS_FS=y" in merged(X86_64, 4096, "lab", "patched", "xfs").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("version", "preemption", "gone"),
+    [
+        ("6.12.117", {"CONFIG_PREEMPT_NONE": "y"}, ()),
+        ("6.15.2", {"CONFIG_PREEMPT_NONE": "y"}, ("CONFIG_SCHED_DEBUG",)),
+        ("7.3.4", {"CONFIG_PREEMPT_LAZY": "y"}, ("CONFIG_SCHED_DEBUG", "CONFIG_SLUB_CPU_PARTIAL")),
+    ],
+)
+def test_options_are_those_of_the_version(version: str, preemption: dict[str, str], gone: tuple[str, ...]) -> None:
+    options = config.parse(merged(X86_64, 4096, "lab", "unpatched", version=version))
+    assert {name: value for name, value in options.items() if name.startswith("CONFIG_PREEMPT")} == preemption
+    assert options.keys().isdisjoint(gone)
+    assert ("CONFIG_SCHED_DEBUG" in options) is not ("CONFIG_SCHED_DEBUG" in gone)
+    assert options["CONFIG_NUMA_BALANCING"] == "y"
+    debug = config.parse(merged(X86_64, 4096, "debug", "unpatched", version=version))
+    assert (debug["CONFIG_PREEMPT"], "CONFIG_PREEMPT_LAZY" in debug) == ("y", False)
 
 
 def test_check_names_what_is_missing() -> None:

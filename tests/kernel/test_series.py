@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.errors import HookError
-from foliolab.kernel.series import changed_files, patched_files, read_series
+from foliolab.errors import HookError, SeriesError
+from foliolab.kernel.series import applied, changed_files, patched_files, read_series
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
 
@@ -57,3 +57,72 @@ def test_line_of_the_series_without_its_patch(kernel: Path) -> None:
     (kernel / "patches/mmap-honest-hits.patch").unlink()
     with pytest.raises(HookError, match=r"names mmap-honest-hits\.patch, which is not there"):
         read_series(kernel)
+
+
+MAIL = """\
+From 0123 Mon Sep 17 00:00:00 2001
+From: A <a@example.invalid>
+Subject: [PATCH {number}/2] A change
+
+---
+{diff}--
+2.39.5
+
+"""
+RENAMED = """\
+diff --git a/mm/a.c b/mm/b.c
+similarity index 50%
+rename from mm/a.c
+rename to mm/b.c
+--- a/mm/a.c
++++ b/mm/b.c
+@@ -1,2 +1,2 @@
+-one
++two
+ last
+"""
+CHANGED_AGAIN = """\
+diff --git a/mm/b.c b/mm/b.c
+--- a/mm/b.c
++++ b/mm/b.c
+@@ -1,2 +1,2 @@
+-two
++three
+ last
+diff --git a/mm/new.c b/mm/new.c
+new file mode 100644
+--- /dev/null
++++ b/mm/new.c
+@@ -0,0 +1 @@
++new
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Source:
+    (tmp_path / "tiny/mm").mkdir(parents=True)
+    (tmp_path / "tiny/mm/a.c").write_text("one\nlast\n")
+    return Source(tmp_path / "tiny", "7.3.4", "0123")
+
+
+def test_a_mailbox_is_put_on_top(tiny: Source, tmp_path: Path) -> None:
+    mbox = tmp_path / "series.mbox"
+    mails = (RENAMED, CHANGED_AGAIN)
+    mbox.write_text("".join(MAIL.format(number=number, diff=diff) for number, diff in enumerate(mails, start=1)))
+    assert applied(tiny, [str(mbox)]) == {"mm/a.c": None, "mm/b.c": b"three\nlast\n", "mm/new.c": b"new\n"}
+    assert (tiny.tree / "mm/a.c").read_text() == "one\nlast\n"
+
+
+def test_series_are_put_on_top_of_each_other(tiny: Source, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.patch", tmp_path / "second.patch"
+    first.write_text(RENAMED)
+    second.write_text(CHANGED_AGAIN)
+    assert applied(tiny, [str(first), str(second)])["mm/b.c"] == b"three\nlast\n"
+    with pytest.raises(SeriesError, match=r"second\.patch does not apply to Linux 7\.3\.4: .*mm/b\.c"):
+        applied(tiny, [str(second), str(first)])
+
+
+def test_a_file_without_a_patch_is_no_series(tiny: Source, tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("Dear all\n")
+    with pytest.raises(SeriesError, match="letter holds no patch"):
+        applied(tiny, [str(tmp_path / "letter")])

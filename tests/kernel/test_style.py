@@ -74,7 +74,17 @@ def checked(source: Source) -> dict[str, set[str]]:
             changed = changed_files(source, read_series()) if flavour == "patched" else {}
             tree = working_tree(source, flavour, changed)
             make = ["make", "--silent", "-C", str(tree), f"O={build}", "-j2"]
-            (build / "options.config").write_text(config.merge(NATIVE, NATIVE.page_sizes[0], "debug", flavour, ()))
+            (build / "options.config").write_text(
+                config.merge(
+                    NATIVE,
+                    NATIVE.page_sizes[0],
+                    "debug",
+                    (),
+                    version=source.version,
+                    label=flavour,
+                    ours=flavour == "patched",
+                )
+            )
             environment = os.environ | {"KCONFIG_ALLCONFIG": str(build / "options.config")}
             subprocess.run([*make, "allnoconfig"], env=environment, check=True, capture_output=True)
             for target in objects:

@@ -21,7 +21,7 @@ from foliolab.vm.guest import Guest, JobResult
 from tests.cli.command import lab, sentence
 
 PASS, SKIP, FAIL = Verdict.PASS, Verdict.SKIP, Verdict.FAIL
-KERNEL = BuiltKernel("hash", Path("image"), "patched", "lab", X86_64, "6.12.0", 4096)
+KERNEL = BuiltKernel("hash", Path("image"), "patched", "lab", X86_64, "6.12.0", 4096, ours=True)
 
 
 @pytest.mark.boot
@@ -64,12 +64,12 @@ def test_what_ours_fails_the_unpatched_kernel_is_tried_at_again(
     unpatched: tuple[Verdict, ...], boots: int, worse: list[str]
 ) -> None:
     """And not the other way round: a failure of ours stays one, however often it does not come."""
-    kernels = [replace(KERNEL, flavour=flavour) for flavour in ("unpatched", "patched")]
+    kernels = [replace(KERNEL, name=name) for name in ("unpatched", "patched")]
     tried = []
 
     def run(kernel: BuiltKernel, boot: int) -> Result:
-        tried.append((kernel.flavour, boot))
-        verdict = FAIL if kernel.flavour == "patched" else unpatched[boot - 1]
+        tried.append((kernel.name, boot))
+        verdict = FAIL if kernel.name == "patched" else unpatched[boot - 1]
         return Result({"merges": verdict}, Path("log"))
 
     assert regressions(compared(kernels, run)) == worse
@@ -99,11 +99,11 @@ DEAD = {"exit status": FAIL}
 def test_a_boot_that_dies_excuses_only_one_that_dies(
     ours: dict[str, Verdict], unpatched: list[dict[str, Verdict]], worse: list[str]
 ) -> None:
-    kernels = [replace(KERNEL, flavour=flavour) for flavour in ("unpatched", "patched")]
+    kernels = [replace(KERNEL, name=name) for name in ("unpatched", "patched")]
     boots = [{"reads": PASS, "exit status": PASS}, *unpatched]
 
     def run(kernel: BuiltKernel, boot: int) -> Result:
-        return Result(ours if kernel.flavour == "patched" else boots[min(boot, len(boots)) - 1], Path("log"))
+        return Result(ours if kernel.name == "patched" else boots[min(boot, len(boots)) - 1], Path("log"))
 
     assert regressions(compared(kernels, run)) == worse
 

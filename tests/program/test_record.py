@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from typing import Any
 
+from foliolab.campaign.sample import KernelFacts
 from foliolab.experiment.variants import choose, load_variants
 from foliolab.program.cells import Cell
 from foliolab.program.record import Run
@@ -10,7 +11,9 @@ from foliolab.vm.guest import JobResult
 def run(counts: dict[str, Any], signal: int = 0) -> Run:
     (variant,) = choose(["stock"], load_variants())
     job = JobResult(("x",), 0, signal, b"", b"", 0, 0.1, 0.2)
-    return Run(Cell(variant, 128), 128, "0123", "6.12", job, counts, [])
+    return Run(
+        Cell(variant, 128), 128, KernelFacts("patched", "6.12.1", "6.12.1-foliolab-patched", "0123"), job, counts, []
+    )
 
 
 def test_counts_are_of_the_data_disk_and_of_our_kernel() -> None:

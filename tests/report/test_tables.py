@@ -30,10 +30,10 @@ def measured() -> list[Sample]:
     """Two cells, two boots, one of the measurements a crash."""
 
     def one(variant: str, gib: float, number: int, cell: dict[str, str | int]) -> Sample:
-        flavour = "unpatched" if variant == "unpatched" else "patched"
+        named = "unpatched" if variant == "unpatched" else "patched"
         metrics = {**MODEST, "read_bytes": int(gib * GIB)}
-        kernel = f"k-{flavour}"
-        return sample(variant=variant, flavour=flavour, kernel=kernel, repetition=number, cell=cell, metrics=metrics)
+        kernel = f"k-{named}"
+        return sample(variant=variant, named=named, kernel=kernel, repetition=number, cell=cell, metrics=metrics)
 
     samples = []
     for number in (1, 2):
@@ -213,7 +213,7 @@ def test_rows_for_programs() -> None:
     rows = view().to_json()
     assert rows[1]["variant"] == "stock"
     assert rows[1]["metrics"]["read_bytes"] == {"median": 30 * GIB, "least": 29.5 * GIB, "most": 30.5 * GIB}
-    assert (rows[1]["n"], rows[1]["ratio_to"], rows[1]["kernel"]) == (2, "unpatched", "k-patched")
+    assert (rows[1]["n"], rows[1]["ratio_to"], rows[1]["kernel"]["hash"]) == (2, "unpatched", "k-patched")
     assert rows[-1]["failures"] == {"guest-crash": 1}
 
 
@@ -222,7 +222,7 @@ def test_check_names_the_first_failure() -> None:
         ChecksFailed, match=r"2 of 15 checks fail|1 of \d+ checks fail; the first: series reads at least"
     ):
         check([view()])
-    check([view(sample(30 * GIB), sample(30 * GIB, variant="unpatched", flavour="unpatched", kernel="k0"))])
+    check([view(sample(30 * GIB), sample(30 * GIB, variant="unpatched", named="unpatched", kernel="k0"))])
 
 
 def test_a_check_of_nothing_fails() -> None:

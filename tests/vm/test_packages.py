@@ -15,7 +15,7 @@ from foliolab.errors import DiskFull, LabError, MissingTool
 from foliolab.files import digest
 from foliolab.progress import Reporter
 from foliolab.vm import packages as fetching
-from foliolab.vm.packages import Package, fetch
+from foliolab.vm.packages import Package, download, fetch
 from tests.vm.debian import Mirror
 
 
@@ -169,6 +169,20 @@ def test_packages_of_another_release(releases: Path) -> None:
     assert (older.file.name, newer.file.name) == ("app_1_amd64.deb", "app_2_amd64.deb")
     assert newer.file.parent.parent.name.startswith("x86_64-new-")
     assert fetch(X86_64, ["app"], Reporter(), suite="new") == (newer,)
+
+
+def test_one_package_is_of_the_first_release_that_has_it(releases: Path, tmp_path: Path) -> None:
+    trust_everybody(releases)
+    for suites, version in ((("newer", "old", "new"), 1), (("newer", "new", "old"), 2)):
+        directory = tmp_path / f"for {version}"
+        directory.mkdir()
+        assert download("app", suites, directory) == directory / f"app_{version}_amd64.deb"
+
+
+def test_one_package_that_no_release_has(releases: Path, tmp_path: Path) -> None:
+    trust_everybody(releases)
+    with pytest.raises(LabError, match="Debian has no package nosuch in any of these suites: this machine's own, new"):
+        download("nosuch", ("", "new"), tmp_path)
 
 
 def test_a_release_that_debian_has_not_signed_is_not_taken(releases: Path) -> None:

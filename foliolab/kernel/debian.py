@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel sources as Debian packages them, of any version that any suite has."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from foliolab.errors import SourceError
+from foliolab.files import full_disk_named, write_atomic
+from foliolab.kernel.name import BASE_VERSION
+from foliolab.kernel.tarball import Source, sources, unpacked, version_of
+from foliolab.process import run, tool
+from foliolab.progress import Reporter
+from foliolab.vm.packages import download
+
+_SUITES = ("", "trixie-backports", "trixie", "trixie-security", "sid", "forky", "bookworm-backports")
+"""Where to look, in this order; first what this machine uses. By name: mirrors are slow to move "stable" on."""
+
+
+def from_debian(version: str, report: Reporter, *, newest: bool = False) -> Source:
+    """The source of linux-source-``version``.
+
+    What was fetched once stays the base until ``newest`` asks apt again, so that no upgrade changes measurements.
+    """
+    note = sources() / ("debian.json" if version == BASE_VERSION else f"debian-{version}.json")
+    if note.exists() and not newest:
+        home = Path(json.loads(note.read_text())["home"])
+        if (home / "pristine").is_dir():
+            return Source(home / "pristine", version_of(home / "pristine"), home.name)
+    package = f"linux-source-{version}"
+    with full_disk_named(sources()):
+        sources().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=sources()) as scratch:
+            with report.task(f"Fetching Debian's {package}"):
+                tarball = _fetch(package, Path(scratch))
+            source = unpacked(tarball, report)
+    write_atomic(note, json.dumps({"home": str(source.home)}))
+    return source
+
+
+def _fetch(package: str, directory: Path) -> Path:
+    file = download(package, _SUITES, directory)
+    run([tool("dpkg-deb", "dpkg"), "--extract", str(file), str(directory / "package")], SourceError)
+    file.unlink()
+    tarballs = list((directory / "package/usr/src").glob("linux-source-*.tar.*"))
+    if not tarballs:
+        raise SourceError(f"The package {package} holds no source tarball.")
+    return tarballs[0]

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel trees in git: any commit, or the tree as it stands, without a copy of the repository.
+
+One tree in the cache follows all refs and working trees of a repository. git itself brings it from one to
+the next and writes only the files that differ, so that make builds again what depends on these.
+"""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.errors import SourceError, UnknownKernel
+from foliolab.files import digest
+from foliolab.kernel.tarball import Source, sources, version_in
+from foliolab.process import run, tool
+
+
+def is_git_tree(tree: Path) -> bool:
+    """Whether a directory is the top of a working tree."""
+    return (tree / ".git").exists()
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A user's repository, of which nothing is changed: what has to be written is written in the cache."""
+
+    place: Path
+    """A working tree of it, or a bare one."""
+    directory: Path
+    common: Path
+    """The directory that all its working trees share."""
+
+    @classmethod
+    def at(cls, place: Path) -> "Repository":
+        """The repository whose top is ``place``; UnknownKernel if there is none."""
+        argv = [tool("git", "git"), "-C", str(place), "rev-parse", "--path-format=absolute"]
+        try:
+            found = run([*argv, "--git-dir", "--git-common-dir"], UnknownKernel, env=_environment())
+        except UnknownKernel as error:
+            raise UnknownKernel(f"{place} is not a git tree, so there are no refs in it. ({error})") from None
+        directory, common = map(Path, found.decode().splitlines())
+        return cls(place, directory, common)
+
+    @property
+    def home(self) -> Path:
+        """The cache directory for all that is derived from it."""
+        return sources() / f"git-{digest([str(self.common)])}"
+
+    def source(self, ref: str) -> Source:
+        """The tree of a ref, or without one the working tree as it stands, brought into the cache.
+
+        As it stands means with all that is not ignored, committed or not. The caller holds the lock of ``home``.
+        """
+        for name in ("index.lock", "standing.lock"):  # what a kill has left
+            (self.home / name).unlink(missing_ok=True)
+        tree = self._resolved(ref) if ref else self._as_it_stands()
+        try:
+            version = version_in(self._git("show", f"{tree}:Makefile"), str(self.place))
+        except SourceError:
+            raise SourceError(f"{self.place} is not a kernel tree: it has no Makefile that names a version.") from None
+        pristine = self.home / "pristine"
+        pristine.mkdir(exist_ok=True)
+        self._git("read-tree", "--reset", "-u", tree, work_tree=pristine)
+        self._git("clean", "-ffdqx", work_tree=pristine)  # what a kill between two refs has left
+        return Source(pristine, version, tree[:16])
+
+    def _resolved(self, ref: str) -> str:
+        try:
+            return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{tree}}").strip()
+        except SourceError:
+            raise UnknownKernel(f"{self.place} has no ref '{ref}'.") from None
+
+    def _as_it_stands(self) -> str:
+        index = self.home / "standing"
+        if (self.directory / "index").exists():  # it knows which files are as they were
+            shutil.copyfile(self.directory / "index", index)
+        self._git("add", "--all", work_tree=self.place, index=index)
+        return self._git("write-tree", index=index).strip()
+
+    def _git(
+        self,
+        *arguments: str,
+        work_tree: Path | None = None,
+        index: Path | None = None,
+    ) -> str:
+        settings = (
+            "core.hooksPath=/dev/null",
+            "core.fsmonitor=false",
+            "core.autocrlf=false",
+            "core.sparseCheckout=false",
+        )
+        options = [word for setting in settings for word in ("-c", setting)]
+        objects = self.home / "objects"
+        objects.mkdir(parents=True, exist_ok=True)
+        environment = _environment() | {
+            "GIT_DIR": str(self.directory),
+            "GIT_INDEX_FILE": str(index or self.home / "index"),
+            "GIT_OBJECT_DIRECTORY": str(objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self.common / "objects"),
+        }
+        if work_tree:
+            environment["GIT_WORK_TREE"] = str(work_tree)
+        argv = [tool("git", "git"), *options, *arguments]
+        return run(argv, SourceError, cwd=work_tree, env=environment).decode(errors="replace")
+
+
+def _environment() -> dict[str, str]:
+    """Without what a caller may have set to mean another repository."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

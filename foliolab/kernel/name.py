@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Names of kernels: where the source comes from, and what is put on top of it."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.errors import UnknownKernel
+
+UNPATCHED, PATCHED = "unpatched", "patched"
+BASE_VERSION = "6.12"
+"""That our series is made for."""
+
+OURS = "ours"
+_DEBIAN = "debian:"
+_OWN = {UNPATCHED: f"{_DEBIAN}{BASE_VERSION}", PATCHED: f"{_DEBIAN}{BASE_VERSION}+{OURS}"}
+"""The lab's own two kernels, and the names that they are short for."""
+
+HELP = "debian:VERSION, or a kernel tree, tarball or git tree @REF, each with +SERIES (an mbox, a patch or 'ours')"
+
+
+@dataclass(frozen=True)
+class KernelName:
+    """What a name says."""
+
+    text: str
+    """As samples have it: that of the lab's own kernels is short however they were asked for."""
+    debian: str
+    """The version of Debian's package, or nothing."""
+    path: Path
+    """Of a tree or tarball, without a package."""
+    ref: str
+    """Of a git tree; nothing for the tree as it stands."""
+    series: tuple[str, ...]
+    """Put on top, in order: OURS, or the path of a patch or mailbox."""
+
+    @property
+    def label(self) -> str:
+        """What is on top, in a word."""
+        return PATCHED if OURS in self.series else "series" if self.series else UNPATCHED
+
+    @property
+    def tree(self) -> str:
+        """Which of the working trees of its source it is built in: ours differs from all others in most objects."""
+        return PATCHED if OURS in self.series else UNPATCHED
+
+
+def stem(name: str) -> str:
+    """A kernel's name for names of files."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-")[-40:]
+
+
+def parse_name(text: str) -> KernelName:
+    """Understand ``text``; UnknownKernel if it is no name, or names a file that is not there."""
+    full = _OWN.get(text, text)
+    base, *series = _split(full)
+    for patch in series:
+        if patch != OURS and not Path(patch).expanduser().is_file():
+            raise UnknownKernel(f"There is no series {patch} to put on {base}; write '+ours' or '+' and a file.")
+    short = next((own for own, meant in _OWN.items() if meant == full), text)
+    if base.startswith(_DEBIAN):
+        version = base.removeprefix(_DEBIAN)
+        if not re.fullmatch(r"\d+\.\d+", version):
+            raise UnknownKernel(f"'{base}' names no version of Debian's; write for instance debian:{BASE_VERSION}.")
+        return KernelName(short, version, Path(), "", tuple(series))
+    path, at, ref = _place(base), *base[len(_place(base)) :].partition("@")[1:]
+    if at and not ref:
+        raise UnknownKernel(f"'{base}' names no ref after the '@'.")
+    place = Path(path).expanduser()
+    if not place.exists():
+        raise UnknownKernel(f"There is no kernel tree or tarball at {path}.")
+    return KernelName(short, "", place.resolve(), ref, tuple(series))
+
+
+def _split(text: str) -> list[str]:
+    """The base and each series. A '+' in the path of a tree that exists is of its name."""
+    start = 0 if text.startswith(_DEBIAN) else len(_place(text))
+    head, *series = text[start:].split("+")
+    return [text[:start] + head, *series]
+
+
+def _place(text: str) -> str:
+    """The longest part before an '@' or '+' that exists, or else the shortest."""
+    parts = [text[: match.start()] for match in re.finditer(r"[@+]|$", text)]
+    return next((part for part in reversed(parts) if part and Path(part).expanduser().exists()), parts[0])

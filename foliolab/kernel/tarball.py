@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Pristine kernel trees in the cache, and those that come as tarballs."""
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.errors import SourceError
+from foliolab.files import full_disk_named, locked
+from foliolab.paths import cache_directory
+from foliolab.process import run, tool
+from foliolab.progress import Reporter
+
+
+@dataclass(frozen=True)
+class Source:
+    """A pristine kernel tree that nobody writes to."""
+
+    tree: Path
+    version: str
+    """As the top Makefile says it, for example "6.12.117"."""
+    identity: str
+    """Hash of what the tree was made from; same identity, same content."""
+
+    @property
+    def home(self) -> Path:
+        """The cache directory for everything derived from this source."""
+        return self.tree.parent
+
+
+def sources() -> Path:
+    """Where the cache has all trees."""
+    return cache_directory() / "sources"
+
+
+def version_of(tree: Path) -> str:
+    """The version in a kernel tree's top Makefile; SourceError if it is none."""
+    try:
+        makefile = (tree / "Makefile").read_text()
+    except OSError:
+        raise SourceError(f"{tree} is not a kernel tree: it has no Makefile.") from None
+    return version_in(makefile, str(tree))
+
+
+def version_in(makefile: str, place: str) -> str:
+    """The version that a top Makefile names; SourceError says that ``place`` has none."""
+    fields = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL) = (\d+)$", makefile[:500], re.MULTILINE))
+    if len(fields) != 3:
+        raise SourceError(f"{place} is not a kernel tree: its Makefile names no version.")
+    return "{VERSION}.{PATCHLEVEL}.{SUBLEVEL}".format(**fields)
+
+
+def unpacked(tarball: Path, report: Reporter) -> Source:
+    """The tree in a tarball, which is unpacked once."""
+    with tarball.open("rb") as stream:
+        identity = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+    home = sources() / identity
+    pristine = home / "pristine"
+    with full_disk_named(home), locked(sources() / f"{identity}.lock"):
+        if not pristine.is_dir():
+            home.mkdir(parents=True, exist_ok=True)
+            with report.task(f"Unpacking {tarball.name}"), _scratch(home) as scratch:
+                run(
+                    [tool("tar", "tar"), "--extract", "--file", str(tarball), "--directory", str(scratch)],
+                    SourceError,
+                )
+                trees = [entry for entry in scratch.iterdir() if entry.is_dir()]
+                if len(trees) != 1:
+                    raise SourceError(f"{tarball} does not hold exactly one directory, as kernel tarballs do.")
+                version_of(trees[0])
+                trees[0].rename(pristine)
+    return Source(pristine, version_of(pristine), identity)
+
+
+@contextmanager
+def _scratch(home: Path) -> Iterator[Path]:
+    """A directory for half-made things; what a killed run left there is swept first."""
+    scratch = home / "unpacking"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from foliolab.errors import SourceError, UnknownKernel
+from foliolab.kernel.name import parse_name
+from foliolab.kernel.source import Source, held
+from foliolab.progress import Reporter
+
+LONG_AGO = 1_000_000_000
+MAKEFILE = "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n"
+
+
+def git(repository: Path, *arguments: str) -> str:
+    author = ("-c", "user.name=A", "-c", "user.email=a@example.invalid")
+    argv = ["git", "-C", str(repository), *author, *arguments]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two commits that differ in one file."""
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
+    place = tmp_path / "linux"
+    (place / "mm").mkdir(parents=True)
+    git(place, "init", "--quiet")
+    files = {"Makefile": MAKEFILE, ".gitignore": "*.o\n", "mm/a.c": "one\n", "mm/b.c": "b\n"}
+    for file, content in files.items():
+        (place / file).write_text(content)
+    git(place, "add", "--all")
+    git(place, "commit", "--quiet", "--message=one")
+    (place / "mm/a.c").write_text("two\n")
+    (place / "mm/new.c").write_text("new\n")
+    git(place, "add", "--all")
+    git(place, "commit", "--quiet", "--message=two")
+    return place
+
+
+def source_of(text: str) -> Source:
+    with held(parse_name(text), Reporter()) as source:
+        return source
+
+
+def test_refs_share_one_tree_of_which_only_what_differs_is_written(repository: Path) -> None:
+    first = source_of(f"{repository}@HEAD~1")
+    assert first.version == "7.3.4"
+    assert (first.tree / "mm/a.c").read_text() == "one\n"
+    for file in ("mm/a.c", "mm/b.c"):
+        os.utime(first.tree / file, (LONG_AGO, LONG_AGO))
+    second = source_of(f"{repository}@HEAD")
+    assert (second.tree, second.identity != first.identity) == (first.tree, True)
+    assert (second.tree / "mm/a.c").read_text() == "two\n"
+    assert (second.tree / "mm/a.c").stat().st_mtime > LONG_AGO
+    assert (second.tree / "mm/new.c").exists()
+    assert source_of(f"{repository}@HEAD~1") == first
+    assert not (first.tree / "mm/new.c").exists()
+    assert not (first.tree / ".git").exists()
+
+
+def test_a_tree_is_taken_as_it_stands_and_left_as_it_is(repository: Path) -> None:
+    clean = source_of(str(repository))
+    assert clean == source_of(f"{repository}@HEAD")
+    (repository / "mm/b.c").write_text("edited\n")
+    (repository / "mm/untracked.c").write_text("untracked\n")
+    (repository / "mm/b.o").write_text("object\n")
+    before = git(repository, "status", "--porcelain"), git(repository, "count-objects", "-v")
+    dirty = source_of(str(repository))
+    assert dirty.identity != clean.identity
+    assert (dirty.tree / "mm/b.c").read_text() == "edited\n"
+    assert (dirty.tree / "mm/untracked.c").exists()
+    assert not (dirty.tree / "mm/b.o").exists()
+    assert (git(repository, "status", "--porcelain"), git(repository, "count-objects", "-v")) == before
+    assert source_of(f"{repository}@HEAD") == clean
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message=three")
+    assert source_of(f"{repository}@HEAD") == dirty
+
+
+def test_a_change_that_is_undone_where_git_does_not_see_it_is_made_again(repository: Path) -> None:
+    """As after a kill between two refs: files of another one, with git's index as it was before."""
+    source = source_of(f"{repository}@HEAD")
+    (source.tree / "mm/a.c").write_text("half-way\n")
+    (source.tree / "mm/other.c").write_text("half-way\n")
+    (source.home / "index.lock").touch()
+    assert source_of(f"{repository}@HEAD") == source
+    assert (source.tree / "mm/a.c").read_text() == "two\n"
+    assert not (source.tree / "mm/other.c").exists()
+
+
+def test_working_trees_of_a_repository_share_what_is_built(repository: Path, tmp_path: Path) -> None:
+    git(repository, "worktree", "add", "--quiet", "--detach", str(tmp_path / "second"), "HEAD~1")
+    assert source_of(str(tmp_path / "second")) == source_of(f"{repository}@HEAD~1")
+
+
+def test_no_such_ref(repository: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnknownKernel, match=rf"{repository} has no ref 'v9\.9'\."):
+        source_of(f"{repository}@v9.9")
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(UnknownKernel, match="is not a git tree"):
+        source_of(f"{tmp_path}/plain@HEAD")
+
+
+def test_a_repository_of_something_else(repository: Path) -> None:
+    git(repository, "rm", "--quiet", "Makefile")
+    with pytest.raises(SourceError, match="is not a kernel tree: it has no Makefile"):
+        source_of(str(repository))
