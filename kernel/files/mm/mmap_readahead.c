@@ -188,8 +188,9 @@ static void read_text(struct vm_fault *vmf, unsigned int order, unsigned int rul
 	/* The mapping may be gone once the fault's lock is dropped. */
 	struct vm_area_struct *vma = vmf->vma;
 	struct file *file = vma->vm_file;
-	unsigned int window = rules & MMAP_READAHEAD_TEXT_IN_WINDOWS ?
-			      READ_ONCE(file->f_ra.ra_pages) : 0;
+	bool more = rules & MMAP_READAHEAD_TEXT_IN_WINDOWS &&
+		    !(vma->vm_flags & VM_RAND_READ);
+	unsigned int window = more ? READ_ONCE(file->f_ra.ra_pages) : 0;
 	const struct mmap_readahead_window text =
 		mmap_readahead_text(vmf->pgoff, order, window, vma->vm_pgoff,
 				    vma->vm_pgoff + vma_pages(vma) - 1);
