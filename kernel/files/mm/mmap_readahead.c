@@ -285,71 +285,6 @@ static unsigned long next_miss(const void *cache, unsigned long index,
 	return miss;
 }
 
-#ifdef CONFIG_MEMCG
-/* Pages of files that a control group has, without those of its children. */
-static unsigned long file_pages_of(struct mem_cgroup *memcg)
-{
-	unsigned long pages = 0;
-	struct lruvec *lruvec;
-	int node, zone;
-
-	for_each_node_state(node, N_MEMORY) {
-		lruvec = mem_cgroup_lruvec(memcg, NODE_DATA(node));
-		for (zone = 0; zone < MAX_NR_ZONES; zone++) {
-			pages += mem_cgroup_get_zone_lru_size(lruvec, LRU_INACTIVE_FILE, zone);
-			pages += mem_cgroup_get_zone_lru_size(lruvec, LRU_ACTIVE_FILE, zone);
-		}
-	}
-	return pages;
-}
-
-/*
- * The same of the task's control group and of each above it, and what they have room
- * for: the least of all. Those above have pages of other groups as well, which can go;
- * the statistics tell of them some seconds late.
- */
-static unsigned long group_pages(void)
-{
-	unsigned long used, limit, files, pages = ULONG_MAX;
-	struct mem_cgroup *memcg, *parent;
-
-	rcu_read_lock();
-	memcg = mem_cgroup_from_task(current);
-	for (parent = memcg; parent && !mem_cgroup_is_root(parent);
-	     parent = parent_mem_cgroup(parent)) {
-		used = page_counter_read(&parent->memory);
-		limit = min(READ_ONCE(parent->memory.max),
-			    READ_ONCE(parent->memory.high));
-		if (parent == memcg)
-			files = file_pages_of(memcg);
-		else
-			files = max(files, memcg_page_state(parent, NR_INACTIVE_FILE) +
-					   memcg_page_state(parent, NR_ACTIVE_FILE));
-		pages = min(pages, files + (limit > used ? limit - used : 0));
-	}
-	rcu_read_unlock();
-	return pages;
-}
-#else
-static unsigned long group_pages(void)
-{
-	return ULONG_MAX;
-}
-#endif
-
-/*
- * How many pages of files memory can hold: those that it has, and what is free. What
- * anonymous pages could leave to them is not counted.
- */
-static unsigned long memory_pages(void)
-{
-	unsigned long pages = global_zone_page_state(NR_FREE_PAGES) +
-			      global_node_page_state(NR_ACTIVE_FILE) +
-			      global_node_page_state(NR_INACTIVE_FILE);
-
-	return min(pages, group_pages());
-}
-
 /*
  * The facts about a fault that the policy judges. To be called as long as the
  * fault's lock is held, since the mapping may be gone after that.
@@ -364,7 +299,6 @@ static struct mmap_readahead_miss describe(const struct vm_fault *vmf)
 		.index = vmf->pgoff,
 		.file_pages = DIV_ROUND_UP(size, PAGE_SIZE),
 		.cached_pages = READ_ONCE(file->f_mapping->nrpages),
-		.memory_pages = memory_pages(),
 		.max_pages = min(READ_ONCE(file->f_ra.ra_pages),
 				 SZ_1G >> PAGE_SHIFT),
 		.request_pages = max(READ_ONCE(bdi->request_kb) >> (PAGE_SHIFT - 10), 1U),

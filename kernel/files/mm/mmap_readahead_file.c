@@ -5,9 +5,12 @@
  */
 #include <linux/backing-dev.h>
 #include <linux/init.h>
+#include <linux/jiffies.h>
 #include <linux/list_lru.h>
+#include <linux/memcontrol.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
+#include <linux/vmstat.h>
 
 #include "mmap_readahead_file.h"
 
@@ -15,6 +18,71 @@ struct mmap_readahead_file mmap_readahead_program;
 
 static struct kmem_cache *known_files;
 static struct list_lru known_files_lru;
+
+#ifdef CONFIG_MEMCG
+/* Pages of files that a control group has, without those of its children. */
+static unsigned long file_pages_of(struct mem_cgroup *memcg)
+{
+	unsigned long pages = 0;
+	struct lruvec *lruvec;
+	int node, zone;
+
+	for_each_node_state(node, N_MEMORY) {
+		lruvec = mem_cgroup_lruvec(memcg, NODE_DATA(node));
+		for (zone = 0; zone < MAX_NR_ZONES; zone++) {
+			pages += mem_cgroup_get_zone_lru_size(lruvec, LRU_INACTIVE_FILE, zone);
+			pages += mem_cgroup_get_zone_lru_size(lruvec, LRU_ACTIVE_FILE, zone);
+		}
+	}
+	return pages;
+}
+
+/*
+ * The same of the task's control group and of each above it, and what they have room
+ * for: the least of all. Those above have pages of other groups as well, which can go;
+ * the statistics tell of them some seconds late.
+ */
+static unsigned long group_pages(void)
+{
+	unsigned long used, limit, files, pages = ULONG_MAX;
+	struct mem_cgroup *memcg, *parent;
+
+	rcu_read_lock();
+	memcg = mem_cgroup_from_task(current);
+	for (parent = memcg; parent && !mem_cgroup_is_root(parent);
+	     parent = parent_mem_cgroup(parent)) {
+		used = page_counter_read(&parent->memory);
+		limit = min(READ_ONCE(parent->memory.max),
+			    READ_ONCE(parent->memory.high));
+		if (parent == memcg)
+			files = file_pages_of(memcg);
+		else
+			files = max(files, memcg_page_state(parent, NR_INACTIVE_FILE) +
+					   memcg_page_state(parent, NR_ACTIVE_FILE));
+		pages = min(pages, files + (limit > used ? limit - used : 0));
+	}
+	rcu_read_unlock();
+	return pages;
+}
+#else
+static unsigned long group_pages(void)
+{
+	return ULONG_MAX;
+}
+#endif
+
+/*
+ * How many pages of files memory can hold: those that it has, and what is free. What
+ * anonymous pages could leave to them is not counted.
+ */
+static unsigned long memory_pages(void)
+{
+	unsigned long pages = global_zone_page_state(NR_FREE_PAGES) +
+			      global_node_page_state(NR_ACTIVE_FILE) +
+			      global_node_page_state(NR_INACTIVE_FILE);
+
+	return min(pages, group_pages());
+}
 
 static struct backing_dev_info *device_of(const struct mmap_readahead_file *known)
 {
@@ -82,7 +150,7 @@ static bool remember(struct file *file, gfp_t gfp)
 /**
  * mmap_readahead_trylock - what is known of a file, to decide and to learn
  * @file: an open file, no program
- * @miss: what other files of the device have to do with it is added
+ * @miss: what memory and other files of the device have to do with it is added
  * @gfp: how to get memory if nothing is known yet
  *
  * Return: NULL if another thread decides just now, or there is no memory. Else
@@ -108,6 +176,12 @@ struct mmap_readahead_state *mmap_readahead_trylock(struct file *file,
 	}
 	if (!known->in_use)
 		WRITE_ONCE(known->in_use, true);
+	/* It takes a hundred instructions to tell, and changes slowly. */
+	if (!known->memory_pages || time_after(jiffies, known->memory_told + HZ / 8)) {
+		known->memory_pages = max(memory_pages(), 1UL);
+		known->memory_told = jiffies;
+	}
+	miss->memory_pages = known->memory_pages;
 	bdi = device_of(known);
 	count_file(known, miss->file_pages, known->paid);
 	miss->others_pages = atomic_long_read(&bdi->mmap_readahead_pages) - known->pages;

@@ -17,6 +17,8 @@
  * @lru: among all that reclaim may free, by control group
  * @rcu: for faults that are still looking
  * @file: whose it is
+ * @memory_pages: what memory can hold, for the control group that last asked
+ * @memory_told: in jiffies, when that was
  * @pages: size of the file, as counted for its device
  * @paid: state.paid, as counted there
  *
@@ -31,6 +33,8 @@ struct mmap_readahead_file {
 	struct list_head lru;
 	struct rcu_head rcu;
 	struct file *file;
+	unsigned long memory_pages;
+	unsigned long memory_told;
 	unsigned long pages;
 	unsigned long paid;
 };

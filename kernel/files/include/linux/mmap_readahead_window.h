@@ -508,7 +508,9 @@ mmap_readahead_learn_begun(struct mmap_readahead_beginning *begin,
 	if (mmap_readahead_pays(share, 1UL << begin->order, miss->request_pages)) {
 		if (!continued || 2UL << begin->order > miss->max_pages)
 			return;
-		begin->order++;
+		/* Faster as long as no file did otherwise. */
+		begin->order = min_t(unsigned int, ilog2(miss->max_pages),
+				     begin->order + 1 + (begin->continued == 65535));
 		begin->patience = min(2 * begin->patience, MMAP_READAHEAD_MAX_PATIENCE);
 	} else if (begin->order &&
 		   !mmap_readahead_pays(share, 1UL << (begin->order - 1),
@@ -779,7 +781,8 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 		struct mmap_readahead_side *side = forward ? &state->ahead :
 							     &state->behind;
 
-		size = side->order ? 1UL << side->order : 2;
+		/* After a gap it may be chance. */
+		size = side->order || gap ? 1UL << side->order : 2;
 		if (gap < read->size)
 			mmap_readahead_learn_continued(state, miss, side);
 	}
