@@ -633,11 +633,11 @@ mmap_readahead_others_forbid(const struct mmap_readahead_state *state,
  * to three requests' worth in one direction are left out: they sweep the file, and
  * never fill it.
  *
- * A region is like this one if it has at least half its misses. Misses that turn about are
- * those of a program that may stay where it is. If few regions that are not filled yet are
- * like this one, misses gather there, and it takes fewer of them, but six, which chance
- * hardly brings together. But then, and while memory is short, that has to hold all that
- * are like it.
+ * A region is like this one if it has at least half its misses, or two less: what is the
+ * same may have as few by chance. Misses that turn about are those of a program that may
+ * stay where it is. If few regions that are not filled yet are like this one, misses
+ * gather there, and it takes fewer of them. But then, and while memory is short, that
+ * has to hold all that are like it.
  */
 static inline bool
 mmap_readahead_fills(struct mmap_readahead_state *state,
@@ -687,22 +687,23 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	if (!turns && !is_short)
 		return here >= need;
 	for (i = 0; i < nr; i++) {
-		if (2 * regions->misses[i] < here)
+		if (2 * regions->misses[i] + 4 < here)
 			continue;
 		like += min(1UL << shift, miss->file_pages - ((unsigned long)i << shift));
 		open += regions->misses[i] < need;
 	}
-	enough = turns && 3 * open < 2 * nr ?
-		 max(enough * 3 * open / (2 * nr), min(enough, 6UL)) : need;
+	enough = turns && 3 * open < 2 * nr ? enough * 3 * open / (2 * nr) : need;
 	if (here < enough)
+		return false;
+	/* A quarter more than memory holds is not much lost again. */
+	if (4ULL * like > 5ULL * miss->memory_pages)
 		return false;
 	/* It is filled now, and unlike the others. */
 	if (here < need) {
 		regions->nr += need - here;
 		regions->misses[region] = need;
 	}
-	/* A quarter more than memory holds is not much lost again. */
-	return 4ULL * like <= 5ULL * miss->memory_pages;
+	return true;
 }
 
 /* Sweeps: pages far apart that are needed again and again. */

@@ -37,6 +37,7 @@
 #define FAULT_FOLIOS_FILE	"/sys/kernel/mm/lru_gen/fault_folios"
 #define PTE_AGE_FILE		"/sys/kernel/debug/mmap_readahead/old_prefaulted_ptes"
 #define GENERATIONS_FILE	"/sys/kernel/debug/lru_gen"
+#define ADAPTIVE_FILE		"/sys/kernel/mm/mmap_readahead/adaptive"
 
 #define FILE_PAGES	256UL
 /* Where a fault is made, away from the file's ends. */
@@ -460,6 +461,8 @@ static void test_refaults(enum setting setting)
 
 	write_setting(LRU_GEN_FILE, "y");
 	write_setting(FAULT_FOLIOS_FILE, name);
+	/* So few touches would fit if each read nothing but its page. */
+	write_setting(ADAPTIVE_FILE, "0");
 	if (ftruncate(file_fd, THRASH_BYTES))
 		ksft_exit_fail_perror("resize of the test file");
 	memset(counts, 0, sizeof(*counts));
@@ -646,6 +649,7 @@ int main(void)
 	guard_setting(LRU_GEN_FILE);
 	guard_setting(FAULT_FOLIOS_FILE);
 	guard_setting(PTE_AGE_FILE);
+	guard_setting(ADAPTIVE_FILE);
 	guard_folio_sizes();
 	guard_device_setting("read_ahead_kb");
 	return run_guarded(run_tests, memory_cgroup_remove);
