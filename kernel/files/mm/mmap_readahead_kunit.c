@@ -577,7 +577,7 @@ static const struct init_case init_cases[] = {
 	{ "small file", 4096, false, false, 4, 4 },
 	{ "large file", 4097, false, false, 4, 0 },
 	{ "not known, but cached", 4097, false, true, 4, 0 },
-	{ "known, but nothing is cached any more", 4097, true, false, 4, 0 },
+	{ "known, though nothing is cached any more", 4097, true, false, 2, 3 },
 	{ "known", 4097, true, true, 2, 3 },
 };
 
