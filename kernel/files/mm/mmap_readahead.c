@@ -338,7 +338,8 @@ static void read_adapted(struct vm_fault *vmf, struct file **fpin,
 	*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
 	read_range(file, answer->start, answer->size, answer->async_size,
 		   answer->order, file_folio_always());
-	mmap_readahead_arrived(file, answer);
+	if (answer->size > 1)
+		mmap_readahead_arrived(file, answer);
 }
 
 bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
@@ -399,7 +400,8 @@ static bool go_on_adapted(struct vm_fault *vmf, struct folio *folio,
 	answer = mmap_readahead_mark(state, &mark);
 	mmap_readahead_unlock(state);
 
-	if (answer.size && folio_test_clear_readahead(folio)) {
+	if (answer.size) {
+		folio_clear_readahead(folio);
 		read_adapted(vmf, fpin, &answer);
 		count_ahead(answer.size);
 	}
@@ -431,13 +433,13 @@ bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
 
 static DEFINE_MUTEX(rules_lock);
 
-static int rule_get(void *rule, u64 *on)
+static int __maybe_unused rule_get(void *rule, u64 *on)
 {
 	*on = !!(READ_ONCE(mmap_readahead_rules) & (unsigned long)rule);
 	return 0;
 }
 
-static int rule_set(void *rule, u64 on)
+static int __maybe_unused rule_set(void *rule, u64 on)
 {
 	unsigned int rules;
 

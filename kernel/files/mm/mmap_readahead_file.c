@@ -103,10 +103,9 @@ static void count_file(struct mmap_readahead_file *known, unsigned long pages,
 	known->paid = paid;
 }
 
-/* It is locked, and on no list any more. Faults may be about to lock it still. */
+/* It is locked, on no list, and counts no more. Faults may be about to lock it still. */
 static void forget(struct mmap_readahead_file *known) __releases(&known->lock)
 {
-	count_file(known, 0, 0);
 	known->file = NULL;
 	spin_unlock(&known->lock);
 	kfree_rcu(known, rcu);
@@ -119,6 +118,7 @@ static void take_off(struct mmap_readahead_file *known)
 	    !list_lru_del_obj(&known_files_lru, &known->lru))
 		return;
 	spin_lock(&known->lock);
+	count_file(known, 0, 0);
 	forget(known);
 }
 
@@ -262,7 +262,11 @@ static enum lru_status isolate(struct list_head *item, struct list_lru_one *list
 	}
 	if (!spin_trylock(&known->lock))
 		return LRU_SKIP;
-	/* The file is there as long as this is listed, but may have become a program. */
+	/*
+	 * As long as the file points here, fput() waits for the list's lock; after that it
+	 * may be gone. It may be a program by now.
+	 */
+	count_file(known, 0, 0);
 	unrcu_pointer(cmpxchg(&known->file->f_mmap_readahead, RCU_INITIALIZER(known),
 			      NULL));
 	list_lru_isolate(list, item);

@@ -12,7 +12,7 @@
 /**
  * struct mmap_readahead_file - what is known of an open file
  * @state: that
- * @lock: of @state; nobody waits for it
+ * @lock: of @state; no miss waits for it
  * @in_use: a miss has asked since reclaim last looked
  * @lru: among all that reclaim may free, by control group
  * @rcu: for faults that are still looking

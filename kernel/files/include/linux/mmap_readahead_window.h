@@ -35,6 +35,7 @@
 #include <linux/math.h>
 #include <linux/minmax.h>
 #include <linux/mmap_readahead_prior.h>
+#include <linux/overflow.h>
 #include <linux/types.h>
 
 /* Reads that are remembered; as many streams can share a file at no cost. */
@@ -189,7 +190,8 @@ enum mmap_readahead_page {
  * @page: what the page cache has of it; no matter at a mark
  * @file_pages: size of the file; @index lies in it
  * @cached_pages: how many of them are cached
- * @others_pages: size of all other files of the device that are known
+ * @others_pages: size of all that is open besides of the device's files, and known; a
+ *	file counts as often as it was opened
  * @others_paid: state.paid of all these
  * @memory_pages: how many pages of files memory can hold
  * @max_pages: the most that one read may have, at least 1
@@ -553,9 +555,12 @@ static inline void mmap_readahead_begin(struct mmap_readahead_state *state,
 		.behind = side,
 		.begins = true,
 	};
-	state->ahead.order = miss->prior->ahead.order;
+	/* Nobody locks the prior, so that it may be anything. */
+	state->ahead.order = min_t(unsigned int, miss->prior->ahead.order,
+				   ilog2(miss->max_pages));
 	if (miss->file_pages <= MMAP_READAHEAD_SMALL_FILE)
-		state->behind.order = miss->prior->behind.order;
+		state->behind.order = min_t(unsigned int, miss->prior->behind.order,
+					    ilog2(miss->max_pages));
 }
 
 /* The second time, that was a stream that went on from the first, or a single miss. */
@@ -591,7 +596,8 @@ mmap_readahead_answer_first(const struct mmap_readahead_miss *miss,
 	const struct mmap_readahead_beginning *start = &miss->prior->start;
 
 	answer->kind = MMAP_READAHEAD_SINGLE;
-	answer->size = min(1UL << start->order, mmap_readahead_limit(miss));
+	answer->size = min(1UL << min_t(unsigned int, start->order, ilog2(miss->max_pages)),
+			   mmap_readahead_limit(miss));
 	if (start->continued >= 65535 / 2) {
 		answer->kind = MMAP_READAHEAD_FORWARD;
 		answer->async_size = answer->size / 2;
@@ -620,12 +626,14 @@ static inline bool
 mmap_readahead_others_forbid(const struct mmap_readahead_state *state,
 			     const struct mmap_readahead_miss *miss)
 {
-	unsigned long long others = miss->others_paid;
+	unsigned long long own, theirs;
 
-	return (unsigned long long)state->paid * miss->others_pages <
-	       4 * others * miss->file_pages &&
+	if (check_mul_overflow((unsigned long long)state->paid, miss->others_pages, &own) ||
+	    check_mul_overflow(4ULL * miss->others_paid, miss->file_pages, &theirs))
+		return false;
+	return own < theirs &&
 	       (4ULL * (miss->others_pages + miss->file_pages) > 5ULL * miss->memory_pages ||
-		others < miss->others_pages);
+		miss->others_paid < miss->others_pages);
 }
 
 /*
@@ -695,15 +703,13 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	enough = turns && 3 * open < 2 * nr ? enough * 3 * open / (2 * nr) : need;
 	if (here < enough)
 		return false;
-	/* A quarter more than memory holds is not much lost again. */
-	if (4ULL * like > 5ULL * miss->memory_pages)
-		return false;
-	/* It is filled now, and unlike the others. */
+	/* It is to be filled, and unlike the others. */
 	if (here < need) {
 		regions->nr += need - here;
 		regions->misses[region] = need;
 	}
-	return true;
+	/* A quarter more than memory holds is not much lost again. */
+	return 4ULL * like <= 5ULL * miss->memory_pages;
 }
 
 /* Sweeps: pages far apart that are needed again and again. */
