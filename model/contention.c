@@ -6,7 +6,7 @@
  *
  * From the top of the repository:
  *
- *	gcc -O2 -pthread -Imodel/shim -o contention model/contention.c
+ *	gcc -O2 -pthread -Imodel/shim -Ikernel/files/include -o contention model/contention.c
  *	./contention [-pages=N] [-touches=N] [-between=N]
  *
  * "spin" waits for the lock. "try" reads the missing page alone, and learns nothing,

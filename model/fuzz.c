@@ -8,14 +8,14 @@
  *
  * With libFuzzer, from the top of the repository:
  *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined -Imodel/shim \
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined -Imodel/shim -Ikernel/files/include \
  *		-fno-sanitize-recover=all -o fuzz model/fuzz.c
  *	./fuzz -max_total_time=600
  *
  * With any other compiler, pseudo-random inputs, or those in files:
  *
  *	gcc -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
- *		-Imodel/shim -DFUZZ_STANDALONE -o fuzz model/fuzz.c
+ *		-Imodel/shim -Ikernel/files/include -DFUZZ_STANDALONE -o fuzz model/fuzz.c
  *	./fuzz [-runs=N] [-seed=N] [FILE]...
  */
 #include <stdint.h>

@@ -11,7 +11,7 @@ from foliolab.paths import REPOSITORY
 README = REPOSITORY / "README.md"
 DOCUMENTS = [README, *sorted((REPOSITORY / "docs").glob("*.md"))]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-LIMITS = {"README.md": 700, "docs/results.md": 3000, "docs/findings.md": 2700, "docs/window.md": 2600}
+LIMITS = {"README.md": 700, "docs/results.md": 3000, "docs/findings.md": 2300, "docs/window.md": 2850}
 
 
 def prose(text: str) -> str:

@@ -168,7 +168,7 @@ MECHANISMS = (
         "neighbourhood learns",
         "Single misses read as many pages on either side as have paid, not what a file begins with.",
         (
-            ("mmap_readahead_learn_continued(state, miss, side);", ""),
+            ("if (gap < read->size) mmap_readahead_learn_continued(state, miss, side);", ""),
             ("if (read->size && read->kind == MMAP_READAHEAD_SINGLE) { ... }", ""),
         ),
     ),
@@ -184,6 +184,11 @@ MECHANISMS = (
             ),
             ("unsigned long near = far - (long)(far - read->index) * 3 / 8;", ""),
         ),
+    ),
+    Mechanism(
+        "twice as much would do",
+        "A miss that a read twice as large would not have held makes no window grow.",
+        (("if (gap < read->size) mmap_readahead_learn_continued(", "mmap_readahead_learn_continued("),),
     ),
     Mechanism(
         "smaller windows judge",
@@ -308,8 +313,8 @@ MECHANISMS = (
                 """} else if (mmap_readahead_alone(state, miss, NULL,
                                                1U << state->ahead.order)) {
                     mmap_readahead_answer_stream(miss, 1, 0, answer);
-                } else {""",
-                "} else {",
+                } else if (!miss->index""",
+                "} else if (!miss->index",
             ),
             (
                 "if (forward && mmap_readahead_alone(state, miss, read, size)) size = 1;",
@@ -327,7 +332,7 @@ MECHANISMS = (
         "small files both sides",
         "In small files the first misses read behind as well.",
         (
-            ("if (miss->file_pages > MMAP_READAHEAD_SMALL_FILE)", ""),
+            ("if (miss->file_pages <= MMAP_READAHEAD_SMALL_FILE)", "if (0)"),
         ),
     ),
 )  # fmt: skip

@@ -29,9 +29,9 @@ class Bounds:
 
 
 BOUNDS = {
-    PATTERNS: Bounds(mean=1.026, judged=1.022, worst=3.64),
-    FAMILIES: Bounds(mean=1.091, judged=1.106, worst=2.34),
-    TRACES: Bounds(mean=1.083, judged=1.088, worst=1.82),
+    PATTERNS: Bounds(mean=1.025, judged=1.022, worst=3.64),
+    FAMILIES: Bounds(mean=1.091, judged=1.105, worst=2.29),
+    TRACES: Bounds(mean=1.087, judged=1.091, worst=1.82),
 }
 
 

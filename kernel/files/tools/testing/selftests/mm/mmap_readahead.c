@@ -703,6 +703,24 @@ static unsigned long touch_and_count(const struct mapping *map,
 	return cachestat_pages(map->fd, 0, map->pages) - before;
 }
 
+/* First misses of new files come to read some pages: those of these are too small. */
+static void teach_beginnings(void)
+{
+	struct mapping map;
+	unsigned long page;
+	unsigned int n;
+
+	for (n = 0; n < 8; n++) {
+		open_adaptive(&map, ALL_RULES | ADAPTIVE);
+		page = file_pages / 2;
+		touch_and_count(&map, page);
+		while (cachestat_pages(map.fd, page, 1) == 1)
+			page++;
+		touch(&map, page);
+		unmap_and_close(&map);
+	}
+}
+
 /* Wherever in their blocks they are: those farther apart than is worth reading. */
 static void test_adaptive_sparse(unsigned int within)
 {
@@ -710,6 +728,7 @@ static void test_adaptive_sparse(unsigned int within)
 	unsigned int n, windows = 0;
 	struct mapping map;
 
+	teach_beginnings();
 	open_adaptive(&map, ALL_RULES | ADAPTIVE);
 	for (n = 0; n < ACCESSES; n++) {
 		brought = touch_and_count(&map, sparse_page(n) + within);
@@ -822,6 +841,7 @@ static void test_adaptive_recreated(void)
 	struct mapping map;
 	struct stat st;
 
+	teach_beginnings();
 	set_all_rules(ALL_RULES | ADAPTIVE);
 	request_write(REQUEST_PAGES);
 	for (tries = 0; ok && !again && tries < 8; tries++) {
@@ -849,6 +869,7 @@ static void test_adaptive_reclaimed(void)
 	unsigned int i;
 	bool ok;
 
+	teach_beginnings();
 	open_adaptive(&map, ALL_RULES | ADAPTIVE);
 	ok = learn_sparse(&map, 0);
 	for (i = 0; i < 2; i++)
@@ -874,6 +895,7 @@ static unsigned int reader_waits(long phase)
 
 	if (!data)
 		ksft_exit_fail_perror("malloc");
+	teach_beginnings();
 	open_adaptive(&map, ALL_RULES | ADAPTIVE);
 	/* Single misses read some pages from now on, so that a few are no run. */
 	touch(&map, file_pages - MOST_PAGES);
@@ -910,7 +932,7 @@ static void test_adaptive_reader(void)
 }
 
 #define GUP_TEST_FILE	"/sys/kernel/debug/gup_test"
-#define FOLL_NOWAIT	(1 << 4)
+#define FOLL_NOWAIT	0x10
 #define NR_NOWAIT	100
 
 /*
