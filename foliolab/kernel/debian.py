@@ -24,7 +24,7 @@ def from_debian(version: str, report: Reporter, *, newest: bool = False) -> Sour
     """
     note = sources() / ("debian.json" if version == BASE_VERSION else f"debian-{version}.json")
     if note.exists() and not newest:
-        home = Path(json.loads(note.read_text())["home"])
+        home = sources() / json.loads(note.read_text())["home"]
         if (home / "pristine").is_dir():
             return Source(home / "pristine", version_of(home / "pristine"), home.name)
     package = f"linux-source-{version}"
@@ -34,7 +34,7 @@ def from_debian(version: str, report: Reporter, *, newest: bool = False) -> Sour
             with report.task(f"Fetching Debian's {package}"):
                 tarball = _fetch(package, Path(scratch))
             source = unpacked(tarball, report)
-    write_atomic(note, json.dumps({"home": str(source.home)}))
+    write_atomic(note, json.dumps({"home": source.home.name}))
     return source
 
 
