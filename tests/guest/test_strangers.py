@@ -3,6 +3,8 @@
 
 import os
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,13 +24,13 @@ def probe() -> Path:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[str]:
-    """The options that name them. Another user has to get there."""
-    for shape in (("5", "4096"), ("20", "16")):
-        subprocess.run([guest_programs(NATIVE, Reporter())["make-files"], tmp_path, *shape], check=True)
-    for directory in (tmp_path, *list(tmp_path.parents)[:2]):
-        directory.chmod(0o755)
-    return ["--directory", str(tmp_path), "--file_pages", "4096", "--others", "20"]
+def files() -> Iterator[list[str]]:
+    """The options that name them. Another user has to get there, as nobody else does below tmp_path."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        for shape in (("5", "4096"), ("20", "16")):
+            subprocess.run([guest_programs(NATIVE, Reporter())["make-files"], directory, *shape], check=True)
+        yield ["--directory", directory, "--file_pages", "4096", "--others", "20"]
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)

@@ -8,6 +8,7 @@
 #include <linux/jiffies.h>
 #include <linux/list_lru.h>
 #include <linux/memcontrol.h>
+#include <linux/pagemap.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/vmstat.h>
@@ -84,23 +85,50 @@ static unsigned long memory_pages(void)
 	return min(pages, group_pages());
 }
 
-static struct backing_dev_info *device_of(const struct mmap_readahead_file *known)
-{
-	return inode_to_bdi(known->file->f_mapping->host);
-}
-
-/* Have the device count a file of so many pages, for which so much was paid. */
+/*
+ * Have the device and the file count so many pages that this open file stands for, and
+ * what was paid through it.
+ */
 static void count_file(struct mmap_readahead_file *known, unsigned long pages,
-		       unsigned long paid)
+		       unsigned int paid)
 {
-	struct backing_dev_info *bdi = device_of(known);
+	struct address_space *mapping = known->file->f_mapping;
+	struct backing_dev_info *bdi = inode_to_bdi(mapping->host);
 
 	if (pages != known->pages)
 		atomic_long_add(pages - known->pages, &bdi->mmap_readahead_pages);
-	if (paid != known->paid)
-		atomic_long_add(paid - known->paid, &bdi->mmap_readahead_paid);
+	if (known->pages && !pages)
+		clear_bit(AS_MMAP_READAHEAD, &mapping->flags);
+	if (paid != known->paid) {
+		atomic_add(paid - known->paid, &mapping->mmap_readahead_paid);
+		atomic_add(paid - known->paid, &bdi->mmap_readahead_paid);
+	}
 	known->pages = pages;
 	known->paid = paid;
+}
+
+/*
+ * Have a file of so many pages counted, and tell what the device has besides. Among those
+ * that have opened a file, one stands for its pages, so that it counts once.
+ */
+static void look_at_others(struct mmap_readahead_file *known,
+			   struct mmap_readahead_miss *miss)
+{
+	struct address_space *mapping = known->file->f_mapping;
+	struct backing_dev_info *bdi = inode_to_bdi(mapping->host);
+	unsigned long pages;
+	int paid;
+
+	if (known->pages || (!test_bit(AS_MMAP_READAHEAD, &mapping->flags) &&
+			     !test_and_set_bit(AS_MMAP_READAHEAD, &mapping->flags)))
+		count_file(known, miss->file_pages, known->paid);
+
+	pages = atomic_long_read(&bdi->mmap_readahead_pages);
+	miss->others_pages = pages - min(pages, miss->file_pages);
+	/* Right even after a wrap. Others may add to only one of them yet. */
+	paid = atomic_read(&bdi->mmap_readahead_paid) -
+	       atomic_read(&mapping->mmap_readahead_paid);
+	miss->others_paid = max(paid, 0);
 }
 
 /* It is locked, on no list, and counts no more. Faults may be about to lock it still. */
@@ -161,7 +189,6 @@ struct mmap_readahead_state *mmap_readahead_trylock(struct file *file,
 						    gfp_t gfp)
 {
 	struct mmap_readahead_file *known;
-	struct backing_dev_info *bdi;
 
 	if (!rcu_access_pointer(file->f_mmap_readahead) && !remember(file, gfp))
 		return NULL;
@@ -182,10 +209,7 @@ struct mmap_readahead_state *mmap_readahead_trylock(struct file *file,
 		known->memory_told = jiffies;
 	}
 	miss->memory_pages = known->memory_pages;
-	bdi = device_of(known);
-	count_file(known, miss->file_pages, known->paid);
-	miss->others_pages = atomic_long_read(&bdi->mmap_readahead_pages) - known->pages;
-	miss->others_paid = atomic_long_read(&bdi->mmap_readahead_paid) - known->paid;
+	look_at_others(known, miss);
 	/* mmap_readahead_unlock() does, but sparse does not look there. */
 	__release(&known->lock);
 	__release(RCU);

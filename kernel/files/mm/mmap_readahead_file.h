@@ -19,8 +19,8 @@
  * @file: whose it is
  * @memory_pages: what memory can hold, for the control group that last asked
  * @memory_told: in jiffies, when that was
- * @pages: size of the file, as counted for its device
- * @paid: state.paid, as counted there
+ * @pages: size of the file, as counted for its device if this open file stands for it
+ * @paid: state.paid, as counted for the device and the file
  *
  * The open file is what stock readahead keeps its state in as well. So nobody learns
  * from, or suffers by, how others use the same file, and a child shares what its
@@ -36,7 +36,7 @@ struct mmap_readahead_file {
 	unsigned long memory_pages;
 	unsigned long memory_told;
 	unsigned long pages;
-	unsigned long paid;
+	unsigned int paid;
 };
 
 /* What file->f_mmap_readahead points to if the file is a program or a library. */

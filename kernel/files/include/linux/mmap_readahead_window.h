@@ -190,9 +190,8 @@ enum mmap_readahead_page {
  * @page: what the page cache has of it; no matter at a mark
  * @file_pages: size of the file; @index lies in it
  * @cached_pages: how many of them are cached
- * @others_pages: size of all that is open besides of the device's files, and known; a
- *	file counts as often as it was opened
- * @others_paid: state.paid of all these
+ * @others_pages: size of all the device's other files that are open and known
+ * @others_paid: state.paid of all these, a sum over all who have opened them
  * @memory_pages: how many pages of files memory can hold
  * @max_pages: the most that one read may have, at least 1
  * @request_pages: what one request costs, in pages read, at least 1
