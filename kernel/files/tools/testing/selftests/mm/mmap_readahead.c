@@ -1060,6 +1060,50 @@ static void test_adaptive_fill(void)
 			 "adaptive: no read is larger than read_ahead_kb\n");
 }
 
+#define NR_HASTY	8	/* accesses of a stranger for each of a reader */
+
+/*
+ * Return: how many random reads of its first half it takes until a block of it is read,
+ * whatever a stranger may read of the second one.
+ */
+static unsigned int reads_until_filled(const struct mapping *map,
+				       const struct mapping *stranger)
+{
+	unsigned long half = file_pages / 2;
+	uint64_t random = 1, others = 2;
+	unsigned int n, i;
+
+	for (n = 0; n < 400; n++) {
+		if (touch_and_count(map, next_below(&random, half)) > MOST_PAGES / 2)
+			break;
+		for (i = 0; stranger && i < NR_HASTY; i++)
+			touch(stranger, half + next_below(&others, half));
+	}
+	return n;
+}
+
+/* A file counts once, however often it is open: what it has cost others is no other file's. */
+static void test_adaptive_fill_among_strangers(void)
+{
+	struct mapping map, stranger;
+	unsigned int alone, among;
+
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	request_write(2 * REQUEST_PAGES);
+	alone = reads_until_filled(&map, NULL);
+	unmap_and_close(&map);
+
+	open_cold(&map);
+	map_file(&stranger, open_again(file_fd), file_pages);
+	among = reads_until_filled(&map, &stranger);
+	unmap_and_close(&stranger);
+	unmap_and_close(&map);
+	ksft_print_msg("blocks from number %u on, among strangers from %u on\n",
+		       alone, among);
+	ksft_test_result(alone < 400 && among <= alone + alone / 4,
+			 "adaptive: strangers do not keep blocks from being read\n");
+}
+
 /* Pages that three accesses bring to a mapping, with a hint. */
 static unsigned long brought_with(unsigned int rules, int prot, int advice)
 {
@@ -1185,7 +1229,7 @@ static void test_adaptive_text(unsigned int rules, bool stops, const char *name)
 			 name);
 }
 
-#define NR_ADAPTIVE_TESTS	18
+#define NR_ADAPTIVE_TESTS	19
 
 static void run_adaptive_tests(void)
 {
@@ -1208,6 +1252,7 @@ static void run_adaptive_tests(void)
 	test_adaptive_nowait();
 	test_adaptive_runs();
 	test_adaptive_fill();
+	test_adaptive_fill_among_strangers();
 	test_adaptive_uncounted();
 	read_ahead_write(file_fd, kib);
 	test_adaptive_off();
