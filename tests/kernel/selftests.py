@@ -42,6 +42,7 @@ SELFTESTS = (
     "mmap_readahead",
     "mmap_readahead_text",
     "mmap_readahead_race",
+    "mmap_readahead_faulty",
     "mprotect_batch",
     "mprotect_batch_random",
     "mprotect_batch_race",

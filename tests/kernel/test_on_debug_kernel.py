@@ -22,6 +22,13 @@ def test_selftests_on_the_debug_kernel(debug_kernel: BuiltKernel, programs: Prog
     assert run_selftests(guest_config(debug_kernel, programs), "xfs", tmp_path / "console.log") == []
 
 
+def test_files_of_an_overlay(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
+    with guest_with_data(guest_config(debug_kernel, programs), "xfs", tmp_path / "console.log") as guest:
+        done = guest.run(["in-overlay", "/data", "mmap_readahead_race"], 300)
+        assert ktap(done.stdout.decode())[1] == [] and done.status == 0, done.stdout.decode() + done.stderr.decode()
+        assert splats(guest.console()) == []
+
+
 SEQUENCES = os.environ.get("FOLIOLAB_SEQUENCES", "")
 """How many to compare: with thousands, on each machine, this takes hours, and debug kernels for all of them."""
 

@@ -2,10 +2,10 @@
 /*
  * Faults in data whose window adapts, and then in program text, against all that
  * changes their mapping: munmap(), mmap(), mprotect(), fork(), a file that shrinks
- * and grows, pages that are dropped, and other settings. And against all that ends
- * what is known of an open file: close(), mmap() as text, and reclaim. Whatever can be read must
- * be right, functions must return, and the kernel must not complain;
- * KASAN makes it complain of more.
+ * and grows and gets holes, pages that are dropped, and other settings. And against
+ * all that ends what is known of an open file: close(), mmap() as text, and reclaim.
+ * Whatever can be read must be right, functions must return, and the kernel must not
+ * complain; KASAN makes it complain of more.
  *
  * A fault that reads drops its lock, and the mapping may be gone from then on.
  * To find code that looks at it nevertheless takes a mapping that is not only
@@ -323,6 +323,21 @@ static void resize_file(struct worker *worker)
 	usleep(20000);
 }
 
+static void punch_holes(struct worker *worker)
+{
+	unsigned long page = moving_page +
+			     random_below(worker, file_pages - moving_page);
+	unsigned long nr = 1 + random_below(worker, file_pages - page);
+
+	if (fallocate(file_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      page * page_bytes, nr * page_bytes))
+		worker->wrong |= errno != EOPNOTSUPP;
+	else if (!write_pages(page, nr))
+		worker->wrong = true;
+	worker->done++;
+	usleep(10000);
+}
+
 static void fork_child(struct worker *worker)
 {
 	int i, status;
@@ -380,6 +395,7 @@ static struct worker text_workers[] = {
 	{ .name = "pages used", .step = use_any_page },
 	{ .name = "mappings changed", .step = change_mappings },
 	{ .name = "resizes", .step = resize_file },
+	{ .name = "holes", .step = punch_holes },
 	{ .name = "forks", .step = fork_child },
 	{ .name = "settings changed", .step = change_settings },
 	{ }
@@ -397,6 +413,7 @@ static struct worker data_workers[] = {
 	{ .name = "mappings changed", .step = change_mappings },
 	{ .name = "times all pages dropped", .step = drop_everything },
 	{ .name = "resizes", .step = resize_file },
+	{ .name = "holes", .step = punch_holes },
 	{ .name = "forks", .step = fork_child },
 	{ .name = "settings changed", .step = change_adaptive },
 	{ }

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Faults in mapped files while reads and allocations fail, and while the file system is
+ * frozen. A page that can be read has to be right, one that cannot is SIGBUS, and no
+ * failure lasts.
+ *
+ * The kernel's fault injection makes them fail, for this process alone. The tests run in
+ * a child. Its parent puts all settings back and thaws the file system, however the child
+ * ends.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/fs.h>
+
+#include "../kselftest.h"
+#include "mmap_readahead_util.h"
+#include "page_cache_util.h"
+
+#define FILE_PAGES	2048UL
+#define ACCESSES	1000
+
+/* How many of 100 fail. A fault that failed reads its page once more. */
+#define MANY		40
+#define SOME		10
+
+/* As good as without end, but the kernel counts down. */
+#define ENDLESS		1000000
+
+#define DEBUG_DIR	"/sys/kernel/debug/"
+
+static const char * const reads[] = { DEBUG_DIR "fail_make_request", NULL };
+static const char * const allocations[] = {
+	DEBUG_DIR "failslab", DEBUG_DIR "fail_page_alloc", NULL
+};
+
+static int file_fd, directory_fd;
+static sigjmp_buf no_access;
+
+/* Whose window is put to the test. */
+static const char *window;
+
+/* Injection */
+
+static void attribute_path(char path[PATH_BYTES], const char *injector, const char *name)
+{
+	snprintf(path, PATH_BYTES, "%s/%s", injector, name);
+}
+
+/* What fails by injection may be just this. */
+static void attribute_write(const char *injector, const char *name, int number)
+{
+	char path[PATH_BYTES], value[16];
+	int tries, err = -ENOMEM;
+
+	attribute_path(path, injector, name);
+	snprintf(value, sizeof(value), "%d", number);
+	for (tries = 0; tries < 1000 && err == -ENOMEM; tries++)
+		err = setting_write(path, value);
+	if (err)
+		ksft_exit_fail_msg("%s does not take %s\n", path, value);
+}
+
+/* The file that makes a device's requests fail; a partition has its own. */
+static bool device_fails_path(char path[PATH_BYTES])
+{
+	struct stat st;
+
+	if (stat(".", &st))
+		return false;
+	snprintf(path, PATH_BYTES, "/sys/dev/block/%u:%u/make-it-fail",
+		 major(st.st_dev), minor(st.st_dev));
+	return !access(path, W_OK);
+}
+
+static void guard_injectors(const char * const *injectors)
+{
+	static const char * const attributes[] = {
+		"probability", "times", "verbose", "task-filter", "ignore-gfp-wait",
+		"min-order"
+	};
+	char path[PATH_BYTES];
+	unsigned int i;
+
+	if (*injectors == reads[0] && device_fails_path(path))
+		guard_setting(path);
+	for (; *injectors; injectors++) {
+		for (i = 0; i < ARRAY_SIZE(attributes); i++) {
+			attribute_path(path, *injectors, attributes[i]);
+			guard_setting(path);
+		}
+	}
+}
+
+static bool can_inject(const char * const *injectors)
+{
+	char path[PATH_BYTES];
+
+	if (setting_write("/proc/self/make-it-fail", "1"))
+		return false;
+	for (; *injectors; injectors++)
+		if (access(*injectors, X_OK))
+			return false;
+	return injectors[-1] != reads[0] || device_fails_path(path);
+}
+
+static void let_device_fail(const char *value)
+{
+	char path[PATH_BYTES];
+
+	if (!device_fails_path(path) || setting_write(path, value))
+		ksft_exit_fail_msg("%s cannot be written\n", path);
+}
+
+/* Have so many of 100 fail, @times at most. */
+static void inject(const char * const *injectors, int percent, int times)
+{
+	if (*injectors == reads[0])
+		let_device_fail("1");
+	for (; *injectors; injectors++) {
+		attribute_write(*injectors, "verbose", 0);
+		attribute_write(*injectors, "task-filter", 1);
+		if (*injectors != reads[0])
+			attribute_write(*injectors, "ignore-gfp-wait", 0);
+		if (*injectors == allocations[1])
+			attribute_write(*injectors, "min-order", 0);
+		attribute_write(*injectors, "times", times);
+		attribute_write(*injectors, "probability", percent);
+	}
+}
+
+/* Have nothing fail any more. Return: how many of @times did. */
+static int stop_injecting(const char * const *injectors, int times)
+{
+	char path[PATH_BYTES], value[SETTING_BYTES];
+	const char * const *each;
+	int failed = 0;
+
+	for (each = injectors; *each; each++)
+		attribute_write(*each, "probability", 0);
+	for (each = injectors; *each; each++) {
+		attribute_path(path, *each, "times");
+		if (setting_read(path, value))
+			ksft_exit_fail_msg("%s cannot be read\n", path);
+		failed += times - atoi(value);
+	}
+	if (*injectors == reads[0])
+		let_device_fail("0");
+	return failed;
+}
+
+/* Accesses */
+
+enum outcome { RIGHT, WRONG, NO_ACCESS, NR_OUTCOMES };
+
+static void on_no_access(int sig)
+{
+	siglongjmp(no_access, sig);
+}
+
+static enum outcome read_page(const struct mapping *map, unsigned long page)
+{
+	uint64_t stamp;
+
+	if (sigsetjmp(no_access, 1))
+		return NO_ACCESS;
+	stamp = __atomic_load_n((uint64_t *)page_address(map, page), __ATOMIC_RELAXED);
+	return stamp == page + 1 ? RIGHT : WRONG;
+}
+
+static bool write_pages(void)
+{
+	uint64_t stamp;
+
+	for (stamp = 1; stamp <= FILE_PAGES; stamp++)
+		if (pwrite(file_fd, &stamp, sizeof(stamp), (stamp - 1) * page_bytes) !=
+		    sizeof(stamp))
+			return false;
+	return !ftruncate(file_fd, FILE_PAGES * page_bytes) && !fsync(file_fd);
+}
+
+static bool all_right(const struct mapping *map)
+{
+	unsigned long page;
+
+	for (page = 0; page < FILE_PAGES; page++)
+		if (read_page(map, page) != RIGHT)
+			return false;
+	return true;
+}
+
+enum pattern { RANDOM, FORWARD, BACKWARD, NR_PATTERNS };
+
+static const char * const pattern_names[] = { "random", "forward", "backward" };
+
+static unsigned long page_of(enum pattern pattern, unsigned int n, uint64_t *random)
+{
+	switch (pattern) {
+	case FORWARD:
+		return n % FILE_PAGES;
+	case BACKWARD:
+		return FILE_PAGES - 1 - n % FILE_PAGES;
+	default:
+		return next_below(random, FILE_PAGES);
+	}
+}
+
+/* Tests */
+
+static void test_accesses(const char * const *injectors, int percent, enum pattern pattern,
+			  const char *what)
+{
+	unsigned int n, outcomes[NR_OUTCOMES] = { 0 };
+	uint64_t random = 1;
+	struct mapping map;
+	int failed;
+	bool ok;
+
+	if (!can_inject(injectors)) {
+		ksft_test_result_skip("%s: no fault injection for %s\n", window, what);
+		return;
+	}
+	map_cold(&map, file_fd, FILE_PAGES);
+	inject(injectors, percent, ENDLESS);
+	for (n = 0; n < ACCESSES; n++) {
+		/* What is cached already cannot fail any more. */
+		if (n % 200 == 0)
+			posix_fadvise(map.fd, 0, 0, POSIX_FADV_DONTNEED);
+		outcomes[read_page(&map, page_of(pattern, n, &random))]++;
+	}
+	failed = stop_injecting(injectors, ENDLESS);
+	ok = failed && outcomes[RIGHT] && !outcomes[WRONG] && all_right(&map);
+	unmap_and_close(&map);
+	ksft_print_msg("%d failed: %u could be read, %u could not, %u were wrong\n",
+		       failed, outcomes[RIGHT], outcomes[NO_ACCESS], outcomes[WRONG]);
+	ksft_test_result(ok, "%s, %s: failing %s lose nothing\n", window,
+			 pattern_names[pattern], what);
+}
+
+/* A read that was to bring more than its page is tried again for that alone. */
+static void test_once(void)
+{
+	enum outcome once, twice, afterwards;
+	struct mapping map;
+	int failed;
+
+	if (!can_inject(reads)) {
+		ksft_test_result_skip("%s: no fault injection for reads\n", window);
+		return;
+	}
+	map_cold(&map, file_fd, FILE_PAGES);
+	inject(reads, 100, 1);
+	once = read_page(&map, FILE_PAGES / 2);
+	failed = stop_injecting(reads, 1);
+	inject(reads, 100, ENDLESS);
+	twice = read_page(&map, FILE_PAGES / 4);
+	stop_injecting(reads, ENDLESS);
+	afterwards = read_page(&map, FILE_PAGES / 4);
+	unmap_and_close(&map);
+	ksft_test_result(failed && once == RIGHT && twice == NO_ACCESS && afterwards == RIGHT,
+			 "%s: a page is read again if a read fails, SIGBUS if that fails too\n",
+			 window);
+}
+
+static void thaw(void)
+{
+	int fd = open(".", O_RDONLY | O_DIRECTORY);
+
+	if (fd >= 0) {
+		ioctl(fd, FITHAW, 0);
+		close(fd);
+	}
+}
+
+/* Prints nothing while frozen: its output may go to a file there. */
+static void test_frozen(void)
+{
+	uint64_t random = 1;
+	struct mapping map;
+	int status, tries;
+	unsigned int n;
+	pid_t pid;
+	bool ok = false;
+
+	map_cold(&map, file_fd, FILE_PAGES);
+	if (ioctl(directory_fd, FIFREEZE, 0)) {
+		unmap_and_close(&map);
+		ksft_test_result_skip("%s: the file system cannot be frozen: %s\n",
+				      window, strerror(errno));
+		return;
+	}
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (n = 0; n < ACCESSES; n++)
+			if (read_page(&map, page_of(n % NR_PATTERNS, n, &random)) != RIGHT)
+				_exit(1);
+		_exit(0);
+	}
+	for (tries = 0; pid > 0 && tries < 3000 && !ok; tries++) {
+		usleep(10000);
+		ok = waitpid(pid, &status, WNOHANG) == pid;
+	}
+	thaw();
+	if (!ok && pid > 0)
+		waitpid(pid, &status, 0);
+	unmap_and_close(&map);
+	ksft_test_result(ok && !status, "%s: a frozen file system can be read\n",
+			 window);
+}
+
+#define NR_TESTS_EACH	(2 * NR_PATTERNS + 2)
+
+static void run_tests(void)
+{
+	struct sigaction action = { .sa_handler = on_no_access, .sa_flags = SA_NODEFER };
+	unsigned long trouble = kernel_trouble();
+	int adaptive, pattern;
+
+	ksft_set_plan(2 * NR_TESTS_EACH + 1);
+	file_fd = make_file();
+	directory_fd = open(".", O_RDONLY | O_DIRECTORY);
+	if (file_fd < 0 || directory_fd < 0 || !write_pages())
+		ksft_exit_skip("no room for the test file in the current directory\n");
+	read_ahead_write(file_fd, 64 * page_bytes >> 10);
+	sigaction(SIGBUS, &action, NULL);
+	set_rules(ALL_RULES);
+	for (adaptive = 0; adaptive < 2; adaptive++) {
+		window = adaptive ? "adaptive" : "not adaptive";
+		setting_write(ADAPTIVE_FILE, adaptive ? "1" : "0");
+		test_once();
+		for (pattern = 0; pattern < NR_PATTERNS; pattern++)
+			test_accesses(reads, MANY, pattern, "reads");
+		for (pattern = 0; pattern < NR_PATTERNS; pattern++)
+			test_accesses(allocations, SOME, pattern, "allocations");
+		test_frozen();
+	}
+	ksft_test_result(!(kernel_trouble() & ~trouble), "the kernel did not complain\n");
+	ksft_finished();
+}
+
+int main(void)
+{
+	ksft_print_header();
+	if (geteuid())
+		ksft_exit_skip("needs root to make reads fail\n");
+	page_cache_init();
+	guard_switches();
+	guard_device_setting("read_ahead_kb");
+	guard_injectors(reads);
+	guard_injectors(allocations);
+	return run_guarded(run_tests, thaw);
+}
