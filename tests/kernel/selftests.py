@@ -73,6 +73,7 @@ def settings(guest: Guest) -> dict[str, str]:
         "/proc/sys/vm/dirty_writeback_centisecs",
         "/proc/sys/vm/page-cluster",
         "/sys/block/vda/bdi/request_kb",
+        "/sys/block/vda/make-it-fail",
         "/sys/block/vda/queue/read_ahead_kb",
         "/sys/block/vda/queue/rotational",
         "/sys/kernel/mm/ksm/run",
@@ -81,6 +82,10 @@ def settings(guest: Guest) -> dict[str, str]:
     for directory, pattern, file in places:
         names = guest.run([":list", directory]).checked().stdout.decode().split()
         paths += [f"{directory}/{name}{file}" for name in names if re.fullmatch(pattern, name)]
+    for injector in ("fail_make_request", "failslab", "fail_page_alloc"):
+        directory = f"/sys/kernel/debug/{injector}"
+        # Only the debug kernel has them.
+        paths += [f"{directory}/{name}" for name in guest.run([":list", directory]).stdout.decode().split()]
     return {path: guest.run([":read", path]).stdout.decode() for path in paths}
 
 

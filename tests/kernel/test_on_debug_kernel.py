@@ -24,9 +24,13 @@ def test_selftests_on_the_debug_kernel(debug_kernel: BuiltKernel, programs: Prog
 
 def test_files_of_an_overlay(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
     with guest_with_data(guest_config(debug_kernel, programs), "xfs", tmp_path / "console.log") as guest:
+        # The test sets it where the device of the directory has it, and an overlay's has not.
+        guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", "1024"]).checked()
+        before = settings(guest)
         done = guest.run(["in-overlay", "/data", "mmap_readahead_race"], 300)
         assert ktap(done.stdout.decode())[1] == [] and done.status == 0, done.stdout.decode() + done.stderr.decode()
         assert splats(guest.console()) == []
+        assert settings(guest) == before
 
 
 SEQUENCES = os.environ.get("FOLIOLAB_SEQUENCES", "")

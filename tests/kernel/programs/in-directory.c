@@ -5,8 +5,10 @@
 
 int main(int argc, char **argv)
 {
-	if (argc < 3 || chdir(argv[1]))
-		err(1, "in-directory");
+	if (argc < 3)
+		errx(2, "a directory and a program are missing");
+	if (chdir(argv[1]))
+		err(1, "%s", argv[1]);
 	execvp(argv[2], argv + 2);
 	err(1, "%s", argv[2]);
 }

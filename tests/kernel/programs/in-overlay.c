@@ -9,8 +9,10 @@
 
 int main(int argc, char **argv)
 {
-	if (argc < 3 || chdir(argv[1]))
-		err(1, "in-overlay");
+	if (argc < 3)
+		errx(2, "a directory and a program are missing");
+	if (chdir(argv[1]))
+		err(1, "%s", argv[1]);
 	if (mkdir("lower", 0755) || mkdir("upper", 0755) || mkdir("work", 0755) || mkdir("overlay", 0755))
 		err(1, "a layer in %s", argv[1]);
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||

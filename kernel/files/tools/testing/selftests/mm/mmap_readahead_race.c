@@ -332,7 +332,8 @@ static void punch_holes(struct worker *worker)
 	if (fallocate(file_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		      page * page_bytes, nr * page_bytes))
 		worker->wrong |= errno != EOPNOTSUPP;
-	else if (!write_pages(page, nr))
+	usleep(random_below(worker, 5000));
+	if (!write_pages(page, nr))
 		worker->wrong = true;
 	worker->done++;
 	usleep(10000);
