@@ -301,6 +301,7 @@ static struct mmap_readahead_miss describe(const struct vm_fault *vmf)
 		.cached_pages = READ_ONCE(file->f_mapping->nrpages),
 		.max_pages = min(READ_ONCE(file->f_ra.ra_pages),
 				 SZ_1G >> PAGE_SHIFT),
+		.least_pages = mapping_min_folio_nrpages(file->f_mapping),
 		.request_pages = max(READ_ONCE(bdi->request_kb) >> (PAGE_SHIFT - 10), 1U),
 		.block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL)),
 		.look = look,

@@ -194,6 +194,7 @@ enum mmap_readahead_page {
  * @others_paid: state.paid of all these, a sum over all who have opened them
  * @memory_pages: how many pages of files memory can hold
  * @max_pages: the most that one read may have, at least 1
+ * @least_pages: what a read of one page brings, on file systems with larger blocks
  * @request_pages: what one request costs, in pages read, at least 1
  * @block_shift: a fault maps what is cached of 2^block_shift pages around itself
  * @look: what the page cache has of a page
@@ -210,6 +211,7 @@ struct mmap_readahead_miss {
 	unsigned long others_paid;
 	unsigned long memory_pages;
 	unsigned int max_pages;
+	unsigned int least_pages;
 	unsigned int request_pages;
 	unsigned int block_shift;
 	enum mmap_readahead_page (*look)(const void *cache,
@@ -569,22 +571,19 @@ mmap_readahead_begun(struct mmap_readahead_state *state,
 		     enum mmap_readahead_kind kind)
 {
 	const struct mmap_readahead_read *first = &state->reads[0];
+	unsigned int size = max(first->size, miss->least_pages);
 
 	if (!state->begins || !first->size)
 		return;
 	state->begins = false;
 	/* Neither had twice as much held this one. */
-	if (miss->index > first->end + first->size || miss->index + first->size < first->start)
+	if (miss->index > first->end + size || miss->index + size < first->start)
 		kind = MMAP_READAHEAD_SINGLE;
-	if (first->index) {
-		mmap_readahead_learn_begun(&miss->prior->ahead, miss,
-					   kind == MMAP_READAHEAD_FORWARD);
+	mmap_readahead_learn_begun(first->index ? &miss->prior->ahead : &miss->prior->start, miss,
+				   kind == MMAP_READAHEAD_FORWARD);
+	if (first->index)
 		mmap_readahead_learn_begun(&miss->prior->behind, miss,
 					   kind == MMAP_READAHEAD_BACKWARD);
-	} else {
-		mmap_readahead_learn_begun(&miss->prior->start, miss,
-					   kind == MMAP_READAHEAD_FORWARD);
-	}
 }
 
 /* The first page of a file. If most files went on from there, a stream begins. */

@@ -703,17 +703,20 @@ static unsigned long touch_and_count(const struct mapping *map,
 	return cachestat_pages(map->fd, 0, map->pages) - before;
 }
 
-/* First misses of new files come to read some pages: those of these are too small. */
+/*
+ * First misses of new files come to read some pages: those of these are too small. It
+ * takes the more files the more of them have taught the device otherwise.
+ */
 static void teach_beginnings(void)
 {
+	unsigned long page, brought = 0;
 	struct mapping map;
-	unsigned long page;
 	unsigned int n;
 
-	for (n = 0; n < 8; n++) {
+	for (n = 0; n < 8 || (n < 256 && brought < REQUEST_PAGES); n++) {
 		open_adaptive(&map, ALL_RULES | ADAPTIVE);
 		page = file_pages / 2;
-		touch_and_count(&map, page);
+		brought = touch_and_count(&map, page);
 		while (cachestat_pages(map.fd, page, 1) == 1)
 			page++;
 		touch(&map, page);
@@ -813,6 +816,7 @@ static void test_adaptive_strangers(void)
 	unsigned int n;
 	bool ok;
 
+	teach_beginnings();
 	open_adaptive(&map, ALL_RULES | ADAPTIVE);
 	ok = learn_sparse(&map, 0);
 	map_file(&stranger, open_again(file_fd), file_pages);
