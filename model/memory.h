@@ -25,6 +25,7 @@ struct file {
 	uint64_t cached;
 	uint64_t place;		/* on the device, in pages */
 	void *state;		/* of the policy */
+	void *device;		/* what the policy knows of that, for all its files */
 };
 
 /* A range of cached pages in the order of reclaim. */

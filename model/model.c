@@ -30,6 +30,7 @@ struct model {
 	uint8_t *pages;
 	uint32_t *shadows;
 	void *states;
+	void *device;
 
 	uint32_t nr_files;
 	struct file files[];
@@ -108,14 +109,17 @@ static bool read_miss(struct model *model, struct file *file, uint64_t index)
 	return read_window(model, file, &window);
 }
 
-/* do_async_mmap_readahead() */
+/* do_async_mmap_readahead(). A page that keeps its mark is mapped alone. */
 static bool read_on(struct model *model, struct file *file, uint64_t index)
 {
-	struct window window;
+	struct window window = model->policy->mark(&model->machine, file, index);
 
-	file->pages[index] &= ~MARKED;
-	window = model->policy->mark(&model->machine, file, index);
 	count_most_looks(model, &window);
+	if (!window.size) {
+		file->pages[index] |= MAPPED | YOUNG;
+		return true;
+	}
+	file->pages[index] &= ~MARKED;
 	return read_window(model, file, &window);
 }
 
@@ -206,7 +210,8 @@ struct model *model_new(const struct model_machine *machine,
 	model->shadows = calloc(all_pages, sizeof(*model->shadows));
 	/* One byte, as there may be neither files nor states. */
 	model->states = calloc(1, nr_files * policy->state_size + 1);
-	if (!model->pages || !model->shadows || !model->states ||
+	model->device = calloc(1, policy->device_size + 1);
+	if (!model->pages || !model->shadows || !model->states || !model->device ||
 	    !memory_init(&model->memory, machine->reclaim,
 			 machine->memory_pages)) {
 		model_free(model);
@@ -218,6 +223,7 @@ struct model *model_new(const struct model_machine *machine,
 		file->pages = model->pages + file->place;
 		file->shadows = model->shadows + file->place;
 		file->state = (char *)model->states + i * policy->state_size;
+		file->device = model->device;
 		if (policy->init)
 			policy->init(file->state);
 	}
@@ -230,6 +236,7 @@ void model_free(struct model *model)
 	free(model->pages);
 	free(model->shadows);
 	free(model->states);
+	free(model->device);
 	free(model);
 }
 

@@ -260,7 +260,24 @@ MECHANISMS = (
         "fits in memory",
         "Where it may have to, memory holds all regions that misses gather in.",
         (
-            ("return 4ULL * like <= 5ULL * miss->memory_pages;", "return true;"),
+            ("return 4ULL * like <= 5ULL * miss->memory_pages && ", "return "),
+        ),
+    ),
+    Mechanism(
+        "other files",
+        "A region is not filled if other files that cost as much forbid it.",
+        (
+            ("return here >= need && !mmap_readahead_others_forbid(miss, 0);", "return here >= need;"),
+            ("&& !mmap_readahead_others_forbid(miss, like);", ";"),
+        ),
+    ),
+    Mechanism(
+        "beginnings",
+        "The first misses of files teach what those of other files read.",
+        (
+            ("mmap_readahead_begun(state, miss, answer.kind);", ""),
+            ("mmap_readahead_begun(state, mark, MMAP_READAHEAD_FORWARD);", ""),
+            ("begin->waits = true;", ""),
         ),
     ),
     Mechanism(

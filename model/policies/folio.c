@@ -45,20 +45,47 @@ static unsigned long next_miss(const void *cache, unsigned long page,
 	return page;
 }
 
-/* What is known of the file, and of others like it: there are none. */
+/* What is known of a file, and what of it was counted for the device. */
 struct known {
 	struct mmap_readahead_state state;
-	struct mmap_readahead_prior prior;
+	unsigned long pages;
+	unsigned long paid;
 };
+
+/* What its files taught the device, and the sums of what was counted for them. */
+struct device {
+	struct mmap_readahead_prior prior;
+	unsigned long pages;
+	unsigned long paid;
+};
+
+/* As mm/mmap_readahead_file.c does. */
+static void count_file(const struct file *file)
+{
+	struct device *device = file->device;
+	struct known *known = file->state;
+
+	device->pages += file->nr_pages - known->pages;
+	device->paid += known->state.paid - known->paid;
+	known->pages = file->nr_pages;
+	known->paid = known->state.paid;
+}
 
 static struct mmap_readahead_miss describe(const struct model_machine *machine,
 					   const struct view *view,
 					   uint64_t index)
 {
+	const struct known *known = view->file->state;
+	struct device *device = view->file->device;
+
+	count_file(view->file);
 	return (struct mmap_readahead_miss) {
 		.index = index,
 		.file_pages = view->file->nr_pages,
 		.cached_pages = view->file->cached,
+		.file_paid = known->paid,
+		.others_pages = device->pages - known->pages,
+		.others_paid = device->paid - known->paid,
 		.memory_pages = machine->memory_pages,
 		.max_pages = machine->read_ahead_pages,
 		.request_pages = machine->request_pages,
@@ -66,7 +93,7 @@ static struct mmap_readahead_miss describe(const struct model_machine *machine,
 		.look = look,
 		.next_miss = next_miss,
 		.cache = view,
-		.prior = &((struct known *)view->file->state)->prior,
+		.prior = &device->prior,
 	};
 }
 
@@ -91,6 +118,7 @@ static struct window miss(const struct model_machine *machine,
 
 	about.page = look(&view, index);
 	answer = mmap_readahead_adapt(file->state, &about);
+	count_file(file);
 	/* Before anybody else asks. */
 	mmap_readahead_submitted(file->state, &answer);
 	return window_of(&answer, &view);
@@ -110,6 +138,7 @@ static struct window mark(const struct model_machine *machine,
 
 const struct policy policy_folio = {
 	.state_size = sizeof(struct known),
+	.device_size = sizeof(struct device),
 	.tells_kinds = true,
 	.block_shift = POLICY_BLOCK_SHIFT,
 	.miss = miss,

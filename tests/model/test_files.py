@@ -2,20 +2,24 @@
 """Several files in one memory."""
 
 from array import array
+from random import Random
 
 import pytest
 
 from foliolab.errors import ModelError
-from foliolab.model.library import RULES, Counts, Machine, replay
+from foliolab.model.library import MISS_KINDS, RULES, Counts, Machine, replay
 
 PAGES = 4096
+FILL = MISS_KINDS.index("fill")
+PRICE_OF_PAGE = 33
+"""Of one that is read alone."""
 
 
 def both(machine: Machine, pages: list[int], file_of: list[int]) -> Counts:
     return replay(machine, array("I", pages), array("I", file_of), (PAGES, PAGES))
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("rules", [rules for rules in RULES if rules != "folio"])
 def test_each_file_reads_ahead_as_if_it_were_alone(rules: str) -> None:
     steps, run = [page * 97 % PAGES for page in range(200)], list(range(1000, 2000))
     pages = [page for pair in zip(run, steps * 5, strict=True) for page in pair]
@@ -23,6 +27,37 @@ def test_each_file_reads_ahead_as_if_it_were_alone(rules: str) -> None:
     apart = [replay(Machine(rules, PAGES, PAGES, 32), pages) for pages in (steps * 5, run)]
     for name in ("accesses", "major_faults", "minor_faults", "pages_read", "waits", "requests"):
         assert getattr(counts, name) == sum(getattr(each, name) for each in apart), name
+
+
+def price(counts: Counts) -> int:
+    return counts.pages_read + (PRICE_OF_PAGE - 1) * counts.requests
+
+
+def sparse(files: int, pages: int, touches: int) -> "tuple[array[int], array[int]]":
+    choice = Random(1)
+    drawn = [divmod(choice.randrange(files * pages), pages) for _ in range(touches)]
+    return array("I", [page for _, page in drawn]), array("I", [file for file, _ in drawn])
+
+
+@pytest.mark.parametrize(("files", "pages"), [(100, 4096), (400, 1024), (4000, 64)])
+def test_files_that_are_touched_here_and_there_are_not_filled(files: int, pages: int) -> None:
+    page_of, file_of = sparse(files, pages, 8000)
+    machine = Machine("folio", files * pages, 170_000, 32, reclaim="lists")
+    counts = replay(machine, page_of, file_of, [pages] * files)
+    floor = len({*zip(page_of, file_of, strict=True)})
+    assert price(counts) <= 1.06 * PRICE_OF_PAGE * floor
+
+
+def test_a_tiny_file_does_not_keep_a_large_one_from_being_filled() -> None:
+    """As the file beside a database does in which its users lock each other out."""
+    large, step = 16 * PAGES, 97
+    pages = [page for first in range(4) for page in range(first, large, step)]
+    machine = Machine("folio", large + 2, large // 2, 32)
+    files = (large, 2)
+    alone = replay(machine, pages, [0] * len(pages), files)
+    counts = replay(machine, [0, *pages], [1, *[0] * len(pages)], files)
+    assert alone.kinds[FILL] > 0
+    assert counts.kinds[FILL] == alone.kinds[FILL]
 
 
 def test_files_push_each_other_out() -> None:

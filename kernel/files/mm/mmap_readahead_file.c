@@ -116,8 +116,8 @@ static void look_at_others(struct mmap_readahead_file *known,
 {
 	struct address_space *mapping = known->file->f_mapping;
 	struct backing_dev_info *bdi = inode_to_bdi(mapping->host);
+	unsigned int file_paid;
 	unsigned long pages;
-	int paid;
 
 	if (known->pages || (!test_bit(AS_MMAP_READAHEAD, &mapping->flags) &&
 			     !test_and_set_bit(AS_MMAP_READAHEAD, &mapping->flags)))
@@ -125,10 +125,10 @@ static void look_at_others(struct mmap_readahead_file *known,
 
 	pages = atomic_long_read(&bdi->mmap_readahead_pages);
 	miss->others_pages = pages - min(pages, miss->file_pages);
-	/* Right even after a wrap. Others may add to only one of them yet. */
-	paid = atomic_read(&bdi->mmap_readahead_paid) -
-	       atomic_read(&mapping->mmap_readahead_paid);
-	miss->others_paid = max(paid, 0);
+	/* Others may have added to the file's only yet. */
+	file_paid = atomic_read(&mapping->mmap_readahead_paid);
+	miss->file_paid = file_paid;
+	miss->others_paid = max((int)(atomic_read(&bdi->mmap_readahead_paid) - file_paid), 0);
 }
 
 /* It is locked, on no list, and counts no more. Faults may be about to lock it still. */

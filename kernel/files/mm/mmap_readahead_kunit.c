@@ -1105,6 +1105,8 @@ struct region_case {
 	unsigned int turns, evicted;
 	/* If not 0: facts, and a distance to the last miss. */
 	unsigned long memory, file, cached, request, distance;
+	/* What was paid for the file; size of others, and what was paid for these. */
+	unsigned long paid, others, others_paid;
 	/* If not 0: log2 of the pages of a region, and of what it was. */
 	unsigned int shift, old_shift;
 	bool turned;
@@ -1116,7 +1118,7 @@ struct region_case {
 static const struct region_case region_cases[] = {
 	{ "has cost as much", 93, 0, true, 94, 94 },
 	{ "has not cost as much", 92, 0, false, 93, 93 },
-	{ "others do not matter", 93, 9999, true, 94, 10093 },
+	{ "other regions do not matter", 93, 9999, true, 94, 10093 },
 	{ "steps of three requests' worth", 93, 0, false, 93, 93, .distance = 96 },
 	{ "larger steps", 93, 0, true, 94, 94, .distance = 97 },
 	{ "small steps, seldom turns", 93, 0, false, 93, 93, 37, .distance = 96 },
@@ -1179,6 +1181,27 @@ static const struct region_case region_cases[] = {
 	{ "not all is there any more: anew", 1000, 1000, false, 1, 1, .cached = 1999 },
 	{ "it may all be there", 1000, 1000, true, 1001, 2001, .cached = 2000 },
 	{ "regions have another size: anew", 1000, 0, false, 1, 1, .old_shift = 15 },
+
+	{ "other files cost as much, too little for all", 93, 0, false, 94, 94,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES - 1 },
+	{ "other files have cost what reading them does", 93, 0, true, 94, 94,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES },
+	{ "memory does not hold the other files", 93, 0, false, 94, 94,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 52428 },
+	{ "memory holds the other files", 93, 0, true, 94, 94,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 52429 },
+	{ "turns, memory does not hold the region besides", 93, 0, false, 94, 94, TURNS,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58982 },
+	{ "turns, memory holds the region besides", 93, 0, true, 94, 94, TURNS,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58983 },
+	{ "other files are less than this one", 93, 0, true, 94, 94,
+	  .others = FAKE_PAGES - 1, .others_paid = FAKE_PAGES - 2 },
+	{ "another file of two pages, beside a large one", 93, 658, true, 94, 752,
+	  .others = 2, .others_paid = 4, .memory = 1000 },
+	{ "other files have cost a fourth", 93, 0, true, 94, 94,
+	  .paid = 400, .others = FAKE_PAGES, .others_paid = 100 },
+	{ "other files have cost more than a fourth", 93, 0, false, 94, 94,
+	  .paid = 399, .others = FAKE_PAGES, .others_paid = 100 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(region, region_cases, name);
@@ -1202,6 +1225,9 @@ static void test_region(struct kunit *test)
 		file->facts.cached_pages = param->cached;
 	if (param->request)
 		file->facts.request_pages = param->request;
+	file->facts.file_paid = param->paid;
+	file->facts.others_pages = param->others;
+	file->facts.others_paid = param->others_paid;
 	shift = param->shift ?: ilog2(REGION_PAGES);
 	here = miss >> shift;
 	regions->misses[here] = param->here;

@@ -190,8 +190,9 @@ enum mmap_readahead_page {
  * @page: what the page cache has of it; no matter at a mark
  * @file_pages: size of the file; @index lies in it
  * @cached_pages: how many of them are cached
+ * @file_paid: state.paid of all who have opened the file
  * @others_pages: size of all the device's other files that are open and known
- * @others_paid: state.paid of all these, a sum over all who have opened them
+ * @others_paid: state.paid of all who have opened these
  * @memory_pages: how many pages of files memory can hold
  * @max_pages: the most that one read may have, at least 1
  * @least_pages: what a read of one page brings, on file systems with larger blocks
@@ -207,6 +208,7 @@ struct mmap_readahead_miss {
 	enum mmap_readahead_page page;
 	unsigned long file_pages;
 	unsigned long cached_pages;
+	unsigned long file_paid;
 	unsigned long others_pages;
 	unsigned long others_paid;
 	unsigned long memory_pages;
@@ -616,22 +618,23 @@ static inline void mmap_readahead_age(struct mmap_readahead_regions *regions,
 }
 
 /*
- * Do other files of the device forbid to fill this one? They do if as much was paid for
- * them, for their size, and memory cannot hold all files, or that is less than reading
- * all of them costs: many files are touched here and there.
+ * Do other files of the device forbid to fill @like pages of this one? They may if as much
+ * was paid for them, for their size. They do if memory cannot hold them as well, or if
+ * they are more than this file, and less was paid than reading all of them costs: many
+ * files are touched here and there.
  */
 static inline bool
-mmap_readahead_others_forbid(const struct mmap_readahead_state *state,
-			     const struct mmap_readahead_miss *miss)
+mmap_readahead_others_forbid(const struct mmap_readahead_miss *miss, unsigned long like)
 {
 	unsigned long long own, theirs;
 
-	if (check_mul_overflow((unsigned long long)state->paid, miss->others_pages, &own) ||
+	if (check_mul_overflow((unsigned long long)miss->file_paid, miss->others_pages, &own) ||
 	    check_mul_overflow(4ULL * miss->others_paid, miss->file_pages, &theirs))
 		return false;
 	return own < theirs &&
-	       (4ULL * (miss->others_pages + miss->file_pages) > 5ULL * miss->memory_pages ||
-		miss->others_paid < miss->others_pages);
+	       (4ULL * (miss->others_pages + like) > 5ULL * miss->memory_pages ||
+		(miss->others_pages >= miss->file_pages &&
+		 miss->others_paid < miss->others_pages));
 }
 
 /*
@@ -688,10 +691,8 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	/* In large ones it is enough to compare now and then. */
 	if (here < need && here % (enough / 64 + 1))
 		return false;
-	if (mmap_readahead_others_forbid(state, miss))
-		return false;
 	if (!turns && !is_short)
-		return here >= need;
+		return here >= need && !mmap_readahead_others_forbid(miss, 0);
 	for (i = 0; i < nr; i++) {
 		if (2 * regions->misses[i] + 4 < here)
 			continue;
@@ -707,7 +708,8 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 		regions->misses[region] = need;
 	}
 	/* A quarter more than memory holds is not much lost again. */
-	return 4ULL * like <= 5ULL * miss->memory_pages;
+	return 4ULL * like <= 5ULL * miss->memory_pages &&
+	       !mmap_readahead_others_forbid(miss, like);
 }
 
 /* Sweeps: pages far apart that are needed again and again. */
