@@ -115,7 +115,7 @@ static bool read_on(struct model *model, struct file *file, uint64_t index)
 	struct window window = model->policy->mark(&model->machine, file, index);
 
 	count_most_looks(model, &window);
-	if (!window.size) {
+	if (!window.size && model->policy->leaves_marks) {
 		file->pages[index] |= MAPPED | YOUNG;
 		return true;
 	}

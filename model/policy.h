@@ -33,6 +33,7 @@ struct policy {
 	size_t state_size;	/* of a file, which begins as zeroes */
 	size_t device_size;	/* of the device, which does as well */
 	bool tells_kinds;
+	bool leaves_marks;	/* at which it reads nothing */
 	/* A fault maps what is cached of an aligned block of so many pages. */
 	unsigned int block_shift;
 
@@ -41,10 +42,7 @@ struct policy {
 	/* A page is not cached. The answer contains it, and is waited for. */
 	struct window (*miss)(const struct model_machine *machine,
 			      const struct file *file, uint64_t index);
-	/*
-	 * A marked page is accessed. If nothing is to be read, the mark stays. May be NULL
-	 * if the policy marks none.
-	 */
+	/* A marked page is accessed. May be NULL if the policy marks none. */
 	struct window (*mark)(const struct model_machine *machine,
 			      const struct file *file, uint64_t index);
 	/* The answer is read at once, and is not waited for. May be NULL. */

@@ -260,15 +260,18 @@ MECHANISMS = (
         "fits in memory",
         "Where it may have to, memory holds all regions that misses gather in.",
         (
-            ("return 4ULL * like <= 5ULL * miss->memory_pages && ", "return "),
+            ("fits = 4ULL * like <= 5ULL * miss->memory_pages;", "fits = true;"),
         ),
     ),
     Mechanism(
         "other files",
         "A region is not filled if other files that cost as much forbid it.",
         (
-            ("return here >= need && !mmap_readahead_others_forbid(miss, 0);", "return here >= need;"),
-            ("&& !mmap_readahead_others_forbid(miss, like);", ";"),
+            (
+                "return here >= need && !mmap_readahead_others_forbid(miss, min(miss->file_pages, miss->others_pages));",
+                "return here >= need;",
+            ),
+            ("|| (fits && mmap_readahead_others_forbid(miss, like))", ""),
         ),
     ),
     Mechanism(

@@ -140,6 +140,7 @@ const struct policy policy_folio = {
 	.state_size = sizeof(struct known),
 	.device_size = sizeof(struct device),
 	.tells_kinds = true,
+	.leaves_marks = true,
 	.block_shift = POLICY_BLOCK_SHIFT,
 	.miss = miss,
 	.mark = mark,

@@ -99,9 +99,12 @@ static void count_file(struct mmap_readahead_file *known, unsigned long pages,
 		atomic_long_add(pages - known->pages, &bdi->mmap_readahead_pages);
 	if (known->pages && !pages)
 		clear_bit(AS_MMAP_READAHEAD, &mapping->flags);
+	/* Terabytes will do, and the sum must not wrap. */
+	if (paid > known->paid && atomic_read(&mapping->mmap_readahead_paid) > INT_MAX / 2)
+		paid = known->paid;
 	if (paid != known->paid) {
 		atomic_add(paid - known->paid, &mapping->mmap_readahead_paid);
-		atomic_add(paid - known->paid, &bdi->mmap_readahead_paid);
+		atomic_long_add((long)paid - known->paid, &bdi->mmap_readahead_paid);
 	}
 	known->pages = pages;
 	known->paid = paid;
@@ -116,7 +119,6 @@ static void look_at_others(struct mmap_readahead_file *known,
 {
 	struct address_space *mapping = known->file->f_mapping;
 	struct backing_dev_info *bdi = inode_to_bdi(mapping->host);
-	unsigned int file_paid;
 	unsigned long pages;
 
 	if (known->pages || (!test_bit(AS_MMAP_READAHEAD, &mapping->flags) &&
@@ -125,10 +127,10 @@ static void look_at_others(struct mmap_readahead_file *known,
 
 	pages = atomic_long_read(&bdi->mmap_readahead_pages);
 	miss->others_pages = pages - min(pages, miss->file_pages);
-	/* Others may have added to the file's only yet. */
-	file_paid = atomic_read(&mapping->mmap_readahead_paid);
-	miss->file_paid = file_paid;
-	miss->others_paid = max((int)(atomic_read(&bdi->mmap_readahead_paid) - file_paid), 0);
+	/* Others may be adding to only one of them yet, or taking off. */
+	miss->file_paid = atomic_read(&mapping->mmap_readahead_paid);
+	miss->others_paid = max(atomic_long_read(&bdi->mmap_readahead_paid) -
+				(long)miss->file_paid, 0L);
 }
 
 /* It is locked, on no list, and counts no more. Faults may be about to lock it still. */

@@ -618,10 +618,11 @@ static inline void mmap_readahead_age(struct mmap_readahead_regions *regions,
 }
 
 /*
- * Do other files of the device forbid to fill @like pages of this one? They may if as much
- * was paid for them, for their size. They do if memory cannot hold them as well, or if
- * they are more than this file, and less was paid than reading all of them costs: many
- * files are touched here and there.
+ * Do other files of the device forbid to fill @like pages of this one? They may if more
+ * than a fourth as much was paid for them, for their size. They do if memory cannot hold
+ * them besides, or if they are no less than this file, and less was paid than reading all of
+ * them costs: many files are touched here and there. Until it has cost twice its size, for
+ * they may be idle.
  */
 static inline bool
 mmap_readahead_others_forbid(const struct mmap_readahead_miss *miss, unsigned long like)
@@ -634,7 +635,8 @@ mmap_readahead_others_forbid(const struct mmap_readahead_miss *miss, unsigned lo
 	return own < theirs &&
 	       (4ULL * (miss->others_pages + like) > 5ULL * miss->memory_pages ||
 		(miss->others_pages >= miss->file_pages &&
-		 miss->others_paid < miss->others_pages));
+		 miss->others_paid < miss->others_pages &&
+		 miss->file_paid < 2ULL * miss->file_pages));
 }
 
 /*
@@ -664,7 +666,7 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	bool is_short = mmap_readahead_short(state);
 	unsigned long pages, need, enough, like = 0;
 	unsigned int here, i, open = 0;
-	bool turns;
+	bool turns, fits;
 
 	regions->turns = mmap_readahead_share(regions->turns,
 					      up != regions->up);
@@ -692,7 +694,9 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	if (here < need && here % (enough / 64 + 1))
 		return false;
 	if (!turns && !is_short)
-		return here >= need && !mmap_readahead_others_forbid(miss, 0);
+		return here >= need &&
+		       !mmap_readahead_others_forbid(miss, min(miss->file_pages,
+							       miss->others_pages));
 	for (i = 0; i < nr; i++) {
 		if (2 * regions->misses[i] + 4 < here)
 			continue;
@@ -700,16 +704,16 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 		open += regions->misses[i] < need;
 	}
 	enough = turns && 3 * open < 2 * nr ? enough * 3 * open / (2 * nr) : need;
-	if (here < enough)
+	/* A quarter more than memory holds is not much lost again. */
+	fits = 4ULL * like <= 5ULL * miss->memory_pages;
+	if (here < enough || (fits && mmap_readahead_others_forbid(miss, like)))
 		return false;
 	/* It is to be filled, and unlike the others. */
 	if (here < need) {
 		regions->nr += need - here;
 		regions->misses[region] = need;
 	}
-	/* A quarter more than memory holds is not much lost again. */
-	return 4ULL * like <= 5ULL * miss->memory_pages &&
-	       !mmap_readahead_others_forbid(miss, like);
+	return fits;
 }
 
 /* Sweeps: pages far apart that are needed again and again. */
