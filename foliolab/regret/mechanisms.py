@@ -204,7 +204,6 @@ MECHANISMS = (
             ("side->quiet = min(side->quiet + 1, MMAP_READAHEAD_MAX_PATIENCE);", ""),
             ("side->quiet = 0; side->continued", "side->continued"),
             ("side->quiet = 0; }", "}"),
-            (".patience = MMAP_READAHEAD_PATIENCE,", ""),
         ),
     ),
     Mechanism(
@@ -213,7 +212,6 @@ MECHANISMS = (
         (
             ("side->patience = min(2 * side->patience, MMAP_READAHEAD_MAX_PATIENCE);", ""),
             ("side->quiet < side->patience", "side->quiet < MMAP_READAHEAD_PATIENCE"),
-            (".patience = MMAP_READAHEAD_PATIENCE,", ""),
         ),
     ),
     Mechanism(
@@ -267,10 +265,7 @@ MECHANISMS = (
         "other files",
         "A region is not filled if other files that cost as much forbid it.",
         (
-            (
-                "return here >= need && !mmap_readahead_others_forbid(miss, min(miss->file_pages, miss->others_pages));",
-                "return here >= need;",
-            ),
+            ("&& !mmap_readahead_others_forbid(miss, min(miss->file_pages, miss->others_pages))", ""),
             ("|| (fits && mmap_readahead_others_forbid(miss, like))", ""),
         ),
     ),

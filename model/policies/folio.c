@@ -78,7 +78,6 @@ static struct mmap_readahead_miss describe(const struct model_machine *machine,
 	const struct known *known = view->file->state;
 	struct device *device = view->file->device;
 
-	count_file(view->file);
 	return (struct mmap_readahead_miss) {
 		.index = index,
 		.file_pages = view->file->nr_pages,

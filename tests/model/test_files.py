@@ -8,11 +8,11 @@ import pytest
 
 from foliolab.errors import ModelError
 from foliolab.model.library import MISS_KINDS, RULES, Counts, Machine, replay
+from tests.model.price import cost
 
 PAGES = 4096
 FILL = MISS_KINDS.index("fill")
-PRICE_OF_PAGE = 33
-"""Of one that is read alone."""
+REQUEST_PAGES = 32
 
 
 def both(machine: Machine, pages: list[int], file_of: list[int]) -> Counts:
@@ -29,10 +29,6 @@ def test_each_file_reads_ahead_as_if_it_were_alone(rules: str) -> None:
         assert getattr(counts, name) == sum(getattr(each, name) for each in apart), name
 
 
-def price(counts: Counts) -> int:
-    return counts.pages_read + (PRICE_OF_PAGE - 1) * counts.requests
-
-
 def sparse(files: int, pages: int, touches: int) -> "tuple[array[int], array[int]]":
     choice = Random(1)
     drawn = [divmod(choice.randrange(files * pages), pages) for _ in range(touches)]
@@ -42,11 +38,11 @@ def sparse(files: int, pages: int, touches: int) -> "tuple[array[int], array[int
 @pytest.mark.parametrize(("files", "pages"), [(100, 4096), (400, 1024), (4000, 64)])
 def test_files_that_are_touched_here_and_there_are_not_filled(files: int, pages: int) -> None:
     page_of, file_of = sparse(files, pages, 8000)
-    machine = Machine("folio", files * pages, 170_000, 32, reclaim="lists")
+    machine = Machine("folio", files * pages, 170_000, 32, REQUEST_PAGES, reclaim="lists")
     counts = replay(machine, page_of, file_of, [pages] * files)
     floor = len({*zip(page_of, file_of, strict=True)})
     print(f"{counts.pages_read / floor:.2f} times the floor")  # -rP
-    assert price(counts) <= 1.06 * PRICE_OF_PAGE * floor
+    assert cost(counts, REQUEST_PAGES) <= 1.04 * (floor + floor / REQUEST_PAGES)
 
 
 def test_a_tiny_file_does_not_keep_a_large_one_from_being_filled() -> None:
