@@ -113,7 +113,7 @@ static bool decide(struct mmap_readahead_answer *answer, uint64_t index)
 		};
 		return false;
 	}
-	*answer = mmap_readahead_adapt(&file.state, &miss);
+	mmap_readahead_adapt(&file.state, &miss, answer);
 	pthread_spin_unlock(&file.lock);
 	return true;
 }

@@ -376,7 +376,7 @@ static struct mmap_readahead_answer adapt(const struct mmap_readahead_miss *miss
 	struct mmap_readahead_answer answer;
 
 	looks = 0;
-	answer = mmap_readahead_adapt(&state, miss);
+	mmap_readahead_adapt(&state, miss, &answer);
 	if (looks > most_looks(miss))
 		broken("a decision looks at too many pages", miss, &answer);
 	if (!answer.size)
@@ -399,7 +399,7 @@ static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark
 	if (mark->request_pages > reach)
 		reach = mark->request_pages;
 	looks = 0;
-	answer = mmap_readahead_mark(&state, mark);
+	mmap_readahead_mark(&state, mark, &answer);
 	if (looks > most_looks(mark))
 		broken("a decision looks at too many pages", mark, &answer);
 	if (answer.size) {

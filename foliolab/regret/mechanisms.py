@@ -39,14 +39,14 @@ _NO_RUN_AT_MISSES = (
 )
 _NO_RECALL_AT_MARKS = (
     (
-        "} else { size = known ? 0 ... return answer; }",
-        "} else return answer;",
+        "} else { size = known ? 0 ... return; }",
+        "} else return;",
     ),
     ("bool known = false;", ""),
     ("known = true;", ""),
 )
 _NO_GAP_READ = (("if (gap >= size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),)
-_NO_TRIAL_AT_MARKS = (("if (stream && mmap_readahead_trial(&state->sweeps, mark, ... return answer;", ""),)
+_NO_TRIAL_AT_MARKS = (("if (stream && mmap_readahead_trial(&state->sweeps, mark, ... return;", ""),)
 
 MECHANISMS = (
     Mechanism(
@@ -54,7 +54,7 @@ MECHANISMS = (
         "Misses go on where an earlier read ended or began, also one that was forgotten, and reads at marks go on.",
         (
             (
-                """read = mmap_readahead_stream(state, miss, &answer.kind); ...
+                """read = mmap_readahead_stream(state, miss, &answer->kind); ...
                 } else {
                     read = &state->reads[state->next];""",
                 "{ read = &state->reads[state->next];",
@@ -63,7 +63,7 @@ MECHANISMS = (
             (
                 """for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++) {
                     if (!read->size || mark->index < read->start ...
-                answer.async_size = answer.size;""",
+                answer->async_size = answer->size;""",
                 "",
             ),
         ),
@@ -159,7 +159,7 @@ MECHANISMS = (
         "reads under way",
         "Of a page that another thread is about to read, no window is read.",
         (
-            ("if (read && answer.kind == MMAP_READAHEAD_SINGLE) return answer;", ""),
+            ("if (read && answer->kind == MMAP_READAHEAD_SINGLE) return;", ""),
             ("if (mmap_readahead_under_way(miss, read)) { *kind = MMAP_READAHEAD_SINGLE; return read; }", ""),
             ("read->pending = answer->size > 1;", ""),
         ),
@@ -244,13 +244,13 @@ MECHANISMS = (
     Mechanism(
         "now and then",
         "Large regions are compared with others at some of their misses.",
-        (("if (here < need && here % (enough / 64 + 1)) return false;", ""),),
+        (("(!counts || here % (enough / 64 + 1))", "!counts"),),
     ),
     Mechanism(
         "near steps left out",
         "Misses close to the one before, in one direction, do not count for their region.",
         (
-            ("if (near && regions->turns <= MMAP_READAHEAD_EIGHTH) return false;", ""),
+            ("counts = !near || regions->turns > MMAP_READAHEAD_EIGHTH;", "counts = true;"),
             ("bool near = abs_diff(miss->index, regions->last) <= 3UL * miss->request_pages;", ""),
         ),
     ),
@@ -273,7 +273,7 @@ MECHANISMS = (
         "beginnings",
         "The first misses of files teach what those of other files read.",
         (
-            ("mmap_readahead_begun(state, miss, answer.kind);", ""),
+            ("mmap_readahead_begun(state, miss, answer->kind);", ""),
             ("mmap_readahead_begun(state, mark, MMAP_READAHEAD_FORWARD);", ""),
             ("begin->waits = true;", ""),
         ),

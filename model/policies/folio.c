@@ -116,7 +116,7 @@ static struct window miss(const struct model_machine *machine,
 	struct mmap_readahead_answer answer;
 
 	about.page = look(&view, index);
-	answer = mmap_readahead_adapt(file->state, &about);
+	mmap_readahead_adapt(file->state, &about, &answer);
 	count_file(file);
 	/* Before anybody else asks. */
 	mmap_readahead_submitted(file->state, &answer);
@@ -128,9 +128,9 @@ static struct window mark(const struct model_machine *machine,
 {
 	struct view view = { .file = file };
 	struct mmap_readahead_miss about = describe(machine, &view, index);
-	struct mmap_readahead_answer answer =
-		mmap_readahead_mark(file->state, &about);
+	struct mmap_readahead_answer answer;
 
+	mmap_readahead_mark(file->state, &about, &answer);
 	mmap_readahead_submitted(file->state, &answer);
 	return window_of(&answer, &view);
 }

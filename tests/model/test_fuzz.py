@@ -95,17 +95,17 @@ BREAKAGES = {
         "a read is too large",
     ),
     "a stream goes on without a mark": (
-        "answer.async_size = answer.size;",
-        "answer.async_size = answer.size / 64;",
+        "answer->async_size = answer->size;",
+        "answer->async_size = answer->size / 64;",
         "goes on without a mark",
     ),
     "a mark reads what is there": (
-        "answer.start = end + 1;",
-        "answer.start = mark->index;",
+        "answer->start = end + 1;",
+        "answer->start = mark->index;",
         "goes on where it has been",
     ),
     "a miss is not counted": (
-        "regions->nr++;",
+        "regions->nr += counts;",
         "",
         "the regions do not add up",
     ),

@@ -35,8 +35,10 @@ static struct mmap_readahead_answer ask(unsigned long index)
 		.max_pages = 32, .request_pages = 32, .block_shift = 4, .look = look, .next_miss = next_miss,
 		.prior = &prior,
 	};
+	struct mmap_readahead_answer answer;
 
-	return mmap_readahead_adapt(&state, &miss);
+	mmap_readahead_adapt(&state, &miss, &answer);
+	return answer;
 }
 
 int main(void)

@@ -286,30 +286,28 @@ static unsigned long next_miss(const void *cache, unsigned long index,
 }
 
 /*
- * The facts about a fault that the policy judges. To be called as long as the
- * fault's lock is held, since the mapping may be gone after that.
+ * The facts about a fault that the policy judges, but for what the cache has of its page,
+ * and for memory and other files. To be called as long as the fault's lock is held, since
+ * the mapping may be gone after that.
  */
-static struct mmap_readahead_miss describe(const struct vm_fault *vmf)
+static void describe(const struct vm_fault *vmf, struct mmap_readahead_miss *miss)
 {
 	struct file *file = vmf->vma->vm_file;
 	struct backing_dev_info *bdi = inode_to_bdi(file->f_mapping->host);
 	loff_t size = i_size_read(file->f_mapping->host);
 
-	return (struct mmap_readahead_miss) {
-		.index = vmf->pgoff,
-		.file_pages = DIV_ROUND_UP(size, PAGE_SIZE),
-		.cached_pages = READ_ONCE(file->f_mapping->nrpages),
-		.max_pages = min(READ_ONCE(file->f_ra.ra_pages),
-				 SZ_1G >> PAGE_SHIFT),
-		.least_pages = mapping_min_folio_nrpages(file->f_mapping),
-		.request_pages = max(READ_ONCE(bdi->request_kb) >> (PAGE_SHIFT - 10), 1U),
-		.block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL)),
-		.look = look,
-		.next_miss = next_miss,
-		.cache = file->f_mapping,
-		/* Files that begin at once may undo what each other taught. */
-		.prior = &bdi->mmap_readahead_prior,
-	};
+	miss->index = vmf->pgoff;
+	miss->file_pages = DIV_ROUND_UP(size, PAGE_SIZE);
+	miss->cached_pages = READ_ONCE(file->f_mapping->nrpages);
+	miss->max_pages = min(READ_ONCE(file->f_ra.ra_pages), SZ_1G >> PAGE_SHIFT);
+	miss->least_pages = mapping_min_folio_nrpages(file->f_mapping);
+	miss->request_pages = max(READ_ONCE(bdi->request_kb) >> (PAGE_SHIFT - 10), 1U);
+	miss->block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL));
+	miss->look = look;
+	miss->next_miss = next_miss;
+	miss->cache = file->f_mapping;
+	/* Files that begin at once may undo what each other taught. */
+	miss->prior = &bdi->mmap_readahead_prior;
 }
 
 /* Is there nothing to read? The file has become shorter, or its readahead is off. */
@@ -353,7 +351,7 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 
 	if (!adapts(vmf->vma, READ_ONCE(mmap_readahead_rules)))
 		return false;
-	miss = describe(vmf);
+	describe(vmf, &miss);
 	if (nothing_to_read(&miss))
 		return true;
 	miss.page = look(miss.cache, miss.index);
@@ -361,7 +359,7 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	/* Who finds it busy, or gets no memory, reads one page, and nothing is learnt. */
 	state = mmap_readahead_trylock(file, &miss, nowait ? GFP_NOWAIT : GFP_KERNEL);
 	if (state) {
-		answer = mmap_readahead_adapt(state, &miss);
+		mmap_readahead_adapt(state, &miss, &answer);
 		mmap_readahead_unlock(state);
 	}
 	trace_mmap_readahead_miss(file, vmf->pgoff, answer.start, answer.size,
@@ -388,17 +386,18 @@ static bool go_on_adapted(struct vm_fault *vmf, struct folio *folio,
 
 	if (folio_test_writeback(folio) || blk_cgroup_congested())
 		return true;
-	mark = describe(vmf);
+	describe(vmf, &mark);
 	if (nothing_to_read(&mark))
 		return true;
 
 	/* Nothing of a large folio was used yet: look before it. */
 	mark.index = folio->index;
+	mark.page = MMAP_READAHEAD_CACHED;
 
 	state = mmap_readahead_trylock(vmf->vma->vm_file, &mark, GFP_NOWAIT);
 	if (!state)
 		return true;
-	answer = mmap_readahead_mark(state, &mark);
+	mmap_readahead_mark(state, &mark, &answer);
 	mmap_readahead_unlock(state);
 
 	if (answer.size) {

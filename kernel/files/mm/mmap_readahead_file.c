@@ -121,8 +121,9 @@ static void look_at_others(struct mmap_readahead_file *known,
 	struct backing_dev_info *bdi = inode_to_bdi(mapping->host);
 	unsigned long pages;
 
-	if (known->pages || (!test_bit(AS_MMAP_READAHEAD, &mapping->flags) &&
-			     !test_and_set_bit(AS_MMAP_READAHEAD, &mapping->flags)))
+	if (known->pages != miss->file_pages &&
+	    (known->pages || (!test_bit(AS_MMAP_READAHEAD, &mapping->flags) &&
+			      !test_and_set_bit(AS_MMAP_READAHEAD, &mapping->flags))))
 		count_file(known, miss->file_pages, known->paid);
 
 	pages = atomic_long_read(&bdi->mmap_readahead_pages);

@@ -401,7 +401,7 @@ static void fake_miss(struct fake_file *file, unsigned long index)
 	miss->page = miss->look(miss->cache, index);
 	file->looks = 0;
 	file->misses++;
-	*answer = mmap_readahead_adapt(&file->state, miss);
+	mmap_readahead_adapt(&file->state, miss, answer);
 	KUNIT_ASSERT_GE(file->test, answer->size, 1);
 	KUNIT_ASSERT_LE(file->test, answer->size, miss->max_pages);
 	KUNIT_ASSERT_LE(file->test, answer->start, index);
@@ -420,7 +420,7 @@ static void fake_mark(struct fake_file *file, unsigned long index)
 	struct mmap_readahead_miss *mark = &file->facts;
 
 	mark->index = index;
-	*answer = mmap_readahead_mark(&file->state, mark);
+	mmap_readahead_mark(&file->state, mark, answer);
 	KUNIT_ASSERT_TRUE(file->test, state_fits(&file->state));
 	if (!answer->size)
 		return;
@@ -1120,6 +1120,7 @@ static const struct region_case region_cases[] = {
 	{ "has not cost as much", 92, 0, false, 93, 93 },
 	{ "other regions do not matter", 93, 9999, true, 94, 10093 },
 	{ "steps of three requests' worth", 93, 0, false, 93, 93, .distance = 96 },
+	{ "such steps in a full region", 94, 0, true, 94, 94, .distance = 96 },
 	{ "larger steps", 93, 0, true, 94, 94, .distance = 97 },
 	{ "small steps, seldom turns", 93, 0, false, 93, 93, 37, .distance = 96 },
 	{ "small steps, turns", 93, 0, true, 94, 94, 38, .distance = 96 },

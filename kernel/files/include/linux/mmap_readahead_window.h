@@ -641,8 +641,8 @@ mmap_readahead_others_forbid(const struct mmap_readahead_miss *miss, unsigned lo
 
 /*
  * Count a single miss for its region, and tell whether that is to be read. Steps of up
- * to three requests' worth in one direction are left out: they sweep the file, and
- * never fill it.
+ * to three requests' worth in one direction do not count: they sweep the file, and never
+ * fill it, but read the blocks of a region that is full already.
  *
  * A region is like this one if it has at least half its misses, or two less: what is the
  * same may have as few by chance. Misses that turn about are those of a program that may
@@ -666,14 +666,13 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	bool is_short = mmap_readahead_short(state);
 	unsigned long pages, need, enough, like = 0;
 	unsigned int here, i, open = 0;
-	bool turns, fits;
+	bool counts, turns, fits;
 
 	regions->turns = mmap_readahead_share(regions->turns,
 					      up != regions->up);
 	regions->last = miss->index;
 	regions->up = up;
-	if (near && regions->turns <= MMAP_READAHEAD_EIGHTH)
-		return false;
+	counts = !near || regions->turns > MMAP_READAHEAD_EIGHTH;
 	turns = regions->turns > MMAP_READAHEAD_HALF / 2;
 
 	/* Not all that was counted is still there, or it was of other regions. */
@@ -684,14 +683,14 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	    regions->nr >= miss->memory_pages / miss->request_pages)
 		mmap_readahead_age(regions, 1);
 
-	here = ++regions->misses[region];
-	regions->nr++;
+	here = regions->misses[region] += counts;
+	regions->nr += counts;
 	pages = min(1UL << shift, miss->file_pages - ((unsigned long)region << shift));
 	/* So many misses cost three eighths of what reading all of it costs. */
 	enough = 3 * pages / (8 * (miss->request_pages + 1UL)) + 1;
 	need = is_short ? 8 * enough / 3 : enough;
 	/* In large ones it is enough to compare now and then. */
-	if (here < need && here % (enough / 64 + 1))
+	if (here < need && (!counts || here % (enough / 64 + 1)))
 		return false;
 	if (!turns && !is_short)
 		return here >= need &&
@@ -865,27 +864,27 @@ mmap_readahead_finish(struct mmap_readahead_state *state,
  * mmap_readahead_adapt - what to read for a miss
  * @state: what is known of the file; learns
  * @miss: the miss
- *
- * Return: a read of pages of the file that holds @miss->index.
+ * @answer: set to a read of pages of the file that holds @miss->index
  */
-static inline struct mmap_readahead_answer
+static inline void
 mmap_readahead_adapt(struct mmap_readahead_state *state,
-		     const struct mmap_readahead_miss *miss)
+		     const struct mmap_readahead_miss *miss,
+		     struct mmap_readahead_answer *answer)
 {
-	struct mmap_readahead_answer answer = {
+	struct mmap_readahead_read *read;
+
+	*answer = (struct mmap_readahead_answer) {
 		.start = miss->index,
 		.size = 1,
 	};
-	struct mmap_readahead_read *read;
-
 	if (!state->ahead.patience)
 		mmap_readahead_begin(state, miss);
-	read = mmap_readahead_stream(state, miss, &answer.kind);
-	if (read && answer.kind == MMAP_READAHEAD_SINGLE)
-		return answer;
-	mmap_readahead_begun(state, miss, answer.kind);
+	read = mmap_readahead_stream(state, miss, &answer->kind);
+	if (read && answer->kind == MMAP_READAHEAD_SINGLE)
+		return;
+	mmap_readahead_begun(state, miss, answer->kind);
 	if (read) {
-		mmap_readahead_go_on(state, miss, read, &answer);
+		mmap_readahead_go_on(state, miss, read, answer);
 	} else {
 		read = &state->reads[state->next];
 		state->next = (state->next + 1) % MMAP_READAHEAD_READS;
@@ -893,37 +892,36 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 			mmap_readahead_learn_used(miss, read, read->end, &state->ahead);
 			mmap_readahead_learn_used(miss, read, read->start, &state->behind);
 		}
-		mmap_readahead_start(state, miss, &answer);
+		mmap_readahead_start(state, miss, answer);
 		read->start = miss->index;
 		read->end = miss->index;
 	}
-	mmap_readahead_finish(state, miss, read, &answer);
-	read->start = min(read->start, answer.start);
-	read->kind = answer.kind;
-	return answer;
+	mmap_readahead_finish(state, miss, read, answer);
+	read->start = min(read->start, answer->start);
+	read->kind = answer->kind;
 }
 
 /**
  * mmap_readahead_mark - what to read when a stream comes to its readahead mark
  * @state: what is known of the file; learns
  * @mark: the page that has the mark, and the rest as for a miss
+ * @answer: set to a read of no pages if there is nothing to read
  *
  * Once requests are large enough each is a quarter larger than the one before: nobody
  * waits for them, so growing faster gains little, and what is read beyond the end of a
  * long stream comes down to about half of it. A stream that was forgotten reads on by
  * what is still there of it, and stays so.
- *
- * Return: a read of no pages if there is nothing to read.
  */
-static inline struct mmap_readahead_answer
+static inline void
 mmap_readahead_mark(struct mmap_readahead_state *state,
-		    const struct mmap_readahead_miss *mark)
+		    const struct mmap_readahead_miss *mark,
+		    struct mmap_readahead_answer *answer)
 {
-	struct mmap_readahead_answer answer = { .kind = MMAP_READAHEAD_FORWARD };
 	unsigned long size, end;
 	struct mmap_readahead_read *read, *stream = NULL;
 	bool known = false;
 
+	*answer = (struct mmap_readahead_answer) { .kind = MMAP_READAHEAD_FORWARD };
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++) {
 		if (!read->size || mark->index < read->start ||
 		    mark->index > read->end)
@@ -944,21 +942,20 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 		end = mark->next_miss(mark->cache, mark->index, size) - 1;
 		/* No run, or evicted by now. */
 		if (end - mark->index >= size)
-			return answer;
+			return;
 	}
-	answer.start = end + 1;
-	if (answer.start >= mark->file_pages)
-		return answer;
+	answer->start = end + 1;
+	if (answer->start >= mark->file_pages)
+		return;
 	size = min(size, mmap_readahead_limit(mark));
 	/* A trial takes a miss, which goes on from a read. */
 	if (stream &&
 	    mmap_readahead_trial(&state->sweeps, mark,
-				 mark->look(mark->cache, answer.start), size))
-		return answer;
-	answer.size = size;
-	mmap_readahead_finish(state, mark, stream, &answer);
-	answer.async_size = answer.size;
-	return answer;
+				 mark->look(mark->cache, answer->start), size))
+		return;
+	answer->size = size;
+	mmap_readahead_finish(state, mark, stream, answer);
+	answer->async_size = answer->size;
 }
 
 /**
