@@ -130,5 +130,11 @@ class BootFailed(LabError):
     status = 37
 
 
+class Undecided(LabError):
+    """Two kernels that cannot be told apart by as many boots as were allowed."""
+
+    status = 38
+
+
 class DiskFull(LabError):
     status = 40

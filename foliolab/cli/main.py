@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from foliolab.cli import (
+    bisect,
     demo,
     doctor,
     execute,
@@ -25,9 +26,24 @@ from foliolab.cli import (
 )
 from foliolab.errors import DiskFull, LabError
 
-_COMMANDS = (demo, run, report, regress, regret, trace, execute, shell, folios, kernel, kselftest, doctor, test)
+_COMMANDS = (
+    demo,
+    run,
+    report,
+    regress,
+    bisect,
+    regret,
+    trace,
+    execute,
+    shell,
+    folios,
+    kernel,
+    kselftest,
+    doctor,
+    test,
+)
 
-_RESUMED = ("demo", "run", "regress", "regret", "kselftest")
+_RESUMED = ("demo", "run", "regress", "bisect", "regret", "kselftest")
 _KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
 
 

@@ -7,6 +7,7 @@ the next and writes only the files that differ, so that make builds again what d
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,9 +66,27 @@ class Repository:
         self._git("clean", "-ffdqx", work_tree=pristine)  # what a kill between two refs has left
         return Source(pristine, version, tree[:16])
 
-    def _resolved(self, ref: str) -> str:
+    def commit(self, ref: str) -> str:
+        """The commit that a ref names; UnknownKernel if it names none."""
+        return self._resolved(ref, "commit")
+
+    def subject(self, commit: str) -> str:
+        return self._git("log", "--max-count=1", "--format=%s", commit).strip()
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        return not self._git("rev-list", "--max-count=1", older, f"^{newer}")
+
+    def halves(self, bad: str, good: Sequence[str]) -> list[str]:
+        """The commits that one bad commit may have its fault from, and no good one has.
+
+        First come those that leave the fewest to be judged, last ``bad`` itself.
+        """
+        lines = self._git("rev-list", "--bisect-all", bad, *(f"^{commit}" for commit in good)).splitlines()
+        return [line.split()[0] for line in lines]
+
+    def _resolved(self, ref: str, kind: str = "tree") -> str:
         try:
-            return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{tree}}").strip()
+            return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{{kind}}}").strip()
         except SourceError:
             raise UnknownKernel(f"{self.place} has no ref '{ref}'.") from None
 

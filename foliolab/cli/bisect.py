@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab bisect``: which commit changed a figure."""
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from foliolab.analyse.sides import LEAD
+from foliolab.campaign.runner import failure_of
+from foliolab.campaign.sample import LOST_HOST, Sample
+from foliolab.campaign.search import MOST_BOOTS, Search, Step
+from foliolab.cli.machine import add_machine, machine
+from foliolab.cli.run import RunRequest, measure
+from foliolab.errors import BuildError, ConfigError, SeriesError, SourceError, UnknownCell, UsageError
+from foliolab.experiment import cell as cells
+from foliolab.experiment import variants
+from foliolab.experiment.load import find_experiment
+from foliolab.experiment.metrics import METRICS, figure
+from foliolab.kernel.git import Repository
+from foliolab.kernel.name import KernelName, parse_name
+from foliolab.progress import Reporter
+from foliolab.report.figures import UNITS
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "bisect",
+        help="find the commit that changed a figure",
+        description="Find the commit of a git tree that changed a figure of an experiment: build, boot and measure"
+        " commits between a good and a bad one. Each takes as many boots as chance makes necessary; a commit that"
+        " cannot be built, booted or measured is passed over. Killed at any moment, the same command goes on where it"
+        " was.",
+        epilog="example: ./lab bisect --good ~/linux@v6.12 --bad ~/linux@HEAD sparse-mmap --cell pattern=random"
+        " --metric read_bytes",
+    )
+    parser.add_argument("experiment", help="its name, or the path of a .toml file")
+    parser.add_argument("--good", metavar="TREE@REF", required=True, help="a kernel as it was; +SERIES as anywhere")
+    parser.add_argument("--bad", metavar="TREE@REF", required=True, help="a later one of the same tree")
+    parser.add_argument("--cell", metavar="AXIS=VALUE,...", action="append", default=[], help="the one to measure")
+    parser.add_argument("--metric", metavar="NAME", help="the figure (default: what the experiment is about)")
+    parser.add_argument("--variant", metavar="V", help="of ours, for trees that have it (default: as the kernel boots)")
+    parser.add_argument("--scale", default="quick", help="of the experiment (default: quick)")
+    parser.add_argument(
+        "--repetitions", metavar="N", type=int, default=MOST_BOOTS, help=f"boots of a commit at most ({MOST_BOOTS})"
+    )
+    add_machine(parser)
+    parser.add_argument("--json", action="store_true", help='print {"first_bad": [...], ...} and nothing else')
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    good, bad = (_with_ref(text) for text in (arguments.good, arguments.bad))
+    if (good.path, good.series) != (bad.path, bad.series):
+        raise UsageError("--good and --bad are to be refs of the same tree, with the same series on top.")
+    if arguments.repetitions < LEAD:
+        raise UsageError(f"--repetitions has to be at least {LEAD}: fewer boots do not tell a difference from chance.")
+    report = Reporter()
+    request, metric = _what(arguments)
+    repository = Repository.at(good.path)
+    first, last = (repository.commit(name.ref) for name in (good, bad))
+
+    def figures(commit: str, boots: int) -> list[float] | None:
+        kernel = "+".join([f"{good.path}@{commit}", *good.series])
+        try:
+            samples = measure(request(kernel, boots), report).samples
+        except (BuildError, ConfigError, SeriesError, SourceError) as error:
+            report.say(f"{commit[:12]} cannot be built: {error}")
+            return None
+        return _figures(samples, metric, commit, report)
+
+    search = Search(repository, first, last, figures, arguments.repetitions)
+    steps = []
+    for step in search.steps():
+        steps.append(step)
+        report.say(f"{step.side:7} {step.commit[:12]} {_shown(step, metric)} {repository.subject(step.commit)}")
+    found = [{"commit": commit, "subject": repository.subject(commit)} for commit in search.first_bad]
+    if arguments.json:
+        print(json.dumps({"metric": metric, "first_bad": found, "steps": [asdict(step) for step in steps]}, indent=1))
+    elif len(found) == 1:
+        print(f"{found[0]['commit']} is the first bad commit: {found[0]['subject']}")
+    else:
+        print("The first bad commit is one of these; those between could not be judged:")
+        for each in found:
+            print(f"{each['commit']} {each['subject']}")
+    return 0
+
+
+def _with_ref(text: str) -> KernelName:
+    name = parse_name(text)
+    if not name.ref:
+        raise UsageError(f"'{text}' is no commit of a git tree; write TREE@REF.")
+    return name
+
+
+def _what(arguments: argparse.Namespace) -> tuple[Callable[[str, int], RunRequest], str]:
+    """What to ask for of so many boots of a kernel, and the metric; whatever is wrong with it is found here."""
+    experiment = find_experiment(arguments.experiment)
+    scale = experiment.scale(arguments.scale)
+    chosen = cells.choose(scale.cells, arguments.cell)
+    if len(chosen) != 1:
+        some = "; ".join(cell.label for cell in chosen[:3])
+        raise UnknownCell(f"{len(chosen)} cells are meant, such as {some}; choose one of them with --cell.")
+    metric = arguments.metric or experiment.metric
+    if metric not in METRICS:
+        raise UsageError(f"There is no metric '{metric}'; known: {', '.join(METRICS)}.")
+    if arguments.variant:
+        variants.choose([arguments.variant], variants.load_variants())
+    arch, page_size = machine(arguments)
+
+    def request(kernel: str, boots: int) -> RunRequest:
+        return RunRequest(
+            experiment=experiment,
+            scale=arguments.scale,
+            variants=[arguments.variant] if arguments.variant else [],
+            kernels=[kernel],
+            cells=chosen,
+            repetitions=boots,
+            arch=arch.name,
+            page_size=page_size,
+        )
+
+    return request, metric
+
+
+def _figures(samples: Sequence[Sample], metric: str, commit: str, report: Reporter) -> list[float] | None:
+    """The metric of each sample in the order of repetitions; None if one failed."""
+    if any(sample.outcome == LOST_HOST for sample in samples) and (error := failure_of(samples)):
+        raise error  # which says nothing about the commit
+    values = []
+    for sample in sorted(samples, key=lambda sample: sample.repetition):
+        value = figure(sample.metrics, metric)
+        if value is None:
+            report.say(f"{commit[:12]} cannot be measured: {sample.sentence or f'nothing counted {metric}'}")
+            return None
+        values.append(float(value))
+    return values
+
+
+def _shown(step: Step, metric: str) -> str:
+    unit = UNITS[METRICS[metric].kind]
+    return " ".join([", ".join(map(unit.spell, step.values)) or "-", unit.name]).strip()
