@@ -143,9 +143,9 @@ def _missed(summaries: Sequence[VariantSummary], bounds: Bounds) -> Iterator[str
     folio = of["folio"].everywhere
     judged = of["folio"].judged_only
     if folio.mean > bounds.mean:
-        yield f"the geometric mean is {folio.mean:.4f}, at most {bounds.mean:g} is allowed"
+        yield f"the geometric mean is {folio.mean:.4f}, at most {bounds.mean:.3f} is allowed"
     if judged and judged.mean > bounds.judged:
-        yield f"that of what is judged only is {judged.mean:.4f}, at most {bounds.judged:g} is allowed"
+        yield f"that of what is judged only is {judged.mean:.4f}, at most {bounds.judged:.3f} is allowed"
     if folio.worst > bounds.worst:
         yield f"the worst regret is {folio.worst:.3f}, at most {bounds.worst:g} is allowed"
     for rival in RIVALS:

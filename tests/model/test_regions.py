@@ -47,3 +47,25 @@ def test_a_few_touches_are_no_region() -> None:
         random = Random(seed)
         accesses = [(0, random.randrange(16383)) for _ in range(20)]
         assert run([16383], 1 << 17, 1024, accesses).pages_read < 400
+
+
+@pytest.mark.parametrize("times", [2, 4])
+def test_small_steps_fill_nothing_that_memory_cannot_hold(times: int) -> None:
+    """Random misses have made all regions full, and none was filled, as memory does not hold them."""
+    random, file_pages = Random(3), 1 << 17
+    scattered = [(0, random.randrange(file_pages)) for _ in range(file_pages // 66)]
+    sweep = [(0, page) for page in range(0, file_pages, 96)]
+    found = run([file_pages], file_pages // times, 64, [*scattered, *sweep])
+    print(f"{found.pages_read} pages")
+    assert found.pages_read < file_pages // times // 2
+
+
+def test_small_steps_read_the_blocks_of_a_full_region() -> None:
+    """Two cursors at once, each of which goes on by less than three requests are worth."""
+    random, file_pages = Random(3), 1 << 14
+    filled = [(0, random.randrange(0, file_pages, 2)) for _ in range(200)]
+    leaves = [(0, page) for page in range(0, file_pages, 40)]
+    pages = run([file_pages], 2 * file_pages, 32, [*filled, *leaves]).pages_read
+    alone = run([file_pages], 2 * file_pages, 32, leaves).pages_read
+    print(f"{pages} pages, {alone} without the misses before")
+    assert pages > 3 * alone

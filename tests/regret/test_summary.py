@@ -83,7 +83,7 @@ def test_bounds_that_hold() -> None:
         ),
         (
             [*group(0.1), *group(2.4, family="walks")],
-            "2 bounds: families: the geometric mean is 2.4000, at most 1.091 is allowed; families: the worst regret is",
+            "2 bounds: families: the geometric mean is 2.4000, at most 1.090 is allowed; families: the worst regret is",
         ),
         (group(1.01, rivals=1.01), "5 bounds: patterns: xnu has 1.0100 and 1.010, folio 1.0100 and 1.010; "),
     ],

@@ -392,7 +392,6 @@ static bool go_on_adapted(struct vm_fault *vmf, struct folio *folio,
 
 	/* Nothing of a large folio was used yet: look before it. */
 	mark.index = folio->index;
-	mark.page = MMAP_READAHEAD_CACHED;
 
 	state = mmap_readahead_trylock(vmf->vma->vm_file, &mark, GFP_NOWAIT);
 	if (!state)

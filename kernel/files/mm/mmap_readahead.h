@@ -52,7 +52,7 @@ static inline unsigned int
 mmap_readahead_hits_around(const struct vm_fault *vmf, unsigned int nr_pages,
 			   bool at_address)
 {
-	if (!nr_pages || !static_branch_likely(&mmap_readahead_any_rule))
+	if (!static_branch_likely(&mmap_readahead_any_rule) || !nr_pages)
 		return nr_pages;
 	return __mmap_readahead_hits_around(vmf, nr_pages, at_address);
 }

@@ -641,14 +641,14 @@ mmap_readahead_others_forbid(const struct mmap_readahead_miss *miss, unsigned lo
 
 /*
  * Count a single miss for its region, and tell whether that is to be read. Steps of up
- * to three requests' worth in one direction do not count: they sweep the file, and never
- * fill it, but read the blocks of a region that is full already.
+ * to three requests' worth in one direction sweep the file: they do not count, and fill
+ * nothing. Where the region is full already they read its blocks, unless memory is short.
  *
  * A region is like this one if it has at least half its misses, or two less: what is the
  * same may have as few by chance. Misses that turn about are those of a program that may
  * stay where it is. If few regions that are not filled yet are like this one, misses
- * gather there, and it takes fewer of them. But then, and while memory is short, that
- * has to hold all that are like it.
+ * gather there, and it takes fewer of them. But then, where steps are small, and while
+ * memory is short, that has to hold all that are like it.
  */
 static inline bool
 mmap_readahead_fills(struct mmap_readahead_state *state,
@@ -674,6 +674,8 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	regions->up = up;
 	counts = !near || regions->turns > MMAP_READAHEAD_EIGHTH;
 	turns = regions->turns > MMAP_READAHEAD_HALF / 2;
+	if (!counts && is_short)
+		return false;
 
 	/* Not all that was counted is still there, or it was of other regions. */
 	if (regions->shift != shift || regions->nr > miss->cached_pages)
@@ -683,8 +685,9 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	    regions->nr >= miss->memory_pages / miss->request_pages)
 		mmap_readahead_age(regions, 1);
 
-	here = regions->misses[region] += counts;
+	regions->misses[region] += counts;
 	regions->nr += counts;
+	here = regions->misses[region];
 	pages = min(1UL << shift, miss->file_pages - ((unsigned long)region << shift));
 	/* So many misses cost three eighths of what reading all of it costs. */
 	enough = 3 * pages / (8 * (miss->request_pages + 1UL)) + 1;
@@ -692,7 +695,7 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	/* In large ones it is enough to compare now and then. */
 	if (here < need && (!counts || here % (enough / 64 + 1)))
 		return false;
-	if (!turns && !is_short)
+	if (counts && !turns && !is_short)
 		return here >= need &&
 		       !mmap_readahead_others_forbid(miss, min(miss->file_pages,
 							       miss->others_pages));
