@@ -148,6 +148,7 @@ def _scale(
             limit_bytes=table.size("limit") if "limit" in table else None,
             programs=table.truth("programs") if "programs" in table else False,
             writable=table.truth("writable") if "writable" in table else False,
+            boot_each=table.truth("boot_each") if "boot_each" in table else False,
             requests_per_second=table.integer("requests_per_second") if "requests_per_second" in table else 0,
             bytes_per_second=table.integer("bytes_per_second") if "bytes_per_second" in table else 0,
             accelerator=ACCELERATORS[accelerator],

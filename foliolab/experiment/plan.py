@@ -5,7 +5,8 @@ Every repetition is a boot of its own for each kernel. All variants of a kernel 
 boot and stand next to each other at each cell, so that whatever drifts, drifts for all of
 them. What comes first must not matter: cells are shuffled with a seed made of the experiment's name and
 the repetition, the variants at a cell and the kernels of a repetition are rotated.
-A variant that sets no switch needs a kernel as booted, and gets boots of its own.
+A variant that sets no switch needs a kernel as booted, and gets boots of its own. Where measurements would learn from
+each other, each has one (``boot_each``).
 """
 
 import random
@@ -84,7 +85,8 @@ def make_plan(
                 for position, cell in enumerate(order)
                 for variant in _rotated(members, repetition - 1 + position)
             ]
-            boots.append(PlannedBoot(kernel, repetition, tuple(steps)))
+            together = [[step] for step in steps] if scale.parameters.boot_each else [steps]
+            boots += [PlannedBoot(kernel, repetition, tuple(some)) for some in together]
     return Plan(experiment, scale, tuple(boots))
 
 

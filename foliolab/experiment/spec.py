@@ -63,6 +63,8 @@ class Parameters:
     """Whether there is a second disk, mounted on /programs, with the root directory of that name."""
     writable: bool = False
     """Whether the guest may write to the disk; what it writes is gone with its boot."""
+    boot_each: bool = False
+    """Whether each measurement has a boot of its own, where a kernel learns from those before."""
     requests_per_second: int = 0
     """That each disk does at most; 0 is no limit."""
     bytes_per_second: int = 0
@@ -83,7 +85,7 @@ class Parameters:
         fields = asdict(self)
         del fields["deadline_seconds"], fields["accelerator"]
         unset = dict.fromkeys(("fraction", "work_bytes", "rounds", "limit_bytes"))
-        off = dict.fromkeys(("programs", "writable"), False)
+        off = dict.fromkeys(("programs", "writable", "boot_each"), False)
         zero = dict.fromkeys(("file_bytes", "requests_per_second", "bytes_per_second"), 0)
         for name, default in {**unset, **off, **zero, "content": "zeros", "trees": ""}.items():
             if fields[name] == default:

@@ -163,15 +163,18 @@ def test_a_disk_of_programs_has_no_file(tmp_path: Path, content: str) -> None:
 
 
 def test_what_a_probe_of_memory_wants_to_be_told(tmp_path: Path) -> None:
-    more = (
-        'cpus = 2\nwork = "128M"\nrounds = 4\nlimit = "64M"\nprograms = true\nwritable = true\naccelerator = "icount"'
-    )
+    more = 'cpus = 2\nwork = "128M"\nrounds = 4\nlimit = "64M"\naccelerator = "icount"\n'
+    more += "programs = true\nwritable = true\nboot_each = true"
     text = GOOD.replace("cpus = 2", more).replace(
         '"--fraction", "{fraction}"', '"--bytes", "{work_bytes}", "{rounds}", "{limit_bytes}"'
     )
     mine = find_experiment(write(tmp_path, text))
     quick = mine.scale("quick")
-    assert (quick.parameters.writable, quick.parameters.accelerator) == (True, "icount")
+    assert (quick.parameters.writable, quick.parameters.boot_each, quick.parameters.accelerator) == (
+        True,
+        True,
+        "icount",
+    )
     assert mine.command(quick.cells[0], quick.parameters, 1, "/f")[3:7] == [
         "--bytes",
         str(128 << 20),
@@ -179,7 +182,8 @@ def test_what_a_probe_of_memory_wants_to_be_told(tmp_path: Path) -> None:
         str(64 << 20),
     ]
     recorded = quick.parameters.recorded()
-    assert (recorded["work_bytes"], recorded["rounds"], recorded["writable"]) == (128 << 20, 4, True)
+    assert (recorded["work_bytes"], recorded["rounds"]) == (128 << 20, 4)
+    assert recorded["writable"] is True and recorded["boot_each"] is True
     assert (recorded["limit_bytes"], recorded["programs"]) == (64 << 20, True)
     assert "accelerator" not in recorded, "the backend says it"
 

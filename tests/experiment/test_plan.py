@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -49,6 +50,17 @@ def test_the_order_is_the_same_every_time() -> None:
 def test_the_kernel_s_own_defaults_get_boots_of_their_own() -> None:
     boots = plan("stock,folio,series", repetitions=1).boots
     assert [{step.variant.name for step in boot.steps} for boot in boots] == [{"stock", "series"}, {"folio"}]
+
+
+def test_what_would_learn_from_others_has_boots_of_its_own() -> None:
+    experiment = find_experiment("sparse-mmap")
+    scale = experiment.scale("quick")
+    each = replace(scale, parameters=replace(scale.parameters, boot_each=True))
+    chosen = choose(["stock", "series", "folio"], load_variants())
+    together, apart = (make_plan(experiment, one, variants=chosen, repetitions=2) for one in (scale, each))
+    assert (len(together.boots), len(apart.boots)) == (4, len(apart.steps))
+    assert apart.steps == together.steps
+    assert {(boot.kernel, boot.repetition) for boot in apart.boots} == {("patched", 1), ("patched", 2)}
 
 
 def test_a_backend_s_limit_of_cpus() -> None:
