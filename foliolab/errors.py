@@ -131,7 +131,7 @@ class BootFailed(LabError):
 
 
 class Undecided(LabError):
-    """Two kernels that cannot be told apart by as many boots as were allowed."""
+    """Two kernels that cannot be told apart by as many boots as were allowed, or one of them not booted as often."""
 
     status = 38
 

@@ -5,22 +5,42 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from foliolab.analyse.sides import LEAD, lead_needed, lead_of_bad, lead_of_more
-from foliolab.errors import Undecided, UsageError
+from foliolab.campaign.sides import LEAD, Ends
+from foliolab.errors import (
+    BuildError,
+    ConfigError,
+    HookError,
+    HostLost,
+    LabError,
+    NoResult,
+    SeriesError,
+    SourceError,
+    Undecided,
+    UsageError,
+)
 from foliolab.kernel.git import Repository
+from foliolab.vm.guest import GuestFailure
 
 MOST_BOOTS = 10
 """Of a commit, unless the user says otherwise."""
+FIRST_BOOTS = 3
+"""Of the good and the bad one. One boot of another commit will do if these are clearly apart."""
 
-Figures = Callable[[str, int], Sequence[float] | None]
-"""Of so many repetitions of a commit; None if it cannot be built, booted or measured."""
+Figures = Callable[[str, int], Sequence[float]]
+"""Of so many repetitions of a commit; a LabError if it cannot be built, booted or measured."""
+
+_ITS_FAULT = (BuildError, ConfigError, HookError, SeriesError, SourceError, NoResult, GuestFailure)
+"""What makes a commit one that cannot be judged, once the ends could be. HostLost, one of these, is not its fault."""
+
+_GOLDEN = 0.618
+"""Where to go on beside commits that cannot be judged: multiples of this are never close together, modulo 1."""
 
 
 class Side(StrEnum):
     GOOD = "good"
     BAD = "bad"
     SKIPPED = "skipped"
-    """It cannot be measured, or boots do not agree."""
+    """It cannot be measured, or its boots do not agree."""
 
 
 @dataclass(frozen=True)
@@ -29,39 +49,56 @@ class Step:
 
     commit: str
     side: Side
-    values: tuple[float, ...]
+    values: tuple[float, ...] = ()
     """Of its boots, in order; none if it cannot be measured."""
+    why: str = ""
+    """It was skipped."""
+    left: int = 0
+    """Commits that may have been the first bad one before this step."""
 
 
 class Search:
     """Halve the commits between a good and a bad one until one is left that made the difference."""
 
-    def __init__(self, repository: Repository, good: str, bad: str, figures: Figures, most: int = MOST_BOOTS) -> None:
-        """``good`` and ``bad`` are commits; UsageError if the first is no ancestor of the second."""
-        if not repository.is_ancestor(good, bad) or good == bad:
-            raise UsageError(f"{good[:12]} is not an ancestor of {bad[:12]}: there are no commits between the two.")
+    def __init__(
+        self,
+        repository: Repository,
+        good: str,
+        bad: str,
+        figures: Figures,
+        most: int = MOST_BOOTS,
+        negligible: float = 0,
+    ) -> None:
+        """``good`` and ``bad`` are commits; UsageError if there is nothing between them."""
+        if good == bad:
+            raise UsageError(f"The good and the bad commit are the same, {good[:12]}.")
+        if not repository.is_ancestor(good, bad):
+            shallow = " The clone is shallow: its older history is not there." if repository.is_shallow else ""
+            raise UsageError(f"{good[:12]}, the good commit, is not an ancestor of {bad[:12]}, the bad one.{shallow}")
         self._repository = repository
-        self._ends = good, bad
+        self._good, self._bad = good, bad
         self._figures = figures
         self._most = most
-        self._known: dict[str, tuple[float, ...]] = {}
-        """Of the ends: to ask again what is known would bring the tree to their commits, and back."""
+        self._negligible = negligible
         self.first_bad: tuple[str, ...] = ()
-        """Once all steps are taken: the commit, or those that it is one of, because others cannot be judged."""
+        """Once all steps are taken: the commit, or, newest first, those that it is one of."""
 
     def steps(self) -> Iterator[Step]:
-        """Judge the ends, then commits between them. Undecided if the ends cannot be told apart or measured."""
-        good, bad = self._ends
-        yield from self._judge_ends()
-        goods, skipped = [good], set[str]()
+        """Judge the ends, then commits between them. Undecided if the ends cannot be told apart."""
+        ends = self._compare_ends()
+        yield Step(self._good, Side.GOOD, ends.good)
+        yield Step(self._bad, Side.BAD, ends.bad)
+        bad, goods, skipped, in_a_row = self._bad, [self._good], set[str](), 0
         while True:
             candidates = self._repository.halves(bad, goods)
-            left = [commit for commit in candidates if commit not in skipped | {bad}]
+            left = [commit for commit in candidates if commit != bad and commit not in skipped]
             if not left:
-                self.first_bad = (bad, *(commit for commit in candidates if commit != bad))
+                self.first_bad = tuple(sorted(candidates, key=self._repository.history(bad, goods).index))
                 return
-            step = self._judge(left[0])
+            away = in_a_row * _GOLDEN % 1
+            step = self._judge(left[int(len(left) * away)], ends, len(candidates))
             yield step
+            in_a_row = in_a_row + 1 if step.side is Side.SKIPPED else 0
             if step.side is Side.BAD:
                 bad = step.commit
             elif step.side is Side.GOOD:
@@ -69,32 +106,44 @@ class Search:
             else:
                 skipped.add(step.commit)
 
-    def _judge_ends(self) -> Iterator[Step]:
-        for boots in range(LEAD, self._most + 1):
-            good, bad = (self._values(end, boots) for end in self._ends)
-            if abs(lead_of_more(good, bad)) >= LEAD:
-                yield Step(self._ends[0], Side.GOOD, good)
-                yield Step(self._ends[1], Side.BAD, bad)
-                return
-        raise Undecided(f"The good and the bad kernel cannot be told apart in {self._most} boots of each.")
+    def _compare_ends(self) -> Ends:
+        for boots in (FIRST_BOOTS, self._most):
+            good, bad = (tuple(self._figures(end, boots)) for end in (self._good, self._bad))
+            ends = Ends(good, bad, self._negligible)
+            if ends.clear or ends.differ:
+                return ends
+        raise Undecided(
+            f"The good and the bad kernel cannot be told apart in {self._most} boots of each:"
+            f" {_span(ends.good)} and {_span(ends.bad)}."
+        )
 
-    def _judge(self, commit: str) -> Step:
-        values: tuple[float, ...] = ()
-        for boots in range(1, self._most + 1):
-            found = self._figures(commit, boots)
-            if found is None:
-                return Step(commit, Side.SKIPPED, ())
-            values = tuple(found)
-            good, bad = (self._values(end, boots) for end in self._ends)
-            lead = lead_of_bad(values, good, bad)
-            if abs(lead) >= lead_needed(*(self._known[end] for end in self._ends)):
-                return Step(commit, Side.BAD if lead > 0 else Side.GOOD, values)
-        return Step(commit, Side.SKIPPED, values)
+    def _judge(self, commit: str, ends: Ends, left: int) -> Step:
+        try:
+            if ends.clear:
+                values = tuple(self._figures(commit, 1))
+                if plain := ends.plainly(values[0]):
+                    return Step(commit, Side.BAD if plain > 0 else Side.GOOD, values, left=left)
+            votes = self._with_most_boots(ends)
+            for boots in (LEAD, self._most):
+                values = tuple(self._figures(commit, boots))
+                if abs(lead := votes.lead_of_bad(values)) == LEAD:
+                    return Step(commit, Side.BAD if lead > 0 else Side.GOOD, values, left=left)
+            return Step(commit, Side.SKIPPED, values, "its boots do not agree", left)
+        except HostLost:
+            raise
+        except _ITS_FAULT as error:
+            return Step(commit, Side.SKIPPED, (), str(error), left)
 
-    def _values(self, end: str, boots: int) -> tuple[float, ...]:
-        if len(self._known.get(end, ())) < boots:
-            found = self._figures(end, boots)
-            if found is None:
-                raise Undecided(f"{end[:12]}, an end of the search, cannot be measured.")
-            self._known[end] = tuple(found)
-        return self._known[end][:boots]
+    def _with_most_boots(self, ends: Ends) -> Ends:
+        """The ends with as many boots as any commit may have. All at once: each question may compile what differs."""
+        if len(ends.good) == self._most:
+            return ends
+        try:
+            good, bad = (tuple(self._figures(end, self._most)) for end in (self._good, self._bad))
+        except LabError as error:
+            raise Undecided(f"An end of the search cannot be booted as often as the others: {error}") from error
+        return Ends(good, bad, self._negligible)
+
+
+def _span(values: Sequence[float]) -> str:
+    return f"{min(values):g} to {max(values):g}"

@@ -5,22 +5,24 @@ import argparse
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
+from typing import get_args
 
-from foliolab.analyse.sides import LEAD
 from foliolab.campaign.runner import failure_of
 from foliolab.campaign.sample import LOST_HOST, Sample
 from foliolab.campaign.search import MOST_BOOTS, Search, Step
 from foliolab.cli.machine import add_machine, machine
 from foliolab.cli.run import RunRequest, measure
-from foliolab.errors import BuildError, ConfigError, SeriesError, SourceError, UnknownCell, UsageError
+from foliolab.errors import NoResult, UnknownCell, UsageError
 from foliolab.experiment import cell as cells
 from foliolab.experiment import variants
 from foliolab.experiment.load import find_experiment
-from foliolab.experiment.metrics import METRICS, figure
+from foliolab.experiment.metrics import METRICS, Metric, figure
 from foliolab.kernel.git import Repository
-from foliolab.kernel.name import KernelName, parse_name
+from foliolab.kernel.name import OURS, KernelName, parse_name
 from foliolab.progress import Reporter
 from foliolab.report.figures import UNITS
+from foliolab.vm.accel import Wanted
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -44,6 +46,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--repetitions", metavar="N", type=int, default=MOST_BOOTS, help=f"boots of a commit at most ({MOST_BOOTS})"
     )
+    parser.add_argument("--accelerator", choices=get_args(Wanted), help="(default: what the experiment wants, or auto)")
     add_machine(parser)
     parser.add_argument("--json", action="store_true", help='print {"first_bad": [...], ...} and nothing else')
     parser.set_defaults(handler=handle)
@@ -51,39 +54,41 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def handle(arguments: argparse.Namespace) -> int:
     good, bad = (_with_ref(text) for text in (arguments.good, arguments.bad))
-    if (good.path, good.series) != (bad.path, bad.series):
+    repository = Repository.at(good.path)
+    if Repository.at(bad.path).common != repository.common or _files(good) != _files(bad):
         raise UsageError("--good and --bad are to be refs of the same tree, with the same series on top.")
-    if arguments.repetitions < LEAD:
-        raise UsageError(f"--repetitions has to be at least {LEAD}: fewer boots do not tell a difference from chance.")
+    if arguments.repetitions < MOST_BOOTS:
+        raise UsageError(f"--repetitions has to be at least {MOST_BOOTS}: fewer boots do not tell much from chance.")
     report = Reporter()
     request, metric = _what(arguments)
-    repository = Repository.at(good.path)
     first, last = (repository.commit(name.ref) for name in (good, bad))
 
-    def figures(commit: str, boots: int) -> list[float] | None:
+    def figures(commit: str, boots: int) -> list[float]:
         kernel = "+".join([f"{good.path}@{commit}", *good.series])
-        try:
-            samples = measure(request(kernel, boots), report).samples
-        except (BuildError, ConfigError, SeriesError, SourceError) as error:
-            report.say(f"{commit[:12]} cannot be built: {error}")
-            return None
-        return _figures(samples, metric, commit, report)
+        return _figures(measure(request(kernel, boots), report).samples, metric.name)
 
-    search = Search(repository, first, last, figures, arguments.repetitions)
+    search = Search(repository, first, last, figures, arguments.repetitions, metric.negligible)
     steps = []
     for step in search.steps():
         steps.append(step)
-        report.say(f"{step.side:7} {step.commit[:12]} {_shown(step, metric)} {repository.subject(step.commit)}")
+        report.say(_line(step, metric, repository))
     found = [{"commit": commit, "subject": repository.subject(commit)} for commit in search.first_bad]
     if arguments.json:
-        print(json.dumps({"metric": metric, "first_bad": found, "steps": [asdict(step) for step in steps]}, indent=1))
+        print(
+            json.dumps({"metric": metric.name, "first_bad": found, "steps": [asdict(step) for step in steps]}, indent=1)
+        )
     elif len(found) == 1:
         print(f"{found[0]['commit']} is the first bad commit: {found[0]['subject']}")
     else:
-        print("The first bad commit is one of these; those between could not be judged:")
+        print("The first bad commit is one of these, newest first; all but the newest could not be judged:")
         for each in found:
             print(f"{each['commit']} {each['subject']}")
     return 0
+
+
+def _files(name: KernelName) -> list[str]:
+    """The series on top, however their paths were written."""
+    return [series if series == OURS else str(Path(series).expanduser().resolve()) for series in name.series]
 
 
 def _with_ref(text: str) -> KernelName:
@@ -93,7 +98,7 @@ def _with_ref(text: str) -> KernelName:
     return name
 
 
-def _what(arguments: argparse.Namespace) -> tuple[Callable[[str, int], RunRequest], str]:
+def _what(arguments: argparse.Namespace) -> tuple[Callable[[str, int], RunRequest], Metric]:
     """What to ask for of so many boots of a kernel, and the metric; whatever is wrong with it is found here."""
     experiment = find_experiment(arguments.experiment)
     scale = experiment.scale(arguments.scale)
@@ -101,9 +106,12 @@ def _what(arguments: argparse.Namespace) -> tuple[Callable[[str, int], RunReques
     if len(chosen) != 1:
         some = "; ".join(cell.label for cell in chosen[:3])
         raise UnknownCell(f"{len(chosen)} cells are meant, such as {some}; choose one of them with --cell.")
-    metric = arguments.metric or experiment.metric
-    if metric not in METRICS:
-        raise UsageError(f"There is no metric '{metric}'; known: {', '.join(METRICS)}.")
+    name = arguments.metric or experiment.metric
+    if name not in METRICS:
+        raise UsageError(f"There is no metric '{name}'; known: {', '.join(METRICS)}.")
+    accelerator = arguments.accelerator or scale.parameters.accelerator
+    if METRICS[name].by_instructions and accelerator != "icount":
+        raise UsageError(f"{name} takes counting instructions: use --accelerator icount.")
     if arguments.variant:
         variants.choose([arguments.variant], variants.load_variants())
     arch, page_size = machine(arguments)
@@ -118,25 +126,28 @@ def _what(arguments: argparse.Namespace) -> tuple[Callable[[str, int], RunReques
             repetitions=boots,
             arch=arch.name,
             page_size=page_size,
+            accelerator=arguments.accelerator,
         )
 
-    return request, metric
+    return request, METRICS[name]
 
 
-def _figures(samples: Sequence[Sample], metric: str, commit: str, report: Reporter) -> list[float] | None:
-    """The metric of each sample in the order of repetitions; None if one failed."""
-    if any(sample.outcome == LOST_HOST for sample in samples) and (error := failure_of(samples)):
-        raise error  # which says nothing about the commit
-    values = []
-    for sample in sorted(samples, key=lambda sample: sample.repetition):
-        value = figure(sample.metrics, metric)
-        if value is None:
-            report.say(f"{commit[:12]} cannot be measured: {sample.sentence or f'nothing counted {metric}'}")
-            return None
-        values.append(float(value))
-    return values
+def _figures(samples: Sequence[Sample], metric: str) -> list[float]:
+    """The metric of each sample in the order of repetitions. An error if one failed, the host's before the kernel's."""
+    lost = [sample for sample in samples if sample.outcome == LOST_HOST]
+    if error := failure_of(lost or samples):
+        raise error
+    values = [figure(sample.metrics, metric) for sample in samples]
+    counted = [value for value in values if value is not None]
+    if len(counted) < len(values):
+        why = next((sample.sentence for sample in samples if sample.sentence), f"nothing counted {metric} there.")
+        raise NoResult(why)
+    return counted
 
 
-def _shown(step: Step, metric: str) -> str:
-    unit = UNITS[METRICS[metric].kind]
-    return " ".join([", ".join(map(unit.spell, step.values)) or "-", unit.name]).strip()
+def _line(step: Step, metric: Metric, repository: Repository) -> str:
+    unit = UNITS[metric.kind]
+    figures = f"{', '.join(map(unit.spell, step.values))} {unit.name}".strip()
+    among = f" (of {step.left})" if step.left else ""
+    said = "; ".join(filter(None, [figures, step.why]))
+    return f"{step.side:7} {step.commit[:12]}{among} {repository.subject(step.commit)}: {said}"

@@ -68,13 +68,24 @@ class Repository:
 
     def commit(self, ref: str) -> str:
         """The commit that a ref names; UnknownKernel if it names none."""
-        return self._resolved(ref, "commit")
+        commit = self._resolved(ref, "commit")
+        if not commit.isalnum():  # a range, or what is to be left out of one
+            raise UnknownKernel(f"'{ref}' names no single commit.")
+        return commit
 
     def subject(self, commit: str) -> str:
-        return self._git("log", "--max-count=1", "--format=%s", commit).strip()
+        return self._git("log", "--no-show-signature", "--max-count=1", "--format=%s", commit).strip()
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         return not self._git("rev-list", "--max-count=1", older, f"^{newer}")
+
+    @property
+    def is_shallow(self) -> bool:
+        return self._git("rev-parse", "--is-shallow-repository").strip() == "true"
+
+    def history(self, bad: str, good: Sequence[str]) -> list[str]:
+        """The commits that one bad commit has and no good one, none before those that were made on it."""
+        return self._git("rev-list", "--topo-order", bad, *(f"^{commit}" for commit in good)).splitlines()
 
     def halves(self, bad: str, good: Sequence[str]) -> list[str]:
         """The commits that one bad commit may have its fault from, and no good one has.

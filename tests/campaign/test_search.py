@@ -2,14 +2,16 @@
 """Halving the commits of real repositories, with figures that take no kernel."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import pytest
 
 from foliolab.campaign.search import Figures, Search, Side
-from foliolab.errors import Undecided, UsageError
+from foliolab.errors import BuildError, HostLost, Undecided, UnknownKernel, UsageError
 from foliolab.kernel.git import Repository
+from foliolab.vm.guest import failure
+from foliolab.vm.outcome import Outcome, OutcomeKind
 from tests.kernel.test_git import git
 
 Made = tuple[Repository, list[str]]
@@ -31,14 +33,14 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
     return make
 
 
-def changing(commits: Sequence[str], at: int, noise: float = 0, broken: Sequence[int] = ()) -> Figures:
+def changing(commits: Sequence[str], at: int, noise: float = 0, broken: Collection[int] = ()) -> Figures:
     """A figure that goes from 100 to 200 with the commit ``at``, and varies by chance."""
 
-    def figures(commit: str, boots: int) -> list[float] | None:
+    def figures(commit: str, boots: int) -> list[float]:
         number = commits.index(commit)
         if number in broken:
-            return None
-        chance = random.Random(commit)
+            raise BuildError("It does not build.")
+        chance = random.Random(number)
         return [(200 if number >= at else 100) + noise * chance.uniform(-1, 1) for _ in range(boots)]
 
     return figures
@@ -63,7 +65,7 @@ def test_ends_are_measured_once(history: Callable[[int], Made]) -> None:
     repository, commits = history(33)
     figures, asked = changing(commits, 20), []
 
-    def noted(commit: str, boots: int) -> Sequence[float] | None:
+    def noted(commit: str, boots: int) -> Sequence[float]:
         asked.append((commit, boots))
         return figures(commit, boots)
 
@@ -77,17 +79,27 @@ def test_ends_are_measured_once(history: Callable[[int], Made]) -> None:
 
 def test_boots_that_vary_are_repeated_until_they_agree(history: Callable[[int], Made]) -> None:
     repository, commits = history(33)
-    search = Search(repository, commits[0], commits[-1], changing(commits, 20, noise=60), most=30)
-    steps = list(search.steps())
+    search = Search(repository, commits[0], commits[-1], changing(commits, 20, noise=60), most=20)
+    good, bad, *steps = search.steps()
     assert search.first_bad == (commits[20],)
-    assert max(len(step.values) for step in steps) > 3
+    assert (len(good.values), len(bad.values)) == (20, 20)
+    assert {len(step.values) for step in steps} <= {4, 20}
 
 
 def test_what_cannot_be_measured_is_passed_over(history: Callable[[int], Made]) -> None:
     repository, commits = history(10)
     search = Search(repository, commits[0], commits[-1], changing(commits, 7, broken=[4, 5]))
-    assert {step.commit for step in search.steps() if step.side is Side.SKIPPED} <= set(commits[4:6])
+    skipped = [step for step in search.steps() if step.side is Side.SKIPPED]
+    assert skipped and {step.commit for step in skipped} <= set(commits[4:6])
+    assert {step.why for step in skipped} == {"It does not build."}
     assert search.first_bad == (commits[7],)
+
+
+def test_a_long_broken_stretch_is_left_soon(history: Callable[[int], Made]) -> None:
+    repository, commits = history(101)
+    search = Search(repository, commits[0], commits[-1], changing(commits, 85, broken=range(30, 70)))
+    assert len(list(search.steps())) < 20
+    assert search.first_bad == (commits[85],)
 
 
 def test_all_that_it_may_be_are_told(history: Callable[[int], Made]) -> None:
@@ -95,7 +107,20 @@ def test_all_that_it_may_be_are_told(history: Callable[[int], Made]) -> None:
     search = Search(repository, commits[0], commits[-1], changing(commits, 5, broken=[4, 5]))
     skipped = {step.commit for step in search.steps() if step.side is Side.SKIPPED}
     assert skipped == set(commits[4:6])
-    assert search.first_bad[0] == commits[6] and set(search.first_bad) == set(commits[4:7])
+    assert search.first_bad == (commits[6], commits[5], commits[4])
+
+
+def test_what_is_the_host_s_fault_ends_the_search(history: Callable[[int], Made]) -> None:
+    repository, commits = history(3)
+    figures = changing(commits, 2)
+
+    def lost(commit: str, boots: int) -> Sequence[float]:
+        if commit == commits[1]:
+            raise failure(Outcome(OutcomeKind.LOST_HOST, "QEMU went away."))
+        return figures(commit, boots)
+
+    with pytest.raises(HostLost, match="went away"):
+        list(Search(repository, commits[0], commits[-1], lost).steps())
 
 
 def test_a_commit_whose_boots_do_not_agree_is_passed_over(history: Callable[[int], Made]) -> None:
@@ -106,7 +131,7 @@ def test_a_commit_whose_boots_do_not_agree_is_passed_over(history: Callable[[int
         repository,
         commits[0],
         commits[-1],
-        lambda commit, boots: between.get(commit, figures(commit, boots) or [])[:boots],
+        lambda commit, boots: between.get(commit, list(figures(commit, boots)))[:boots],
     )
     *_, step = search.steps()
     assert step.side is Side.SKIPPED and list(step.values) == between[commits[1]]
@@ -128,16 +153,40 @@ def test_a_merged_branch_is_searched_as_well(history: Callable[[int], Made], tmp
     assert search.first_bad == (culprit,)
 
 
-def test_ends_that_are_alike_or_cannot_be_measured(history: Callable[[int], Made]) -> None:
+def test_ends_that_are_alike(history: Callable[[int], Made]) -> None:
     repository, commits = history(4)
-    with pytest.raises(Undecided, match="cannot be told apart in 10 boots"):
+    with pytest.raises(Undecided, match="told apart in 10 boots of each: 100 to 100 and 100 to 100"):
         list(Search(repository, commits[0], commits[-1], changing(commits, 9)).steps())
-    with pytest.raises(Undecided, match=rf"{commits[3][:12]}, an end"):
+    with pytest.raises(Undecided, match="told apart in 10 boots"):
+        list(Search(repository, commits[0], commits[-1], changing(commits, 9, noise=50)).steps())
+    with pytest.raises(Undecided, match="told apart in 10 boots"):
+        list(Search(repository, commits[0], commits[-1], changing(commits, 2), negligible=100).steps())
+
+
+def test_an_end_that_does_not_build_says_why(history: Callable[[int], Made]) -> None:
+    repository, commits = history(4)
+    with pytest.raises(BuildError, match="does not build"):
         list(Search(repository, commits[0], commits[-1], changing(commits, 2, broken=[3])).steps())
 
 
-@pytest.mark.parametrize(("good", "bad"), [(3, 0), (1, 1)])
-def test_a_good_commit_has_to_be_older(history: Callable[[int], Made], good: int, bad: int) -> None:
+@pytest.mark.parametrize(("good", "bad", "says"), [(3, 0, "is not an ancestor of"), (1, 1, "are the same")])
+def test_a_good_commit_has_to_be_older(history: Callable[[int], Made], good: int, bad: int, says: str) -> None:
     repository, commits = history(4)
-    with pytest.raises(UsageError, match="is not an ancestor of"):
+    with pytest.raises(UsageError, match=says):
         Search(repository, commits[good], commits[bad], changing(commits, 2))
+
+
+def test_a_shallow_clone_says_that_it_is_one(history: Callable[[int], Made], tmp_path: Path) -> None:
+    _, commits = history(4)
+    shallow = tmp_path / "shallow"
+    git(tmp_path / "linux", "config", "uploadpack.allowAnySHA1InWant", "true")
+    git(tmp_path / "linux", "clone", "--quiet", "--depth=1", f"file://{tmp_path / 'linux'}", str(shallow))
+    git(shallow, "fetch", "--quiet", "--depth=1", "origin", commits[1])
+    with pytest.raises(UsageError, match="The clone is shallow"):
+        Search(Repository.at(shallow), commits[1], commits[3], changing(commits, 2))
+
+
+def test_what_names_no_single_commit(history: Callable[[int], Made]) -> None:
+    repository, _ = history(2)
+    with pytest.raises(UnknownKernel, match="names no single commit"):
+        repository.commit("^HEAD")
