@@ -80,6 +80,8 @@ class Search:
         self._figures = figures
         self._most = most
         self._negligible = negligible
+        self._votes: Ends | None = None
+        """The ends with as many boots as any commit may have, once these are needed."""
         self.first_bad: tuple[str, ...] = ()
         """Once all steps are taken: the commit, or, newest first, those that it is one of."""
 
@@ -123,7 +125,7 @@ class Search:
                 values = tuple(self._figures(commit, 1))
                 if plain := ends.plainly(values[0]):
                     return Step(commit, Side.BAD if plain > 0 else Side.GOOD, values, left=left)
-            votes = self._with_most_boots(ends)
+            self._votes = votes = self._votes or self._with_most_boots(ends)
             for boots in (LEAD, self._most):
                 values = tuple(self._figures(commit, boots))
                 if abs(lead := votes.lead_of_bad(values)) == LEAD:
@@ -135,7 +137,7 @@ class Search:
             return Step(commit, Side.SKIPPED, (), str(error), left)
 
     def _with_most_boots(self, ends: Ends) -> Ends:
-        """The ends with as many boots as any commit may have. All at once: each question may compile what differs."""
+        """All at once: each question may have to compile what differs."""
         if len(ends.good) == self._most:
             return ends
         try:
