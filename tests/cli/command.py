@@ -17,7 +17,7 @@ def lab(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,  # it may wait for the build of another kernel
     )
 
 
