@@ -110,8 +110,7 @@ class Search:
 
     def _compare_ends(self) -> Ends:
         for boots in (FIRST_BOOTS, self._most):
-            good, bad = (tuple(self._figures(end, boots)) for end in (self._good, self._bad))
-            ends = Ends(good, bad, self._negligible)
+            ends = self._ends(boots)
             if ends.clear or ends.differ:
                 return ends
         raise Undecided(
@@ -141,9 +140,12 @@ class Search:
         if len(ends.good) == self._most:
             return ends
         try:
-            good, bad = (tuple(self._figures(end, self._most)) for end in (self._good, self._bad))
+            return self._ends(self._most)
         except LabError as error:
             raise Undecided(f"An end of the search cannot be booted as often as the others: {error}") from error
+
+    def _ends(self, boots: int) -> Ends:
+        good, bad = (tuple(self._figures(end, boots)) for end in (self._good, self._bad))
         return Ends(good, bad, self._negligible)
 
 

@@ -61,7 +61,7 @@ def test_small_steps_fill_nothing_that_memory_cannot_hold(times: int) -> None:
 
 
 def test_small_steps_read_the_blocks_of_a_full_region() -> None:
-    """Two cursors at once, each of which goes on by less than three requests are worth."""
+    """A cursor goes on by less than three requests are worth, where random misses have filled all regions."""
     random, file_pages = Random(3), 1 << 14
     filled = [(0, random.randrange(0, file_pages, 2)) for _ in range(200)]
     leaves = [(0, page) for page in range(0, file_pages, 40)]
