@@ -173,6 +173,30 @@ MECHANISMS = (
         ),
     ),
     Mechanism(
+        "marks that begin",
+        "Where single reads are as large as may be, and mostly too little, they have a mark at which a stream begins.",
+        (
+            (
+                """if (answer->kind != MMAP_READAHEAD_FORWARD && mmap_readahead_continues(state, miss))
+                    answer->async_size = DIV_ROUND_UP(answer->start + answer->size - 1 -
+                                                      miss->index, 4);""",
+                "",
+            ),
+            (
+                """if (read->kind != MMAP_READAHEAD_BACKWARD &&
+                    (read->kind == MMAP_READAHEAD_FORWARD ||
+                     mmap_readahead_continues(state, mark)) &&""",
+                "if (read->kind == MMAP_READAHEAD_FORWARD &&",
+            ),
+            (
+                """if (stream->kind == MMAP_READAHEAD_SINGLE)
+                    mmap_readahead_learn_continued(state, mark, &state->ahead);
+                stream->kind = MMAP_READAHEAD_FORWARD;""",
+                "",
+            ),
+        ),
+    ),
+    Mechanism(
         "near page as proof",
         "The outer half of a window was used if either of two of its pages was.",
         (
@@ -222,7 +246,7 @@ MECHANISMS = (
                 "} else if (mmap_readahead_fills(state, miss)) { ... } else if",
                 "} else if",
             ),
-            ("|| read->kind == MMAP_READAHEAD_FILL", ""),
+            ("read->kind == MMAP_READAHEAD_FILL ? 1 : gap", "gap"),
         ),
     ),
     Mechanism(

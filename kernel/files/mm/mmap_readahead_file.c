@@ -110,10 +110,16 @@ static void count_file(struct mmap_readahead_file *known, unsigned long pages,
 	known->paid = paid;
 }
 
-/*
- * Have a file of so many pages counted, and tell what the device has besides. Among those
- * that have opened a file, one stands for its pages, so that it counts once.
- */
+/* Among all that have opened a file one stands for its pages, so that it counts once. */
+static bool stands_for_file(const struct mmap_readahead_file *known)
+{
+	unsigned long *flags = &known->file->f_mapping->flags;
+
+	return known->pages || (!test_bit(AS_MMAP_READAHEAD, flags) &&
+				!test_and_set_bit(AS_MMAP_READAHEAD, flags));
+}
+
+/* Have a file of so many pages counted, and tell what the device has besides. */
 static void look_at_others(struct mmap_readahead_file *known,
 			   struct mmap_readahead_miss *miss)
 {
@@ -121,9 +127,7 @@ static void look_at_others(struct mmap_readahead_file *known,
 	struct backing_dev_info *bdi = inode_to_bdi(mapping->host);
 	unsigned long pages;
 
-	if (known->pages != miss->file_pages &&
-	    (known->pages || (!test_bit(AS_MMAP_READAHEAD, &mapping->flags) &&
-			      !test_and_set_bit(AS_MMAP_READAHEAD, &mapping->flags))))
+	if (known->pages != miss->file_pages && stands_for_file(known))
 		count_file(known, miss->file_pages, known->paid);
 
 	pages = atomic_long_read(&bdi->mmap_readahead_pages);

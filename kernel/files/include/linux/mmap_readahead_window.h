@@ -358,9 +358,10 @@ mmap_readahead_stream(struct mmap_readahead_state *state,
 			return read;
 		}
 		forward = miss->index > read->end;
-		if (stream || read->kind == MMAP_READAHEAD_FILL ||
-		    !(forward || miss->index < read->start) ||
-		    !mmap_readahead_goes_on(miss, read, gap,
+		/* Beside blocks of a region, what is a gap away is mostly chance. */
+		if (stream || !(forward || miss->index < read->start) ||
+		    !mmap_readahead_goes_on(miss, read,
+					    read->kind == MMAP_READAHEAD_FILL ? 1 : gap,
 					    forward ? read->end : read->start))
 			continue;
 		*kind = forward ? MMAP_READAHEAD_FORWARD : MMAP_READAHEAD_BACKWARD;
@@ -471,6 +472,18 @@ mmap_readahead_learn_used(const struct mmap_readahead_miss *miss,
 	side->order--;
 	side->used = MMAP_READAHEAD_HALF;
 	side->quiet = 0;
+}
+
+/*
+ * Are single misses mostly continued, though they read all that they may? Then they have
+ * a mark at which a stream begins, so that nobody waits for the rest.
+ */
+static inline bool
+mmap_readahead_continues(const struct mmap_readahead_state *state,
+			 const struct mmap_readahead_miss *miss)
+{
+	return 2UL << state->ahead.order > miss->max_pages &&
+	       state->ahead.continued >= MMAP_READAHEAD_HALF;
 }
 
 /* What a single miss reads beside its own page: as much as has paid. */
@@ -695,6 +708,7 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	/* In large ones it is enough to compare now and then. */
 	if (here < need && (!counts || here % (enough / 64 + 1)))
 		return false;
+	/* Misses all over the file may come to need all of it. */
 	if (counts && !turns && !is_short)
 		return here >= need &&
 		       !mmap_readahead_others_forbid(miss, min(miss->file_pages,
@@ -836,6 +850,9 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 	} else {
 		mmap_readahead_answer_single(state, miss, answer);
 	}
+	if (answer->kind != MMAP_READAHEAD_FORWARD && mmap_readahead_continues(state, miss))
+		answer->async_size = DIV_ROUND_UP(answer->start + answer->size - 1 -
+						  miss->index, 4);
 }
 
 /* Cut an answer to the file, behind which there is nothing, and remember it as @read. */
@@ -930,12 +947,17 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 		    mark->index > read->end)
 			continue;
 		known = true;
-		if (read->kind == MMAP_READAHEAD_FORWARD &&
+		if (read->kind != MMAP_READAHEAD_BACKWARD &&
+		    (read->kind == MMAP_READAHEAD_FORWARD ||
+		     mmap_readahead_continues(state, mark)) &&
 		    read->end - mark->index < read->size)
 			stream = read;
 	}
 	if (stream) {
 		mmap_readahead_begun(state, mark, MMAP_READAHEAD_FORWARD);
+		if (stream->kind == MMAP_READAHEAD_SINGLE)
+			mmap_readahead_learn_continued(state, mark, &state->ahead);
+		stream->kind = MMAP_READAHEAD_FORWARD;
 		end = stream->end;
 		size = stream->size < mark->request_pages ? 2 * stream->size :
 		       stream->size + (stream->size + 3) / 4;
