@@ -26,9 +26,9 @@ def merge(
     names = ["common", arch.name]
     if len(arch.page_sizes) > 1:
         names.append(f"{arch.name}-{size_name(page_size)}")
-    names += [f"optional/{extra}" for extra in sorted(extras)]
     if profile != "lab":
         names.append(profile)
+    names += [f"optional/{extra}" for extra in sorted(extras)]
     options = {"CONFIG_LOCALVERSION": f'"-foliolab-{label}"'}
     for name in names:
         options |= parse((KERNEL / "config" / f"{name}.config").read_text())

@@ -1268,11 +1268,11 @@ static void run_adaptive_tests(void)
 }
 
 /*
- * Pages found locked
+ * Pages found locked, and a file system that drops what it is asked to read ahead
  *
  * A page is locked while it is read, so to keep one locked takes a file whose
  * reads wait for the test: a FUSE mount that is nothing but this file, served
- * by a thread.
+ * by a thread. If it has more requests than it takes, it leaves pages out.
  */
 
 #define SLOW_FILE_BYTES	(64UL << 20)
@@ -1287,8 +1287,19 @@ static struct {
 	unsigned long held_page;
 	/* The request that asked for it; 0 as long as there is none. */
 	uint64_t held_request;
+	uint64_t held_offset;
 	uint32_t held_bytes;
+	/* So many requests at once are too many, and take their time. */
+	unsigned int congestion;
+	/* Pages that the kernel has asked for. */
+	unsigned long pages_read;
 } slow;
+
+/* At the start of each page. */
+static uint64_t slow_stamp(unsigned long page)
+{
+	return page + 1;
+}
 
 static void slow_reply(uint64_t request, int error, const void *data,
 		       size_t bytes)
@@ -1308,10 +1319,13 @@ static void slow_reply(uint64_t request, int error, const void *data,
 		ksft_perror("reply to FUSE");
 }
 
-static void slow_reply_data(uint64_t request, uint32_t bytes)
+static void slow_reply_data(uint64_t request, uint64_t offset, uint32_t bytes)
 {
-	void *data = calloc(1, bytes);
+	char *data = calloc(1, bytes);
+	uint32_t at;
 
+	for (at = 0; data && at < bytes; at += page_bytes)
+		*(uint64_t *)(data + at) = slow_stamp((offset + at) / page_bytes);
 	slow_reply(request, data ? 0 : -ENOMEM, data, data ? bytes : 0);
 	free(data);
 }
@@ -1320,11 +1334,15 @@ static void slow_read(uint64_t request, const struct fuse_read_in *read)
 {
 	unsigned long held = slow.held_page * page_bytes;
 
+	slow.pages_read += read->size / page_bytes;
+	if (slow.congestion)
+		usleep(500);
 	if (held && read->offset <= held && held < read->offset + read->size) {
+		slow.held_offset = read->offset;
 		slow.held_bytes = read->size;
 		__atomic_store_n(&slow.held_request, request, __ATOMIC_RELEASE);
 	} else {
-		slow_reply_data(request, read->size);
+		slow_reply_data(request, read->offset, read->size);
 	}
 }
 
@@ -1335,8 +1353,8 @@ static void slow_serve_one(const struct fuse_in_header *header)
 		.major = FUSE_KERNEL_VERSION,
 		.minor = FUSE_KERNEL_MINOR_VERSION,
 		.flags = FUSE_ASYNC_READ,
-		.max_background = 16,
-		.congestion_threshold = 12,
+		.max_background = slow.congestion ?: 16,
+		.congestion_threshold = slow.congestion ?: 12,
 		.max_write = 4096,
 		.time_gran = 1,
 	};
@@ -1403,6 +1421,7 @@ static int slow_mount_and_open(void)
 		{ "group_id", "0" },
 	};
 	int context, mount, fd = -1;
+	struct stat st;
 	unsigned int i;
 
 	context = syscall(__NR_fsopen, "fuse", FSOPEN_CLOEXEC);
@@ -1422,7 +1441,8 @@ static int slow_mount_and_open(void)
 		ksft_exit_fail_msg("no thread for FUSE\n");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", mount);
 	fd = open(path, O_RDONLY);
-	if (fd < 0)
+	/* No fault asks how large the file is. */
+	if (fd < 0 || fstat(fd, &st))
 		ksft_exit_fail_perror("open of a file in FUSE");
 	close(mount);
 out:
@@ -1431,11 +1451,12 @@ out:
 }
 
 /* Return: NULL, or why there is no such file. */
-static const char *slow_open(void)
+static const char *slow_open(unsigned int congestion)
 {
 	int fd;
 
 	memset(&slow, 0, sizeof(slow));
+	slow.congestion = congestion;
 	slow.connection = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (slow.connection < 0)
 		return "no /dev/fuse";
@@ -1508,7 +1529,7 @@ static const char *counters_with_locked_page(unsigned int rules,
 	unsigned int nr;
 
 	set_rules(rules);
-	unfit = slow_open();
+	unfit = slow_open(0);
 	if (unfit)
 		return unfit;
 	if (!trace_start(slow.map.fd)) {
@@ -1528,7 +1549,7 @@ static const char *counters_with_locked_page(unsigned int rules,
 	if (!wait_asleep(finder))
 		ksft_print_msg("nobody waits for the page that is read\n");
 	touch(&slow.map, 5 * step);
-	slow_reply_data(slow.held_request, slow.held_bytes);
+	slow_reply_data(slow.held_request, slow.held_offset, slow.held_bytes);
 	waitpid(reader, NULL, 0);
 	waitpid(finder, NULL, 0);
 	touch(&slow.map, 6 * step);
@@ -1568,6 +1589,76 @@ static void test_locked(void)
 		ksft_test_result_pass("%s\n", waited);
 	else
 		ksft_test_result_xfail("%s\n", waited);
+}
+
+#define NR_CONGESTING	4
+#define CONGESTED_PAGES	1024UL
+
+/* Read a part of the file forward, the next one backward, a page now and then again. */
+static void read_congested(unsigned int part)
+{
+	unsigned long first = part * SLOW_FILE_BYTES / page_bytes / NR_CONGESTING;
+	uint64_t random = part + 1, stamp;
+	unsigned long n, page;
+
+	for (n = 0; n < CONGESTED_PAGES; n++) {
+		page = first + (part % 2 ? CONGESTED_PAGES - 1 - n : n);
+		if (n % 8 == 7)
+			page = first + next_below(&random, CONGESTED_PAGES);
+		stamp = *(volatile uint64_t *)(slow.map.start + page * page_bytes);
+		if (stamp != slow_stamp(page))
+			_exit(1);
+	}
+	_exit(0);
+}
+
+/*
+ * FUSE does not read what is read ahead while it has requests enough. What it leaves out
+ * has to come when it is needed.
+ */
+static void test_congested(void)
+{
+	const char *name = "adaptive: what a congested file system leaves out comes later";
+	unsigned long trouble = kernel_trouble(), ahead;
+	struct rusage before, after;
+	pid_t readers[NR_CONGESTING];
+	const char *unfit;
+	int i, status;
+	bool ok = true;
+	long cut;
+
+	set_all_rules(ALL_RULES | ADAPTIVE);
+	unfit = slow_open(1);
+	if (unfit) {
+		ksft_test_result_skip("%s: %s\n", name, unfit);
+		return;
+	}
+	getrusage(RUSAGE_CHILDREN, &before);
+	ahead = vm_counter("mmap_readahead");
+	for (i = 0; i < NR_CONGESTING; i++) {
+		readers[i] = fork();
+		if (readers[i] < 0)
+			ksft_exit_fail_perror("fork");
+		if (!readers[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			close(slow.connection);
+			read_congested(i);
+		}
+	}
+	for (i = 0; i < NR_CONGESTING; i++)
+		if (waitpid(readers[i], &status, 0) != readers[i] || status) {
+			ksft_print_msg("reader %d ended with %#x\n", i, status);
+			ok = false;
+		}
+	getrusage(RUSAGE_CHILDREN, &after);
+	/* Each miss asks for its page as well. */
+	ahead = vm_counter("mmap_readahead") - ahead + after.ru_majflt - before.ru_majflt;
+	cut = ahead - slow.pages_read;
+	slow_close();
+	ksft_print_msg("%lu pages asked for, %ld left out\n", ahead, cut);
+	if (kernel_trouble() & ~trouble)
+		ksft_print_msg("the kernel complained: see its log\n");
+	ksft_test_result(ok && cut > 0 && !(kernel_trouble() & ~trouble), "%s\n", name);
 }
 
 /* Everything at once */
@@ -1729,7 +1820,7 @@ static const struct test_case test_cases[] = {
 #define NR_LOCKED_TESTS	2
 #define NR_FILE_TESTS	(1 + ARRAY_SIZE(test_cases) + NR_HIT_TESTS + 2 + \
 			 1 + NR_HINT_TESTS + 1 + 4 + NR_ADAPTIVE_TESTS + \
-			 NR_LOCKED_TESTS + 1)
+			 NR_LOCKED_TESTS + 2)
 
 static void run_tests(void)
 {
@@ -1783,6 +1874,7 @@ static void run_tests(void)
 			   "adaptive: unless the rules for hits apply there");
 	run_adaptive_tests();
 	test_locked();
+	test_congested();
 	test_turmoil();
 	ksft_finished();
 }

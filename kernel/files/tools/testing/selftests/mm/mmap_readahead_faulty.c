@@ -4,6 +4,8 @@
  * frozen. A page that can be read has to be right, one that cannot is SIGBUS, and no
  * failure lasts.
  *
+ * The argument is the seed of what is random, 1 by default.
+ *
  * The kernel's fault injection makes them fail, for this process alone. The tests run in
  * a child. Its parent puts all settings back and thaws the file system, however the child
  * ends.
@@ -53,6 +55,8 @@ static const char * const reads[] = { DEBUG_DIR "fail_make_request", NULL };
 static const char * const allocations[] = {
 	DEBUG_DIR "failslab", DEBUG_DIR "fail_page_alloc", NULL
 };
+
+static uint64_t seed = 1;
 
 static int file_fd, directory_fd;
 static sigjmp_buf no_access;
@@ -254,7 +258,7 @@ static void test_accesses(const char * const *injectors, int percent, enum patte
 {
 	unsigned int n = 0, outcomes[NR_OUTCOMES] = { 0 };
 	int round, failed = 0;
-	uint64_t random = 1;
+	uint64_t random = seed;
 	struct mapping map;
 	bool ok = true;
 
@@ -383,9 +387,11 @@ static void run_tests(void)
 	ksft_finished();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	ksft_print_header();
+	if (argc > 1)
+		seed = strtoul(argv[1], NULL, 10) ?: 1;
 	if (geteuid())
 		ksft_exit_skip("needs root to make reads fail\n");
 	page_cache_init();

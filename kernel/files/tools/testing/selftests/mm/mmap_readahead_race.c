@@ -358,18 +358,18 @@ static void fork_child(struct worker *worker)
 
 static void change_settings(struct worker *worker)
 {
-	unsigned int size = random_below(worker, nr_folio_sizes);
+	unsigned int size = nr_folio_sizes ? random_below(worker, nr_folio_sizes) : 0;
 	unsigned int use = random_below(worker, NR_USES);
 	/* Mostly for text, or nothing would be put to the test. */
 	unsigned int rules = worker->done % 4 ? ALL_RULES :
 			     random_below(worker, ALL_RULES + 1);
 	unsigned int nr;
 
-	if (worker->done % 2)
+	if (worker->done % 2 && nr_folio_sizes)
 		size = folio_size_of(block * page_bytes) - folio_sizes;
 	if (worker->done % 4)
 		use |= USE_EXEC;
-	if (folio_size_write(&folio_sizes[size], use_names[use]))
+	if (nr_folio_sizes && folio_size_write(&folio_sizes[size], use_names[use]))
 		worker->wrong = true;
 	for (nr = 0; nr < NR_SWITCHES; nr++)
 		if (switch_write(nr, rules & (1 << nr) ? "1" : "0"))
@@ -545,7 +545,7 @@ static void test_race(struct worker *workers, bool folios_made,
 		.sa_flags = SA_NODEFER,
 	};
 	const struct folio_size *size = folio_size_of(block * page_bytes);
-	unsigned long made = folio_size_stat(size, "file_alloc");
+	unsigned long made = size ? folio_size_stat(size, "file_alloc") : 0;
 	unsigned long trouble = kernel_trouble();
 	struct worker *worker;
 	bool ok = true;
@@ -581,7 +581,8 @@ static void test_race(struct worker *workers, bool folios_made,
 	ok &= report(&shared->walker);
 	/* Who waits for an unlock may never have to. */
 	report(&shared->springer);
-	made = folio_size_stat(size, "file_alloc") - made;
+	if (size)
+		made = folio_size_stat(size, "file_alloc") - made;
 	ksft_print_msg("%lu folios of the size of text\n", made);
 	ok &= made || !folios_made;
 	if (kernel_trouble() & ~trouble) {
@@ -609,9 +610,10 @@ static void run_tests(void)
 	ksft_set_plan(2);
 	if (!size)
 		size = folio_size_of(2UL << 20);
-	if (!size)
+	if (!size && nr_folio_sizes)
 		ksft_exit_skip("neither 64 KiB nor 2 MiB are a folio size\n");
-	block = size->bytes / page_bytes;
+	/* A kernel without large folios has none, PREEMPT_RT for instance. */
+	block = size ? size->bytes / page_bytes : 16;
 	steady_page = TRAP_BLOCKS * block;
 	moving_page = steady_page + STEADY_BLOCKS * block;
 	file_pages = ALL_BLOCKS * block;
@@ -640,7 +642,8 @@ static void run_tests(void)
 	test_race(data_workers, false,
 		  "data is right whatever its window adapts to");
 
-	set_folio_size(size, USE_ALWAYS_EXEC);
+	if (size)
+		set_folio_size(size, USE_ALWAYS_EXEC);
 	prot = PROT_READ | PROT_EXEC;
 	close(map_fd);
 	map_fd = file_fd;

@@ -715,20 +715,6 @@ static bool test_private_file(unsigned long bytes)
 
 /* What NUMA balancing does to find out who uses which page */
 
-static unsigned long vm_counter(const char *name)
-{
-	FILE *file = fopen("/proc/vmstat", "r");
-	unsigned long value, found = 0;
-	char word[64];
-
-	while (file && fscanf(file, "%63s %lu", word, &value) == 2)
-		if (!strcmp(word, name))
-			found = value;
-	if (file)
-		fclose(file);
-	return found;
-}
-
 /* The first three are there on some kernels only; others take longer. */
 static const struct {
 	const char *path, *value;

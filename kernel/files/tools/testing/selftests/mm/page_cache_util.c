@@ -736,3 +736,17 @@ void stop_swap(void)
 	swapoff(swap_file);
 	unlink(swap_file);
 }
+
+unsigned long vm_counter(const char *name)
+{
+	FILE *file = fopen("/proc/vmstat", "r");
+	unsigned long value, found = 0;
+	char word[64];
+
+	while (file && fscanf(file, "%63s %lu", word, &value) == 2)
+		if (!strcmp(word, name))
+			found = value;
+	if (file)
+		fclose(file);
+	return found;
+}

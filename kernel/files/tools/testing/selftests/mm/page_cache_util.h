@@ -180,4 +180,7 @@ void guard_swap(void);
 bool start_swap(unsigned long bytes);
 void stop_swap(void);
 
+/* A line of /proc/vmstat; 0 if there is none of that name. */
+unsigned long vm_counter(const char *name);
+
 #endif /* __PAGE_CACHE_UTIL_H */
