@@ -54,7 +54,7 @@ def test_random_protections_on_the_debug_kernel(machine: Machine, programs: Prog
 
 
 STRESS_SECONDS = os.environ.get("FOLIOLAB_STRESS_SECONDS", "")
-"""How long to go on with reclaim and out-of-memory beside faults: longer than the kselftest's default."""
+"""How long to go on with what one run of a kselftest does for seconds."""
 
 
 _NO_STRESS = pytest.mark.skipif(
@@ -72,7 +72,7 @@ _NO_STRESS = pytest.mark.skipif(
 def test_faults_in_files_under_stress_on_the_debug_kernel(
     machine: Machine, extras: tuple[str, ...], programs: Programs, tmp_path: Path
 ) -> None:
-    """Races of all that changes a mapping, and failing reads and allocations, by turns, with other seeds each time."""
+    """Races of all that changes a mapping, and failing reads and allocations with other seeds each time, by turns."""
     kernel = build(KernelRequest(machine.arch, "patched", "debug", extras, page_size=machine.page_size), Reporter())
     with guest_with_data(guest_config(kernel, programs), "xfs", tmp_path / "console.log") as guest:
         before = settings(guest)

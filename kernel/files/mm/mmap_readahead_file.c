@@ -21,6 +21,20 @@ static struct kmem_cache *known_files;
 static struct list_lru known_files_lru;
 
 #ifdef CONFIG_MEMCG
+/* Pages of files on the lists of the multi-generational LRU, which counts by itself. */
+static unsigned long pages_of_generations(const struct lruvec *lruvec, int zone)
+{
+	unsigned long pages = 0;
+#ifdef CONFIG_LRU_GEN
+	int gen;
+
+	/* One may be below zero for a moment. */
+	for (gen = 0; gen < MAX_NR_GENS; gen++)
+		pages += max(READ_ONCE(lruvec->lrugen.nr_pages[gen][LRU_GEN_FILE][zone]), 0L);
+#endif
+	return pages;
+}
+
 /* Pages of files that a control group has, without those of its children. */
 static unsigned long file_pages_of(struct mem_cgroup *memcg)
 {
@@ -33,6 +47,7 @@ static unsigned long file_pages_of(struct mem_cgroup *memcg)
 		for (zone = 0; zone < MAX_NR_ZONES; zone++) {
 			pages += mem_cgroup_get_zone_lru_size(lruvec, LRU_INACTIVE_FILE, zone);
 			pages += mem_cgroup_get_zone_lru_size(lruvec, LRU_ACTIVE_FILE, zone);
+			pages += pages_of_generations(lruvec, zone);
 		}
 	}
 	return pages;

@@ -486,6 +486,17 @@ mmap_readahead_continues(const struct mmap_readahead_state *state,
 	       state->ahead.continued >= MMAP_READAHEAD_HALF;
 }
 
+/* Did a stream that began at such a mark go no farther than the window read there? */
+static inline bool
+mmap_readahead_begun_in_vain(const struct mmap_readahead_miss *miss,
+			     const struct mmap_readahead_read *read)
+{
+	return read->kind == MMAP_READAHEAD_FORWARD &&
+	       read->end - read->index >= read->size &&
+	       read->end - read->start < 2UL * miss->max_pages &&
+	       !mmap_readahead_used(miss, read->end - read->size + 1);
+}
+
 /* What a single miss reads beside its own page: as much as has paid. */
 static inline void
 mmap_readahead_answer_single(struct mmap_readahead_state *state,
@@ -850,7 +861,7 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 	} else {
 		mmap_readahead_answer_single(state, miss, answer);
 	}
-	if (answer->kind != MMAP_READAHEAD_FORWARD && mmap_readahead_continues(state, miss))
+	if (answer->kind == MMAP_READAHEAD_SINGLE && mmap_readahead_continues(state, miss))
 		answer->async_size = DIV_ROUND_UP(answer->start + answer->size - 1 -
 						  miss->index, 4);
 }
@@ -911,6 +922,10 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 		if (read->size && read->kind == MMAP_READAHEAD_SINGLE) {
 			mmap_readahead_learn_used(miss, read, read->end, &state->ahead);
 			mmap_readahead_learn_used(miss, read, read->start, &state->behind);
+		} else if (read->size && mmap_readahead_continues(state, miss) &&
+			   mmap_readahead_begun_in_vain(miss, read)) {
+			state->ahead.continued =
+				mmap_readahead_share(state->ahead.continued, false);
 		}
 		mmap_readahead_start(state, miss, answer);
 		read->start = miss->index;
@@ -922,7 +937,7 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 }
 
 /**
- * mmap_readahead_mark - what to read when a stream comes to its readahead mark
+ * mmap_readahead_mark - what to read at a readahead mark
  * @state: what is known of the file; learns
  * @mark: the page that has the mark, and the rest as for a miss
  * @answer: set to a read of no pages if there is nothing to read
@@ -939,6 +954,7 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 {
 	unsigned long size, end;
 	struct mmap_readahead_read *read, *stream = NULL;
+	bool begins = false;
 	bool known = false;
 
 	*answer = (struct mmap_readahead_answer) { .kind = MMAP_READAHEAD_FORWARD };
@@ -947,15 +963,17 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 		    mark->index > read->end)
 			continue;
 		known = true;
-		if (read->kind != MMAP_READAHEAD_BACKWARD &&
-		    (read->kind == MMAP_READAHEAD_FORWARD ||
-		     mmap_readahead_continues(state, mark)) &&
+		if ((read->kind == MMAP_READAHEAD_FORWARD ||
+		     (read->kind == MMAP_READAHEAD_SINGLE &&
+		      mark->index > read->index &&
+		      mmap_readahead_continues(state, mark))) &&
 		    read->end - mark->index < read->size)
 			stream = read;
 	}
 	if (stream) {
 		mmap_readahead_begun(state, mark, MMAP_READAHEAD_FORWARD);
-		if (stream->kind == MMAP_READAHEAD_SINGLE)
+		begins = stream->kind == MMAP_READAHEAD_SINGLE;
+		if (begins)
 			mmap_readahead_learn_continued(state, mark, &state->ahead);
 		stream->kind = MMAP_READAHEAD_FORWARD;
 		end = stream->end;
@@ -980,7 +998,8 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 		return;
 	answer->size = size;
 	mmap_readahead_finish(state, mark, stream, answer);
-	answer->async_size = answer->size;
+	/* The first window is no sooner read on than one that a miss had read. */
+	answer->async_size = begins ? DIV_ROUND_UP(answer->size, 2) : answer->size;
 }
 
 /**

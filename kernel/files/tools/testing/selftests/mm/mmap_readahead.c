@@ -49,6 +49,8 @@
 /* Its rule is one beyond those of enum rule. */
 #define ADAPTIVE	(ALL_RULES + 1)
 
+#define LRU_GEN_FILE	"/sys/kernel/mm/lru_gen/enabled"
+
 /* Up to this size the file gets data; beyond, a hole has to do. */
 #define DATA_BYTES_MAX	(256UL << 20)
 /* Where the window is measured: it must not fill half of this hole. */
@@ -1233,7 +1235,58 @@ static void test_adaptive_text(unsigned int rules, bool stops, const char *name)
 			 name);
 }
 
-#define NR_ADAPTIVE_TESTS	19
+/* Read a file forward that is twice as large as the group's memory, which is full then. */
+static void read_in_group(void)
+{
+	struct rusage before, after;
+	struct mapping map;
+	unsigned long page;
+	long misses;
+	int pass;
+
+	if (!memory_cgroup_join())
+		_exit(KSFT_SKIP);
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	for (pass = 0; pass < 2; pass++) {
+		getrusage(RUSAGE_SELF, &before);
+		for (page = 0; page < file_pages; page++)
+			touch(&map, page);
+	}
+	getrusage(RUSAGE_SELF, &after);
+	misses = after.ru_majflt - before.ru_majflt;
+	ksft_print_msg("%lu pages, %ld major faults\n", file_pages, misses);
+	fflush(stdout);
+	_exit(misses < (long)file_pages / 256 ? KSFT_PASS : KSFT_FAIL);
+}
+
+/* How much the group has of files is told by another count in either LRU. */
+static void test_adaptive_in_group(const char *lru_gen, const char *which)
+{
+	const char *name = "adaptive: windows stay large where a control group is full";
+	int status = KSFT_SKIP << 8;
+	pid_t pid;
+
+	if (!setting_write(LRU_GEN_FILE, lru_gen) &&
+	    memory_cgroup_make(file_pages * page_bytes / 2)) {
+		fflush(stdout);
+		pid = fork();
+		if (pid < 0)
+			ksft_exit_fail_perror("fork");
+		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			read_in_group();
+		}
+		waitpid(pid, &status, 0);
+		memory_cgroup_remove();
+	}
+	setting_write(LRU_GEN_FILE, "0");
+	if (status == KSFT_SKIP << 8)
+		ksft_test_result_skip("%s%s\n", name, which);
+	else
+		ksft_test_result(!status, "%s%s\n", name, which);
+}
+
+#define NR_ADAPTIVE_TESTS	21
 
 static void run_adaptive_tests(void)
 {
@@ -1258,6 +1311,8 @@ static void run_adaptive_tests(void)
 	test_adaptive_fill();
 	test_adaptive_fill_among_strangers();
 	test_adaptive_uncounted();
+	test_adaptive_in_group("0", "");
+	test_adaptive_in_group("y", ", and has generations");
 	read_ahead_write(file_fd, kib);
 	test_adaptive_off();
 	test_adaptive_leaves(PROT_READ, MADV_RANDOM, "random mappings");
@@ -1822,6 +1877,12 @@ static const struct test_case test_cases[] = {
 			 1 + NR_HINT_TESTS + 1 + 4 + NR_ADAPTIVE_TESTS + \
 			 NR_LOCKED_TESTS + 2)
 
+static void clean_up(void)
+{
+	trace_clean_up();
+	memory_cgroup_remove();
+}
+
 static void run_tests(void)
 {
 	char path[PATH_BYTES];
@@ -1888,5 +1949,6 @@ int main(void)
 	guard_switches();
 	guard_device_setting("request_kb");
 	guard_device_setting("read_ahead_kb");
-	return run_guarded(run_tests, trace_clean_up);
+	guard_setting(LRU_GEN_FILE);
+	return run_guarded(run_tests, clean_up);
 }
