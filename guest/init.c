@@ -32,6 +32,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -100,6 +101,27 @@ static void mount_all(void)
 		if (mount(mounts[i].type, mounts[i].directory, mounts[i].type,
 			  0, NULL))
 			say("no %s: %s", mounts[i].type, strerror(errno));
+	}
+}
+
+/* Of a kernel that has not all built in: in the order of their names. */
+static void load_modules(void)
+{
+	struct dirent **modules;
+	int count = scandir("/modules", &modules, NULL, alphasort);
+
+	for (int i = 0; i < count; i++) {
+		char path[300];
+		int fd;
+
+		if (modules[i]->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/modules/%s", modules[i]->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || syscall(SYS_finit_module, fd, "", 0))
+			say("%s: %s", path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
 	}
 }
 
@@ -612,6 +634,7 @@ int main(void)
 	setenv("PATH", "/bin:/usr/bin:/sbin:/usr/sbin", 1);
 	setenv("HOME", "/", 1);
 	mount_all();
+	load_modules();
 	loopback_up();
 	open_control();
 	requests = fdopen(control, "r");

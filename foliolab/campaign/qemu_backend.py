@@ -89,7 +89,7 @@ class QemuBackend:
     def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> Iterator["QemuSession"]:
         """Boot, with the plan's disk mounted; the session ends with the block."""
         parameters = plan.scale.parameters
-        image = initramfs(guest_programs(self.architecture, self.report))
+        image = initramfs(guest_programs(self.architecture, self.report), modules=kernel.modules)
         bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator, kernel_name=kernel.name)
         disks = [
             replace(

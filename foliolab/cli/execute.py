@@ -87,13 +87,14 @@ def handle(arguments: argparse.Namespace) -> int:
     kernels = {request.kernel: build(request, report) for request in wanted}
     require_ours(variants, kernels)
     programs = guest_programs(arch, report)
-    image = initramfs({name: programs[name] for name in ("init", "measure")}, files)
-    for kernel in kernels.values():
-        require_memory(arch, memory_mib, kernel.image, image)
-    first = kernels[planned[0][0].variant.kernel]
-    helper = initramfs({name: programs[name] for name in ("init", "copy-tree")})
-    bare = GuestConfig(arch, first.image, helper, accelerator)
-    config = replace(bare, initramfs=image, memory_mib=memory_mib, cpus=arguments.cpus)
+    ours = {name: programs[name] for name in ("init", "measure")}
+    images = {name: initramfs(ours, files, kernel.modules) for name, kernel in kernels.items()}
+    for name, kernel in kernels.items():
+        require_memory(arch, memory_mib, kernel.image, images[name])
+    first = planned[0][0].variant.kernel
+    helper = initramfs({name: programs[name] for name in ("init", "copy-tree")}, modules=kernels[first].modules)
+    bare = GuestConfig(arch, kernels[first].image, helper, accelerator)
+    config = replace(bare, memory_mib=memory_mib, cpus=arguments.cpus)
     facts: dict[str, Any] = {
         "program": argv,
         "arch": arch.name,
@@ -111,7 +112,7 @@ def handle(arguments: argparse.Namespace) -> int:
         # A deadline of the user's is meant as it stands, not for a real machine.
         deadline = arguments.timeout and arguments.timeout / accelerator.patience
         program = Program(tuple(argv), environment, deadline, tuple(mounted), spooled_input(scratch, report))
-        runs = _run(program, planned, kernels, config, scratch, report, arguments, facts)
+        runs = _run(program, planned, kernels, images, config, scratch, report, arguments, facts)
         failed = next((run for run in runs if run.status), None)
         if arguments.keep and failed:
             report.say(f"The disk is not kept in {arguments.keep}, because the program failed.")
@@ -124,6 +125,7 @@ def _run(
     program: Program,
     planned: list[list[Cell]],
     kernels: dict[str, BuiltKernel],
+    images: dict[str, Path],
     config: GuestConfig,
     scratch: Path,
     report: Reporter,
@@ -154,8 +156,11 @@ def _run(
     try:
         for number, cells in enumerate(planned):
             consoles.append(scratch / f"console-{number}")
-            kernel = kernels[cells[0].variant.kernel]
-            run_boot(program, kernel, config, cells, consoles[-1], before=before, on_output=_pass_on, after=after)
+            name = cells[0].variant.kernel
+            config = replace(config, initramfs=images[name])
+            run_boot(
+                program, kernels[name], config, cells, consoles[-1], before=before, on_output=_pass_on, after=after
+            )
     finally:
         if arguments.console:
             write_atomic(arguments.console, b"".join(path.read_bytes() for path in consoles if path.exists()))

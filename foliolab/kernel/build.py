@@ -13,8 +13,8 @@ from pathlib import Path
 
 from foliolab.arch import Architecture, architecture, size_name
 from foliolab.errors import BuildError
-from foliolab.files import digest, full_disk_named, locked, write_atomic
-from foliolab.kernel import config
+from foliolab.files import digest, full_disk_named, locked, made_once, write_atomic
+from foliolab.kernel import config, packaged
 from foliolab.kernel.make import make, unfinished_swept
 from foliolab.kernel.name import PATCHED, KernelName, parse_name
 from foliolab.kernel.series import applied
@@ -71,11 +71,18 @@ class BuiltKernel:
     """Bytes."""
     ours: bool
     """Whether it has our code, and so our switches."""
+    packaged: str = ""
+    """Its version, if it is not built but came as a package, whose release may say little."""
 
     @property
     def version(self) -> str:
         """As its source says it: "6.12.117"."""
-        return self.release.partition("-foliolab")[0]
+        return self.packaged or self.release.partition("-foliolab")[0]
+
+    @property
+    def modules(self) -> tuple[Path, ...]:
+        """What a guest has to load, in this order; all is built into the lab's own kernels."""
+        return tuple(sorted((self.image.parent / "modules").glob("*.ko")))
 
     @property
     def config(self) -> Path:
@@ -144,6 +151,9 @@ def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
 
     Raises UnknownKernel, SourceError, HookError, SeriesError, ConfigError or BuildError.
     """
+    name = parse_name(request.kernel)
+    if name.image:
+        return _packaged(request, name, report)
     with _gathered(request, report) as inputs:
         if found := _found(inputs):
             return found
@@ -159,12 +169,33 @@ def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
 
 def configure(request: KernelRequest, report: Reporter) -> str:
     """The final .config of a kernel, checked against the fragments, without building it."""
+    name = parse_name(request.kernel)
+    if name.image:
+        return _packaged(request, name, report).config.read_text()
     with _gathered(request, report) as inputs:
         if found := _found(inputs):
             return found.config.read_text()
         with _build_lock(report), full_disk_named(inputs.directory), unfinished_swept(inputs.directory):
             _configure(inputs, report)
             return (inputs.directory / ".config").read_text()
+
+
+def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> BuiltKernel:
+    """A kernel that is not built: from the cache, or unpacked from its package."""
+    arch = request.arch
+    packaged.require_page_size(arch, request.page_size)
+    packages = packaged.fetched(name.image, arch, report, newest=request.newest)
+
+    def make(partial: Path) -> None:
+        with report.task(f"Unpacking {name.text}"):
+            release, version = packaged.unpacked(packages, arch, partial)
+        description = {"release": release, "version": version, "packaged": True, "name": name.text}
+        description |= {"arch": arch.name, "page_size": request.page_size, "profile": "lab", "ours": False}
+        write_atomic(partial / "kernel.json", json.dumps(description, indent=1))
+
+    found = _load(made_once(_kernels(), packaged.identity(packages), make))
+    assert found
+    return replace(found, name=name.text)
 
 
 def built_kernels() -> list[BuiltKernel]:
@@ -270,4 +301,5 @@ def _load(place: Path) -> BuiltKernel | None:
         release=facts["release"],
         page_size=facts.get("page_size", arch.page_sizes[0]),  # kernels of before have the default
         ours=facts.get("ours", facts.get("flavour") == PATCHED),
+        packaged=facts["version"] if facts.get("packaged") else "",
     )

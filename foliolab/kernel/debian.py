@@ -2,6 +2,7 @@
 """Kernel sources as Debian packages them, of any version that any suite has."""
 
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from foliolab.process import run, tool
 from foliolab.progress import Reporter
 from foliolab.vm.packages import download
 
-_SUITES = ("", "trixie-backports", "trixie", "trixie-security", "sid", "forky", "bookworm-backports")
+SUITES = ("", "trixie-backports", "trixie", "trixie-security", "sid", "forky", "bookworm-backports")
 """Where to look, in this order; first what this machine uses. By name: mirrors are slow to move "stable" on."""
 
 
@@ -39,7 +40,7 @@ def from_debian(version: str, report: Reporter, *, newest: bool = False) -> Sour
 
 
 def _fetch(package: str, directory: Path) -> Path:
-    file = download(package, _SUITES, directory)
+    file = download(re.escape(package), package, SUITES, directory)
     run([tool("dpkg-deb", "dpkg"), "--extract", str(file), str(directory / "package")], SourceError)
     file.unlink()
     tarballs = list((directory / "package/usr/src").glob("linux-source-*.tar.*"))

@@ -13,10 +13,14 @@ BASE_VERSION = "6.12"
 
 OURS = "ours"
 _DEBIAN = "debian:"
+_IMAGE = "image:debian:"
 _OWN = {UNPATCHED: f"{_DEBIAN}{BASE_VERSION}", PATCHED: f"{_DEBIAN}{BASE_VERSION}+{OURS}"}
 """The lab's own two kernels, and the names that they are short for."""
 
-HELP = "debian:VERSION, or a kernel tree, tarball or git tree @REF, each with +SERIES (an mbox, a patch or 'ours')"
+HELP = (
+    "debian:VERSION, or a kernel tree, tarball or git tree @REF, each with +SERIES (an mbox, a patch or 'ours'), or"
+    " image:debian:VERSION"
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class KernelName:
     """Of a git tree; nothing for the tree as it stands."""
     series: tuple[str, ...]
     """Put on top, in order: OURS, or the path of a patch or mailbox."""
+    image: str = ""
+    """The version of a kernel that is not built: Debian's binary package, without a source."""
 
     @property
     def label(self) -> str:
@@ -58,11 +64,17 @@ def parse_name(text: str) -> KernelName:
         if patch != OURS and not Path(patch).expanduser().is_file():
             raise UnknownKernel(f"There is no series {patch} to put on {base}; write '+ours' or '+' and a file.")
     short = next((own for own, meant in _OWN.items() if meant == full), text)
-    if base.startswith(_DEBIAN):
-        version = base.removeprefix(_DEBIAN)
+    for prefix in (_DEBIAN, _IMAGE):
+        if not base.startswith(prefix):
+            continue
+        version = base.removeprefix(prefix)
         if not re.fullmatch(r"\d+\.\d+", version):
-            raise UnknownKernel(f"'{base}' names no version of Debian's; write for instance debian:{BASE_VERSION}.")
-        return KernelName(short, version, Path(), "", tuple(series))
+            raise UnknownKernel(f"'{base}' names no version of Debian's; write for instance {prefix}{BASE_VERSION}.")
+        if prefix == _DEBIAN:
+            return KernelName(short, version, Path(), "", tuple(series))
+        if series:
+            raise UnknownKernel(f"{base} is not built, so that no series can be put on it; take {_DEBIAN}{version}.")
+        return KernelName(short, "", Path(), "", (), version)
     path, at, ref = _place(base), *base[len(_place(base)) :].partition("@")[1:]
     if at and not ref:
         raise UnknownKernel(f"'{base}' names no ref after the '@'.")
@@ -74,7 +86,7 @@ def parse_name(text: str) -> KernelName:
 
 def _split(text: str) -> list[str]:
     """The base and each series. A '+' in the path of a tree that exists is of its name."""
-    start = 0 if text.startswith(_DEBIAN) else len(_place(text))
+    start = 0 if text.startswith((_DEBIAN, _IMAGE)) else len(_place(text))
     head, *series = text[start:].split("+")
     return [text[:start] + head, *series]
 

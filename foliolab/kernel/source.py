@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from foliolab.errors import SourceError
+from foliolab.errors import SourceError, UsageError
 from foliolab.files import digest, full_disk_named, locked
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.git import Repository, is_git_tree
@@ -29,6 +29,8 @@ def held(name: KernelName, report: Reporter, *, newest: bool = False) -> Iterato
     One tree in the cache follows the user's, from ref to ref or edit to edit. What is built from it has to be
     built before it changes again, or objects would be newer than the sources that they are not made from.
     """
+    if name.image:
+        raise UsageError(f"{name.text} is a kernel that Debian has built, and has no source here.")
     if name.debian:
         yield from_debian(name.debian, report, newest=newest)
     elif name.path.is_file():

@@ -116,7 +116,8 @@ def _guest(
 ) -> GuestConfig:
     if test.nodes > 1:
         accelerator = replace(accelerator, options=(*accelerator.options, *_nodes(test)))
-    archive = initramfs(guest_programs(kernel.arch, report), {f"/bin/{test.program}": programs[test.program]})
+    extra = {f"/bin/{test.program}": programs[test.program]}
+    archive = initramfs(guest_programs(kernel.arch, report), extra, kernel.modules)
     config = GuestConfig(kernel.arch, kernel.image, archive, accelerator, memory_mib=_MEMORY_MIB, cpus=test.cpus)
     return replace(config, disks=(DataDisk("ext4", 512 << 20).prepare(config, report), _swap(kernel.page_size)))
 

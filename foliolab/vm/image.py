@@ -74,9 +74,15 @@ def _file_entry(guest_path: str, host_path: Path) -> Entry:
     return Entry(guest_path.lstrip("/"), stat.S_IFREG | mode, content)
 
 
-def initramfs(programs: Mapping[str, Path], extra: Mapping[str, Path] | None = None) -> Path:
-    """The archive that holds init, all other ``programs`` in /bin, and ``extra`` files: guest path -> host path."""
+def initramfs(
+    programs: Mapping[str, Path], extra: Mapping[str, Path] | None = None, modules: Iterable[Path] = ()
+) -> Path:
+    """The archive that holds init, all other ``programs`` in /bin, and ``extra`` files: guest path -> host path.
+
+    init loads the ``modules`` of the kernel in the order of their names.
+    """
     files = {"init" if name == "init" else f"bin/{name}": path for name, path in programs.items()}
+    files |= {f"modules/{path.name}": path for path in modules}
     files |= {name.lstrip("/"): path for name, path in (extra or {}).items()}
     entries = [_file_entry(guest_path, path) for guest_path, path in sorted(files.items())]
     directories = {"bin", "dev", "proc", "sys", "tmp"}

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -61,12 +62,13 @@ def fetch(arch: Architecture, names: Iterable[str], report: Reporter, suite: str
             return _fetch(home, arch, wanted, suite)
 
 
-def download(name: str, suites: Iterable[str], directory: Path) -> Path:
-    """The package file of ``name`` alone, put into ``directory``, from the first of ``suites`` that has it.
+def download(pattern: str, what: str, suites: Iterable[str], directory: Path, arch: Architecture = NATIVE) -> Path:
+    """The file of one package alone, put into ``directory``, from the first of ``suites`` that has it.
 
-    A suite of no name is what this machine uses.
+    ``pattern`` is a regular expression for the whole name, and ``what`` says that to people; of several packages it is
+    the newest by its name. A suite of no name is what this machine uses.
     """
-    apt = _Apt(_prepared(directory / "apt"), NATIVE.debian, name)
+    apt = _Apt(_prepared(directory / "apt"), arch.debian, what)
     complaint = apt.update()
     mirrors: list[str] = []
     for suite in suites:
@@ -74,11 +76,12 @@ def download(name: str, suites: Iterable[str], directory: Path) -> Path:
             mirrors = mirrors or apt.mirrors(complaint)
             apt.use_suite(suite, mirrors)
             apt.update()
-        if apt.bring(name, directory):
+        if found := apt.newest(pattern):
+            apt.bring(found, directory)
             return next(directory.glob("*.deb"))
     looked = ", ".join(suite or "this machine's own" for suite in suites)
     before = f" (apt said: {complaint})" if complaint else ""
-    raise LabError(f"Debian has no package {name} in any of these suites: {looked}.{before}")
+    raise LabError(f"Debian has no package {what} in any of these suites: {looked}.{before}")
 
 
 def require_keyring() -> None:
@@ -159,12 +162,17 @@ class _Apt:
         own = f'Dir::Etc::SourceList "{self.home}/sources.list";\nDir::Etc::SourceParts "/dev/null";\n'
         write_atomic(self.home / "apt.conf", _CONFIGURATION + own)
 
-    def bring(self, name: str, directory: Path) -> bool:
-        """Download one package file without what it depends on; False if no list has it."""
-        if self._run("download", "--print-uris", name).returncode:
-            return False
+    def newest(self, pattern: str) -> str:
+        """Of the packages whose whole names match, the one with the highest numbers in its name, or nothing."""
+        known = self._run("pkgnames", program="apt-cache").stdout.split()
+        found = [each for each in known if re.fullmatch(pattern, each)]
+        # What only others depend on has a name as well.
+        found = [each for each in found if not self._run("download", "--print-uris", each).returncode]
+        return max(found, key=lambda each: [int(number) for number in re.findall(r"\d+", each)], default="")
+
+    def bring(self, name: str, directory: Path) -> None:
+        """Download one package file without what it depends on."""
         self._checked(self._run("download", name, cwd=directory), "")
-        return True
 
     def update(self) -> str:
         """Fetch the mirrors' lists; return what went wrong with any, which need not matter."""
@@ -181,10 +189,10 @@ class _Apt:
         self._checked(self._run("--download-only", "install", *names), complaint)
 
     def _run(
-        self, *arguments: str, archives: Path | None = None, cwd: Path | None = None
+        self, *arguments: str, archives: Path | None = None, cwd: Path | None = None, program: str = "apt-get"
     ) -> subprocess.CompletedProcess[str]:
         try:
-            argv = [tool("apt-get", "apt"), "-qq", "-y", "-c", str(self.home / "apt.conf")]
+            argv = [tool(program, "apt"), "-c", str(self.home / "apt.conf")]
         except MissingTool:
             raise MissingTool(
                 "Programs for guests and kernel sources come from Debian packages, and this machine has no apt-get; "
@@ -198,6 +206,8 @@ class _Apt:
             "Dir::Cache": self.home / "cache",
             "Dir::Cache::archives": archives or self.home / "archives",
         }
+        if program == "apt-get":
+            argv += ["-qq", "-y"]
         for name, value in options.items():
             argv += ["-o", f"{name}={value}"]
         done = subprocess.run(

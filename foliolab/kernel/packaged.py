@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernels as a distribution ships them: Debian's binary packages, booted as they are, with modules of theirs."""
+
+import gzip
+import lzma
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from foliolab.arch import Architecture
+from foliolab.errors import SourceError, UsageError
+from foliolab.files import digest, digest_files, full_disk_named, locked
+from foliolab.kernel.debian import SUITES
+from foliolab.paths import cache_directory
+from foliolab.process import run, tool
+from foliolab.progress import Reporter
+from foliolab.vm.packages import download
+
+_NEEDED = ("virtio_pci", "virtio_blk", "virtio_console", "ext4")
+"""Modules without which a guest of the lab does not work."""
+_WANTED = ("crc32c_generic", *_NEEDED, "virtio_rng", "xfs", "zram", "lzo_rle")
+"""What guests use, where the kernel has it built in or as a module.
+
+File systems look for crc32c when they are loaded, and zram for what it compresses with, lzo_rle.
+"""
+
+_UNPACKERS: dict[str, Callable[[bytes], bytes]] = {".ko": bytes, ".xz": lzma.decompress, ".gz": gzip.decompress}
+
+
+def package_name(version: str, arch: Architecture) -> str:
+    """A regular expression for Debian's packages of the plain kernel ``version``, such as "6.12".
+
+    Not for those that are for clouds or real time, or unsigned. linux-image-6.12.43+deb13-amd64 is one.
+    """
+    return rf"linux-image-{re.escape(version)}\.\d+(-\d+)?([+~][a-z]+\d+)*-{arch.debian}"
+
+
+def fetched(version: str, arch: Architecture, report: Reporter, *, newest: bool = False) -> tuple[Path, ...]:
+    """The package files, in the cache, the kernel's own first. What was fetched once stays until ``newest`` asks again.
+
+    Newer kernels have the image and the modules in packages of their own.
+    """
+    home = cache_directory() / "packages" / f"kernel-{version}-{arch.name}"
+    with locked(home.with_suffix(".lock"), lambda: report.say(f"waiting for another process to fetch {home.name}")):
+        if newest or not home.exists():
+            with full_disk_named(home), tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+                new = Path(scratch, "new")
+                with report.task(f"Fetching Debian's kernel {version} for {arch.name}"):
+                    _fetch(version, arch, new)
+                shutil.rmtree(home, ignore_errors=True)
+                new.rename(home)
+        return tuple(sorted(home.glob("*.deb"), key=lambda file: (not file.name.startswith("linux-image"), file.name)))
+
+
+def _fetch(version: str, arch: Architecture, directory: Path) -> None:
+    def bring(pattern: str, what: str) -> Path:
+        place = directory / "one"
+        package = download(pattern, what, SUITES, place, arch)
+        package = package.rename(directory / package.name)
+        shutil.rmtree(place)
+        return package
+
+    needs = _field(bring(package_name(version, arch), f"linux-image-{version}.*-{arch.debian}"), "Depends")
+    for name in re.findall(r"\blinux-(?:base|binary|modules)-\d[\w.+~-]*", needs):
+        bring(re.escape(name), name)
+
+
+def identity(packages: Sequence[Path]) -> str:
+    """Hash of all that decides about a kernel that is made from these packages."""
+    return digest([digest_files(packages, packages[0].parent), *_WANTED])
+
+
+def unpacked(packages: Sequence[Path], arch: Architecture, directory: Path) -> tuple[str, str]:
+    """Put the kernel's image, its configuration as ``config``, and ``modules/`` into ``directory``.
+
+    Modules are named so that each comes after all that it needs. Returns the release and the version of Linux.
+    """
+    kernel = packages[0].name
+    with tempfile.TemporaryDirectory(dir=directory) as scratch:
+        tree = Path(scratch)
+        for package in packages:
+            run([tool("dpkg-deb", "dpkg"), "--extract", str(package), str(tree)], SourceError)
+        images = [*tree.glob("boot/vmlinu?-*"), *tree.glob("usr/lib/modules/*/vmlinu?")]
+        modules = [*tree.glob("lib/modules/*/kernel"), *tree.glob("usr/lib/modules/*/kernel")]
+        if len(images) != 1 or len(modules) != 1:
+            raise SourceError(f"{kernel} holds no kernel with its modules where we know to look.")
+        release = modules[0].parent.name
+        images[0].rename(directory / arch.image)
+        configs = (tree / f"boot/config-{release}", modules[0].parent / "config")
+        next(file for file in configs if file.exists()).rename(directory / "config")
+        (directory / "modules").mkdir()
+        for number, (name, content) in enumerate(_modules(modules[0].parent, kernel)):
+            (directory / "modules" / f"{number:02}-{name}.ko").write_bytes(content)
+    found = re.match(r"(?:\d+:)?(\d+\.\d+(?:\.\d+)*)", _field(packages[0], "Version"))
+    return release, found[1] if found else release
+
+
+def _field(package: Path, name: str) -> str:
+    return run([tool("dpkg-deb", "dpkg"), "--field", str(package), name], SourceError).decode()
+
+
+def require_page_size(arch: Architecture, page_size: int) -> None:
+    """UsageError unless these are the pages that Debian's plain kernels have."""
+    if page_size != arch.page_sizes[0]:
+        raise UsageError("Debian's kernels are taken with the smallest pages of their architecture.")
+
+
+def _modules(place: Path, kernel: str) -> list[tuple[str, bytes]]:
+    """Names and contents of the wanted modules and all that they need, in the order in which they can be loaded."""
+    builtin = {_name(Path(line)) for line in (place / "modules.builtin").read_text().split()}
+    files = {_name(file): file for file in place.glob("kernel/**/*.ko*")}
+    ordered: dict[str, bytes] = {}
+
+    def add(name: str) -> None:
+        if name in ordered or name in builtin or name not in files:
+            return
+        content = _content(files[name])
+        for other in _needs(content):
+            add(other)
+        ordered[name] = content
+
+    for name in _WANTED:
+        add(name)
+    if missing := [name for name in _NEEDED if name not in ordered and name not in builtin]:
+        raise SourceError(f"{kernel} lacks what guests need: {', '.join(missing)}.")
+    return list(ordered.items())
+
+
+def _name(file: Path) -> str:
+    """A module's name; its file may have dashes, and be compressed."""
+    return file.name.partition(".ko")[0].replace("-", "_")
+
+
+def _content(file: Path) -> bytes:
+    unpack = _UNPACKERS.get(file.suffix)
+    if not unpack:
+        raise SourceError(f"The kernel's modules are compressed in a way that we do not know: {file.name}.")
+    return unpack(file.read_bytes())
+
+
+def _needs(module: bytes) -> list[str]:
+    """What a module says that it needs: other modules' symbols, and what is to be loaded before it."""
+    names: list[str] = []
+    for listed in re.findall(rb"\0depends=([^\0]*)\0", module):
+        names += listed.decode().split(",")
+    for listed in re.findall(rb"\0softdep=pre: ([^\0]*)\0", module):
+        names += listed.decode().split(" post:")[0].split()
+    return [name.replace("-", "_") for name in names if name]

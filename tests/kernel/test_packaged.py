@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernels that Debian has built, in packages of a mirror of our own, and one of Debian's in a guest."""
+
+import json
+import lzma
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import ARM64, NATIVE, X86_64
+from foliolab.errors import LabError, SourceError, UnknownKernel, UsageError
+from foliolab.kernel.build import KernelRequest, build, configure
+from foliolab.kernel.name import parse_name
+from foliolab.kernel.packaged import fetched, package_name, unpacked
+from foliolab.kernel.source import held
+from foliolab.progress import Reporter
+from foliolab.vm.accel import choose
+from foliolab.vm.disk import DataDisk
+from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.image import guest_programs, initramfs
+from tests.vm.debian import Mirror
+
+RELEASE = "7.3.4+deb13-amd64"
+MODULES = {
+    "drivers/virtio/virtio_blk.ko": b"",
+    "drivers/virtio/virtio-ring.ko.xz": b"",
+    "drivers/char/virtio_console.ko": b"depends=virtio-ring",
+    "crypto/crc32c_generic.ko": b"",
+    "fs/jbd2.ko.xz": b"depends=",
+    "fs/crc_old.ko": b"",
+    "fs/ext4.ko.xz": b"depends=jbd2\0softdep=pre: crc-old post: other",
+    "fs/other.ko": b"",
+}
+"""Path and what the module says of itself. virtio_pci is built in."""
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
+    made = Mirror(tmp_path / "mirror")
+    monkeypatch.setenv("APT_CONFIG", str(made.configuration))
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
+    return made
+
+
+def package(place: Path, *, boot: bool, left_out: str = "") -> Path:
+    """A package with a kernel: all of it where Debian 12 has it, or where its newest kernels have it."""
+    tree = place / "tree"
+    modules = tree / ("" if boot else "usr") / "lib/modules" / RELEASE
+    image = tree / f"boot/vmlinuz-{RELEASE}" if boot else modules / "vmlinuz"
+    config = tree / f"boot/config-{RELEASE}" if boot else modules / "config"
+    for name, said in MODULES.items():
+        if left_out and left_out in name:
+            continue
+        file = modules / "kernel" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        content = b"\x7fELF\0" + said + b"\0" + name.encode()
+        file.write_bytes(lzma.compress(content) if file.suffix == ".xz" else content)
+    (modules / "modules.builtin").write_text("kernel/drivers/virtio/virtio_pci.ko\n")
+    for file, text in ((image, "an image"), (config, "CONFIG_SMP=y\n")):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (tree / "DEBIAN").mkdir()
+    (tree / "DEBIAN/control").write_text(
+        f"Package: linux-image-{RELEASE}\nVersion: 1:7.3.4-1~bpo13+1\nArchitecture: amd64\n"
+        "Maintainer: Nobody <nobody@example.org>\nDescription: a test\n"
+    )
+    file = place / "kernel.deb"
+    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", str(tree), str(file)], check=True)
+    return file
+
+
+@pytest.mark.parametrize("boot", [True, False])
+def test_a_package_becomes_a_kernel_whose_modules_can_be_loaded_in_order(tmp_path: Path, boot: bool) -> None:
+    place = tmp_path / "kernel"
+    place.mkdir()
+    assert unpacked([package(tmp_path, boot=boot)], X86_64, place) == (RELEASE, "7.3.4")
+    assert (place / "bzImage").read_text() == "an image"
+    assert (place / "config").read_text() == "CONFIG_SMP=y\n"
+    modules = sorted((place / "modules").iterdir())
+    assert [module.name for module in modules] == [
+        "00-crc32c_generic.ko",
+        "01-virtio_blk.ko",
+        "02-virtio_ring.ko",
+        "03-virtio_console.ko",
+        "04-jbd2.ko",
+        "05-crc_old.ko",
+        "06-ext4.ko",
+    ]
+    assert all(module.read_bytes().startswith(b"\x7fELF") for module in modules)
+    assert {path.name for path in place.iterdir()} == {"bzImage", "config", "modules"}
+
+
+def test_a_kernel_that_no_guest_can_use_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "kernel"
+    place.mkdir()
+    with pytest.raises(SourceError, match=r"kernel\.deb lacks what guests need: virtio_console"):
+        unpacked([package(tmp_path, boot=True, left_out="console")], X86_64, place)
+
+
+def test_the_newest_plain_kernel_comes_with_the_packages_that_hold_it(mirror: Mirror) -> None:
+    for name in ("6.12.9+deb13-amd64", "6.12.10+deb13-cloud-amd64", "6.12.11+deb13-rt-amd64", "6.1.0-40-amd64"):
+        mirror.add(f"linux-image-{name}", "1", "amd64")
+    mirror.add(
+        "linux-image-6.12.10+deb13-amd64", "1", "amd64", "Depends: linux-modules-6.12.10+deb13-amd64 (= 1), kmod"
+    )
+    mirror.add("linux-modules-6.12.10+deb13-amd64", "1", "amd64")
+    mirror.add("kmod", "1", "amd64")
+    found = fetched("6.12", X86_64, Reporter())
+    parts = [file.name.partition("_")[0] for file in found]
+    assert parts == ["linux-image-6.12.10+deb13-amd64", "linux-modules-6.12.10+deb13-amd64"]
+    assert [file.name.partition("_")[0] for file in fetched("6.1", X86_64, Reporter())] == [
+        "linux-image-6.1.0-40-amd64"
+    ]
+    # What was fetched stays until a newer one is asked for.
+    mirror.add("linux-image-6.12.100+deb13-amd64", "1", "amd64")
+    assert fetched("6.12", X86_64, Reporter()) == found
+    (new,) = fetched("6.12", X86_64, Reporter(), newest=True)
+    assert new.name.startswith("linux-image-6.12.100+deb13-amd64_")
+
+
+def test_a_version_that_debian_does_not_have_is_named(mirror: Mirror, tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"apt cannot fetch linux-image-5\.4\.\*-arm64"):
+        fetched("5.4", ARM64, Reporter())
+    assert not [*(tmp_path / "cache").glob("packages/kernel-*/*")]
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("linux-image-6.12.43+deb13-amd64", True),
+        ("linux-image-6.1.0-37-amd64", True),
+        ("linux-image-6.12.9+bpo-amd64", False),
+        ("linux-image-6.12.43+deb13-cloud-amd64", False),
+        ("linux-image-6.12.43+deb13-amd64-unsigned", False),
+        ("linux-image-6.12-amd64", False),
+    ],
+)
+def test_which_packages_are_plain_kernels(name: str, plain: bool) -> None:
+    assert bool(re.fullmatch(package_name("6.12" if "6.12" in name else "6.1", X86_64), name)) is plain
+
+
+def test_names() -> None:
+    assert parse_name("image:debian:6.1").image == "6.1"
+    assert parse_name("image:debian:6.1").text == "image:debian:6.1"
+    with pytest.raises(UnknownKernel, match=r"is not built, so that no series can be put on it; take debian:6\.12"):
+        parse_name("image:debian:6.12+ours")
+    with pytest.raises(UnknownKernel, match=r"write for instance image:debian:6\.12"):
+        parse_name("image:debian:new")
+    with pytest.raises(UsageError, match="smallest pages"):
+        build(KernelRequest(ARM64, "image:debian:6.12", page_size=65536), Reporter())
+    with pytest.raises(UsageError, match="has no source here"), held(parse_name("image:debian:6.12"), Reporter()):
+        pass
+
+
+@pytest.mark.boot
+def test_debians_own_kernel_runs_a_guest(tmp_path: Path) -> None:
+    request = KernelRequest(NATIVE, "image:debian:6.12")
+    kernel = build(request, Reporter())
+    assert kernel.version.startswith("6.12.")
+    assert json.loads((kernel.image.parent / "kernel.json").read_text())["release"] == kernel.release
+    assert "CONFIG_VIRTIO_BLK=m" in configure(request, Reporter())
+    image = initramfs(guest_programs(NATIVE, Reporter()), modules=kernel.modules)
+    bare = GuestConfig(NATIVE, kernel.image, image, choose(NATIVE), memory_mib=512)
+    disks = tuple(DataDisk(filesystem, 320 << 20).prepare(bare, Reporter()) for filesystem in ("ext4", "xfs"))
+    with Guest(replace(bare, disks=disks), tmp_path / "console.log") as guest:
+        assert guest.ready.release == kernel.release
+        for device, filesystem in (("vda", "ext4"), ("vdb", "xfs")):
+            guest.run([":mount", f"/dev/{device}", f"/{device}", filesystem, "ro"]).checked()
+        assert guest.run([":list", "/sys/class/zram-control"]).checked().stdout
