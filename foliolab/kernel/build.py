@@ -30,6 +30,9 @@ _CACHED = ("kernels", "build", "sources", "guest", "images", "disks", "packages"
 _NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
 """Changes there make no other kernel."""
 
+_APART = ("preempt-rt",)
+"""Extras with which most objects are others."""
+
 _OUR_FILE = "mm/mmap_readahead.c"
 """By which a tree with our code is known."""
 
@@ -134,9 +137,10 @@ class _Inputs:
 
     @property
     def directory(self) -> Path:
-        """Where it is built. What differs in extras, refs or series of the user's shares it: each is an incremental
-        build after the other."""
-        name = f"{self.source.home.name}-{self._machine}-{self.request.profile}-{self.kernel.tree}"
+        """Where it is built. What differs in most extras, refs or series of the user's shares it: each is an
+        incremental build after the other."""
+        apart = "".join(f"-{extra}" for extra in self.request.extras if extra in _APART)
+        name = f"{self.source.home.name}-{self._machine}-{self.request.profile}{apart}-{self.kernel.tree}"
         return cache_directory() / "build" / name
 
     @property
