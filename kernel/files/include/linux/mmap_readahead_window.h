@@ -486,15 +486,22 @@ mmap_readahead_continues(const struct mmap_readahead_state *state,
 	       state->ahead.continued >= MMAP_READAHEAD_HALF;
 }
 
-/* Did a stream that began at such a mark go no farther than the window read there? */
+/*
+ * Did a stream that began at such a mark go no farther than the window read there? What of
+ * that lies in the block before it looks used if the block is.
+ */
 static inline bool
 mmap_readahead_begun_in_vain(const struct mmap_readahead_miss *miss,
 			     const struct mmap_readahead_read *read)
 {
+	unsigned int shift = max(mmap_readahead_order(read->size),
+				 miss->block_shift);
+	unsigned long block = (read->end - read->size) >> shift;
+
 	return read->kind == MMAP_READAHEAD_FORWARD &&
 	       read->end - read->index >= read->size &&
 	       read->end - read->start < 2UL * miss->max_pages &&
-	       !mmap_readahead_used(miss, read->end - read->size + 1);
+	       !mmap_readahead_used(miss, min((block + 1) << shift, read->end));
 }
 
 /* What a single miss reads beside its own page: as much as has paid. */
