@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from foliolab.arch import Architecture, architecture, size_name
-from foliolab.errors import BuildError
+from foliolab.errors import BuildError, UsageError
 from foliolab.files import digest, full_disk_named, locked, made_once, write_atomic
 from foliolab.kernel import config, packaged
 from foliolab.kernel.make import make, unfinished_swept
@@ -187,8 +187,14 @@ def configure(request: KernelRequest, report: Reporter) -> str:
 def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> BuiltKernel:
     """A kernel that is not built: from the cache, or unpacked from its package."""
     arch = request.arch
-    packaged.require_page_size(arch, request.page_size)
-    packages = packaged.fetched(name.image, arch, report, newest=request.newest)
+    if request.profile != "lab":
+        raise UsageError(
+            f"{name.text} is not built here: there is no profile {request.profile} of it, nor a shell on it."
+        )
+    if lacking := {*request.extras} - {"xfs"}:
+        raise UsageError(f"{name.text} is not built here: {', '.join(sorted(lacking))} cannot be built in.")
+    if request.page_size != arch.page_sizes[0]:
+        raise UsageError("Debian's kernels are taken with the smallest pages of their architecture.")
 
     def make(partial: Path) -> None:
         with report.task(f"Unpacking {name.text}"):
@@ -197,14 +203,18 @@ def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> Bui
         description |= {"arch": arch.name, "page_size": request.page_size, "profile": "lab", "ours": False}
         write_atomic(partial / "kernel.json", json.dumps(description, indent=1))
 
-    found = _load(made_once(_kernels(), packaged.identity(packages), make))
+    with packaged.fetched(name.image, arch, report, newest=request.newest) as packages:
+        key = packaged.identity(packages)
+        if not _load(_kernels() / key):
+            shutil.rmtree(_kernels() / key, ignore_errors=True)  # there only if it was damaged
+        found = _load(made_once(_kernels(), key, make))
     assert found
     return replace(found, name=name.text)
 
 
 def built_kernels() -> list[BuiltKernel]:
     """The kernels in the cache, newest first."""
-    places = sorted(_kernels().glob("*"), key=lambda place: place.stat().st_mtime, reverse=True)
+    places = sorted(_kernels().glob("[0-9a-f]*"), key=lambda place: place.stat().st_mtime, reverse=True)
     return [kernel for place in places if (kernel := _load(place))]
 
 

@@ -14,7 +14,17 @@ from foliolab.process import run, tool
 from foliolab.progress import Reporter
 from foliolab.vm.packages import download
 
-SUITES = ("", "trixie-backports", "trixie", "trixie-security", "sid", "forky", "bookworm-backports")
+SUITES = (
+    "",
+    "trixie-backports",
+    "trixie",
+    "trixie-security",
+    "sid",
+    "forky",
+    "bookworm-backports",
+    "bookworm",
+    "bookworm-security",
+)
 """Where to look, in this order; first what this machine uses. By name: mirrors are slow to move "stable" on."""
 
 

@@ -6,11 +6,12 @@ import lzma
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from foliolab.arch import Architecture
-from foliolab.errors import SourceError, UsageError
+from foliolab.errors import SourceError
 from foliolab.files import digest, digest_files, full_disk_named, locked
 from foliolab.kernel.debian import SUITES
 from foliolab.paths import cache_directory
@@ -37,21 +38,23 @@ def package_name(version: str, arch: Architecture) -> str:
     return rf"linux-image-{re.escape(version)}\.\d+(-\d+)?([+~][a-z]+\d+)*-{arch.debian}"
 
 
-def fetched(version: str, arch: Architecture, report: Reporter, *, newest: bool = False) -> tuple[Path, ...]:
-    """The package files, in the cache, the kernel's own first. What was fetched once stays until ``newest`` asks again.
+@contextmanager
+def fetched(version: str, arch: Architecture, report: Reporter, *, newest: bool = False) -> Iterator[tuple[Path, ...]]:
+    """The package files, in the cache to the end of the block, the kernel's own first.
 
-    Newer kernels have the image and the modules in packages of their own.
+    What was fetched once stays until ``newest`` asks again. Newer kernels have the image and the modules in packages of
+    their own.
     """
     home = cache_directory() / "packages" / f"kernel-{version}-{arch.name}"
-    with locked(home.with_suffix(".lock"), lambda: report.say(f"waiting for another process to fetch {home.name}")):
+    lock, new = (home.with_name(f"{home.name}.{what}") for what in ("lock", "partial"))
+    with locked(lock, lambda: report.say(f"waiting for another process to fetch {home.name}")):
         if newest or not home.exists():
-            with full_disk_named(home), tempfile.TemporaryDirectory(dir=home.parent) as scratch:
-                new = Path(scratch, "new")
-                with report.task(f"Fetching Debian's kernel {version} for {arch.name}"):
-                    _fetch(version, arch, new)
-                shutil.rmtree(home, ignore_errors=True)
-                new.rename(home)
-        return tuple(sorted(home.glob("*.deb"), key=lambda file: (not file.name.startswith("linux-image"), file.name)))
+            shutil.rmtree(new, ignore_errors=True)
+            with full_disk_named(home), report.task(f"Fetching Debian's kernel {version} for {arch.name}"):
+                _fetch(version, arch, new)
+            shutil.rmtree(home, ignore_errors=True)
+            new.rename(home)
+        yield tuple(sorted(home.glob("*.deb"), key=lambda file: (not file.name.startswith("linux-image"), file.name)))
 
 
 def _fetch(version: str, arch: Architecture, directory: Path) -> None:
@@ -84,12 +87,12 @@ def unpacked(packages: Sequence[Path], arch: Architecture, directory: Path) -> t
             run([tool("dpkg-deb", "dpkg"), "--extract", str(package), str(tree)], SourceError)
         images = [*tree.glob("boot/vmlinu?-*"), *tree.glob("usr/lib/modules/*/vmlinu?")]
         modules = [*tree.glob("lib/modules/*/kernel"), *tree.glob("usr/lib/modules/*/kernel")]
-        if len(images) != 1 or len(modules) != 1:
+        configs = [*tree.glob("boot/config-*"), *tree.glob("usr/lib/modules/*/config")]
+        if not len(images) == len(modules) == len(configs) == 1:
             raise SourceError(f"{kernel} holds no kernel with its modules where we know to look.")
         release = modules[0].parent.name
         images[0].rename(directory / arch.image)
-        configs = (tree / f"boot/config-{release}", modules[0].parent / "config")
-        next(file for file in configs if file.exists()).rename(directory / "config")
+        configs[0].rename(directory / "config")
         (directory / "modules").mkdir()
         for number, (name, content) in enumerate(_modules(modules[0].parent, kernel)):
             (directory / "modules" / f"{number:02}-{name}.ko").write_bytes(content)
@@ -99,12 +102,6 @@ def unpacked(packages: Sequence[Path], arch: Architecture, directory: Path) -> t
 
 def _field(package: Path, name: str) -> str:
     return run([tool("dpkg-deb", "dpkg"), "--field", str(package), name], SourceError).decode()
-
-
-def require_page_size(arch: Architecture, page_size: int) -> None:
-    """UsageError unless these are the pages that Debian's plain kernels have."""
-    if page_size != arch.page_sizes[0]:
-        raise UsageError("Debian's kernels are taken with the smallest pages of their architecture.")
 
 
 def _modules(place: Path, kernel: str) -> list[tuple[str, bytes]]:
@@ -143,8 +140,8 @@ def _content(file: Path) -> bytes:
 def _needs(module: bytes) -> list[str]:
     """What a module says that it needs: other modules' symbols, and what is to be loaded before it."""
     names: list[str] = []
-    for listed in re.findall(rb"\0depends=([^\0]*)\0", module):
+    for listed in re.findall(rb"\0depends=([^\0]*)(?=\0)", module):
         names += listed.decode().split(",")
-    for listed in re.findall(rb"\0softdep=pre: ([^\0]*)\0", module):
+    for listed in re.findall(rb"\0softdep=pre: ([^\0]*)(?=\0)", module):
         names += listed.decode().split(" post:")[0].split()
     return [name.replace("-", "_") for name in names if name]

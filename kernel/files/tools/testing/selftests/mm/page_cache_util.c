@@ -56,7 +56,7 @@ static struct {
 
 static unsigned int nr_guarded;
 
-static ssize_t read_text(const char *path, char *text, size_t size)
+ssize_t read_text(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY);
 	ssize_t bytes;

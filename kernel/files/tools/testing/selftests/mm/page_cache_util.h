@@ -180,6 +180,9 @@ void guard_swap(void);
 bool start_swap(unsigned long bytes);
 void stop_swap(void);
 
+/* The start of a file as a string. Return: its bytes, or -errno. */
+ssize_t read_text(const char *path, char *text, size_t size);
+
 /* A line of /proc/vmstat; 0 if there is none of that name. */
 unsigned long vm_counter(const char *name);
 
