@@ -1662,7 +1662,8 @@ static void read_congested(unsigned int part)
 
 	for (n = 0; n < CONGESTED_PAGES; n++) {
 		page = first + (part % 2 ? CONGESTED_PAGES - 1 - n : n);
-		stamp = *(volatile uint64_t *)page_address(&slow.map, page);
+		stamp = __atomic_load_n((uint64_t *)page_address(&slow.map, page),
+					__ATOMIC_RELAXED);
 		if (stamp != slow_stamp(page))
 			_exit(1);
 	}
