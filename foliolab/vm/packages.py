@@ -166,9 +166,9 @@ class _Apt:
         """Of the packages whose whole names match, the one with the highest numbers in its name, or nothing."""
         known = self._run("pkgnames", program="apt-cache").stdout.split()
         found = [each for each in known if re.fullmatch(pattern, each)]
+        found.sort(key=lambda each: [int(number) for number in re.findall(r"\d+", each)], reverse=True)
         # What only others depend on has a name as well.
-        found = [each for each in found if not self._run("download", "--print-uris", each).returncode]
-        return max(found, key=lambda each: [int(number) for number in re.findall(r"\d+", each)], default="")
+        return next((each for each in found if not self._run("download", "--print-uris", each).returncode), "")
 
     def bring(self, name: str, directory: Path) -> None:
         """Download one package file without what it depends on."""
