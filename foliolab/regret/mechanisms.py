@@ -63,14 +63,8 @@ MECHANISMS = (
             (
                 """for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++) {
                     if (!read->size || mark->index < read->start ...
-                answer->async_size = begins ? DIV_ROUND_UP(answer->size, 2) : answer->size;""",
+                answer->async_size = answer->size;""",
                 "",
-            ),
-            ("bool begins = false;", ""),
-            (
-                """} else if (read->size && mmap_readahead_continues(state, miss) &&
-                           mmap_readahead_begun_in_vain(miss, read)) { ... }""",
-                "}",
             ),
         ),
     ),
@@ -175,45 +169,7 @@ MECHANISMS = (
         "Single misses read as many pages on either side as have paid, not what a file begins with.",
         (
             ("if (gap < read->size) mmap_readahead_learn_continued(state, miss, side);", ""),
-            (
-                """if (read->size && read->kind == MMAP_READAHEAD_SINGLE) { ...
-                        mmap_readahead_share(state->ahead.continued, false);
-                }""",
-                "",
-            ),
-        ),
-    ),
-    Mechanism(
-        "marks that begin",
-        "Where single reads are as large as may be, and mostly too little, they have a mark at which a stream begins.",
-        (
-            (
-                """if (answer->kind == MMAP_READAHEAD_SINGLE && mmap_readahead_continues(state, miss))
-                    answer->async_size = DIV_ROUND_UP(answer->start + answer->size - 1 -
-                                                      miss->index, 4);""",
-                "",
-            ),
-            (
-                """if ((read->kind == MMAP_READAHEAD_FORWARD ||
-                     (read->kind == MMAP_READAHEAD_SINGLE &&
-                      mark->index > read->index &&
-                      mmap_readahead_continues(state, mark))) &&""",
-                "if (read->kind == MMAP_READAHEAD_FORWARD &&",
-            ),
-            (
-                """begins = stream->kind == MMAP_READAHEAD_SINGLE;
-                if (begins)
-                    mmap_readahead_learn_continued(state, mark, &state->ahead);
-                stream->kind = MMAP_READAHEAD_FORWARD;""",
-                "",
-            ),
-            ("bool begins = false;", ""),
-            ("begins ? DIV_ROUND_UP(answer->size, 2) : answer->size;", "answer->size;"),
-            (
-                """} else if (read->size && mmap_readahead_continues(state, miss) &&
-                           mmap_readahead_begun_in_vain(miss, read)) { ... }""",
-                "}",
-            ),
+            ("if (read->size && read->kind == MMAP_READAHEAD_SINGLE) { ... }", ""),
         ),
     ),
     Mechanism(
@@ -266,7 +222,7 @@ MECHANISMS = (
                 "} else if (mmap_readahead_fills(state, miss)) { ... } else if",
                 "} else if",
             ),
-            ("read->kind == MMAP_READAHEAD_FILL ? 1 : gap", "gap"),
+            ("|| read->kind == MMAP_READAHEAD_FILL", ""),
         ),
     ),
     Mechanism(

@@ -428,8 +428,7 @@ static void fake_mark(struct fake_file *file, unsigned long index)
 	KUNIT_ASSERT_GT(file->test, answer->start, index);
 	KUNIT_ASSERT_LT(file->test, answer->start, mark->file_pages);
 	KUNIT_ASSERT_LE(file->test, answer->size, mark->file_pages - answer->start);
-	KUNIT_ASSERT_LE(file->test, answer->async_size, answer->size);
-	KUNIT_ASSERT_GE(file->test, 2 * answer->async_size, answer->size);
+	KUNIT_ASSERT_EQ(file->test, answer->async_size, answer->size);
 	KUNIT_ASSERT_EQ(file->test, answer->order, mmap_readahead_order(answer->size));
 	KUNIT_ASSERT_EQ(file->test, answer->kind, FORWARD);
 }
@@ -637,9 +636,7 @@ static const struct goes_on_case goes_on_cases[] = {
 	{ "another block mapped", 2104, 2040, 2100, true, .shift = 6 },
 	{ "the same folio mapped", 2104, 2070, 2100, false, 512 },
 	{ "smaller folios", 2104, 2070, 2100, true, 256 },
-	{ "a block of a region", 2101, 2095, 2100, true, .kind = FILL },
-	{ "a gap behind a block of a region", 2102, 2095, 2100, false, .kind = FILL },
-	{ "a block of a region, mapped by its own miss", 2101, 2098, 2100, false, .kind = FILL },
+	{ "a block of a region", 2101, 2095, 2100, false, .kind = FILL },
 	{ "on from a run forward", 2101, 2050, 2100, true, .kind = FORWARD },
 	{ "on from a run backward", 2101, 2050, 2100, true, .kind = BACKWARD },
 	{ "inside", 2090, 2095, 2100, false },
@@ -713,8 +710,6 @@ static const struct window_case stream_cases[] = {
 
 	{ "forward from a single miss", { 4039, 4008, 4039, 32, SINGLE }, 4040, { },
 	  { FORWARD, 4040, 16, 8 } },
-	{ "forward from a block of a region", { 4008, 4000, 4031, 32, FILL }, 4032,
-	  { 1, 4032, USED }, { FORWARD, 4032, 64, 32 } },
 
 	/* A run that was forgotten is found by what was used of it. */
 	{ "run: a page", { }, 4000, { 1, 4000, USED }, { SINGLE, 4000, 16 } },
@@ -897,8 +892,6 @@ struct single_case {
 	unsigned int ahead, behind, max, shift;
 	unsigned long miss, start;
 	unsigned int size;
-	/* How often what is read ahead was too little, and whether there is a mark. */
-	unsigned int continued, async_size;
 };
 
 static const struct single_case single_cases[] = {
@@ -916,12 +909,6 @@ static const struct single_case single_cases[] = {
 	{ "a page more than may be read", 9, 2, 514, 4, 1003, 1000, 514 },
 	{ "less than was learnt ahead", 10, 0, 32, 4, 1003, 1003, 32 },
 	{ "less than was learnt behind", 0, 10, 32, 4, 1003, 972, 32 },
-	{ "mostly continued", 5, 0, 32, 4, 1003, 1003, 32, 128, 8 },
-	{ "not so often", 5, 0, 32, 4, 1003, 1003, 32, 127, 0 },
-	{ "continued, but more may be read", 5, 0, 64, 4, 1003, 1003, 32, 255, 0 },
-	{ "continued, most of it behind", 5, 5, 32, 4, 1003, 987, 32, 255, 4 },
-	{ "continued, the limit is no power of two", 5, 0, 33, 4, 1003, 1003, 32, 128, 8 },
-	{ "continued, a page is all that may be read", 0, 0, 1, 4, 1003, 1003, 1, 255, 0 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(single, single_cases, name);
@@ -935,9 +922,8 @@ static void test_single(struct kunit *test)
 	file->facts.block_shift = param->shift;
 	file->state.ahead.order = param->ahead;
 	file->state.behind.order = param->behind;
-	file->state.ahead.continued = param->continued;
 	fake_miss(file, param->miss);
-	expect_read(file, SINGLE, param->start, param->size, param->async_size);
+	expect_read(file, SINGLE, param->start, param->size, 0);
 	KUNIT_EXPECT_EQ(test, file->state.next, 1);
 }
 
@@ -1518,65 +1504,6 @@ static void test_mark(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, &file->state, &after, sizeof(after));
 }
 
-/* Single reads that are mostly continued have a mark; streams begin there. */
-static void test_mark_begins(struct kunit *test)
-{
-	static const struct {
-		enum mmap_readahead_kind kind;
-		unsigned long index, mark;
-		unsigned int continued;
-		bool begins;
-	} cases[] = {
-		{ SINGLE, 4000, 4024, MMAP_READAHEAD_HALF, true },
-		{ SINGLE, 4000, 4024, MMAP_READAHEAD_HALF - 1, false },
-		{ SINGLE, 4020, 4010, 255, false },
-		{ BACKWARD, 4000, 4024, 255, false },
-		{ FILL, 4000, 4024, 255, false },
-	};
-	struct mmap_readahead_state before;
-	struct fake_file *file;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		file = file_with_read(test, cases[i].kind, 4000, 32, cases[i].index);
-		file->facts.max_pages = 32;
-		file->state.ahead.order = 5;
-		file->state.ahead.continued = cases[i].continued;
-		before = file->state;
-		fake_mark(file, cases[i].mark);
-		if (!cases[i].begins) {
-			KUNIT_EXPECT_EQ(test, file->answer.size, 0);
-			KUNIT_EXPECT_MEMEQ(test, &file->state, &before, sizeof(before));
-			continue;
-		}
-		expect_read(file, FORWARD, 4032, 32, 16);
-		KUNIT_EXPECT_EQ(test, file->state.reads[0].kind, FORWARD);
-		KUNIT_EXPECT_EQ(test, file->state.ahead.continued,
-				mmap_readahead_share(cases[i].continued, true));
-	}
-}
-
-/* What was read at such a mark, and not used, was too much. */
-static void test_mark_in_vain(struct kunit *test)
-{
-	struct fake_file *file;
-	unsigned int used;
-
-	for (used = 0; used < 2; used++) {
-		file = file_with_read(test, SINGLE, 4000, 32, 4000);
-		file->facts.max_pages = 32;
-		file->state.ahead.order = 5;
-		file->state.ahead.continued = 200;
-		fake_mark(file, 4024);
-		file->state.ahead.continued = 200;
-		if (used)
-			fake_set(file, 4032, 1, USED);
-		fake_miss(file, 30000);
-		KUNIT_EXPECT_EQ(test, file->state.ahead.continued, used ? 200 :
-				mmap_readahead_share(200, false));
-	}
-}
-
 /* All of it */
 
 /* Anything may be there, but it is the same whenever one looks. */
@@ -1781,8 +1708,6 @@ static struct kunit_case mmap_readahead_cases[] = {
 	KUNIT_CASE_PARAM(test_alone, alone_gen_params),
 	KUNIT_CASE(test_sweep_again),
 	KUNIT_CASE_PARAM(test_mark, mark_gen_params),
-	KUNIT_CASE(test_mark_begins),
-	KUNIT_CASE(test_mark_in_vain),
 	KUNIT_CASE(test_trial_at_mark),
 	KUNIT_CASE(test_looks),
 	KUNIT_CASE(test_extremes),

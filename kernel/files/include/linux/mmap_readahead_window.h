@@ -358,10 +358,9 @@ mmap_readahead_stream(struct mmap_readahead_state *state,
 			return read;
 		}
 		forward = miss->index > read->end;
-		/* Beside blocks of a region, what is a gap away is mostly chance. */
-		if (stream || !(forward || miss->index < read->start) ||
-		    !mmap_readahead_goes_on(miss, read,
-					    read->kind == MMAP_READAHEAD_FILL ? 1 : gap,
+		if (stream || read->kind == MMAP_READAHEAD_FILL ||
+		    !(forward || miss->index < read->start) ||
+		    !mmap_readahead_goes_on(miss, read, gap,
 					    forward ? read->end : read->start))
 			continue;
 		*kind = forward ? MMAP_READAHEAD_FORWARD : MMAP_READAHEAD_BACKWARD;
@@ -472,36 +471,6 @@ mmap_readahead_learn_used(const struct mmap_readahead_miss *miss,
 	side->order--;
 	side->used = MMAP_READAHEAD_HALF;
 	side->quiet = 0;
-}
-
-/*
- * Are single misses mostly continued, though they read all that they may? Then they have
- * a mark at which a stream begins, so that nobody waits for the rest.
- */
-static inline bool
-mmap_readahead_continues(const struct mmap_readahead_state *state,
-			 const struct mmap_readahead_miss *miss)
-{
-	return 2UL << state->ahead.order > miss->max_pages &&
-	       state->ahead.continued >= MMAP_READAHEAD_HALF;
-}
-
-/*
- * Did a stream that began at such a mark go no farther than the window read there? What of
- * that lies in the block before it looks used if the block is.
- */
-static inline bool
-mmap_readahead_begun_in_vain(const struct mmap_readahead_miss *miss,
-			     const struct mmap_readahead_read *read)
-{
-	unsigned int shift = max(mmap_readahead_order(read->size),
-				 miss->block_shift);
-	unsigned long block = (read->end - read->size) >> shift;
-
-	return read->kind == MMAP_READAHEAD_FORWARD &&
-	       read->end - read->index >= read->size &&
-	       read->end - read->start < 2UL * miss->max_pages &&
-	       !mmap_readahead_used(miss, min((block + 1) << shift, read->end));
 }
 
 /* What a single miss reads beside its own page: as much as has paid. */
@@ -844,16 +813,14 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 		     struct mmap_readahead_answer *answer)
 {
 	unsigned long run = mmap_readahead_run(state, miss);
+	unsigned long limit = mmap_readahead_limit(miss);
 
 	state->evicted = mmap_readahead_share(state->evicted,
 					      miss->page == MMAP_READAHEAD_EVICTED);
 	answer->kind = MMAP_READAHEAD_FORWARD;
 	if (run) {
-		run = min(run, mmap_readahead_limit(miss));
-		mmap_readahead_answer_stream(miss, run, 0, answer);
+		mmap_readahead_answer_stream(miss, min(run, limit), 0, answer);
 	} else if (mmap_readahead_fills(state, miss)) {
-		unsigned long limit = mmap_readahead_limit(miss);
-
 		/* While memory is short, a block is worth two requests. */
 		if (mmap_readahead_short(state))
 			limit = min(limit, 2UL * miss->request_pages);
@@ -868,9 +835,6 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 	} else {
 		mmap_readahead_answer_single(state, miss, answer);
 	}
-	if (answer->kind == MMAP_READAHEAD_SINGLE && mmap_readahead_continues(state, miss))
-		answer->async_size = DIV_ROUND_UP(answer->start + answer->size - 1 -
-						  miss->index, 4);
 }
 
 /* Cut an answer to the file, behind which there is nothing, and remember it as @read. */
@@ -929,10 +893,6 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 		if (read->size && read->kind == MMAP_READAHEAD_SINGLE) {
 			mmap_readahead_learn_used(miss, read, read->end, &state->ahead);
 			mmap_readahead_learn_used(miss, read, read->start, &state->behind);
-		} else if (read->size && mmap_readahead_continues(state, miss) &&
-			   mmap_readahead_begun_in_vain(miss, read)) {
-			state->ahead.continued =
-				mmap_readahead_share(state->ahead.continued, false);
 		}
 		mmap_readahead_start(state, miss, answer);
 		read->start = miss->index;
@@ -944,7 +904,7 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 }
 
 /**
- * mmap_readahead_mark - what to read at a readahead mark
+ * mmap_readahead_mark - what to read when a stream comes to its readahead mark
  * @state: what is known of the file; learns
  * @mark: the page that has the mark, and the rest as for a miss
  * @answer: set to a read of no pages if there is nothing to read
@@ -961,7 +921,6 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 {
 	unsigned long size, end;
 	struct mmap_readahead_read *read, *stream = NULL;
-	bool begins = false;
 	bool known = false;
 
 	*answer = (struct mmap_readahead_answer) { .kind = MMAP_READAHEAD_FORWARD };
@@ -970,19 +929,12 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 		    mark->index > read->end)
 			continue;
 		known = true;
-		if ((read->kind == MMAP_READAHEAD_FORWARD ||
-		     (read->kind == MMAP_READAHEAD_SINGLE &&
-		      mark->index > read->index &&
-		      mmap_readahead_continues(state, mark))) &&
+		if (read->kind == MMAP_READAHEAD_FORWARD &&
 		    read->end - mark->index < read->size)
 			stream = read;
 	}
 	if (stream) {
 		mmap_readahead_begun(state, mark, MMAP_READAHEAD_FORWARD);
-		begins = stream->kind == MMAP_READAHEAD_SINGLE;
-		if (begins)
-			mmap_readahead_learn_continued(state, mark, &state->ahead);
-		stream->kind = MMAP_READAHEAD_FORWARD;
 		end = stream->end;
 		size = stream->size < mark->request_pages ? 2 * stream->size :
 		       stream->size + (stream->size + 3) / 4;
@@ -1005,8 +957,7 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 		return;
 	answer->size = size;
 	mmap_readahead_finish(state, mark, stream, answer);
-	/* The first window is no sooner read on than one that a miss had read. */
-	answer->async_size = begins ? DIV_ROUND_UP(answer->size, 2) : answer->size;
+	answer->async_size = answer->size;
 }
 
 /**
