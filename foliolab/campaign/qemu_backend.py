@@ -18,7 +18,7 @@ from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import ROOTS, Experiment
 from foliolab.files import digest, digest_files
 from foliolab.kernel.build import BuiltKernel
-from foliolab.kernel.name import stem
+from foliolab.kernel.name import PATCHED, stem
 from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.stores import disk as stores
@@ -105,7 +105,7 @@ class QemuBackend:
             self._mount(guest, plan)
             watermarks = str(parameters.watermark_scale_factor)
             guest.run([":write", "/proc/sys/vm/watermark_scale_factor", watermarks]).checked()
-            yield QemuSession(name, guest, plan)
+            yield QemuSession(name, guest, plan, kernel.name)
 
     def _disks(self, plan: Plan, guest: GuestConfig) -> list[Disk]:
         parameters = plan.scale.parameters
@@ -154,10 +154,11 @@ class QemuBackend:
 class QemuSession:
     """One running guest."""
 
-    def __init__(self, boot: str, guest: Guest, plan: Plan) -> None:
+    def __init__(self, boot: str, guest: Guest, plan: Plan, kernel: str) -> None:
         self.boot = boot
         self._guest = guest
         self._plan = plan
+        self._kernel = kernel
         self._switches = Switches(guest)
         self._complaints = len(complaints(guest.console()))
 
@@ -174,6 +175,10 @@ class QemuSession:
     def measure(self, step: Step) -> dict[str, int | float]:
         """Set the switches and the readahead limit, run the probe; a kernel that complains meanwhile has crashed."""
         parameters = self._plan.scale.parameters
+        # Ours has them all: there, one that is missing is a mistake in the variant.
+        if self._kernel != PATCHED and (name := self._switches.lacking(step.variant.switches)):
+            sentence = f"{self._kernel} has no switch {name}, which {step.variant.name} sets."
+            raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence))
         self._switches.set(step.variant.switches)
         self._guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(parameters.read_ahead_kb)]).checked()
         data = DATA_FILE if parameters.file_bytes else _DATA

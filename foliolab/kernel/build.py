@@ -33,7 +33,7 @@ _NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
 _APART = ("preempt-rt",)
 """Extras with which most objects are others."""
 
-_OUR_FILE = "mm/mmap_readahead.c"
+_OUR_FILE = "mm/mmap_readahead_adaptive.c"
 """By which a tree with our code is known."""
 
 

@@ -44,14 +44,15 @@ def _known(options: dict[str, str], version: str, ours: bool) -> dict[str, str]:
         entry = special.get(name, {})
         if "ours" in entry and not ours:
             continue
-        if "since" not in entry or _number(version) < _number(entry["since"]):
+        if "since" not in entry or numbers(version) < numbers(entry["since"]):
             known[name] = value
         elif value != "n":
             known |= entry.get("instead", {})
     return known
 
 
-def _number(version: str) -> tuple[int, ...]:
+def numbers(version: str) -> tuple[int, ...]:
+    """Major and minor version."""
     return tuple(map(int, version.split(".")[:2]))
 
 

@@ -32,7 +32,7 @@ def export(source: Source, directory: Path, report: Reporter) -> Export:
     """Write repository and mbox to ``directory``, which must not exist; nothing is left of a failed export."""
     if directory.exists():
         raise UsageError(f"{directory} exists already; choose another place for the export.")
-    features = read_series()
+    features = read_series(source.version)
     try:
         with full_disk_named(directory):
             repository = directory / "linux"
@@ -56,10 +56,10 @@ def export(source: Source, directory: Path, report: Reporter) -> Export:
 
 
 def _commit_feature(repository: Path, feature: Feature, source: Source) -> None:
-    apply_patch(feature.patch, repository, source.version)
     for file in feature.files:
         (repository / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(KERNEL / "files" / file, repository / file)
+    apply_patch(feature.patch, repository, source.version)
     _git(repository, "add", "--force", *sorted(patched_files(feature.patch)), *feature.files)
     head = feature.patch.read_text().partition("\n---\n")[0]
     fields = dict(re.findall(r"^(From|Date|Subject): (.*)$", head, re.MULTILINE))

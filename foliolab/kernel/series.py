@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab.errors import HookError, SeriesError
-from foliolab.kernel.name import OURS
+from foliolab.kernel.config import numbers
+from foliolab.kernel.name import BASE_VERSION, OURS
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
 from foliolab.process import run, tool
@@ -19,32 +20,51 @@ from foliolab.process import run, tool
 
 @dataclass(frozen=True)
 class Feature:
-    """One patch of the series, and the new files that come with it."""
+    """One patch of the series, and the new files that come with it, which it may fit to a kernel."""
 
     patch: Path
     files: tuple[str, ...]
     """Paths below kernel/files, which are their paths in the kernel tree."""
 
 
-def read_series(kernel: Path = KERNEL) -> tuple[Feature, ...]:
-    """The features in order. Every file of kernel/files belongs to exactly one of them."""
-    series = kernel / "patches" / "series"
-    features = []
-    for line in series.read_text().splitlines():
-        match line.partition("#")[0].split():
-            case [patch, *files]:
-                features.append(Feature(kernel / "patches" / patch, tuple(files)))
+def ported(version: str, kernel: Path = KERNEL) -> Path:
+    """The directory of our series for Linux ``version``: that of the newest base that is no newer."""
+    bases = {numbers(place.parent.name): place.parent for place in (kernel / "patches").glob("*/series")}
+    fitting = [base for base in bases if base <= numbers(version)]
+    if not fitting:
+        names = " and ".join(place.name for _, place in sorted(bases.items()))
+        raise HookError(f"Our series is made for Linux {names}, and not for {version}.")
+    return bases[max(fitting)]
+
+
+def read_series(version: str = BASE_VERSION, kernel: Path = KERNEL) -> tuple[Feature, ...]:
+    """The features for Linux ``version`` in order. Every file of kernel/files belongs to one of some series."""
+    series = ported(version, kernel) / "series"
+    features = _features(series)
     claimed = [file for feature in features for file in feature.files]
+    everywhere = {
+        file for each in (kernel / "patches").glob("*/series") for feature in _features(each) for file in feature.files
+    }
     present = {str(path.relative_to(kernel / "files")) for path in (kernel / "files").rglob("*") if path.is_file()}
     for feature in features:
         if not feature.patch.is_file():
             raise HookError(f"{series} names {feature.patch.name}, which is not there.")
-    for file in sorted(present.symmetric_difference(claimed)):
-        where = "is in no line of" if file in present else "is not in kernel/files but in"
-        raise HookError(f"{file} {where} {series}.")
+    for file in sorted(set(claimed) - present):
+        raise HookError(f"{file} is not in kernel/files but in {series}.")
+    for file in sorted(present - everywhere):
+        raise HookError(f"{file} is in no line of {series}.")
     if doubles := {file for file in claimed if claimed.count(file) > 1}:
         raise HookError(f"{series} names {sorted(doubles)[0]} twice.")
     return tuple(features)
+
+
+def _features(series: Path) -> list[Feature]:
+    features = []
+    for line in series.read_text().splitlines():
+        match line.partition("#")[0].split():
+            case [patch, *files]:
+                features.append(Feature(series.parent / patch, tuple(files)))
+    return features
 
 
 def applied(source: Source, series: Sequence[str]) -> dict[str, bytes | None]:
@@ -56,7 +76,7 @@ def applied(source: Source, series: Sequence[str]) -> dict[str, bytes | None]:
         scratch = _Scratch(source, Path(name), set())
         for each in series:
             if each == OURS:
-                scratch.apply_features(read_series(), KERNEL)
+                scratch.apply_features(read_series(source.version), KERNEL)
             else:
                 scratch.apply_mail(Path(each).expanduser().resolve())
         return scratch.content()
@@ -87,14 +107,14 @@ class _Scratch:
 
     def apply_features(self, features: tuple[Feature, ...], kernel: Path) -> None:
         for feature in features:
-            for file in sorted(patched_files(feature.patch)):
-                if not self._take(file):
-                    raise HookError(f"{feature.patch.name} changes {file}, which Linux {self.source.version} has not.")
-            apply_patch(feature.patch, self.place, self.source.version)
             for file in feature.files:
                 (self.place / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(kernel / "files" / file, self.place / file)
                 self.touched.add(file)
+            for file in sorted(patched_files(feature.patch)):
+                if not self._take(file):
+                    raise HookError(f"{feature.patch.name} changes {file}, which Linux {self.source.version} has not.")
+            apply_patch(feature.patch, self.place, self.source.version)
 
     def apply_mail(self, patches: Path) -> None:
         """Apply a patch, or all of a mailbox, as git makes them."""

@@ -41,6 +41,15 @@ class Switches:
         for name, value in wanted.items():
             self._run(":write", name, value)
 
+    def lacking(self, switches: Iterable[tuple[str, Setting]]) -> str:
+        """The first of them that the kernel does not have, or nothing."""
+        for name, _ in switches:
+            if name in self._booted:
+                continue
+            if self._guest.run([":read", switch_path(name)]).outcome.kind is not OutcomeKind.OK:
+                return name
+        return ""
+
     def _remember(self, name: str) -> None:
         """Keep what a file holds before it is first written, and others that change with it."""
         if name in self._booted:

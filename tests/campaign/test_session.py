@@ -11,6 +11,7 @@ from foliolab.campaign.qemu_backend import QemuSession
 from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import make_plan
+from foliolab.kernel.name import PATCHED
 from foliolab.vm.guest import Guest, GuestFailure, JobResult
 from foliolab.vm.outcome import OutcomeKind
 from tests.small import small_experiment
@@ -58,11 +59,24 @@ def test_what_a_kernel_lacks_does_not_apply_to_it(tmp_path: Path) -> None:
     assert caught.value.outcome.kind is OutcomeKind.NOT_APPLICABLE
 
 
-def measured(place: Path, guest: Printing) -> dict[str, int | float]:
+@pytest.mark.parametrize(("kernel", "measures"), [("debian:7.3+ours", False), (PATCHED, True)])
+def test_a_switch_that_only_ours_has_to_have(kernel: str, measures: bool, tmp_path: Path) -> None:
+    guest = Printing('{"seconds": 1, "read_bytes": 1}')
+    if measures:
+        assert measured(tmp_path, guest, kernel, "mine/one")["seconds"] == 1
+        return
+    with pytest.raises(GuestFailure, match=r"debian:7\.3\+ours has no switch mine/one, which \w+ sets") as caught:
+        measured(tmp_path, guest, kernel, "mine/one")
+    assert caught.value.outcome.kind is OutcomeKind.NOT_APPLICABLE
+
+
+def measured(place: Path, guest: Printing, kernel: str = PATCHED, lacking: str = "") -> dict[str, int | float]:
     experiment = find_experiment(str(small_experiment(place)))
     plan = make_plan(experiment, experiment.scale("quick"))
-    session = QemuSession("boot", cast(Guest, guest), plan)
-    session._switches = SimpleNamespace(set=lambda switches: None)  # type: ignore[assignment]
+    session = QemuSession("boot", cast(Guest, guest), plan, kernel)
+    session._switches = SimpleNamespace(  # type: ignore[assignment]
+        set=lambda switches: None, lacking=lambda switches: lacking
+    )
     return session.measure(plan.boots[0].steps[0])
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.kernel.build import BuiltKernel
+from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
@@ -33,6 +34,19 @@ def ktap(output: str) -> tuple[list[str], list[str]]:
     passed = [line for line in lines if re.match(r"ok \d", line)]
     failed = [line for line in lines if re.match(r"not ok \d|Bail out!", line)]
     return passed, failed
+
+
+def check_kunit(console: str, names: tuple[str, ...]) -> None:
+    """Each case of these suites of ours, as its source has them, ran at boot and passed."""
+    report = re.sub(r"^\[ *\d+\.\d+\] ?", "", console.replace("\r", ""), flags=re.MULTILINE)
+    for name in names:
+        suite = re.split(rf"(?m)^ok \d+ {name}$", report[report.index(f"# Subtest: {name}\n") :])[0]
+        passed, failed = ktap(suite)
+        assert failed == []
+        cases = re.findall(r"\bKUNIT_CASE(?:_PARAM)?\((\w+)", (KERNEL / f"files/mm/{name}_kunit.c").read_text())
+        assert [line.split(" ")[2] for line in re.findall(r"(?m)^    (ok \d+ \w+)$", suite)] == cases
+        assert len(passed) >= len(cases) > 0
+        assert re.search(rf"^ok \d+ {name}$", report, re.MULTILINE)
 
 
 SELFTESTS = (

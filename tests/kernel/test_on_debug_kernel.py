@@ -3,18 +3,16 @@
 
 import itertools
 import os
-import re
 import time
 from pathlib import Path
 
 import pytest
 
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
-from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
-from tests.kernel.selftests import Programs, guest_config, guest_with_data, ktap, run_selftests, settings
+from tests.kernel.selftests import Programs, check_kunit, guest_config, guest_with_data, ktap, run_selftests, settings
 from tests.machines import ARM64_4K, MACHINES, X86_64_4K, Machine
 
 pytestmark = [pytest.mark.boot, pytest.mark.debug]
@@ -115,13 +113,5 @@ def test_fault_recency_under_stress_on_the_debug_kernel(
 def test_kunit(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
     with Guest(guest_config(debug_kernel, programs), tmp_path / "console.log") as guest:
         console = guest.console()
-    report = re.sub(r"^\[ *\d+\.\d+\] ?", "", console.replace("\r", ""), flags=re.MULTILINE)
-    for name in ("fault_recency", "mmap_readahead", "mprotect"):
-        suite = re.split(rf"(?m)^ok \d+ {name}$", report[report.index(f"# Subtest: {name}") :])[0]
-        passed, failed = ktap(suite)
-        assert failed == []
-        cases = re.findall(r"\bKUNIT_CASE(?:_PARAM)?\((\w+)", (KERNEL / f"files/mm/{name}_kunit.c").read_text())
-        assert [line.split(" ")[2] for line in re.findall(r"(?m)^    (ok \d+ \w+)$", suite)] == cases
-        assert len(passed) >= len(cases) > 0
-        assert re.search(rf"^ok \d+ {name}$", report, re.MULTILINE)
+    check_kunit(console, ("fault_recency", "mmap_readahead", "mmap_readahead_window", "mprotect"))
     assert splats(console) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import HookError, SeriesError
-from foliolab.kernel.series import applied, changed_files, patched_files, read_series
+from foliolab.kernel.series import applied, changed_files, patched_files, ported, read_series
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
 
@@ -44,19 +44,31 @@ def test_hook_into_a_file_that_is_gone(small_source: Source) -> None:
 def test_file_in_no_line_of_the_series(kernel: Path) -> None:
     (kernel / "files/mm/stray.c").write_text("")
     with pytest.raises(HookError, match=r"mm/stray\.c is in no line of"):
-        read_series(kernel)
+        read_series(kernel=kernel)
 
 
 def test_line_of_the_series_without_its_file(kernel: Path) -> None:
     (kernel / "files/mm/mmap_readahead.c").unlink()
     with pytest.raises(HookError, match=r"mm/mmap_readahead\.c is not in kernel/files"):
-        read_series(kernel)
+        read_series(kernel=kernel)
 
 
 def test_line_of_the_series_without_its_patch(kernel: Path) -> None:
-    (kernel / "patches/mmap-honest-hits.patch").unlink()
+    (kernel / "patches/6.12/mmap-honest-hits.patch").unlink()
     with pytest.raises(HookError, match=r"names mmap-honest-hits\.patch, which is not there"):
-        read_series(kernel)
+        read_series(kernel=kernel)
+
+
+@pytest.mark.parametrize(
+    ("version", "base"), [("6.12", "6.12"), ("6.12.117", "6.12"), ("6.18.3", "6.12"), ("7.3.4", "7.3"), ("7.10", "7.3")]
+)
+def test_the_newest_series_that_is_no_newer(version: str, base: str) -> None:
+    assert ported(version) == KERNEL / "patches" / base
+
+
+def test_no_series_for_an_older_kernel() -> None:
+    with pytest.raises(HookError, match=r"made for Linux 6\.12 and 7\.3, and not for 6\.6\.99"):
+        read_series("6.6.99")
 
 
 MAIL = """\

@@ -24,7 +24,8 @@ _STOCK_OBJECTS = [
 ]
 _OUR_OBJECTS = [
     *("mm/fault_recency.o", "mm/fault_recency_kunit.o", "mm/file_folio.o", "mm/mmap_readahead.o"),
-    *("mm/mmap_readahead_file.o", "mm/mmap_readahead_kunit.o", "mm/mprotect_kunit.o", "mm/page_touch.o"),
+    *("mm/mmap_readahead_adaptive.o", "mm/mmap_readahead_file.o", "mm/mmap_readahead_kunit.o"),
+    *("mm/mmap_readahead_window_kunit.o", "mm/mprotect_kunit.o", "mm/page_touch.o"),
 ]
 _OBJECTS = [*_STOCK_OBJECTS, *_OUR_OBJECTS]
 

@@ -139,6 +139,12 @@ def test_a_switch_that_the_kernel_lacks_is_an_error(name: str, value: int) -> No
     assert guest.files == booted
 
 
+def test_the_first_switch_that_a_kernel_does_not_have() -> None:
+    switches = switches_of(FakeGuest())
+    assert switches.lacking([(ONE, 0), ("mine/one", 1), ("mine/two", 1)]) == "mine/one"
+    assert switches.lacking([(ONE, 0), (TWO, 1)]) == ""
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [("1\n", "1"), ("never [always] exec always+exec\n", "always"), ("never always [always+exec]", "always+exec")],

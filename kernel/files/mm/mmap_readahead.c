@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Readahead for mapped files: its switches, and the facts that its policies in
- * <linux/mmap_readahead_policy.h> and <linux/mmap_readahead_window.h> judge.
+ * Readahead for mapped files where no window adapts: its switches, and the facts that its
+ * policy in <linux/mmap_readahead_policy.h> judges.
  */
-#include <linux/backing-dev.h>
 #include <linux/blk-cgroup.h>
 #include <linux/debugfs.h>
 #include <linux/jump_label.h>
-#include <linux/kobject.h>
-#include <linux/kstrtox.h>
-#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/pagemap.h>
-#include <linux/sizes.h>
-#include <linux/sysfs.h>
 
 #include "file_folio.h"
 #include "internal.h"
 #include "mmap_readahead.h"
-#include "mmap_readahead_file.h"
-
-#define CREATE_TRACE_POINTS
-#include <trace/events/mmap_readahead.h>
 
 #define ALL_RULES (MMAP_READAHEAD_HIT_NEEDS_ADDRESS |		\
 		   MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY |		\
@@ -32,8 +22,7 @@
 		   MMAP_READAHEAD_TEXT_IN_WINDOWS |		\
 		   MMAP_READAHEAD_TEXT_UNCOUNTED |		\
 		   MMAP_READAHEAD_HUGE_HINT_CAPPED |		\
-		   MMAP_READAHEAD_TEXT_KEEPS_HITS |		\
-		   MMAP_READAHEAD_ADAPTIVE)
+		   MMAP_READAHEAD_TEXT_KEEPS_HITS)
 
 /* Off exactly when no rule is set, so that faults then run the stock code. */
 DEFINE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
@@ -92,24 +81,6 @@ static bool misses_count(const struct vm_area_struct *vma, unsigned int rules)
 	       huge_order(vma, rules) < 0;
 }
 
-/* Would misses in a mapping adapt their window if its file is no program? */
-static bool may_adapt(const struct vm_area_struct *vma, unsigned int rules)
-{
-	return rules & MMAP_READAHEAD_ADAPTIVE &&
-	       !(vma->vm_flags & (VM_EXEC | VM_RAND_READ | VM_SEQ_READ)) &&
-	       huge_order(vma, rules) < 0;
-}
-
-/*
- * Do misses in a mapping adapt their window? Then hits do not matter there. Text
- * and data of programs push each other out where memory is short, which looks as
- * if windows did not pay.
- */
-static bool adapts(const struct vm_area_struct *vma, unsigned int rules)
-{
-	return may_adapt(vma, rules) && !mmap_readahead_is_program(vma->vm_file);
-}
-
 /*
  * The rules for hits in a mapping that does not adapt. Text is called into nearly
  * at random but densely, so that few hits prove anything while the windows still
@@ -121,7 +92,7 @@ static unsigned int hit_rules(const struct vm_area_struct *vma,
 {
 	if (rules & MMAP_READAHEAD_TEXT_KEEPS_HITS &&
 	    (vma->vm_flags & VM_EXEC ? text_order(vma, rules) < 0 :
-				       may_adapt(vma, rules)))
+				       mmap_readahead_may_adapt(vma)))
 		return 0;
 	return rules;
 }
@@ -138,7 +109,7 @@ unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
 		.retried = vmf->flags & FAULT_FLAG_TRIED,
 	};
 
-	if (adapts(vmf->vma, rules))
+	if (mmap_readahead_adapts(vmf->vma))
 		return 0;
 	hit.uncounted = !misses_count(vmf->vma, rules);
 	return mmap_readahead_credit(hit_rules(vmf->vma, rules), &hit);
@@ -154,19 +125,13 @@ bool __mmap_readahead_hit_found(const struct vm_fault *vmf,
 		.locked = folio_test_locked(folio),
 	};
 
-	if (adapts(vmf->vma, rules))
+	if (mmap_readahead_adapts(vmf->vma))
 		return false;
 	hit.uncounted = !misses_count(vmf->vma, rules);
 	return mmap_readahead_credit(hit_rules(vmf->vma, rules), &hit);
 }
 
-/*
- * Read a range in folios of up to @order, of sizes in @allowed, the last @async_size
- * pages behind the readahead mark.
- *
- * The file's own readahead state stays as it is: it belongs to those who read without
- * mapping, and what is read here says nothing about them.
- */
+/* Read a range in folios of up to @order, of sizes in @allowed. */
 static void read_range(struct file *file, pgoff_t start, unsigned long size,
 		       unsigned long async_size, unsigned int order,
 		       unsigned long allowed)
@@ -180,6 +145,12 @@ static void read_range(struct file *file, pgoff_t start, unsigned long size,
 	DEFINE_READAHEAD(ractl, file, &ra, file->f_mapping, start);
 
 	page_cache_ra_exact(&ractl, order, allowed);
+}
+
+void mmap_readahead_range(struct file *file, pgoff_t start, unsigned long size,
+			  unsigned long async_size, unsigned int order)
+{
+	read_range(file, start, size, async_size, order, file_folio_always());
 }
 
 static void read_text(struct vm_fault *vmf, unsigned int order, unsigned int rules,
@@ -208,10 +179,9 @@ static void read_huge(struct file *file, pgoff_t start, unsigned int order,
 {
 	unsigned long size = BIT(order);
 
-	read_range(file, start, size, 0, order, file_folio_always());
+	mmap_readahead_range(file, start, size, 0, order);
 	if (two)
-		read_range(file, start + size, size, size, order,
-			   file_folio_always());
+		mmap_readahead_range(file, start + size, size, size, order);
 }
 
 bool __mmap_readahead_uncounted(struct vm_fault *vmf, struct file **fpin)
@@ -250,163 +220,6 @@ bool __mmap_readahead_counted(struct vm_fault *vmf, struct file **fpin)
 	return true;
 }
 
-/*
- * Without a reference, for that costs more than the answer is worth: a folio that goes
- * away meanwhile may get the answer of what takes its place.
- */
-static enum mmap_readahead_page look(const void *cache, unsigned long index)
-{
-	XA_STATE(xas, &((struct address_space *)cache)->i_pages, index);
-	enum mmap_readahead_page page = MMAP_READAHEAD_ABSENT;
-	struct folio *folio;
-
-	rcu_read_lock();
-	do {
-		folio = xas_load(&xas);
-	} while (xas_retry(&xas, folio));
-	if (xa_is_value(folio))
-		page = MMAP_READAHEAD_EVICTED;
-	else if (folio)
-		page = atomic_read(xas_get_order(&xas) ? &folio->_large_mapcount :
-							 &folio->_mapcount) < 0 ?
-		       MMAP_READAHEAD_CACHED : MMAP_READAHEAD_USED;
-	rcu_read_unlock();
-	return page;
-}
-
-static unsigned long next_miss(const void *cache, unsigned long index,
-			       unsigned long most)
-{
-	unsigned long miss;
-
-	rcu_read_lock();
-	miss = page_cache_next_miss((void *)cache, index, most);
-	rcu_read_unlock();
-	return miss;
-}
-
-/*
- * The facts about a fault that the policy judges, but for what the cache has of its page,
- * and for memory and other files. To be called as long as the fault's lock is held, since
- * the mapping may be gone after that.
- */
-static void describe(const struct vm_fault *vmf, struct mmap_readahead_miss *miss)
-{
-	struct file *file = vmf->vma->vm_file;
-	struct backing_dev_info *bdi = inode_to_bdi(file->f_mapping->host);
-	loff_t size = i_size_read(file->f_mapping->host);
-
-	miss->index = vmf->pgoff;
-	miss->file_pages = DIV_ROUND_UP(size, PAGE_SIZE);
-	miss->cached_pages = READ_ONCE(file->f_mapping->nrpages);
-	miss->max_pages = min(READ_ONCE(file->f_ra.ra_pages), SZ_1G >> PAGE_SHIFT);
-	miss->least_pages = mapping_min_folio_nrpages(file->f_mapping);
-	miss->request_pages = max(READ_ONCE(bdi->request_kb) >> (PAGE_SHIFT - 10), 1U);
-	miss->block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL));
-	miss->look = look;
-	miss->next_miss = next_miss;
-	miss->cache = file->f_mapping;
-	/* Files that begin at once may undo what each other taught. */
-	miss->prior = &bdi->mmap_readahead_prior;
-}
-
-/* Is there nothing to read? The file has become shorter, or its readahead is off. */
-static bool nothing_to_read(const struct mmap_readahead_miss *miss)
-{
-	return miss->index >= miss->file_pages || !miss->max_pages;
-}
-
-/* Count pages that a fault reads beyond the one that it needs. */
-static void count_ahead(unsigned long pages)
-{
-	struct mem_cgroup *memcg;
-
-	count_vm_events(MMAP_READAHEAD, pages);
-	rcu_read_lock();
-	memcg = mem_cgroup_from_task(current);
-	if (memcg)
-		count_memcg_events(memcg, MMAP_READAHEAD, pages);
-	rcu_read_unlock();
-}
-
-static void read_adapted(struct vm_fault *vmf, struct file **fpin,
-			 const struct mmap_readahead_answer *answer)
-{
-	struct file *file = vmf->vma->vm_file;
-
-	*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
-	read_range(file, answer->start, answer->size, answer->async_size,
-		   answer->order, file_folio_always());
-	if (answer->size > 1)
-		mmap_readahead_arrived(file, answer);
-}
-
-bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
-{
-	struct file *file = vmf->vma->vm_file;
-	bool nowait = vmf->flags & FAULT_FLAG_RETRY_NOWAIT;
-	struct mmap_readahead_answer answer = { .start = vmf->pgoff, .size = 1 };
-	struct mmap_readahead_state *state;
-	struct mmap_readahead_miss miss;
-
-	if (!adapts(vmf->vma, READ_ONCE(mmap_readahead_rules)))
-		return false;
-	describe(vmf, &miss);
-	if (nothing_to_read(&miss))
-		return true;
-	miss.page = look(miss.cache, miss.index);
-
-	/* Who finds it busy, or gets no memory, reads one page, and nothing is learnt. */
-	state = mmap_readahead_trylock(file, &miss, nowait ? GFP_NOWAIT : GFP_KERNEL);
-	if (state) {
-		mmap_readahead_adapt(state, &miss, &answer);
-		mmap_readahead_unlock(state);
-	}
-	trace_mmap_readahead_miss(file, vmf->pgoff, answer.start, answer.size,
-				  answer.async_size, answer.order,
-				  MMAP_READAHEAD_ADAPTED + answer.kind);
-	/*
-	 * The fault reads one page itself, which is cheapest, but waits for that, and on
-	 * a block device leaves it with a buffer head of 104 bytes for each block.
-	 */
-	if (answer.size > 1 || nowait || S_ISBLK(file_inode(file)->i_mode))
-		read_adapted(vmf, fpin, &answer);
-	if (answer.size > 1)
-		count_ahead(answer.size - 1);
-	return true;
-}
-
-/* The mark may be that of a page under writeback, or of somebody who read()s the file. */
-static bool go_on_adapted(struct vm_fault *vmf, struct folio *folio,
-			  struct file **fpin)
-{
-	struct mmap_readahead_answer answer;
-	struct mmap_readahead_state *state;
-	struct mmap_readahead_miss mark;
-
-	if (folio_test_writeback(folio) || blk_cgroup_congested())
-		return true;
-	describe(vmf, &mark);
-	if (nothing_to_read(&mark))
-		return true;
-
-	/* Nothing of a large folio was used yet: look before it. */
-	mark.index = folio->index;
-
-	state = mmap_readahead_trylock(vmf->vma->vm_file, &mark, GFP_NOWAIT);
-	if (!state)
-		return true;
-	mmap_readahead_mark(state, &mark, &answer);
-	mmap_readahead_unlock(state);
-
-	if (answer.size) {
-		folio_clear_readahead(folio);
-		read_adapted(vmf, fpin, &answer);
-		count_ahead(answer.size);
-	}
-	return true;
-}
-
 bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
 			   struct file **fpin)
 {
@@ -414,8 +227,6 @@ bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
 	int order = huge_order(vmf->vma, rules);
 	struct file *file = vmf->vma->vm_file;
 
-	if (adapts(vmf->vma, rules))
-		return go_on_adapted(vmf, folio, fpin);
 	if (order < 0 || pmd_fits())
 		return false;
 	/* The mark may also be that of a page under writeback. */
@@ -491,49 +302,3 @@ static int __init mmap_readahead_debugfs_init(void)
 }
 subsys_initcall(mmap_readahead_debugfs_init);
 #endif /* CONFIG_DEBUG_FS */
-
-#ifdef CONFIG_SYSFS
-static ssize_t adaptive_show(struct kobject *kobj, struct kobj_attribute *attr,
-			     char *buf)
-{
-	u64 on;
-
-	rule_get((void *)MMAP_READAHEAD_ADAPTIVE, &on);
-	return sysfs_emit(buf, "%llu\n", on);
-}
-
-static ssize_t adaptive_store(struct kobject *kobj, struct kobj_attribute *attr,
-			      const char *buf, size_t count)
-{
-	bool on;
-	int err;
-
-	err = kstrtobool(buf, &on);
-	if (err)
-		return err;
-	rule_set((void *)MMAP_READAHEAD_ADAPTIVE, on);
-	return count;
-}
-
-static struct kobj_attribute adaptive_attr = __ATTR_RW(adaptive);
-
-static struct attribute *mmap_readahead_attrs[] = {
-	&adaptive_attr.attr,
-	NULL,
-};
-
-static const struct attribute_group mmap_readahead_attr_group = {
-	.name = "mmap_readahead",
-	.attrs = mmap_readahead_attrs,
-};
-
-static int __init mmap_readahead_sysfs_init(void)
-{
-	int err = sysfs_create_group(mm_kobj, &mmap_readahead_attr_group);
-
-	if (err)
-		pr_err("mmap_readahead: no switch in sysfs: %d\n", err);
-	return err;
-}
-subsys_initcall(mmap_readahead_sysfs_init);
-#endif /* CONFIG_SYSFS */

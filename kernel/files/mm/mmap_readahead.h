@@ -7,10 +7,9 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/mmap_readahead_policy.h>
-#include <linux/mmap_readahead_window.h>
 #include <trace/events/mmap_readahead.h>
 
-#include "mmap_readahead_file.h"
+#include "mmap_readahead_adaptive.h"
 
 DECLARE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
 
@@ -24,7 +23,6 @@ bool __mmap_readahead_hit_found(const struct vm_fault *vmf,
 				const struct folio *folio);
 bool __mmap_readahead_uncounted(struct vm_fault *vmf, struct file **fpin);
 bool __mmap_readahead_counted(struct vm_fault *vmf, struct file **fpin);
-bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin);
 bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
 			   struct file **fpin);
 
@@ -109,41 +107,12 @@ static inline bool mmap_readahead_counted(struct vm_fault *vmf,
 }
 
 /**
- * mmap_readahead_adapted - read what has paid in this file
- * @vmf: the fault, a synchronous miss in a mapping without hints
- * @fpin: see mmap_readahead_uncounted()
- *
- * Return: true unless the window of a kernel without this rule is to be read.
- */
-static inline bool mmap_readahead_adapted(struct vm_fault *vmf,
-					  struct file **fpin)
-{
-	return static_branch_likely(&mmap_readahead_any_rule) &&
-	       !(vmf->vma->vm_flags & VM_EXEC) &&
-	       __mmap_readahead_adapted(vmf, fpin);
-}
-
-/**
- * mmap_readahead_mapped - tell programs and libraries from other files
- * @vma: a new mapping of a file, not linked to it yet, and not touched
- *
- * A file that is mapped executable counts as one as long as it is open. Loaders map
- * all of it before they touch it.
- */
-static inline void mmap_readahead_mapped(const struct vm_area_struct *vma)
-{
-	if (vma->vm_flags & VM_EXEC && !mmap_readahead_is_program(vma->vm_file))
-		mmap_readahead_set_program(vma->vm_file);
-}
-
-/**
  * mmap_readahead_next - read on after a folio that has the readahead mark
  * @vmf: the fault
  * @folio: the folio that it found
  * @fpin: see mmap_readahead_uncounted()
  *
- * Mappings hinted for huge pages where a PMD is too large for the page cache, and
- * those without hints.
+ * Mappings hinted for huge pages where a PMD is too large for the page cache.
  *
  * Return: true if readahead needs to do nothing else.
  */
@@ -151,6 +120,7 @@ static inline bool mmap_readahead_next(struct vm_fault *vmf,
 				       struct folio *folio, struct file **fpin)
 {
 	return static_branch_likely(&mmap_readahead_any_rule) &&
+	       vmf->vma->vm_flags & VM_HUGEPAGE &&
 	       __mmap_readahead_next(vmf, folio, fpin);
 }
 

@@ -12,35 +12,6 @@
 #include <linux/types.h>
 
 /**
- * enum mmap_readahead_reason - why a miss in a mapped file read what it read
- * @MMAP_READAHEAD_HUGE_HINT: the mapping asks for huge pages
- * @MMAP_READAHEAD_RANDOM_HINT: the mapping is hinted random: one folio
- * @MMAP_READAHEAD_OFF: readahead is switched off for the file: one folio
- * @MMAP_READAHEAD_SEQUENTIAL_HINT: the mapping is hinted sequential
- * @MMAP_READAHEAD_MISSES: too many misses, too few hits: one folio
- * @MMAP_READAHEAD_AROUND: none of these: a full window around the fault
- * @MMAP_READAHEAD_TEXT: the mapping is executable: folios as text wants them
- * @MMAP_READAHEAD_ADAPTED: the adaptive window; this and the following ones are
- *	in the order of &enum mmap_readahead_kind: a single miss
- * @MMAP_READAHEAD_ADAPTED_FORWARD: a run goes on
- * @MMAP_READAHEAD_ADAPTED_BACKWARD: a run goes on backward
- * @MMAP_READAHEAD_ADAPTED_FILL: single misses fill the region
- */
-enum mmap_readahead_reason {
-	MMAP_READAHEAD_HUGE_HINT,
-	MMAP_READAHEAD_RANDOM_HINT,
-	MMAP_READAHEAD_OFF,
-	MMAP_READAHEAD_SEQUENTIAL_HINT,
-	MMAP_READAHEAD_MISSES,
-	MMAP_READAHEAD_AROUND,
-	MMAP_READAHEAD_TEXT,
-	MMAP_READAHEAD_ADAPTED,
-	MMAP_READAHEAD_ADAPTED_FORWARD,
-	MMAP_READAHEAD_ADAPTED_BACKWARD,
-	MMAP_READAHEAD_ADAPTED_FILL,
-};
-
-/**
  * enum mmap_readahead_rule - what differs from a kernel without these rules
  * @MMAP_READAHEAD_HIT_NEEDS_ADDRESS: the page at the faulting address was
  *	mapped; the fault then counts once, however many neighbours were mapped
@@ -62,9 +33,6 @@ enum mmap_readahead_reason {
  * @MMAP_READAHEAD_TEXT_KEEPS_HITS: hits in text that is read like any other data
  *	count as they do under no rule, and so do those in data of programs that
  *	would adapt if it were other data.
- * @MMAP_READAHEAD_ADAPTIVE: a miss without hints, but in text and data of
- *	programs, reads what mmap_readahead_adapt() answers; no hit or miss there
- *	counts.
  *
  * Every rule for hits only takes hits away: under no combination does a fault
  * count for more than it does under none.
@@ -78,8 +46,7 @@ enum mmap_readahead_rule {
 	MMAP_READAHEAD_TEXT_UNCOUNTED		= 1 << 5,
 	MMAP_READAHEAD_HUGE_HINT_CAPPED		= 1 << 6,
 	MMAP_READAHEAD_TEXT_KEEPS_HITS		= 1 << 7,
-	MMAP_READAHEAD_ADAPTIVE			= 1 << 8,
-	MMAP_READAHEAD_TEXT_IN_WINDOWS		= 1 << 9,
+	MMAP_READAHEAD_TEXT_IN_WINDOWS		= 1 << 8,
 };
 
 /**

@@ -6,7 +6,7 @@
 #define _TRACE_MMAP_READAHEAD_H
 
 #include <linux/fs.h>
-#include <linux/mmap_readahead_policy.h>
+#include <linux/mmap_readahead_reason.h>
 #include <linux/tracepoint.h>
 
 TRACE_DEFINE_ENUM(MMAP_READAHEAD_HUGE_HINT);

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The adaptive window of mapped files: its switch, and the facts that its policy in
+ * <linux/mmap_readahead_window.h> judges.
+ */
+#include <linux/backing-dev.h>
+#include <linux/blk-cgroup.h>
+#include <linux/kobject.h>
+#include <linux/kstrtox.h>
+#include <linux/log2.h>
+#include <linux/memcontrol.h>
+#include <linux/mmap_readahead_reason.h>
+#include <linux/pagemap.h>
+#include <linux/sizes.h>
+#include <linux/sysfs.h>
+#include <linux/vmstat.h>
+#include <linux/xarray.h>
+
+#include "internal.h"
+#include "mmap_readahead_adaptive.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/mmap_readahead.h>
+
+/* Faults that race with a change may do either. */
+DEFINE_STATIC_KEY_TRUE(mmap_readahead_adaptive);
+
+/*
+ * Without a reference, for that costs more than the answer is worth: a folio that goes
+ * away meanwhile may get the answer of what takes its place.
+ */
+static enum mmap_readahead_page look(const void *cache, unsigned long index)
+{
+	XA_STATE(xas, &((struct address_space *)cache)->i_pages, index);
+	enum mmap_readahead_page page = MMAP_READAHEAD_ABSENT;
+	struct folio *folio;
+
+	rcu_read_lock();
+	do {
+		folio = xas_load(&xas);
+	} while (xas_retry(&xas, folio));
+	if (xa_is_value(folio))
+		page = MMAP_READAHEAD_EVICTED;
+	else if (folio)
+		page = atomic_read(xas_get_order(&xas) ? &folio->_large_mapcount :
+							 &folio->_mapcount) < 0 ?
+		       MMAP_READAHEAD_CACHED : MMAP_READAHEAD_USED;
+	rcu_read_unlock();
+	return page;
+}
+
+static unsigned long next_miss(const void *cache, unsigned long index,
+			       unsigned long most)
+{
+	unsigned long miss;
+
+	rcu_read_lock();
+	miss = page_cache_next_miss((void *)cache, index, most);
+	rcu_read_unlock();
+	return miss;
+}
+
+/*
+ * The facts about a fault that the policy judges, but for what the cache has of its page,
+ * and for memory and other files. To be called as long as the fault's lock is held, since
+ * the mapping may be gone after that.
+ */
+static void describe(const struct vm_fault *vmf, struct mmap_readahead_miss *miss)
+{
+	struct file *file = vmf->vma->vm_file;
+	struct backing_dev_info *bdi = inode_to_bdi(file->f_mapping->host);
+	loff_t size = i_size_read(file->f_mapping->host);
+
+	miss->index = vmf->pgoff;
+	miss->file_pages = DIV_ROUND_UP(size, PAGE_SIZE);
+	miss->cached_pages = READ_ONCE(file->f_mapping->nrpages);
+	miss->max_pages = min(READ_ONCE(file->f_ra.ra_pages), SZ_1G >> PAGE_SHIFT);
+	miss->least_pages = mapping_min_folio_nrpages(file->f_mapping);
+	miss->request_pages = max(READ_ONCE(bdi->request_kb) >> (PAGE_SHIFT - 10), 1U);
+	miss->block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL));
+	miss->look = look;
+	miss->next_miss = next_miss;
+	miss->cache = file->f_mapping;
+	/* Files that begin at once may undo what each other taught. */
+	miss->prior = &bdi->mmap_readahead_prior;
+}
+
+/* Is there nothing to read? The file has become shorter, or its readahead is off. */
+static bool nothing_to_read(const struct mmap_readahead_miss *miss)
+{
+	return miss->index >= miss->file_pages || !miss->max_pages;
+}
+
+/* Count pages that a fault reads beyond the one that it needs. */
+static void count_ahead(unsigned long pages)
+{
+	struct mem_cgroup *memcg;
+
+	count_vm_events(MMAP_READAHEAD, pages);
+	rcu_read_lock();
+	memcg = mem_cgroup_from_task(current);
+	if (memcg)
+		count_memcg_events(memcg, MMAP_READAHEAD, pages);
+	rcu_read_unlock();
+}
+
+static void read_adapted(struct vm_fault *vmf, struct file **fpin,
+			 const struct mmap_readahead_answer *answer)
+{
+	struct file *file = vmf->vma->vm_file;
+
+	*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
+	mmap_readahead_range(file, answer->start, answer->size, answer->async_size,
+			     answer->order);
+	if (answer->size > 1)
+		mmap_readahead_arrived(file, answer);
+}
+
+void __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
+{
+	struct file *file = vmf->vma->vm_file;
+	bool nowait = vmf->flags & FAULT_FLAG_RETRY_NOWAIT;
+	struct mmap_readahead_answer answer = { .start = vmf->pgoff, .size = 1 };
+	struct mmap_readahead_state *state;
+	struct mmap_readahead_miss miss;
+
+	describe(vmf, &miss);
+	if (nothing_to_read(&miss))
+		return;
+	miss.page = look(miss.cache, miss.index);
+
+	/* Who finds it busy, or gets no memory, reads one page, and nothing is learnt. */
+	state = mmap_readahead_trylock(file, &miss, nowait ? GFP_NOWAIT : GFP_KERNEL);
+	if (state) {
+		mmap_readahead_adapt(state, &miss, &answer);
+		mmap_readahead_unlock(state);
+	}
+	trace_mmap_readahead_miss(file, vmf->pgoff, answer.start, answer.size,
+				  answer.async_size, answer.order,
+				  MMAP_READAHEAD_ADAPTED + answer.kind);
+	/*
+	 * The fault reads one page itself, which is cheapest, but waits for that, and on
+	 * a block device leaves it with a buffer head of 104 bytes for each block.
+	 */
+	if (answer.size > 1 || nowait || S_ISBLK(file_inode(file)->i_mode))
+		read_adapted(vmf, fpin, &answer);
+	if (answer.size > 1)
+		count_ahead(answer.size - 1);
+}
+
+/* The mark may be that of a page under writeback, or of somebody who read()s the file. */
+void __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
+			     struct file **fpin)
+{
+	struct mmap_readahead_answer answer;
+	struct mmap_readahead_state *state;
+	struct mmap_readahead_miss mark;
+
+	if (folio_test_writeback(folio) || blk_cgroup_congested())
+		return;
+	describe(vmf, &mark);
+	if (nothing_to_read(&mark))
+		return;
+
+	/* Nothing of a large folio was used yet: look before it. */
+	mark.index = folio->index;
+
+	state = mmap_readahead_trylock(vmf->vma->vm_file, &mark, GFP_NOWAIT);
+	if (!state)
+		return;
+	mmap_readahead_mark(state, &mark, &answer);
+	mmap_readahead_unlock(state);
+
+	if (answer.size) {
+		folio_clear_readahead(folio);
+		read_adapted(vmf, fpin, &answer);
+		count_ahead(answer.size);
+	}
+}
+
+#ifdef CONFIG_SYSFS
+static ssize_t adaptive_show(struct kobject *kobj, struct kobj_attribute *attr,
+			     char *buf)
+{
+	return sysfs_emit(buf, "%d\n", static_key_enabled(&mmap_readahead_adaptive));
+}
+
+static ssize_t adaptive_store(struct kobject *kobj, struct kobj_attribute *attr,
+			      const char *buf, size_t count)
+{
+	bool on;
+	int err;
+
+	err = kstrtobool(buf, &on);
+	if (err)
+		return err;
+	if (on)
+		static_branch_enable(&mmap_readahead_adaptive);
+	else
+		static_branch_disable(&mmap_readahead_adaptive);
+	return count;
+}
+
+static struct kobj_attribute adaptive_attr = __ATTR_RW(adaptive);
+
+static struct attribute *mmap_readahead_attrs[] = {
+	&adaptive_attr.attr,
+	NULL,
+};
+
+static const struct attribute_group mmap_readahead_attr_group = {
+	.name = "mmap_readahead",
+	.attrs = mmap_readahead_attrs,
+};
+
+static int __init mmap_readahead_sysfs_init(void)
+{
+	int err = sysfs_create_group(mm_kobj, &mmap_readahead_attr_group);
+
+	if (err)
+		pr_err("mmap_readahead: no switch in sysfs: %d\n", err);
+	return err;
+}
+subsys_initcall(mmap_readahead_sysfs_init);
+#endif /* CONFIG_SYSFS */

@@ -1,0 +1,1486 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* KUnit tests of the adaptive window. */
+
+#include <kunit/test.h>
+#include <asm/page.h>
+#include <linux/align.h>
+#include <linux/bitmap.h>
+#include <linux/bits.h>
+#include <linux/hash.h>
+#include <linux/limits.h>
+#include <linux/log2.h>
+#include <linux/mmap_readahead_window.h>
+#include <linux/module.h>
+#include <linux/sizes.h>
+
+/*
+ * A file of eight regions in a page cache without a kernel around it. A fault maps
+ * what is cached of its block, as filemap_map_pages() does; what it misses is read
+ * at once.
+ */
+
+#define REGION_PAGES	BIT(13)
+#define FAKE_PAGES	(8 * REGION_PAGES)
+#define FAKE_BLOCK	16UL
+/* With 32 bits the highest that a file can have, else higher than that. */
+#define HIGHEST_PAGE	(BITS_PER_LONG == 32 ? ULONG_MAX - 1 : ULONG_MAX >> PAGE_SHIFT)
+/* The most look-ups that one miss may take, while a set of files is locked. */
+#define MOST_LOOKS	32
+
+#define SINGLE		MMAP_READAHEAD_SINGLE
+#define FORWARD		MMAP_READAHEAD_FORWARD
+#define BACKWARD	MMAP_READAHEAD_BACKWARD
+#define FILL		MMAP_READAHEAD_FILL
+
+#define ABSENT		MMAP_READAHEAD_ABSENT
+#define EVICTED		MMAP_READAHEAD_EVICTED
+#define CACHED		MMAP_READAHEAD_CACHED
+#define USED		MMAP_READAHEAD_USED
+
+struct fake_file {
+	struct kunit *test;
+	struct mmap_readahead_state state;
+	/* What does not depend on the page that is missing. */
+	struct mmap_readahead_miss facts;
+	struct mmap_readahead_prior prior;
+	/* What the last access read, of no size if that was nothing. */
+	struct mmap_readahead_answer answer;
+	unsigned int misses;
+	unsigned int looks;
+	/* The next page to evict. */
+	unsigned long hand;
+	DECLARE_BITMAP(marked, FAKE_PAGES);
+	/* Of each page, its enum mmap_readahead_page. */
+	unsigned char pages[FAKE_PAGES];
+};
+
+static enum mmap_readahead_page fake_look(const void *cache,
+					  unsigned long index)
+{
+	struct fake_file *file = (struct fake_file *)cache;
+
+	file->looks++;
+	return index < FAKE_PAGES ? file->pages[index] : ABSENT;
+}
+
+static bool fake_cached(const struct fake_file *file, unsigned long index)
+{
+	return file->pages[index] >= CACHED;
+}
+
+static unsigned long fake_next_miss(const void *cache, unsigned long index,
+				    unsigned long most)
+{
+	while (most-- && fake_cached(cache, index))
+		index++;
+	return index;
+}
+
+static void fake_set(struct fake_file *file, unsigned long first,
+		     unsigned long nr, enum mmap_readahead_page page)
+{
+	unsigned long i;
+
+	for (i = first; i < first + nr; i++) {
+		file->facts.cached_pages -= fake_cached(file, i);
+		file->pages[i] = page;
+		file->facts.cached_pages += fake_cached(file, i);
+	}
+}
+
+/* A file that nothing is known of. */
+static struct fake_file *fake_file(struct kunit *test, unsigned int max_pages,
+				   unsigned int request_pages)
+{
+	struct fake_file *file = kunit_kzalloc(test, sizeof(*file), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, file);
+	file->test = test;
+	file->facts = (struct mmap_readahead_miss) {
+		.file_pages = FAKE_PAGES,
+		.memory_pages = 16 * FAKE_PAGES,
+		.max_pages = max_pages,
+		.request_pages = request_pages,
+		.block_shift = ilog2(FAKE_BLOCK),
+		.look = fake_look,
+		.next_miss = fake_next_miss,
+		.cache = file,
+		.prior = &file->prior,
+	};
+	return file;
+}
+
+/* One with much cached, as it is behind its first miss. */
+static struct fake_file *known_file(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+
+	mmap_readahead_begin(&file->state, &file->facts);
+	file->state.begins = false;
+	file->facts.cached_pages = FAKE_PAGES;
+	return file;
+}
+
+/* As known_file(), with a recent read of these pages. */
+static struct fake_file *file_with_read(struct kunit *test,
+					enum mmap_readahead_kind kind,
+					unsigned long start, unsigned int size,
+					unsigned long index)
+{
+	struct fake_file *file = known_file(test);
+
+	file->state.reads[0] = (struct mmap_readahead_read) {
+		.index = index,
+		.start = start,
+		.end = start + size - 1,
+		.size = size,
+		.kind = kind,
+	};
+	return file;
+}
+
+/* Does a state hold what later misses rely on? */
+static bool state_fits(const struct mmap_readahead_state *state)
+{
+	const struct mmap_readahead_read *read;
+	unsigned int i, sum = 0;
+
+	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS;
+	     read++)
+		if (read->size &&
+		    (read->index < read->start || read->index > read->end ||
+		     read->size - 1 > read->end - read->start))
+			return false;
+	for (i = 0; i < MMAP_READAHEAD_REGIONS; i++)
+		sum += state->regions.misses[i];
+	return sum == state->regions.nr && state->next < MMAP_READAHEAD_READS &&
+	       state->ahead.order < 31 && state->behind.order < 31;
+}
+
+/* Decide on a miss; whatever the answer is, it has to fit. */
+static void fake_miss(struct fake_file *file, unsigned long index)
+{
+	struct mmap_readahead_answer *answer = &file->answer;
+	struct mmap_readahead_miss *miss = &file->facts;
+
+	miss->index = index;
+	miss->page = miss->look(miss->cache, index);
+	file->looks = 0;
+	file->misses++;
+	mmap_readahead_adapt(&file->state, miss, answer);
+	KUNIT_ASSERT_GE(file->test, answer->size, 1);
+	KUNIT_ASSERT_LE(file->test, answer->size, miss->max_pages);
+	KUNIT_ASSERT_LE(file->test, answer->start, index);
+	KUNIT_ASSERT_LT(file->test, index - answer->start, answer->size);
+	KUNIT_ASSERT_LE(file->test, answer->size, miss->file_pages - answer->start);
+	KUNIT_ASSERT_LE(file->test, answer->async_size, answer->size);
+	KUNIT_ASSERT_EQ(file->test, answer->order, mmap_readahead_order(answer->size));
+	KUNIT_ASSERT_TRUE(file->test, state_fits(&file->state));
+	KUNIT_ASSERT_LE(file->test, file->looks, MOST_LOOKS);
+}
+
+/* As fake_miss(), at a readahead mark. */
+static void fake_mark(struct fake_file *file, unsigned long index)
+{
+	struct mmap_readahead_answer *answer = &file->answer;
+	struct mmap_readahead_miss *mark = &file->facts;
+
+	mark->index = index;
+	mmap_readahead_mark(&file->state, mark, answer);
+	KUNIT_ASSERT_TRUE(file->test, state_fits(&file->state));
+	if (!answer->size)
+		return;
+	KUNIT_ASSERT_LE(file->test, answer->size, mark->max_pages);
+	KUNIT_ASSERT_GT(file->test, answer->start, index);
+	KUNIT_ASSERT_LT(file->test, answer->start, mark->file_pages);
+	KUNIT_ASSERT_LE(file->test, answer->size, mark->file_pages - answer->start);
+	KUNIT_ASSERT_EQ(file->test, answer->async_size, answer->size);
+	KUNIT_ASSERT_EQ(file->test, answer->order, mmap_readahead_order(answer->size));
+	KUNIT_ASSERT_EQ(file->test, answer->kind, FORWARD);
+}
+
+static void fake_map_around(struct fake_file *file, unsigned long index)
+{
+	unsigned long block = 1UL << file->facts.block_shift;
+	unsigned long page = ALIGN_DOWN(index, block), i;
+
+	for (i = 0; i < block; i++, page++)
+		if (fake_cached(file, page) && !test_bit(page, file->marked))
+			fake_set(file, page, 1, USED);
+}
+
+/* Read what was answered, and evict first what was read first. */
+static void fake_read(struct fake_file *file)
+{
+	const struct mmap_readahead_answer *answer = &file->answer;
+	unsigned long end = answer->start + answer->size, page;
+
+	mmap_readahead_submitted(&file->state, answer);
+	if (answer->async_size && !fake_cached(file, end - answer->async_size))
+		__set_bit(end - answer->async_size, file->marked);
+	for (page = answer->start; page < end; page++)
+		if (!fake_cached(file, page))
+			fake_set(file, page, 1, CACHED);
+	while (file->facts.cached_pages > file->facts.memory_pages) {
+		page = file->hand;
+		file->hand = (page + 1) % FAKE_PAGES;
+		__clear_bit(page, file->marked);
+		if (fake_cached(file, page))
+			fake_set(file, page, 1, EVICTED);
+	}
+}
+
+static void fake_touch(struct fake_file *file, unsigned long index)
+{
+	file->answer = (struct mmap_readahead_answer) { };
+	if (file->pages[index] == USED)
+		return;
+	fake_map_around(file, index);
+	if (file->pages[index] == USED)
+		return;
+	if (__test_and_clear_bit(index, file->marked))
+		fake_mark(file, index);
+	else
+		fake_miss(file, index);
+	fake_read(file);
+	/* The mark may be on the page itself. */
+	__clear_bit(index, file->marked);
+	fake_map_around(file, index);
+}
+
+static unsigned long next_random(u64 *random, unsigned long limit)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return (u32)*random % limit;
+}
+
+static void expect_read(struct fake_file *file, enum mmap_readahead_kind kind,
+			unsigned long start, unsigned int size,
+			unsigned int async_size)
+{
+	KUNIT_EXPECT_EQ(file->test, file->answer.kind, kind);
+	KUNIT_EXPECT_EQ(file->test, file->answer.start, start);
+	KUNIT_EXPECT_EQ(file->test, file->answer.size, size);
+	KUNIT_EXPECT_EQ(file->test, file->answer.async_size, async_size);
+}
+
+/* A file of which only one read is known, and one miss or mark. */
+struct window_case {
+	const char *name;
+	struct mmap_readahead_read read;
+	unsigned long miss;
+	/* Pages that something is known of: so many before this one. */
+	struct {
+		unsigned long nr, end;
+		enum mmap_readahead_page page;
+	} pages;
+	/* What is read. */
+	struct {
+		enum mmap_readahead_kind kind;
+		unsigned long start;
+		unsigned int size, async_size;
+	} answer;
+	/* If not 0: facts. */
+	unsigned int max, request, shift, evicted;
+	unsigned long memory, file;
+	/* Single misses read nothing else. */
+	bool alone;
+	bool under_way;
+};
+
+static struct fake_file *file_of_case(struct kunit *test,
+				      const struct window_case *param)
+{
+	struct fake_file *file = known_file(test);
+
+	file->state.reads[0] = param->read;
+	file->state.evicted = param->evicted;
+	file->facts.max_pages = param->max ?: 1024;
+	file->facts.request_pages = param->request ?: 32;
+	file->facts.block_shift = param->shift ?: ilog2(FAKE_BLOCK);
+	file->facts.memory_pages = param->memory ?: 16 * FAKE_PAGES;
+	file->facts.file_pages = param->file ?: FAKE_PAGES;
+	if (param->alone)
+		file->state.ahead.order = 0;
+	fake_set(file, param->pages.end - param->pages.nr, param->pages.nr,
+		 param->pages.page);
+	return file;
+}
+
+static void test_arithmetic(struct kunit *test)
+{
+	static const unsigned int orders[][2] = {
+		{ 1, 0 }, { 3, 0 }, { 4, 2 }, { 63, 2 }, { 64, 3 }, { 128, 4 },
+	};
+	unsigned int i;
+
+	KUNIT_EXPECT_LE(test, sizeof(struct mmap_readahead_state), 384);
+	for (i = 0; i < ARRAY_SIZE(orders); i++)
+		KUNIT_EXPECT_EQ(test, mmap_readahead_order(orders[i][0]),
+				orders[i][1]);
+	for (i = 0; i < 255; i++) {
+		KUNIT_EXPECT_GT(test, mmap_readahead_share(i, true), i);
+		KUNIT_EXPECT_LE(test, mmap_readahead_share(i + 1, false), i);
+	}
+	KUNIT_EXPECT_EQ(test, mmap_readahead_share(255, true), 255);
+	KUNIT_EXPECT_EQ(test, mmap_readahead_share(0, false), 0);
+	KUNIT_EXPECT_EQ(test, mmap_readahead_share(0, true), 32);
+	/* 16 pages more pay for a request of 32 once in three times. */
+	KUNIT_EXPECT_TRUE(test, mmap_readahead_pays(85, 16, 32));
+	KUNIT_EXPECT_FALSE(test, mmap_readahead_pays(84, 16, 32));
+}
+
+struct init_case {
+	const char *name;
+	unsigned long file_pages;
+	bool known, cached;
+	unsigned int ahead, behind;
+};
+
+static const struct init_case init_cases[] = {
+	{ "small file", 4096, false, false, 4, 4 },
+	{ "large file", 4097, false, false, 4, 0 },
+	{ "not known, but cached", 4097, false, true, 4, 0 },
+	{ "known, though nothing is cached any more", 4097, true, false, 2, 3 },
+	{ "known", 4097, true, true, 2, 3 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(init, init_cases, name);
+
+static void test_init(struct kunit *test)
+{
+	const struct init_case *param = test->param_value;
+	struct fake_file *file = fake_file(test, 1024, 32);
+
+	file->facts.file_pages = param->file_pages;
+	file->facts.cached_pages = param->cached;
+	file->state.ahead.order = 2;
+	file->state.ahead.patience = param->known;
+	file->state.behind.order = 3;
+	fake_miss(file, 1000);
+	KUNIT_EXPECT_EQ(test, file->state.ahead.order, param->ahead);
+	KUNIT_EXPECT_EQ(test, file->state.behind.order, param->behind);
+	if (param->ahead == MMAP_READAHEAD_FIRST_ORDER) {
+		KUNIT_EXPECT_EQ(test, file->state.ahead.used, MMAP_READAHEAD_HALF);
+		KUNIT_EXPECT_EQ(test, file->state.behind.patience,
+				MMAP_READAHEAD_PATIENCE);
+		/* Around the miss, if the file is small. */
+		if (param->behind)
+			expect_read(file, SINGLE, 985, 31, 0);
+		else
+			expect_read(file, SINGLE, 1000, 16, 0);
+	}
+}
+
+/* Streams */
+
+struct goes_on_case {
+	const char *name;
+	/* The miss, the one that asked for the read, and a page that was used. */
+	unsigned long miss, index, used;
+	bool goes_on;
+	/* If not 0: of the read, of a block, of the longest read. */
+	unsigned int size, shift, max;
+	enum mmap_readahead_kind kind;
+};
+
+/* The read ends with 2100, and begins with 2000 unless it has another size. */
+static const struct goes_on_case goes_on_cases[] = {
+	{ "last page used", 2101, 2050, 2100, true },
+	{ "not used", 2101, 2050, 0, false },
+	{ "a request's worth behind", 2132, 2050, 2100, true },
+	{ "farther behind", 2133, 2050, 2100, false },
+	{ "half of the largest window behind", 2104, 2050, 2100, true, .max = 8 },
+	{ "farther behind, small windows", 2105, 2050, 2100, false, .max = 8 },
+	{ "behind, windows of a page", 2101, 2050, 2100, true, .max = 1 },
+	{ "another page used", 2101, 2050, 2099, false },
+	{ "the miss was near", 2101, 2069, 0, true },
+	{ "the miss was not that near", 2102, 2069, 0, false },
+	{ "mapped by the read's own miss", 2104, 2070, 2100, false, .shift = 6 },
+	{ "another block mapped", 2104, 2040, 2100, true, .shift = 6 },
+	{ "the same folio mapped", 2104, 2070, 2100, false, 512 },
+	{ "smaller folios", 2104, 2070, 2100, true, 256 },
+	{ "a block of a region", 2101, 2095, 2100, false, .kind = FILL },
+	{ "on from a run forward", 2101, 2050, 2100, true, .kind = FORWARD },
+	{ "on from a run backward", 2101, 2050, 2100, true, .kind = BACKWARD },
+	{ "inside", 2090, 2095, 2100, false },
+	{ "the last page itself", 2100, 2095, 2100, false },
+	{ "no read", 2101, 2100, 2100, false, UINT_MAX },
+};
+
+KUNIT_ARRAY_PARAM_DESC(goes_on, goes_on_cases, name);
+
+/* Folios and blocks of up to 512 pages lie alike on both sides of this. */
+#define MIRRORED(page)	(4095 - (page))
+
+static void test_goes_on(struct kunit *test)
+{
+	const struct goes_on_case *param = test->param_value;
+	unsigned int size = param->size ?: 101, back;
+	struct fake_file *file;
+
+	size = size == UINT_MAX ? 0 : size;
+	for (back = 0; back < 2; back++) {
+		file = file_with_read(test, param->kind,
+				      back ? MIRRORED(2100) : 2101 - size, size,
+				      back ? MIRRORED(param->index) : param->index);
+		if (param->shift)
+			file->facts.block_shift = param->shift;
+		if (param->max)
+			file->facts.max_pages = param->max;
+		if (param->used)
+			fake_set(file, back ? MIRRORED(param->used) : param->used,
+				 1, USED);
+		fake_miss(file, back ? MIRRORED(param->miss) : param->miss);
+		KUNIT_EXPECT_EQ(test, file->answer.kind, !param->goes_on ? SINGLE :
+				back ? BACKWARD : FORWARD);
+	}
+}
+
+/* The pages of the read, the miss, a page that was used, and what is read. */
+static const struct window_case stream_cases[] = {
+	{ "twice as much", { 4008, 4008, 4023, 16, FORWARD }, 4024, { },
+	  { FORWARD, 4024, 32, 16 } },
+	{ "up to the limit", { 4600, 4008, 4607, 600, FORWARD }, 4608, { },
+	  { FORWARD, 4608, 1024, 512 } },
+	{ "with the gap", { 4008, 4008, 4023, 16, FORWARD }, 4029, { },
+	  { FORWARD, 4024, 37, 16 } },
+	{ "a gap that is smaller", { 4008, 4008, 4009, 2, FORWARD }, 4013, { },
+	  { FORWARD, 4010, 7, 2 } },
+	{ "as large a gap", { 4008, 4008, 4009, 2, FORWARD }, 4014, { }, { FORWARD, 4014, 4, 2 } },
+	{ "a gap that fits", { 4023, 4008, 4023, 16, FORWARD }, 4029, { },
+	  { FORWARD, 4024, 37, 16 }, .max = 37 },
+	{ "a gap that does not fit", { 4023, 4008, 4023, 16, FORWARD }, 4029, { },
+	  { FORWARD, 4029, 32, 16 }, .max = 36 },
+	{ "behind a page that was read alone", { 4008, 4008, 4008, 1, FORWARD }, 4009,
+	  { }, { FORWARD, 4009, 2, 1 } },
+	{ "backward", { 4008, 4008, 4023, 16, BACKWARD }, 4007, { }, { BACKWARD, 3976, 32 } },
+	{ "backward, up to the limit", { 4008, 4008, 4607, 600, BACKWARD }, 4007, { },
+	  { BACKWARD, 2984, 1024 } },
+	{ "backward, with the gap", { 4008, 4008, 4023, 16, BACKWARD }, 4002, { },
+	  { BACKWARD, 3971, 37 } },
+	{ "backward, a larger gap", { 4008, 4008, 4009, 2, BACKWARD }, 4002, { },
+	  { BACKWARD, 3999, 4 } },
+	{ "backward, before a page", { 4008, 4008, 4008, 1, BACKWARD }, 4007, { },
+	  { BACKWARD, 4006, 2 } },
+	{ "backward to the beginning", { 10, 10, 25, 16, BACKWARD }, 9, { },
+	  { BACKWARD, 0, 10 } },
+	{ "turns about", { 4008, 4008, 4023, 16, FORWARD }, 4007, { }, { BACKWARD, 3976, 32 } },
+	{ "backward from a single miss", { 4008, 4008, 4023, 16, SINGLE }, 4007, { },
+	  { BACKWARD, 4006, 2 } },
+	{ "forward, to the end of the file", { 4008, 4008, 4023, 16, FORWARD }, 4024,
+	  { }, { FORWARD, 4024, 12 }, .file = 4036 },
+	{ "single, at the end of the file", { }, 3999, { }, { SINGLE, 3999, 1 }, .file = 4000 },
+
+	{ "forward from a single miss", { 4039, 4008, 4039, 32, SINGLE }, 4040, { },
+	  { FORWARD, 4040, 16, 8 } },
+
+	/* A run that was forgotten is found by what was used of it. */
+	{ "run: a page", { }, 4000, { 1, 4000, USED }, { SINGLE, 4000, 16 } },
+	{ "run: two single reads", { }, 4000, { 31, 4000, USED }, { SINGLE, 4000, 16 } },
+	{ "run: a page more", { }, 4000, { 32, 4000, USED }, { FORWARD, 4000, 32, 16 } },
+	{ "run: where pages are read alone", { }, 4000, { 4, 4000, USED },
+	  { FORWARD, 4000, 4, 2 }, .alone = true },
+	{ "run: too short even there", { }, 4000, { 3, 4000, USED },
+	  { SINGLE, 4000, 1 }, .alone = true },
+	{ "run: long", { }, 4000, { 3000, 4000, USED }, { FORWARD, 4000, 32, 16 } },
+	{ "run: requests are dear", { }, 4000, { 3000, 4000, USED },
+	  { FORWARD, 4000, 256, 128 }, .request = 500 },
+	{ "run: requests are cheap", { }, 4000, { 3000, 4000, USED },
+	  { FORWARD, 4000, 32, 16 }, .request = 1 },
+	{ "run: memory is short", { }, 4000, { 3000, 4000, USED },
+	  { FORWARD, 4000, 20, 10 }, .memory = 16 * 20 },
+	{ "run: large blocks", { }, 4000, { 3000, 4000, USED },
+	  { FORWARD, 4000, 1024, 512 }, .shift = 9 },
+	{ "run: not the page before", { }, 4000, { 1000, 3999, USED }, { SINGLE, 4000, 16 } },
+	{ "run: only cached", { }, 4000, { 99, 4000, CACHED }, { SINGLE, 4000, 16 } },
+	{ "run: from the beginning", { }, 32, { 32, 32, USED }, { FORWARD, 32, 32, 16 } },
+
+	/* Two windows for each stream fit into memory. */
+	{ "limit: memory", { 5999, 4000, 5999, 2000, FORWARD }, 6000, { },
+	  { FORWARD, 6000, 500, 250 }, .memory = 16 * 500 + 15 },
+	{ "limit: a page", { 5999, 4000, 5999, 2000, FORWARD }, 6000, { },
+	  { FORWARD, 6000, 1, 0 }, .memory = 15 },
+	{ "limit: next to nothing fits", { 4000, 4000, 5999, 2000, BACKWARD }, 3999, { },
+	  { BACKWARD, 3999, 1 }, .memory = 1 },
+	{ "limit: not short", { 5999, 4000, 5999, 2000, FORWARD }, 6000, { },
+	  { FORWARD, 6000, 1024, 512 }, .evicted = 32 },
+	{ "limit: not by evictions", { 5999, 4000, 5999, 2000, FORWARD }, 6000, { },
+	  { FORWARD, 6000, 1024, 512 }, .evicted = 33 },
+	{ "limit: short and little memory", { 4000, 4000, 5999, 2000, BACKWARD }, 3999,
+	  { }, { BACKWARD, 3980, 20 }, .evicted = 33, .memory = 16 * 20 },
+
+	/* What another thread is reading is read no more, and teaches nothing. */
+	{ "under way, first page", { 4050, 4000, 4099, 40, FORWARD, true }, 4060, { },
+	  { SINGLE, 4060, 1 }, .under_way = true },
+	{ "under way, last page", { 4050, 4000, 4099, 40, FORWARD, true }, 4099, { },
+	  { SINGLE, 4099, 1 }, .under_way = true },
+	{ "under way, was evicted before", { 4050, 4000, 4099, 40, FORWARD, true }, 4070,
+	  { 40, 4100, EVICTED }, { SINGLE, 4070, 1 }, .under_way = true },
+	{ "has come, was evicted since", { 4050, 4000, 4099, 40, FORWARD }, 4070,
+	  { 40, 4100, EVICTED }, { SINGLE, 4070, 16 } },
+	{ "was cut off before the page", { 4050, 4000, 4099, 40, FORWARD }, 4060,
+	  { 1, 4060, CACHED }, { SINGLE, 4060, 16 } },
+	{ "under way, but read before", { 4050, 4000, 4099, 40, FORWARD, true }, 4059, { },
+	  { SINGLE, 4059, 16 } },
+	{ "under way, behind it", { 4099, 4000, 4099, 40, FORWARD, true }, 4100, { },
+	  { FORWARD, 4100, 80, 40 } },
+	{ "under way, alone", { 4060, 4060, 4060, 1, SINGLE }, 4060, { },
+	  { SINGLE, 4060, 1 }, .under_way = true },
+	{ "alone, was evicted since", { 4060, 4060, 4060, 1, SINGLE }, 4060,
+	  { 1, 4061, EVICTED }, { SINGLE, 4060, 16 } },
+	{ "under way backward, first page", { 4050, 4000, 4099, 40, BACKWARD, true }, 4000,
+	  { }, { SINGLE, 4000, 1 }, .under_way = true },
+	{ "under way backward, last page", { 4050, 4000, 4099, 40, BACKWARD, true }, 4039,
+	  { }, { SINGLE, 4039, 1 }, .under_way = true },
+	{ "under way backward, but read before", { 4050, 4000, 4099, 40, BACKWARD, true },
+	  4040, { }, { SINGLE, 4040, 16 } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(stream, stream_cases, name);
+
+static void test_stream(struct kunit *test)
+{
+	const struct window_case *param = test->param_value;
+	struct fake_file *file = file_of_case(test, param);
+	struct mmap_readahead_read *read = file->state.reads;
+	const struct mmap_readahead_state before = file->state;
+	unsigned long start = param->answer.start;
+	unsigned long end = start + param->answer.size - 1;
+
+	fake_miss(file, param->miss);
+	expect_read(file, param->answer.kind, start, param->answer.size,
+		    param->answer.async_size);
+	if (param->under_way) {
+		KUNIT_EXPECT_MEMEQ(test, &file->state, &before, sizeof(before));
+		return;
+	}
+	/* It is the same read if it was gone on from, and all of both. */
+	if (!file->state.next) {
+		start = min(start, param->read.start);
+		end = max(end, param->read.end);
+	}
+	KUNIT_EXPECT_EQ(test, read->index, param->miss);
+	KUNIT_EXPECT_EQ(test, read->start, start);
+	KUNIT_EXPECT_EQ(test, read->end, end);
+	KUNIT_EXPECT_EQ(test, read->size, param->answer.size);
+	KUNIT_EXPECT_EQ(test, read->kind, param->answer.kind);
+	KUNIT_EXPECT_EQ(test, read->pending, param->answer.size > 1);
+}
+
+/* An answer is under way until it was submitted, or forgotten. */
+static void test_submitted(struct kunit *test)
+{
+	struct fake_file *file = known_file(test);
+	struct mmap_readahead_read *read = file->state.reads;
+	struct mmap_readahead_answer first, mark;
+	unsigned int i;
+
+	fake_miss(file, 4000);
+	first = file->answer;
+	fake_miss(file, 4008);
+	expect_read(file, SINGLE, 4008, 1, 0);
+	mmap_readahead_submitted(&file->state, &first);
+	KUNIT_EXPECT_FALSE(test, read->pending);
+	fake_miss(file, 4016);
+	expect_read(file, FORWARD, 4016, 16, 8);
+	mmap_readahead_submitted(&file->state, &file->answer);
+	fake_mark(file, 4024);
+	mark = file->answer;
+	KUNIT_EXPECT_TRUE(test, read->pending);
+	fake_miss(file, mark.start);
+	expect_read(file, SINGLE, mark.start, 1, 0);
+	mmap_readahead_submitted(&file->state, &mark);
+	KUNIT_EXPECT_FALSE(test, read->pending);
+	/* Another read has its place. */
+	for (i = 1; i <= MMAP_READAHEAD_READS; i++)
+		fake_miss(file, 4000 + 5000 * i);
+	KUNIT_EXPECT_TRUE(test, read->pending);
+	mmap_readahead_submitted(&file->state, &first);
+	KUNIT_EXPECT_TRUE(test, read->pending);
+}
+
+struct machine_case {
+	const char *name;
+	unsigned int max, request;
+};
+
+static const struct machine_case machine_cases[] = {
+	{ "128 KiB of 4 KiB pages, a request costs as much", 32, 32 },
+	{ "4 MiB, a request costs 128 KiB", 1024, 32 },
+	{ "4 MiB, a request costs 1 MiB", 1024, 256 },
+	{ "1 MiB, a request costs 4 MiB", 256, 1024 },
+	{ "4 MiB, a request costs 4 KiB", 1024, 1 },
+	{ "1 MiB of 64 KiB pages, a request costs 128 KiB", 16, 2 },
+	{ "no power of two", 1000, 33 },
+	{ "a single page", 1, 32 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(machine, machine_cases, name);
+
+/* Two misses, then marks; windows that grow, without gap or overlap. */
+static void test_forward(struct kunit *test)
+{
+	const struct machine_case *param = test->param_value;
+	struct fake_file *file = fake_file(test, param->max, param->request);
+	unsigned long first = 5000, last = first + 32767, page, end = 0;
+	unsigned int before = 0, size;
+
+	file->facts.file_pages = last + 1;
+	for (page = first; page <= last; page++) {
+		fake_touch(file, page);
+		size = file->answer.size;
+		if (!size)
+			continue;
+		if (before) {
+			KUNIT_EXPECT_EQ(test, file->answer.kind, FORWARD);
+			KUNIT_EXPECT_EQ(test, file->answer.start, end + 1);
+		}
+		end = file->answer.start + size - 1;
+		if (end < last)
+			KUNIT_EXPECT_GE(test, size, before);
+		before = max(before, size);
+	}
+	KUNIT_EXPECT_EQ(test, end, last);
+	KUNIT_EXPECT_EQ(test, before, param->max);
+	KUNIT_EXPECT_EQ(test, file->facts.cached_pages, last - first + 1);
+	/* A window of one page has no room for a mark. */
+	if (param->max > 1)
+		KUNIT_EXPECT_EQ(test, file->misses, 2);
+}
+
+/* Neighbourhood */
+
+struct single_case {
+	const char *name;
+	unsigned int ahead, behind, max, shift;
+	unsigned long miss, start;
+	unsigned int size;
+};
+
+static const struct single_case single_cases[] = {
+	{ "a page", 0, 0, 1024, 4, 1003, 1003, 1 },
+	{ "ahead", 5, 0, 1024, 4, 1003, 1003, 32 },
+	{ "behind", 0, 3, 1024, 4, 1003, 996, 8 },
+	{ "both, less behind", 5, 2, 1024, 4, 1003, 1000, 35 },
+	{ "both, less ahead", 2, 5, 1024, 4, 1003, 972, 35 },
+	{ "both", 3, 3, 1024, 4, 1003, 996, 15 },
+	{ "blocks of a page", 4, 0, 1024, 0, 1003, 1003, 16 },
+	{ "blocks of a page, nothing pays", 0, 0, 1024, 0, 1003, 1003, 1 },
+	{ "at the beginning of the file", 5, 2, 1024, 4, 1, 0, 33 },
+	{ "more than may be read", 9, 9, 512, 4, 1003, 747, 512 },
+	{ "the limit is no power of two", 9, 9, 1000, 4, 1003, 503, 1000 },
+	{ "a page more than may be read", 9, 2, 514, 4, 1003, 1000, 514 },
+	{ "less than was learnt ahead", 10, 0, 32, 4, 1003, 1003, 32 },
+	{ "less than was learnt behind", 0, 10, 32, 4, 1003, 972, 32 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(single, single_cases, name);
+
+static void test_single(struct kunit *test)
+{
+	const struct single_case *param = test->param_value;
+	struct fake_file *file = known_file(test);
+
+	file->facts.max_pages = param->max;
+	file->facts.block_shift = param->shift;
+	file->state.ahead.order = param->ahead;
+	file->state.behind.order = param->behind;
+	fake_miss(file, param->miss);
+	expect_read(file, SINGLE, param->start, param->size, 0);
+	KUNIT_EXPECT_EQ(test, file->state.next, 1);
+}
+
+struct continued_case {
+	const char *name;
+	unsigned int order, continued, evicted, max, patience;
+	unsigned int order_after, patience_after;
+};
+
+static const struct continued_case continued_cases[] = {
+	{ "often enough", 4, 60, 0, 1024, 4, 5, 8 },
+	{ "not often enough", 4, 59, 0, 1024, 4, 4, 4 },
+	{ "a small one grows at once", 0, 0, 0, 1024, 4, 1, 8 },
+	{ "patience has a limit", 4, 60, 0, 1024, 64, 5, 64 },
+	{ "up to the largest read", 9, 255, 0, 1024, 4, 10, 8 },
+	{ "and no farther", 10, 255, 0, 2047, 4, 10, 4 },
+	{ "memory is not short", 4, 60, 32, 1024, 4, 5, 8 },
+	{ "memory is short", 4, 220, 33, 1024, 4, 4, 4 },
+	{ "memory is short, but it is sure to pay", 4, 223, 33, 1024, 4, 5, 8 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(continued, continued_cases, name);
+
+/* The side grows where reads are continued, and only that one. */
+static void test_continued(struct kunit *test)
+{
+	const struct continued_case *param = test->param_value;
+	struct mmap_readahead_side *side, *other;
+	struct fake_file *file;
+	unsigned int back;
+
+	for (back = 0; back < 2; back++) {
+		file = file_with_read(test, SINGLE, 4000, 8, 4000);
+		side = back ? &file->state.behind : &file->state.ahead;
+		other = back ? &file->state.ahead : &file->state.behind;
+		other->order = 4;
+		side->order = param->order;
+		side->continued = param->continued;
+		side->patience = param->patience;
+		side->used = 200;
+		side->quiet = 3;
+		file->state.evicted = param->evicted;
+		file->facts.max_pages = param->max;
+		fake_miss(file, back ? 3999 : 4008);
+		KUNIT_EXPECT_EQ(test, file->answer.size,
+				1 << max(param->order, 1U));
+		KUNIT_EXPECT_EQ(test, side->order, param->order_after);
+		KUNIT_EXPECT_EQ(test, side->patience, param->patience_after);
+		KUNIT_EXPECT_EQ(test, side->continued,
+				mmap_readahead_share(param->continued, true));
+		KUNIT_EXPECT_EQ(test, side->quiet, 0);
+		KUNIT_EXPECT_EQ(test, side->used,
+				side->order > param->order ? MMAP_READAHEAD_HALF :
+							     200);
+		KUNIT_EXPECT_EQ(test, other->order, 4);
+		KUNIT_EXPECT_EQ(test, other->continued, 0);
+	}
+}
+
+struct forgotten_case {
+	const char *name;
+	unsigned long index;
+	/* Pages ahead of it that the read had, and 2^order that are read now. */
+	unsigned int had, order;
+	/* A page that was used, how often it was before, and misses since. */
+	unsigned long page;
+	unsigned int used, quiet;
+	unsigned int order_after, used_after, quiet_after;
+	enum mmap_readahead_kind kind;
+};
+
+/* Windows of 16 pages ahead of 1000 end outside of its block, which is 992 to 1007. */
+static const struct forgotten_case forgotten_cases[] = {
+	{ "still pays", 1000, 15, 4, 0, 59, 0, 4, 51, 1 },
+	{ "does not pay any more", 1000, 15, 4, 0, 58, 0, 3, 128, 0 },
+	{ "far page used", 1000, 15, 4, 1015, 58, 0, 4, 83, 1 },
+	{ "near page used", 1000, 15, 4, 1010, 58, 0, 4, 83, 1 },
+	{ "another page used", 1000, 15, 4, 1012, 58, 0, 3, 128, 0 },
+	{ "near page mapped by the miss itself", 1013, 15, 4, 1023, 58, 0, 3, 128, 0 },
+	{ "far page beside it", 1013, 15, 4, 1028, 58, 0, 4, 83, 1 },
+	{ "all mapped by the miss: patience", 1008, 15, 4, 0, 58, 2, 4, 58, 3 },
+	{ "all mapped by the miss: no more of it", 1008, 15, 4, 1023, 58, 3, 3, 128, 0 },
+	{ "no window", 1000, 0, 0, 0, 58, 9, 0, 58, 9 },
+	{ "half of the window", 1000, 16, 5, 0, 40, 0, 4, 128, 0 },
+	{ "near page of half of it", 1000, 16, 5, 1010, 64, 0, 5, 88, 1 },
+	{ "less than half", 1000, 15, 5, 0, 40, 0, 5, 40, 0 },
+	{ "a larger window", 1000, 31, 2, 0, 4, 0, 1, 128, 0 },
+	{ "nothing on this side", 1000, 0, 1, 0, 0, 9, 1, 0, 9 },
+	{ "forward", 1000, 15, 4, 0, 0, 9, 4, 0, 9, FORWARD },
+	{ "backward", 1000, 15, 4, 0, 0, 9, 4, 0, 9, BACKWARD },
+	{ "a block of a region", 1000, 15, 4, 0, 0, 9, 4, 0, 9, FILL },
+};
+
+KUNIT_ARRAY_PARAM_DESC(forgotten, forgotten_cases, name);
+
+/* Blocks lie alike on both sides of this. */
+#define MIRRORED_NEAR(page)	(2015 - (page))
+
+/* The side shrinks where the outer half was not used. */
+static void test_forgotten(struct kunit *test)
+{
+	const struct forgotten_case *param = test->param_value;
+	struct mmap_readahead_side *side;
+	unsigned long index = param->index, page = param->page;
+	struct fake_file *file;
+	unsigned int back;
+	bool judged;
+
+	for (back = 0; back < 2; back++) {
+		if (back) {
+			index = MIRRORED_NEAR(index);
+			page = page ? MIRRORED_NEAR(page) : 0;
+		}
+		file = file_with_read(test, param->kind,
+				      back ? index - param->had : index,
+				      param->had + 1, index);
+		/* The other side is not judged. */
+		file->state.ahead.order = 4;
+		file->state.behind.order = 4;
+		side = back ? &file->state.behind : &file->state.ahead;
+		side->order = param->order;
+		side->used = param->used;
+		side->quiet = param->quiet;
+		side->continued = 128;
+		if (page)
+			fake_set(file, page, 1, USED);
+		fake_miss(file, 30000);
+		KUNIT_EXPECT_EQ(test, side->order, param->order_after);
+		KUNIT_EXPECT_EQ(test, side->used, param->used_after);
+		KUNIT_EXPECT_EQ(test, side->quiet, param->quiet_after);
+		KUNIT_EXPECT_EQ(test, side->patience, MMAP_READAHEAD_PATIENCE);
+		/* Whatever is judged was not continued. */
+		judged = param->used_after != param->used ||
+			 param->quiet_after != param->quiet;
+		KUNIT_EXPECT_EQ(test, side->continued, judged || !param->order ? 112 : 128);
+		side = back ? &file->state.ahead : &file->state.behind;
+		KUNIT_EXPECT_EQ(test, side->continued, 0);
+		KUNIT_EXPECT_EQ(test, side->quiet, 0);
+	}
+}
+
+/* Wherever in their blocks single misses lie, they soon read one page each. */
+static void test_sparse(struct kunit *test)
+{
+	static const unsigned int places[] = { 0, 1, 8, 12, 15 };
+	static const unsigned int shifts[] = { 0, 1, 2, 4, 9 };
+	const struct machine_case *param = test->param_value;
+	unsigned int i, n, windows;
+	struct fake_file *file;
+
+	for (i = 0; i < ARRAY_SIZE(places) * ARRAY_SIZE(shifts); i++) {
+		file = fake_file(test, param->max, min(param->request, 100U));
+		file->facts.block_shift = shifts[i / ARRAY_SIZE(places)];
+		for (n = 0, windows = 0; n < 128; n++) {
+			/* Farther apart than any request is worth. */
+			fake_touch(file, n * 37 % 128 * 512 +
+				   places[i % ARRAY_SIZE(places)]);
+			KUNIT_EXPECT_EQ(test, file->answer.kind, SINGLE);
+			windows += file->answer.size > 1;
+		}
+		KUNIT_EXPECT_EQ(test, file->misses, 128);
+		KUNIT_EXPECT_LE(test, windows, 110);
+		if (param->max > 1)
+			KUNIT_EXPECT_GE(test, windows, 4);
+		kunit_kfree(test, file);
+	}
+}
+
+/* Region */
+
+struct region_case {
+	const char *name;
+	/* Misses that were counted in the region of the miss, and elsewhere. */
+	unsigned int here, elsewhere;
+	bool fills;
+	/* Misses that are counted in the region and in all after that. */
+	unsigned int here_after, nr_after;
+	/* Shares before the miss, which comes in the same direction. */
+	unsigned int turns, evicted;
+	/* If not 0: facts, and a distance to the last miss. */
+	unsigned long memory, file, cached, request, distance;
+	/* What was paid for the file; size of others, and what was paid for these. */
+	unsigned long paid, others, others_paid;
+	/* If not 0: log2 of the pages of a region, and of what it was. */
+	unsigned int shift, old_shift;
+	bool turned;
+};
+
+#define TURNS		255
+#define SHORT		255
+
+static const struct region_case region_cases[] = {
+	{ "has cost as much", 93, 0, true, 94, 94 },
+	{ "has not cost as much", 92, 0, false, 93, 93 },
+	{ "other regions do not matter", 93, 9999, true, 94, 10093 },
+	{ "steps of three requests' worth", 93, 0, false, 93, 93, .distance = 96 },
+	{ "such steps in a full region", 94, 0, true, 94, 94, .distance = 96 },
+	{ "the same, memory does not hold both regions", 94, 658, false, 94, 752,
+	  .distance = 96, .memory = 13107 },
+	{ "the same, but it does with a quarter more", 94, 658, true, 94, 752,
+	  .distance = 96, .memory = 13108 },
+	{ "the same, other files forbid", 94, 0, false, 94, 94, .distance = 96,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES - 1 },
+	{ "the same, not all is there any more: anew", 94, 906, false, 0, 0,
+	  .distance = 96, .cached = 999 },
+	{ "the same, short", 250, 0, false, 250, 250, 0, SHORT, .distance = 96 },
+	{ "larger steps", 93, 0, true, 94, 94, .distance = 97 },
+	{ "small steps, seldom turns", 93, 0, false, 93, 93, 37, .distance = 96 },
+	{ "small steps, turns", 93, 0, true, 94, 94, 38, .distance = 96 },
+	{ "the end of the file is a small region", 5, 0, true, 6, 6,
+	  .file = REGION_PAGES + 512, .shift = 10 },
+	{ "too little for the end of the file", 4, 0, false, 5, 5,
+	  .file = REGION_PAGES + 512, .shift = 10 },
+	{ "requests are dear: no region is worth fewer than 32", 11, 0, true, 12, 12,
+	  .request = 1024, .shift = 15 },
+	{ "requests are dear, too few", 10, 0, false, 11, 11, .request = 1024, .shift = 15 },
+	{ "large file", 5957, 0, true, 5958, 5958, .file = 1 << 22, .shift = 19 },
+	{ "large file, not much of it", 5956, 0, false, 5957, 5957, .file = 1 << 22,
+	  .shift = 19 },
+	{ "more than 16 bits of misses", 1 << 21, 0, true, (1 << 21) + 1, (1 << 21) + 1,
+	  .file = 1 << 30, .cached = 1 << 24, .shift = 27 },
+
+	{ "short: the full price", 249, 0, true, 250, 250, .evicted = SHORT },
+	{ "short: no less", 248, 0, false, 249, 249, .evicted = SHORT },
+	{ "a little is not short", 93, 0, true, 94, 94, .evicted = 37 },
+	{ "a little more is", 93, 0, false, 94, 94, .evicted = 38 },
+
+	{ "turns, all in one: less will do", 17, 0, true, 94, 94, TURNS },
+	{ "turns, all in one: not that little", 15, 0, false, 16, 16, TURNS },
+	{ "turns, compared with each second miss", 16, 0, false, 17, 17, TURNS },
+	{ "turns, half as many elsewhere", 35, 16, true, 94, 110, TURNS },
+	{ "turns, half as many elsewhere: too few", 33, 15, false, 34, 49, TURNS },
+	{ "turns, less than half as many elsewhere", 17, 6, true, 94, 100, TURNS },
+	{ "turns, elsewhere is full", 17, 94, true, 94, 188, TURNS },
+	{ "turns, elsewhere is nearly full", 17, 93, false, 18, 111, TURNS },
+	{ "turns, in two thirds of the file: as without", 11, 11, true, 12, 23, TURNS,
+	  .file = 3 * REGION_PAGES, .request = 256 },
+	{ "turns, in two thirds of the file: no less", 10, 10, false, 11, 21, TURNS,
+	  .file = 3 * REGION_PAGES, .request = 256 },
+	{ "turns and short, all in one: as if not short", 17, 0, true, 250, 250, TURNS, SHORT },
+	{ "turns and short, too little", 15, 0, false, 16, 16, TURNS, SHORT },
+	{ "turns seldom", 17, 0, false, 18, 18, 74 },
+	{ "turns more often", 17, 0, true, 94, 94, 75 },
+	{ "has just turned, seldom", 17, 0, false, 18, 18, 36, .turned = true },
+	{ "has just turned, more often", 17, 0, true, 94, 94, 37, .turned = true },
+
+	{ "turns, memory holds the region", 93, 44, true, 94, 138, TURNS, .memory = 6554 },
+	{ "turns, memory does not", 93, 0, false, 94, 94, TURNS, .memory = 6553 },
+	{ "turns, does not hold another one", 93, 45, false, 94, 139, TURNS, .memory = 6554 },
+	{ "turns, memory does not hold both regions", 93, 658, false, 94, 752, TURNS,
+	  .memory = 13107 },
+	{ "turns, but it does with a quarter more", 93, 658, true, 94, 752, TURNS,
+	  .memory = 13108 },
+	{ "short, memory does not hold both regions", 500, 500, false, 251, 501,
+	  0, SHORT, .memory = 13107 },
+	{ "short, but it does with a quarter more", 500, 500, true, 251, 501,
+	  0, SHORT, .memory = 13108 },
+	{ "a sweep, not short: memory does not matter", 93, 658, true, 94, 752,
+	  .memory = 1000 },
+
+	{ "short, as much as memory holds: aged", 99, 11, false, 50, 55, 0, SHORT,
+	  .memory = 3520 },
+	{ "short, not as much: not aged", 99, 10, false, 100, 110, 0, SHORT, .memory = 3520 },
+	{ "not short: not aged", 99, 11, true, 100, 111, .memory = 3520 },
+	{ "not all is there any more: anew", 1000, 1000, false, 1, 1, .cached = 1999 },
+	{ "it may all be there", 1000, 1000, true, 1001, 2001, .cached = 2000 },
+	{ "regions have another size: anew", 1000, 0, false, 1, 1, .old_shift = 15 },
+
+	{ "other files cost as much, too little for all", 93, 0, false, 94, 94,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES - 1 },
+	{ "other files have cost what reading them does", 93, 0, true, 94, 94,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES },
+	{ "memory does not hold the other files", 93, 0, false, 94, 94,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 104857 },
+	{ "memory holds the other files", 93, 0, true, 94, 94,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 104858 },
+	{ "turns, memory does not hold the region besides", 93, 0, false, 94, 94, TURNS,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58982 },
+	{ "turns, memory holds the region besides", 93, 0, true, 94, 94, TURNS,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58983 },
+	{ "turns, less would do but for other files", 17, 0, false, 18, 18, TURNS,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58982 },
+	{ "short, memory does not hold the region besides", 249, 0, false, 250, 250, 0, SHORT,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58982 },
+	{ "short, memory holds the region besides", 249, 0, true, 250, 250, 0, SHORT,
+	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58983 },
+	{ "has cost twice its size, others are idle", 93, 0, true, 94, 94,
+	  .paid = 2 * FAKE_PAGES, .others = FAKE_PAGES, .others_paid = FAKE_PAGES - 1 },
+	{ "has cost nearly twice its size", 93, 0, false, 94, 94,
+	  .paid = 2 * FAKE_PAGES - 1, .others = FAKE_PAGES, .others_paid = FAKE_PAGES - 1 },
+	{ "other files are less than this one", 93, 0, true, 94, 94,
+	  .others = FAKE_PAGES - 1, .others_paid = FAKE_PAGES - 2 },
+	{ "another file of two pages, beside a large one", 93, 658, true, 94, 752,
+	  .others = 2, .others_paid = 4, .memory = 1000 },
+	{ "other files have cost a fourth", 93, 0, true, 94, 94,
+	  .paid = 400, .others = FAKE_PAGES, .others_paid = 100 },
+	{ "other files have cost more than a fourth", 93, 0, false, 94, 94,
+	  .paid = 399, .others = FAKE_PAGES, .others_paid = 100 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(region, region_cases, name);
+
+static void test_region(struct kunit *test)
+{
+	const struct region_case *param = test->param_value;
+	struct fake_file *file = known_file(test);
+	struct mmap_readahead_regions *regions = &file->state.regions;
+	unsigned long miss = REGION_PAGES + 500, here;
+	unsigned long start, size;
+	unsigned int shift;
+
+	/* More than a region has. */
+	file->facts.max_pages = 16384;
+	if (param->memory)
+		file->facts.memory_pages = param->memory;
+	if (param->file)
+		file->facts.file_pages = param->file;
+	if (param->cached)
+		file->facts.cached_pages = param->cached;
+	if (param->request)
+		file->facts.request_pages = param->request;
+	file->facts.file_paid = param->paid;
+	file->facts.others_pages = param->others;
+	file->facts.others_paid = param->others_paid;
+	shift = param->shift ?: ilog2(REGION_PAGES);
+	here = miss >> shift;
+	regions->misses[here] = param->here;
+	regions->misses[2] = param->elsewhere;
+	regions->nr = param->here + param->elsewhere;
+	regions->shift = param->old_shift ?: shift;
+	regions->turns = param->turns;
+	regions->up = !param->turned;
+	regions->last = param->distance ? miss - param->distance : 0;
+	file->state.evicted = param->evicted;
+	fake_miss(file, miss);
+	size = min(BIT(shift), BIT(ilog2(mmap_readahead_limit(&file->facts))));
+	if (param->evicted == SHORT)
+		size = 64;
+	start = round_down(miss, size);
+	size = min(size, file->facts.file_pages - start);
+	if (param->fills)
+		expect_read(file, FILL, start, size, 0);
+	else
+		KUNIT_EXPECT_EQ(test, file->answer.kind, SINGLE);
+	KUNIT_EXPECT_EQ(test, regions->misses[here], param->here_after);
+	KUNIT_EXPECT_EQ(test, regions->nr, param->nr_after);
+	KUNIT_EXPECT_EQ(test, regions->last, miss);
+	KUNIT_EXPECT_TRUE(test, regions->up);
+}
+
+/* Sweeps */
+
+struct trial_case {
+	const char *name;
+	/* What was spent before, and pages that single misses read. */
+	unsigned int spent, order;
+	bool evicted, alone;
+	unsigned int spent_after, trial_after;
+	/* If not 0: when a trial is due; so many pages may be read alone. */
+	unsigned int trial, budget;
+};
+
+static const struct trial_case trial_cases[] = {
+	{ "has cost enough", 464, 4, true, true, 512, 1024 },
+	{ "has not cost enough", 463, 4, true, false, 511, 0 },
+	{ "larger reads cost more", 448, 5, true, true, 512, 1024 },
+	{ "two pages are no page alone", 478, 1, true, true, 512, 1024 },
+	{ "not read again", 9999, 4, false, false, 9999, 0 },
+	{ "a page is alone as it is", 9999, 0, true, false, 9999, 0 },
+	{ "the next trial costs more", 951, 4, true, false, 999, 1000, 1000 },
+	{ "the next trial", 952, 4, true, true, 1000, 2000, 1000 },
+	{ "budget", 5, 4, true, true, 5, 7, 7, 3 },
+	{ "budget, but not read again", 5, 4, false, false, 5, 7, 7, 3 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(trial, trial_cases, name);
+
+/* When reading again has cost enough, a single miss reads its page alone. */
+static void test_trial(struct kunit *test)
+{
+	const struct trial_case *param = test->param_value;
+	struct fake_file *file = known_file(test);
+	struct mmap_readahead_sweeps *sweeps = &file->state.sweeps;
+
+	sweeps->spent = param->spent;
+	sweeps->trial = param->trial;
+	sweeps->alone = param->budget;
+	file->state.ahead.order = param->order;
+	if (param->evicted)
+		fake_set(file, 4000, 1, EVICTED);
+	fake_miss(file, 4000);
+	if (param->alone)
+		expect_read(file, FORWARD, 4000, 1, 0);
+	else
+		expect_read(file, SINGLE, 4000, 1 << param->order, 0);
+	KUNIT_EXPECT_EQ(test, sweeps->spent, param->spent_after);
+	KUNIT_EXPECT_EQ(test, sweeps->trial, param->trial_after);
+	KUNIT_EXPECT_EQ(test, sweeps->alone, param->budget -
+			(param->budget && param->alone));
+	/* One that was evicted alone does not yet make memory short. */
+	KUNIT_EXPECT_EQ(test, file->state.evicted, param->evicted ? 32 : 0);
+}
+
+struct alone_case {
+	const char *name;
+	/* Of the miss from a page that was read alone. */
+	unsigned int distance;
+	unsigned int spent, budget;
+	bool evicted;
+	unsigned int size, spent_after, budget_after, trial_after;
+	/* If not 0: what memory holds, and the size of what was read before. */
+	unsigned int memory, before;
+	enum mmap_readahead_kind kind;
+};
+
+static const struct alone_case alone_cases[] = {
+	{ "expected to pay", 4, 0, 0, true, 1, 0, 20479, 524288 },
+	{ "not expected to pay", 3, 174751, 0, true, 2, 174751, 0, 9 },
+	{ "has cost as much", 3, 174752, 0, true, 1, 0, 27305, 699040 },
+	{ "memory holds all", 16, 0, 0, true, 1, 0, 5119, 131072, 4096 },
+	{ "memory does not", 16, 0, 0, true, 2, 0, 0, 9, 4095 },
+	{ "memory does not: no budget any more", 16, 5, 7, true, 2, 5, 0, 9, 4095 },
+	{ "budget", 16, 5, 7, true, 1, 5, 6, 9 },
+	{ "budget that ends", 16, 5, 1, true, 1, 5, 0, 9 },
+	{ "not read again", 16, 0, 0, false, 2, 0, 0, 9 },
+	{ "not read again, budget", 16, 5, 7, false, 2, 5, 7, 9 },
+	{ "the very next page", 1, 5, 7, true, 2, 5, 0, 9 },
+	{ "a window, budget", 4, 5, 7, true, 1, 5, 6, 9, 0, 8 },
+	{ "a window, trial", 4, 464, 0, true, 1, 512, 0, 1024, 0, 8 },
+	{ "a window, no trial", 4, 463, 0, true, 19, 511, 0, 9, 0, 8 },
+	{ "backward", 4, 9999, 7, true, 19, 9999, 7, 9, 0, 8, BACKWARD },
+};
+
+KUNIT_ARRAY_PARAM_DESC(alone, alone_cases, name);
+
+/* A stream that has read one page, or is to try that. */
+static void test_alone(struct kunit *test)
+{
+	const struct alone_case *param = test->param_value;
+	enum mmap_readahead_kind kind = param->kind ?: FORWARD;
+	struct fake_file *file = file_with_read(test, kind, 4000,
+						param->before ?: 1, 4000);
+	struct mmap_readahead_sweeps *sweeps = &file->state.sweeps;
+	unsigned long miss;
+
+	miss = kind == BACKWARD ? 4000 - param->distance :
+				  file->state.reads[0].end + param->distance;
+	sweeps->spent = param->spent;
+	sweeps->trial = 9;
+	sweeps->alone = param->budget;
+	if (param->memory)
+		file->facts.memory_pages = param->memory;
+	if (param->evicted)
+		fake_set(file, miss, 1, EVICTED);
+	fake_miss(file, miss);
+	KUNIT_EXPECT_EQ(test, file->answer.kind, kind);
+	KUNIT_EXPECT_EQ(test, file->answer.size, param->size);
+	if (param->size == 1)
+		KUNIT_EXPECT_EQ(test, file->answer.async_size, 0);
+	KUNIT_EXPECT_EQ(test, sweeps->spent, param->spent_after);
+	KUNIT_EXPECT_EQ(test, sweeps->alone, param->budget_after);
+	KUNIT_EXPECT_EQ(test, sweeps->trial, param->trial_after);
+}
+
+/*
+ * Every 16th page again and again, of a file that memory holds an eighth of: in the end
+ * memory holds all of these. A file that is read from end to end is read as ever.
+ */
+static void test_sweep_again(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+	unsigned int n, before = 0;
+	unsigned long page;
+
+	file->facts.memory_pages = FAKE_PAGES / 8;
+	for (n = 0; n < 16; n++) {
+		before = file->misses;
+		for (page = 0; page < FAKE_PAGES; page += 16)
+			fake_touch(file, page);
+	}
+	KUNIT_EXPECT_EQ(test, file->misses, before);
+	kunit_kfree(test, file);
+
+	file = fake_file(test, 1024, 32);
+	file->facts.memory_pages = FAKE_PAGES / 8;
+	for (n = 0; n < 16; n++)
+		for (page = 0; page < FAKE_PAGES; page++)
+			fake_touch(file, page);
+	KUNIT_EXPECT_LE(test, file->misses, 16 * FAKE_PAGES / 512);
+}
+
+/* Marks */
+
+/* What a stream is to read next was evicted: is it to try without, with a miss? */
+static void test_trial_at_mark(struct kunit *test)
+{
+	struct fake_file *file = file_with_read(test, FORWARD, 4000, 64, 4000);
+
+	fake_set(file, 4064, 1, EVICTED);
+	file->state.sweeps.spent = 512 - 80;
+	fake_mark(file, 4032);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 0);
+	KUNIT_EXPECT_EQ(test, file->state.sweeps.spent, 512);
+	fake_miss(file, 4064);
+	expect_read(file, FORWARD, 4064, 1, 0);
+
+	file = file_with_read(test, FORWARD, 4000, 64, 4000);
+	fake_set(file, 4064, 1, EVICTED);
+	file->state.sweeps.spent = 512 - 81;
+	fake_mark(file, 4032);
+	expect_read(file, FORWARD, 4064, 80, 80);
+}
+
+/* Marks of the last window of a stream, of others, and of what was forgotten. */
+static const struct window_case mark_cases[] = {
+	{ "a small one doubles", { 4000, 4000, 4030, 31, FORWARD }, 4000, { },
+	  { FORWARD, 4031, 62, 62 } },
+	{ "a request's worth grows by a quarter", { 4000, 4000, 4031, 32, FORWARD },
+	  4000, { }, { FORWARD, 4032, 40, 40 } },
+	{ "rounded up", { 4000, 4000, 4032, 33, FORWARD }, 4000, { }, { FORWARD, 4033, 42, 42 } },
+	{ "dear requests", { 4000, 4000, 4099, 100, FORWARD }, 4000, { },
+	  { FORWARD, 4100, 200, 200 }, .request = 101 },
+	{ "up to the limit", { 4000, 4000, 4999, 1000, FORWARD }, 4000, { },
+	  { FORWARD, 5000, 1024, 1024 } },
+	{ "no less where pages are evicted", { 4000, 4000, 4999, 1000, FORWARD }, 4000,
+	  { }, { FORWARD, 5000, 1024, 1024 }, .evicted = 33 },
+	{ "on the last page", { 4000, 4000, 4063, 64, FORWARD }, 4063, { },
+	  { FORWARD, 4064, 80, 80 } },
+	{ "on the first page of the last window", { 4000, 4000, 4255, 64, FORWARD },
+	  4192, { }, { FORWARD, 4256, 80, 80 } },
+	{ "of the window before it", { 4000, 4000, 4255, 64, FORWARD }, 4191,
+	  { 192, 4192, USED }, { } },
+	{ "to the end of the file", { 4000, 4000, 4063, 64, FORWARD }, 4000, { },
+	  { FORWARD, 4064, 5, 5 }, .file = 4069 },
+	{ "at the end of the file", { 4000, 4000, 4063, 64, FORWARD }, 4000, { }, { },
+	  .file = 4064 },
+	{ "single", { 4000, 4000, 4063, 64, SINGLE }, 4000, { 100, 4001, USED }, { } },
+	{ "backward", { 4000, 4000, 4063, 64, BACKWARD }, 4000, { 100, 4001, USED }, { } },
+	{ "block of a region", { 4000, 4000, 4063, 64, FILL }, 4000, { 100, 4001, USED }, { } },
+
+	{ "forgotten", { }, 4000, { 1000, 4001, USED }, { FORWARD, 4001, 32, 32 } },
+	{ "forgotten, long enough", { }, 4000, { 33, 4001, USED },
+	  { FORWARD, 4001, 32, 32 } },
+	{ "forgotten, dear requests", { }, 4000, { 3000, 4001, USED },
+	  { FORWARD, 4001, 256, 256 }, .request = 500 },
+	{ "forgotten, large blocks", { }, 4000, { 3000, 4001, USED },
+	  { FORWARD, 4001, 32, 32 }, .shift = 9 },
+	{ "forgotten, goes on behind what is cached", { }, 4000, { 1000, 4008, USED },
+	  { FORWARD, 4008, 32, 32 } },
+	{ "forgotten, looks no farther than it reads", { }, 4000, { 1000, 4040, USED },
+	  { FORWARD, 4032, 32, 32 } },
+	{ "no run", { }, 4000, { 32, 4001, USED }, { } },
+	{ "read before the mark", { 3900, 3900, 3999, 99, FORWARD }, 4000,
+	  { 99, 4001, USED }, { FORWARD, 4001, 32, 32 } },
+	{ "read behind the mark", { 4001, 4001, 4099, 99, FORWARD }, 4000,
+	  { 99, 4001, USED }, { FORWARD, 4001, 32, 32 } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(mark, mark_cases, name);
+
+static void test_mark(struct kunit *test)
+{
+	const struct window_case *param = test->param_value;
+	struct fake_file *file = file_of_case(test, param);
+	struct mmap_readahead_state after = file->state;
+
+	fake_mark(file, param->miss);
+	KUNIT_EXPECT_EQ(test, file->answer.size, param->answer.size);
+	if (param->answer.size)
+		KUNIT_EXPECT_EQ(test, file->answer.start, param->answer.start);
+	/* Nothing is learnt but that a stream went on. */
+	if (param->answer.start == param->read.end + 1) {
+		after.reads[0].index = param->miss;
+		after.reads[0].size = param->answer.size;
+		after.reads[0].pending = true;
+		after.reads[0].end += param->answer.size;
+	}
+	KUNIT_EXPECT_MEMEQ(test, &file->state, &after, sizeof(after));
+}
+
+/* All of it */
+
+/* Anything may be there, but it is the same whenever one looks. */
+static enum mmap_readahead_page look_anywhere(const void *cache,
+					      unsigned long index)
+{
+	const unsigned int *seed = cache;
+
+	return *seed < 4 ? *seed : hash_long(index, 2);
+}
+
+static unsigned long next_miss_anywhere(const void *cache, unsigned long index,
+					unsigned long most)
+{
+	return index + min(most / 2, HIGHEST_PAGE + 1 - index);
+}
+
+/* A miss that might go on from each read, and then goes on from a run. */
+static void test_looks(struct kunit *test)
+{
+	struct fake_file *file = known_file(test);
+	unsigned int i;
+
+	fake_set(file, 29000, 1000, CACHED);
+	for (i = 0; i < MMAP_READAHEAD_READS; i++)
+		file->state.reads[i] = (struct mmap_readahead_read) {
+			29800, 29700, 29983 - i, 64, SINGLE,
+		};
+	for (i = 1; i <= 32; i *= 2)
+		fake_set(file, 30000 - i, 1, USED);
+	file->state.behind.order = 4;
+	fake_miss(file, 30000);
+	expect_read(file, FORWARD, 30000, 32, 16);
+	/* One for each of them, and six for the run. */
+	KUNIT_EXPECT_GE(test, file->looks, MMAP_READAHEAD_READS + 6);
+}
+
+/* Files as small and as large as they can be, and facts that do not fit. */
+static void test_extremes(struct kunit *test)
+{
+	static const unsigned int max_pages[] = { 1, 2, 3, 32, 1024, SZ_1G >> 12 };
+	static const unsigned int requests[] = { 1, 32, SZ_64M >> 12 };
+	static const unsigned long memories[] = { 0, 1000, HIGHEST_PAGE };
+	static const unsigned long starts[] = {
+		0, 1, 63, 5000, UINT_MAX - 8UL, HIGHEST_PAGE - 100, HIGHEST_PAGE,
+	};
+	static const long steps[] = {
+		0, 1, 16, 17, -1, -16, -33, 5, 900, 1, 1, -20000, 7, -3, 1,
+	};
+	struct fake_file *file = fake_file(test, 1, 1);
+	struct mmap_readahead_miss *miss = &file->facts;
+	unsigned int pages, n;
+	u64 random = 88172645463325252ULL;
+
+	miss->look = look_anywhere;
+	miss->next_miss = next_miss_anywhere;
+	miss->cache = &pages;
+	miss->cached_pages = 1;
+	for (n = 0; n < 100000; n++) {
+		if (n % 100 == 0) {
+			memset(&file->state, 0, sizeof(file->state));
+			pages = next_random(&random, 8);
+			miss->max_pages = max_pages[next_random(&random, ARRAY_SIZE(max_pages))];
+			miss->request_pages = requests[next_random(&random, ARRAY_SIZE(requests))];
+			miss->memory_pages = memories[next_random(&random, ARRAY_SIZE(memories))];
+			miss->block_shift = next_random(&random, 10);
+		}
+		/* In the end the file is cut off after its first page. */
+		miss->file_pages = n % 100 < 90 ? HIGHEST_PAGE + 1 : 1;
+		if (n % 50 == 0)
+			miss->index = starts[next_random(&random, ARRAY_SIZE(starts))];
+		miss->index += steps[next_random(&random, ARRAY_SIZE(steps))];
+		if (miss->index >= miss->file_pages)
+			miss->index = miss->file_pages - 1;
+		fake_miss(file, miss->index);
+		fake_mark(file, miss->index);
+	}
+}
+
+/* Anything may follow anything: fake_miss() and fake_mark() see that it fits. */
+static void test_any_sequence(struct kunit *test)
+{
+	const struct machine_case *param = test->param_value;
+	struct fake_file *file = fake_file(test, param->max, param->request);
+	unsigned long page = 0, length, i;
+	u64 random = 88172645463325252ULL;
+	unsigned int n;
+
+	for (n = 0; n < 3000; n++) {
+		length = next_random(&random, 40);
+		switch (next_random(&random, 12)) {
+		case 0 ... 3:
+			page = next_random(&random, FAKE_PAGES - 4096);
+			break;
+		case 4 ... 5:
+			for (i = 0; i < length; i++)
+				fake_touch(file, page + i);
+			break;
+		case 6:
+			for (i = 0; i < length && i <= page; i++)
+				fake_touch(file, page - i);
+			break;
+		case 7:
+			for (i = 0; i < length; i++)
+				fake_touch(file, page + 77 * i);
+			break;
+		case 8:
+			file->facts.memory_pages = 1 + next_random(&random,
+						1 << length % 17);
+			break;
+		case 9:
+			file->facts.max_pages = 1 + next_random(&random,
+						1 << length % 12);
+			break;
+		case 10:
+			file->facts.request_pages = 1 + next_random(&random,
+						1 << length % 15);
+			break;
+		case 11:
+			file->facts.block_shift = length % 10;
+			break;
+		}
+		fake_touch(file, page);
+	}
+}
+
+/* The same device has another file, of which nothing is known or cached. */
+static void begin_file(struct fake_file *file, unsigned long pages)
+{
+	memset(&file->state, 0, sizeof(file->state));
+	memset(file->pages, ABSENT, sizeof(file->pages));
+	bitmap_zero(file->marked, FAKE_PAGES);
+	file->facts.cached_pages = 0;
+	file->facts.file_pages = pages;
+	file->misses = 0;
+}
+
+/* Of files that are touched once or twice, new ones come to be read by the page. */
+static void test_sparse_files(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+	unsigned int n;
+
+	for (n = 0; n < 100; n++) {
+		begin_file(file, 64);
+		fake_touch(file, 1 + n % 63);
+		if (n >= 2 * MMAP_READAHEAD_FIRST_ORDER * MMAP_READAHEAD_PATIENCE)
+			KUNIT_ASSERT_EQ(test, file->answer.size, 1);
+	}
+	/* Those that are read from the start have taught nothing yet. */
+	begin_file(file, 64);
+	fake_touch(file, 0);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 1 << MMAP_READAHEAD_FIRST_ORDER);
+}
+
+/* Of files that are read whole, new ones come to be read with few requests or waits. */
+static void test_whole_files(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 32, 32);
+	unsigned int n, page, requests, misses = 0, all = 0;
+
+	for (n = 0; n < 300; n++) {
+		begin_file(file, 64);
+		for (page = 0, requests = 0; page < 64; page++) {
+			fake_touch(file, page);
+			requests += file->answer.size > 0;
+		}
+		if (n >= 100) {
+			misses += file->misses;
+			all += requests;
+		}
+	}
+	KUNIT_EXPECT_LE(test, misses, 206);
+	KUNIT_EXPECT_LE(test, all, 2 * 206);
+	/* Elsewhere they have taught nothing. */
+	begin_file(file, 64);
+	fake_touch(file, 40);
+	KUNIT_EXPECT_GT(test, file->answer.size, 1);
+}
+
+static struct kunit_case mmap_readahead_window_cases[] = {
+	KUNIT_CASE(test_arithmetic),
+	KUNIT_CASE_PARAM(test_init, init_gen_params),
+	KUNIT_CASE_PARAM(test_goes_on, goes_on_gen_params),
+	KUNIT_CASE_PARAM(test_stream, stream_gen_params),
+	KUNIT_CASE(test_submitted),
+	KUNIT_CASE_PARAM(test_forward, machine_gen_params),
+	KUNIT_CASE_PARAM(test_single, single_gen_params),
+	KUNIT_CASE_PARAM(test_continued, continued_gen_params),
+	KUNIT_CASE_PARAM(test_forgotten, forgotten_gen_params),
+	KUNIT_CASE_PARAM(test_sparse, machine_gen_params),
+	KUNIT_CASE_PARAM(test_region, region_gen_params),
+	KUNIT_CASE_PARAM(test_trial, trial_gen_params),
+	KUNIT_CASE_PARAM(test_alone, alone_gen_params),
+	KUNIT_CASE(test_sweep_again),
+	KUNIT_CASE_PARAM(test_mark, mark_gen_params),
+	KUNIT_CASE(test_trial_at_mark),
+	KUNIT_CASE(test_looks),
+	KUNIT_CASE(test_extremes),
+	KUNIT_CASE_PARAM(test_any_sequence, machine_gen_params),
+	KUNIT_CASE(test_sparse_files),
+	KUNIT_CASE(test_whole_files),
+	{ }
+};
+
+static struct kunit_suite mmap_readahead_window_suite = {
+	.name = "mmap_readahead_window",
+	.test_cases = mmap_readahead_window_cases,
+};
+
+kunit_test_suite(mmap_readahead_window_suite);
+
+MODULE_DESCRIPTION("KUnit tests of the adaptive window of mapped files");
+MODULE_LICENSE("GPL");
