@@ -27,11 +27,16 @@ def source() -> Source:
 
 @pytest.fixture
 def small_source(source: Source, tmp_path: Path) -> Source:
-    """A source that a test may spoil: the files that our hooks change, and the Makefile."""
-    tree = tmp_path / "small/pristine"
-    for file in {"Makefile"}.union(*(patched_files(feature.patch) for feature in read_series())):
-        (tree / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source.tree / file, tree / file)
+    """A source that a test may spoil."""
+    return reduced(source, tmp_path / "small/pristine")
+
+
+def reduced(source: Source, tree: Path) -> Source:
+    """In ``tree``, those files of a source that our hooks change, and its Makefile."""
+    for file in {"Makefile"}.union(*(patched_files(feature.patch) for feature in read_series(source.version))):
+        if (source.tree / file).exists():
+            (tree / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source.tree / file, tree / file)
     return Source(tree, source.version, source.identity)
 
 

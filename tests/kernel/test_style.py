@@ -11,12 +11,14 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.files import locked
 from foliolab.kernel import config
+from foliolab.kernel.debian import from_debian
 from foliolab.kernel.export import export
 from foliolab.kernel.series import changed_files, patched_files, read_series
 from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
 from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
+from tests.conftest import reduced
 
 _STOCK_OBJECTS = [
     *("mm/backing-dev.o", "mm/filemap.o", "mm/huge_memory.o", "mm/memcontrol.o", "mm/memory.o", "mm/mmap.o"),
@@ -44,10 +46,12 @@ def checkpatch(source: Source, patch: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if re.search(r"(ERROR|WARNING|CHECK):", line)]
 
 
-def test_series_passes_checkpatch(source: Source, small_source: Source, tmp_path: Path) -> None:
-    mbox = export(small_source, tmp_path / "out", Reporter()).mbox
+@pytest.mark.parametrize("version", ["6.12", "7.3"])
+def test_series_passes_checkpatch(version: str, tmp_path: Path) -> None:
+    source = from_debian(version, Reporter())
+    mbox = export(reduced(source, tmp_path / "small/pristine"), tmp_path / "out", Reporter()).mbox
     patches = re.split(r"^(?=From [0-9a-f]{40} )", mbox.read_text(), flags=re.MULTILINE)[1:]
-    assert len(patches) == len(read_series())
+    assert len(patches) == len(read_series(version))
     complaints = [line for patch in patches for line in checkpatch(source, patch)]
     # The form of TRACE_EVENT() is that of a struct, which checkpatch takes for a badly broken call.
     form = re.compile(r"^include/trace/events/\S+ CHECK:(PARENTHESIS_ALIGNMENT|OPEN_ENDED_LINE)")
