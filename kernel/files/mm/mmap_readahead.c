@@ -241,15 +241,16 @@ bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
 	return true;
 }
 
+#ifdef CONFIG_DEBUG_FS
 static DEFINE_MUTEX(rules_lock);
 
-static int __maybe_unused rule_get(void *rule, u64 *on)
+static int rule_get(void *rule, u64 *on)
 {
 	*on = !!(READ_ONCE(mmap_readahead_rules) & (unsigned long)rule);
 	return 0;
 }
 
-static int __maybe_unused rule_set(void *rule, u64 on)
+static int rule_set(void *rule, u64 on)
 {
 	unsigned int rules;
 
@@ -268,7 +269,6 @@ static int __maybe_unused rule_set(void *rule, u64 on)
 	return 0;
 }
 
-#ifdef CONFIG_DEBUG_FS
 DEFINE_DEBUGFS_ATTRIBUTE(rule_fops, rule_get, rule_set, "%llu\n");
 
 static const struct {

@@ -47,7 +47,7 @@ static inline bool mmap_readahead_may_adapt(const struct vm_area_struct *vma)
  * Text and data of programs push each other out where memory is short, which looks as if
  * windows did not pay.
  *
- * Return: true if they do. Then hits do not matter there.
+ * Return: true if they do. Then no miss there counts.
  */
 static inline bool mmap_readahead_adapts(const struct vm_area_struct *vma)
 {

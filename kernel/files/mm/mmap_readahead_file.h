@@ -44,8 +44,12 @@ extern struct mmap_readahead_file mmap_readahead_program;
 
 static inline bool mmap_readahead_is_program(const struct file *file)
 {
+#ifdef CONFIG_MMU
 	return rcu_access_pointer(file->f_mmap_readahead) ==
 	       &mmap_readahead_program;
+#else
+	return false;
+#endif
 }
 
 void mmap_readahead_set_program(struct file *file);
