@@ -38,7 +38,7 @@ def ported(version: str, kernel: Path = KERNEL) -> Path:
 
 
 def read_series(version: str = BASE_VERSION, kernel: Path = KERNEL) -> tuple[Feature, ...]:
-    """The features for Linux ``version`` in order. In the series that all is made for, they have all of kernel/files."""
+    """The features for Linux ``version`` in order; those for BASE_VERSION have all of kernel/files."""
     series = ported(version, kernel) / "series"
     features = _features(series)
     claimed = [file for feature in features for file in feature.files]
