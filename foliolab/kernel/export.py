@@ -9,9 +9,8 @@ from pathlib import Path
 
 from foliolab.errors import LabError, UsageError
 from foliolab.files import full_disk_named, write_atomic
-from foliolab.kernel.series import Feature, apply_patch, patched_files, read_series
+from foliolab.kernel.series import Feature, apply_feature, patched_files, read_series
 from foliolab.kernel.source import Source
-from foliolab.paths import KERNEL
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 
@@ -56,10 +55,7 @@ def export(source: Source, directory: Path, report: Reporter) -> Export:
 
 
 def _commit_feature(repository: Path, feature: Feature, source: Source) -> None:
-    for file in feature.files:
-        (repository / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(KERNEL / "files" / file, repository / file)
-    apply_patch(feature.patch, repository, source.version)
+    apply_feature(feature, repository, source.version)
     _git(repository, "add", "--force", *sorted(patched_files(feature.patch)), *feature.files)
     head = feature.patch.read_text().partition("\n---\n")[0]
     fields = dict(re.findall(r"^(From|Date|Subject): (.*)$", head, re.MULTILINE))

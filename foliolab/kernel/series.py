@@ -48,8 +48,8 @@ def read_series(version: str = BASE_VERSION, kernel: Path = KERNEL) -> tuple[Fea
             raise HookError(f"{series} names {feature.patch.name}, which is not there.")
     for file in sorted(set(claimed) - present):
         raise HookError(f"{file} is not in kernel/files but in {series}.")
-    if stray := present - set(claimed) if series.parent.name == BASE_VERSION else set():
-        raise HookError(f"{sorted(stray)[0]} is in no line of {series}.")
+    if (stray := present - set(claimed)) and series.parent.name == BASE_VERSION:
+        raise HookError(f"{min(stray)} is in no line of {series}.")
     if doubles := {file for file in claimed if claimed.count(file) > 1}:
         raise HookError(f"{series} names {sorted(doubles)[0]} twice.")
     return tuple(features)
@@ -104,14 +104,11 @@ class _Scratch:
 
     def apply_features(self, features: tuple[Feature, ...], kernel: Path) -> None:
         for feature in features:
-            for file in feature.files:
-                (self.place / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(kernel / "files" / file, self.place / file)
-                self.touched.add(file)
             for file in sorted(patched_files(feature.patch)):
-                if not self._take(file):
+                if not self._take(file) and file not in feature.files:
                     raise HookError(f"{feature.patch.name} changes {file}, which Linux {self.source.version} has not.")
-            apply_patch(feature.patch, self.place, self.source.version)
+            self.touched.update(feature.files)
+            apply_feature(feature, self.place, self.source.version, kernel)
 
     def apply_mail(self, patches: Path) -> None:
         """Apply a patch, or all of a mailbox, as git makes them."""
@@ -142,6 +139,14 @@ class _Scratch:
 def patched_files(patch: Path) -> set[str]:
     """The existing files that a patch changes."""
     return set(re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE))
+
+
+def apply_feature(feature: Feature, tree: Path, version: str, kernel: Path = KERNEL) -> None:
+    """Put the files of a feature into ``tree``, then apply its patch, which may change them as well."""
+    for file in feature.files:
+        (tree / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(kernel / "files" / file, tree / file)
+    apply_patch(feature.patch, tree, version)
 
 
 def apply_patch(patch: Path, tree: Path, version: str) -> None:
