@@ -69,7 +69,7 @@ static const char usage[] =
 "  --threads N         1 to 64 (1)\n"
 "  --files FILES       one: all threads share the touches of one file (default);\n"
 "                      own: each has a file of its own\n"
-"  --read-ahead-kb N   of the device in memory (4)\n"
+"  --read_ahead_kb N   of the device in memory (4)\n"
 "  --seed N            of all that is random (1)\n"
 "  --help              print this text\n"
 "\n"
@@ -86,7 +86,7 @@ static void parse_arguments(int argc, char **argv)
 		{ "own_pages", required_argument, NULL, OWN_PAGES },
 		{ "threads", required_argument, NULL, THREADS },
 		{ "files", required_argument, NULL, FILES },
-		{ "read-ahead-kb", required_argument, NULL, READ_AHEAD_KB },
+		{ "read_ahead_kb", required_argument, NULL, READ_AHEAD_KB },
 		{ "seed", required_argument, NULL, SEED },
 		{ "help", no_argument, NULL, HELP },
 		{ 0 }

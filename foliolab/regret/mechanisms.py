@@ -39,11 +39,9 @@ _NO_RUN_AT_MISSES = (
 )
 _NO_RECALL_AT_MARKS = (
     (
-        "} else { size = known ? 0 ... return; }",
+        "} else { size = min(mmap_readahead_run(state, mark), ... return; }",
         "} else return;",
     ),
-    ("bool known = false;", ""),
-    ("known = true;", ""),
 )
 _NO_GAP_READ = (("if (gap >= size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),)
 _NO_TRIAL_AT_MARKS = (("if (stream && mmap_readahead_trial(&state->sweeps, mark, ... return;", ""),)
@@ -61,8 +59,8 @@ MECHANISMS = (
             ),
             *_NO_RUN_AT_MISSES,
             (
-                """for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++) {
-                    if (!read->size || mark->index < read->start ...
+                """for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++)
+                    if (read->kind == MMAP_READAHEAD_FORWARD ...
                 answer->async_size = answer->size;""",
                 "",
             ),
@@ -242,9 +240,9 @@ MECHANISMS = (
         (("if (here < need) { ... }", ""),),
     ),
     Mechanism(
-        "now and then",
-        "Large regions are compared with others at some of their misses.",
-        (("(!counts || here % (enough / 64 + 1))", "!counts"),),
+        "settled",
+        "Where single pages have done for long, one miss of eight is judged.",
+        (("if (mmap_readahead_settled(state, miss)) { ... return; }", ""),),
     ),
     Mechanism(
         "near steps left out",

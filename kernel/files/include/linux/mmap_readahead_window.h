@@ -276,22 +276,19 @@ static inline bool
 mmap_readahead_own(const struct mmap_readahead_miss *miss,
 		   const struct mmap_readahead_read *read, unsigned long page)
 {
-	unsigned int shift = max(mmap_readahead_order(read->size),
-				 miss->block_shift);
+	unsigned int shift = max(mmap_readahead_order(read->size), miss->block_shift);
 
 	return page >> shift == read->index >> shift;
 }
 
 /* Are pages of the file evicted before they are needed again? */
-static inline bool
-mmap_readahead_short(const struct mmap_readahead_state *state)
+static inline bool mmap_readahead_short(const struct mmap_readahead_state *state)
 {
 	return state->evicted > MMAP_READAHEAD_EIGHTH;
 }
 
 /* The most that streams and regions read at once: memory holds it twice for each read. */
-static inline unsigned long
-mmap_readahead_limit(const struct mmap_readahead_miss *miss)
+static inline unsigned long mmap_readahead_limit(const struct mmap_readahead_miss *miss)
 {
 	return clamp_t(unsigned long, miss->memory_pages /
 		       (2 * MMAP_READAHEAD_READS), 1, miss->max_pages);
@@ -311,8 +308,7 @@ mmap_readahead_goes_on(const struct mmap_readahead_miss *miss,
 	if (abs_diff(miss->index, edge) > gap)
 		return false;
 	return abs_diff(miss->index, read->index) <= gap ||
-	       (!mmap_readahead_own(miss, read, edge) &&
-		mmap_readahead_used(miss, edge));
+	       (!mmap_readahead_own(miss, read, edge) && mmap_readahead_used(miss, edge));
 }
 
 /* Is another thread about to read the page, with the last window of @read? */
@@ -321,8 +317,7 @@ mmap_readahead_under_way(const struct mmap_readahead_miss *miss,
 			 const struct mmap_readahead_read *read)
 {
 	unsigned long within = read->kind == MMAP_READAHEAD_BACKWARD ?
-			       miss->index - read->start :
-			       read->end - miss->index;
+			       miss->index - read->start : read->end - miss->index;
 
 	if (read->pending)
 		return within < read->size;
@@ -348,7 +343,7 @@ mmap_readahead_stream(struct mmap_readahead_state *state,
 	struct mmap_readahead_read *read, *stream = NULL;
 
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++) {
-		bool forward;
+		bool forward = miss->index > read->end;
 
 		/* Most are far away. */
 		if (read->end < low || read->start > high || !read->size)
@@ -357,7 +352,6 @@ mmap_readahead_stream(struct mmap_readahead_state *state,
 			*kind = MMAP_READAHEAD_SINGLE;
 			return read;
 		}
-		forward = miss->index > read->end;
 		if (stream || read->kind == MMAP_READAHEAD_FILL ||
 		    !(forward || miss->index < read->start) ||
 		    !mmap_readahead_goes_on(miss, read, gap,
@@ -607,8 +601,7 @@ mmap_readahead_answer_first(const struct mmap_readahead_miss *miss,
 /* Region: where single misses have cost what reading all of it costs. */
 
 /* Count what gathers now for more than what did before, by 2^@shift times. */
-static inline void mmap_readahead_age(struct mmap_readahead_regions *regions,
-				      unsigned int shift)
+static inline void mmap_readahead_age(struct mmap_readahead_regions *regions, unsigned int shift)
 {
 	unsigned int i;
 
@@ -660,16 +653,14 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 				   MMAP_READAHEAD_REGION_ORDER);
 	unsigned int region = miss->index >> shift;
 	unsigned int nr = ((miss->file_pages - 1) >> shift) + 1;
-	bool near = abs_diff(miss->index, regions->last) <=
-		    3UL * miss->request_pages;
+	bool near = abs_diff(miss->index, regions->last) <= 3UL * miss->request_pages;
 	bool up = miss->index > regions->last;
 	bool is_short = mmap_readahead_short(state);
 	unsigned long pages, need, enough, like = 0;
 	unsigned int here, i, open = 0;
 	bool counts, turns, fits;
 
-	regions->turns = mmap_readahead_share(regions->turns,
-					      up != regions->up);
+	regions->turns = mmap_readahead_share(regions->turns, up != regions->up);
 	regions->last = miss->index;
 	regions->up = up;
 	counts = !near || regions->turns > MMAP_READAHEAD_EIGHTH;
@@ -681,19 +672,16 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	if (regions->shift != shift || regions->nr > miss->cached_pages)
 		mmap_readahead_age(regions, 31);
 	regions->shift = shift;
-	if (is_short &&
-	    regions->nr >= miss->memory_pages / miss->request_pages)
+	if (is_short && regions->nr >= miss->memory_pages / miss->request_pages)
 		mmap_readahead_age(regions, 1);
 
-	regions->misses[region] += counts;
+	here = regions->misses[region] += counts;
 	regions->nr += counts;
-	here = regions->misses[region];
 	pages = min(1UL << shift, miss->file_pages - ((unsigned long)region << shift));
 	/* So many misses cost three eighths of what reading all of it costs. */
 	enough = 3 * pages / (8 * (miss->request_pages + 1UL)) + 1;
 	need = is_short ? 8 * enough / 3 : enough;
-	/* In large ones it is enough to compare now and then. */
-	if (here < need && (!counts || here % (enough / 64 + 1)))
+	if (here < need && !counts)
 		return false;
 	/* Misses all over the file may come to need all of it. */
 	if (counts && !turns && !is_short)
@@ -764,9 +752,8 @@ mmap_readahead_alone(struct mmap_readahead_state *state,
 			sweeps->trial = cost;
 			sweeps->spent = 0;
 		}
-	} else if (!sweeps->alone &&
-		   mmap_readahead_trial(sweeps, miss, miss->page,
-					size + miss->request_pages)) {
+	} else if (!sweeps->alone && mmap_readahead_trial(sweeps, miss, miss->page,
+							  size + miss->request_pages)) {
 		sweeps->trial = 2 * sweeps->spent;
 		sweeps->alone = 1;
 	}
@@ -792,8 +779,7 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 				      read->start - miss->index - 1;
 
 	if (read->kind == MMAP_READAHEAD_SINGLE) {
-		struct mmap_readahead_side *side = forward ? &state->ahead :
-							     &state->behind;
+		struct mmap_readahead_side *side = forward ? &state->ahead : &state->behind;
 
 		/* After a gap it may be chance. */
 		size = side->order || gap ? 1UL << side->order : 2;
@@ -827,14 +813,38 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 		answer->kind = MMAP_READAHEAD_FILL;
 		answer->size = 1U << min_t(int, ilog2(limit), state->regions.shift);
 		answer->start = round_down(miss->index, answer->size);
-	} else if (mmap_readahead_alone(state, miss, NULL,
-					1U << state->ahead.order)) {
+	} else if (mmap_readahead_alone(state, miss, NULL, 1U << state->ahead.order)) {
 		mmap_readahead_answer_stream(miss, 1, 0, answer);
 	} else if (!miss->index && !state->reads[0].size) {
 		mmap_readahead_answer_first(miss, answer);
 	} else {
 		mmap_readahead_answer_single(state, miss, answer);
 	}
+}
+
+/*
+ * Is it settled that a miss reads its page alone? Judging costs about as much as a request
+ * of a device in memory. Where no read was continued for long, and the region has not two
+ * thirds of the misses that fill it, four of 32 are judged, and the others are counted.
+ */
+static inline bool
+mmap_readahead_settled(struct mmap_readahead_state *state,
+		       const struct mmap_readahead_miss *miss)
+{
+	struct mmap_readahead_regions *regions = &state->regions;
+	unsigned long region = miss->index >> regions->shift;
+
+	if (state->ahead.order | state->ahead.continued | state->behind.order |
+	    state->behind.continued || region >= MMAP_READAHEAD_REGIONS ||
+	    abs_diff(miss->index, regions->last) <= 3UL * miss->request_pages ||
+	    regions->misses[region] % (8 * MMAP_READAHEAD_PATIENCE) < MMAP_READAHEAD_PATIENCE ||
+	    4ULL * regions->misses[region] * (miss->request_pages + 1UL) >> regions->shift ||
+	    mmap_readahead_used(miss, max(miss->index, 1UL) - 1))
+		return false;
+	regions->last = miss->index;
+	regions->misses[region]++;
+	regions->nr++;
+	return true;
 }
 
 /* Cut an answer to the file, behind which there is nothing, and remember it as @read. */
@@ -881,6 +891,10 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 	};
 	if (!state->ahead.patience)
 		mmap_readahead_begin(state, miss);
+	if (mmap_readahead_settled(state, miss)) {
+		mmap_readahead_finish(state, miss, NULL, answer);
+		return;
+	}
 	read = mmap_readahead_stream(state, miss, &answer->kind);
 	if (read && answer->kind == MMAP_READAHEAD_SINGLE)
 		return;
@@ -921,26 +935,19 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 {
 	unsigned long size, end;
 	struct mmap_readahead_read *read, *stream = NULL;
-	bool known = false;
 
 	*answer = (struct mmap_readahead_answer) { .kind = MMAP_READAHEAD_FORWARD };
-	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++) {
-		if (!read->size || mark->index < read->start ||
-		    mark->index > read->end)
-			continue;
-		known = true;
-		if (read->kind == MMAP_READAHEAD_FORWARD &&
+	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++)
+		if (read->kind == MMAP_READAHEAD_FORWARD && mark->index <= read->end &&
 		    read->end - mark->index < read->size)
 			stream = read;
-	}
 	if (stream) {
 		mmap_readahead_begun(state, mark, MMAP_READAHEAD_FORWARD);
 		end = stream->end;
 		size = stream->size < mark->request_pages ? 2 * stream->size :
 		       stream->size + (stream->size + 3) / 4;
 	} else {
-		size = known ? 0 : min(mmap_readahead_run(state, mark),
-				       mark->request_pages);
+		size = min(mmap_readahead_run(state, mark), mark->request_pages);
 		end = mark->next_miss(mark->cache, mark->index, size) - 1;
 		/* No run, or evicted by now. */
 		if (end - mark->index >= size)
@@ -951,9 +958,8 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 		return;
 	size = min(size, mmap_readahead_limit(mark));
 	/* A trial takes a miss, which goes on from a read. */
-	if (stream &&
-	    mmap_readahead_trial(&state->sweeps, mark,
-				 mark->look(mark->cache, answer->start), size))
+	if (stream && mmap_readahead_trial(&state->sweeps, mark,
+					   mark->look(mark->cache, answer->start), size))
 		return;
 	answer->size = size;
 	mmap_readahead_finish(state, mark, stream, answer);
