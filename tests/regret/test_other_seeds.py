@@ -37,7 +37,7 @@ def test_what_comes_back_is_read_in_time() -> None:
     cases = list(regrets("come-back"))
     assert len(cases) == len(SUITE.devices) * 2
     for device, window_kb, all_seeds in cases:
-        assert geometric_mean(all_seeds) < (1.16 if window_kb == 128 else 1.53), (device, window_kb)
+        assert geometric_mean(all_seeds) < (1.04 if window_kb == 128 else 1.35), (device, window_kb)
         assert max(all_seeds) < (1.23 if window_kb == 128 else 1.75), (device, window_kb)
 
 
