@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What tasks have mapped where, and the names of files that the kernel knows by number."""
+
+import glob
+import os
+import re
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from foliolab.live.touches import File, device_name
+
+_MAP = re.compile(
+    r"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) +(/.*?)(?: \(deleted\))?$", re.MULTILINE
+)
+_MINOR_BITS = 20
+
+
+class Maps:
+    """All mappings of files that were seen so far."""
+
+    def __init__(self) -> None:
+        self.names: dict[File, str] = {}
+        self._starts: dict[int, list[int]] = {}
+        self._mapped: dict[int, dict[int, tuple[int, int, File]]] = {}
+
+    def look(self, tasks: Iterable[int]) -> None:
+        """Look at what these tasks have mapped now; those that have ended have nothing."""
+        for task in tasks:
+            with suppress(OSError):
+                self.add(task, Path(f"/proc/{task}/maps").read_text(errors="surrogateescape"))
+
+    def add(self, task: int, text: str) -> None:
+        """Take the text of a task's file ``maps``."""
+        starts, mapped = self._starts.setdefault(task, []), self._mapped.setdefault(task, {})
+        for low, high, offset, major, minor, inode, name in _MAP.findall(text):
+            file = (int(major, 16) << _MINOR_BITS | int(minor, 16), int(inode))
+            self.names[file] = name
+            start = int(low, 16)
+            if start not in mapped:
+                insort(starts, start)
+            mapped[start] = (int(high, 16), int(offset, 16), file)
+
+    def locate(self, task: int, address: int) -> tuple[File, int] | None:
+        """The file at a task's address, and the byte of it."""
+        starts = self._starts.get(task, [])
+        at = bisect_right(starts, address)
+        if not at:
+            return None
+        end, offset, file = self._mapped[task][starts[at - 1]]
+        return (file, offset + address - starts[at - 1]) if address < end else None
+
+
+def named(patterns: Sequence[str]) -> dict[File, str]:
+    """The files that shell patterns name, which may have ``**``."""
+    found: dict[File, str] = {}
+    for pattern in patterns:
+        for name in glob.iglob(pattern, recursive=True, include_hidden=True):
+            with suppress(OSError):
+                if Path(name).is_file():
+                    found[file_of(Path(name))] = str(Path(name).resolve())
+    return found
+
+
+def file_of(path: Path) -> File:
+    """What the kernel's events call a file. ``os.stat`` has another device where btrfs has subvolumes."""
+    handle = os.open(path, os.O_PATH)
+    try:
+        information = Path(f"/proc/self/fdinfo/{handle}").read_text()
+        mount = re.search(r"^mnt_id:\s*(\d+)$", information, re.MULTILINE)
+        table = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+        device = mount and re.search(rf"^{mount[1]} \d+ (\d+):(\d+) ", table, re.MULTILINE)
+        stat = os.fstat(handle)
+        major, minor = map(int, device.groups()) if device else (os.major(stat.st_dev), os.minor(stat.st_dev))
+        return major << _MINOR_BITS | minor, stat.st_ino
+    finally:
+        os.close(handle)
+
+
+def read_ahead_kb(device: int) -> int | None:
+    """The window that a device allows, by the kernel's number; None if it has none."""
+    name = device_name(device)
+    block = Path(f"/sys/dev/block/{name}").resolve()
+    for path in (
+        Path(f"/sys/class/bdi/{name}/read_ahead_kb"),
+        block / "queue/read_ahead_kb",
+        block.parent / "queue/read_ahead_kb",
+    ):
+        with suppress(OSError, ValueError):
+            return int(path.read_text())
+    return None
+
+
+def memory_bytes(process: int) -> int:
+    """What can be had for files and all else: what is available, or less if a control group of the process says so."""
+    words = Path("/proc/meminfo").read_text().split()
+    limits = [int(words[words.index("MemAvailable:") + 1]) << 10]
+    with suppress(OSError):
+        group = re.search(r"^0::/(.*)$", Path(f"/proc/{process}/cgroup").read_text(), re.MULTILINE)
+        place = Path("/sys/fs/cgroup", group[1]) if group else None
+        while place and place != Path("/sys/fs/cgroup"):
+            with suppress(OSError, ValueError):
+                limits.append(int((place / "memory.max").read_text()))
+            place = place.parent
+    return min(limits)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Recording on this machine: what programs touch of mapped files, by tracepoints of whatever kernel runs here."""
+
+import os
+import signal
+import time
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from foliolab.errors import LabError, UsageError
+from foliolab.live.maps import Maps, memory_bytes, named, read_ahead_kb
+from foliolab.live.target import Target
+from foliolab.live.touches import ADD, FIELDS, MAP, USER, File, Touches, device_name
+from foliolab.live.tracefs import Instance, fault_around_bytes, tracefs
+from foliolab.trace.format import Measured, Trace, TraceFile
+
+LIMIT_BYTES = 256 << 20
+_DRAIN_SECONDS = 0.1
+_LOOK_SECONDS = 1.0
+_DEFAULT_AROUND = 65536
+_MARKS = 256
+"""How many times a trace has at most."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What came of it."""
+
+    trace: Trace
+    reads: Trace
+    """Of the same files, the pages that were read in place of those that were touched."""
+    cached: int
+    """Pages that were touched and never read: they had been in memory before."""
+    full: bool
+    """Whether it was over because of its size."""
+    located: bool
+    """Whether the page of each fault is known; else it is the first of those that were mapped along."""
+
+
+def record(
+    target: Target,
+    *,
+    patterns: Sequence[str] = (),
+    seconds: float | None = None,
+    limit_bytes: int = LIMIT_BYTES,
+    fine: bool = False,
+    program: Sequence[str] = (),
+) -> Recording:
+    """Record what a process, and those that it starts, touch of mapped files from now until it has ended.
+
+    It is over earlier after ``seconds``, once there are ``limit_bytes`` of events, or by a signal that asks us to end.
+    ``patterns`` name files; without any, all that are mapped count. ``fine`` lets faults map single pages meanwhile,
+    on the whole machine. ``program`` is what the trace has for a command line.
+
+    UsageError where nothing can be recorded, LabError on a kernel without the tracepoints.
+    """
+    page_size = os.sysconf("SC_PAGESIZE")
+    around = page_size if fine else fault_around_bytes() or _DEFAULT_AROUND
+    fields = _fields(tracefs())
+    names = named(patterns)
+    if patterns and not names:
+        raise UsageError(f"There is no file {' or '.join(patterns)}.")
+    maps = Maps()
+    available = memory_bytes(target.process)
+    with Instance(fields, limit_bytes, fine) as instance, _asked_to_end() as asked:
+        maps.look([target.process])
+        instance.start(_threads(target.process))
+        target.begin()
+        start = looked = time.monotonic()
+        full = False
+        while not (full or asked or target.ended() or (seconds and time.monotonic() - start >= seconds)):
+            time.sleep(_DRAIN_SECONDS)
+            full = not instance.drain()
+            if MAP not in fields or time.monotonic() - looked >= _LOOK_SECONDS:
+                looked = time.monotonic()
+                maps.look(instance.tasks())
+        instance.stop()
+        duration = time.monotonic() - start
+        maps.look(instance.tasks())
+        names |= named(patterns)
+
+        def wanted(file: File) -> bool:
+            return not patterns or file in names
+
+        def locate(task: int, address: int) -> tuple[File, int] | None:
+            found = maps.locate(task, address)
+            return (found[0], found[1] // page_size) if found else None
+
+        touches = Touches(wanted, page_size, max(around // page_size, 1), None if MAP in fields else locate)
+        touches.take(instance.events())
+        lost = instance.lost()
+    facts = {"kernel": os.uname().release, "fault_around_bytes": around, "seconds": round(duration, 3)}
+    kept = _Kept(touches, maps.names | names, page_size)
+    common: dict[str, Any] = {
+        "files": kept.files,
+        "window": sum(file.pages for file in kept.files),
+        "page_size": page_size,
+        "lost": lost,
+        "memory_bytes": available,
+        "program": tuple(program),
+    }
+    trace = Trace(**common, **kept.touches(facts), measured=kept.measured())
+    reads = Trace(**common, **kept.reads({**facts, "reads": True}))
+    cached = len(_pages(trace) - _pages(reads))
+    return Recording(trace, reads, cached, full, MAP not in fields or USER in fields or around == page_size)
+
+
+def _fields(place: Path) -> dict[str, tuple[str, ...]]:
+    """What to record on this kernel."""
+    there = {name: fields for name, fields in FIELDS.items() if (place / "events" / name).is_dir()}
+    if ADD not in there or (MAP not in there and USER not in there):
+        raise LabError("This kernel has no tracepoints of faults: x86_64 has them, and others since Linux 6.11.")
+    return there
+
+
+def _threads(process: int) -> list[int]:
+    return [int(path.name) for path in Path(f"/proc/{process}/task").iterdir()]
+
+
+@contextmanager
+def _asked_to_end() -> Iterator[list[int]]:
+    """A list that is no longer empty once a signal has asked us to end."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _pages(trace: Trace) -> set[tuple[int, int]]:
+    return set(zip(trace.file_of, trace.page_of, strict=True))
+
+
+class _Kept:
+    """What a trace has of all that was recorded: files that were touched, in the order of their first touches."""
+
+    def __init__(self, touches: Touches, names: Mapping[File, str], page_size: int) -> None:
+        self._touches = touches
+        self._number = {old: new for new, old in enumerate(dict.fromkeys(touches.file_of))}
+        self._page_size = page_size
+        most = Counter[int]()
+        for files, pages in ((touches.file_of, touches.page_of), (touches.read_file_of, touches.read_page_of)):
+            for file, page in zip(files, pages, strict=True):
+                most[file] = max(most[file], page + 1)
+        known = {number: file for file, number in touches.files.items()}
+        self.files = tuple(self._file(known[old], names, most[old]) for old in self._number)
+        self._devices = Counter(known[file][0] for file in touches.read_file_of if file in self._number)
+
+    def _file(self, file: File, names: Mapping[File, str], pages: int) -> TraceFile:
+        name = names.get(file)
+        if name is None:
+            return TraceFile(f"{device_name(file[0])} inode {file[1]}", pages)
+        with suppress(OSError):
+            pages = max(pages, -(-Path(name).stat().st_size // self._page_size))
+        return TraceFile(name, pages)
+
+    def touches(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields of a trace of all touches."""
+        return self._fields(self._touches.file_of, self._touches.page_of, self._touches.time_of, facts)
+
+    def reads(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """The same of the pages that were read."""
+        found = self._touches
+        return self._fields(found.read_file_of, found.read_page_of, found.read_time_of, facts)
+
+    def _fields(
+        self, files: "array[int]", pages: "array[int]", times: "array[int]", facts: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        chosen = [at for at, file in enumerate(files) if file in self._number]
+        start = self._touches.start or 0
+        marks = [round((times[chosen[at]] - start) / 1e6) for at in _marks(len(chosen))]
+        return {
+            "file_of": array("I", (self._number[files[at]] for at in chosen)),
+            "page_of": array("I", (pages[at] for at in chosen)),
+            "other": {"live": dict(facts), "times_ms": marks},
+        }
+
+    def measured(self) -> tuple[Measured, ...]:
+        """What the kernel did, where the device of most reads tells its window."""
+        device = next((device for device, _ in self._devices.most_common(1)), None)
+        window_kb = read_ahead_kb(device) if device is not None else None
+        if window_kb is None:
+            return ()
+        found = self._touches
+        return (
+            Measured(
+                variant="stock",
+                read_ahead_kb=window_kb,
+                read_bytes=sum(self._devices.values()) * self._page_size,
+                read_requests=sum(found.requests.get(file, 0) for file in self._number),
+                major_faults=sum(found.majors.get(file, 0) for file in self._number),
+                other={"live": True},
+            ),
+        )
+
+
+def _marks(touches: int) -> Iterator[int]:
+    """Which touches have their times in the trace: evenly spread, the first and the last among them."""
+    steps = min(touches, _MARKS) - 1
+    return (step * (touches - 1) // max(steps, 1) for step in range(steps + 1))

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whom to record: a process of somebody else's, or a program of our own."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from foliolab.errors import UsageError
+from foliolab.process import dying_with_parent
+
+
+class Target(Protocol):
+    process: int
+
+    def begin(self) -> None:
+        """It is recorded now."""
+
+    def ended(self) -> bool: ...
+
+
+class Process:
+    """A process that is there already; UsageError if it is not."""
+
+    def __init__(self, process: int) -> None:
+        self.process = process
+        self._place = Path("/proc", str(process))
+        if not (self._place / "task").exists():
+            raise UsageError(f"There is no process {process}.")
+
+    def begin(self) -> None:
+        pass
+
+    def ended(self) -> bool:
+        return not self._place.exists()
+
+
+class Program:
+    """A program that waits until it is told to begin, and is killed if we are; UsageError if there is none."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        if not shutil.which(argv[0]):
+            raise UsageError(f"There is no program {argv[0]}.")
+        gate = ["/bin/sh", "-c", 'kill -STOP $$; exec "$@"', "sh", *argv]
+        self._child = subprocess.Popen(dying_with_parent(gate))
+        self.process = self._child.pid
+        os.waitpid(self.process, os.WUNTRACED)
+
+    def begin(self) -> None:
+        self._child.send_signal(signal.SIGCONT)
+
+    def ended(self) -> bool:
+        return self._child.poll() is not None
+
+    def kill(self) -> None:
+        """End it, unless it has ended."""
+        self._child.kill()
+        self._child.wait()
+
+    def status(self) -> int:
+        """Wait for its end; its exit status as a shell has it."""
+        status = self._child.wait()
+        return status if status >= 0 else 128 - status

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A trace of our own beside whatever else is traced, gone when we are gone."""
+
+import os
+import re
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from heapq import merge
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from foliolab.errors import LabError, UsageError
+from foliolab.live.ringbuffer import Layout, events, layout, used
+
+FAULT_AROUND = Path("/sys/kernel/debug/fault_around_bytes")
+_PLACES = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
+_NAME = "foliolab-live"
+_STALE = re.compile(rf"{_NAME}-(?P<process>\d+)(?:-around-(?P<around>\d+))?")
+_BUFFERS_KIB = 64 << 10
+"""Of all processors together."""
+_LEAST_KIB, _MOST_KIB = 512, 8192
+_LENGTH = struct.Struct("=I")
+# Whatever ends us closes its standard input. Our files in the trace may be closed a moment later.
+_CLEAN_UP = """
+read -r _
+[ -z "$2" ] || echo "$2" >"$3"
+tries=0
+while [ -d "$1" ] && ! rmdir "$1" 2>/dev/null && [ $tries -lt 100 ]; do tries=$((tries + 1)); sleep 0.1; done
+"""
+
+
+def tracefs() -> Path:
+    """Where the kernel's trace is; UsageError if we cannot have it."""
+    if os.geteuid():
+        raise UsageError("Recording on this machine needs root.")
+    for place in map(Path, _PLACES):
+        if (place / "instances").is_dir():
+            return place
+    raise UsageError(f"There is no trace here; 'mount -t tracefs tracefs {_PLACES[0]}' may bring it.")
+
+
+def fault_around_bytes() -> int | None:
+    """How many bytes around its page a fault maps; None if this kernel does not tell."""
+    try:
+        return int(FAULT_AROUND.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+class Instance:
+    """Some tracepoints, recorded for some tasks and what these start, while the block lasts.
+
+    With ``fine``, faults map their own page alone meanwhile, on the whole machine.
+    """
+
+    def __init__(self, fields: Mapping[str, Sequence[str]], limit_bytes: int, fine: bool = False) -> None:
+        place = tracefs()
+        missing = [name for name in fields if not (place / "events" / name).is_dir()]
+        if missing:
+            raise LabError(f"This kernel has no tracepoint {missing[0]}.")
+        around = fault_around_bytes() if fine else None
+        if fine and around is None:
+            raise UsageError(f"--fine needs {FAULT_AROUND}, which cannot be read here: no debugfs, or it is locked down.")
+        _clean_up_after_others(place, fine)
+        name = f"{_NAME}-{os.getpid()}" + (f"-around-{around}" if fine else "")
+        self._path = place / "instances" / name
+        self._fields = fields
+        self._layouts: dict[str, Layout] = {}
+        self._around = str(around) if fine else ""
+        self._limit = limit_bytes
+        self._buffers: list[tuple[int, IO[bytes]]] = []
+        self._size = 0
+
+    def __enter__(self) -> Self:
+        self._path.mkdir(mode=0o700)
+        self._watcher = subprocess.Popen(
+            ["/bin/sh", "-c", _CLEAN_UP, "sh", str(self._path), self._around, str(FAULT_AROUND)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            self._set_up()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for handle, spool in self._buffers:
+            os.close(handle)
+            spool.close()
+        self._watcher.communicate()
+
+    def _set_up(self) -> None:
+        processors = sorted((self._path / "per_cpu").iterdir())
+        size = min(max(_BUFFERS_KIB // len(processors), _LEAST_KIB), _MOST_KIB)
+        self._write("tracing_on", "0")
+        self._write("buffer_size_kb", str(size))
+        self._write("trace_clock", "mono")
+        self._write("options/event-fork", "1")
+        for name, fields in self._fields.items():
+            self._layouts[name] = layout((self._path / "events" / name / "format").read_text(), fields)
+        for processor in processors:
+            handle = os.open(processor / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._buffers.append((handle, tempfile.TemporaryFile()))  # noqa: SIM115 it is closed with the block
+
+    def start(self, tasks: Iterable[int]) -> None:
+        """Record these tasks from now on, and what they start."""
+        self._write("set_event_pid", " ".join(map(str, tasks)))
+        for name in self._fields:
+            self._write(f"events/{name}/enable", "1")
+        if self._around:
+            FAULT_AROUND.write_text(str(os.sysconf("SC_PAGESIZE")))
+        self._write("tracing_on", "1")
+
+    def stop(self) -> None:
+        """Record nothing from now on."""
+        self._write("tracing_on", "0")
+        self.drain()
+
+    def tasks(self) -> list[int]:
+        """Those that are recorded and have not ended."""
+        return [int(word) for word in (self._path / "set_event_pid").read_text().split() if word.isdecimal()]
+
+    def drain(self) -> bool:
+        """Fetch what was recorded. False if that is as much as may be fetched."""
+        page_size = os.sysconf("SC_PAGESIZE")
+        for handle, spool in self._buffers:
+            while self._size < self._limit:
+                try:
+                    page = os.read(handle, page_size)
+                except BlockingIOError:
+                    break
+                if not page:
+                    break
+                page = page[: used(page)]
+                spool.write(_LENGTH.pack(len(page)) + page)
+                self._size += len(page)
+        return self._size < self._limit
+
+    def events(self) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+        """All that was fetched, in order: times in nanoseconds, names, fields."""
+        return merge(*(self._events(spool) for _, spool in self._buffers))
+
+    def _events(self, spool: IO[bytes]) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+        spool.seek(0)
+        while length := spool.read(_LENGTH.size):
+            yield from events(spool.read(_LENGTH.unpack(length)[0]), self._layouts)
+
+    def lost(self) -> int:
+        """Events that the kernel had no room for."""
+        text = "".join(path.read_text() for path in self._path.glob("per_cpu/cpu*/stats"))
+        return sum(map(int, re.findall(r"^(?:overrun|commit overrun|dropped events): (\d+)$", text, re.MULTILINE)))
+
+    def _write(self, name: str, text: str) -> None:
+        with (self._path / name).open("w") as stream:
+            stream.write(text)
+
+
+def _clean_up_after_others(place: Path, fine: bool) -> None:
+    """Remove what recordings have left that were killed together with what cleans up after them."""
+    for path in (place / "instances").glob(f"{_NAME}-*"):
+        found = _STALE.fullmatch(path.name)
+        if not found:
+            continue
+        if Path("/proc", found["process"]).exists():
+            if fine and found["around"]:
+                raise UsageError("Another recording with --fine is going on.")
+            continue
+        with suppress(OSError):  # the one who cleans up after it may be about to
+            if found["around"]:
+                FAULT_AROUND.write_text(found["around"])
+            path.rmdir()
