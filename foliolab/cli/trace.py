@@ -3,9 +3,9 @@
 
 import argparse
 
-from foliolab.cli import trace_record, trace_replay, trace_store
+from foliolab.cli import trace_heatmap, trace_record, trace_replay, trace_store
 
-_VERBS = (trace_record, trace_store, trace_replay)
+_VERBS = (trace_record, trace_store, trace_replay, trace_heatmap)
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import get_args
 
+from foliolab.cli import trace_live
 from foliolab.cli.execute_options import limits_of, pairs_of, require_room_for, size_of, stored_disk, variants_of
 from foliolab.cli.machine import add_machine, machine
 from foliolab.errors import NoResult, UsageError
@@ -30,12 +31,12 @@ from foliolab.vm.scratch import scratch_directory
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "record which pages of its mapped files a program touches in a guest"
+    text = "record which pages of its mapped files a program touches, in a guest or here"
     parser = verbs.add_parser(
         "record",
         help=text,
-        description=f"{text.capitalize()}, in order. The files are those on /data. The program becomes slower, and its"
-        " output and exit status become ours.",
+        description=f"{text.capitalize()}, in order. A guest records every touch of the files on /data, and slows the"
+        " program down. The program's output and exit status become ours.",
         epilog="example: ./lab trace record --disk xfs:1G -o scan.trace --variant stock,folio --"
         " ./sparse-mmap --file /data/file",
     )
@@ -59,14 +60,20 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     add("--timeout", type=float, metavar="SECONDS", help="end the guest if a run takes longer (default: never)")
     add("--accelerator", choices=get_args(Wanted), default="auto")
     add_machine(parser)
-    add("program", help="a static program of this machine's, or with --packages a program of theirs")
+    add("program", nargs="?", help="a static program of this machine's, or with --packages a program of theirs")
     add("arguments", nargs=argparse.REMAINDER, default=[], help="its arguments")
+    trace_live.add_options(parser)
+
+    def handle(arguments: argparse.Namespace) -> int:
+        trace_live.require_place(arguments, parser)
+        return trace_live.handle(arguments) if arguments.live else handle_guest(arguments)
+
     parser.set_defaults(
         handler=handle, interrupted="Interrupted; a trace is written only once the recorded program has ended."
     )
 
 
-def handle(arguments: argparse.Namespace) -> int:
+def handle_guest(arguments: argparse.Namespace) -> int:
     report = Reporter()
     arch, page_size = machine(arguments)
     planned: list[list[Cell]] = []

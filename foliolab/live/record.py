@@ -50,13 +50,13 @@ def record(
     seconds: float | None = None,
     limit_bytes: int = LIMIT_BYTES,
     fine: bool = False,
-    program: Sequence[str] = (),
+    command: Sequence[str] = (),
 ) -> Recording:
     """Record what a process, and those that it starts, touch of mapped files from now until it has ended.
 
     It is over earlier after ``seconds``, once there are ``limit_bytes`` of events, or by a signal that asks us to end.
     ``patterns`` name files; without any, all that are mapped count. ``fine`` lets faults map single pages meanwhile,
-    on the whole machine. ``program`` is what the trace has for a command line.
+    on the whole machine. ``command`` is what the trace tells of what was run.
 
     UsageError where nothing can be recorded, LabError on a kernel without the tracepoints.
     """
@@ -103,7 +103,7 @@ def record(
         "page_size": page_size,
         "lost": lost,
         "memory_bytes": available,
-        "program": tuple(program),
+        "program": tuple(command),
     }
     trace = Trace(**common, **kept.touches(facts), measured=kept.measured())
     reads = Trace(**common, **kept.reads({**facts, "reads": True}))

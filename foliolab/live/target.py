@@ -21,6 +21,12 @@ class Target(Protocol):
 
     def ended(self) -> bool: ...
 
+    def end(self) -> None:
+        """It will not be recorded: end what is ours."""
+
+    def status(self) -> int:
+        """The exit status of a program of ours, as a shell has it, after its end; 0 for a process of others."""
+
 
 class Process:
     """A process that is there already; UsageError if it is not."""
@@ -36,6 +42,12 @@ class Process:
 
     def ended(self) -> bool:
         return not self._place.exists()
+
+    def end(self) -> None:
+        pass
+
+    def status(self) -> int:
+        return 0
 
 
 class Program:
@@ -55,12 +67,10 @@ class Program:
     def ended(self) -> bool:
         return self._child.poll() is not None
 
-    def kill(self) -> None:
-        """End it, unless it has ended."""
+    def end(self) -> None:
         self._child.kill()
         self._child.wait()
 
     def status(self) -> int:
-        """Wait for its end; its exit status as a shell has it."""
         status = self._child.wait()
         return status if status >= 0 else 128 - status

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab trace heatmap``: where in a file a program was, and when."""
+
+import argparse
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from rich.console import Console
+
+from foliolab.cli.execute_options import require_room_for
+from foliolab.errors import UsageError
+from foliolab.files import write_atomic
+from foliolab.report.heatmap import draw_heatmap, print_heatmap
+from foliolab.trace.format import Trace, read_trace
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "draw which places of a file were touched when"
+    parser = verbs.add_parser(
+        "heatmap",
+        help=text,
+        description=f"{text.capitalize()}, on the terminal or as a picture. What a trace of reads has is drawn alike.",
+        epilog="example: ./lab trace heatmap traces/lmdb-zipf.trace --svg zipf.svg",
+    )
+    parser.add_argument("trace", metavar="TRACE", type=Path)
+    parser.add_argument("--file", metavar="GLOB", help="of the trace's files (default: the one with most touches)")
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="write a picture for a browser, in place of drawing")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    trace = read_trace(arguments.trace)
+    require_room_for("--svg", arguments.svg)
+    file = _chosen(trace, arguments.trace, arguments.file)
+    if arguments.svg:
+        write_atomic(arguments.svg, draw_heatmap(trace, file, arguments.trace.stem))
+        return 0
+    console = Console(highlight=False)
+    print_heatmap(console, trace, file)
+    others = sum(1 for number in set(trace.file_of) if number != file)
+    if others:
+        console.print(f"{others} more of its files have touches; --file names one.")
+    return 0
+
+
+def _chosen(trace: Trace, path: Path, pattern: str | None) -> int:
+    touched = trace.touches_by_file()
+    found = [
+        number
+        for number, file in enumerate(trace.files)
+        if touched[number] and (pattern is None or fnmatchcase(file.name, pattern))
+    ]
+    if not found:
+        raise UsageError(f"{path} has no touches" + (f" of a file '{pattern}'." if pattern else "."))
+    return max(found, key=lambda number: touched[number])

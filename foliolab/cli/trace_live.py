@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab trace record --live``: a program or a process on this machine, on the kernel that runs here."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from foliolab.cli.execute_options import require_room_for, size_of
+from foliolab.errors import LabError, UsageError
+from foliolab.live.record import LIMIT_BYTES, Recording, record
+from foliolab.live.target import Process, Program
+from foliolab.model.library import PAGE_BYTES, compiled
+from foliolab.progress import Reporter
+from foliolab.report.trace import print_replays
+from foliolab.trace.format import write_trace
+from foliolab.trace.replay import replays
+
+_OURS = ("pid", "file", "seconds", "limit", "fine", "reads")
+_SHARED = ("output", "program", "arguments")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group(
+        "on this machine",
+        "With --live, the kernel that runs here tells of its faults, by its own tracepoints; root is needed. It tells"
+        " less than a guest: no touch of a page that is mapped already, and a fault maps up to 16.",
+    ).add_argument
+    add("--live", action="store_true", help="record here, in place of a guest; of the options above only -o")
+    add("--pid", type=int, metavar="PID", help="this process, and what it starts from now on, in place of a program")
+    add("--file", metavar="GLOB", action="append", default=[], help="only these files, such as '/var/lib/db/**'")
+    add("--seconds", type=float, metavar="N", help="for so long at most")
+    add("--limit", metavar="SIZE", help="events of this size at most (256M)")
+    add("--fine", action="store_true", help="faults map one page each meanwhile, on the whole machine: more of them")
+    add("--reads", metavar="FILE", type=Path, help="a second trace: the pages that the kernel read, in place of touches")
+
+
+def require_place(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """UsageError for options of a guest with --live, or the other way round."""
+    for name in _given(arguments, parser):
+        option = f"--{name.replace('_', '-')}"
+        if arguments.live and name not in (*_OURS, *_SHARED, "live"):
+            raise UsageError(f"{option} is of guests; it does not go with --live.")
+        if not arguments.live and name in _OURS:
+            raise UsageError(f"{option} goes with --live only.")
+    if bool(arguments.program) == bool(arguments.live and arguments.pid):
+        raise UsageError("Name a program, or with --live a process by --pid.")
+
+
+def _given(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterator[str]:
+    return (name for name, value in vars(arguments).items() if value != parser.get_default(name))
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    report = Reporter()
+    limit = size_of(arguments.limit) if arguments.limit else LIMIT_BYTES
+    if arguments.seconds is not None and not arguments.seconds > 0:
+        raise UsageError("--seconds takes a number above 0.")
+    for option in ("output", "reads"):
+        require_room_for(f"--{option}", getattr(arguments, option))
+    argv = [arguments.program, *arguments.arguments] if arguments.program else []
+    target = Program(argv) if argv else Process(arguments.pid)
+    try:
+        recording = record(
+            target,
+            patterns=arguments.file,
+            seconds=arguments.seconds,
+            limit_bytes=limit,
+            fine=arguments.fine,
+            command=argv,
+        )
+    except BaseException:
+        target.end()
+        raise
+    write_trace(arguments.output, recording.trace)
+    if arguments.reads:
+        write_trace(arguments.reads, recording.reads)
+    for sentence in _sentences(recording, arguments.fine):
+        report.say(sentence)
+    _compare(arguments, recording, report)
+    return target.status()
+
+
+def _compare(arguments: argparse.Namespace, recording: Recording, report: Reporter) -> None:
+    """Print what the kernel read beside what the model says of the same."""
+    trace = recording.trace
+    if not trace.measured or trace.page_size != PAGE_BYTES:
+        report.say("The model cannot be asked: no window of a device is known, or pages are not of 4 KiB.")
+        return
+    compiled(report)
+    name, window_kb = str(arguments.output), trace.measured[0].read_ahead_kb
+    try:
+        print_replays(Console(stderr=True, highlight=False), list(replays(name, trace, ["stock"], [window_kb])), None)
+    except LabError as error:
+        report.say(str(error))
+
+
+def _sentences(recording: Recording, fine: bool) -> Iterator[str]:
+    trace = recording.trace
+    yield f"{trace.touches} touches of {len(trace.files)} files; {recording.reads.touches} pages of these were read."
+    if trace.lost:
+        yield f"{trace.lost} events were lost, because the kernel's buffer was full."
+    if recording.full:
+        yield "The recording is cut off: --limit is reached."
+    if fine:
+        yield "Not seen: touches of pages that are mapped already. There were more faults than without --fine."
+    else:
+        yield "Not seen: touches of pages that are mapped already. A fault maps up to 16 pages; --fine has it map one."
+    if not recording.located:
+        yield "This kernel does not tell which of the pages was touched: the first one stands for all that are mapped."
+    if recording.cached:
+        yield f"{recording.cached} pages were in memory before; the model, which begins with none, reads them, too."
