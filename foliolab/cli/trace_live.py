@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--seconds", type=float, metavar="N", help="for so long at most")
     add("--limit", metavar="SIZE", help="events of this size at most (256M)")
     add("--fine", action="store_true", help="faults map one page each meanwhile, on the whole machine: more of them")
-    add("--reads", metavar="FILE", type=Path, help="a second trace: the pages that the kernel read, in place of touches")
+    add("--reads", metavar="FILE", type=Path, help="a second trace: pages that the kernel read, in place of touches")
 
 
 def require_place(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -85,11 +85,12 @@ def handle(arguments: argparse.Namespace) -> int:
 def _compare(arguments: argparse.Namespace, recording: Recording, report: Reporter) -> None:
     """Print what the kernel read beside what the model says of the same."""
     trace = recording.trace
-    if not trace.measured or trace.page_size != PAGE_BYTES:
-        report.say("The model cannot be asked: no window of a device is known, or pages are not of 4 KiB.")
+    window_kb = trace.other["live"]["read_ahead_kb"]
+    if window_kb is None or trace.page_size != PAGE_BYTES or not (trace.measured or arguments.fine):
+        report.say("That is not compared with the model, which begins with nothing in memory and has pages of 4 KiB.")
         return
     compiled(report)
-    name, window_kb = str(arguments.output), trace.measured[0].read_ahead_kb
+    name = str(arguments.output)
     try:
         print_replays(Console(stderr=True, highlight=False), list(replays(name, trace, ["stock"], [window_kb])), None)
     except LabError as error:
@@ -104,10 +105,11 @@ def _sentences(recording: Recording, fine: bool) -> Iterator[str]:
     if recording.full:
         yield "The recording is cut off: --limit is reached."
     if fine:
-        yield "Not seen: touches of pages that are mapped already. There were more faults than without --fine."
+        yield "Not seen: touches of pages that are mapped already."
+        yield "With --fine, faults were more and the kernel read less: the model tells what it reads without."
     else:
         yield "Not seen: touches of pages that are mapped already. A fault maps up to 16 pages; --fine has it map one."
     if not recording.located:
         yield "This kernel does not tell which of the pages was touched: the first one stands for all that are mapped."
     if recording.cached:
-        yield f"{recording.cached} pages were in memory before; the model, which begins with none, reads them, too."
+        yield f"{recording.cached} of the pages touched were in memory before."

@@ -56,7 +56,8 @@ def named(patterns: Sequence[str]) -> dict[File, str]:
     """The files that shell patterns name, which may have ``**``."""
     found: dict[File, str] = {}
     for pattern in patterns:
-        for name in glob.iglob(pattern, recursive=True, include_hidden=True):
+        # Path.glob takes no absolute pattern.
+        for name in glob.iglob(pattern, recursive=True, include_hidden=True):  # noqa: PTH207
             with suppress(OSError):
                 if Path(name).is_file():
                     found[file_of(Path(name))] = str(Path(name).resolve())

@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from foliolab.errors import LabError, UsageError
 from foliolab.live.maps import Maps, memory_bytes, named, read_ahead_kb
 from foliolab.live.target import Target
-from foliolab.live.touches import ADD, FIELDS, MAP, USER, File, Touches, device_name
+from foliolab.live.touches import ADD, FAULT, FIELDS, MAP, USER, File, Touches, device_name
 from foliolab.live.tracefs import Instance, fault_around_bytes, tracefs
 from foliolab.trace.format import Measured, Trace, TraceFile
 
@@ -24,6 +24,8 @@ LIMIT_BYTES = 256 << 20
 _DRAIN_SECONDS = 0.1
 _LOOK_SECONDS = 1.0
 _DEFAULT_AROUND = 65536
+_CACHED = 0.1
+"""The model begins with no page in memory: what a kernel read is not compared if more than this share was there."""
 _MARKS = 256
 """How many times a trace has at most."""
 
@@ -62,7 +64,8 @@ def record(
     """
     page_size = os.sysconf("SC_PAGESIZE")
     around = page_size if fine else fault_around_bytes() or _DEFAULT_AROUND
-    fields = _fields(tracefs())
+    fields = _fields(tracefs(), fine)
+    by_address = FAULT not in fields
     names = named(patterns)
     if patterns and not names:
         raise UsageError(f"There is no file {' or '.join(patterns)}.")
@@ -77,7 +80,7 @@ def record(
         while not (full or asked or target.ended() or (seconds and time.monotonic() - start >= seconds)):
             time.sleep(_DRAIN_SECONDS)
             full = not instance.drain()
-            if MAP not in fields or time.monotonic() - looked >= _LOOK_SECONDS:
+            if by_address or time.monotonic() - looked >= _LOOK_SECONDS:
                 looked = time.monotonic()
                 maps.look(instance.tasks())
         instance.stop()
@@ -92,11 +95,17 @@ def record(
             found = maps.locate(task, address)
             return (found[0], found[1] // page_size) if found else None
 
-        touches = Touches(wanted, page_size, max(around // page_size, 1), None if MAP in fields else locate)
+        touches = Touches(wanted, page_size, around // page_size, locate if by_address else None)
         touches.take(instance.events())
         lost = instance.lost()
-    facts = {"kernel": os.uname().release, "fault_around_bytes": around, "seconds": round(duration, 3)}
     kept = _Kept(touches, maps.names | names, page_size)
+    window_kb = kept.read_ahead_kb()
+    facts = {
+        "kernel": os.uname().release,
+        "fault_around_bytes": around,
+        "read_ahead_kb": window_kb,
+        "seconds": round(duration, 3),
+    }
     common: dict[str, Any] = {
         "files": kept.files,
         "window": sum(file.pages for file in kept.files),
@@ -105,17 +114,22 @@ def record(
         "memory_bytes": available,
         "program": tuple(command),
     }
-    trace = Trace(**common, **kept.touches(facts), measured=kept.measured())
+    trace = Trace(**common, **kept.touches(facts))
     reads = Trace(**common, **kept.reads({**facts, "reads": True}))
     cached = len(_pages(trace) - _pages(reads))
-    return Recording(trace, reads, cached, full, MAP not in fields or USER in fields or around == page_size)
+    # Faults that map one page make no hits, without which the kernel stops reading around: that is not stock.
+    if window_kb is not None and not fine and cached <= trace.distinct * _CACHED:
+        trace = replace(trace, measured=(kept.measured(window_kb),))
+    return Recording(trace, reads, cached, full, by_address or fine or USER in fields)
 
 
-def _fields(place: Path) -> dict[str, tuple[str, ...]]:
+def _fields(place: Path, fine: bool) -> dict[str, tuple[str, ...]]:
     """What to record on this kernel."""
     there = {name: fields for name, fields in FIELDS.items() if (place / "events" / name).is_dir()}
     if ADD not in there or (MAP not in there and USER not in there):
         raise LabError("This kernel has no tracepoints of faults: x86_64 has them, and others since Linux 6.11.")
+    if fine and FAULT in there:  # which tells all then, at half the cost
+        return {name: fields for name, fields in there.items() if name in (ADD, FAULT)}
     return there
 
 
@@ -187,22 +201,19 @@ class _Kept:
             "other": {"live": dict(facts), "times_ms": marks},
         }
 
-    def measured(self) -> tuple[Measured, ...]:
-        """What the kernel did, where the device of most reads tells its window."""
-        device = next((device for device, _ in self._devices.most_common(1)), None)
-        window_kb = read_ahead_kb(device) if device is not None else None
-        if window_kb is None:
-            return ()
+    def read_ahead_kb(self) -> int | None:
+        """Of the device that was read most; None if it does not tell, or nothing was read."""
+        return next((read_ahead_kb(device) for device, _ in self._devices.most_common(1)), None)
+
+    def measured(self, window_kb: int) -> Measured:
+        """What the kernel did with that window."""
         found = self._touches
-        return (
-            Measured(
-                variant="stock",
-                read_ahead_kb=window_kb,
-                read_bytes=sum(self._devices.values()) * self._page_size,
-                read_requests=sum(found.requests.get(file, 0) for file in self._number),
-                major_faults=sum(found.majors.get(file, 0) for file in self._number),
-                other={"live": True},
-            ),
+        return Measured(
+            variant="stock",
+            read_ahead_kb=window_kb,
+            read_bytes=sum(self._devices.values()) * self._page_size,
+            read_requests=sum(found.requests.get(file, 0) for file in self._number),
+            major_faults=sum(found.majors.get(file, 0) for file in self._number),
         )
 
 

@@ -2,7 +2,7 @@
 """Which pages of files were touched and read, of the kernel's events about faults and the page cache."""
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 File = tuple[int, int]
 """The kernel's number of its device (not that of ``os.stat``), and its inode."""
@@ -74,7 +74,13 @@ class Touches:
         self._faults: dict[int, _Fault] = {}
         self._shifts: dict[tuple[int, int], int] = {}
         self._ends: dict[int, tuple[int, int]] = {}
-        self._take = {ADD: self._add, FAULT: self._fault, MAP: self._map, USER: self._user, KERNEL: self._user}
+        self._take: Mapping[str, Callable[..., None]] = {
+            ADD: self._add,
+            FAULT: self._fault,
+            MAP: self._map,
+            USER: self._user,
+            KERNEL: self._user,
+        }
 
     def take(self, events: Iterable[tuple[int, str, tuple[int, ...]]]) -> None:
         """Take time in nanoseconds, name and FIELDS of each event."""

@@ -64,7 +64,7 @@ class Instance:
             raise LabError(f"This kernel has no tracepoint {missing[0]}.")
         around = fault_around_bytes() if fine else None
         if fine and around is None:
-            raise UsageError(f"--fine needs {FAULT_AROUND}, which cannot be read here: no debugfs, or it is locked down.")
+            raise UsageError(f"--fine needs {FAULT_AROUND}: debugfs is not mounted here, or locked down.")
         _clean_up_after_others(place, fine)
         name = f"{_NAME}-{os.getpid()}" + (f"-around-{around}" if fine else "")
         self._path = place / "instances" / name

@@ -2,7 +2,6 @@
 """A file of a trace as a heat map: place in the file over time, and as shades how often it was touched."""
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -203,7 +202,7 @@ def _axes(found: Heatmap) -> Iterator[str]:
 
 def _legend(found: Heatmap) -> Iterator[str]:
     y, side = _HEIGHT - 30, 14
-    yield _label(_LEFT, y + 12, f"{found.what} in a cell:  1", "start")
+    yield _label(_LEFT, y + 12, f"{found.what} in a cell: 1", "start")
     start = _LEFT + 150
     for shade in range(len(_COLOURS)):
         yield f'<rect class="h{shade}" x="{start + shade * side}" y="{y}" width="{side}" height="{side}"/>'
