@@ -84,6 +84,8 @@ def record(
                 looked = time.monotonic()
                 maps.look(instance.tasks())
         instance.stop()
+        if signal.SIGTERM in asked:  # Ctrl-C gets to a program by itself
+            target.end()
         duration = time.monotonic() - start
         maps.look(instance.tasks())
         names |= named(patterns)

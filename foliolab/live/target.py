@@ -22,7 +22,7 @@ class Target(Protocol):
     def ended(self) -> bool: ...
 
     def end(self) -> None:
-        """It will not be recorded: end what is ours."""
+        """Ask what is ours to end."""
 
     def status(self) -> int:
         """The exit status of a program of ours, as a shell has it, after its end; 0 for a process of others."""
@@ -41,7 +41,12 @@ class Process:
         pass
 
     def ended(self) -> bool:
-        return not self._place.exists()
+        try:
+            # Its name, which may have spaces, ends in a parenthesis; its state follows.
+            state = (self._place / "stat").read_text(errors="replace").rpartition(") ")[2][:1]
+        except OSError:
+            return True
+        return state in "ZX"  # until its parent takes note
 
     def end(self) -> None:
         pass
@@ -68,8 +73,8 @@ class Program:
         return self._child.poll() is not None
 
     def end(self) -> None:
-        self._child.kill()
-        self._child.wait()
+        self._child.send_signal(signal.SIGCONT)
+        self._child.terminate()
 
     def status(self) -> int:
         status = self._child.wait()

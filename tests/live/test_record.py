@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Recording on this machine, where its kernel lets us: root, and a tracefs that is mounted."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from foliolab.cli.main import main
+from foliolab.errors import LabError
+from foliolab.live.record import record
+from foliolab.live.target import Process, Program
+from foliolab.live.tracefs import FAULT_AROUND, fault_around_bytes, tracefs
+from foliolab.trace.format import read_trace
+
+PAGES = 2048
+
+
+def obstacle() -> str:
+    try:
+        tracefs()
+    except LabError as error:
+        return str(error)
+    return ""
+
+
+here = pytest.mark.skipif(bool(obstacle()), reason=obstacle())
+
+TOUCH = """
+import mmap, sys, time
+with open(sys.argv[1], "rb") as stream:
+    mapped = mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ)
+    for page in map(int, sys.argv[2].split(",")):
+        mapped[page * mmap.PAGESIZE]
+    print("touched", flush=True)
+    time.sleep(float(sys.argv[3]))
+sys.exit(7)
+"""
+
+
+def instances() -> list[str]:
+    return [path.name for path in (tracefs() / "instances").glob("foliolab-live-*")]
+
+
+def touching(path: Path, pages: list[int], seconds: float = 0) -> list[str]:
+    return [sys.executable, "-c", TOUCH, str(path), ",".join(map(str, pages)), str(seconds)]
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def cold(tmp_path: Path) -> Path:
+    """A file of which nothing is in memory."""
+    path = tmp_path / "cold"
+    path.write_bytes(random.Random(1).randbytes(PAGES * 4096))
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
+        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return path
+
+
+@here
+def test_touches_of_a_program_are_in_the_trace(cold: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pages = [page * 37 % PAGES for page in range(1, 50)]
+    out, reads = tmp_path / "t", tmp_path / "r"
+    words = ["-o", str(out), "--reads", str(reads), "--file", f"{tmp_path}/c*"]
+    assert main(["trace", "record", "--live", *words, "--", *touching(cold, pages)]) == 7
+    said = capfd.readouterr()
+    assert said.out == "touched\n"
+    assert "Not seen: touches of pages that are mapped already." in said.err
+    trace = read_trace(out)
+    assert [(file.name, file.pages) for file in trace.files] == [(str(cold), PAGES)]
+    assert trace.page_of[0] == pages[0]
+    rest = iter(pages)
+    assert all(page in rest for page in trace.page_of)
+    assert set(trace.page_of) <= set(read_trace(reads).page_of)
+    (measured,) = trace.measured
+    assert measured.read_bytes == read_trace(reads).touches * 4096
+    assert 1 <= measured.major_faults <= trace.touches
+    assert instances() == []
+
+
+@here
+def test_another_process_is_recorded_until_it_ends_or_the_time_is_over(cold: Path) -> None:
+    wanted = {"patterns": [str(cold)]}
+    program = Program(touching(cold, [5], 0.3))
+    program.begin()
+    assert record(Process(program.process), **wanted).full is False  # type: ignore[arg-type]
+    sleeping = Program(["sleep", "30"])
+    sleeping.begin()
+    start = time.monotonic()
+    assert record(Process(sleeping.process), seconds=0.2).trace.touches >= 0
+    assert time.monotonic() - start < 10
+    sleeping.end()
+    assert sleeping.status() == 128 + signal.SIGTERM
+    with pytest.raises(LabError, match=r"^There is no process \d+\.$"):
+        Process(program.process + (1 << 22))
+
+
+@here
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_whatever_ends_us_nothing_is_left(number: int, cold: Path, tmp_path: Path) -> None:
+    out = tmp_path / "t"
+    argv = ["-m", "foliolab", "trace", "record", "--live", "-o", str(out), "--file", str(cold), "--"]
+    lab = subprocess.Popen(
+        [sys.executable, *argv, *touching(cold, [1, 400], 300)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert lab.stdout
+    assert lab.stdout.readline() == b"touched\n"
+    assert instances() == [f"foliolab-live-{lab.pid}"]
+    # Ctrl-C is for all in the foreground.
+    (os.killpg if number == signal.SIGINT else os.kill)(lab.pid, number)
+    lab.communicate(timeout=60)
+    until(lambda: not instances())
+    if number == signal.SIGKILL:
+        assert not out.exists()
+    else:
+        assert list(read_trace(out).page_of) == [1, 400]
+        assert lab.returncode == 128 + number
+    assert [path.name for path in tmp_path.iterdir() if path.name != "t"] == ["cold"]
+
+
+@here
+def test_what_others_have_left_is_removed(cold: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    stale = tracefs() / "instances" / f"foliolab-live-{gone.pid}"
+    stale.mkdir()
+    record(Program(["true"]), patterns=[str(cold)])
+    assert not stale.exists()
+
+
+@here
+@pytest.mark.skipif(not fault_around_bytes(), reason="debugfs is not mounted, or locked down")
+def test_fine(cold: Path) -> None:
+    before, pages = FAULT_AROUND.read_text(), [5, 6, 7, 900, 5, 8]
+    trace = record(Program(touching(cold, pages)), patterns=[str(cold)], fine=True).trace
+    assert list(trace.page_of) == [5, 6, 7, 900, 8]
+    assert trace.measured == ()
+    assert FAULT_AROUND.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--live"], "Name a program, or with --live a process by --pid."),
+        (["--live", "--pid", "1", "true"], "Name a program, or with --live a process by --pid."),
+        (["--pid", "1"], "--pid goes with --live only."),
+        (["--fine", "true"], "--fine goes with --live only."),
+        (["--live", "--disk", "ext4:1G", "true"], "--disk is of guests; it does not go with --live."),
+        (["--live", "--seconds", "0", "true"], "--seconds takes a number above 0."),
+        (["--live", "--limit", "x", "true"], "'x' is not a size such as 512M or 20G."),
+        (["--live", "--reads", "/nowhere/r", "true"], "--reads: /nowhere is no directory."),
+        (["--live", "/nowhere/program"], "There is no program /nowhere/program."),
+        (["--live", "--pid", str(1 << 23)], f"There is no process {1 << 23}."),
+    ],
+)
+def test_what_makes_no_sense(
+    words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["trace", "record", "-o", str(tmp_path / "t"), *words]) == 2
+    assert capsys.readouterr().err == f"lab: {sentence}\n"
