@@ -76,7 +76,10 @@ def print_trace(console: Console, name: str, trace: Trace) -> None:
         ),
         ("pages", f"{count(trace.distinct)} touched, {_share(trace.distinct, pages)} of all"),
         ("window", f"a touch of one of the last {trace.window} pages may be missing"),
-        ("lost", f"{count(trace.lost)} touches" if trace.lost else "nothing"),
+        (
+            "lost",
+            f"{count(trace.lost)} {'events' if 'live' in trace.other else 'touches'}" if trace.lost else "nothing",
+        ),
         ("cut", f"{count(trace.cut)} touches after these" if trace.cut else "nothing"),
         ("memory", f"{mib(trace.memory_bytes)} MiB for these files" if trace.memory_bytes else "unknown"),
         ("judged only", "yes" if trace.judged_only else "no"),
