@@ -80,8 +80,9 @@ def record(
         while not (full or asked or target.ended() or (seconds and time.monotonic() - start >= seconds)):
             time.sleep(_DRAIN_SECONDS)
             full = not instance.drain()
-            if by_address or time.monotonic() - looked >= _LOOK_SECONDS:
-                looked = time.monotonic()
+            now = time.monotonic()
+            if by_address or now - start < _LOOK_SECONDS or now - looked >= _LOOK_SECONDS:
+                looked = now
                 maps.look(instance.tasks())
         instance.stop()
         if signal.SIGTERM in asked:  # Ctrl-C gets to a program by itself
