@@ -133,6 +133,14 @@ def test_whatever_ends_us_nothing_is_left(number: int, cold: Path, tmp_path: Pat
 
 
 @here
+def test_what_the_buffer_has_no_room_for_is_counted(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foliolab.live.tracefs._MOST_KIB", 8)
+    monkeypatch.setattr("foliolab.live.record._DRAIN_SECONDS", 1)
+    trace = record(Program(touching(cold, list(range(0, PAGES, 3)))), patterns=[str(cold)]).trace
+    assert trace.lost > 0
+
+
+@here
 def test_what_others_have_left_is_removed(cold: Path) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
