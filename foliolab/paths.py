@@ -7,6 +7,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 KERNEL = REPOSITORY / "kernel"
 GUEST = REPOSITORY / "guest"
+MODULE = REPOSITORY / "module"
 MODEL = REPOSITORY / "model"
 EXPERIMENTS = REPOSITORY / "experiments"
 TRACES = REPOSITORY / "traces"

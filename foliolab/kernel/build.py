@@ -14,7 +14,7 @@ from pathlib import Path
 from foliolab.arch import Architecture, architecture, size_name
 from foliolab.errors import BuildError, UsageError
 from foliolab.files import digest, full_disk_named, locked, made_once, write_atomic
-from foliolab.kernel import config, packaged
+from foliolab.kernel import config, module, packaged
 from foliolab.kernel.make import make, unfinished_swept
 from foliolab.kernel.name import PATCHED, KernelName, parse_name
 from foliolab.kernel.series import applied
@@ -24,7 +24,7 @@ from foliolab.paths import cache_directory
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 
-_CACHED = ("kernels", "build", "sources", "guest", "images", "disks", "packages", "userlands", "stores", "model")
+_CACHED = ("kernels", "build", "sources", "headers", "modules", "guest", "images", "disks", "packages", "userlands", "stores", "model")
 """All directories of the cache but ``kvm``, which says what the machine can do, and ``scratch``, which has owners."""
 
 _NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
@@ -76,6 +76,8 @@ class BuiltKernel:
     """Whether it has our code, and so our switches."""
     packaged: str = ""
     """Its version, if it is not built but came as a package, whose release may say little."""
+    module: Path | None = None
+    """Ours, if guests are to load that as well."""
 
     @property
     def version(self) -> str:
@@ -85,7 +87,8 @@ class BuiltKernel:
     @property
     def modules(self) -> tuple[Path, ...]:
         """What a guest has to load, in this order; all is built into the lab's own kernels."""
-        return tuple(sorted((self.image.parent / "modules").glob("*.ko")))
+        own = sorted((self.image.parent / "modules").glob("*.ko"))
+        return (*own, self.module) if self.module else tuple(own)
 
     @property
     def config(self) -> Path:
@@ -209,7 +212,10 @@ def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> Bui
             shutil.rmtree(_kernels() / key, ignore_errors=True)  # there only if it was damaged
         found = _load(made_once(_kernels(), key, make))
     assert found
-    return replace(found, name=name.text)
+    if not name.module:
+        return replace(found, name=name.text)
+    ours = module.built(found.release, arch, report)
+    return replace(found, name=name.text, hash=digest([found.hash, ours.hash]), module=ours.file)
 
 
 def built_kernels() -> list[BuiltKernel]:

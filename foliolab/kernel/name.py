@@ -12,6 +12,7 @@ BASE_VERSION = "6.12"
 """That our series is made for."""
 
 OURS = "ours"
+MODULE = "module"
 _DEBIAN = "debian:"
 _IMAGE = "image:debian:"
 _OWN = {UNPATCHED: f"{_DEBIAN}{BASE_VERSION}", PATCHED: f"{_DEBIAN}{BASE_VERSION}+{OURS}"}
@@ -19,7 +20,7 @@ _OWN = {UNPATCHED: f"{_DEBIAN}{BASE_VERSION}", PATCHED: f"{_DEBIAN}{BASE_VERSION
 
 HELP = (
     "debian:VERSION, or a kernel tree, tarball or git tree @REF, each with +SERIES (an mbox, a patch or 'ours'), or"
-    " image:debian:VERSION"
+    " image:debian:VERSION, and that with +module"
 )
 
 
@@ -39,6 +40,8 @@ class KernelName:
     """Put on top, in order: OURS, or the path of a patch or mailbox."""
     image: str = ""
     """The version of a kernel that is not built: Debian's binary package, without a source."""
+    module: bool = False
+    """Whether guests load our module on top of it."""
 
     @property
     def label(self) -> str:
@@ -61,6 +64,8 @@ def parse_name(text: str) -> KernelName:
     full = _OWN.get(text, text)
     base, *series = _split(full)
     for patch in series:
+        if patch == MODULE and base.startswith(_IMAGE):
+            continue
         if patch != OURS and not Path(patch).expanduser().is_file():
             raise UnknownKernel(f"There is no series {patch} to put on {base}; write '+ours' or '+' and a file.")
     short = next((own for own, meant in _OWN.items() if meant == full), text)
@@ -72,9 +77,9 @@ def parse_name(text: str) -> KernelName:
             raise UnknownKernel(f"'{base}' names no version of Debian's; write for instance {prefix}{BASE_VERSION}.")
         if prefix == _DEBIAN:
             return KernelName(short, version, Path(), "", tuple(series))
-        if series:
+        if series not in ([], [MODULE]):
             raise UnknownKernel(f"{base} is not built, so that no series can be put on it; take {_DEBIAN}{version}.")
-        return KernelName(short, "", Path(), "", (), version)
+        return KernelName(short, "", Path(), "", (), version, module=bool(series))
     path, at, ref = _place(base), *base[len(_place(base)) :].partition("@")[1:]
     if at and not ref:
         raise UnknownKernel(f"'{base}' names no ref after the '@'.")

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The adaptive window as a module for kernels that Debian has built, compiled against their headers."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.arch import Architecture
+from foliolab.errors import BuildError, UsageError
+from foliolab.files import digest, digest_files, made_once
+from foliolab.kernel.headers import Headers, headers
+from foliolab.paths import KERNEL, MODULE, cache_directory
+from foliolab.process import process_group, run, tool
+from foliolab.progress import Reporter
+
+_NAME = "mmap_readahead_window"
+_POLICY = tuple(KERNEL / "files/include/linux" / f"{_NAME[:14]}_{part}.h" for part in ("prior", "window"))
+"""The headers that the kernel patches and the module have in common."""
+
+_LEFT_OUT = ("DEBUG_INFO", "DEBUG_INFO_BTF_MODULES")
+"""Options that only make the module larger, and want a program that compilers do not bring."""
+_NEWER = (("-fmin-function-alignment=16", "CC_HAS_MIN_FUNCTION_ALIGNMENT"),)
+"""Flags that the compiler of a kernel had, and the option without which they are not asked for."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """Built for one kernel."""
+
+    hash: str
+    """Over its sources, the kernel's headers, and the compiler."""
+    file: Path
+
+
+def sources() -> dict[str, Path]:
+    """All that it is made of, with the policy: name in a directory that is complete by itself -> file."""
+    own = {path.name: path for path in MODULE.iterdir() if path.is_file()}
+    return own | {f"include/linux/{path.name}": path for path in _POLICY}
+
+
+def built(release: str, arch: Architecture, report: Reporter) -> Module:
+    """The module for the kernel of which ``uname -r`` prints ``release``, from the cache or built.
+
+    Its name comes last among the modules of a guest. Raises BuildError, with the compiler's first complaint.
+    """
+    found = headers(release, arch, report)
+    compiler = tool(arch.compiler, arch.compiler_package)
+    version = run([compiler, "--version"], BuildError)
+    named = sources()
+    key = digest([found.hash, version, *named, digest_files(named.values(), MODULE.parent)])
+
+    def make(partial: Path) -> None:
+        _copy(partial / "source")
+        with report.task(f"Building the module for {release}"):
+            _make(partial / "source", found, compiler, partial / "log")
+        (partial / "source" / f"{_NAME}.ko").rename(partial / f"99-{_NAME}.ko")
+        shutil.rmtree(partial / "source")
+
+    return Module(key, made_once(cache_directory() / "modules", key, make) / f"99-{_NAME}.ko")
+
+
+def export(directory: Path) -> None:
+    """Write the sources into ``directory``, complete, as DKMS wants them; UsageError if it exists."""
+    if directory.exists():
+        raise UsageError(f"{directory} exists already; name a new directory for the module's sources.")
+    partial = directory.with_name(f".{directory.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    _copy(partial)
+    partial.rename(directory)
+
+
+def _copy(directory: Path) -> None:
+    for name, path in sources().items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, directory / name)
+
+
+def _make(source: Path, found: Headers, compiler: str, log: Path) -> None:
+    without = [*_LEFT_OUT, *(option for flag, option in _NEWER if not _knows(compiler, flag))]
+    command = [
+        tool("make", "make"), "--silent", "-C", str(found.source), f"KBUILD_OUTPUT={found.build}", f"M={source}",
+        f"CC={compiler}", *(f"CONFIG_{option}=" for option in without), "modules",
+    ]  # fmt: skip
+    with log.open("wb") as output, process_group(command, output) as child:
+        status = child.wait()
+    if status:
+        lines = log.read_text(errors="replace").splitlines()
+        reason = next((line for line in lines if "rror:" in line or "ERROR:" in line), lines[-1] if lines else "nothing")
+        raise BuildError(f"The module does not build against {found.build.name}: {reason}")
+
+
+def _knows(compiler: str, flag: str) -> bool:
+    try:
+        run([compiler, flag, "-x", "c", "-E", "/dev/null"], BuildError)
+    except BuildError:
+        return False
+    return True

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What older kernels lack. Kbuild finds out what there is. */
+#ifndef MODULE_COMPAT_H
+#define MODULE_COMPAT_H
+
+#include <linux/ftrace.h>
+#include <linux/math.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/xarray.h>
+
+#ifndef HAVE_ABS_DIFF
+#define abs_diff(a, b) ({			\
+	typeof(a) __a = (a);			\
+	typeof(b) __b = (b);			\
+	__a > __b ? __a - __b : __b - __a;	\
+})
+#endif
+
+#ifndef HAVE_MIN_FOLIO
+#define mapping_min_folio_nrpages(mapping) 1UL
+#endif
+
+#ifndef ftrace_regs_get_argument
+#define ftrace_regs_get_argument(fregs, n) regs_get_kernel_argument(&(fregs)->regs, n)
+#endif
+
+/* Does anybody map the folio that was found there? Without a reference to it. */
+static inline bool entry_mapped(struct xa_state *xas, struct folio *folio)
+{
+#ifdef HAVE_LARGE_MAPCOUNT
+	return atomic_read(xas_get_order(xas) ? &folio->_large_mapcount :
+						&folio->_mapcount) >= 0;
+#else
+	return folio_mapped(folio);
+#endif
+}
+
+/* Ask for folios of a size. Older kernels choose by themselves. */
+static inline void set_order(struct file_ra_state *ra, unsigned int order)
+{
+#ifdef HAVE_RA_ORDER
+	ra->order = order;
+#endif
+}
+
+#endif /* MODULE_COMPAT_H */

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * From a fault to what it reads. When a fault is about to read ahead, all that the kernel
+ * passes on is the window around its page, which begins at page 0 for many pages. So each
+ * fault leaves its page in a slot of its task before.
+ */
+#include <linux/atomic.h>
+#include <linux/hash.h>
+#include <linux/log2.h>
+#include <linux/sched.h>
+#include <linux/sched/task_stack.h>
+#include <linux/sizes.h>
+#include <linux/spinlock.h>
+#include <linux/xarray.h>
+
+#include "faults.h"
+#include "known_files.h"
+
+/* A slot matters for the microseconds from a fault's begin to its read. */
+#define SLOT_BITS	10
+
+/* What faults map around themselves, as all kernels have it unless debugfs changes it. */
+#define FAULT_AROUND_SHIFT	(16 - PAGE_SHIFT)
+
+/**
+ * struct slot - the last fault of a task
+ * @lock: of the slot; nobody waits for it
+ * @task: whose it is; only to be compared
+ * @file: what is mapped; only to be compared, for it may be closed
+ * @index: the page
+ * @mark: page of the readahead mark that the fault has come to
+ * @adapts: it may still read
+ * @marked: it has come to a mark
+ * @arriving: what @answer asked for is not in the page cache yet
+ * @answer: what was read for the fault
+ */
+struct slot {
+	spinlock_t lock;	/* of the slot */
+	const struct task_struct *task;
+	const struct file *file;
+	pgoff_t index;
+	pgoff_t mark;
+	bool adapts;
+	bool marked;
+	bool arriving;
+	struct mmap_readahead_answer answer;
+};
+
+static struct slot slots[1 << SLOT_BITS];
+
+atomic_long_t fault_events[NR_FAULT_EVENTS];
+
+static void count(enum fault_event event, unsigned long by)
+{
+	atomic_long_add(by, &fault_events[event]);
+}
+
+void faults_init(void)
+{
+	struct slot *slot;
+
+	for (slot = slots; slot < slots + ARRAY_SIZE(slots); slot++)
+		spin_lock_init(&slot->lock);
+}
+
+/* The slot of the current task, locked, or NULL if another task has it just now. */
+static struct slot *trylock_slot(void)
+{
+	struct slot *slot = &slots[hash_ptr(current, SLOT_BITS)];
+
+	return spin_trylock(&slot->lock) ? slot : NULL;
+}
+
+void fault_begins(struct vm_fault *vmf, bool adaptive)
+{
+	const vm_flags_t hints = VM_EXEC | VM_RAND_READ | VM_SEQ_READ | VM_HUGEPAGE;
+	struct vm_area_struct *vma = vmf->vma;
+	struct file *file = vma->vm_file;
+	bool adapts = adaptive && !(vma->vm_flags & hints) && !known_file_is_program(file);
+	struct slot *slot;
+
+	/* It was mapped before the module came. */
+	if (vma->vm_flags & VM_EXEC)
+		known_file_set_program(file);
+
+	slot = trylock_slot();
+	if (!slot)
+		return;
+	/* A task that faults again, or anybody later, has seen the read return. */
+	if (slot->arriving)
+		known_file_arrived(slot->file, &slot->answer);
+	slot->task = current;
+	slot->file = file;
+	slot->index = vmf->pgoff;
+	slot->adapts = adapts;
+	slot->marked = false;
+	slot->arriving = false;
+	spin_unlock(&slot->lock);
+
+	/* Otherwise the kernel stops to read ahead, and nobody is asked. */
+	if (adapts && READ_ONCE(file->f_ra.mmap_miss))
+		WRITE_ONCE(file->f_ra.mmap_miss, 0);
+}
+
+void fault_at_mark(const struct readahead_control *ractl, const struct folio *folio)
+{
+	struct slot *slot = trylock_slot();
+
+	if (!slot)
+		return;
+	if (slot->task == current && slot->adapts && slot->file == ractl->file &&
+	    slot->index == readahead_index((struct readahead_control *)ractl)) {
+		slot->marked = true;
+		/* Nothing of a large folio was used yet: look before it. */
+		slot->mark = folio->index;
+	}
+	spin_unlock(&slot->lock);
+}
+
+/*
+ * Without a reference, for that costs more than the answer is worth: a folio that goes
+ * away meanwhile may get the answer of what takes its place.
+ */
+static enum mmap_readahead_page look(const void *cache, unsigned long index)
+{
+	XA_STATE(xas, &((struct address_space *)cache)->i_pages, index);
+	enum mmap_readahead_page page = MMAP_READAHEAD_ABSENT;
+	struct folio *folio;
+
+	rcu_read_lock();
+	do {
+		folio = xas_load(&xas);
+	} while (xas_retry(&xas, folio));
+	if (xa_is_value(folio))
+		page = MMAP_READAHEAD_EVICTED;
+	else if (folio)
+		page = entry_mapped(&xas, folio) ? MMAP_READAHEAD_USED :
+						   MMAP_READAHEAD_CACHED;
+	rcu_read_unlock();
+	return page;
+}
+
+static unsigned long next_miss(const void *cache, unsigned long index, unsigned long most)
+{
+	unsigned long miss;
+
+	rcu_read_lock();
+	miss = page_cache_next_miss((void *)cache, index, most);
+	rcu_read_unlock();
+	return miss;
+}
+
+/* The facts that the policy judges, but for memory and other files. */
+static void describe(const struct readahead_control *ractl, pgoff_t index,
+		     unsigned int request_pages, struct mmap_readahead_miss *miss)
+{
+	struct address_space *mapping = ractl->mapping;
+	loff_t size = i_size_read(mapping->host);
+
+	*miss = (struct mmap_readahead_miss) {
+		.index = index,
+		.file_pages = DIV_ROUND_UP(size, PAGE_SIZE),
+		.cached_pages = READ_ONCE(mapping->nrpages),
+		.max_pages = min(READ_ONCE(ractl->ra->ra_pages), SZ_1G >> PAGE_SHIFT),
+		.least_pages = mapping_min_folio_nrpages(mapping),
+		.request_pages = request_pages,
+		.block_shift = FAULT_AROUND_SHIFT,
+		.look = look,
+		.next_miss = next_miss,
+		.cache = mapping,
+	};
+	miss->page = look(miss->cache, index);
+}
+
+/* Is this the window around a page that a miss in a mapped file reads? */
+static bool is_around(const struct file_ra_state *ra, pgoff_t index)
+{
+	return ra->size == ra->ra_pages && ra->async_size == ra->ra_pages / 4 &&
+	       ra->start == max_t(long, 0, index - ra->ra_pages / 2);
+}
+
+static void adapt(struct slot *slot, struct mmap_readahead_miss *miss)
+{
+	struct mmap_readahead_answer *answer = &slot->answer;
+	struct mmap_readahead_state *state;
+	struct known_file *known;
+
+	/* Without state, one page is read, and nothing is learnt. */
+	*answer = (struct mmap_readahead_answer) { .start = miss->index, .size = 1 };
+	state = known_file_trylock((struct file *)slot->file, miss, &known);
+	if (state) {
+		mmap_readahead_adapt(state, miss, answer);
+		known_file_unlock(known);
+	} else {
+		count(FAULT_UNKNOWN, 1);
+	}
+	count(FAULT_MISSES, 1);
+	count(FAULT_AHEAD, answer->size - 1);
+}
+
+static void read_on(struct slot *slot, struct mmap_readahead_miss *mark)
+{
+	struct mmap_readahead_answer *answer = &slot->answer;
+	struct mmap_readahead_state *state;
+	struct known_file *known;
+
+	*answer = (struct mmap_readahead_answer) { };
+	state = known_file_trylock((struct file *)slot->file, mark, &known);
+	if (state) {
+		mmap_readahead_mark(state, mark, answer);
+		known_file_unlock(known);
+	}
+	count(FAULT_MARKS, answer->size > 0);
+	count(FAULT_AHEAD, answer->size);
+}
+
+/* Replace what is to be read. Behind the end of the file there is nothing. */
+static void rewrite(struct readahead_control *ractl, struct file_ra_state *ra,
+		    const struct mmap_readahead_answer *answer, pgoff_t end)
+{
+	if (!answer->size) {
+		ractl->_index = end;
+		return;
+	}
+	ra->start = answer->start;
+	ra->size = answer->size;
+	ra->async_size = answer->async_size;
+	set_order(ra, answer->order);
+	ractl->_index = answer->start;
+}
+
+void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra,
+		 unsigned int request_pages)
+{
+	struct mmap_readahead_miss miss;
+	struct slot *slot;
+
+	/* Whoever reads has that on its stack. Nothing else is looked at, whatever it is. */
+	if (!object_is_on_stack(ractl))
+		return;
+	slot = trylock_slot();
+	if (!slot) {
+		count(FAULT_LOST, 1);
+		return;
+	}
+	if (slot->task != current || !slot->adapts || slot->file != ractl->file ||
+	    ra != &ractl->file->f_ra || ractl->ra != ra || !ra->ra_pages)
+		goto out;
+	describe(ractl, slot->marked ? slot->mark : slot->index, request_pages, &miss);
+	if (miss.index >= miss.file_pages || !(slot->marked || is_around(ra, miss.index)))
+		goto out;
+	if (slot->marked)
+		read_on(slot, &miss);
+	else
+		adapt(slot, &miss);
+	rewrite(ractl, ra, &slot->answer, miss.file_pages);
+	slot->adapts = false;
+	slot->arriving = slot->answer.size > 1;
+out:
+	spin_unlock(&slot->lock);
+}
