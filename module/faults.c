@@ -172,11 +172,16 @@ static void describe(const struct readahead_control *ractl, pgoff_t index,
 	miss->page = look(miss->cache, index);
 }
 
-/* Is this the window around a page that a miss in a mapped file reads? */
+/* Is this the window around some page, which misses in mapped files read? */
+static bool looks_around(const struct file_ra_state *ra)
+{
+	return ra->size == ra->ra_pages && ra->async_size == ra->ra_pages / 4;
+}
+
+/* Is it the one around this page? */
 static bool is_around(const struct file_ra_state *ra, pgoff_t index)
 {
-	return ra->size == ra->ra_pages && ra->async_size == ra->ra_pages / 4 &&
-	       ra->start == max_t(long, 0, index - ra->ra_pages / 2);
+	return looks_around(ra) && ra->start == max_t(long, 0, index - ra->ra_pages / 2);
 }
 
 static void adapt(struct slot *slot, struct mmap_readahead_miss *miss)
@@ -235,16 +240,16 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra,
 	struct mmap_readahead_miss miss;
 	struct slot *slot;
 
-	/* Whoever reads has that on its stack. Nothing else is looked at, whatever it is. */
-	if (!object_is_on_stack(ractl))
+	/* Headers do not tell whether the arguments are what they are meant to be. */
+	if (!object_is_on_stack(ractl) || ractl->ra != ra || !ra || !ra->ra_pages)
 		return;
 	slot = trylock_slot();
-	if (!slot) {
-		count(FAULT_LOST, 1);
+	if (!slot || slot->task != current)
+		count(FAULT_LOST, looks_around(ra));
+	if (!slot)
 		return;
-	}
 	if (slot->task != current || !slot->adapts || slot->file != ractl->file ||
-	    ra != &ractl->file->f_ra || ractl->ra != ra || !ra->ra_pages)
+	    ra != &ractl->file->f_ra)
 		goto out;
 	describe(ractl, slot->marked ? slot->mark : slot->index, request_pages, &miss);
 	if (miss.index >= miss.file_pages || !(slot->marked || is_around(ra, miss.index)))

@@ -118,16 +118,16 @@ static void on_fault(unsigned long ip, unsigned long parent, struct ftrace_ops *
 #define HOOK(where, callback) \
 	{ .function = (where), .ops = { .func = (callback), .flags = FTRACE_OPS_FL_PERMANENT } }
 
-/* In the order in which they begin: each wants those before it. */
+/* In the order in which they begin. Before the last one nothing is read otherwise. */
 static struct hook {
 	char *function;
 	struct ftrace_ops ops;
 } hooks[] = {
 	HOOK("__fput", on_fput),
 	HOOK("security_mmap_file", on_mmap),
-	HOOK("page_cache_ra_order", on_read),
-	HOOK("page_cache_async_ra", on_mark),
 	HOOK("filemap_fault", on_fault),
+	HOOK("page_cache_async_ra", on_mark),
+	HOOK("page_cache_ra_order", on_read),
 };
 
 static void remove_hooks(unsigned int number)

@@ -17,6 +17,7 @@ from foliolab.experiment.metrics import METRICS, PER_ENTRY
 from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import ROOTS, Experiment
 from foliolab.files import digest, digest_files
+from foliolab.kernel import module
 from foliolab.kernel.build import BuiltKernel
 from foliolab.kernel.name import PATCHED, stem
 from foliolab.paths import GUEST
@@ -28,7 +29,7 @@ from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
 from foliolab.vm.guest import Disk, Guest, GuestConfig, JobResult, failure
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.outcome import Outcome, OutcomeKind, complaints
-from foliolab.vm.switches import Switches
+from foliolab.vm.switches import Switches, require_module
 from foliolab.vm.userland import Userland
 
 _DATA = "/data"
@@ -103,6 +104,8 @@ class QemuBackend:
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{stem(kernel.name)}-{secrets.token_hex(3)}"
         with Guest(config, consoles / f"{name}.log") as guest:
             self._mount(guest, plan)
+            if kernel.module:
+                require_module(guest, module.NAME)
             watermarks = str(parameters.watermark_scale_factor)
             guest.run([":write", "/proc/sys/vm/watermark_scale_factor", watermarks]).checked()
             yield QemuSession(name, guest, plan, kernel.name)

@@ -24,7 +24,10 @@ from foliolab.paths import cache_directory
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 
-_CACHED = ("kernels", "build", "sources", "headers", "modules", "guest", "images", "disks", "packages", "userlands", "stores", "model")
+_CACHED = (
+    *("kernels", "build", "sources", "headers", "modules", "guest", "images"),
+    *("disks", "packages", "userlands", "stores", "model"),
+)
 """All directories of the cache but ``kvm``, which says what the machine can do, and ``scratch``, which has owners."""
 
 _NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from foliolab.arch import NATIVE, Architecture
 from foliolab.errors import SourceError, UsageError
-from foliolab.files import digest, digest_files, made_once
+from foliolab.files import digest_files, made_once
 from foliolab.kernel.debian import SUITES
 from foliolab.paths import cache_directory
 from foliolab.process import run, tool
@@ -35,9 +35,9 @@ class Headers:
 
 
 def headers(release: str, arch: Architecture, report: Reporter) -> Headers:
-    """Headers of the kernel of which ``uname -r`` prints ``release``, in the cache; only of this machine's architecture.
+    """Headers of the kernel of which ``uname -r`` prints ``release``, in the cache.
 
-    Raises LabError if no suite of Debian has them any more.
+    UsageError for an architecture that is not this machine's; LabError if no suite of Debian has them any more.
     """
     if arch is not NATIVE:
         raise UsageError(f"Debian's tools for modules of {arch.name} run on {arch.name} only.")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The adaptive window as a module for kernels that Debian has built, compiled against their headers."""
 
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,8 @@ from foliolab.paths import KERNEL, MODULE, cache_directory
 from foliolab.process import process_group, run, tool
 from foliolab.progress import Reporter
 
-_NAME = "mmap_readahead_window"
-_POLICY = tuple(KERNEL / "files/include/linux" / f"{_NAME[:14]}_{part}.h" for part in ("prior", "window"))
+NAME = "mmap_readahead_window"
+_POLICY = tuple(KERNEL / "files/include/linux" / f"mmap_readahead_{part}.h" for part in ("prior", "window"))
 """The headers that the kernel patches and the module have in common."""
 
 _LEFT_OUT = ("DEBUG_INFO", "DEBUG_INFO_BTF_MODULES")
@@ -53,10 +54,10 @@ def built(release: str, arch: Architecture, report: Reporter) -> Module:
         _copy(partial / "source")
         with report.task(f"Building the module for {release}"):
             _make(partial / "source", found, compiler, partial / "log")
-        (partial / "source" / f"{_NAME}.ko").rename(partial / f"99-{_NAME}.ko")
+        (partial / "source" / f"{NAME}.ko").rename(partial / f"99-{NAME}.ko")
         shutil.rmtree(partial / "source")
 
-    return Module(key, made_once(cache_directory() / "modules", key, make) / f"99-{_NAME}.ko")
+    return Module(key, made_once(cache_directory() / "modules", key, make) / f"99-{NAME}.ko")
 
 
 def export(directory: Path) -> None:
@@ -85,7 +86,9 @@ def _make(source: Path, found: Headers, compiler: str, log: Path) -> None:
         status = child.wait()
     if status:
         lines = log.read_text(errors="replace").splitlines()
-        reason = next((line for line in lines if "rror:" in line or "ERROR:" in line), lines[-1] if lines else "nothing")
+        reason = next(
+            (line for line in lines if re.search(r"\berror:|\bERROR:", line)), (lines or ["make said nothing"])[-1]
+        )
         raise BuildError(f"The module does not build against {found.build.name}: {reason}")
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from foliolab.campaign.sample import KernelFacts
+from foliolab.kernel import module
 from foliolab.kernel.build import BuiltKernel
 from foliolab.program.cells import Cell
 from foliolab.program.record import Run
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig, JobResult, OnOutput
 from foliolab.vm.outcome import OutcomeKind, complaints
-from foliolab.vm.switches import Switches
+from foliolab.vm.switches import Switches, require_module
 
 _COUNTERS = "/counters"
 _ROOT = "/root"
@@ -103,6 +104,8 @@ def run_boot(
     with Guest(replace(config, kernel=kernel.image, disks=program.disks, kernel_name=kernel.name), console) as guest:
         switches = Switches(guest)
         program.mount(guest)
+        if kernel.module:
+            require_module(guest, module.NAME)
         seen = 0
         for cell in cells:
             before(cell)

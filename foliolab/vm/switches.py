@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from foliolab.vm.guest import Guest
-from foliolab.vm.outcome import OutcomeKind
+from foliolab.vm.guest import Guest, failure
+from foliolab.vm.outcome import Outcome, OutcomeKind
 
 SWITCHES = "/sys/kernel/mm"
 
@@ -67,6 +67,17 @@ class Switches:
 
     def _run(self, verb: str, name: str, *arguments: str) -> str:
         return self._guest.run([verb, switch_path(name), *arguments]).checked().stdout.decode()
+
+
+def require_module(guest: Guest, name: str) -> None:
+    """GuestFailure unless the guest has loaded the module of this name.
+
+    init goes on without one that cannot be loaded, and says why in its log.
+    """
+    if guest.run([":list", f"/sys/module/{name}"]).outcome.kind is not OutcomeKind.OK:
+        said = [line for line in guest.console().splitlines() if name in line]
+        sentence = f"The guest has not loaded the module {name}."
+        raise failure(Outcome(OutcomeKind.NO_RESULT, sentence, "\n".join(said)))
 
 
 def chosen(text: str) -> str:

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Takes a module out and puts it back, again and again, while other processes map, touch
+ * and read a file of zeros that is evicted all the time.
+ *
+ *	module-load NAME MODULE FILE ROUNDS
+ */
+#define _GNU_SOURCE
+#include <err.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define READERS	4
+#define TOUCHES	100
+
+static void touch(const volatile char *page)
+{
+	if (*page)
+		errx(1, "a page holds what the file does not");
+}
+
+/* Once: random pages, then a run from one of them, then the same with read(). */
+static void use(const char *name, unsigned int *seed)
+{
+	int fd = open(name, O_RDONLY);
+	long page = sysconf(_SC_PAGESIZE), i, at;
+	struct stat stat;
+	char buffer[8192];
+	char *map;
+
+	if (fd < 0 || fstat(fd, &stat))
+		err(1, "%s", name);
+	map = mmap(NULL, stat.st_size, PROT_READ | (rand_r(seed) % 8 ? 0 : PROT_EXEC),
+		   rand_r(seed) % 2 ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		err(1, "mmap");
+	if (rand_r(seed) % 8 == 0)
+		madvise(map, stat.st_size, rand_r(seed) % 2 ? MADV_RANDOM : MADV_SEQUENTIAL);
+	for (i = 0; i < TOUCHES; i++)
+		touch(map + rand_r(seed) % (stat.st_size / page) * page);
+	at = rand_r(seed) % (stat.st_size / page - TOUCHES);
+	for (i = 0; i < TOUCHES; i++)
+		touch(map + (at + i) * page);
+	for (i = 0; i < TOUCHES / 4; i++) {
+		if (pread(fd, buffer, sizeof(buffer), at * page + i * (long)sizeof(buffer)) < 0)
+			err(1, "read");
+		touch(buffer);
+	}
+	munmap(map, stat.st_size);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	close(fd);
+}
+
+static pid_t start_reader(const char *name, unsigned int seed)
+{
+	pid_t child = fork();
+
+	if (child < 0)
+		err(1, "fork");
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		use(name, &seed);
+}
+
+static void load(const char *module)
+{
+	int fd = open(module, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || syscall(SYS_finit_module, fd, "", 0))
+		err(1, "%s", module);
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	pid_t readers[READERS];
+	int i, status;
+
+	if (argc != 5)
+		errx(2, "usage: module-load NAME MODULE FILE ROUNDS");
+	for (i = 0; i < READERS; i++)
+		readers[i] = start_reader(argv[3], i + 1);
+	for (i = 0; i < atoi(argv[4]); i++) {
+		usleep(20000 + i % 7 * 1000);
+		if (syscall(SYS_delete_module, argv[1], O_NONBLOCK))
+			err(1, "unloading %s", argv[1]);
+		usleep(i % 5 * 1000);
+		load(argv[2]);
+	}
+	for (i = 0; i < READERS; i++) {
+		if (waitpid(readers[i], &status, WNOHANG))
+			errx(1, "a reader has ended: %#x", status);
+		kill(readers[i], SIGKILL);
+		waitpid(readers[i], &status, 0);
+	}
+	printf("%d rounds\n", atoi(argv[4]));
+	return 0;
+}

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The adaptive window as a module: its sources, and what it does in guests of Debian's own kernels."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import ARM64, NATIVE, X86_64
+from foliolab.cli.main import main
+from foliolab.errors import NoResult, UnknownKernel, UsageError
+from foliolab.kernel import module
+from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.headers import headers
+from foliolab.kernel.name import parse_name
+from foliolab.paths import KERNEL
+from foliolab.progress import Reporter
+from foliolab.vm.accel import choose
+from foliolab.vm.disk import DATA_FILE, DataDisk
+from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.outcome import complaints
+from foliolab.vm.switches import require_module
+
+PARAMETERS = f"/sys/module/{module.NAME}/parameters"
+LOADER = Path(__file__).parent / "programs/module-load.c"
+VERSIONS = ["6.1", "6.12", "7.3"]
+
+only_x86_64 = pytest.mark.skipif(NATIVE is not X86_64, reason="the module was tried on x86_64 only")
+
+
+def test_a_kernel_with_the_module_is_named_by_a_suffix() -> None:
+    name = parse_name("image:debian:6.12+module")
+    assert (name.image, name.module, name.series) == ("6.12", True, ())
+    assert not parse_name("image:debian:6.12").module
+    with pytest.raises(UnknownKernel, match="There is no series module"):
+        parse_name("debian:6.12+module")
+    with pytest.raises(UnknownKernel, match="no series can be put on it"):
+        parse_name("image:debian:6.12+module+ours")
+
+
+def test_exported_sources_are_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "mmap-readahead-window-1"
+    assert main(["module", "export", str(place)]) == 0
+    assert {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()} == set(module.sources())
+    policy = "include/linux/mmap_readahead_window.h"
+    assert (place / policy).read_text() == (KERNEL / "files" / policy).read_text()
+    assert 'PACKAGE_VERSION="1"' in (place / "dkms.conf").read_text()
+    assert main(["module", "export", str(place)]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["--kernel", "debian:6.12"], "for kernels that are not built here"),
+        (["--kernel", "image:debian:six"], "names no version of Debian's"),
+    ],
+)
+def test_what_has_no_module(argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["module", "build", *argv]) in (2, 24)
+    assert sentence in capsys.readouterr().err
+
+
+@contextmanager
+def guest(kernel: BuiltKernel, place: Path, *, programs: dict[str, Path] | None = None) -> Iterator[Guest]:
+    """With the data disk mounted, and windows of 4 MiB."""
+    extra = {f"/bin/{name}": path for name, path in (programs or {}).items()}
+    image = initramfs(guest_programs(NATIVE, Reporter()), extra, kernel.modules)
+    bare = GuestConfig(NATIVE, kernel.image, image, choose(NATIVE), memory_mib=512, cpus=2)
+    disk = DataDisk("ext4", 320 << 20).prepare(bare, Reporter())
+    with Guest(replace(bare, disks=(disk,)), place / "console.log") as running:
+        running.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
+        running.run([":write", "/sys/block/vda/queue/read_ahead_kb", "4096"]).checked()
+        yield running
+
+
+def read_bytes(running: Guest, *options: str) -> int:
+    """What touching a page in a hundred reads."""
+    done = running.run(
+        ["sparse-mmap", "--file", DATA_FILE, "--fraction", "0.01", "--seed", "1", "--drop-caches", *options]
+    )
+    return int(json.loads(done.checked().stdout)["read_bytes"])
+
+
+def statistics(running: Guest) -> dict[str, int]:
+    words = running.run([":read", f"{PARAMETERS}/statistics"]).checked().stdout.decode().split()
+    return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+
+
+@only_x86_64
+@pytest.mark.boot
+@pytest.mark.parametrize("version", VERSIONS)
+def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> None:
+    kernel = build(KernelRequest(NATIVE, f"image:debian:{version}+module"), Reporter())
+    plain = build(KernelRequest(NATIVE, f"image:debian:{version}"), Reporter())
+    assert kernel.hash != plain.hash
+    assert kernel.modules[:-1] == plain.modules
+    random = ["--pattern", "random"]
+    touched = (320 << 20) // 100
+    with guest(kernel, tmp_path) as running:
+        require_module(running, module.NAME)
+        assert read_bytes(running, *random) < 1.5 * touched
+        counts = statistics(running)
+        assert counts["misses"] > 700
+        assert counts["lost"] == counts["unknown"] == counts["files"] == 0
+        # A scan is read ahead, at marks.
+        assert read_bytes(running, "--pattern", "sequential") < 4 * touched
+        assert statistics(running)["marks"] > counts["marks"]
+        # What is switched off reads as the kernel does.
+        running.run([":write", f"{PARAMETERS}/adaptive", "0"]).checked()
+        assert read_bytes(running, *random) > 20 * touched
+        # What a request costs has limits.
+        assert running.run([":write", f"{PARAMETERS}/request_kb", "0"]).status
+        running.run([":write", f"{PARAMETERS}/request_kb", "1024"]).checked()
+        assert complaints(running.console()) == []
+
+
+@only_x86_64
+@pytest.mark.boot
+def test_it_comes_and_goes_under_load(tmp_path: Path) -> None:
+    program = tmp_path / "module-load"
+    subprocess.run([NATIVE.compiler, "-O2", "-Wall", "-Werror", "-static", "-o", program, LOADER], check=True)
+    kernel = build(KernelRequest(NATIVE, "image:debian:6.12+module"), Reporter())
+    assert kernel.module
+    with guest(kernel, tmp_path, programs={"module-load": program}) as running:
+        command = ["module-load", module.NAME, f"/modules/{kernel.module.name}", DATA_FILE, "2"]
+        assert running.run(command, 300).checked().stdout == b"2 rounds\n"
+        assert statistics(running)["misses"] > 0
+        # As long as it is there, nobody can switch its callbacks off.
+        assert running.run([":write", "/proc/sys/kernel/ftrace_enabled", "0"]).status
+        assert complaints(running.console()) == []
+
+
+@only_x86_64
+@pytest.mark.boot
+def test_a_guest_without_it_is_told(tmp_path: Path) -> None:
+    with (
+        guest(build(KernelRequest(NATIVE, "image:debian:6.12"), Reporter()), tmp_path) as running,
+        pytest.raises(NoResult, match="has not loaded the module"),
+    ):
+        require_module(running, module.NAME)
+
+
+def test_headers_are_for_this_machine_only() -> None:
+    other = ARM64 if NATIVE is X86_64 else X86_64
+    with pytest.raises(UsageError, match=f"tools for modules of {other.name} run on {other.name} only"):
+        headers("6.12.117+deb12-arm64", other, Reporter())
