@@ -18,7 +18,10 @@
 #endif
 
 #ifndef HAVE_MIN_FOLIO
-#define mapping_min_folio_nrpages(mapping) 1UL
+static inline unsigned long mapping_min_folio_nrpages(const struct address_space *mapping)
+{
+	return 1;
+}
 #endif
 
 #ifndef ftrace_regs_get_argument

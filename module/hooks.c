@@ -4,6 +4,8 @@
  * at the entry of five functions. None of them replaces a function, or sleeps, so that
  * the module can go at any time.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/ftrace.h>
 #include <linux/init.h>
 #include <linux/mm.h>
@@ -54,13 +56,20 @@ MODULE_PARM_DESC(request_kb, "what a read request costs, in KiB read: 1 to 65536
 
 static int get_statistics(char *text, const struct kernel_param *param)
 {
-	return sysfs_emit(text, "misses %ld\nahead %ld\nmarks %ld\nunknown %ld\nlost %ld\nfiles %lu\n",
-			  atomic_long_read(&fault_events[FAULT_MISSES]),
-			  atomic_long_read(&fault_events[FAULT_AHEAD]),
-			  atomic_long_read(&fault_events[FAULT_MARKS]),
-			  atomic_long_read(&fault_events[FAULT_UNKNOWN]),
-			  atomic_long_read(&fault_events[FAULT_LOST]),
-			  known_files_count());
+	static const char * const names[NR_FAULT_EVENTS] = {
+		[FAULT_MISSES] = "misses",
+		[FAULT_AHEAD] = "ahead",
+		[FAULT_MARKS] = "marks",
+		[FAULT_UNKNOWN] = "unknown",
+		[FAULT_LOST] = "lost",
+	};
+	unsigned int i;
+	int size = 0;
+
+	for (i = 0; i < NR_FAULT_EVENTS; i++)
+		size += sysfs_emit_at(text, size, "%s %ld\n", names[i],
+				      atomic_long_read(&fault_events[i]));
+	return size + sysfs_emit_at(text, size, "files %lu\n", known_files_count());
 }
 
 static const struct kernel_param_ops statistics_ops = {

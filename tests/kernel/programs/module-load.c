@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Takes a module out and puts it back, again and again, while other processes map, touch
- * and read a file of zeros that is evicted all the time.
+ * and read a file of zeros that is evicted all the time. Then loads it without ftrace.
  *
  *	module-load NAME MODULE FILE ROUNDS
  */
 #define _GNU_SOURCE
 #include <err.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -73,13 +74,51 @@ static pid_t start_reader(const char *name, unsigned int seed)
 		use(name, &seed);
 }
 
-static void load(const char *module)
+static int try_to_load(const char *module)
 {
 	int fd = open(module, O_RDONLY | O_CLOEXEC);
+	int failed = fd < 0 || syscall(SYS_finit_module, fd, "", 0) ? errno : 0;
 
-	if (fd < 0 || syscall(SYS_finit_module, fd, "", 0))
-		err(1, "%s", module);
 	close(fd);
+	return failed;
+}
+
+static void load(const char *module)
+{
+	errno = try_to_load(module);
+	if (errno)
+		err(1, "%s", module);
+}
+
+static void unload(const char *name)
+{
+	if (syscall(SYS_delete_module, name, O_NONBLOCK))
+		err(1, "unloading %s", name);
+}
+
+/* Whether ftrace calls anybody. Returns what was wrong, or 0. */
+static int set_ftrace(const char *value)
+{
+	int fd = open("/proc/sys/kernel/ftrace_enabled", O_WRONLY | O_CLOEXEC);
+	int failed = fd < 0 || write(fd, value, 1) != 1 ? errno : 0;
+
+	close(fd);
+	return failed;
+}
+
+/* Without ftrace it is not to load, and as long as it is loaded ftrace has to stay. */
+static void check_ftrace(const char *name, const char *module)
+{
+	if (set_ftrace("0") != EBUSY)
+		errx(1, "ftrace can be switched off under the module");
+	unload(name);
+	if (set_ftrace("0"))
+		errx(1, "ftrace cannot be switched off");
+	if (try_to_load(module) != EBUSY)
+		errx(1, "the module loads without ftrace");
+	if (set_ftrace("1"))
+		errx(1, "ftrace cannot be switched on");
+	load(module);
 }
 
 int main(int argc, char **argv)
@@ -93,8 +132,7 @@ int main(int argc, char **argv)
 		readers[i] = start_reader(argv[3], i + 1);
 	for (i = 0; i < atoi(argv[4]); i++) {
 		usleep(20000 + i % 7 * 1000);
-		if (syscall(SYS_delete_module, argv[1], O_NONBLOCK))
-			err(1, "unloading %s", argv[1]);
+		unload(argv[1]);
 		usleep(i % 5 * 1000);
 		load(argv[2]);
 	}
@@ -104,6 +142,7 @@ int main(int argc, char **argv)
 		kill(readers[i], SIGKILL);
 		waitpid(readers[i], &status, 0);
 	}
+	check_ftrace(argv[1], argv[2]);
 	printf("%d rounds\n", atoi(argv[4]));
 	return 0;
 }
