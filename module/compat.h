@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What older kernels lack. Kbuild finds out what there is. */
+/* Before all else: how messages begin, and what older kernels lack, as Kbuild finds out. */
 #ifndef MODULE_COMPAT_H
 #define MODULE_COMPAT_H
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/ftrace.h>
 #include <linux/math.h>

@@ -63,12 +63,9 @@ void faults_init(void)
 		spin_lock_init(&slot->lock);
 }
 
-/* The slot of the current task, locked, or NULL if another task has it just now. */
-static struct slot *trylock_slot(void)
+static struct slot *slot_of_current(void)
 {
-	struct slot *slot = &slots[hash_ptr(current, SLOT_BITS)];
-
-	return spin_trylock(&slot->lock) ? slot : NULL;
+	return &slots[hash_ptr(current, SLOT_BITS)];
 }
 
 void fault_begins(struct vm_fault *vmf, bool adaptive)
@@ -77,14 +74,13 @@ void fault_begins(struct vm_fault *vmf, bool adaptive)
 	struct vm_area_struct *vma = vmf->vma;
 	struct file *file = vma->vm_file;
 	bool adapts = adaptive && !(vma->vm_flags & hints) && !known_file_is_program(file);
-	struct slot *slot;
+	struct slot *slot = slot_of_current();
 
 	/* It was mapped before the module came. */
 	if (vma->vm_flags & VM_EXEC)
 		known_file_set_program(file);
 
-	slot = trylock_slot();
-	if (!slot)
+	if (!spin_trylock(&slot->lock))
 		return;
 	/* A task that faults again, or anybody later, has seen the read return. */
 	if (slot->arriving)
@@ -104,9 +100,9 @@ void fault_begins(struct vm_fault *vmf, bool adaptive)
 
 void fault_at_mark(const struct readahead_control *ractl, const struct folio *folio)
 {
-	struct slot *slot = trylock_slot();
+	struct slot *slot = slot_of_current();
 
-	if (!slot)
+	if (!spin_trylock(&slot->lock))
 		return;
 	if (slot->task == current && slot->adapts && slot->file == ractl->file &&
 	    slot->index == readahead_index((struct readahead_control *)ractl)) {
@@ -237,17 +233,18 @@ static void rewrite(struct readahead_control *ractl, struct file_ra_state *ra,
 void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra,
 		 unsigned int request_pages)
 {
+	struct slot *slot = slot_of_current();
 	struct mmap_readahead_miss miss;
-	struct slot *slot;
 
 	/* Headers do not tell whether the arguments are what they are meant to be. */
 	if (!object_is_on_stack(ractl) || ractl->ra != ra || !ra || !ra->ra_pages)
 		return;
-	slot = trylock_slot();
-	if (!slot || slot->task != current)
+	if (!spin_trylock(&slot->lock)) {
 		count(FAULT_LOST, looks_around(ra));
-	if (!slot)
 		return;
+	}
+	if (slot->task != current)
+		count(FAULT_LOST, looks_around(ra));
 	if (slot->task != current || !slot->adapts || slot->file != ractl->file ||
 	    ra != &ractl->file->f_ra)
 		goto out;

@@ -4,8 +4,6 @@
  * at the entry of five functions. None of them replaces a function, or sleeps, so that
  * the module can go at any time.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/ftrace.h>
 #include <linux/init.h>
 #include <linux/mm.h>

@@ -4,22 +4,17 @@
  * it. A file is added by its first miss, and goes when it is closed, when memory is short,
  * or when too many others come after it.
  */
-#include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/jiffies.h>
-#include <linux/list.h>
-#include <linux/rculist.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
-#include <linux/spinlock.h>
 
 #include "known_files.h"
 #include "memory.h"
 
-/* So many files at most; with 500 bytes each, 8 MiB. */
+/* So many files at most, 8 MiB, and how many are spared before another one begins. */
 #define MAX_FILES	16384
-/* Of those that were not asked for lately, how far to look for one to forget. */
-#define MAX_LOOKS	16
+#define MAX_SPARED	16
 
 /**
  * struct known_file - an open file
@@ -77,9 +72,9 @@ static struct known_file *find(const struct file *file)
 	struct known_file *known = find_closed(file);
 	const struct inode *inode = file_inode(file);
 
-	if (known && (known->inode != inode->i_ino || known->generation != inode->i_generation))
+	if (!known || known->inode != inode->i_ino || known->generation != inode->i_generation)
 		return NULL;
-	if (known && !READ_ONCE(known->in_use))
+	if (!READ_ONCE(known->in_use))
 		WRITE_ONCE(known->in_use, true);
 	return known;
 }
@@ -112,7 +107,7 @@ static void make_room(void)
 {
 	unsigned int looks;
 
-	for (looks = 0; nr_files >= MAX_FILES && looks < MAX_LOOKS; looks++)
+	for (looks = 0; nr_files >= MAX_FILES && looks < MAX_SPARED; looks++)
 		forget_oldest();
 	if (nr_files >= MAX_FILES)
 		forget(list_last_entry(&lru, struct known_file, lru));
@@ -165,7 +160,6 @@ struct mmap_readahead_state *known_file_trylock(struct file *file,
 		rcu_read_unlock();
 		return NULL;
 	}
-	/* It takes a hundred instructions to tell, and changes slowly. */
 	if (!found->memory_pages || time_after(jiffies, found->memory_told + HZ / 8)) {
 		found->memory_pages = file_memory_pages();
 		found->memory_told = jiffies;
@@ -174,11 +168,16 @@ struct mmap_readahead_state *known_file_trylock(struct file *file,
 	miss->file_paid = found->state.paid;
 	miss->prior = &prior;
 	*known = found;
+	/* known_file_unlock() does, but sparse does not look there. */
+	__release(&found->lock);
+	__release(RCU);
 	return &found->state;
 }
 
 void known_file_unlock(struct known_file *known)
 {
+	__acquire(RCU);
+	__acquire(&known->lock);
 	spin_unlock(&known->lock);
 	rcu_read_unlock();
 }
@@ -219,14 +218,15 @@ bool known_file_is_program(struct file *file)
 void known_file_release(struct file *file)
 {
 	struct known_file *known;
+	bool found;
 
 	rcu_read_lock();
-	known = find_closed(file);
+	found = find_closed(file);
 	rcu_read_unlock();
-	if (!known)
+	if (!found)
 		return;
 	spin_lock(&table_lock);
-	/* It may be another one by now, or none. */
+	/* It may have been forgotten meanwhile. */
 	known = find_closed(file);
 	if (known)
 		forget(known);

@@ -143,6 +143,6 @@ int main(int argc, char **argv)
 		waitpid(readers[i], &status, 0);
 	}
 	check_ftrace(argv[1], argv[2]);
-	printf("%d rounds\n", atoi(argv[4]));
+	printf("rounds: %d\n", atoi(argv[4]));
 	return 0;
 }
