@@ -162,9 +162,18 @@ static void read_text(struct vm_fault *vmf, unsigned int order, unsigned int rul
 	bool more = rules & MMAP_READAHEAD_TEXT_IN_WINDOWS &&
 		    !(vma->vm_flags & VM_RAND_READ);
 	unsigned int window = more ? READ_ONCE(file->f_ra.ra_pages) : 0;
-	const struct mmap_readahead_window text =
+	struct mmap_readahead_window text =
 		mmap_readahead_text(vmf->pgoff, order, window, vma->vm_pgoff,
 				    vma->vm_pgoff + vma_pages(vma) - 1);
+	pgoff_t folio = round_down(vmf->pgoff, BIT(order));
+
+	/* Behind a page that is cached already, readahead goes on with single pages. */
+	if (text.start < folio &&
+	    filemap_range_has_page(file->f_mapping, (loff_t)text.start << PAGE_SHIFT,
+				   ((loff_t)folio << PAGE_SHIFT) - 1)) {
+		text.size -= folio - text.start;
+		text.start = folio;
+	}
 
 	*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
 	trace_mmap_readahead_miss(file, vmf->pgoff, text.start, text.size, 0, order,

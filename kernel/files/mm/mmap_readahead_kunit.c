@@ -162,8 +162,9 @@ static void expect_text(struct kunit *test, unsigned long index,
 			unsigned int order, unsigned int window,
 			unsigned long first, unsigned long last)
 {
-	unsigned long start = round_down(index, BIT(order));
-	unsigned long end = start + max(window, BIT(order)) - 1;
+	unsigned long pages = max(round_down(window, BIT(order)), BIT(order));
+	unsigned long start = rounddown(index, pages);
+	unsigned long end = start + pages - 1;
 	struct mmap_readahead_window text =
 		mmap_readahead_text(index, order, window, first, last);
 
@@ -196,8 +197,8 @@ static void test_text_at_the_end_of_the_range(struct kunit *test)
 	struct mmap_readahead_window text =
 		mmap_readahead_text(ULONG_MAX - 1, 9, 1024, 0, ULONG_MAX);
 
-	KUNIT_EXPECT_EQ(test, text.start, ULONG_MAX - 511);
-	KUNIT_EXPECT_EQ(test, text.size, 512);
+	KUNIT_EXPECT_EQ(test, text.start, ULONG_MAX - 1023);
+	KUNIT_EXPECT_EQ(test, text.size, 1024);
 }
 
 /* Only one size has text; taking it from a size does not touch the others. */

@@ -9,6 +9,7 @@
 #ifndef _LINUX_MMAP_READAHEAD_POLICY_H
 #define _LINUX_MMAP_READAHEAD_POLICY_H
 
+#include <linux/minmax.h>
 #include <linux/types.h>
 
 /**
@@ -148,22 +149,22 @@ struct mmap_readahead_window {
  * mmap_readahead_text - what a miss in program text reads
  * @index: the page
  * @order: size of the folio that text is to have
- * @window: pages to read from the beginning of that folio on, if it has fewer
+ * @window: most pages to read, or fewer than such a folio has to read that
  * @first: first page that may be read
  * @last: last page that may be read; @index lies between these two
  *
- * Return: the naturally aligned folio, and what follows, from @first to @last.
+ * Windows lie side by side, so that one does not begin in the middle of another.
+ *
+ * Return: the window of whole folios that holds @index, from @first to @last.
  */
 static inline struct mmap_readahead_window
 mmap_readahead_text(unsigned long index, unsigned int order, unsigned int window,
 		    unsigned long first, unsigned long last)
 {
-	unsigned long pages = 1UL << order;
-	unsigned long start = index & ~(pages - 1);
+	unsigned long pages = max(window >> order, 1U) << order;
+	unsigned long start = index - index % pages;
 	unsigned long skipped = start < first ? first - start : 0;
 
-	if (pages < window)
-		pages = window;
 	start += skipped;
 	pages -= skipped;
 	if (pages > last - start)

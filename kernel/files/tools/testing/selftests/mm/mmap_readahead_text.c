@@ -351,15 +351,15 @@ static bool test_window(void)
 	bool ok;
 
 	ok = text_reads(0, file_pages, 20 * block, 20 * block, pages) &&
-	     text_reads(0, file_pages, 30 * block + block / 2, 30 * block, pages) &&
-	     text_reads(0, file_pages, 41 * block - 1, 40 * block, pages);
+	     text_reads(0, file_pages, 30 * block + block / 2, 28 * block, pages) &&
+	     text_reads(0, file_pages, 44 * block - 1, 40 * block, pages);
 	open_text(&text, 0, file_pages);
 	touch(&text.part, 50 * block + 1);
 	/* The next one is a miss of its own. */
-	ok &= cached_exactly(&text.whole, 50 * block, pages);
-	touch(&text.part, 50 * block + pages);
-	ok &= cached_exactly(&text.whole, 50 * block, 2 * pages);
-	if (count_folios(text.whole.fd, 50 * block, 2 * pages, counts))
+	ok &= cached_exactly(&text.whole, 48 * block, pages);
+	touch(&text.part, 48 * block + pages);
+	ok &= cached_exactly(&text.whole, 48 * block, 2 * pages);
+	if (count_folios(text.whole.fd, 48 * block, 2 * pages, counts))
 		ok &= counts[text_size->order] == 2 * WINDOW_BLOCKS;
 	close_text(&text);
 	return ok;
@@ -369,23 +369,22 @@ static bool test_window_in_mapping(void)
 {
 	unsigned long first = 10 * block + 1, pages = WINDOW_BLOCKS * block;
 
-	return text_reads(first, 2 * pages, first, first, pages - 1) &&
-	       text_reads(first, 2 * pages, 11 * block + 1, 11 * block, pages) &&
-	       text_reads(first, pages, 11 * block, 11 * block,
-			  pages - block + 1) &&
+	return text_reads(first, 2 * pages, first, first, 2 * block - 1) &&
+	       text_reads(first, 2 * pages, 12 * block - 1, first, 2 * block - 1) &&
+	       text_reads(first, 2 * pages, 13 * block + 1, 12 * block, pages) &&
+	       text_reads(first, pages, 13 * block, 12 * block,
+			  2 * block + 1) &&
 	       text_reads(first, 2, first + 1, first, 2);
 }
 
 /* The tracepoint tells of the window before the end of the file cuts it. */
 static bool test_window_in_file(void)
 {
-	unsigned long last = file_pages - file_pages % block;
-	unsigned long pages = WINDOW_BLOCKS * block;
+	unsigned long last = file_pages - 1, pages = WINDOW_BLOCKS * block;
+	unsigned long start = last - last % pages;
 
-	return text_reads(0, last + 2 * pages, last, last, pages) &&
-	       text_reads(0, last + 2 * pages, last - 1, last - block, pages) &&
-	       text_reads(0, file_pages, last - 1, last - block,
-			  block + block / 2);
+	return text_reads(0, last + 2 * pages, last, start, pages) &&
+	       text_reads(0, file_pages, last, start, file_pages - start);
 }
 
 /* One that lies within a folio is no window. */
@@ -412,10 +411,28 @@ static bool test_window_around_pages(void)
 	open_text(&text, 0, file_pages);
 	posix_fadvise(text.whole.fd, 0, 0, POSIX_FADV_RANDOM);
 	if (pread(text.whole.fd, &byte, 1,
-		  (10 * block + pages / 2 + 1) * page_bytes) != 1)
+		  (8 * block + pages / 2 + 1) * page_bytes) != 1)
 		ksft_exit_fail_perror("read of the test file");
-	touch(&text.part, 10 * block);
-	ok = cached_exactly(&text.whole, 10 * block, pages);
+	touch(&text.part, 8 * block);
+	ok = cached_exactly(&text.whole, 8 * block, pages);
+	close_text(&text);
+	return ok;
+}
+
+/* Behind a page of the window that is cached, it begins with the block. */
+static bool test_window_behind_pages(void)
+{
+	struct text text;
+	char byte;
+	bool ok;
+
+	open_text(&text, 0, file_pages);
+	posix_fadvise(text.whole.fd, 0, 0, POSIX_FADV_RANDOM);
+	if (pread(text.whole.fd, &byte, 1, 8 * block * page_bytes) != 1)
+		ksft_exit_fail_perror("read of the test file");
+	touch(&text.part, 10 * block + 1);
+	ok = cached_pages(&text.whole, 10 * block, 2 * block) == 2 * block &&
+	     cached_pages(&text.whole, 0, file_pages) == 2 * block + one_folio;
 	close_text(&text);
 	return ok;
 }
@@ -424,11 +441,12 @@ static const struct text_test {
 	bool (*run)(void);
 	const char *name;
 } window_tests[] = {
-	{ test_window, "window: read_ahead_kb from the start of the block on" },
+	{ test_window, "window: the aligned one that holds the page" },
 	{ test_window_in_mapping, "window: no more than the mapping has" },
 	{ test_window_in_file, "window: not beyond the end of the file" },
 	{ test_small_window, "window: a block if read_ahead_kb is less" },
 	{ test_window_around_pages, "window: around pages that are cached" },
+	{ test_window_behind_pages, "window: behind pages that are cached" },
 };
 
 static void test_windows(void)
