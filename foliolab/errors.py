@@ -138,3 +138,15 @@ class Undecided(LabError):
 
 class DiskFull(LabError):
     status = 40
+
+
+class NotPermitted(LabError):
+    """The kernel lets only root, or a process's owner, do that."""
+
+    status = 41
+
+
+class NoCure(LabError):
+    """A window that cannot be set, or not safely."""
+
+    status = 42

@@ -25,3 +25,11 @@ def results_directory() -> Path:
     """The sample store's directory: ``$FOLIOLAB_RESULTS``, else ``results/`` in the checkout."""
     chosen = os.environ.get("FOLIOLAB_RESULTS")
     return Path(chosen) if chosen else REPOSITORY / "results"
+
+
+def state_directory() -> Path:
+    """What has to be put back one day: ``$FOLIOLAB_STATE``, else the user's state directory."""
+    if chosen := os.environ.get("FOLIOLAB_STATE"):
+        return Path(chosen)
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    return Path(base) / "foliolab"

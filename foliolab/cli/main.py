@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 from foliolab.cli import (
     bisect,
+    cure,
     demo,
+    diagnose,
     doctor,
     execute,
     folios,
@@ -37,6 +39,8 @@ _COMMANDS = (
     trace,
     execute,
     shell,
+    diagnose,
+    cure,
     folios,
     kernel,
     module,

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kernel that runs here."""
+"""Programs of this machine, on whatever kernel it runs: what their mapped files cost, what they touch, what helps."""

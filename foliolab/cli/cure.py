@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab cure``: other windows for this machine's devices and open files, until they are put back."""
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from foliolab.errors import UsageError
+from foliolab.live.cures import Cure, applied, apply_to_device, apply_to_open_file, state_of, undo
+from foliolab.report.columns import Column
+from foliolab.report.figures import count
+from foliolab.report.terminal import print_table
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "give a device, or one open file of a process, another window, and put it back"
+    parser = commands.add_parser("cure", help=text, description=f"{text.capitalize()}. Takes root.")
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    text = "set a window"
+    verb = verbs.add_parser(
+        "apply",
+        help=text,
+        description=f"{text.capitalize()}, and remember what was there. With --device-of, files that are opened from"
+        " then on have it; with --pid and --file, what the process has open. Other files of the device that are opened"
+        " in the few milliseconds of the latter inherit the window.",
+        epilog="example: sudo ./lab cure apply --pid 4711 --file /srv/db/data.mdb --read-ahead-kb 16",
+    )
+    _add_choice(verb)
+    verb.add_argument(
+        "--read-ahead-kb", type=int, metavar="KIB", required=True, help="the window; 0 reads single pages"
+    )
+    verb.set_defaults(handler=handle_apply)
+    text = "put back what was set: all, or what the options name"
+    verb = verbs.add_parser("undo", help=text, description=f"{text.capitalize()}.")
+    _add_choice(verb)
+    verb.set_defaults(handler=handle_undo)
+    text = "list what was set, and whether it still holds"
+    verb = verbs.add_parser("show", help=text, description=f"{text.capitalize()}.")
+    verb.add_argument("--json", action="store_true", help="print one JSON object")
+    verb.set_defaults(handler=handle_show)
+
+
+def _add_choice(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--device-of", metavar="FILE", type=Path, help="the device that holds FILE")
+    verb.add_argument("--pid", type=int, help="the process that has --file open")
+    verb.add_argument("--file", type=Path, help="the file that --pid has open")
+
+
+def handle_apply(arguments: argparse.Namespace) -> int:
+    _require_one(arguments)
+    if arguments.device_of:
+        cure = apply_to_device(arguments.device_of, arguments.read_ahead_kb)
+        print(
+            f"{cure.device}: {cure.before_kb} -> {cure.read_ahead_kb} KiB, for files that are opened from now on."
+            " './lab cure undo' puts it back."
+        )
+    else:
+        cure = apply_to_open_file(arguments.pid, arguments.file, arguments.read_ahead_kb)
+        print(
+            f"{cure.file}, as process {cure.pid} has it open: {cure.read_ahead_kb} KiB, until it is closed."
+            f" Files of {cure.device} that others opened in this moment have that window, too."
+        )
+    return 0
+
+
+def handle_undo(arguments: argparse.Namespace) -> int:
+    everything = not (arguments.device_of or arguments.pid is not None or arguments.file)
+    if not everything:
+        _require_one(arguments)
+    done = undo((lambda cure: True) if everything else _chosen(arguments))
+    for cure, words in done:
+        print(f"{_what(cure)}: {words}.")
+    if not done:
+        print("Nothing is applied.")
+    return 0
+
+
+def handle_show(arguments: argparse.Namespace) -> int:
+    cures = applied()
+    if arguments.json:
+        print(json.dumps({"cures": [{**asdict(cure), "state": state_of(cure)} for cure in cures]}))
+    elif cures:
+        columns = [
+            Column(("", "what"), tuple(map(_what, cures)), 0, left=True),
+            Column(("window", "KiB"), tuple(count(cure.read_ahead_kb) for cure in cures), 0),
+            Column(("before", "KiB"), tuple(count(cure.before_kb) for cure in cures), 0),
+            Column(("", "state"), tuple(map(state_of, cures)), 0, left=True),
+        ]
+        print_table(Console(highlight=False), columns, [""] * len(cures))
+    else:
+        print("Nothing is applied.")
+    return 0
+
+
+def _require_one(arguments: argparse.Namespace) -> None:
+    whole = arguments.device_of is not None
+    if whole == (arguments.pid is not None) or (arguments.pid is None) != (arguments.file is None):
+        raise UsageError("Say what to cure: --device-of FILE, or --pid P with --file FILE.")
+
+
+def _chosen(arguments: argparse.Namespace) -> Callable[[Cure], bool]:
+    if arguments.device_of:
+        place = str(arguments.device_of.resolve())
+        return lambda cure: cure.pid is None and cure.file == place
+    place = str(arguments.file.resolve())
+    return lambda cure: cure.pid == arguments.pid and cure.file == place
+
+
+def _what(cure: Cure) -> str:
+    return cure.device if cure.pid is None else f"{cure.file} in process {cure.pid}"

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab diagnose``: on this machine's own kernel, how much of mapped files is read for each byte used."""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from foliolab.errors import UsageError
+from foliolab.live import pages
+from foliolab.live.devices import device_of
+from foliolab.live.engines import engine_of
+from foliolab.live.processes import PAGE_BYTES, Counters, counters, descendants, mapped_by, mappings, name, total
+from foliolab.live.syscalls import become_subreaper
+from foliolab.live.verdict import judge
+from foliolab.live.watch import Observation, Watch
+from foliolab.process import dying_with_parent
+from foliolab.report.diagnosis import print_diagnosis, print_file, to_json
+
+_SECONDS = 10.0
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "tell how much of mapped files is read here for each byte used, and what helps"
+    parser = commands.add_parser(
+        "diagnose",
+        help=text,
+        description=f"{text.capitalize()}. Any Linux since 6.1, as the user whose processes these are. A command keeps"
+        " its input, output and exit status, and the report goes to the standard error; with --json, the command's"
+        " output does.",
+        epilog="example: ./lab diagnose --pid 4711 --seconds 30",
+    )
+    parser.add_argument("--pid", type=int, action="append", default=[], help="this process; can be repeated")
+    parser.add_argument("--file", type=Path, help="this file, and whoever maps it")
+    parser.add_argument(
+        "--seconds", type=float, metavar="N", help=f"look for so long (default: {_SECONDS:.0f}; a command: to its end)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="a command to run")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    if bool(arguments.pid) + (arguments.file is not None) + bool(command) != 1:
+        raise UsageError("Say what to look at: --pid, --file, or -- and a command.")
+    if arguments.seconds is not None and not 0 < arguments.seconds < 1e6:
+        raise UsageError("--seconds is a time of more than nothing and less than 1,000,000.")
+    if command:
+        return _command(command, arguments.seconds, arguments.json)
+    seconds = arguments.seconds or _SECONDS
+    if arguments.file:
+        return _file(arguments.file, seconds, arguments.json)
+    for pid in arguments.pid:
+        counters(pid)
+        mappings(pid)
+    _report(_watched(arguments.pid, seconds), arguments.json)
+    return 0
+
+
+def _watched(pids: list[int], seconds: float, only: os.stat_result | None = None) -> Observation:
+    """What processes do in that time; Ctrl-C ends it early."""
+    watch = Watch(lambda: pids, only)
+    try:
+        watch.run(seconds, lambda: not any(Path(f"/proc/{pid}/io").exists() for pid in pids))
+        watch.look()
+    except KeyboardInterrupt:
+        print("lab: Interrupted; this is what was seen so far.", file=sys.stderr)
+    return watch.finish()
+
+
+def _report(seen: Observation, as_json: bool, facts: dict[str, Any] | None = None, to_error: bool = False) -> None:
+    verdict = judge(seen)
+    if as_json:
+        print(json.dumps({**(facts or {}), **to_json(seen, verdict)}))
+    else:
+        print_diagnosis(Console(highlight=False, stderr=to_error), seen, verdict)
+
+
+def _file(path: Path, seconds: float, as_json: bool) -> int:
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}.")
+    status = path.stat()
+    device = device_of(path)
+    pids, hidden = mapped_by(status)
+    there = pages.cached(path)
+    facts: dict[str, Any] = {
+        "path": str(path.resolve()),
+        "device": device.name,
+        "rotational": device.rotational,
+        "window_kb": device.read_ahead_kb,
+        "engine": engine_of(path) or None,
+        "size_bytes": status.st_size,
+        "resident_bytes": None if there is None else there.bit_count() * PAGE_BYTES,
+        "processes": {pid: name(pid) for pid in pids},
+        "hidden_processes": hidden,
+    }
+    if not as_json:
+        print_file(Console(highlight=False), facts)
+    if pids:
+        _report(_watched(pids, seconds, status), as_json, facts)
+    elif as_json:
+        print(json.dumps({**facts, "verdict": "not-mapped", "files": []}))
+    return 0
+
+
+def _command(command: list[str], seconds: float | None, as_json: bool) -> int:
+    if not shutil.which(command[0]):
+        raise UsageError(f"There is no program {command[0]} that can be run.")
+    become_subreaper()
+    before, us = _children(), os.getpid()
+    # Ctrl-C is for the command, which ends by it, and so do we then.
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+    child = subprocess.Popen(dying_with_parent(command), stdout=sys.stderr if as_json else None)
+    signal.signal(signal.SIGTERM, lambda number, frame: child.terminate())
+    watch = Watch(lambda: descendants(us), fresh=True)
+    watch.run(seconds, lambda: _ended(child.pid))
+    if _ended(child.pid):
+        child.wait()
+        seen = watch.finish(_children().since(before) + total(descendants(us)))
+    else:
+        seen = watch.finish()
+        child.wait()
+    _report(seen, as_json, to_error=not as_json)
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def _ended(pid: int) -> bool:
+    """Whether a child of ours has ended; it is not waited for."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _children() -> Counters:
+    """What those children of ours did that were waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Counters(usage.ru_inblock * 512, 0, usage.ru_majflt, usage.ru_minflt)

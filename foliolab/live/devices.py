@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The device under a file, and the window that it gives to files that are opened."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.errors import NoCure
+
+
+@dataclass(frozen=True)
+class Device:
+    name: str
+    """As the kernel calls it: vda, dm-0, btrfs-1."""
+    attribute: Path
+    """The file below /sys with its window."""
+    rotational: bool | None
+    """None if the kernel does not say so, as of network file systems."""
+
+    @property
+    def read_ahead_kb(self) -> int:
+        """The window in KiB, for files that are opened from now on."""
+        return int(self.attribute.read_text())
+
+
+def device_of(path: Path) -> Device:
+    """The device that holds a file; NoCure if its file system has no window, as tmpfs has none."""
+    number = path.stat().st_dev
+    found = find_device(os.major(number), os.minor(number))
+    if not found:
+        raise NoCure(f"The file system that holds {path} has no read_ahead_kb.")
+    return found
+
+
+def find_device(major: int, minor: int, sys: Path = Path("/sys"), mounts: Path | None = None) -> Device | None:
+    """The device behind a file system's number; None if nothing reads ahead there.
+
+    ``sys`` and ``mounts`` (``/proc/self/mountinfo``) are for tests.
+    """
+    if major:
+        return _block_device((sys / f"dev/block/{major}:{minor}").resolve())
+    pool = _btrfs(f"0:{minor}", sys, mounts or Path("/proc/self/mountinfo"))
+    # Network and FUSE file systems call theirs by the number.
+    directory = pool or sys / f"class/bdi/0:{minor}"
+    attribute = directory / "read_ahead_kb"
+    return Device(directory.resolve().name, attribute, None) if attribute.exists() else None
+
+
+def _block_device(directory: Path) -> Device | None:
+    whole = directory.parent if (directory / "partition").exists() else directory
+    attribute = whole / "queue/read_ahead_kb"
+    if not attribute.exists():
+        return None
+    rotational = (whole / "queue/rotational").read_text().strip() == "1"
+    return Device(whole.name, attribute, rotational)
+
+
+def _btrfs(number: str, sys: Path, mounts: Path) -> Path | None:
+    """The bdi of the pool that is mounted from the same device as the file system with this number.
+
+    Each subvolume has a number of its own, which mountinfo knows only for what is mounted; a single pool is taken
+    for the one that is meant.
+    """
+    pools = [pool for pool in sorted((sys / "fs/btrfs").glob("*/bdi")) if (pool / "read_ahead_kb").exists()]
+    mounted = {}
+    for line in mounts.read_text().splitlines():
+        fields, _, rest = line.partition(" - ")
+        kind, source = rest.split()[:2]
+        if kind == "btrfs":
+            mounted[fields.split()[2]] = Path(source).resolve().name
+        elif fields.split()[2] == number:
+            return None
+    if number in mounted:
+        pools = [pool for pool in pools if (pool.parent / "devices" / mounted[number]).exists()]
+    return pools[0] if len(pools) == 1 else None

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which pages of a file a process has mapped, and which are cached, as sets of bits.
+
+A set of pages is an int: bit N is page N of the file. So what came in between two looks is ``now & ~before``.
+"""
+
+import ctypes
+import mmap
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from foliolab.live.processes import PAGE_BYTES, Mapping
+
+AROUND_PAGES = max(1, (64 << 10) // PAGE_BYTES)
+"""Pages that a fault maps at most, of those cached around it, in an aligned block (fault_around_bytes)."""
+MOST_BYTES = 64 << 30
+"""Of a file whose cached pages are worth asking for: some 3 s."""
+
+_ENTRY = 8
+_PIECE_PAGES = 1 << 20
+# Bits 63 and 61 of an entry of pagemap: present, and a page of a file and no private copy of one.
+_PRESENT = bytes((byte & 0xA0) == 0xA0 for byte in range(256))
+_RESIDENT = bytes(byte & 1 for byte in range(256))
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+_FAILED = ctypes.c_void_p(-1).value
+
+
+def pack(flags: bytes) -> int:
+    """Bit N for byte N, each of which is 0 or 1."""
+    flags += bytes(-len(flags) % 8)
+    return sum(int.from_bytes(flags[bit::8], "little") << bit for bit in range(8))
+
+
+def blocks(pages: int, skew: int = 0) -> int:
+    """How many aligned blocks of AROUND_PAGES have any of these pages; ``skew`` pages come before the file's first."""
+    fold = pages << skew
+    step = 1
+    while step < AROUND_PAGES:
+        fold |= fold >> step
+        step *= 2
+    first_of_each = int.from_bytes(_FIRST * (fold.bit_length() // (8 * len(_FIRST)) + 1), "little")
+    return (fold & first_of_each).bit_count()
+
+
+_FIRST = sum(1 << bit for bit in range(0, 16, AROUND_PAGES)).to_bytes(2, "little")
+
+
+def mapped(pid: int, pieces: Iterable[Mapping]) -> int:
+    """The pages of a file that these mappings of it have in the page tables; OSError if that cannot be read."""
+    found = 0
+    with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as table:
+        for piece in pieces:
+            first, end = piece.start // PAGE_BYTES, piece.end // PAGE_BYTES
+            page = piece.offset // PAGE_BYTES
+            while first < end:
+                entries = os.pread(table.fileno(), min(_PIECE_PAGES, end - first) * _ENTRY, first * _ENTRY)
+                if not entries:
+                    break
+                found |= pack(entries[_ENTRY - 1 :: _ENTRY].translate(_PRESENT)) << page
+                first += len(entries) // _ENTRY
+                page += len(entries) // _ENTRY
+    return found
+
+
+def cached(path: Path) -> int | None:
+    """The pages of a file that are in the page cache; None if we may not know that (mincore), or it is too large.
+
+    The kernel tells it to the file's owner, to root, and to whoever may write it.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        facts = os.fstat(handle)
+        if facts.st_size > MOST_BYTES or not (os.geteuid() in (0, facts.st_uid) or os.access(path, os.W_OK)):
+            return None
+        return _resident(handle, facts.st_size) if facts.st_size else 0
+    finally:
+        os.close(handle)
+
+
+def _resident(handle: int, size: int) -> int | None:
+    place = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, handle, 0)
+    if place == _FAILED:
+        return None
+    flags = ctypes.create_string_buffer(-(-size // PAGE_BYTES))
+    try:
+        if _libc.mincore(place, size, flags):
+            return None
+    finally:
+        _libc.munmap(place, size)
+    return pack(flags.raw.translate(_RESIDENT))

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What ``/proc`` tells of a process to its owner: counters, mapped files, descriptors."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.errors import NotPermitted, UsageError
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a process, and its children that it has waited for, have done so far."""
+
+    read_bytes: int = 0
+    """From disks, readahead of its own faults and calls included."""
+    called_bytes: int = 0
+    """What read() and its like returned, from the cache, pipes and sockets as well."""
+    major_faults: int = 0
+    minor_faults: int = 0
+    """Of all memory, not of files alone."""
+
+    def __add__(self, other: "Counters") -> "Counters":
+        return Counters(
+            self.read_bytes + other.read_bytes,
+            self.called_bytes + other.called_bytes,
+            self.major_faults + other.major_faults,
+            self.minor_faults + other.minor_faults,
+        )
+
+    def since(self, before: "Counters") -> "Counters":
+        """The difference, and never less than nothing: a process that ended takes its counters along."""
+        return Counters(
+            max(0, self.read_bytes - before.read_bytes),
+            max(0, self.called_bytes - before.called_bytes),
+            max(0, self.major_faults - before.major_faults),
+            max(0, self.minor_faults - before.minor_faults),
+        )
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A piece of a file in the memory of a process."""
+
+    start: int
+    """Its address, in bytes; so is the end."""
+    end: int
+    offset: int
+    """In the file, in bytes."""
+    path: str
+    """As the process sees it."""
+    device: str
+    """MAJOR:MINOR of the file system, decimal."""
+    inode: int
+    text: bool
+    """Executable."""
+    hint: str = ""
+    """random or sequential, if the program has said so (madvise)."""
+    rss_bytes: int = 0
+    pmd_bytes: int = 0
+    """Mapped by entries of a whole PMD (FilePmdMapped)."""
+
+    @property
+    def file(self) -> tuple[str, int]:
+        """What tells files apart."""
+        return self.device, self.inode
+
+
+@contextmanager
+def asked_about(pid: int) -> Iterator[None]:
+    """Turn what ``/proc`` answers about a process that is gone, or another user's, into a sentence."""
+    try:
+        yield
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise UsageError(f"There is no process {pid}.") from error
+    except PermissionError as error:
+        raise NotPermitted(f"Only its owner and root can see what process {pid} does.") from error
+
+
+def counters(pid: int) -> Counters:
+    """UsageError if there is no such process, NotPermitted if it is another user's."""
+    with asked_about(pid):
+        io = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+        minor, children_minor, major, children_major = map(int, _stat(pid)[7:11])
+    return Counters(int(io["read_bytes"]), int(io["rchar"]), major + children_major, minor + children_minor)
+
+
+def start_time(pid: int) -> int:
+    """When the process started, in clock ticks since boot: with its number, what tells processes apart."""
+    with asked_about(pid):
+        return int(_stat(pid)[19])
+
+
+def name(pid: int) -> str:
+    with asked_about(pid):
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
+
+
+def mappings(pid: int) -> list[Mapping]:
+    """The mapped files of a process, those without a name on any disk left out."""
+    with asked_about(pid):
+        return parse_smaps(Path(f"/proc/{pid}/smaps").read_bytes().decode(errors="surrogateescape"))
+
+
+def parse_smaps(text: str) -> list[Mapping]:
+    """The mapped files that a text like that of ``/proc/PID/smaps``, or ``maps``, tells of."""
+    found: list[Mapping] = []
+    head: re.Match[str] | None = None
+    facts: dict[str, str] = {}
+    for line in [*text.split("\n"), "0-0 ---p 0 00:00 0"]:
+        key, colon, value = line.partition(":")
+        if colon and key.isalnum() and not key[0].islower() and not key[0].isdigit():
+            facts[key] = value
+        elif begins := _MAPPING.fullmatch(line):
+            if head and head[7].startswith("/") and not head[7].endswith(" (deleted)") and int(head[6]):
+                found.append(_mapping(head, facts))
+            head, facts = begins, {}
+    return found
+
+
+def _mapping(head: re.Match[str], facts: dict[str, str]) -> Mapping:
+    major, minor = head[5].split(":")
+    flags = facts.get("VmFlags", "").split()
+    return Mapping(
+        start=int(head[1], 16),
+        end=int(head[2], 16),
+        offset=int(head[4], 16),
+        path=head[7].replace("\\012", "\n"),
+        device=f"{int(major, 16)}:{int(minor, 16)}",
+        inode=int(head[6]),
+        text="x" in head[3],
+        hint="random" if "rr" in flags else "sequential" if "sr" in flags else "",
+        rss_bytes=_kib(facts.get("Rss", "0 kB")) << 10,
+        pmd_bytes=_kib(facts.get("FilePmdMapped", "0 kB")) << 10,
+    )
+
+
+def _kib(text: str) -> int:
+    return int(text.split()[0])
+
+
+def seen_by(pid: int, path: str) -> Path:
+    """Where we find what the process calls ``path``, in a container as well."""
+    return Path(f"/proc/{pid}/root{path}")
+
+
+def all_processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def descendants(ancestor: int) -> list[int]:
+    """All processes below ``ancestor``, as far as parents are alive or it is their subreaper."""
+    children: dict[int, list[int]] = {}
+    for pid in all_processes():
+        try:
+            children.setdefault(int(_stat(pid)[1]), []).append(pid)
+        except OSError:
+            continue
+    found: list[int] = []
+    waiting = [ancestor]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def mapped_by(file: os.stat_result) -> tuple[list[int], int]:
+    """The processes that map a file, and how many could not be asked, being of other users."""
+    found, closed = [], 0
+    for pid in all_processes():
+        try:
+            text = Path(f"/proc/{pid}/maps").read_bytes().decode(errors="surrogateescape")
+        except PermissionError:
+            closed += 1
+        except OSError:
+            continue
+        else:
+            if any(same_file(pid, mapping, file) for mapping in parse_smaps(text)):
+                found.append(pid)
+    return found, closed
+
+
+def same_file(pid: int, mapping: Mapping, file: os.stat_result) -> bool:
+    """By number, and where a file system has several device numbers (btrfs), by what lies at the path."""
+    if mapping.inode != file.st_ino:
+        return False
+    if mapping.device == f"{os.major(file.st_dev)}:{os.minor(file.st_dev)}":
+        return True
+    try:
+        return os.path.samestat(seen_by(pid, mapping.path).stat(), file)
+    except OSError:
+        return False
+
+
+def descriptors(pid: int, file: os.stat_result) -> list[int]:
+    """The numbers under which a process has a file open."""
+    with asked_about(pid):
+        links = list(Path(f"/proc/{pid}/fd").iterdir())
+    return sorted(int(link.name) for link in links if _leads_to(link, file))
+
+
+def _leads_to(link: Path, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(link.stat(), file)
+    except OSError:
+        return False
+
+
+def total(pids: Iterable[int]) -> Counters:
+    """The sum over those processes that are still there."""
+    found = Counters()
+    for pid in pids:
+        try:
+            found += counters(pid)
+        except (UsageError, NotPermitted):
+            continue
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of ``/proc/PID/stat`` from the state on, which is the first."""
+    return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()

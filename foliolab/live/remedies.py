@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What helps where mapped files are read badly, what each remedy would give, and its command."""
+
+import shlex
+from dataclasses import dataclass
+
+from foliolab.live.engines import ENGINES
+from foliolab.live.verdict import FileShare, Kind, Verdict, size
+
+WINDOW_KB = 16
+"""The window that is proposed: some neighbours, at what a single page costs on an SSD."""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    name: str
+    command: str
+    """What to type, or to change in the program; empty where nothing can be done."""
+    reads_bytes: int | None
+    """It would have read that much of this file in the same time; None if that cannot be told."""
+    formula: str
+    """Where that figure comes from."""
+    caveat: str
+
+
+def remedies(verdict: Verdict, file: FileShare, page_bytes: int) -> list[Remedy]:
+    """The remedies for one file, those that change the least for others first; none if nothing is wrong with it."""
+    if file.seen.text or verdict.kind is Kind.NOTHING_WRONG or not (file.read_bytes or file.seen.cached_pages is None):
+        return []
+    engine = ENGINES.get(file.seen.engine)
+    if verdict.kind is Kind.READS_TOO_LITTLE:
+        if file.seen.hint != "random":
+            return []
+        change = engine.more if engine and engine.more else "leave madvise(..., MADV_RANDOM) out"
+        name = f"{file.seen.engine} without the hint" if engine else "no hint for random access"
+        return [Remedy(name, change, None, "", "look-ups then read windows")]
+    places = _places(verdict, file)
+    window = max(WINDOW_KB << 10, page_bytes)
+    path = shlex.quote(file.seen.path)
+    found = []
+    if file.seen.window_kb > window >> 10:
+        formula = f"{places:,} places x {window >> 10} KiB"
+        reads = _less(file, places * window)
+        found += _for_open_files(file, path, reads, formula)
+        found.append(
+            Remedy(
+                f"a smaller window for {file.seen.device}",
+                f"sudo ./lab cure apply --device-of {path} --read-ahead-kb {window >> 10}",
+                reads,
+                formula,
+                "for files opened from then on, of everybody; scans get slower",
+            )
+        )
+    page = f"{places:,} places x {page_bytes >> 10} KiB"
+    found.append(
+        Remedy(
+            f"{file.seen.engine}'s own switch" if engine else "a hint of the program's own",
+            engine.less if engine else "madvise(address, length, MADV_RANDOM)",
+            _less(file, places * page_bytes),
+            page,
+            "scans read single pages",
+        )
+    )
+    found.append(
+        Remedy(
+            "our kernel: a window that adapts",
+            "./lab kernel export DIRECTORY",
+            None,
+            "",
+            "look-ups about as with the hint, and scans nearly as now: docs/stores.md",
+        )
+    )
+    return found
+
+
+def _for_open_files(file: FileShare, path: str, reads: int | None, formula: str) -> list[Remedy]:
+    name = "a smaller window for this open file"
+    found = [
+        Remedy(
+            name,
+            f"sudo ./lab cure apply --pid {pid} --file {path} --read-ahead-kb {WINDOW_KB}",
+            reads,
+            formula,
+            "until it is closed; nobody else's files",
+        )
+        for pid in file.seen.open_in
+    ]
+    if not found and file.seen.processes:
+        found.append(Remedy(name, "", None, "", "not possible: the program has closed its descriptor, or has ended"))
+    return found
+
+
+def _places(verdict: Verdict, file: FileShare) -> int:
+    """Touches that would read: blocks of 64 KiB touched, or the major faults where one file is all."""
+    data = [each for each in verdict.files if not each.seen.text and each.seen.places]
+    return verdict.places if len(data) == 1 else file.seen.places
+
+
+def _less(file: FileShare, estimate: int) -> int:
+    return estimate if file.read_bytes is None else min(estimate, file.read_bytes)
+
+
+def summary(remedy: Remedy, file: FileShare) -> str:
+    """What it gives, in words."""
+    if remedy.reads_bytes is None:
+        return remedy.caveat
+    now = "" if file.read_bytes is None else f" instead of {size(file.read_bytes)}"
+    return f"about {size(remedy.reads_bytes)}{now} ({remedy.formula}); {remedy.caveat}"

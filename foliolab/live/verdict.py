@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What an observation comes to: how much is read for each byte used, and whether that is too much.
+
+Nothing here looks at the machine. A page counts as used when it came into a page table, which is too often: a fault
+maps cached neighbours along. So what was read for each byte used lies between two bounds, ``least`` and ``most``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from foliolab.live.pages import AROUND_PAGES
+from foliolab.live.watch import FileSeen, Observation
+
+LITTLE_BYTES = 4 << 20
+"""Reads that are not worth a word."""
+FEW_FAULTS = 16
+_WASTE = 1.5
+_CLEAR_WASTE = 4
+_DOUBT = 8
+_STREAM = 4
+"""Where so many windows were read for each major fault, most of it was read ahead of a stream."""
+_RUN = 8
+"""Pages that lie together in a block where a program scans."""
+
+
+class Kind(Enum):
+    NOTHING_WRONG = "nothing-wrong"
+    READS_TOO_MUCH = "reads-too-much"
+    READS_TOO_LITTLE = "reads-too-little"
+    UNCERTAIN = "uncertain"
+
+
+@dataclass(frozen=True)
+class FileShare:
+    """What was read and used of one file."""
+
+    seen: FileSeen
+    read_bytes: int | None
+    method: str
+    """How ``read_bytes`` is known: ``newly cached``, or ``share of places``."""
+    used_least: int
+    """In bytes, and so is ``used_most``."""
+    used_most: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    kind: Kind
+    sentence: str
+    read_bytes: int
+    """Of mapped files, by the processes in question."""
+    used_least: int
+    used_most: int
+    places: int
+    """Blocks of 64 KiB of data files with a touch, or major faults if these are more."""
+    files: tuple[FileShare, ...]
+    """Those that anything was read or mapped of, the one that was read most first."""
+
+    @property
+    def least(self) -> float | None:
+        """Bytes read for each byte used, at least; None if nothing was used."""
+        return self.read_bytes / self.used_most if self.used_most else None
+
+    @property
+    def most(self) -> float | None:
+        return self.read_bytes / self.used_least if self.used_least else None
+
+
+def judge(seen: Observation) -> Verdict:
+    """The verdict on an observation."""
+    page = seen.page_bytes
+    files = _shares(seen)
+    data = [file for file in files if not file.seen.text]
+    text_bytes = sum(file.read_bytes or 0 for file in files if file.seen.text)
+    read = max(0, _mapped_reads(seen, files) - text_bytes)
+    unseen = seen.unseen
+    places = max(sum(file.seen.places for file in data) + unseen.major_faults, seen.counted.major_faults)
+    used_most = sum(file.used_most for file in data)
+    used_most += (unseen.major_faults + unseen.minor_faults * AROUND_PAGES) * page
+    used_most = max(used_most, min(places, seen.counted.major_faults) * page)
+    used_least = min(places * page, used_most)
+    draft = Verdict(Kind.NOTHING_WRONG, "", read, used_least, used_most, places, tuple(files))
+    kind, sentence = _decide(seen, draft, data)
+    return Verdict(kind, sentence, read, used_least, used_most, places, tuple(files))
+
+
+def _mapped_reads(seen: Observation, files: Sequence[FileShare]) -> int:
+    """Bytes that faults had read: what came into the cache of mapped files, or all that no call has returned."""
+    arrived = sum(file.read_bytes or 0 for file in files if file.method == NEWLY_CACHED)
+    return min(seen.counted.read_bytes, max(arrived, seen.counted.read_bytes - seen.counted.called_bytes))
+
+
+NEWLY_CACHED = "newly cached"
+SHARE_OF_PLACES = "share of places"
+
+
+def _shares(seen: Observation) -> list[FileShare]:
+    """What each file has of the reads.
+
+    What came into its cache, if that could be seen and explains most of them; cut down to them if others read or wrote
+    as well. Else as large a share as it has of the places touched; nothing if nothing came in.
+    """
+    page, counted = seen.page_bytes, seen.counted
+    files = [file for file in seen.files if file.mapped_pages or file.cached_pages]
+    arrived = sum(file.cached_pages or 0 for file in files) * page
+    by_faults = max(0, counted.read_bytes - counted.called_bytes)
+    places = sum(file.places for file in files if file.cached_pages != 0)
+    by_cache = arrived >= 0.8 * by_faults
+    shares = []
+    for file in files:
+        read: int | None = None
+        if by_cache and file.cached_pages is not None:
+            read = int(file.cached_pages * page * min(1.0, counted.read_bytes / arrived if arrived else 1.0))
+        elif not by_cache and places:
+            read = by_faults * file.places // places if file.cached_pages != 0 else 0
+        method = "" if read is None else NEWLY_CACHED if by_cache else SHARE_OF_PLACES
+        shares.append(FileShare(file, read, method, file.places * page, file.mapped_pages * page))
+    return sorted(shares, key=lambda share: (-(share.read_bytes or 0), -share.used_most, share.seen.path))
+
+
+def _decide(seen: Observation, draft: Verdict, data: Sequence[FileShare]) -> tuple[Kind, str]:
+    counted, read = seen.counted, draft.read_bytes
+    if counted.read_bytes < LITTLE_BYTES:
+        return Kind.NOTHING_WRONG, f"Nothing wrong: {size(counted.read_bytes)} were read in {seen.seconds:.1f} s."
+    if read < LITTLE_BYTES or read < counted.read_bytes / 4:
+        return Kind.NOTHING_WRONG, (
+            f"Nothing wrong with mapped data: of {size(counted.read_bytes)} that were read, {size(read)} were for it."
+        )
+    majors = counted.major_faults
+    window = max((file.seen.window_kb for file in data), default=0) << 10
+    single = seen.page_bytes * 2
+    hinted = [file for file in data if file.seen.hint == "random"]
+    if hinted and majors > 1000 and read <= majors * single and _runs(hinted):
+        return Kind.READS_TOO_LITTLE, (
+            f"Too little is read at once: a hint for random access, and {majors:,} waits"
+            f" for {size(read)} that lie together."
+        )
+    if majors < FEW_FAULTS or read > majors * max(_STREAM * window, LITTLE_BYTES):
+        return Kind.NOTHING_WRONG, (
+            f"Nothing wrong: {size(read)} of mapped files were read, most of it ahead of streams;"
+            f" the program had to wait {majors:,} times."
+        )
+    least, most = draft.least or 0, draft.most or 0
+    if least >= _WASTE and most >= _CLEAR_WASTE:
+        return Kind.READS_TOO_MUCH, (
+            f"Too much is read: {_between(least, most)} bytes of mapped files for each byte used,"
+            f" {size(read)} in {seen.seconds:.1f} s."
+        )
+    if most >= _DOUBT and least >= 0.5:
+        return Kind.UNCERTAIN, (
+            f"Perhaps too much is read: {_between(least, most)} bytes for each byte used."
+            " Neighbours that faults map along hide which pages were touched."
+        )
+    return Kind.NOTHING_WRONG, f"Nothing wrong: of {size(read)} of mapped files that were read, most were used."
+
+
+def _runs(files: Sequence[FileShare]) -> bool:
+    pages = sum(file.seen.mapped_pages for file in files)
+    return pages >= _RUN * max(1, sum(file.seen.places for file in files))
+
+
+def _between(least: float, most: float) -> str:
+    return f"{least:.1f}" if most < 1.1 * least else f"{_figure(least)} to {_figure(most)}"
+
+
+def _figure(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def size(number: float) -> str:
+    """Bytes in words: "12 KiB", "1.5 GiB"."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20)):
+        if number >= factor:
+            return f"{number / factor:,.1f} {unit}"
+    return f"{number / 1024:,.0f} KiB"

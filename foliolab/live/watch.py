@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Look at processes again and again, and add up what came into the cache and what was mapped of it."""
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from foliolab.errors import NotPermitted, UsageError
+from foliolab.live import pages
+from foliolab.live.devices import Device, find_device
+from foliolab.live.engines import engine_of
+from foliolab.live.processes import PAGE_BYTES, Counters, Mapping, descriptors, mappings, seen_by, total
+
+_FIRST_PERIOD = 0.02
+_LONGEST_PERIOD = 0.2
+_SHARE = 10
+"""A look is followed by so many times its own length without one."""
+
+
+@dataclass(frozen=True)
+class FileSeen:
+    """What was seen of one mapped file."""
+
+    path: str
+    device: str
+    window_kb: int
+    """That the device gives to files opened now; this one may have another."""
+    text: bool
+    hint: str
+    size_bytes: int
+    rss_bytes: int
+    pmd_bytes: int
+    mapped_pages: int
+    """That came into page tables: touched, or mapped around a touch."""
+    places: int
+    """Blocks of 64 KiB with such pages: at least one touch each."""
+    cached_pages: int | None
+    """That came into the page cache, whoever read or wrote them; None if that may not be known."""
+    resident_bytes: int | None
+    """In the page cache at the end."""
+    processes: tuple[int, ...]
+    open_in: tuple[int, ...]
+    """Processes that have the file open as well."""
+    engine: str = ""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What processes did in a time."""
+
+    seconds: float
+    counted: Counters
+    unseen: Counters
+    """The part of it after the last look at the page tables."""
+    files: tuple[FileSeen, ...]
+    machine_read_bytes: int
+    """By everybody, of all block devices."""
+    machine_major_faults: int
+    page_bytes: int = PAGE_BYTES
+
+
+@dataclass
+class _File:
+    path: Path
+    shown: str
+    device: Device
+    cached: int | None
+    mapped: int = 0
+    mapped_pages: int = 0
+    places: int = 0
+    cached_pages: int = 0
+    pieces: dict[int, list[Mapping]] = field(default_factory=dict)
+
+
+class Watch:
+    """Processes under observation, from now on.
+
+    ``pids`` tells which, at each look; ``only`` is the file that matters, if one does. With ``fresh``, the processes
+    have mapped nothing yet.
+    """
+
+    def __init__(self, pids: Callable[[], Iterable[int]], only: os.stat_result | None = None, fresh: bool = False):
+        self._pids = pids
+        self._only = only
+        self._files: dict[tuple[str, int], _File | None] = {}
+        self._began = time.monotonic()
+        self._machine = _machine_counters()
+        self._start = Counters() if fresh else total(pids())
+        self._counted = self._start
+        self._baseline = not fresh
+        self.look()
+        self._baseline = False
+
+    def run(self, seconds: float | None, ended: Callable[[], bool] = lambda: False) -> None:
+        """Look until the time is over, or ``ended`` says so."""
+        period = _FIRST_PERIOD
+        while not ended():
+            left = float("inf") if seconds is None else self._began + seconds - time.monotonic()
+            if left <= 0:
+                break
+            time.sleep(min(period, left))
+            began = time.monotonic()
+            self.look()
+            period = max(min(2 * period, _LONGEST_PERIOD), _SHARE * (time.monotonic() - began))
+
+    def look(self) -> None:
+        """Add up what is new since the last look."""
+        pids = list(self._pids())
+        counted = total(pids)
+        pieces: dict[tuple[str, int], dict[int, list[Mapping]]] = {}
+        alive = False
+        for pid in pids:
+            try:
+                found = mappings(pid)
+            except (UsageError, NotPermitted):
+                continue
+            for mapping in found:
+                alive = True  # a process that has ended has counters still, and maps nothing
+                pieces.setdefault(mapping.file, {}).setdefault(pid, []).append(mapping)
+        if not alive:
+            return
+        self._counted = counted
+        for key, by_pid in pieces.items():
+            if key not in self._files:
+                self._files[key] = self._meet(by_pid)
+            if file := self._files[key]:
+                self._update(file, by_pid)
+
+    def finish(self, counted: Counters | None = None) -> Observation:
+        """All that was seen; ``counted`` is what the processes had done when they ended, if that is known."""
+        end = self._counted
+        if counted:
+            end = replace(counted, called_bytes=max(counted.called_bytes, end.called_bytes))
+        read, faults = _machine_counters()
+        return Observation(
+            seconds=time.monotonic() - self._began,
+            counted=end.since(self._start),
+            unseen=end.since(self._counted),
+            files=tuple(_seen(file) for file in self._files.values() if file),
+            machine_read_bytes=read - self._machine[0],
+            machine_major_faults=faults - self._machine[1],
+        )
+
+    def _meet(self, by_pid: dict[int, list[Mapping]]) -> _File | None:
+        """A file that is seen for the first time; None if it is none that is read from a device."""
+        pid, (mapping, *_) = next(iter(by_pid.items()))
+        path = _outlasting(pid, mapping.path)
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        if found.st_ino != mapping.inode or (self._only and not os.path.samestat(found, self._only)):
+            return None
+        device = find_device(os.major(found.st_dev), os.minor(found.st_dev))
+        return _File(path, mapping.path, device, pages.cached(path)) if device else None
+
+    def _update(self, file: _File, by_pid: dict[int, list[Mapping]]) -> None:
+        file.pieces = by_pid
+        now = 0
+        for pid, pieces in by_pid.items():
+            try:
+                now |= pages.mapped(pid, pieces)
+            except OSError:
+                continue
+        piece = max((piece for pieces in by_pid.values() for piece in pieces), key=lambda each: each.end - each.start)
+        skew = (piece.start - piece.offset) // PAGE_BYTES % pages.AROUND_PAGES
+        if not self._baseline:
+            new = now & ~file.mapped
+            file.mapped_pages += new.bit_count()
+            file.places += pages.blocks(new, skew)
+        file.mapped = now
+        if file.cached is not None:
+            there = pages.cached(file.path)
+            if there is not None:
+                file.cached_pages += (there & ~file.cached).bit_count()
+            file.cached = there
+
+
+def _seen(file: _File) -> FileSeen:
+    pieces = [piece for pieces in file.pieces.values() for piece in pieces]
+    try:
+        status = file.path.stat()
+    except OSError:  # deleted, or the way to it went with a process in a container
+        status = None
+    return FileSeen(
+        path=file.shown,
+        device=file.device.name,
+        window_kb=file.device.read_ahead_kb,
+        text=any(piece.text for piece in pieces),
+        hint=next((piece.hint for piece in pieces if piece.hint), ""),
+        size_bytes=status.st_size if status else max(piece.offset + piece.end - piece.start for piece in pieces),
+        rss_bytes=sum(piece.rss_bytes for piece in pieces),
+        pmd_bytes=sum(piece.pmd_bytes for piece in pieces),
+        mapped_pages=file.mapped_pages,
+        places=file.places,
+        cached_pages=None if file.cached is None else file.cached_pages,
+        resident_bytes=None if file.cached is None else file.cached.bit_count() * PAGE_BYTES,
+        processes=tuple(file.pieces),
+        open_in=tuple(pid for pid in file.pieces if status and _has_open(pid, status)),
+        engine=engine_of(file.path),
+    )
+
+
+def _outlasting(pid: int, path: str) -> Path:
+    """A way to a file that does not end with the process, if we see it under the same name."""
+    inside = seen_by(pid, path)
+    try:
+        return Path(path) if inside.samefile(path) else inside
+    except OSError:
+        return inside
+
+
+def _has_open(pid: int, file: os.stat_result) -> bool:
+    try:
+        return bool(descriptors(pid, file))
+    except (UsageError, NotPermitted):
+        return False
+
+
+def _machine_counters() -> tuple[int, int]:
+    """Bytes read from block devices and major faults, of the whole machine since boot."""
+    text = Path("/proc/vmstat").read_text()
+    numbers = dict(line.split() for line in text.splitlines())
+    return int(numbers["pgpgin"]) << 10, int(numbers["pgmajfault"])

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A diagnosis as text for the terminal and as JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from foliolab.live.remedies import Remedy, remedies, summary
+from foliolab.live.verdict import FileShare, Kind, Verdict, size
+from foliolab.live.watch import Observation
+from foliolab.report.columns import Column
+from foliolab.report.figures import count
+from foliolab.report.terminal import print_table
+
+_MOST_FILES = 8
+
+
+def to_json(seen: Observation, verdict: Verdict) -> dict[str, Any]:
+    """Everything that the diagnosis rests on, in bytes and KiB."""
+    counted = seen.counted
+    return {
+        "verdict": verdict.kind.value,
+        "sentence": verdict.sentence,
+        "seconds": round(seen.seconds, 3),
+        "read_bytes": counted.read_bytes,
+        "mapped_read_bytes": verdict.read_bytes,
+        "used_bytes": verdict.used_most,
+        "used_bytes_least": verdict.used_least,
+        "ratio_least": verdict.least,
+        "ratio_most": verdict.most,
+        "major_faults": counted.major_faults,
+        "minor_faults": counted.minor_faults,
+        "called_bytes": counted.called_bytes,
+        "machine_read_bytes": seen.machine_read_bytes,
+        "machine_major_faults": seen.machine_major_faults,
+        "page_bytes": seen.page_bytes,
+        "files": [_file_json(file, verdict, seen.page_bytes) for file in verdict.files],
+    }
+
+
+def _file_json(file: FileShare, verdict: Verdict, page_bytes: int) -> dict[str, Any]:
+    seen = file.seen
+    return {
+        "path": seen.path,
+        "read_bytes": file.read_bytes,
+        "read_method": file.method or None,
+        "used_bytes": file.used_most,
+        "used_bytes_least": file.used_least,
+        "major_faults": None,
+        "device": seen.device,
+        "window_kb": seen.window_kb,
+        "hint": seen.hint or None,
+        "engine": seen.engine or None,
+        "text": seen.text,
+        "size_bytes": seen.size_bytes,
+        "resident_bytes": seen.resident_bytes,
+        "rss_bytes": seen.rss_bytes,
+        "pmd_mapped_bytes": seen.pmd_bytes,
+        "processes": list(seen.processes),
+        "open_in": list(seen.open_in),
+        "remedies": [asdict(remedy) for remedy in remedies(verdict, file, page_bytes)],
+    }
+
+
+def print_diagnosis(console: Console, seen: Observation, verdict: Verdict) -> None:
+    """Print the verdict, what it rests on, and what helps."""
+    style = "" if verdict.kind is Kind.NOTHING_WRONG else "bold"
+    console.print(Text(verdict.sentence, style=style), soft_wrap=True)
+    counted = seen.counted
+    console.print(
+        Text(
+            f"{seen.seconds:.1f} s: {size(counted.read_bytes)} read, {count(counted.major_faults)} major faults;"
+            f" the whole machine {size(seen.machine_read_bytes)}, {count(seen.machine_major_faults)}.",
+            style="dim",
+        ),
+        soft_wrap=True,
+    )
+    shown = [file for file in verdict.files if file.used_most or file.read_bytes][:_MOST_FILES]
+    if verdict.kind is Kind.NOTHING_WRONG:
+        shown = [file for file in shown if file.read_bytes]
+    if shown:
+        console.print()
+        _print_files(console, shown)
+    if len(verdict.files) > len(shown):
+        console.print(Text(f"and {len(verdict.files) - len(shown)} more files; --json has all", style="dim"))
+    _print_text(console, verdict.files)
+    for file in shown:
+        if found := remedies(verdict, file, seen.page_bytes):
+            _print_remedies(console, file, found)
+
+
+def _print_files(console: Console, files: Sequence[FileShare]) -> None:
+    columns = [
+        Column(("", "file"), tuple(file.seen.path for file in files), 0, left=True),
+        Column(("", "read"), tuple("?" if file.read_bytes is None else size(file.read_bytes) for file in files), 0),
+        Column(("used", "at most"), tuple(size(file.used_most) for file in files), 0),
+        Column(("used", "at least"), tuple(size(file.used_least) for file in files), 2),
+        Column(("", "cached"), tuple(_cached(file) for file in files), 3),
+        Column(("", "hint"), tuple(file.seen.hint or "-" for file in files), 4),
+        Column(("", "device"), tuple(file.seen.device for file in files), 1),
+        Column(("window", "KiB"), tuple(count(file.seen.window_kb) for file in files), 0),
+    ]
+    print_table(console, columns, [""] * len(files))
+
+
+def _cached(file: FileShare) -> str:
+    if file.seen.resident_bytes is None or not file.seen.size_bytes:
+        return "?"
+    return f"{min(1.0, file.seen.resident_bytes / file.seen.size_bytes):.0%}"
+
+
+def _print_text(console: Console, files: Sequence[FileShare]) -> None:
+    rss = sum(file.seen.rss_bytes for file in files if file.seen.text)
+    pmd = sum(file.seen.pmd_bytes for file in files if file.seen.text)
+    if rss:
+        words = (
+            f"Program text: {size(rss)} mapped, {size(pmd)} of it by PMDs; './lab folios --text' has all folio sizes."
+        )
+        console.print(Text(words, style="dim"), soft_wrap=True)
+
+
+def _print_remedies(console: Console, file: FileShare, found: Sequence[Remedy]) -> None:
+    console.print()
+    console.print(Text(f"What helps with {file.seen.path}:", style="bold"), soft_wrap=True)
+    for remedy in found:
+        console.print(Text(f"  {remedy.name}: {summary(remedy, file)}"), soft_wrap=True)
+        if remedy.command:
+            console.print(Text(f"      {remedy.command}"), soft_wrap=True)
+
+
+def print_file(console: Console, facts: Mapping[str, Any]) -> None:
+    """Print what is known of a file before anything is measured."""
+    cached = facts["resident_bytes"]
+    share = "unknown; its owner may see it" if cached is None else f"{size(cached)} of {size(facts['size_bytes'])}"
+    disk = {True: "rotating", False: "not rotating", None: "no block device"}[facts["rotational"]]
+    console.print(
+        Text(f"{facts['path']}: on {facts['device']} ({disk}), window {facts['window_kb']} KiB"), soft_wrap=True
+    )
+    console.print(Text(f"cached: {share}"), soft_wrap=True)
+    names = ", ".join(f"{pid} ({name})" for pid, name in facts["processes"].items()) or "no process"
+    hidden = f"; {facts['hidden_processes']} of other users could not be asked" if facts["hidden_processes"] else ""
+    console.print(Text(f"mapped by: {names}{hidden}"), soft_wrap=True)
