@@ -17,7 +17,7 @@ class Remedy:
     command: str
     """What to type, or to change in the program; empty where nothing can be done."""
     reads_bytes: int | None
-    """It would have read that much of this file in the same time; None if that cannot be told."""
+    """It would have read about so much of this file in the same time; None if that cannot be told."""
     formula: str
     """Where that figure comes from."""
     caveat: str
@@ -41,7 +41,7 @@ def remedies(verdict: Verdict, file: FileShare, page_bytes: int) -> list[Remedy]
     if file.seen.window_kb > window >> 10:
         formula = f"{places:,} places x {window >> 10} KiB"
         reads = _less(file, places * window)
-        found += _for_open_files(file, path, reads, formula)
+        found += _for_open_files(file, path, window >> 10, reads, formula)
         found.append(
             Remedy(
                 f"a smaller window for {file.seen.device}",
@@ -73,27 +73,21 @@ def remedies(verdict: Verdict, file: FileShare, page_bytes: int) -> list[Remedy]
     return found
 
 
-def _for_open_files(file: FileShare, path: str, reads: int | None, formula: str) -> list[Remedy]:
+def _for_open_files(file: FileShare, path: str, window_kb: int, reads: int | None, formula: str) -> list[Remedy]:
     name = "a smaller window for this open file"
-    found = [
-        Remedy(
-            name,
-            f"sudo ./lab cure apply --pid {pid} --file {path} --read-ahead-kb {WINDOW_KB}",
-            reads,
-            formula,
-            "until it is closed; nobody else's files",
-        )
-        for pid in file.seen.open_in
-    ]
-    if not found and file.seen.processes:
-        found.append(Remedy(name, "", None, "", "not possible: the program has closed its descriptor, or has ended"))
-    return found
+    caveat = "until it is closed; nobody else's files"
+    pids: list[int | str] = list(file.seen.open_in)
+    if not file.seen.alive:
+        pids, caveat = ["PID"], "while the program runs, if it keeps the file open"
+    if not pids:
+        return [Remedy(name, "", None, "", "not possible: the program has closed its descriptor after mapping")]
+    command = f"--file {path} --read-ahead-kb {window_kb}"
+    return [Remedy(name, f"sudo ./lab cure apply --pid {pid} {command}", reads, formula, caveat) for pid in pids]
 
 
 def _places(verdict: Verdict, file: FileShare) -> int:
-    """Touches that would read: blocks of 64 KiB touched, or the major faults where one file is all."""
-    data = [each for each in verdict.files if not each.seen.text and each.seen.places]
-    return verdict.places if len(data) == 1 else file.seen.places
+    """Touches that would have to read: blocks of 64 KiB touched, or major faults; and what may be of this file."""
+    return max(file.seen.places, verdict.major_faults) + verdict.unseen_faults
 
 
 def _less(file: FileShare, estimate: int) -> int:

@@ -6,7 +6,7 @@ maps cached neighbours along. So what was read for each byte used lies between t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from foliolab.live.pages import AROUND_PAGES
@@ -54,6 +54,9 @@ class Verdict:
     used_most: int
     places: int
     """Blocks of 64 KiB of data files with a touch, or major faults if these are more."""
+    major_faults: int
+    unseen_faults: int
+    """Minor faults after the last look, each of which may be one more place."""
     files: tuple[FileShare, ...]
     """Those that anything was read or mapped of, the one that was read most first."""
 
@@ -70,7 +73,7 @@ class Verdict:
 def judge(seen: Observation) -> Verdict:
     """The verdict on an observation."""
     page = seen.page_bytes
-    files = _shares(seen)
+    files = tuple(_shares(seen))
     data = [file for file in files if not file.seen.text]
     text_bytes = sum(file.read_bytes or 0 for file in files if file.seen.text)
     read = max(0, _mapped_reads(seen, files) - text_bytes)
@@ -80,9 +83,19 @@ def judge(seen: Observation) -> Verdict:
     used_most += (unseen.major_faults + unseen.minor_faults * AROUND_PAGES) * page
     used_most = max(used_most, min(places, seen.counted.major_faults) * page)
     used_least = min(places * page, used_most)
-    draft = Verdict(Kind.NOTHING_WRONG, "", read, used_least, used_most, places, tuple(files))
+    draft = Verdict(
+        Kind.NOTHING_WRONG,
+        "",
+        read,
+        used_least,
+        used_most,
+        places,
+        seen.counted.major_faults,
+        unseen.minor_faults,
+        files,
+    )
     kind, sentence = _decide(seen, draft, data)
-    return Verdict(kind, sentence, read, used_least, used_most, places, tuple(files))
+    return replace(draft, kind=kind, sentence=sentence)
 
 
 def _mapped_reads(seen: Observation, files: Sequence[FileShare]) -> int:
@@ -152,7 +165,10 @@ def _decide(seen: Observation, draft: Verdict, data: Sequence[FileShare]) -> tup
             f"Perhaps too much is read: {_between(least, most)} bytes for each byte used."
             " Neighbours that faults map along hide which pages were touched."
         )
-    return Kind.NOTHING_WRONG, f"Nothing wrong: of {size(read)} of mapped files that were read, most were used."
+    return (
+        Kind.NOTHING_WRONG,
+        f"Nothing wrong: {_between(least, most)} bytes of mapped files were read for each byte used.",
+    )
 
 
 def _runs(files: Sequence[FileShare]) -> bool:

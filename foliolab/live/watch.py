@@ -43,6 +43,8 @@ class FileSeen:
     processes: tuple[int, ...]
     open_in: tuple[int, ...]
     """Processes that have the file open as well."""
+    alive: bool
+    """Whether one of them still runs."""
     engine: str = ""
 
 
@@ -199,6 +201,7 @@ def _seen(file: _File) -> FileSeen:
         resident_bytes=None if file.cached is None else file.cached.bit_count() * PAGE_BYTES,
         processes=tuple(file.pieces),
         open_in=tuple(pid for pid in file.pieces if status and _has_open(pid, status)),
+        alive=any(_runs(pid) for pid in file.pieces),
         engine=engine_of(file.path),
     )
 
@@ -215,6 +218,13 @@ def _outlasting(pid: int, path: str) -> Path:
 def _has_open(pid: int, file: os.stat_result) -> bool:
     try:
         return bool(descriptors(pid, file))
+    except (UsageError, NotPermitted):
+        return False
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return bool(mappings(pid))
     except (UsageError, NotPermitted):
         return False
 

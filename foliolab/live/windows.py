@@ -109,6 +109,7 @@ def _for_a_moment(attribute: Path, read_ahead_kb: int) -> Iterator[None]:
         ["/bin/sh", "-c", words, "sh", str(before), str(attribute)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     assert keeper.stdin

@@ -78,14 +78,13 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Verdict) -> No
         ),
         soft_wrap=True,
     )
-    shown = [file for file in verdict.files if file.used_most or file.read_bytes][:_MOST_FILES]
-    if verdict.kind is Kind.NOTHING_WRONG:
-        shown = [file for file in shown if file.read_bytes]
+    read = [file for file in verdict.files if file.read_bytes != 0]
+    shown = read[:_MOST_FILES]
     if shown:
         console.print()
         _print_files(console, shown)
-    if len(verdict.files) > len(shown):
-        console.print(Text(f"and {len(verdict.files) - len(shown)} more files; --json has all", style="dim"))
+    if len(read) > len(shown):
+        console.print(Text(f"and {len(read) - len(shown)} more files; --json has all", style="dim"))
     _print_text(console, verdict.files)
     for file in shown:
         if found := remedies(verdict, file, seen.page_bytes):
