@@ -172,7 +172,7 @@ def descendants(ancestor: int) -> list[int]:
 
 
 def mapped_by(file: os.stat_result) -> tuple[list[int], int]:
-    """The processes that map a file, and how many could not be asked, being of other users."""
+    """The processes that map a file, and how many do not tell us, being of other users."""
     found, closed = [], 0
     for pid in all_processes():
         try:

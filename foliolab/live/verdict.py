@@ -125,8 +125,8 @@ def _shares(seen: Observation) -> list[FileShare]:
         read: int | None = None
         if by_cache and file.cached_pages is not None:
             read = int(file.cached_pages * page * min(1.0, counted.read_bytes / arrived if arrived else 1.0))
-        elif not by_cache and places:
-            read = by_faults * file.places // places if file.cached_pages != 0 else 0
+        elif not by_cache:
+            read = by_faults * file.places // places if places and file.cached_pages != 0 else 0
         method = "" if read is None else NEWLY_CACHED if by_cache else SHARE_OF_PLACES
         shares.append(FileShare(file, read, method, file.places * page, file.mapped_pages * page))
     return sorted(shares, key=lambda share: (-(share.read_bytes or 0), -share.used_most, share.seen.path))

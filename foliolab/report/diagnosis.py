@@ -140,5 +140,5 @@ def print_file(console: Console, facts: Mapping[str, Any]) -> None:
     )
     console.print(Text(f"cached: {share}"), soft_wrap=True)
     names = ", ".join(f"{pid} ({name})" for pid, name in facts["processes"].items()) or "no process"
-    hidden = f"; {facts['hidden_processes']} of other users could not be asked" if facts["hidden_processes"] else ""
+    hidden = f"; {facts['hidden_processes']} more do not tell us what they map" if facts["hidden_processes"] else ""
     console.print(Text(f"mapped by: {names}{hidden}"), soft_wrap=True)
