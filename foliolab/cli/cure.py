@@ -11,6 +11,7 @@ from rich.console import Console
 
 from foliolab.errors import UsageError
 from foliolab.live.cures import Cure, applied, apply_to_device, apply_to_open_file, state_of, undo
+from foliolab.live.devices import device_of
 from foliolab.report.columns import Column
 from foliolab.report.figures import count
 from foliolab.report.terminal import print_table
@@ -104,8 +105,8 @@ def _require_one(arguments: argparse.Namespace) -> None:
 
 def _chosen(arguments: argparse.Namespace) -> Callable[[Cure], bool]:
     if arguments.device_of:
-        place = str(arguments.device_of.resolve())
-        return lambda cure: cure.pid is None and cure.file == place
+        attribute = str(device_of(arguments.device_of).attribute)
+        return lambda cure: cure.pid is None and cure.attribute == attribute
     place = str(arguments.file.resolve())
     return lambda cure: cure.pid == arguments.pid and cure.file == place
 

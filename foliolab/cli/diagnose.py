@@ -86,10 +86,8 @@ def _report(seen: Observation, as_json: bool, facts: dict[str, Any] | None = Non
 
 
 def _file(path: Path, seconds: float, as_json: bool) -> int:
-    if not path.is_file():
-        raise UsageError(f"There is no file {path}.")
-    status = path.stat()
     device = device_of(path)
+    status = path.stat()
     pids, hidden = mapped_by(status)
     there = pages.cached(path)
     facts: dict[str, Any] = {

@@ -55,7 +55,6 @@ def applied() -> list[Cure]:
 def apply_to_device(file: Path, read_ahead_kb: int) -> Cure:
     """Give the device that holds a file another window. What it had is remembered before."""
     require_window(read_ahead_kb)
-    _require_file(file)
     device = device_of(file)
     cure = Cure(str(file.resolve()), device.name, str(device.attribute), read_ahead_kb, device.read_ahead_kb, boot_id())
     return _apply(cure, lambda: set_device(device.attribute, read_ahead_kb))
@@ -65,7 +64,6 @@ def apply_to_open_file(pid: int, file: Path, read_ahead_kb: int) -> Cure:
     """Give a file that a process has open another window."""
     require_window(read_ahead_kb)
     started = start_time(pid)
-    _require_file(file)
     device, status = device_of(file), file.stat()
     place = str(file.resolve())
     cure = Cure(place, device.name, str(device.attribute), read_ahead_kb, device.read_ahead_kb, boot_id(), pid, started)
@@ -133,11 +131,6 @@ def _put_back(cure: Cure) -> str:
     device: Device = device_of(file)
     set_open_file(cure.pid, cure.started, file.stat(), device, device.read_ahead_kb)
     return f"back to the device's {device.read_ahead_kb} KiB"
-
-
-def _require_file(file: Path) -> None:
-    if not file.is_file():
-        raise UsageError(f"There is no file {file}.")
 
 
 def _path() -> Path:

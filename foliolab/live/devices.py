@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliolab.errors import NoCure
+from foliolab.errors import NoCure, UsageError
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,12 @@ class Device:
 
 
 def device_of(path: Path) -> Device:
-    """The device that holds a file; NoCure if its file system has no window, as tmpfs has none."""
+    """The device that holds a file.
+
+    NoCure if its file system has no window, as tmpfs has none; UsageError if there is no such file.
+    """
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}.")
     number = path.stat().st_dev
     found = find_device(os.major(number), os.minor(number))
     if not found:

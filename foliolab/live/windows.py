@@ -14,7 +14,7 @@ from pathlib import Path
 
 from foliolab.errors import NoCure, NotPermitted, UsageError
 from foliolab.live.devices import Device
-from foliolab.live.processes import PAGE_BYTES, descriptors, start_time
+from foliolab.live.processes import PAGE_BYTES, descriptors, mappings, same_file, start_time
 from foliolab.live.syscalls import pidfd_getfd
 
 MOST_KB = 16384
@@ -43,7 +43,7 @@ def set_device(attribute: Path, read_ahead_kb: int) -> None:
 def set_open_file(pid: int, started: int, file: os.stat_result, device: Device, read_ahead_kb: int) -> list[int]:
     """Give all open files of a process that are this file a window; returns the descriptors' numbers.
 
-    NoCure if it has none, or is no longer the process that started then.
+    NoCure if it has none, or is no longer the process that started then, or maps the file in a way that has no window.
     """
     with _process(pid, started) as pidfd:
         numbers = descriptors(pid, file)
@@ -51,6 +51,12 @@ def set_open_file(pid: int, started: int, file: os.stat_result, device: Device, 
             raise NoCure(
                 f"Process {pid} has no descriptor of this file: it has closed it after mapping, as Lucene and RocksDB"
                 " do, or never opened it. Only the device's window or the engine's own switch helps there."
+            )
+        hints = {mapping.hint for mapping in mappings(pid) if same_file(pid, mapping, file)}
+        if hints == {"random"}:
+            raise NoCure(
+                f"Process {pid} maps this file with the hint for random access, so it reads single pages, whatever the"
+                " window is."
             )
         fetched = [_fetch(pidfd, pid, number) for number in numbers]
         try:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from foliolab.cli.main import main
+from foliolab.live.devices import device_of
+from tests.cli.command import lab, sentence
+from tests.live.conftest import private_disk
+
+__all__ = ["private_disk"]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> str:
+    return str(tmp_path / "state")
+
+
+def test_device(private_disk: Path, state: str) -> None:
+    path = private_disk / "file"
+    device = device_of(path)
+    before = device.read_ahead_kb
+    done = lab("cure", "apply", "--device-of", str(path), "--read-ahead-kb", "64", FOLIOLAB_STATE=state)
+    assert f"{device.name}: {before} -> 64 KiB" in done.stdout
+    (cure,) = json.loads(lab("cure", "show", "--json", FOLIOLAB_STATE=state).stdout)["cures"]
+    assert (cure["pid"], cure["read_ahead_kb"], cure["state"]) == (None, 64, "holds")
+    assert device.name in lab("cure", "show", FOLIOLAB_STATE=state).stdout
+    done = lab("cure", "undo", "--device-of", str(path), FOLIOLAB_STATE=state)
+    assert done.stdout == f"{device.name}: back to {before} KiB.\n"
+    assert device.read_ahead_kb == before
+    assert lab("cure", "undo", FOLIOLAB_STATE=state).stdout == "Nothing is applied.\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "words"),
+    [
+        (["apply", "--read-ahead-kb", "16"], 2, "Say what to cure: --device-of FILE, or --pid P with --file FILE."),
+        (["apply", "--pid", "1", "--read-ahead-kb", "16"], 2, "Say what to cure"),
+        (["undo", "--file", "/x"], 2, "Say what to cure"),
+        (["apply", "--device-of", "/no/such", "--read-ahead-kb", "16"], 2, "There is no file /no/such."),
+        (["apply", "--device-of", "/proc/self/stat", "--read-ahead-kb", "64"], 42, "has no read_ahead_kb"),
+        (["apply", "--device-of", __file__, "--read-ahead-kb", "99999999"], 2, "--read-ahead-kb is a multiple of"),
+        (["apply", "--pid", "4194305", "--file", __file__, "--read-ahead-kb", "64"], 2, "no process 4194305"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_requests(
+    argv: list[str],
+    status: int,
+    words: str,
+    state: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("FOLIOLAB_STATE", state)
+    assert main(["cure", *argv]) == status
+    out, err = capsys.readouterr()
+    assert words in err
+    assert (out, err.count("\n")) == ("", 1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may")
+def test_it_takes_root(state: str) -> None:
+    done = lab("cure", "apply", "--device-of", __file__, "--read-ahead-kb", "64", FOLIOLAB_STATE=state)
+    assert (done.returncode, "Only root may write" in sentence(done)) == (41, True)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from foliolab.cli.main import main
+from foliolab.paths import REPOSITORY
+from tests.cli.command import lab
+from tests.live import toucher
+from tests.live.conftest import Toucher, large_file, start
+from tests.live.toucher import drop
+
+__all__ = ["large_file", "start"]
+
+
+def test_a_command_that_reads_too_much(large_file: Path) -> None:
+    drop(large_file)
+    script = f"echo random 150 | {sys.executable} {toucher.__file__} {large_file}; exit 7"
+    done = lab("diagnose", "--json", "--", "sh", "-c", script)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["verdict"]) == (7, "reads-too-much"), found["sentence"]
+    assert "done" in done.stderr.splitlines()
+    file = found["files"][0]
+    assert file["path"] == str(large_file)
+    assert file["read_bytes"] > 3 * file["used_bytes_least"] > 0
+    assert found["read_bytes"] >= found["mapped_read_bytes"] > 3 * found["used_bytes_least"]
+    assert [remedy["command"] for remedy in file["remedies"]][-2:] == [
+        "madvise(address, length, MADV_RANDOM)",
+        "./lab kernel export DIRECTORY",
+    ]
+
+
+def test_a_command_that_computes_keeps_its_output_and_status() -> None:
+    done = lab("diagnose", "--", "sh", "-c", "echo out; exit 3")
+    assert (done.returncode, done.stdout) == (3, "out\n")
+    assert done.stderr.startswith("Nothing wrong: ")
+
+
+def test_a_process(large_file: Path, start: Callable[..., Toucher]) -> None:
+    program = start(large_file)
+    done = lab("diagnose", "--pid", str(program.pid), "--seconds", "0.3", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["verdict"], found["files"]) == (0, "nothing-wrong", [])
+    assert 0.3 <= found["seconds"] < 3
+
+
+def test_a_file(large_file: Path, start: Callable[..., Toucher]) -> None:
+    alone = json.loads(lab("diagnose", "--file", str(large_file), "--json").stdout)
+    assert (alone["verdict"], alone["files"], alone["processes"]) == ("not-mapped", [], {})
+    assert alone["size_bytes"] == large_file.stat().st_size
+    program = start(large_file)
+    done = lab("diagnose", "--file", str(large_file), "--seconds", "0.2")
+    assert f"mapped by: {program.pid} (" in done.stdout
+    assert f"window {alone['window_kb']} KiB" in done.stdout
+    assert "Nothing wrong: " in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_is_interrupted_is_told_of(number: int) -> None:
+    argv = [sys.executable, "-m", "foliolab", "diagnose", "--", "sleep", "60"]
+    with subprocess.Popen(argv, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
+        _wait_for_child(running.pid)
+        if number == signal.SIGINT:
+            os.killpg(running.pid, number)  # as the terminal does it
+        else:
+            running.send_signal(number)
+        _, words = running.communicate(timeout=20)
+    assert running.returncode == 128 + number
+    assert words.startswith("Nothing wrong: ")
+
+
+def test_a_kill_takes_the_command_along() -> None:
+    argv = [sys.executable, "-m", "foliolab", "diagnose", "--", "sleep", "60"]
+    with subprocess.Popen(argv, cwd=REPOSITORY) as running:
+        child = _wait_for_child(running.pid)
+        running.kill()
+    deadline = time.monotonic() + 5
+    while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{child}").exists()
+
+
+def _wait_for_child(pid: int) -> int:
+    """The number of the command, once it is what it will be."""
+    for _ in range(500):
+        found = subprocess.run(
+            ["ps", "-o", "pid=,comm=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+        )
+        words = found.stdout.split()
+        if words[1:] == ["sleep"]:
+            return int(words[0])
+        time.sleep(0.02)
+    raise AssertionError("the command was never started")
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([], "Say what to look at: --pid, --file, or -- and a command."),
+        (["--pid", "1", "--", "true"], "Say what to look at"),
+        (["--pid", "4194305"], "There is no process 4194305."),
+        (["--file", "/no/such"], "There is no file /no/such."),
+        (["--seconds", "0", "--pid", "1"], "--seconds is a time"),
+        (["--", "no-such-program"], "There is no program no-such-program that can be run."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_requests(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", *argv]) == 2
+    out, err = capsys.readouterr()
+    assert words in err
+    assert (out, err.count("\n")) == ("", 1)

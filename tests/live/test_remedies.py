@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from dataclasses import replace
+
+from foliolab.live.remedies import Remedy, remedies
+from foliolab.live.verdict import Kind, judge
+from foliolab.live.watch import FileSeen
+from tests.live.seen import PAGE, file_seen, look_ups, observation
+
+
+def found(**changes: object) -> list[Remedy]:
+    """The remedies for look-ups in a file that differs so."""
+    seen = look_ups()
+    file: FileSeen = replace(seen.files[0], **changes)  # type: ignore[arg-type]
+    verdict = judge(replace(seen, files=(file,)))
+    return remedies(verdict, verdict.files[0], PAGE)
+
+
+def test_each_has_its_command_and_its_figure() -> None:
+    open_file, device, engine, ours = found(engine="LMDB")
+    assert open_file.command == "sudo ./lab cure apply --pid 7 --file /srv/data.mdb --read-ahead-kb 16"
+    assert (open_file.reads_bytes, open_file.formula) == (1000 * 16384, "1,000 places x 16 KiB")
+    assert device.command == "sudo ./lab cure apply --device-of /srv/data.mdb --read-ahead-kb 16"
+    assert (engine.name, engine.reads_bytes) == ("LMDB's own switch", 1000 * PAGE)
+    assert "MDB_NORDAHEAD" in engine.command
+    assert ours.reads_bytes is None
+
+
+def test_a_closed_descriptor_and_a_program_that_has_ended() -> None:
+    closed = found(open_in=())[0]
+    assert (closed.command, closed.reads_bytes) == ("", None)
+    assert "not possible" in closed.caveat
+    ended = found(open_in=(), alive=False)[0]
+    assert "--pid PID " in ended.command
+
+
+def test_names_are_quoted_for_the_shell() -> None:
+    assert "--file '/srv/my db' " in found(path="/srv/my db")[0].command
+
+
+def test_a_window_that_is_small_already() -> None:
+    assert [remedy.name for remedy in found(window_kb=16)] == [
+        "a hint of the program's own",
+        "our kernel: a window that adapts",
+    ]
+
+
+def test_no_more_than_is_read_now() -> None:
+    assert all(remedy.reads_bytes is None or remedy.reads_bytes <= 8000 * PAGE for remedy in found(cached_pages=8000))
+
+
+def test_nothing_for_what_is_well() -> None:
+    seen = observation(file_seen(mapped_pages=5, cached_pages=5), read_bytes=5 * PAGE)
+    verdict = judge(seen)
+    assert verdict.kind is Kind.NOTHING_WRONG
+    assert remedies(verdict, verdict.files[0], PAGE) == []
+    assert found(text=True) == []
+
+
+def test_the_hint_is_what_is_wrong() -> None:
+    pages = 60000
+    data = file_seen(hint="random", engine="Lucene", mapped_pages=pages, places=pages // 16, cached_pages=pages)
+    verdict = judge(observation(data, read_bytes=pages * PAGE, major_faults=pages))
+    (remedy,) = remedies(verdict, verdict.files[0], PAGE)
+    assert remedy.command.endswith("defaultReadAdvice=NORMAL")

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from dataclasses import replace
+
+import pytest
+
+from foliolab.live.processes import Counters
+from foliolab.live.verdict import Kind, judge, size
+from tests.live.seen import MIB, PAGE, file_seen, look_ups, observation
+
+
+def test_look_ups_that_read_windows() -> None:
+    verdict = judge(look_ups())
+    assert verdict.kind is Kind.READS_TOO_MUCH
+    assert verdict.read_bytes == 1000 * 32 * PAGE
+    assert verdict.least == pytest.approx(32000 / 1100)
+    assert verdict.most == 32
+    assert verdict.sentence.startswith("Too much is read: 29 to 32 bytes of mapped files for each byte used")
+    (file,) = verdict.files
+    assert (file.read_bytes, file.method, file.used_most) == (32000 * PAGE, "newly cached", 1100 * PAGE)
+
+
+def test_idle() -> None:
+    verdict = judge(observation(read_bytes=12 << 10, major_faults=3))
+    assert (verdict.kind, verdict.sentence) == (Kind.NOTHING_WRONG, "Nothing wrong: 12 KiB were read in 10.0 s.")
+    assert verdict.least is None or verdict.least >= 0
+
+
+def test_a_scan() -> None:
+    """Read ahead of the program, which waits for nothing, and maps 16 pages with each fault."""
+    pages = 64 * 256
+    data = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages + 64)
+    verdict = judge(observation(data, read_bytes=(pages + 64) * PAGE, major_faults=1, minor_faults=pages // 16))
+    assert verdict.kind is Kind.NOTHING_WRONG
+    assert "ahead of streams" in verdict.sentence
+
+
+def test_what_read_calls_bring_in_is_not_of_mapped_files() -> None:
+    data = file_seen(mapped_pages=20, places=20, cached_pages=40)
+    counted = Counters(read_bytes=700 * MIB, called_bytes=700 * MIB, major_faults=20)
+    verdict = judge(replace(observation(data), counted=counted))
+    assert (verdict.kind, verdict.read_bytes) == (Kind.NOTHING_WRONG, 40 * PAGE)
+    assert "Nothing wrong with mapped data" in verdict.sentence
+
+
+def test_program_text_is_not_judged() -> None:
+    text = file_seen(path="/usr/bin/x", text=True, mapped_pages=1000, places=900, cached_pages=30000)
+    verdict = judge(observation(text, read_bytes=30000 * PAGE, major_faults=900))
+    assert (verdict.kind, verdict.read_bytes) == (Kind.NOTHING_WRONG, 0)
+
+
+def test_mapping_around_can_hide_what_was_touched() -> None:
+    """A file that fits, read at random until all of it is there: each fault mapped 16 pages."""
+    pages = 32000
+    data = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages)
+    verdict = judge(observation(data, read_bytes=pages * PAGE, major_faults=1000, minor_faults=1000))
+    assert verdict.kind is Kind.UNCERTAIN
+    assert "1.0 to 16 bytes" in verdict.sentence
+
+
+def test_a_scan_with_the_random_hint() -> None:
+    pages = 60000
+    data = file_seen(hint="random", mapped_pages=pages, places=pages // 16, cached_pages=pages)
+    seen = observation(data, read_bytes=pages * PAGE, major_faults=pages)
+    assert judge(seen).kind is Kind.READS_TOO_LITTLE
+    scattered = replace(data, mapped_pages=6000, places=5500, cached_pages=6000)
+    assert judge(observation(scattered, read_bytes=6000 * PAGE, major_faults=6000)).kind is Kind.NOTHING_WRONG
+
+
+def test_faults_after_the_last_look_count_as_used() -> None:
+    data = file_seen(mapped_pages=100, places=100, cached_pages=None)
+    counted = Counters(read_bytes=32000 * PAGE, major_faults=1000, minor_faults=2000)
+    seen = replace(observation(data), counted=counted, unseen=Counters(0, 0, 900, 2000))
+    verdict = judge(seen)
+    assert verdict.used_most == (100 + 900 + 2000 * 16) * PAGE
+    assert (verdict.places, verdict.unseen_faults, verdict.kind) == (1000, 2000, Kind.UNCERTAIN)
+
+
+def test_shares_where_the_cache_may_not_be_seen() -> None:
+    one = file_seen(path="/a", mapped_pages=300, places=300, cached_pages=None)
+    two = file_seen(path="/b", mapped_pages=100, places=100, cached_pages=None)
+    same = file_seen(path="/c", mapped_pages=100, places=100, cached_pages=0)
+    verdict = judge(observation(one, two, same, read_bytes=400 * 32 * PAGE, major_faults=400))
+    found = [(file.seen.path, file.read_bytes, file.method) for file in verdict.files]
+    assert found == [
+        ("/a", 300 * 32 * PAGE, "share of places"),
+        ("/b", 100 * 32 * PAGE, "share of places"),
+        ("/c", 0, "share of places"),
+    ]
+
+
+def test_what_others_read_or_wrote_is_not_charged() -> None:
+    data = file_seen(mapped_pages=1000, places=1000, cached_pages=64000)
+    verdict = judge(observation(data, read_bytes=32000 * PAGE, major_faults=1000))
+    assert verdict.files[0].read_bytes == verdict.read_bytes == 32000 * PAGE
+
+
+def test_nobody_says_more_was_read_than_was() -> None:
+    for called in (0, 5 * MIB, 500 * MIB):
+        seen = look_ups()
+        verdict = judge(replace(seen, counted=replace(seen.counted, called_bytes=called)))
+        assert verdict.read_bytes <= seen.counted.read_bytes
+        assert verdict.used_least <= verdict.used_most
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "0 KiB"), (5000, "5 KiB"), (3 * MIB, "3.0 MiB"), (1 << 31, "2.0 GiB")]
+)
+def test_sizes(number: int, words: str) -> None:
+    assert size(number) == words

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Real programs on a real disk."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from foliolab.live import pages
+from foliolab.live.processes import PAGE_BYTES
+from foliolab.live.verdict import Kind, judge
+from foliolab.live.watch import Watch
+from tests.live.conftest import Toucher
+from tests.live.toucher import drop
+
+
+def test_random_touches_of_a_cold_file(large_file: Path, start: Callable[..., Toucher]) -> None:
+    drop(large_file)
+    program = start(large_file)
+    watch = Watch(lambda: [program.pid])
+    program.tell("random 150")
+    watch.look()
+    seen = watch.finish()
+    verdict = judge(seen)
+    assert verdict.kind is Kind.READS_TOO_MUCH, verdict.sentence
+    (file,) = [each for each in verdict.files if each.seen.path == str(large_file)]
+    assert file is verdict.files[0]
+    assert 16 <= seen.counted.major_faults <= 160
+    assert 0 < file.used_least <= 151 * PAGE_BYTES
+    assert file.read_bytes
+    assert file.read_bytes <= large_file.stat().st_size
+    assert file.read_bytes >= 10 * file.used_least
+    assert file.seen.open_in == (program.pid,)
+
+
+def test_a_scan_is_well(large_file: Path, start: Callable[..., Toucher]) -> None:
+    drop(large_file)
+    program = start(large_file)
+    watch = Watch(lambda: [program.pid])
+    program.tell("scan")
+    watch.look()
+    seen = watch.finish()
+    verdict = judge(seen)
+    assert verdict.kind is Kind.NOTHING_WRONG, verdict.sentence
+    (file,) = [each for each in verdict.files if each.seen.path == str(large_file)]
+    assert file.used_most == large_file.stat().st_size
+    assert file.seen.places == -(-file.seen.mapped_pages // pages.AROUND_PAGES)
+    assert seen.machine_read_bytes >= seen.counted.read_bytes > file.used_most / 2
+
+
+def test_one_file_and_a_process_that_ends(large_file: Path, start: Callable[..., Toucher]) -> None:
+    program = start(large_file)
+    watch = Watch(lambda: [program.pid], large_file.stat())
+    program.tell("random 20")
+    watch.look()
+    program.end()
+    watch.look()
+    (file,) = watch.finish().files
+    assert (file.path, file.alive, file.open_in) == (str(large_file), False, ())
+    assert file.mapped_pages >= 20 * 0.9
+
+
+def test_the_hint_is_seen(large_file: Path, start: Callable[..., Toucher]) -> None:
+    program = start(large_file, "hint")
+    (file,) = Watch(lambda: [program.pid], large_file.stat()).finish().files
+    assert file.hint == "random"
+    assert not file.text
