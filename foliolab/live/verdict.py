@@ -112,24 +112,40 @@ def _shares(seen: Observation) -> list[FileShare]:
     """What each file has of the reads.
 
     What came into its cache, if that could be seen and explains most of them; cut down to them if others read or wrote
-    as well. Else as large a share as it has of the places touched; nothing if nothing came in.
+    as well. Else as large a share as it has of the places touched.
     """
     page, counted = seen.page_bytes, seen.counted
     files = [file for file in seen.files if file.mapped_pages or file.cached_pages]
     arrived = sum(file.cached_pages or 0 for file in files) * page
     by_faults = max(0, counted.read_bytes - counted.called_bytes)
-    places = sum(file.places for file in files if file.cached_pages != 0)
     by_cache = arrived >= 0.8 * by_faults
+    spread = {} if by_cache else _spread(by_faults, files)
     shares = []
     for file in files:
         read: int | None = None
-        if by_cache and file.cached_pages is not None:
+        if not by_cache:
+            read = spread[file]
+        elif file.cached_pages is not None:
             read = int(file.cached_pages * page * min(1.0, counted.read_bytes / arrived if arrived else 1.0))
-        elif not by_cache:
-            read = by_faults * file.places // places if places and file.cached_pages != 0 else 0
         method = "" if read is None else NEWLY_CACHED if by_cache else SHARE_OF_PLACES
         shares.append(FileShare(file, read, method, file.places * page, file.mapped_pages * page))
     return sorted(shares, key=lambda share: (-(share.read_bytes or 0), -share.used_most, share.seen.path))
+
+
+def _spread(amount: int, files: Sequence[FileSeen]) -> dict[FileSeen, int]:
+    """Bytes for each file by its places, and no more than it can have."""
+    shares: dict[FileSeen, int] = {}
+    for file in sorted(files, key=lambda file: _limit(file, amount) / max(1, file.places)):
+        places = sum(other.places for other in files if other not in shares)
+        share = (amount - sum(shares.values())) * file.places // places if places else 0
+        shares[file] = min(share, _limit(file, amount))
+    return shares
+
+
+def _limit(file: FileSeen, amount: int) -> int:
+    """Program text is not read more than once, and what did not come in after we met a file came in before."""
+    once = file.size_bytes if file.text else amount
+    return min(once, file.read_before if file.cached_pages == 0 else amount)
 
 
 def _decide(seen: Observation, draft: Verdict, data: Sequence[FileShare]) -> tuple[Kind, str]:

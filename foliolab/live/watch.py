@@ -38,6 +38,8 @@ class FileSeen:
     """Blocks of 64 KiB with such pages: at least one touch each."""
     cached_pages: int | None
     """That came into the page cache, whoever read or wrote them; None if that may not be known."""
+    read_before: int
+    """Bytes that the processes had read, of any file, when they were first seen to map this one."""
     resident_bytes: int | None
     """In the page cache at the end."""
     processes: tuple[int, ...]
@@ -69,6 +71,7 @@ class _File:
     shown: str
     device: Device
     cached: int | None
+    read_before: int
     mapped: int = 0
     mapped_pages: int = 0
     places: int = 0
@@ -156,7 +159,10 @@ class Watch:
         if found.st_ino != mapping.inode or (self._only and not os.path.samestat(found, self._only)):
             return None
         device = find_device(os.major(found.st_dev), os.minor(found.st_dev))
-        return _File(path, mapping.path, device, pages.cached(path)) if device else None
+        if not device:
+            return None
+        there = pages.cached(path)
+        return _File(path, mapping.path, device, there, total(self._pids()).since(self._start).read_bytes)
 
     def _update(self, file: _File, by_pid: dict[int, list[Mapping]]) -> None:
         file.pieces = by_pid
@@ -198,6 +204,7 @@ def _seen(file: _File) -> FileSeen:
         mapped_pages=file.mapped_pages,
         places=file.places,
         cached_pages=None if file.cached is None else file.cached_pages,
+        read_before=file.read_before,
         resident_bytes=None if file.cached is None else file.cached.bit_count() * PAGE_BYTES,
         processes=tuple(file.pieces),
         open_in=tuple(pid for pid in file.pieces if status and _has_open(pid, status)),

@@ -24,6 +24,7 @@ def file_seen(**changes: Any) -> FileSeen:
         "mapped_pages": 0,
         "places": 0,
         "cached_pages": 0,
+        "read_before": 0,
         "resident_bytes": 0,
         "processes": (7,),
         "open_in": (7,),

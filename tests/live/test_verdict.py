@@ -88,6 +88,22 @@ def test_shares_where_the_cache_may_not_be_seen() -> None:
     ]
 
 
+def test_a_file_that_was_met_when_all_of_it_had_been_read() -> None:
+    late = file_seen(mapped_pages=150, places=150, cached_pages=0, read_before=240 * MIB)
+    early = file_seen(path="/b", mapped_pages=900, places=800, cached_pages=0, read_before=MIB)
+    verdict = judge(observation(late, early, read_bytes=250 * MIB, major_faults=150))
+    assert [file.read_bytes for file in verdict.files] == [240 * MIB, MIB]
+
+
+def test_no_text_has_a_share_larger_than_itself() -> None:
+    """Of the C library an ordinary user may not know whether it was cached before."""
+    data = file_seen(mapped_pages=150, places=150, cached_pages=4000)
+    text = file_seen(path="/lib/c.so", text=True, size_bytes=MIB, mapped_pages=900, places=450, cached_pages=None)
+    verdict = judge(observation(data, text, read_bytes=31 * MIB, major_faults=150))
+    assert [file.read_bytes for file in verdict.files] == [30 * MIB, MIB]
+    assert (verdict.kind, verdict.read_bytes) == (Kind.READS_TOO_MUCH, 30 * MIB)
+
+
 def test_what_others_read_or_wrote_is_not_charged() -> None:
     data = file_seen(mapped_pages=1000, places=1000, cached_pages=64000)
     verdict = judge(observation(data, read_bytes=32000 * PAGE, major_faults=1000))
