@@ -9,7 +9,7 @@ from pathlib import Path
 class Engine:
     name: str
     less: str
-    """What makes it read less around misses; a command or a setting, word by word."""
+    """What makes it read less around misses; a command or a setting, word by word. Empty if there is nothing."""
     more: str = ""
     """What takes a hint for random access away, where it gives one by itself."""
 
@@ -19,9 +19,7 @@ ENGINES = {
     for engine in (
         Engine("LMDB", "mdb_env_open(env, path, flags | MDB_NORDAHEAD, mode)", "leave MDB_NORDAHEAD out"),
         Engine("MDBX", "mdbx_env_open(env, path, flags | MDBX_NORDAHEAD, mode)", "leave MDBX_NORDAHEAD out"),
-        Engine(
-            "bbolt", "none is needed: bbolt gives the hint itself", "none; build it without madvise in bolt_unix.go"
-        ),
+        Engine("bbolt", "", "build bbolt without its call of madvise"),
         Engine("SQLite", "PRAGMA mmap_size=0;"),
         Engine(
             "Lucene",
@@ -29,7 +27,7 @@ ENGINES = {
             "java -Dorg.apache.lucene.store.defaultReadAdvice=NORMAL",
         ),
         Engine("RocksDB", "options.allow_mmap_reads = false, or advise_random_on_open = true with newer versions"),
-        Engine("git", "none"),
+        Engine("git", ""),
         Engine("GGUF", "llama-cli --no-mmap", "llama-cli --no-mmap"),
     )
 }
