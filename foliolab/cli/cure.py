@@ -107,7 +107,7 @@ def _chosen(arguments: argparse.Namespace) -> Callable[[Cure], bool]:
     if arguments.device_of:
         attribute = str(device_of(arguments.device_of).attribute)
         return lambda cure: cure.pid is None and cure.attribute == attribute
-    place = str(arguments.file.resolve())
+    place = str(arguments.file.absolute())
     return lambda cure: cure.pid == arguments.pid and cure.file == place
 
 

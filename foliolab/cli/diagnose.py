@@ -91,7 +91,7 @@ def _file(path: Path, seconds: float, as_json: bool) -> int:
     pids, hidden = mapped_by(status)
     there = pages.cached(path)
     facts: dict[str, Any] = {
-        "path": str(path.resolve()),
+        "path": str(path.absolute()),
         "device": device.name,
         "rotational": device.rotational,
         "window_kb": device.read_ahead_kb,

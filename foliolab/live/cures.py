@@ -56,7 +56,9 @@ def apply_to_device(file: Path, read_ahead_kb: int) -> Cure:
     """Give the device that holds a file another window. What it had is remembered before."""
     require_window(read_ahead_kb)
     device = device_of(file)
-    cure = Cure(str(file.resolve()), device.name, str(device.attribute), read_ahead_kb, device.read_ahead_kb, boot_id())
+    cure = Cure(
+        str(file.absolute()), device.name, str(device.attribute), read_ahead_kb, device.read_ahead_kb, boot_id()
+    )
     return _apply(cure, lambda: set_device(device.attribute, read_ahead_kb))
 
 
@@ -65,7 +67,7 @@ def apply_to_open_file(pid: int, file: Path, read_ahead_kb: int) -> Cure:
     require_window(read_ahead_kb)
     started = start_time(pid)
     device, status = device_of(file), file.stat()
-    place = str(file.resolve())
+    place = str(file.absolute())
     cure = Cure(place, device.name, str(device.attribute), read_ahead_kb, device.read_ahead_kb, boot_id(), pid, started)
     return _apply(cure, lambda: set_open_file(pid, started, status, device, read_ahead_kb))
 

@@ -37,18 +37,19 @@ def pack(flags: bytes) -> int:
     return sum(int.from_bytes(flags[bit::8], "little") << bit for bit in range(8))
 
 
-def blocks(pages: int, skew: int = 0) -> int:
-    """How many aligned blocks of AROUND_PAGES have any of these pages; ``skew`` pages come before the file's first."""
+def blocks(pages: int, skew: int = 0, around: int = AROUND_PAGES) -> int:
+    """How many aligned blocks have any of these pages; ``skew`` pages come before the file's first.
+
+    A block has ``around`` pages, which is a power of two up to 16.
+    """
     fold = pages << skew
     step = 1
-    while step < AROUND_PAGES:
+    while step < around:
         fold |= fold >> step
         step *= 2
-    first_of_each = int.from_bytes(_FIRST * (fold.bit_length() // (8 * len(_FIRST)) + 1), "little")
-    return (fold & first_of_each).bit_count()
-
-
-_FIRST = sum(1 << bit for bit in range(0, 16, AROUND_PAGES)).to_bytes(2, "little")
+    firsts = sum(1 << bit for bit in range(0, 16, around)).to_bytes(2, "little")
+    mask = int.from_bytes(firsts * (fold.bit_length() // 16 + 1), "little")
+    return (fold & mask).bit_count()
 
 
 def mapped(pid: int, pieces: Iterable[Mapping]) -> int:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliolab.errors import NotPermitted, UsageError
+from foliolab.errors import LabError, NotPermitted, UsageError
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
@@ -78,6 +78,8 @@ def asked_about(pid: int) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, ProcessLookupError) as error:
+        if Path(f"/proc/{pid}/maps").exists():
+            raise LabError(f"This kernel was built without {error.filename or 'what we need of /proc'}.") from error
         raise UsageError(f"There is no process {pid}.") from error
     except PermissionError as error:
         raise NotPermitted(f"Only its owner and root can see what process {pid} does.") from error

@@ -165,7 +165,12 @@ def _decide(seen: Observation, draft: Verdict, data: Sequence[FileShare]) -> tup
             f"Too little is read at once: a hint for random access, and {majors:,} waits"
             f" for {size(read)} that lie together."
         )
-    if majors < FEW_FAULTS or read > majors * max(_STREAM * window, LITTLE_BYTES):
+    if majors < FEW_FAULTS:
+        return (
+            Kind.NOTHING_WRONG,
+            f"Nothing wrong: for {size(read)} of mapped files, the program had to wait {majors:,} times.",
+        )
+    if read > majors * max(_STREAM * window, LITTLE_BYTES):
         return Kind.NOTHING_WRONG, (
             f"Nothing wrong: {size(read)} of mapped files were read, most of it ahead of streams;"
             f" the program had to wait {majors:,} times."

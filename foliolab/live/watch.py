@@ -24,6 +24,7 @@ class FileSeen:
     """What was seen of one mapped file."""
 
     path: str
+    """As we see it; in another container, below ``/proc/PID/root``."""
     device: str
     window_kb: int
     """That the device gives to files opened now; this one may have another."""
@@ -68,7 +69,6 @@ class Observation:
 @dataclass
 class _File:
     path: Path
-    shown: str
     device: Device
     cached: int | None
     read_before: int
@@ -162,7 +162,7 @@ class Watch:
         if not device:
             return None
         there = pages.cached(path)
-        return _File(path, mapping.path, device, there, total(self._pids()).since(self._start).read_bytes)
+        return _File(path, device, there, total(self._pids()).since(self._start).read_bytes)
 
     def _update(self, file: _File, by_pid: dict[int, list[Mapping]]) -> None:
         file.pieces = by_pid
@@ -193,7 +193,7 @@ def _seen(file: _File) -> FileSeen:
     except OSError:  # deleted, or the way to it went with a process in a container
         status = None
     return FileSeen(
-        path=file.shown,
+        path=str(file.path),
         device=file.device.name,
         window_kb=file.device.read_ahead_kb,
         text=any(piece.text for piece in pieces),

@@ -65,7 +65,7 @@ def set_open_file(pid: int, started: int, file: os.stat_result, device: Device, 
                 raise NoCure(f"Process {pid} closed the file meanwhile.")
             with _for_a_moment(device.attribute, read_ahead_kb):
                 for handle in mine:
-                    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_NORMAL)
+                    _advise(handle, pid)
         finally:
             for handle in fetched:
                 os.close(handle)
@@ -97,6 +97,13 @@ def _fetch(pidfd: int, pid: int, number: int) -> int:
         if error.errno == errno.ENOSYS:
             raise NoCure("This kernel has no pidfd_getfd; Linux 5.6 has.") from error
         raise NoCure(f"Descriptor {number} of process {pid} cannot be taken: {error.strerror}.") from error
+
+
+def _advise(handle: int, pid: int) -> None:
+    try:
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_NORMAL)
+    except OSError as error:  # of O_PATH, for instance
+        raise NoCure(f"The kernel takes no advice about this file of process {pid}: {error.strerror}.") from error
 
 
 @contextmanager

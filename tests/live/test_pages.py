@@ -18,13 +18,14 @@ def test_pack() -> None:
     assert pages.pack(b"") == 0
 
 
-@pytest.mark.parametrize("skew", [0, 3, pages.AROUND_PAGES - 1])
-def test_blocks_are_counted_one_by_one(skew: int) -> None:
+@pytest.mark.parametrize("around", [1, 4, 16])
+@pytest.mark.parametrize("skew", [0, 3, 15])
+def test_blocks_are_counted_one_by_one(skew: int, around: int) -> None:
     numbers = random.Random(skew)
     chosen = {numbers.randrange(5000) for _ in range(300)}
     packed = sum(1 << page for page in chosen)
-    assert pages.blocks(packed, skew) == len({(page + skew) // pages.AROUND_PAGES for page in chosen})
-    assert pages.blocks(0, skew) == 0
+    assert pages.blocks(packed, skew, around) == len({(page + skew) // around for page in chosen})
+    assert pages.blocks(0, skew, around) == 0
 
 
 def test_mapped_pages_are_those_touched(tmp_path: Path) -> None:

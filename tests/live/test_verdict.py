@@ -29,9 +29,12 @@ def test_a_scan() -> None:
     """Read ahead of the program, which waits for nothing, and maps 16 pages with each fault."""
     pages = 64 * 256
     data = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages + 64)
-    verdict = judge(observation(data, read_bytes=(pages + 64) * PAGE, major_faults=1, minor_faults=pages // 16))
+    counted = Counters(read_bytes=(pages + 64) * PAGE, major_faults=16, minor_faults=pages // 16)
+    verdict = judge(replace(observation(data), counted=counted))
     assert verdict.kind is Kind.NOTHING_WRONG
     assert "ahead of streams" in verdict.sentence
+    verdict = judge(replace(observation(data), counted=replace(counted, major_faults=1)))
+    assert verdict.sentence == "Nothing wrong: for 64.2 MiB of mapped files, the program had to wait 1 times."
 
 
 def test_what_read_calls_bring_in_is_not_of_mapped_files() -> None:

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import io
+import json
+from dataclasses import replace
+
+from rich.console import Console
+
+from foliolab.live.verdict import judge
+from foliolab.live.watch import Observation
+from foliolab.report.diagnosis import print_diagnosis, print_file, to_json
+from tests.live.seen import MIB, PAGE, file_seen, look_ups, observation
+
+
+def printed(seen: Observation) -> str:
+    stream = io.StringIO()
+    print_diagnosis(Console(file=stream, width=100), seen, judge(seen))
+    return stream.getvalue()
+
+
+def test_the_verdict_comes_first_and_commands_are_whole() -> None:
+    seen = look_ups()
+    path = "/srv/" + "long/" * 30 + "data.mdb"
+    text = printed(replace(seen, files=(replace(seen.files[0], path=path, engine="LMDB"),)))
+    lines = text.splitlines()
+    assert lines[0].startswith("Too much is read: ")
+    assert lines[1] == "10.0 s: 125.0 MiB read, 1,000 major faults; the whole machine 0 KiB, 0."
+    assert f"      sudo ./lab cure apply --pid 7 --file {path} --read-ahead-kb 16" in lines
+    assert "about 15.6 MiB instead of 125.0 MiB (1,000 places x 16 KiB)" in text
+
+
+def test_nothing_wrong_is_short() -> None:
+    text = file_seen(path="/bin/x", text=True, mapped_pages=9, rss_bytes=4 * MIB, pmd_bytes=2 * MIB)
+    lines = printed(observation(text, read_bytes=4096)).splitlines()
+    assert lines == [
+        "Nothing wrong: 4 KiB were read in 10.0 s.",
+        "10.0 s: 4 KiB read, 0 major faults; the whole machine 0 KiB, 0.",
+        "Program text: 4.0 MiB mapped, 2.0 MiB of it by PMDs; './lab folios --text' has all folio sizes.",
+    ]
+
+
+def test_many_files_are_not_all_shown() -> None:
+    files = [
+        file_seen(path=f"/f{number}", mapped_pages=100, places=100, cached_pages=3200, engine="git")
+        for number in range(20)
+    ]
+    text = printed(observation(*files, read_bytes=64000 * PAGE, major_faults=2000))
+    assert "and 12 more files; --json has all" in text
+    assert "git's own switch" not in text
+
+
+def test_json() -> None:
+    seen = look_ups()
+    found = json.loads(json.dumps(to_json(seen, judge(seen))))
+    assert (found["verdict"], found["read_bytes"], found["major_faults"]) == ("reads-too-much", 32000 * PAGE, 1000)
+    (file,) = found["files"]
+    assert (file["read_bytes"], file["read_method"], file["used_bytes"]) == (32000 * PAGE, "newly cached", 1100 * PAGE)
+    assert (file["window_kb"], file["device"], file["major_faults"]) == (128, "sda", None)
+    assert file["remedies"][0]["reads_bytes"] == 1000 * 16384
+
+
+def test_a_file_of_others() -> None:
+    stream = io.StringIO()
+    facts = {
+        "path": "/f",
+        "device": "sda",
+        "rotational": True,
+        "window_kb": 128,
+        "size_bytes": 2 * MIB,
+        "resident_bytes": None,
+        "processes": {},
+        "hidden_processes": 3,
+    }
+    print_file(Console(file=stream, width=100), facts)
+    assert stream.getvalue().splitlines() == [
+        "/f: on sda (rotating), window 128 KiB",
+        "cached: unknown; its owner may see it",
+        "mapped by: no process; 3 more do not tell us what they map",
+    ]
