@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from foliolab.live.touches import File, device_name
+from foliolab.live.devices import find_device
+from foliolab.live.touches import File
 
 _MAP = re.compile(
     r"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) +(/.*?)(?: \(deleted\))?$", re.MULTILINE
@@ -81,16 +82,8 @@ def file_of(path: Path) -> File:
 
 def read_ahead_kb(device: int) -> int | None:
     """The window that a device allows, by the kernel's number; None if it has none."""
-    name = device_name(device)
-    block = Path(f"/sys/dev/block/{name}").resolve()
-    for path in (
-        Path(f"/sys/class/bdi/{name}/read_ahead_kb"),
-        block / "queue/read_ahead_kb",
-        block.parent / "queue/read_ahead_kb",
-    ):
-        with suppress(OSError, ValueError):
-            return int(path.read_text())
-    return None
+    found = find_device(device >> _MINOR_BITS, device & (1 << _MINOR_BITS) - 1)
+    return found.read_ahead_kb if found else None
 
 
 def memory_bytes(process: int) -> int:
