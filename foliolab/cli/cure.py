@@ -27,7 +27,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help=text,
         description=f"{text.capitalize()}, and remember what was there. With --device-of, files that are opened from"
         " then on have it; with --pid and --file, what the process has open. Other files of the device that are opened"
-        " in the few milliseconds of the latter inherit the window.",
+        " in the moment of the latter inherit the window.",
         epilog="example: sudo ./lab cure apply --pid 4711 --file /srv/db/data.mdb --read-ahead-kb 16",
     )
     _add_choice(verb)

@@ -79,7 +79,8 @@ def asked_about(pid: int) -> Iterator[None]:
         yield
     except (FileNotFoundError, ProcessLookupError) as error:
         if Path(f"/proc/{pid}/maps").exists():
-            raise LabError(f"This kernel was built without {error.filename or 'what we need of /proc'}.") from error
+            missing = Path(error.filename or "io").name
+            raise LabError(f"This kernel was built without /proc/PID/{missing}, which tells what is read.") from error
         raise UsageError(f"There is no process {pid}.") from error
     except PermissionError as error:
         raise NotPermitted(f"Only its owner and root can see what process {pid} does.") from error

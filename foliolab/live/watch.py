@@ -26,6 +26,7 @@ class FileSeen:
     path: str
     """As we see it; in another container, below ``/proc/PID/root``."""
     device: str
+    rotational: bool | None
     window_kb: int
     """That the device gives to files opened now; this one may have another."""
     text: bool
@@ -195,6 +196,7 @@ def _seen(file: _File) -> FileSeen:
     return FileSeen(
         path=str(file.path),
         device=file.device.name,
+        rotational=file.device.rotational,
         window_kb=file.device.read_ahead_kb,
         text=any(piece.text for piece in pieces),
         hint=next((piece.hint for piece in pieces if piece.hint), ""),

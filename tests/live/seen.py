@@ -15,6 +15,7 @@ def file_seen(**changes: Any) -> FileSeen:
     facts: dict[str, Any] = {
         "path": "/srv/data.mdb",
         "device": "sda",
+        "rotational": False,
         "window_kb": 128,
         "text": False,
         "hint": "",

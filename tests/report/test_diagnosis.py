@@ -54,7 +54,7 @@ def test_json() -> None:
     assert (found["verdict"], found["read_bytes"], found["major_faults"]) == ("reads-too-much", 32000 * PAGE, 1000)
     (file,) = found["files"]
     assert (file["read_bytes"], file["read_method"], file["used_bytes"]) == (32000 * PAGE, "newly cached", 1100 * PAGE)
-    assert (file["window_kb"], file["device"], file["major_faults"]) == (128, "sda", None)
+    assert (file["window_kb"], file["device"], file["rotational"], file["major_faults"]) == (128, "sda", False, None)
     assert file["remedies"][0]["reads_bytes"] == 1000 * 16384
 
 
