@@ -27,8 +27,8 @@ def test_a_command_that_reads_too_much(large_file: Path) -> None:
     found = json.loads(done.stdout)
     assert (done.returncode, found["verdict"]) == (7, "reads-too-much"), found["sentence"]
     assert "done" in done.stderr.splitlines()
-    file = found["files"][0]
-    assert file["path"] == str(large_file)
+    # What the interpreter reads for itself may be cold as well.
+    file = next(file for file in found["files"] if file["path"] == str(large_file))
     assert file["read_bytes"] > 3 * file["used_bytes_least"] > 0
     assert found["read_bytes"] >= found["mapped_read_bytes"] > 3 * found["used_bytes_least"]
     assert [remedy["command"] for remedy in file["remedies"]][-2:] == [
