@@ -26,18 +26,27 @@ static inline unsigned long mapping_min_folio_nrpages(const struct address_space
 }
 #endif
 
-#ifndef ftrace_regs_get_argument
+#if !defined(ftrace_regs_get_argument) && defined(CONFIG_X86)
 #define ftrace_regs_get_argument(fregs, n) regs_get_kernel_argument(&(fregs)->regs, n)
 #endif
 
-/* Does anybody map the folio that was found there? Without a reference to it. */
+/*
+ * Does anybody map the folio that was found there? To count mappings of its pages, as older
+ * kernels do, takes a reference, or it may be split or freed under the count.
+ */
 static inline bool entry_mapped(struct xa_state *xas, struct folio *folio)
 {
 #ifdef HAVE_LARGE_MAPCOUNT
 	return atomic_read(xas_get_order(xas) ? &folio->_large_mapcount :
 						&folio->_mapcount) >= 0;
 #else
-	return folio_mapped(folio);
+	bool mapped;
+
+	if (!folio_try_get(folio))
+		return false;
+	mapped = xas_reload(xas) == folio && folio_mapped(folio);
+	folio_put(folio);
+	return mapped;
 #endif
 }
 

@@ -29,8 +29,8 @@
  * @file: what is mapped; only to be compared, for it may be closed
  * @index: the page
  * @mark: page of the readahead mark that the fault has come to
+ * @marked: the read for that mark, if it has come to one; only to be compared
  * @adapts: it may still read
- * @marked: it has come to a mark
  * @arriving: what @answer asked for is not in the page cache yet
  * @answer: what was read for the fault
  */
@@ -40,8 +40,8 @@ struct slot {
 	const struct file *file;
 	pgoff_t index;
 	pgoff_t mark;
+	const struct readahead_control *marked;
 	bool adapts;
-	bool marked;
 	bool arriving;
 	struct mmap_readahead_answer answer;
 };
@@ -89,7 +89,7 @@ void fault_begins(struct vm_fault *vmf, bool adaptive)
 	slot->file = file;
 	slot->index = vmf->pgoff;
 	slot->adapts = adapts;
-	slot->marked = false;
+	slot->marked = NULL;
 	slot->arriving = false;
 	spin_unlock(&slot->lock);
 
@@ -106,7 +106,7 @@ void fault_at_mark(const struct readahead_control *ractl, const struct folio *fo
 		return;
 	if (slot->task == current && slot->adapts && slot->file == ractl->file &&
 	    slot->index == readahead_index((struct readahead_control *)ractl)) {
-		slot->marked = true;
+		slot->marked = ractl;
 		/* Nothing of a large folio was used yet: look before it. */
 		slot->mark = folio->index;
 	}
@@ -157,7 +157,8 @@ static void describe(const struct readahead_control *ractl, pgoff_t index,
 		.index = index,
 		.file_pages = DIV_ROUND_UP(size, PAGE_SIZE),
 		.cached_pages = READ_ONCE(mapping->nrpages),
-		.max_pages = min(READ_ONCE(ractl->ra->ra_pages), SZ_1G >> PAGE_SHIFT),
+		/* fadvise() may set it to none meanwhile. */
+		.max_pages = clamp(READ_ONCE(ractl->ra->ra_pages), 1, SZ_1G >> PAGE_SHIFT),
 		.least_pages = mapping_min_folio_nrpages(mapping),
 		.request_pages = request_pages,
 		.block_shift = FAULT_AROUND_SHIFT,
@@ -174,10 +175,17 @@ static bool looks_around(const struct file_ra_state *ra)
 	return ra->size == ra->ra_pages && ra->async_size == ra->ra_pages / 4;
 }
 
-/* Is it the one around this page? */
-static bool is_around(const struct file_ra_state *ra, pgoff_t index)
+/*
+ * Is it the one around this page? Threads share what the file says, and may have changed
+ * it since, but not where the read begins. When a file is read(), both say the same.
+ */
+static bool is_around(const struct readahead_control *ractl, pgoff_t index)
 {
-	return looks_around(ra) && ra->start == max_t(long, 0, index - ra->ra_pages / 2);
+	const struct file_ra_state *ra = ractl->ra;
+	pgoff_t start = readahead_index((struct readahead_control *)ractl);
+
+	return start == max_t(long, 0, index - ra->ra_pages / 2) &&
+	       (looks_around(ra) || ra->start != start);
 }
 
 static void adapt(struct slot *slot, struct mmap_readahead_miss *miss)
@@ -235,6 +243,7 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra,
 {
 	struct slot *slot = slot_of_current();
 	struct mmap_readahead_miss miss;
+	bool marked;
 
 	/* Headers do not tell whether the arguments are what they are meant to be. */
 	if (!object_is_on_stack(ractl) || ractl->ra != ra || !ra || !ra->ra_pages)
@@ -248,10 +257,11 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra,
 	if (slot->task != current || !slot->adapts || slot->file != ractl->file ||
 	    ra != &ractl->file->f_ra)
 		goto out;
-	describe(ractl, slot->marked ? slot->mark : slot->index, request_pages, &miss);
-	if (miss.index >= miss.file_pages || !(slot->marked || is_around(ra, miss.index)))
+	marked = slot->marked == ractl;
+	describe(ractl, marked ? slot->mark : slot->index, request_pages, &miss);
+	if (miss.index >= miss.file_pages || !(marked || is_around(ractl, miss.index)))
 		goto out;
-	if (slot->marked)
+	if (marked)
 		read_on(slot, &miss);
 	else
 		adapt(slot, &miss);

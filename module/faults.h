@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* From a fault to what it reads. Nothing here sleeps; to be called without preemption. */
+/* From a fault to what it reads. Nothing here sleeps. To be called by the task itself. */
 #ifndef MODULE_FAULTS_H
 #define MODULE_FAULTS_H
 

@@ -19,6 +19,9 @@
 #ifndef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 #error "The module has to see arguments of functions: CONFIG_DYNAMIC_FTRACE_WITH_ARGS."
 #endif
+#ifndef CONFIG_SECURITY
+#error "The module follows security_mmap_file(): CONFIG_SECURITY."
+#endif
 #ifdef CONFIG_PREEMPT_RT
 #error "The module takes spinlocks where a real-time kernel does not allow that."
 #endif
@@ -119,8 +122,9 @@ static void on_fault(unsigned long ip, unsigned long parent, struct ftrace_ops *
 }
 
 /*
- * Without FTRACE_OPS_FL_RECURSION: ftrace sees to it that callbacks run without preemption
- * and do not nest. With FTRACE_OPS_FL_PERMANENT it refuses to be switched off meanwhile.
+ * Callbacks may be preempted. Without FTRACE_OPS_FL_RECURSION, ftrace never leaves one out:
+ * none enters a function that is followed, and interrupts do not either. With
+ * FTRACE_OPS_FL_PERMANENT it refuses to be switched off meanwhile.
  */
 #define HOOK(where, callback) \
 	{ .function = (where), .ops = { .func = (callback), .flags = FTRACE_OPS_FL_PERMANENT } }

@@ -14,7 +14,7 @@ struct known_file;
  * @miss: what memory can hold, and what other files have taught, is added
  * @known: set; for known_file_unlock()
  *
- * To be called, like that, without preemption.
+ * Until known_file_unlock(), the caller is not to sleep.
  *
  * Return: NULL if another task decides just now, there is no memory, or it is a program.
  */
