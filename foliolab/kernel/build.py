@@ -33,7 +33,7 @@ _CACHED = (
 _NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
 """Changes there make no other kernel."""
 
-_APART = ("preempt-rt",)
+_APART = ("ftrace", "preempt-rt")
 """Extras with which most objects are others."""
 
 _OUR_FILE = "mm/mmap_readahead_adaptive.c"
