@@ -33,9 +33,14 @@ class Module:
     file: Path
 
 
+_SOURCES, _RECIPES = (".c", ".h"), ("Kbuild", "Makefile", "dkms.conf")
+"""Of the module's directory, without what make leaves there."""
+
+
 def sources() -> dict[str, Path]:
     """All that it is made of, with the policy: name in a directory that is complete by itself -> file."""
-    own = {path.name: path for path in MODULE.iterdir() if path.is_file()}
+    there = (path for path in MODULE.iterdir() if path.suffix in _SOURCES or path.name in _RECIPES)
+    own = {path.name: path for path in there if not path.name.endswith(".mod.c")}
     return own | {f"include/linux/{path.name}": path for path in _POLICY}
 
 

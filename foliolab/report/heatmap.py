@@ -129,7 +129,7 @@ def print_heatmap(console: Console, trace: Trace, file: int, rows: int = 20) -> 
         label = labels[0] if number == 0 else labels[1] if number == rows - 1 else ""
         shades = "".join(" " if (shade := found.shade(value, len(_SHADES))) < 0 else _SHADES[shade] for value in row)
         console.print(Text(f"{label:>{indent}} │{shades}".rstrip()), soft_wrap=True)
-    end = f"{found.time.end:,.4g} {found.time.unit}".strip() if found.time.unit else count(found.time.end)
+    end = f"{found.time.end:,.1f} {found.time.unit}".strip() if found.time.unit else count(found.time.end)
     console.print(Text(f"{'':{indent}} └{'─' * columns}"), soft_wrap=True)
     console.print(Text(f"{'':{indent}}  0{found.time.title:^{max(columns - 1 - len(end), 0)}}{end}"), soft_wrap=True)
     console.print(Text(f"{'':{indent}}  {_SHADES[0]} 1 to {_SHADES[-1]} {count(found.most)} {found.what}"))
@@ -187,11 +187,11 @@ def _axes(found: Heatmap) -> Iterator[str]:
     for value in found.place.ticks(6):
         y = value / found.place.end * _ROOM
         yield f'<path class="tick" d="M-5 {y:g}h5"/>'
-        yield _label(-9, y + 4, f"{value:,g}", "end")
+        yield _label(-9, y + 4, f"{value:,.12g}", "end")
     for value in found.time.ticks(8):
         x = value / found.time.end * _FIELD if found.time.end else 0
         yield f'<path class="tick" d="M{x:g} {_ROOM}v5"/>'
-        yield _label(x, _ROOM + 19, f"{value:,g}", "middle")
+        yield _label(x, _ROOM + 19, f"{value:,.12g}", "middle")
     unit = f", {found.time.unit}" if found.time.unit else ""
     yield _label(_FIELD / 2, _ROOM + 40, found.time.title + unit, "middle")
     yield (

@@ -26,5 +26,5 @@ def test_random_access_costs_most_if_it_ends_once_regions_have_filled_up() -> No
         print(f"{share:g}: {small[share]:.2f} {regret:.2f}")  # -rP
     assert all(regret < 1.1 for share, regret in large.items() if share <= 0.01)
     assert all(regret < 1.4 for share, regret in large.items() if share >= 0.1)
-    assert max(large.values()) < 3.45
+    assert max(large.values()) < 3.5
     assert max(small.values()) < 1.35

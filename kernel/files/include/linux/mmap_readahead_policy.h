@@ -149,7 +149,7 @@ struct mmap_readahead_window {
  * mmap_readahead_text - what a miss in program text reads
  * @index: the page
  * @order: size of the folio that text is to have
- * @window: most pages to read, or fewer than such a folio has to read that
+ * @window: most pages to read; less than a folio means one folio
  * @first: first page that may be read
  * @last: last page that may be read; @index lies between these two
  *

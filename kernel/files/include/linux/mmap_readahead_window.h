@@ -123,7 +123,7 @@ struct mmap_readahead_side {
  * @shift: log2 of the pages of a region
  * @turns: how often misses change their direction, in 1/255
  * @last: page of the last single miss
- * @up: and whether it came behind the one before
+ * @up: whether the last one that was judged came behind the one before
  */
 struct mmap_readahead_regions {
 	unsigned int misses[MMAP_READAHEAD_REGIONS];
@@ -257,8 +257,7 @@ static inline bool mmap_readahead_pays(unsigned char share, unsigned long pages,
 	return share * (pages + request_pages) >= 255 * pages;
 }
 
-static inline bool mmap_readahead_used(const struct mmap_readahead_miss *miss,
-				       unsigned long index)
+static inline bool mmap_readahead_used(const struct mmap_readahead_miss *miss, unsigned long index)
 {
 	return miss->look(miss->cache, index) == MMAP_READAHEAD_USED;
 }
@@ -824,8 +823,9 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 
 /*
  * Is it settled that a miss reads its page alone? Judging costs about as much as a request
- * of a device in memory. Where no read was continued for long, and the region has not two
- * thirds of the misses that fill it, four of 32 are judged, and the others are counted.
+ * of a device in memory. Where single pages are read, none was continued for long, and the
+ * region has not two thirds of the misses that fill it, four of 32 are judged, and the others
+ * are counted.
  */
 static inline bool
 mmap_readahead_settled(struct mmap_readahead_state *state,
@@ -838,7 +838,8 @@ mmap_readahead_settled(struct mmap_readahead_state *state,
 	    state->behind.continued || region >= MMAP_READAHEAD_REGIONS ||
 	    abs_diff(miss->index, regions->last) <= 3UL * miss->request_pages ||
 	    regions->misses[region] % (8 * MMAP_READAHEAD_PATIENCE) < MMAP_READAHEAD_PATIENCE ||
-	    4ULL * regions->misses[region] * (miss->request_pages + 1UL) >> regions->shift ||
+	    4ULL * regions->misses[region] * (miss->request_pages + 1UL) >=
+	    min(1UL << regions->shift, miss->file_pages - (region << regions->shift)) ||
 	    mmap_readahead_used(miss, max(miss->index, 1UL) - 1))
 		return false;
 	regions->last = miss->index;
@@ -925,8 +926,8 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
  *
  * Once requests are large enough each is a quarter larger than the one before: nobody
  * waits for them, so growing faster gains little, and what is read beyond the end of a
- * long stream comes down to about half of it. A stream that was forgotten reads on by
- * what is still there of it, and stays so.
+ * long stream comes down to about half of it. At any other mark a stream was forgotten,
+ * which reads on by what is still there of it, and stays so.
  */
 static inline void
 mmap_readahead_mark(struct mmap_readahead_state *state,
