@@ -89,18 +89,18 @@ def record(
             target.end()
         duration = time.monotonic() - start
         maps.look(instance.tasks())
-        names |= named(patterns)
-
-        def wanted(file: File) -> bool:
-            return not patterns or file in names
-
-        def locate(task: int, address: int) -> tuple[File, int] | None:
-            found = maps.locate(task, address)
-            return (found[0], found[1] // page_size) if found else None
-
-        touches = Touches(wanted, page_size, around // page_size, locate if by_address else None)
-        touches.take(instance.events())
         lost = instance.lost()
+    names |= named(patterns)
+
+    def wanted(file: File) -> bool:
+        return not patterns or file in names
+
+    def locate(task: int, address: int) -> tuple[File, int] | None:
+        found = maps.locate(task, address)
+        return (found[0], found[1] // page_size) if found else None
+
+    touches = Touches(wanted, page_size, around // page_size, locate if by_address else None)
+    touches.take(instance.events())
     kept = _Kept(touches, maps.names | names, page_size)
     window_kb = kept.read_ahead_kb()
     facts = {
@@ -156,8 +156,8 @@ def _asked_to_end() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _pages(trace: Trace) -> set[tuple[int, int]]:
-    return set(zip(trace.file_of, trace.page_of, strict=True))
+def _pages(trace: Trace) -> set[int]:
+    return {file << 32 | page for file, page in zip(trace.file_of, trace.page_of, strict=True)}
 
 
 class _Kept:

@@ -5,6 +5,7 @@ import os
 import re
 import struct
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from foliolab.errors import LabError, UsageError
+from foliolab.errors import UsageError
 from foliolab.live.ringbuffer import Layout, events, layout, used
 
 FAULT_AROUND = Path("/sys/kernel/debug/fault_around_bytes")
@@ -59,9 +60,6 @@ class Instance:
 
     def __init__(self, fields: Mapping[str, Sequence[str]], limit_bytes: int, fine: bool = False) -> None:
         place = tracefs()
-        missing = [name for name in fields if not (place / "events" / name).is_dir()]
-        if missing:
-            raise LabError(f"This kernel has no tracepoint {missing[0]}.")
         around = fault_around_bytes() if fine else None
         if fine and around is None:
             raise UsageError(f"--fine needs {FAULT_AROUND}: debugfs is not mounted here, or locked down.")
@@ -87,7 +85,7 @@ class Instance:
         try:
             self._set_up()
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__(*sys.exc_info())
             raise
         return self
 
@@ -96,7 +94,8 @@ class Instance:
     ) -> None:
         for handle, spool in self._buffers:
             os.close(handle)
-            spool.close()
+            if error:
+                spool.close()
         self._watcher.communicate()
 
     def _set_up(self) -> None:
@@ -147,13 +146,14 @@ class Instance:
         return self._size < self._limit
 
     def events(self) -> Iterator[tuple[int, str, tuple[int, ...]]]:
-        """All that was fetched, in order: times in nanoseconds, names, fields."""
+        """All that was fetched, once, in order: times in nanoseconds, names, fields. For after the block as well."""
         return merge(*(self._events(spool) for _, spool in self._buffers))
 
     def _events(self, spool: IO[bytes]) -> Iterator[tuple[int, str, tuple[int, ...]]]:
-        spool.seek(0)
-        while length := spool.read(_LENGTH.size):
-            yield from events(spool.read(_LENGTH.unpack(length)[0]), self._layouts)
+        with spool:
+            spool.seek(0)
+            while length := spool.read(_LENGTH.size):
+                yield from events(spool.read(_LENGTH.unpack(length)[0]), self._layouts)
 
     def lost(self) -> int:
         """Events that the kernel had no room for."""
