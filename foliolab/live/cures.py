@@ -2,14 +2,14 @@
 """What was set on this machine, remembered in a file until it is put back."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from foliolab.errors import LabError, NoCure, UsageError
 from foliolab.files import locked, write_atomic
-from foliolab.live.devices import Device, device_of
+from foliolab.live.devices import device_of
 from foliolab.live.processes import descriptors, start_time
 from foliolab.live.windows import require_window, set_device, set_open_file
 from foliolab.paths import state_directory
@@ -121,16 +121,14 @@ def _apply(cure: Cure, act: Callable[[], object]) -> Cure:
 
 def _put_back(cure: Cure) -> str:
     state = state_of(cure)
-    if cure.pid is None:
-        if state != "holds":
-            return state
-        set_device(Path(cure.attribute), cure.before_kb)
-        return f"back to {cure.before_kb} KiB"
     if state != "holds":
         return state
+    if cure.pid is None:
+        set_device(Path(cure.attribute), cure.before_kb)
+        return f"back to {cure.before_kb} KiB"
     assert cure.started is not None
     file = Path(cure.file)
-    device: Device = device_of(file)
+    device = device_of(file)
     set_open_file(cure.pid, cure.started, file.stat(), device, device.read_ahead_kb)
     return f"back to the device's {device.read_ahead_kb} KiB"
 
@@ -139,10 +137,8 @@ def _path() -> Path:
     return state_directory() / "cures.json"
 
 
-@contextmanager
-def _state() -> Iterator[None]:
-    with locked(state_directory() / "lock"):
-        yield
+def _state() -> AbstractContextManager[int]:
+    return locked(state_directory() / "lock")
 
 
 def _save(cures: list[Cure]) -> None:

@@ -10,11 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from foliolab.live.devices import find_device
+from foliolab.live.processes import parse_smaps
 from foliolab.live.touches import File
 
-_MAP = re.compile(
-    r"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) +(/.*?)(?: \(deleted\))?$", re.MULTILINE
-)
 _MINOR_BITS = 20
 
 
@@ -23,33 +21,45 @@ class Maps:
 
     def __init__(self) -> None:
         self.names: dict[File, str] = {}
+        self._groups: dict[int, int] = {}
+        """The thread group of each task, which has mappings of its own."""
         self._starts: dict[int, list[int]] = {}
         self._mapped: dict[int, dict[int, tuple[int, int, File]]] = {}
 
     def look(self, tasks: Iterable[int]) -> None:
         """Look at what these tasks have mapped now; those that have ended have nothing."""
-        for task in tasks:
+        for group in {self._group(task) for task in tasks}:
             with suppress(OSError):
-                self.add(task, Path(f"/proc/{task}/maps").read_text(errors="surrogateescape"))
+                self.add(group, Path(f"/proc/{group}/maps").read_text(errors="surrogateescape"))
 
-    def add(self, task: int, text: str) -> None:
-        """Take the text of a task's file ``maps``."""
-        starts, mapped = self._starts.setdefault(task, []), self._mapped.setdefault(task, {})
-        for low, high, offset, major, minor, inode, name in _MAP.findall(text):
-            file = (int(major, 16) << _MINOR_BITS | int(minor, 16), int(inode))
-            self.names[file] = name
-            start = int(low, 16)
-            if start not in mapped:
-                insort(starts, start)
-            mapped[start] = (int(high, 16), int(offset, 16), file)
+    def _group(self, task: int) -> int:
+        if task not in self._groups:
+            with suppress(OSError):
+                status = Path(f"/proc/{task}/status").read_text(errors="replace")
+                self._groups.update(
+                    (task, int(group)) for group in re.findall(r"^Tgid:\s*(\d+)$", status, re.MULTILINE)
+                )
+        return self._groups.get(task, task)
+
+    def add(self, group: int, text: str) -> None:
+        """Take the text of a thread group's file ``maps``."""
+        starts, mapped = self._starts.setdefault(group, []), self._mapped.setdefault(group, {})
+        for mapping in parse_smaps(text, deleted=True):
+            major, minor = map(int, mapping.device.split(":"))
+            file = (major << _MINOR_BITS | minor, mapping.inode)
+            self.names[file] = mapping.path
+            if mapping.start not in mapped:
+                insort(starts, mapping.start)
+            mapped[mapping.start] = (mapping.end, mapping.offset, file)
 
     def locate(self, task: int, address: int) -> tuple[File, int] | None:
         """The file at a task's address, and the byte of it."""
-        starts = self._starts.get(task, [])
+        group = self._groups.get(task, task)
+        starts = self._starts.get(group, [])
         at = bisect_right(starts, address)
         if not at:
             return None
-        end, offset, file = self._mapped[task][starts[at - 1]]
+        end, offset, file = self._mapped[group][starts[at - 1]]
         return (file, offset + address - starts[at - 1]) if address < end else None
 
 

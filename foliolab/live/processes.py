@@ -11,6 +11,7 @@ from pathlib import Path
 from foliolab.errors import LabError, NotPermitted, UsageError
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_DELETED = " (deleted)"
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
 
 
@@ -90,14 +91,14 @@ def counters(pid: int) -> Counters:
     """UsageError if there is no such process, NotPermitted if it is another user's."""
     with asked_about(pid):
         io = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
-        minor, children_minor, major, children_major = map(int, _stat(pid)[7:11])
+        minor, children_minor, major, children_major = map(int, stat_fields(pid)[7:11])
     return Counters(int(io["read_bytes"]), int(io["rchar"]), major + children_major, minor + children_minor)
 
 
 def start_time(pid: int) -> int:
     """When the process started, in clock ticks since boot: with its number, what tells processes apart."""
     with asked_about(pid):
-        return int(_stat(pid)[19])
+        return int(stat_fields(pid)[19])
 
 
 def name(pid: int) -> str:
@@ -111,8 +112,11 @@ def mappings(pid: int) -> list[Mapping]:
         return parse_smaps(Path(f"/proc/{pid}/smaps").read_bytes().decode(errors="surrogateescape"))
 
 
-def parse_smaps(text: str) -> list[Mapping]:
-    """The mapped files that a text like that of ``/proc/PID/smaps``, or ``maps``, tells of."""
+def parse_smaps(text: str, deleted: bool = False) -> list[Mapping]:
+    """The mapped files that a text like that of ``/proc/PID/smaps``, or ``maps``, tells of.
+
+    With ``deleted`` those as well that have no name any more, by their last one.
+    """
     found: list[Mapping] = []
     head: re.Match[str] | None = None
     facts: dict[str, str] = {}
@@ -121,7 +125,7 @@ def parse_smaps(text: str) -> list[Mapping]:
         if colon and key.isalnum() and not key[0].islower() and not key[0].isdigit():
             facts[key] = value
         elif begins := _MAPPING.fullmatch(line):
-            if head and head[7].startswith("/") and not head[7].endswith(" (deleted)") and int(head[6]):
+            if head and head[7].startswith("/") and int(head[6]) and (deleted or not head[7].endswith(_DELETED)):
                 found.append(_mapping(head, facts))
             head, facts = begins, {}
     return found
@@ -134,7 +138,7 @@ def _mapping(head: re.Match[str], facts: dict[str, str]) -> Mapping:
         start=int(head[1], 16),
         end=int(head[2], 16),
         offset=int(head[4], 16),
-        path=head[7].replace("\\012", "\n"),
+        path=head[7].removesuffix(_DELETED).replace("\\012", "\n"),
         device=f"{int(major, 16)}:{int(minor, 16)}",
         inode=int(head[6]),
         text="x" in head[3],
@@ -162,7 +166,7 @@ def descendants(ancestor: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for pid in all_processes():
         try:
-            children.setdefault(int(_stat(pid)[1]), []).append(pid)
+            children.setdefault(int(stat_fields(pid)[1]), []).append(pid)
         except OSError:
             continue
     found: list[int] = []
@@ -227,6 +231,6 @@ def total(pids: Iterable[int]) -> Counters:
     return found
 
 
-def _stat(pid: int) -> list[str]:
-    """Fields of ``/proc/PID/stat`` from the state on, which is the first."""
+def stat_fields(pid: int) -> list[str]:
+    """Fields of ``/proc/PID/stat`` from the state on, which is the first; OSError if there is no such process."""
     return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()

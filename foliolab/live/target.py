@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from foliolab.errors import UsageError
+from foliolab.live.processes import stat_fields
 from foliolab.process import dying_with_parent
 
 
@@ -33,8 +34,7 @@ class Process:
 
     def __init__(self, process: int) -> None:
         self.process = process
-        self._place = Path("/proc", str(process))
-        if not (self._place / "task").exists():
+        if not Path(f"/proc/{process}/task").exists():
             raise UsageError(f"There is no process {process}.")
 
     def begin(self) -> None:
@@ -42,11 +42,9 @@ class Process:
 
     def ended(self) -> bool:
         try:
-            # Its name, which may have spaces, ends in a parenthesis; its state follows.
-            state = (self._place / "stat").read_text(errors="replace").rpartition(") ")[2][:1]
+            return stat_fields(self.process)[0] in "ZX"  # until its parent takes note
         except OSError:
             return True
-        return state in "ZX"  # until its parent takes note
 
     def end(self) -> None:
         pass
