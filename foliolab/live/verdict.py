@@ -127,6 +127,8 @@ def _shares(seen: Observation) -> list[FileShare]:
             read = spread[file]
         elif file.cached_pages is not None:
             read = int(file.cached_pages * page * min(1.0, counted.read_bytes / arrived if arrived else 1.0))
+        if read == 0 and not file.mapped_pages:
+            continue  # others have read it
         method = "" if read is None else NEWLY_CACHED if by_cache else SHARE_OF_PLACES
         shares.append(FileShare(file, read, method, file.places * page, file.mapped_pages * page))
     return sorted(shares, key=lambda share: (-(share.read_bytes or 0), -share.used_most, share.seen.path))

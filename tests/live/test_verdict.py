@@ -25,6 +25,12 @@ def test_idle() -> None:
     assert verdict.least is None or verdict.least >= 0
 
 
+def test_what_others_read_of_a_file_is_not_of_the_processes() -> None:
+    verdict = judge(observation(file_seen(cached_pages=100)))
+    assert (verdict.kind, verdict.files) == (Kind.NOTHING_WRONG, ())
+    assert [file.read_bytes for file in judge(observation(file_seen(mapped_pages=1, cached_pages=100))).files] == [0]
+
+
 def test_a_scan() -> None:
     """Read ahead of the program, which waits for nothing, and maps 16 pages with each fault."""
     pages = 64 * 256
