@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a campaign needs of whatever executes its cells."""
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +27,23 @@ class Session(Protocol):
         """Run one cell and return its metrics; raises GuestFailure when there are none."""
 
 
+class Machine(Protocol):
+    """All that boots of one kernel take, made and ready. It can be sent to another process, or host."""
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """Of the cache, named by their content: what another host has to have."""
+
+    def elsewhere(self, place: Callable[[Path], Path]) -> "Machine":
+        """The same with its files where ``place`` says."""
+
+    def obstacle(self) -> str:
+        """Why this host cannot execute it as the one that made it, as a sentence; empty if it can."""
+
+    def boot(self, consoles: Path) -> AbstractContextManager[Session]:
+        """Boot, with the console logged in ``consoles``; raises GuestFailure if that fails."""
+
+
 class Backend(Protocol):
     @property
     def name(self) -> str:
@@ -43,5 +61,5 @@ class Backend(Protocol):
     def obstacle(self, plan: Plan, step: Step) -> str:
         """Why it cannot execute a step, as a sentence; empty if it can."""
 
-    def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> AbstractContextManager[Session]:
-        """Boot ``kernel``, with its console logged in ``consoles``; raises GuestFailure if that fails."""
+    def prepare(self, kernel: BuiltKernel, plan: Plan) -> Machine:
+        """What executes steps of a plan on ``kernel``; its disks are made here, if need be."""

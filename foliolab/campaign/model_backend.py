@@ -5,9 +5,9 @@ The model knows what guest/sparse-mmap.c does with one thread. It reads the very
 """
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -86,10 +86,27 @@ class ModelBackend:
             return f"The model does not know {step.cell.label}: {error}."
         return "" if _rules(step.variant) else f"The model does not know the variant '{step.variant.name}'."
 
+    def prepare(self, kernel: BuiltKernel, plan: Plan) -> "ModelMachine":
+        return ModelMachine(replace(plan, boots=()))
+
+
+@dataclass(frozen=True)
+class ModelMachine:
+    """Takes nothing."""
+
+    plan: Plan
+    files: tuple[Path, ...] = ()
+
+    def elsewhere(self, place: Callable[[Path], Path]) -> "ModelMachine":
+        return self
+
+    def obstacle(self) -> str:
+        return ""
+
     @contextmanager
-    def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> Iterator["ModelSession"]:
-        """Start afresh, which takes nothing."""
-        yield ModelSession(plan)
+    def boot(self, consoles: Path) -> Iterator["ModelSession"]:
+        """Start afresh."""
+        yield ModelSession(self.plan)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 import json
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -86,9 +86,8 @@ class QemuBackend:
         """What a store takes and is not installed. A guest runs any program under any switches, or says why not."""
         return self._lacking(step.cell) if plan.scale.parameters.content == "stores" else ""
 
-    @contextmanager
-    def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> Iterator["QemuSession"]:
-        """Boot, with the plan's disk mounted; the session ends with the block."""
+    def prepare(self, kernel: BuiltKernel, plan: Plan) -> "QemuMachine":
+        """A machine with the plan's disks."""
         parameters = plan.scale.parameters
         image = initramfs(guest_programs(self.architecture, self.report), modules=kernel.modules)
         bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator, kernel_name=kernel.name)
@@ -101,14 +100,9 @@ class QemuBackend:
             for disk in self._disks(plan, bare)
         ]
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=tuple(disks))
-        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{stem(kernel.name)}-{secrets.token_hex(3)}"
-        with Guest(config, consoles / f"{name}.log") as guest:
-            self._mount(guest, plan)
-            if kernel.module:
-                require_module(guest, module.NAME)
-            watermarks = str(parameters.watermark_scale_factor)
-            guest.run([":write", "/proc/sys/vm/watermark_scale_factor", watermarks]).checked()
-            yield QemuSession(name, guest, plan, kernel.name)
+        version = qemu_version(self.architecture)
+        databases = self._stores(plan) if parameters.content == "stores" else []
+        return QemuMachine(config, replace(plan, boots=()), tuple(databases), bool(kernel.module), version)
 
     def _disks(self, plan: Plan, guest: GuestConfig) -> list[Disk]:
         parameters = plan.scale.parameters
@@ -126,16 +120,6 @@ class QemuBackend:
             disks.append(Userland.of(self.architecture, "programs", self.report).prepare(guest, self.report))
         return disks
 
-    def _mount(self, guest: Guest, plan: Plan) -> None:
-        parameters = plan.scale.parameters
-        if parameters.content == "stores":
-            stores.mount(guest, self._stores(plan))
-            return
-        access = [] if parameters.writable else ["ro"]
-        guest.run([":mount", "/dev/vda", _DATA, parameters.filesystem, *access]).checked()
-        if parameters.programs:
-            guest.run([":mount", "/dev/vdb", _PROGRAMS, "xfs", "ro"]).checked()
-
     def _stores(self, plan: Plan) -> list[stores.StoreDisk]:
         """Of the stores that the plan's cells are about."""
         cells = [step.cell for step in plan.steps if not self._lacking(step.cell)]
@@ -152,6 +136,58 @@ class QemuBackend:
 
     def _store(self, cell: Cell) -> stores.StoreDisk:
         return store_disk(self.architecture, str(cell.as_dict()["store"]), self.report)
+
+
+@dataclass(frozen=True)
+class QemuMachine:
+    """A guest with a plan's disks."""
+
+    config: GuestConfig
+    plan: Plan
+    """Without its boots."""
+    databases: tuple[stores.StoreDisk, ...]
+    """The first disks, if the plan is about stores."""
+    needs_module: bool
+    qemu: bytes
+    """The version of QEMU that its samples are of."""
+
+    @property
+    def files(self) -> list[Path]:
+        return [self.config.kernel, self.config.initramfs, *(disk.path for disk in self.config.disks)]
+
+    def elsewhere(self, place: Callable[[Path], Path]) -> "QemuMachine":
+        disks = tuple(replace(disk, path=place(disk.path)) for disk in self.config.disks)
+        kernel, image = place(self.config.kernel), place(self.config.initramfs)
+        return replace(self, config=replace(self.config, kernel=kernel, initramfs=image, disks=disks))
+
+    def obstacle(self) -> str:
+        here = qemu_version(self.config.arch)
+        if here == self.qemu:
+            return ""
+        ours, theirs = (words.decode().partition("\n")[0] for words in (here, self.qemu))
+        return f"It has {ours}, and the others {theirs}."
+
+    @contextmanager
+    def boot(self, consoles: Path) -> Iterator["QemuSession"]:
+        """Boot, with the disks mounted; the session ends with the block."""
+        name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{stem(self.config.kernel_name)}-{secrets.token_hex(3)}"
+        with Guest(self.config, consoles / f"{name}.log") as guest:
+            self._mount(guest)
+            if self.needs_module:
+                require_module(guest, module.NAME)
+            watermarks = str(self.plan.scale.parameters.watermark_scale_factor)
+            guest.run([":write", "/proc/sys/vm/watermark_scale_factor", watermarks]).checked()
+            yield QemuSession(name, guest, self.plan, self.config.kernel_name)
+
+    def _mount(self, guest: Guest) -> None:
+        parameters = self.plan.scale.parameters
+        if parameters.content == "stores":
+            stores.mount(guest, self.databases)
+            return
+        access = [] if parameters.writable else ["ro"]
+        guest.run([":mount", "/dev/vda", _DATA, parameters.filesystem, *access]).checked()
+        if parameters.programs:
+            guest.run([":mount", "/dev/vdb", _PROGRAMS, "xfs", "ro"]).checked()
 
 
 class QemuSession:

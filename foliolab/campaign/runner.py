@@ -1,44 +1,61 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Running a plan: boot, measure, record, and go on after whatever a guest does.
+"""Running a plan: what the store lacks is measured, one job for each boot, and recorded.
 
-A guest that crashes, hangs or gives no result while it runs a cell is a result: it is recorded as the
-cell's sample and not tried again; the rest of its boot goes on in a new one. Only a lost host is tried
-again, and every attempt at a cell is recorded. A guest that does not boot ends the run. What the machine
-cannot have, or the backend cannot execute, is recorded as not applicable, without a boot.
+A guest that does not boot ends the run. What the machine cannot have, or the backend cannot execute, is
+recorded as not applicable, without a boot.
 """
 
 import json
-from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
 
-from foliolab.campaign.backend import Backend, Session
+from foliolab.campaign.backend import Backend
+from foliolab.campaign.job import Job, Watcher, Work, ended, execute
 from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.campaign.store import Store
 from foliolab.errors import LabError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import machine_name
-from foliolab.experiment.plan import Plan, PlannedBoot, Step
+from foliolab.experiment.plan import Plan, Step
 from foliolab.files import digest
 from foliolab.kernel.build import BuiltKernel
-from foliolab.progress import Reporter, Task
-from foliolab.vm.guest import GuestFailure, failure
+from foliolab.progress import Reporter
+from foliolab.vm.guest import failure
 from foliolab.vm.outcome import Outcome, OutcomeKind
-
-ATTEMPTS = 3
-"""How often a measurement, or a boot, is tried while the host fails."""
 
 KernelFor = Callable[[str], BuiltKernel]
 """The kernel of a name, built if need be."""
 
 
-def run_plan(plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter) -> list[Sample]:
+class Workers(Protocol):
+    """Whoever executes jobs."""
+
+    def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
+        """Execute all of them; a job is made when it is asked for. Raises what ``execute`` does."""
+
+
+class Here:
+    """One job after the other, in this process."""
+
+    def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
+        for job in jobs:
+            execute(job, consoles, watcher)
+
+
+def run_plan(
+    plan: Plan,
+    store: Store,
+    backend: Backend,
+    kernel_for: KernelFor,
+    report: Reporter,
+    workers: Workers | None = None,
+) -> list[Sample]:
     """Measure what the store does not have yet; return the plan's samples in its order, whatever their outcome.
 
     Raises GuestFailure if a guest ends before it can run any cell.
     """
-    return _Campaign(plan, store, backend, kernel_for, report).run()
+    return _Campaign(plan, store, backend, kernel_for, report).run(workers or Here())
 
 
 def failure_of(samples: Iterable[Sample]) -> LabError | None:
@@ -72,7 +89,7 @@ class _Campaign:
         final = [each for each in store.samples if each.outcome not in undecided or _lacked(each)]
         self._had = {sample.key: sample for sample in final}
 
-    def run(self) -> list[Sample]:
+    def run(self, workers: Workers) -> list[Sample]:
         self._pass_over()
         steps = self._plan.steps
         missing = sum(self._key(step) not in self._had for step in steps)
@@ -80,8 +97,18 @@ class _Campaign:
             self._report.say(f"{had} of {len(steps)} measurements are in the store already.")
         if missing:
             with self._report.task(f"Measuring {self._plan.experiment.name}", total=missing) as task:
-                for boot in self._plan.boots:
-                    self._run_boot(boot, task)
+
+                def record(sample: Sample, last: bool) -> None:
+                    self._store.append(sample)
+                    if sample.outcome not in (OK, NOT_APPLICABLE):
+                        console = self._store.consoles / f"{sample.boot}.log"
+                        place = f"{Cell.of(sample.cell).label}, {sample.variant}"
+                        self._report.say(f"{place}: {sample.sentence} Its console: {console}")
+                    if last:
+                        self._had[sample.key] = sample
+                        task.advance()
+
+                workers.run(self._jobs(), self._store.consoles, Watcher(record, task.note, self._report.say))
         return [self._had[self._key(step)] for step in steps]
 
     def _pass_over(self) -> None:
@@ -97,54 +124,19 @@ class _Campaign:
             if key in self._had or not obstacle:
                 continue
             if key not in known:
-                outcome = Outcome(OutcomeKind.NOT_APPLICABLE, obstacle)
-                self._store.append(self._sample(None, step, {}, outcome))
+                self._store.append(ended(self._form(step), Outcome(OutcomeKind.NOT_APPLICABLE, obstacle)))
                 known[key] = self._store.samples[-1]
             self._had[key] = known[key]
 
-    def _run_boot(self, planned: PlannedBoot, task: Task) -> None:
-        pending = deque(step for step in planned.steps if self._key(step) not in self._had)
-        failed_attempts = 0
-        while pending:
-            with ExitStack() as stack:
-                task.note(f"booting {planned.kernel}")
-                session = self._boot(stack, self._kernels[planned.kernel])
-                outcome = OK
-                while pending and outcome in (OK, NOT_APPLICABLE):
-                    step = pending[0]
-                    task.note(f"{step.cell.label}, {step.variant.name}")
-                    sample = self._measure(session, step)
-                    self._store.append(sample)
-                    outcome = sample.outcome
-                    failed_attempts = failed_attempts + 1 if outcome == LOST_HOST else 0
-                    if outcome != LOST_HOST or failed_attempts == ATTEMPTS:
-                        self._had[sample.key] = sample
-                        failed_attempts = 0
-                        pending.popleft()
-                        task.advance()
+    def _jobs(self) -> Iterator[Job]:
+        for boot in self._plan.boots:
+            pending = [step for step in boot.steps if self._key(step) not in self._had]
+            if pending:
+                machine = self._backend.prepare(self._kernels[boot.kernel], self._plan)
+                yield Job(machine, boot.kernel, tuple(Work(step, self._form(step)) for step in pending))
 
-    def _boot(self, stack: ExitStack, kernel: BuiltKernel) -> Session:
-        attempt = 1
-        while True:
-            try:
-                return stack.enter_context(self._backend.boot(kernel, self._plan, self._store.consoles))
-            except GuestFailure as error:
-                if error.outcome.kind is not OutcomeKind.LOST_HOST or attempt == ATTEMPTS:
-                    raise
-                self._report.say(f"{error} Trying again.")
-                attempt += 1
-
-    def _measure(self, session: Session, step: Step) -> Sample:
-        try:
-            metrics = session.measure(step)
-        except GuestFailure as error:
-            if error.outcome.kind is not OutcomeKind.NOT_APPLICABLE:
-                console = self._store.consoles / f"{session.boot}.log"
-                self._report.say(f"{step.cell.label}, {step.variant.name}: {error} Its console: {console}")
-            return self._sample(session, step, {}, error.outcome)
-        return self._sample(session, step, metrics, Outcome(OutcomeKind.OK, ""))
-
-    def _sample(self, session: Session | None, step: Step, metrics: dict[str, int | float], outcome: Outcome) -> Sample:
+    def _form(self, step: Step) -> Sample:
+        """What is known of a sample before it is measured."""
         kernel = self._kernels[step.variant.kernel]
         return Sample(
             key=self._key(step),
@@ -153,19 +145,19 @@ class _Campaign:
             variant=step.variant.name,
             switches=dict(step.variant.switches),
             arch=self._backend.arch,
-            page_size=session.page_size if session else kernel.page_size,
+            page_size=kernel.page_size,
             backend=self._backend.name,
             scale=self._plan.scale.name,
             repetition=step.repetition,
-            outcome=outcome.kind.value,
-            sentence=outcome.sentence,
+            outcome="",
+            sentence="",
             kernel=KernelFacts.of(kernel),
             profile=kernel.profile,
             workload=self._workload,
             parameters=self._plan.scale.parameters.recorded(),
-            metrics=metrics,
-            boot=session.boot if session else "",
-            recorded=datetime.now(UTC).isoformat(timespec="seconds"),
+            metrics={},
+            boot="",
+            recorded="",
             data=self._data[step.cell],
         )
 

@@ -87,6 +87,8 @@ class Sample:
     """When, in UTC, ISO 8601."""
     data: str = ""
     """Hash of what the cell works on, where cells of one experiment work on different things."""
+    host: str = ""
+    """Which machine executed it; empty if none did, and in samples of before there were several."""
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

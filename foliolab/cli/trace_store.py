@@ -96,7 +96,7 @@ def _traces(
     extras = tuple(sorted(scale.parameters.filesystems - {"ext4"}))
     kernel = build(KernelRequest(arch, variant.kernel, extras=extras, page_size=page_size), report)
     consoles = store_file().parent / "consoles"
-    with backend.boot(kernel, plan, consoles) as session, report.task("recording", len(cells)) as task:
+    with backend.prepare(kernel, plan).boot(consoles) as session, report.task("recording", len(cells)) as task:
         for cell in cells:
             task.note(cell.label)
             command = experiment.command(cell, scale.parameters, seed, MOUNTED)

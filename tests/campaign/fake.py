@@ -48,6 +48,7 @@ class FakeBackend:
     tried: Counter[Step] = field(default_factory=Counter)
     name: str = "fake"
     arch: str = "x86_64"
+    files: tuple[Path, ...] = ()
 
     def workload_hash(self, experiment: Experiment) -> str:
         return "w1"
@@ -55,11 +56,17 @@ class FakeBackend:
     def data_hash(self, plan: Plan, cell: Cell) -> str:
         return self.data.get(cell, "")
 
-    def obstacle(self, plan: Plan, step: Step) -> str:
+    def obstacle(self, plan: Plan | None = None, step: Step | None = None) -> str:
         return ""
 
+    def prepare(self, kernel: BuiltKernel, plan: Plan) -> "FakeBackend":
+        return self
+
+    def elsewhere(self, place: Callable[[Path], Path]) -> "FakeBackend":
+        return self
+
     @contextmanager
-    def boot(self, kernel: BuiltKernel, plan: Plan, consoles: Path) -> Iterator["FakeSession"]:
+    def boot(self, consoles: Path) -> Iterator["FakeSession"]:
         self.boots += 1
         if self.failing_boots:
             raise ending(self.failing_boots.pop(0))

@@ -38,7 +38,7 @@ def step_of(cell: Cell, variant: str = "stock", repetition: int = 1) -> Step:
 
 def measured(plan: Plan, step: Step) -> dict[str, int | float]:
     assert BACKEND.obstacle(plan, step) == ""
-    with BACKEND.boot(BACKEND.kernel(step.variant.kernel), plan, Path()) as session:
+    with BACKEND.prepare(BACKEND.kernel(step.variant.kernel), plan).boot(Path()) as session:
         return session.measure(step)
 
 

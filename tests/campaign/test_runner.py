@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from foliolab.analyse.select import group_samples
-from foliolab.campaign.runner import ATTEMPTS, failure_of
+from foliolab.campaign.job import ATTEMPTS
+from foliolab.campaign.runner import failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
 from foliolab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One boot and what is to be measured in it, here or on another host.
+
+A guest that crashes, hangs or gives no result while it runs a cell is a result: it is recorded as the
+cell's sample and not tried again; the rest goes on in a new boot. Only a lost host is tried again, and every
+attempt at a cell is recorded.
+"""
+
+import platform
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from foliolab.campaign.backend import Machine, Session
+from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, Sample
+from foliolab.experiment.plan import Step
+from foliolab.vm.guest import GuestFailure
+from foliolab.vm.outcome import Outcome, OutcomeKind
+
+ATTEMPTS = 3
+"""How often a measurement, or a boot, is tried while the host fails."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A measurement to be made."""
+
+    step: Step
+    form: Sample
+    """What is known of its sample before."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Plain data, like what is made of it."""
+
+    machine: Machine
+    kernel: str
+    """Its name."""
+    works: tuple[Work, ...]
+
+    def without(self, keys: set[str]) -> "Job":
+        """What is left when there are final samples with these keys."""
+        return replace(self, works=tuple(work for work in self.works if work.form.key not in keys))
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who wants to know how a job goes."""
+
+    record: Callable[[Sample, bool], None]
+    """Called with each attempt as it ends, and whether it is the last one at its measurement."""
+    note: Callable[[str], None]
+    """Called with what is being done now."""
+    say: Callable[[str], None]
+    """Called with what a person should read."""
+
+
+def execute(job: Job, consoles: Path, watcher: Watcher) -> None:
+    """Measure all of a job; raises GuestFailure if a guest ends before it can run any cell."""
+    pending = deque(job.works)
+    failed_attempts = 0
+    while pending:
+        with ExitStack() as stack:
+            watcher.note(f"booting {job.kernel}")
+            session = _boot(stack, job.machine, consoles, watcher)
+            outcome = OK
+            while pending and outcome in (OK, NOT_APPLICABLE):
+                watcher.note(f"{pending[0].step.cell.label}, {pending[0].step.variant.name}")
+                sample = _measure(session, pending[0])
+                outcome = sample.outcome
+                failed_attempts = failed_attempts + 1 if outcome == LOST_HOST else 0
+                last = outcome != LOST_HOST or failed_attempts == ATTEMPTS
+                watcher.record(sample, last)
+                if last:
+                    failed_attempts = 0
+                    pending.popleft()
+
+
+def _boot(stack: ExitStack, machine: Machine, consoles: Path, watcher: Watcher) -> Session:
+    attempt = 1
+    while True:
+        try:
+            return stack.enter_context(machine.boot(consoles))
+        except GuestFailure as error:
+            if error.outcome.kind is not OutcomeKind.LOST_HOST or attempt == ATTEMPTS:
+                raise
+            watcher.say(f"{error} Trying again.")
+            attempt += 1
+
+
+def _measure(session: Session, work: Work) -> Sample:
+    form = replace(work.form, page_size=session.page_size, boot=session.boot, host=platform.node())
+    try:
+        metrics = session.measure(work.step)
+    except GuestFailure as error:
+        return ended(form, error.outcome)
+    return ended(replace(form, metrics=metrics), Outcome(OutcomeKind.OK, ""))
+
+
+def ended(form: Sample, outcome: Outcome) -> Sample:
+    """The sample of an attempt that has just ended so."""
+    recorded = datetime.now(UTC).isoformat(timespec="seconds")
+    return replace(form, outcome=outcome.kind.value, sentence=outcome.sentence, recorded=recorded)
