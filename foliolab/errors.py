@@ -150,3 +150,9 @@ class NoCure(LabError):
     """A window that cannot be set, or not safely."""
 
     status = 42
+
+
+class ClusterError(LabError):
+    """Workers or their scheduler that cannot be had, do not fit, or are gone."""
+
+    status = 43

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from foliolab.campaign.sample import Sample
+from foliolab.campaign.sample import TIMED, Sample
 from foliolab.experiment.machine import machine_name
 
 
@@ -21,6 +21,8 @@ class Group:
     backend: str
     profile: str
     """Of the kernels: lab or debug."""
+    host: str
+    """Which one it was, where seconds are measured; else empty, and samples are of any."""
     samples: tuple[Sample, ...]
     """The last attempt at each measurement, oldest first."""
     older: int
@@ -31,9 +33,13 @@ class Group:
         return machine_name(self.arch, self.page_size)
 
 
-def place_of(thing: Sample | Group) -> tuple[str, str, str, int, str, str]:
+_Place = tuple[str, str, str, int, str, str, str]
+
+
+def place_of(thing: Sample | Group) -> _Place:
     """What tells the group of a sample from all others, also of a Group itself."""
-    return thing.experiment, thing.scale, thing.arch, thing.page_size, thing.backend, thing.profile
+    host = thing.host if thing.backend == TIMED else ""
+    return thing.experiment, thing.scale, thing.arch, thing.page_size, thing.backend, thing.profile, host
 
 
 def group_samples(samples: Iterable[Sample]) -> list[Group]:
@@ -42,7 +48,7 @@ def group_samples(samples: Iterable[Sample]) -> list[Group]:
     for sample in samples:
         last.pop(sample.key, None)  # keeps the order that of the last attempts
         last[sample.key] = sample
-    together: dict[tuple[str, str, str, int, str, str], list[Sample]] = {}
+    together: dict[_Place, list[Sample]] = {}
     for sample in last.values():
         together.setdefault(place_of(sample), []).append(sample)
     groups = []

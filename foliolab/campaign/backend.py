@@ -23,6 +23,10 @@ class Session(Protocol):
     def page_size(self) -> int:
         """Bytes."""
 
+    @property
+    def remark(self) -> str:
+        """What was odd about the last measurement, and no fault, as a sentence; empty if nothing was."""
+
     def measure(self, step: Step) -> dict[str, int | float]:
         """Run one cell and return its metrics; raises GuestFailure when there are none."""
 

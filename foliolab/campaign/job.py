@@ -98,7 +98,7 @@ def _measure(session: Session, work: Work) -> Sample:
         metrics = session.measure(work.step)
     except GuestFailure as error:
         return ended(form, error.outcome)
-    return ended(replace(form, metrics=metrics), Outcome(OutcomeKind.OK, ""))
+    return ended(replace(form, metrics=metrics), Outcome(OutcomeKind.OK, session.remark))
 
 
 def ended(form: Sample, outcome: Outcome) -> Sample:

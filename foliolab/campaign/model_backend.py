@@ -115,6 +115,7 @@ class ModelSession:
 
     plan: Plan
     boot: str = ""
+    remark: str = ""
     page_size: int = PAGE_BYTES
 
     def measure(self, step: Step) -> dict[str, int | float]:

@@ -28,7 +28,7 @@ from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
 from foliolab.vm.guest import Disk, Guest, GuestConfig, JobResult, failure
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.outcome import Outcome, OutcomeKind, complaints
+from foliolab.vm.outcome import Outcome, OutcomeKind, complaints, splats
 from foliolab.vm.switches import Switches, require_module
 from foliolab.vm.userland import Userland
 
@@ -199,7 +199,9 @@ class QemuSession:
         self._plan = plan
         self._kernel = kernel
         self._switches = Switches(guest)
-        self._complaints = len(complaints(guest.console()))
+        self._seen = 0
+        self._look()
+        self.remark = ""
 
     @property
     def guest(self) -> Guest:
@@ -244,12 +246,18 @@ class QemuSession:
         return metrics
 
     def _check_console(self) -> None:
-        titles = complaints(self._guest.console())
-        new = titles[self._complaints :]
-        self._complaints = len(titles)
-        if new:
-            sentence = f"The guest's kernel complained: {new[0]}"
-            raise failure(Outcome(OutcomeKind.GUEST_CRASH, sentence, "\n".join(new)))
+        new = self._look()
+        serious = complaints(new, real_time=self._guest.config.accelerator.real_time)
+        if serious:
+            sentence = f"The guest's kernel complained: {serious[0]}"
+            raise failure(Outcome(OutcomeKind.GUEST_CRASH, sentence, "\n".join(serious)))
+        self.remark = f"The guest had too little time: {new[0]}" if new else ""
+
+    def _look(self) -> list[str]:
+        """What the console says that it did not say before."""
+        titles = splats(self._guest.console())
+        new, self._seen = titles[self._seen :], len(titles)
+        return new
 
 
 def _with_headers(source: Path) -> set[Path]:

@@ -100,7 +100,7 @@ class _Campaign:
 
                 def record(sample: Sample, last: bool) -> None:
                     self._store.append(sample)
-                    if sample.outcome not in (OK, NOT_APPLICABLE):
+                    if sample.sentence and sample.outcome != NOT_APPLICABLE:
                         console = self._store.consoles / f"{sample.boot}.log"
                         place = f"{Cell.of(sample.cell).label}, {sample.variant}"
                         self._report.say(f"{place}: {sample.sentence} Its console: {console}")

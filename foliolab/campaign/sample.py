@@ -14,6 +14,8 @@ NOT_APPLICABLE = "not-applicable"
 
 MODEL = "model"
 """The backend that is no kernel."""
+TIMED = "qemu-kvm"
+"""The backend whose seconds are real, and depend on the host."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Sample:
     outcome: str
     """"ok", or how the attempt ended instead."""
     sentence: str
-    """What went wrong; empty when ok."""
+    """What went wrong; when ok, what was odd and does not count; mostly empty."""
     kernel: KernelFacts
     profile: str
     """Of the kernel: "lab", "debug" ..."""

@@ -18,6 +18,7 @@ from foliolab.cli import (
     folios,
     kernel,
     kselftest,
+    merge,
     module,
     regress,
     regret,
@@ -32,6 +33,7 @@ from foliolab.errors import DiskFull, LabError
 _COMMANDS = (
     demo,
     run,
+    merge,
     report,
     regress,
     bisect,

@@ -11,11 +11,12 @@ from rich.console import Console
 from foliolab.analyse.losses import Part, make_matrix, workload_name
 from foliolab.analyse.rows import ordered
 from foliolab.analyse.select import group_samples, place_of
-from foliolab.campaign.runner import failure_of
+from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.machine import add_kernels, add_machine, machine
 from foliolab.cli.run import RunRequest, measure
+from foliolab.cli.workers import add_workers, workers
 from foliolab.errors import UnknownCell, UsageError
 from foliolab.experiment import variants
 from foliolab.experiment.cell import Cell
@@ -52,6 +53,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--scale", default="quick", help="of the experiments (default: quick)")
     parser.add_argument("--repetitions", metavar="N", type=int, help="boots of each kernel")
     add_machine(parser)
+    add_workers(parser)
     parser.add_argument(
         "--threshold",
         metavar="PERCENT",
@@ -98,7 +100,8 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.check and not asked:  # it is judged, also where the experiment does not name it
         parts = [replace(part, variants=tuple(dict.fromkeys((*part.variants, _DEFAULT)))) for part in parts]
     if not arguments.no_run:
-        parts, samples = _measured(parts, baseline, names, arguments)
+        with workers(arguments) as found:
+            parts, samples = _measured(parts, baseline, names, arguments, found)
     matrix = make_matrix(parts, baseline=baseline, threshold=arguments.threshold)
     if arguments.json:
         print(json.dumps({"rows": losses.to_json(matrix)}, indent=1))
@@ -170,7 +173,11 @@ def _experiments(names: Sequence[str]) -> list[Experiment]:
 
 
 def _measured(
-    parts: Sequence[Part], baseline: str, names: Sequence[str], arguments: argparse.Namespace
+    parts: Sequence[Part],
+    baseline: str,
+    names: Sequence[str],
+    arguments: argparse.Namespace,
+    workers: Workers,
 ) -> tuple[list[Part], list[Sample]]:
     """The parts with all that they want, and the samples of that, also of what failed."""
     measured, samples = [], []
@@ -184,8 +191,9 @@ def _measured(
             repetitions=arguments.repetitions,
             arch=part.arch,
             page_size=part.page_size,
+            shard=arguments.shard or (1, 1),
         )
-        result = measure(request, Reporter())
+        result = measure(request, Reporter(), workers)
         measured.append(replace(part, group=result.view.group))
         samples += result.samples
     return measured, samples

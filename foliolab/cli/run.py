@@ -15,10 +15,11 @@ from foliolab.arch import NATIVE, Architecture, architecture, size_name
 from foliolab.campaign.backend import Backend
 from foliolab.campaign.model_backend import ModelBackend
 from foliolab.campaign.qemu_backend import QemuBackend
-from foliolab.campaign.runner import KernelFor, failure_of, run_plan
+from foliolab.campaign.runner import KernelFor, Workers, failure_of, run_plan
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.machine import add_kernels, add_machine, machine
+from foliolab.cli.workers import Shard, add_workers, workers
 from foliolab.errors import UsageError
 from foliolab.experiment import cell, variants
 from foliolab.experiment.cell import Cell
@@ -60,6 +61,7 @@ class RunRequest:
     """Of the kernel: lab or debug."""
     backend: str = "qemu"
     """One of BACKENDS."""
+    shard: Shard = (1, 1)
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,8 @@ class RunResult:
     """Of that table with the model's, or with those of kernels if it is the model's."""
 
 
-def measure(request: RunRequest, report: Reporter) -> RunResult:
-    """Measure what the store lacks. Samples that are not ok raise nothing: see ``failure_of``."""
+def measure(request: RunRequest, report: Reporter, workers: Workers | None = None) -> RunResult:
+    """Measure what the store lacks, by ``workers`` or here. What is not ok raises nothing: see ``failure_of``."""
     if request.backend not in BACKENDS:
         raise UsageError(f"There is no backend '{request.backend}'; known: {', '.join(BACKENDS)}.")
     experiment = request.experiment
@@ -89,10 +91,11 @@ def measure(request: RunRequest, report: Reporter) -> RunResult:
     if not applies(experiment.machines, machine_name(arch.name, page_size)):
         raise UsageError(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
     plan = make_plan(experiment, scale, variants=chosen, cells=cells, repetitions=request.repetitions)
+    plan = plan.part(*request.shard)
     prepare = _on_model if request.backend == MODEL else _on_qemu
     plan, backend, kernel_for = prepare(request, plan, arch, page_size, report)
     with open_store(store_file()) as store:
-        samples = run_plan(plan, store, backend, kernel_for, report)
+        samples = run_plan(plan, store, backend, kernel_for, report, workers)
         # The plan's samples count as the newest, also where they were measured long ago.
         everything = [*store.samples, *samples]
     if request.kernels:
@@ -167,6 +170,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "(default: what the experiment wants, or auto)",
     )
     add_machine(parser)
+    add_workers(parser)
     parser.add_argument("--profile", choices=PROFILES, default="lab", help="debug: a kernel with KASAN and lockdep")
     parser.add_argument("--json", action="store_true", help='print {"samples": [...]} and nothing else')
     parser.add_argument(
@@ -191,8 +195,10 @@ def handle(arguments: argparse.Namespace) -> int:
         accelerator=arguments.accelerator,
         profile=arguments.profile,
         backend=arguments.backend,
+        shard=arguments.shard or (1, 1),
     )
-    result = measure(request, Reporter())
+    with workers(arguments) as found:
+        result = measure(request, Reporter(), found)
     if arguments.json:
         print(json.dumps({"samples": [sample.to_json() for sample in result.samples]}, indent=1))
     else:

@@ -50,6 +50,17 @@ class Plan:
     def steps(self) -> list[Step]:
         return [step for boot in self.boots for step in boot.steps]
 
+    def part(self, number: int, of: int) -> "Plan":
+        """One of ``of`` parts, counted from 1. What is compared in pairs, which is a repetition, is not torn apart
+        if there are as many repetitions as parts."""
+        if len({boot.repetition for boot in self.boots}) >= of:
+            mine = [boot for boot in self.boots if boot.repetition % of == number % of]
+        else:
+            mine = list(self.boots[number - 1 :: of])
+        if not mine:
+            raise UsageError(f"{self.experiment.name} takes {len(self.boots)} boots, which makes no {of} parts.")
+        return replace(self, boots=tuple(mine))
+
     def with_at_most(self, cpus: int | None) -> "Plan":
         """The plan for a backend that gives a guest no more CPUs than that; samples record how many it had."""
         parameters = self.scale.parameters

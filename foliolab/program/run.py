@@ -14,7 +14,7 @@ from foliolab.program.cells import Cell
 from foliolab.program.record import Run
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig, JobResult, OnOutput
-from foliolab.vm.outcome import OutcomeKind, complaints
+from foliolab.vm.outcome import OutcomeKind, complaints, splats
 from foliolab.vm.switches import Switches, require_module
 
 _COUNTERS = "/counters"
@@ -114,7 +114,7 @@ def run_boot(
             environment = program.whole_environment
             job = guest.run(program.command, program.deadline_seconds, env=environment, on_output=on_output)
             counts = _counts(guest, program)
-            words = complaints(guest.console())
+            words = complaints(splats(guest.console()), real_time=config.accelerator.real_time)
             job = replace(job, argv=program.argv)
             after(Run(cell, limit, KernelFacts.of(kernel), job, counts, words[seen:]))
             seen = len(words)

@@ -32,6 +32,11 @@ class Accelerator:
     """By how much deadlines, which are meant for a real machine, are stretched."""
     max_cpus: int | None = None
 
+    @property
+    def real_time(self) -> bool:
+        """Whether a guest's seconds are the host's, so that what takes too long is a fault of its own."""
+        return self.backend == "qemu-kvm"
+
 
 @dataclass(frozen=True)
 class KvmVerdict:

@@ -9,11 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from foliolab.arch import X86_64
-from foliolab.campaign.runner import run_plan
+from foliolab.campaign.runner import Workers, run_plan
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import open_store
 from foliolab.experiment.cell import Cell
@@ -63,7 +63,7 @@ class FakeBackend:
         return self
 
     def elsewhere(self, place: Callable[[Path], Path]) -> "FakeBackend":
-        return self
+        return replace(self, files=tuple(map(place, self.files)))
 
     @contextmanager
     def boot(self, consoles: Path) -> Iterator["FakeSession"]:
@@ -77,6 +77,7 @@ class FakeBackend:
 class FakeSession:
     boot: str
     backend: FakeBackend
+    remark: str = ""
     page_size: int = 4096
     ended: bool = False
 
@@ -101,15 +102,17 @@ def fake_plan(repetitions: int = 2) -> Plan:
     return make_plan(experiment, experiment.scale("quick"), repetitions=repetitions)
 
 
-def run_fake(file: Path, backend: FakeBackend, plan: Plan | None = None) -> list[Sample]:
+def run_fake(
+    file: Path, backend: FakeBackend, plan: Plan | None = None, workers: Workers | None = None
+) -> list[Sample]:
     with open_store(file) as store:
-        return run_plan(plan or fake_plan(), store, backend, kernel_for, Reporter())
+        return run_plan(plan or fake_plan(), store, backend, kernel_for, Reporter(), workers)
 
 
-def _slow(step: Step, tried: int) -> dict[str, int | float]:
+def slow(step: Step, tried: int) -> dict[str, int | float]:
     time.sleep(0.02)
     return plain(step, tried)
 
 
 if __name__ == "__main__":
-    run_fake(Path(sys.argv[1]), FakeBackend(_slow))
+    run_fake(Path(sys.argv[1]), FakeBackend(slow))

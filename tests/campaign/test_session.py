@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from foliolab.campaign.qemu_backend import QemuSession
-from foliolab.errors import NoResult
+from foliolab.errors import GuestCrashed, NoResult
 from foliolab.experiment.load import find_experiment
-from foliolab.experiment.plan import make_plan
+from foliolab.experiment.plan import Step, make_plan
 from foliolab.kernel.name import PATCHED
 from foliolab.vm.guest import Guest, GuestFailure, JobResult
 from foliolab.vm.outcome import OutcomeKind
@@ -20,18 +20,22 @@ from tests.small import small_experiment
 class Printing:
     """A guest whose every program prints the same."""
 
-    def __init__(self, line: str, backend: str = "test", *, status: int = 0, words: str = "") -> None:
+    def __init__(self, line: str, backend: str = "test", *, status: int = 0, words: str = "", says: str = "") -> None:
         self._line = line
         self._status = status
         self._words = words
-        self.config = SimpleNamespace(accelerator=SimpleNamespace(backend=backend))
+        self.config = SimpleNamespace(accelerator=SimpleNamespace(backend=backend, real_time=backend == "qemu-kvm"))
+        self._says = says
+        self._said = ""
 
     def console(self) -> str:
-        return ""
+        return self._said
 
     def run(self, argv: list[str], deadline_seconds: float | None = None) -> JobResult:
-        status = 0 if argv[0].startswith(":") else self._status
-        return JobResult(tuple(argv), status, 0, self._line.encode(), self._words.encode(), 0, 0.0, 0.0)
+        if argv[0].startswith(":"):
+            return JobResult(tuple(argv), 0, 0, self._line.encode(), b"", 0, 0.0, 0.0)
+        self._said = self._says
+        return JobResult(tuple(argv), self._status, 0, self._line.encode(), self._words.encode(), 0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -70,14 +74,39 @@ def test_a_switch_that_only_ours_has_to_have(kernel: str, measures: bool, tmp_pa
     assert caught.value.outcome.kind is OutcomeKind.NOT_APPLICABLE
 
 
+LOCKUP = "[  100.1] watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [sparse-mmap:77]\n"
+
+
+@pytest.mark.parametrize(("backend", "counts"), [("qemu-kvm", True), ("qemu-tcg", False), ("qemu-icount", False)])
+def test_a_lockup_is_a_fault_where_time_is_real(backend: str, counts: bool, tmp_path: Path) -> None:
+    guest = Printing('{"seconds": 1, "read_bytes": 1}', backend, says=LOCKUP)
+    session, step = session_of(tmp_path, guest)
+    if counts:
+        with pytest.raises(GuestCrashed, match="complained: watchdog: BUG: soft lockup"):
+            session.measure(step)
+        return
+    assert session.measure(step)["read_bytes"] == 1
+    assert (
+        session.remark
+        == "The guest had too little time: watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [sparse-mmap:77]"
+    )
+    session.measure(step)
+    assert session.remark == ""
+
+
 def measured(place: Path, guest: Printing, kernel: str = PATCHED, lacking: str = "") -> dict[str, int | float]:
+    session, step = session_of(place, guest, kernel, lacking)
+    return session.measure(step)
+
+
+def session_of(place: Path, guest: Printing, kernel: str = PATCHED, lacking: str = "") -> tuple[QemuSession, Step]:
     experiment = find_experiment(str(small_experiment(place)))
     plan = make_plan(experiment, experiment.scale("quick"))
     session = QemuSession("boot", cast(Guest, guest), plan, kernel)
     session._switches = SimpleNamespace(  # type: ignore[assignment]
         set=lambda switches: None, lacking=lambda switches: lacking
     )
-    return session.measure(plan.boots[0].steps[0])
+    return session, plan.boots[0].steps[0]
 
 
 LINE = (

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Jobs in other processes, and on other hosts, by Dask.
+
+Workers are Python processes with foliolab and QEMU. What a job takes of the cache, named by its content, they fetch
+from here if they do not find it. Every attempt at a measurement is sent as it ends, so that little is lost with a
+worker; what is left of its job goes to another one. Only this process writes to the store.
+"""
+
+import json
+import platform
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from secrets import token_hex
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import dask
+import distributed
+
+from foliolab.campaign.files import Source, fetch, serving
+from foliolab.campaign.job import Job, Watcher, execute
+from foliolab.campaign.sample import Sample
+from foliolab.errors import ClusterError, HostLost
+from foliolab.files import digest_files, full_disk_named, write_atomic
+from foliolab.paths import REPOSITORY
+from foliolab.vm.guest import GuestFailure, failure
+from foliolab.vm.outcome import Outcome
+
+_LOST_WORKERS = 20
+"""How many workers a job may lose before it is taken for what ends them."""
+_GONE = "The scheduler is gone. What was measured is kept, and the same command goes on from there."
+_PATIENCE_SECONDS = 300
+"""How long there may be no worker at all."""
+
+
+@contextmanager
+def local(workers: int) -> Iterator["Cluster"]:
+    """So many processes of this host, one job each."""
+    _be_quiet()
+    with (
+        TemporaryDirectory(prefix="foliolab-workers-") as place,
+        distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=None,
+            memory_limit=None,
+            local_directory=place,
+            # A job that was lost with its worker comes back to us, who know what is left of it.
+            scheduler_kwargs={"allowed_failures": 0},
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        # A worker that ends while it starts is not started again without this.
+        cluster.adapt(minimum=workers, maximum=workers)
+        yield Cluster(client)
+
+
+@contextmanager
+def ssh(hosts: list[str], *, python: str, workers_per_host: int) -> Iterator["Cluster"]:
+    """Processes on hosts that ssh reaches, by the Python there; the first one has the scheduler too."""
+    _be_quiet()
+    options = {"nthreads": 1, "n_workers": workers_per_host, "memory_limit": "0"}
+    try:
+        cluster = distributed.SSHCluster([hosts[0], *hosts], worker_options=options, remote_python=python)
+    except (OSError, RuntimeError, ValueError, ImportError) as error:
+        raise ClusterError(f"No cluster on {', '.join(hosts)}: {error}") from None
+    with cluster, distributed.Client(cluster) as client:
+        yield Cluster(client)
+
+
+@contextmanager
+def scheduled(address: str) -> Iterator["Cluster"]:
+    """The workers of a scheduler that is there already."""
+    _be_quiet()
+    try:
+        client = distributed.Client(address, timeout="10s")
+    except (OSError, ValueError, TypeError) as error:
+        raise ClusterError(f"No scheduler answers at {address}: {error}") from None
+    with client:
+        yield Cluster(client)
+
+
+def _be_quiet() -> None:
+    """What becomes of workers is told here."""
+    dask.config.set({"logging.distributed": "critical", "distributed.worker.daemon": True})
+
+
+@dataclass(frozen=True)
+class _Order:
+    """A job as it goes to a worker."""
+
+    number: int
+    job: Job
+    topic: str
+    """Of the events that it sends."""
+    source: Source
+    """Where files can be fetched."""
+    code: str
+    """Hash of the lab that is to execute it."""
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What comes back."""
+
+    consoles: dict[str, bytes]
+    """By file name."""
+    failed: Outcome | None = None
+    """How a guest ended before it could run any cell."""
+    refused: str = ""
+    """Why the worker cannot execute this, as a sentence."""
+
+
+class Cluster:
+    """The workers of a Dask scheduler."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
+        """Execute all; ClusterError when the scheduler is gone, or workers do not fit."""
+        host = self.client.scheduler.address.split("://")[1].rpartition(":")[0].strip("[]")
+        with serving(distributed.utils.get_ip(host)) as source:
+            _Run(self.client, source, consoles, watcher).run(jobs)
+
+
+class _Run:
+    def __init__(self, client: Any, source: Source, consoles: Path, watcher: Watcher) -> None:
+        self._client = client
+        self._source = source
+        self._consoles = consoles
+        self._watcher = watcher
+        self._topic = f"foliolab-{token_hex(8)}"
+        self._code = _code()
+        self._events: SimpleQueue[Any] = SimpleQueue()
+        self._orders: dict[Any, _Order] = {}
+        """What is under way, by its future."""
+        self._final: set[str] = set()
+        self._seen: set[str] = set()
+        self._lost: dict[int, int] = {}
+        """How many workers were lost with a job."""
+
+    def run(self, jobs: Iterable[Job]) -> None:
+        self._client.subscribe_topic(self._topic, lambda event: self._events.put(event[1]))
+        try:
+            for number, job in enumerate(jobs):
+                self._source.offer(job.machine.files)
+                self._submit(_Order(number, job, self._topic, self._source.elsewhere(), self._code))
+            waited = 0
+            while self._orders:
+                try:
+                    event = self._events.get(timeout=1)
+                except Empty:
+                    waited = self._look_after(waited)
+                    continue
+                waited = 0
+                if isinstance(event, distributed.Future):
+                    self._take(event)
+                else:
+                    self._hear(event)
+        finally:
+            with suppress(Exception):  # the scheduler may be gone
+                self._client.cancel(list(self._orders), force=True)
+                self._client.unsubscribe_topic(self._topic)
+
+    def _submit(self, order: _Order) -> None:
+        future = self._client.submit(_perform, order, key=f"{self._topic}-{order.number}-{token_hex(4)}", pure=False)
+        self._orders[future] = order
+        future.add_done_callback(self._events.put)
+
+    def _look_after(self, waited: int) -> int:
+        """Nothing was heard for another second."""
+        if self._client.status != "running" or any(each.status == "lost" for each in self._orders):
+            raise ClusterError(_GONE)
+        if self._client.scheduler_info(n_workers=-1)["workers"]:
+            return 0
+        if waited == _PATIENCE_SECONDS:
+            raise ClusterError(f"The scheduler has had no worker for {_PATIENCE_SECONDS} seconds.")
+        return waited + 1
+
+    def _hear(self, event: dict[str, Any]) -> None:
+        if "note" in event:
+            self._watcher.note(event["note"])
+        elif "say" in event:
+            self._watcher.say(event["say"])
+        else:
+            words, sample = json.dumps(event["sample"]), Sample.from_json(event["sample"])
+            # A job that another worker has begun again sends once more what was there.
+            if words not in self._seen and sample.key not in self._final:
+                self._seen.add(words)
+                if event["last"]:
+                    self._final.add(sample.key)
+                self._watcher.record(sample, event["last"])
+
+    def _take(self, future: Any) -> None:
+        """A job came to its end. All that it sent was heard before."""
+        order = self._orders.pop(future, None)
+        if order is None:
+            return
+        if future.status == "finished":
+            done: _Done = future.result()
+            for name, content in done.consoles.items():
+                with full_disk_named(self._consoles):
+                    write_atomic(self._consoles / name, content)
+            if done.refused:
+                raise ClusterError(done.refused)
+            if done.failed:
+                raise failure(done.failed)
+            return
+        error = future.exception() if future.status == "error" else None
+        if isinstance(error, distributed.scheduler.KilledWorker):
+            self._again(order)
+        elif error:
+            raise error
+        else:
+            raise ClusterError(_GONE)
+
+    def _again(self, order: _Order) -> None:
+        """Give another worker what is left of a job."""
+        left = order.job.without(self._final)
+        lost = self._lost[order.number] = self._lost.get(order.number, 0) + 1
+        if not left.works:
+            return
+        if lost > _LOST_WORKERS:
+            raise HostLost(f"{lost} workers ended while they measured with {order.job.kernel}.")
+        self._watcher.say(f"A worker is gone; {len(left.works)} measurements with {left.kernel} go to another one.")
+        self._submit(replace(order, job=left))
+
+
+class _Unwanted(Exception):
+    """Nobody waits for the job any more."""
+
+
+def _perform(order: _Order) -> _Done:
+    """Execute a job; in a worker."""
+    worker = distributed.get_worker()
+    key = worker.get_current_task()
+    name = f"The worker at {worker.address} on {platform.node()}"
+    if order.code != _code():
+        return _Done({}, refused=f"{name} has another foliolab.")
+    if obstacle := order.job.machine.obstacle():
+        return _Done({}, refused=f"{name} does not fit. {obstacle}")
+    machine = order.job.machine.elsewhere(lambda path: fetch(path, order.source))
+
+    def send(**event: Any) -> None:
+        task = worker.state.tasks.get(key)
+        if task is None or task.state != "executing":
+            raise _Unwanted
+        worker.log_event(order.topic, event)
+
+    def record(sample: Sample, last: bool) -> None:
+        send(sample=sample.to_json(), last=last)
+
+    failed = None
+    with TemporaryDirectory(prefix="consoles-", dir=worker.local_directory) as place:
+        watcher = Watcher(record, lambda note: send(note=note), lambda say: send(say=say))
+        try:
+            execute(replace(order.job, machine=machine), Path(place), watcher)
+        except GuestFailure as error:
+            failed = error.outcome
+        return _Done({log.name: log.read_bytes() for log in Path(place).iterdir()}, failed)
+
+
+def _code() -> str:
+    return digest_files((REPOSITORY / "foliolab").rglob("*.py"), REPOSITORY)

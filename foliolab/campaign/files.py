@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files of the cache for other hosts: offered by HTTP, fetched once."""
+
+import shutil
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from secrets import token_urlsafe
+
+from foliolab.errors import ClusterError
+from foliolab.files import full_disk_named, locked
+from foliolab.paths import cache_directory
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where files of a cache can be had."""
+
+    url: str
+    """Known to those who may have them."""
+    cache: Path
+    """The directory that they are below, on their own host."""
+    offered: set[str] = field(default_factory=set)
+    """Their paths below it."""
+
+    def offer(self, files: Iterable[Path]) -> None:
+        """Let these be fetched."""
+        self.offered.update(str(file.relative_to(self.cache)) for file in _resolved(files))
+
+    def elsewhere(self) -> "Source":
+        """What others have to know."""
+        return Source(self.url, self.cache)
+
+
+def _resolved(files: Iterable[Path]) -> list[Path]:
+    return [file.parent.resolve() / file.name for file in files]
+
+
+@contextmanager
+def serving(address: str) -> Iterator[Source]:
+    """Offer files at an address of this host, to whoever has the URL, until the block ends."""
+    secret = token_urlsafe(16)
+    offered: set[str] = set()
+    cache = cache_directory().resolve()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            _, asked, name = [*self.path.split("/", 2), ""][:3]
+            if asked != secret or name not in offered:
+                self.send_error(HTTPStatus.NOT_FOUND)
+                return
+            with (cache / name).open("rb") as file:
+                self.send_response(HTTPStatus.OK)
+                self.send_header("Content-Length", str((cache / name).stat().st_size))
+                self.end_headers()
+                shutil.copyfileobj(file, self.wfile, 1 << 20)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer((address, 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield Source(f"http://{address}:{server.server_port}/{secret}/", cache, offered)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def fetch(path: Path, source: Source) -> Path:
+    """Where this host has a file of the cache of ``source``; fetched if need be. ClusterError if it cannot be had."""
+    (path,) = _resolved([path])
+    name = str(path.relative_to(source.cache))
+    if (here := cache_directory().resolve() / name).exists():
+        return here
+    # Apart, because what the cache has of its own is whole directories.
+    mine = cache_directory().resolve() / "fetched" / name
+    with locked(mine.with_name(f".{mine.name}.fetch")), full_disk_named(mine.parent):
+        partial = mine.with_name(f".{mine.name}.partial")
+        try:
+            if not mine.exists():
+                with urllib.request.urlopen(source.url + name, timeout=60) as answer, partial.open("wb") as file:
+                    shutil.copyfileobj(answer, file, 1 << 20)
+                    wanted = int(answer.headers["Content-Length"])
+                if partial.stat().st_size != wanted:
+                    raise ClusterError(f"{name} could not be fetched: it came in part.")
+                partial.replace(mine)
+        except urllib.error.URLError as error:
+            raise ClusterError(
+                f"{name} could not be fetched from {source.url.split('/')[2]}: {error.reason}."
+            ) from None
+        finally:
+            partial.unlink(missing_ok=True)
+    return mine

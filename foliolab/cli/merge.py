@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""lab merge: samples that were measured elsewhere, into the store."""
+
+import argparse
+from pathlib import Path
+
+from foliolab.campaign.store import open_store, read_samples, store_file
+from foliolab.errors import UsageError
+from foliolab.progress import Reporter
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "merge",
+        help="take over what was measured elsewhere",
+        description="Add samples of other stores to this one. What it has already is not added again.",
+        epilog="example: ./lab merge /net/node7/results/samples.jsonl /net/node8/results/samples.jsonl",
+    )
+    parser.add_argument("store", nargs="+", type=Path, help="a samples.jsonl, or the directory that has it")
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    found = []
+    for place in arguments.store:
+        file = place / "samples.jsonl" if place.is_dir() else place
+        if not file.is_file():
+            raise UsageError(f"There is no store at {place}.")
+        found += read_samples(file)
+    with open_store(store_file()) as store:
+        had = {repr(sample) for sample in store.samples}
+        new = [sample for sample in found if repr(sample) not in had]
+        # The newest measurement of a kind is the one that counts.
+        for sample in sorted({repr(sample): sample for sample in new}.values(), key=lambda sample: sample.recorded):
+            store.append(sample)
+    Reporter().say(f"{len(new)} of {len(found)} samples are new.")
+    return 0

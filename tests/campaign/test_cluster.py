@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Jobs by several processes: as one process does them, whatever becomes of the others."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from distributed import Client, get_worker
+
+from foliolab.campaign import cluster
+from foliolab.campaign.sample import Sample
+from foliolab.campaign.store import read_samples
+from foliolab.errors import ClusterError, GuestCrashed
+from foliolab.experiment.plan import Step
+from foliolab.paths import REPOSITORY, cache_directory
+from foliolab.vm.outcome import OutcomeKind
+from tests.campaign.fake import FakeBackend, ending, fake_plan, run_fake, slow
+
+KILLS = 10
+
+
+def content(samples: list[Sample]) -> list[tuple[str, str, str]]:
+    """What does not depend on who measured it, or when."""
+    return sorted((sample.key, sample.outcome, str(sample.metrics)) for sample in samples)
+
+
+@contextmanager
+def killing(client: Client, kills: int, seed: int) -> Iterator[list[int]]:
+    """End so many workers meanwhile, each in the middle of something; yields who was."""
+    killed: list[int] = []
+    stop = threading.Event()
+
+    def kill() -> None:
+        chance = random.Random(seed)
+        while len(killed) < kills and not stop.wait(chance.uniform(0.1, 0.6)):
+            alive = [int(each["name"]) for each in client.scheduler_info(n_workers=-1)["workers"].values()]
+            if alive:
+                pids = client.run(os.getpid, on_error="ignore")
+                if pids:
+                    pid = chance.choice(list(pids.values()))
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        stop.set()
+        thread.join()
+
+
+def very_slow(step: Step, tried: int) -> dict[str, int | float]:
+    time.sleep(0.3)
+    return slow(step, tried)
+
+
+def by_whom(step: Step, tried: int) -> dict[str, int | float]:
+    return {**very_slow(step, tried), "worker": int(get_worker().name)}
+
+
+def crashing(step: Step, tried: int) -> dict[str, int | float]:
+    if step.cell.label == "random" and step.variant.name == "series" and step.repetition == 1:
+        raise ending(OutcomeKind.GUEST_CRASH)
+    return slow(step, tried)
+
+
+def test_workers_that_are_killed_lose_nothing_and_measure_nothing_twice(tmp_path: Path) -> None:
+    plan = fake_plan(repetitions=4)
+    alone = run_fake(tmp_path / "alone.jsonl", FakeBackend(), plan)
+    store = tmp_path / "together.jsonl"
+    with cluster.local(3) as found, killing(found.client, KILLS, seed=1) as killed:
+        samples = run_fake(store, FakeBackend(very_slow), plan, found)
+    assert len(killed) == KILLS
+    assert content(samples) == content(alone)
+    assert content(read_samples(store)) == content(alone)
+    assert [(sample.cell, sample.variant) for sample in samples] == [(sample.cell, sample.variant) for sample in alone]
+    assert all(sample.host for sample in samples)
+    for pid in killed:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_crash_of_a_guest_is_a_result_there_too(tmp_path: Path) -> None:
+    plan = fake_plan(repetitions=1)
+    with cluster.local(2) as found:
+        samples = run_fake(tmp_path / "samples.jsonl", FakeBackend(crashing), plan, found)
+        assert [sample.outcome for sample in samples].count("guest-crash") == 1
+        assert len(read_samples(tmp_path / "samples.jsonl")) == len(samples)
+        with pytest.raises(GuestCrashed, match="ended with guest-crash"):
+            run_fake(tmp_path / "other.jsonl", FakeBackend(failing_boots=[OutcomeKind.GUEST_CRASH]), plan, found)
+
+
+@contextmanager
+def scheduler(place: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A scheduler of the user's: its process and its address."""
+    file = place / "scheduler.json"
+    argv = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    with started(*argv, "--scheduler-file", str(file)) as process:
+        until = time.monotonic() + 30
+        while not file.exists() or not file.read_text():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        yield process, json.loads(file.read_text())["address"]
+
+
+@contextmanager
+def once(happened: Callable[[], bool], then: Callable[[], object]) -> Iterator[None]:
+    """Do something as soon as something else has happened."""
+
+    def wait() -> None:
+        while not happened() and not over.wait(0.05):
+            pass
+        then()
+
+    over = threading.Event()
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
+def started(*argv: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [sys.executable, *argv],
+        cwd=REPOSITORY,
+        env=os.environ | environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def worker(address: str, name: str, **environment: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    argv = ["-m", "distributed.cli.dask_worker", address, "--name", name, "--nthreads", "1", "--no-nanny"]
+    return started(*argv, "--no-dashboard", **environment)
+
+
+def test_late_workers_help_and_a_command_goes_on_after_its_scheduler(tmp_path: Path) -> None:
+    plan = fake_plan(repetitions=4)
+    store = tmp_path / "samples.jsonl"
+    with scheduler(tmp_path) as (process, address), worker(address, "1"), cluster.scheduled(address) as found:
+        killing_it = once(lambda: len(read_samples(store)) > 2, process.kill)
+        with killing_it, pytest.raises(ClusterError, match="scheduler is gone"):
+            run_fake(store, FakeBackend(very_slow), plan, found)
+    before = read_samples(store)
+    assert 0 < len(before) < len(plan.steps)
+    (tmp_path / "scheduler.json").unlink()
+    with (
+        ExitStack() as stack,
+        scheduler(tmp_path) as (_, address),
+        cluster.scheduled(address) as found,
+        worker(address, "1"),
+        once(lambda: len(read_samples(store)) > len(before), lambda: stack.enter_context(worker(address, "2"))),
+    ):
+        run_fake(store, FakeBackend(by_whom), plan, found)
+    assert {1, 2} == {sample.metrics["worker"] for sample in read_samples(store)[len(before) :]}
+    alone = run_fake(tmp_path / "alone.jsonl", FakeBackend(), plan)
+    assert sorted(sample.key for sample in read_samples(store)) == sorted(sample.key for sample in alone)
+
+
+def reading(step: Step, tried: int) -> dict[str, int | float]:
+    return {"read_bytes": 7, "seconds": 0.5}
+
+
+def test_a_host_with_a_cache_of_its_own_fetches_what_it_lacks(tmp_path: Path) -> None:
+    image = cache_directory().resolve() / "images" / "of-a-test"
+    image.parent.mkdir(parents=True, exist_ok=True)
+    image.write_bytes(b"image" * 1000)
+    try:
+        with (
+            scheduler(tmp_path) as (_, address),
+            worker(address, "other", FOLIOLAB_CACHE=str(tmp_path / "cache")),
+            cluster.scheduled(address) as found,
+        ):
+            run_fake(tmp_path / "samples.jsonl", FakeBackend(reading, files=(image,)), fake_plan(1), found)
+    finally:
+        image.unlink()
+    assert (tmp_path / "cache/fetched/images/of-a-test").read_bytes() == b"image" * 1000
+    assert not list((tmp_path / "cache/fetched/images").glob("*.partial"))
