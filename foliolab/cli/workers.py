@@ -47,7 +47,7 @@ def workers(arguments: argparse.Namespace) -> Iterator[Workers]:
     try:
         from foliolab.campaign import cluster
     except ImportError as error:
-        raise MissingTool(f"{error.name} is not installed; 'pip install distributed' brings it.") from None
+        raise MissingTool(f"{error.name} is not installed; '.venv/bin/pip install distributed' brings it.") from None
     if arguments.workers:
         with cluster.local(arguments.workers) as found:
             yield found

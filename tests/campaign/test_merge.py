@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Parts of a plan, measured apart and brought together."""
+
+from pathlib import Path
+
+import pytest
+
+from foliolab.campaign.store import read_samples
+from foliolab.cli.main import main
+from foliolab.errors import UsageError
+from tests.campaign.fake import FakeBackend, fake_plan, run_fake
+
+
+def test_parts_make_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for repetitions, of in ((3, 3), (1, 2)):
+        plan = fake_plan(repetitions)
+        places = [tmp_path / f"{repetitions}-{number}" for number in range(1, of + 1)]
+        for number, place in enumerate(places, start=1):
+            place.mkdir()
+            part = plan.part(number, of)
+            assert part.boots
+            run_fake(place / "samples.jsonl", FakeBackend(), part)
+        monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / f"all-{repetitions}"))
+        assert main(["merge", *map(str, places)]) == 0
+        merged = tmp_path / f"all-{repetitions}" / "samples.jsonl"
+        backend = FakeBackend()
+        assert run_fake(merged, backend, plan)
+        assert backend.boots == 0
+        had = read_samples(merged)
+        assert len(had) == len(plan.steps)
+        # What is there already is not added again.
+        assert main(["merge", str(places[0] / "samples.jsonl")]) == 0
+        assert read_samples(merged) == had
+
+
+def test_a_repetition_is_not_torn_apart(tmp_path: Path) -> None:
+    plan = fake_plan(repetitions=5)
+    parts = [{boot.repetition for boot in plan.part(number, 2).boots} for number in (1, 2)]
+    assert parts == [{1, 3, 5}, {2, 4}]
+
+
+def test_more_parts_than_boots_are_refused() -> None:
+    plan = fake_plan(repetitions=1)
+    with pytest.raises(UsageError, match="which makes no 99 parts"):
+        plan.part(99, 99)
+
+
+def test_a_store_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["merge", str(tmp_path / "none")]) == 2
+    assert "There is no store at" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])
+def test_a_part_that_cannot_be(shard: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "sparse-mmap", "--shard", shard])
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "either a 'scheduler' or hosts"),
+        ('scheduler = "tcp://127.0.0.1:1"\nssh = ["a"]\n', "either a 'scheduler' or hosts"),
+        ('scheduler = "tcp://127.0.0.1:1"\nport = 1\n', "'port' is not a key"),
+        ("scheduler = 1\n", "'scheduler' has to be a string"),
+        ('scheduler = "tcp://127.0.0.1:1"\n', "No scheduler answers at tcp://127.0.0.1:1"),
+    ],
+)
+def test_a_cluster_that_cannot_be_had(
+    text: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "cluster.toml"
+    file.write_text(text)
+    assert main(["run", "sparse-mmap", "--backend", "model", "--cluster", str(file)]) not in (0, 1)
+    assert complaint in capsys.readouterr().err
