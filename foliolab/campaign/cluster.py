@@ -7,6 +7,7 @@ worker; what is left of its job goes to another one. Only this process writes to
 """
 
 import json
+import logging
 import platform
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +18,6 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import dask
 import distributed
 
 from foliolab.campaign.files import Source, fetch, serving
@@ -48,6 +48,7 @@ def local(workers: int) -> Iterator["Cluster"]:
             host="127.0.0.1",
             dashboard_address=None,
             memory_limit=None,
+            silence_logs=logging.CRITICAL,
             local_directory=place,
             # A job that was lost with its worker comes back to us, who know what is left of it.
             scheduler_kwargs={"allowed_failures": 0},
@@ -86,7 +87,7 @@ def scheduled(address: str) -> Iterator["Cluster"]:
 
 def _be_quiet() -> None:
     """What becomes of workers is told here."""
-    dask.config.set({"logging.distributed": "critical", "distributed.worker.daemon": True})
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True)
