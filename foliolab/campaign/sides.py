@@ -8,7 +8,8 @@ in 257 would be judged wrongly. Where chance moves figures by far less than the 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
+
+from foliolab.paired import p_value
 
 LEAD = 4
 """Votes by which a side has to lead."""
@@ -17,7 +18,7 @@ _APART = 4
 """One boot will do if there is so many times as much room between two kernels' figures as either takes."""
 
 _CHANCE = 1 / 40
-"""How likely chance alone may be to make so many boots of two kernels differ in the same direction."""
+"""How likely chance alone may be to make boots of two kernels differ so much in the same direction."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,9 @@ class Ends:
 
     @property
     def differ(self) -> bool:
-        """Whether so many boots differ in the same direction that chance seldom does that."""
-        more = sum(there - here > self.negligible for here, there in zip(self.good, self.bad, strict=True))
-        less = sum(here - there > self.negligible for here, there in zip(self.good, self.bad, strict=True))
-        boots = len(self.good)
-        ways = sum(comb(boots, agree) for agree in range(max(more, less), boots + 1))
-        return 2 * ways <= int(_CHANCE * 2**boots)
+        """Whether boots differ so much in the same direction that chance seldom does that."""
+        differences = [there - here for here, there in zip(self.good, self.bad, strict=True)]
+        return p_value([each for each in differences if abs(each) > self.negligible]) <= _CHANCE
 
     def plainly(self, value: float) -> int:
         """1 if a figure is plainly one of the bad kernel, -1 if of the good one, else 0. They have to be clear."""

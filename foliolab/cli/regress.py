@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from foliolab.analyse.losses import Part, make_matrix, workload_name
+from foliolab.analyse.differences import Part, workload_name
+from foliolab.analyse.losses import make_matrix
 from foliolab.analyse.rows import ordered
 from foliolab.analyse.select import group_samples, place_of
 from foliolab.campaign.runner import Workers, failure_of
@@ -30,6 +31,7 @@ from foliolab.report.terminal import print_matrix
 
 _DEFAULT = "folio"
 """The variant that --check judges unless others are asked for: the kernel as it boots."""
+_BASELINE = "unpatched"
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -48,7 +50,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--variant", metavar="V,...", help="only these (default: those that the experiments name)")
     add_kernels(parser, "compare kernels: the others with the first, as they boot unless --variant says otherwise")
-    parser.add_argument("--baseline", metavar="V", help="what is compared with (default: stock, or the first kernel)")
+    parser.add_argument(
+        "--baseline",
+        metavar="V",
+        help="what is compared with, measured twice (default: unpatched, or the first kernel)",
+    )
     parser.add_argument("--workload", metavar="NAME,...", action="append", help="only these; may be repeated")
     parser.add_argument("--scale", default="quick", help="of the experiments (default: quick)")
     parser.add_argument("--repetitions", metavar="N", type=int, help="boots of each kernel")
@@ -65,12 +71,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--all", action="store_true", help="list all metrics, not the one that decides")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
-    form.add_argument("--json", action="store_true", help='print {"rows": [...]}, all metrics, and nothing else')
+    form.add_argument(
+        "--json", action="store_true", help='print {"rows": [...], "again": [...]}, all metrics, and nothing else'
+    )
     parser.add_argument(
         "--check",
         action="store_true",
-        help=f"exit with 1 if a variant that was asked for loses anything that counts; without --variant, if"
-        f" {_DEFAULT} does",
+        help=f"exit with 1 if a variant that was asked for loses anything that counts, or if boots are too few to tell"
+        f" what looks so; without --variant, if {_DEFAULT} does",
     )
     parser.set_defaults(handler=handle)
 
@@ -104,7 +112,7 @@ def handle(arguments: argparse.Namespace) -> int:
             parts, samples = _measured(parts, baseline, names, arguments, found)
     matrix = make_matrix(parts, baseline=baseline, threshold=arguments.threshold)
     if arguments.json:
-        print(json.dumps({"rows": losses.to_json(matrix)}, indent=1))
+        print(json.dumps(losses.to_json(matrix), indent=1))
     elif arguments.markdown:
         print(matrix_to_markdown(matrix, everything=arguments.all), end="")
     else:
@@ -125,7 +133,7 @@ def _variants(names: Sequence[str], baseline: str | None, kernels: Sequence[str]
         (found,) = variants.choose([baseline], there)
         asked = [name for name in there if name != baseline]
     else:
-        found, *others = variants.choose([baseline or "stock", *names], known)
+        found, *others = variants.choose([baseline or _BASELINE, *names], known)
         asked = [variant.name for variant in others]
     if (names or kernels) and not asked:
         raise UsageError(f"'{found.name}' is the baseline; there is no other variant to compare with it.")
@@ -187,6 +195,7 @@ def _measured(
             scale=part.scale,
             variants=names if arguments.kernels else [baseline, *part.variants],
             kernels=arguments.kernels,
+            again=baseline,
             cells=part.cells,
             repetitions=arguments.repetitions,
             arch=part.arch,
@@ -210,6 +219,7 @@ def _from_store(part: Part, stored: Sequence[Sample], asked: Sequence[str], base
     if not mine:
         return replace(part, variants=tuple(asked))
     group = next(group for group in group_samples(mine) if place_of(group) == place_of(mine[-1]))
-    measured = (each.variant for each in group.samples if Cell.of(each.cell) in part.cells)
+    here = [each.variant for each in group.samples if Cell.of(each.cell) in part.cells]
+    measured = (name for name in here if not variants.is_again(name))
     names = asked or [name for name in ordered(measured, part.variants) if name != baseline]
     return replace(part, group=group, variants=tuple(names))

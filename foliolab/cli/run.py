@@ -50,6 +50,8 @@ class RunRequest:
     variants: Sequence[str] | None = None
     kernels: Sequence[str] = ()
     """By name; empty: those of the variants, unless the experiment names others."""
+    again: str | None = None
+    """Which of the variants is measured a second time, in boots of its own."""
     cells: Sequence[str | Cell] = ()
     """Each "axis=value", several joined by commas, or a cell; none is all."""
     repetitions: int | None = None
@@ -85,6 +87,9 @@ def measure(request: RunRequest, report: Reporter, workers: Workers | None = Non
     chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
     if kernels := request.kernels or (() if request.backend == MODEL else scale.kernels):
         chosen = variants.on_kernels(scale.variants if chosen is None else chosen, kernels, asked=chosen is not None)
+    if request.again:
+        chosen = scale.variants if chosen is None else chosen
+        chosen = (*chosen, *(variants.again(each) for each in chosen if each.name == request.again))
     cells = cell.choose(scale.cells, request.cells)
     arch = architecture(request.arch)
     page_size = arch.page_size(request.page_size)

@@ -5,8 +5,8 @@ Every repetition is a boot of its own for each kernel. All variants of a kernel 
 boot and stand next to each other at each cell, so that whatever drifts, drifts for all of
 them. What comes first must not matter: cells are shuffled with a seed made of the experiment's name and
 the repetition, the variants at a cell and the kernels of a repetition are rotated.
-A variant that sets no switch needs a kernel as booted, and gets boots of its own. Where measurements would learn from
-each other, each has one (``boot_each``).
+A variant that sets no switch needs a kernel as booted, and gets boots of its own, as does one that is measured again.
+Where measurements would learn from each other, each has one (``boot_each``).
 """
 
 import random
@@ -83,14 +83,14 @@ def make_plan(
     count = scale.repetitions if repetitions is None else repetitions
     if count < 1:
         raise UsageError("At least one repetition is needed.")
-    groups: dict[tuple[str, bool], list[Variant]] = {}
+    groups: dict[tuple[str, bool, bool], list[Variant]] = {}
     for variant in chosen:
-        groups.setdefault((variant.kernel, bool(variant.switches)), []).append(variant)
+        groups.setdefault((variant.kernel, bool(variant.switches), variant.again), []).append(variant)
     boots = []
     for repetition in range(1, count + 1):
         order = list(wanted)
         random.Random(f"{experiment.name}/{repetition}").shuffle(order)
-        for (kernel, _), members in _rotated(list(groups.items()), repetition - 1):
+        for (kernel, *_), members in _rotated(list(groups.items()), repetition - 1):
             steps = [
                 Step(cell, variant, repetition)
                 for position, cell in enumerate(order)

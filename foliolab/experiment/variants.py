@@ -28,6 +28,8 @@ class Variant:
     """That have what it sets; empty: all."""
     ours: bool = True
     """Whether it takes a kernel with our code; the others are kernels as they boot."""
+    again: bool = False
+    """Whether it is measured a second time, in boots of its own."""
 
     def obstacle(self, machine: str) -> str:
         """Why it cannot be had on ``machine``, as a sentence; empty if it can."""
@@ -118,6 +120,21 @@ def _as_booted(kernel: KernelName) -> Variant:
 
 def _on(name: str, kernel: KernelName) -> str:
     return name if kernel.text == PATCHED else f"{name} on {kernel.text}"
+
+
+def again_name(name: str) -> str:
+    """What a variant is called where it is measured a second time, which no variant of a file can be."""
+    return f"{name} again"
+
+
+def is_again(name: str) -> bool:
+    """The inverse of ``again_name``: whether it made this name."""
+    return name.endswith(again_name(""))
+
+
+def again(variant: Variant) -> Variant:
+    """The same once more, for boots of its own: whatever differs from the first is chance."""
+    return replace(variant, name=again_name(variant.name), again=True)
 
 
 def choose_one(name: str, machine: str) -> Variant:

@@ -4,10 +4,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from foliolab.analyse.losses import Change, Difference, Gap, Matrix, Part, VariantSummary, by_variant, make_pairs
+from foliolab.analyse.differences import Change, Difference, Gap, Part
+from foliolab.analyse.losses import Matrix, VariantSummary, by_variant, make_pairs
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
+from foliolab.paired import CHANCE
 from foliolab.report.columns import Column
 from foliolab.report.figures import UNITS
 from foliolab.report.view import EMULATED
@@ -35,14 +37,16 @@ def loss_columns(matrix: Matrix, rows: Sequence[Row]) -> list[Column]:
         Column(("", "workload"), tuple(each.workload for each in found), 0, left=True),
         Column(("", "variant"), tuple(each.variant for each in found), 0, left=True),
         Column(("", "metric"), tuple(_metric(each) for each in found), 0, left=True),
-        Column(("", matrix.baseline), tuple(_spell(each, each.baseline) for each in found), 1),
-        Column(("", "value"), tuple(_spell(each, each.value) for each in found), 2),
+        Column(("", matrix.baseline), tuple(_spell(each, each.baseline) for each in found), 2),
+        Column(("", "value"), tuple(_spell(each, each.value) for each in found), 3),
         Column(("", "loss"), tuple(_loss(each, matrix.threshold) for each in found), 0),
+        Column(("", "95 %"), tuple(_interval(each) for each in found), 4),
+        Column(("", "verdict"), tuple(_verdict(each) for each in found), 1),
     ]
     gains = tuple(f"{_metric(gain)} {_share(gain)}" if gain and gain != each else "" for each, gain in rows)
     if any(gains):
-        columns.append(Column(("", "but gains"), gains, 3))
-    columns.append(Column(("", "n"), tuple(str(each.n) for each in found), 4))
+        columns.append(Column(("", "but gains"), gains, 5))
+    columns.append(Column(("", "n"), tuple(str(each.n) for each in found), 6))
     return columns
 
 
@@ -56,16 +60,30 @@ def _spell(difference: Difference, figure: float) -> str:
 
 
 def _loss(difference: Difference, threshold: float) -> str:
-    """In parentheses if it is large and does not count."""
+    """In parentheses if it is large and was not shown, or does not count."""
     text = _share(difference)
-    passed_over = difference.change is Change.SAME and abs(difference.loss) > threshold
+    passed_over = difference.change not in (Change.WORSE, Change.BETTER) and abs(difference.loss) > threshold
     return f"({text})" if passed_over else text
 
 
 def _share(difference: Difference) -> str:
-    if not difference.baseline and difference.value:
-        return "from 0"
-    return f"{difference.loss * 100:+,.{0 if difference.loss >= 10 else 1}f} %"
+    return "from 0" if not difference.baseline and difference.value else f"{_signed(difference.loss)} %"
+
+
+def _signed(share: float) -> str:
+    return f"{share * 100:+,.{0 if share >= 10 else 1}f}"
+
+
+def _interval(difference: Difference) -> str:
+    if difference.repeats:
+        return "exact"
+    return " to ".join(map(_signed, difference.interval)) if difference.interval else "-"
+
+
+def _verdict(difference: Difference) -> str:
+    """With the least difference that would have been seen beside what is the same."""
+    visible = difference.smallest_visible
+    return f"same to {visible * 100:.1f} %" if difference.change is Change.SAME and visible else difference.change.value
 
 
 def remarks(matrix: Matrix) -> list[str]:
@@ -73,9 +91,30 @@ def remarks(matrix: Matrix) -> list[str]:
     backends = dict.fromkeys(part.group.backend for part in matrix.parts if part.group)
     return [
         *(EMULATED[backend] for backend in backends if backend in EMULATED),
-        f"A loss is how much worse a metric is than {matrix.baseline}'s; gains are negative. Medians of n boots.",
-        f"In parentheses: over {_percent(matrix.threshold)}, but of no account, or boots do not agree.",
+        f"A loss is how much worse a metric is than {matrix.baseline}'s; gains are negative. Figures are medians of n"
+        " boots, losses medians of what pairs of boots differ by.",
+        "95 %: interval of the loss, by itself (Wilcoxon); exact: equal in every boot. Worse, better: by more than"
+        f" chance does to {len(matrix.differences)} figures (Benjamini-Hochberg, {CHANCE * 100:g} %).",
+        "Same to x: a difference of x would have been seen.",
+        f"In parentheses: over {_percent(matrix.threshold)}, but of no account, or not shown at this n;"
+        f" {matrix.boots_needed} boots can show any one.",
+        again_line(matrix),
     ]
+
+
+def again_line(matrix: Matrix) -> str:
+    """What chance does: how often the baseline differs from itself."""
+    if not matrix.again:
+        return f"A/A: {matrix.baseline} was not measured twice: nothing says what chance does here."
+    varying = [each for each in matrix.again if each.p is not None]
+    line = f"A/A: {matrix.baseline} measured twice: of {len(matrix.again)} figures"
+    line += f" {len(matrix.again) - len(varying)} repeat exactly"
+    if not any(each.interval for each in varying):
+        return f"{line}; too few boots to tell others." if varying else f"{line}."
+    alone = sum(each.p is not None and each.p <= CHANCE for each in varying)
+    called = sum(each.p_corrected is not None and each.p_corrected <= CHANCE for each in varying)
+    share = f"{alone} of {len(varying)} others ({alone / len(varying) * 100:.1f} %)"
+    return f"{line}, {share} differ at {CHANCE * 100:g} % each, {called or 'none'} after correction."
 
 
 def gap_lines(matrix: Matrix) -> Iterator[tuple[Gap, str]]:
@@ -97,7 +136,7 @@ def summary_line(matrix: Matrix, summary: VariantSummary) -> str:
     counts = [f"{summary.missing} lack{_s(summary.missing)} measurements"] if summary.missing else []
     if not summary.workloads:
         return f"{summary.variant}: {'; '.join(['nothing to compare', *counts])}."
-    worse, better = len(summary.worse), len(summary.better)
+    worse, suspected, better = len(summary.worse), len(summary.suspected), len(summary.better)
     places = f"{summary.workloads} workload{'' if summary.workloads == 1 else 's'}"
     lose = f"{worse or 'none'} of {places} lose{_s(worse)} more than {_percent(matrix.threshold)}"
     gain = f"{better or 'none'} gain{_s(better)} without a loss"
@@ -105,7 +144,8 @@ def summary_line(matrix: Matrix, summary: VariantSummary) -> str:
         lose += f", worst {_place(summary.worse[0].deciding)}"
     if better:
         gain += f", most {_place(summary.better[0].deciding)}"
-    return f"{summary.variant}: {'; '.join([lose, gain, *counts])}."
+    may = [f"{suspected} may, worst {_place(summary.suspected[0].deciding)}"] if suspected else []
+    return f"{summary.variant}: {'; '.join([lose, *may, gain, *counts])}."
 
 
 def _s(number: int) -> str:
@@ -125,42 +165,47 @@ def conclusion(matrix: Matrix) -> str:
     """What it comes to where there is nothing to see; else empty."""
     if not matrix.differences:
         return f"There is nothing to compare with {matrix.baseline}."
-    if any(difference.change is Change.WORSE for difference in matrix.differences):
+    changes = [difference.change for difference in matrix.differences]
+    if Change.WORSE in changes or Change.SUSPECTED in changes:
         return ""
-    return "Nothing that was compared gets worse."
+    unknown = changes.count(Change.NOT_SHOWN)
+    return "Nothing that was compared gets worse" + (
+        f", as far as boots show; {unknown} not shown." if unknown else "."
+    )
 
 
-def to_json(matrix: Matrix) -> list[dict[str, Any]]:
-    """A row for each figure, what loses most first, then one for each gap; sizes in bytes, losses as shares."""
+def to_json(matrix: Matrix) -> dict[str, list[dict[str, Any]]]:
+    """Rows: one for each figure, what loses most first, then one for each gap; and those of the baseline beside itself.
+
+    Sizes are in bytes, losses and whatever bounds them are shares.
+    """
     parts = {part.experiment.name: part for part in matrix.parts}
-    return [
-        *(
-            {
-                **_place_to_json(parts[each.experiment], each),
-                "metric": each.metric,
-                "baseline": each.baseline,
-                "value": each.value,
-                "loss": each.loss,
-                "change": each.change,
-                "n": each.n,
-                "agreeing": each.agreeing,
-                "outcome": OK,
-                "sentence": "",
-            }
-            for each in matrix.differences
-        ),
-        *(
-            {
-                **_place_to_json(parts[gap.experiment], gap),
-                **dict.fromkeys(("metric", "baseline", "value", "loss", "change")),
-                "n": 0,
-                "agreeing": 0,
-                "outcome": gap.outcome,
-                "sentence": gap.sentence,
-            }
-            for gap in matrix.gaps
-        ),
-    ]
+
+    def of(thing: Difference | Gap) -> dict[str, Any]:
+        return {**_place_to_json(parts[thing.experiment], thing), **_figures_to_json(thing)}
+
+    things: tuple[Difference | Gap, ...] = (*matrix.differences, *matrix.gaps)
+    return {"rows": [of(each) for each in things], "again": [of(each) for each in matrix.again]}
+
+
+_FIGURES = (
+    "metric",
+    "baseline",
+    "value",
+    "loss",
+    "interval",
+    "p",
+    "p_corrected",
+    "smallest_visible",
+    "repeats",
+    "change",
+)
+
+
+def _figures_to_json(thing: Difference | Gap) -> dict[str, Any]:
+    if isinstance(thing, Gap):
+        return {**dict.fromkeys(_FIGURES), "n": 0, "outcome": thing.outcome, "sentence": thing.sentence}
+    return {**{name: getattr(thing, name) for name in _FIGURES}, "n": thing.n, "outcome": OK, "sentence": ""}
 
 
 def _place_to_json(part: Part, thing: Difference | Gap) -> dict[str, Any]:
@@ -177,10 +222,13 @@ def _place_to_json(part: Part, thing: Difference | Gap) -> dict[str, Any]:
 
 
 def check(matrix: Matrix, variants: Sequence[str]) -> None:
-    """Raise ChecksFailed if one of ``variants`` loses what counts, or if a workload could not be compared."""
+    """Raise ChecksFailed if one of ``variants`` loses what counts, or may at so few boots, or could not be compared."""
     judged = [summary for summary in by_variant(matrix) if summary.variant in variants]
     if not any(summary.workloads for summary in judged):
         raise ChecksFailed(f"{', '.join(variants)}: nothing could be compared with {matrix.baseline}.")
-    failed = [summary for summary in judged if summary.worse or summary.missing]
+    failed = [summary for summary in judged if summary.worse or summary.suspected or summary.missing]
     if failed:
-        raise ChecksFailed(" ".join(summary_line(matrix, summary) for summary in failed))
+        lines = [summary_line(matrix, summary) for summary in failed]
+        if any(summary.suspected for summary in failed):
+            lines.append(f"--repetitions {matrix.boots_needed} can tell what may lose.")
+        raise ChecksFailed(" ".join(lines))

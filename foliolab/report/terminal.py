@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from foliolab.analyse.agreement import Comparison
-from foliolab.analyse.losses import Change, Matrix, by_variant
+from foliolab.analyse.differences import Change
+from foliolab.analyse.losses import Matrix, by_variant
 from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
 from foliolab.campaign.sample import NOT_APPLICABLE
@@ -24,7 +25,7 @@ _GAP = 2
 _NAME = 24
 # Characters of a name for which no column is left out.
 _MARKS = {Status.HOLDS: ("ok  ", "green"), Status.FAILS: ("FAIL", "bold red"), Status.NOT_MEASURED: ("-   ", "dim")}
-_CHANGES = {Change.WORSE: "red", Change.SAME: "", Change.BETTER: "green"}
+_CHANGES = {Change.WORSE: "red", Change.SUSPECTED: "yellow", Change.BETTER: "green"}
 
 
 def print_view(console: Console, view: View) -> None:
@@ -63,7 +64,7 @@ def print_matrix(console: Console, matrix: Matrix, *, everything: bool) -> None:
     rows = losses.make_rows(matrix, everything=everything)
     console.print(Text(losses.title(matrix), style="bold"))
     if rows:
-        styles = [_CHANGES[difference.change] for difference, _ in rows]
+        styles = [_CHANGES.get(difference.change, "") for difference, _ in rows]
         print_table(console, losses.loss_columns(matrix, rows), styles)
         console.print()
         for remark in losses.remarks(matrix):
@@ -72,7 +73,12 @@ def print_matrix(console: Console, matrix: Matrix, *, everything: bool) -> None:
     for gap, line in losses.gap_lines(matrix):
         console.print(Text(line, style="red" if gap.failed else "dim"))
     for summary in by_variant(matrix):
-        console.print(Text(losses.summary_line(matrix, summary), style="red" if summary.worse else ""))
+        console.print(
+            Text(
+                losses.summary_line(matrix, summary),
+                style="red" if summary.worse else "yellow" if summary.suspected else "",
+            )
+        )
     if conclusion := losses.conclusion(matrix):
         console.print(Text(conclusion, style="bold"))
     console.print()

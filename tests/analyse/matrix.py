@@ -4,9 +4,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from foliolab.analyse.losses import Matrix, Part, make_matrix
+from foliolab.analyse.differences import Part
+from foliolab.analyse.losses import Matrix, make_matrix
 from foliolab.analyse.select import group_samples
-from foliolab.campaign.sample import Sample
+from foliolab.campaign.sample import OK, Sample
 from foliolab.experiment.cell import Cell, expand
 from foliolab.experiment.load import find_experiment
 from tests.samples import sample
@@ -45,8 +46,15 @@ def matrix(
     variants: Sequence[str] = ("folio",),
     metrics: Sequence[str] = METRICS,
     threshold: float = 0.02,
+    repeats: bool = True,
 ) -> Matrix:
+    """With ``repeats``, the baseline has been measured a second time, to the same figures."""
+    again = [
+        replace(each, variant="stock again", key=f"again {each.key}")
+        for each in samples
+        if repeats and (each.variant, each.outcome) == ("stock", OK)
+    ]
     experiment = replace(find_experiment("sparse-mmap"), name="programs", regress=tuple(metrics))
-    group = next(iter(group_samples(samples)), None)
+    group = next(iter(group_samples([*samples, *again])), None)
     part = Part(experiment, "quick", "x86_64", 4096, tuple(cells), tuple(variants), group)
     return make_matrix([part], baseline="stock", threshold=threshold)

@@ -3,21 +3,24 @@ from dataclasses import replace
 
 import pytest
 
-from foliolab.analyse.losses import Change, Difference, by_variant, make_pairs, workload_name
+from foliolab.analyse.differences import Change, Difference, workload_name
+from foliolab.analyse.losses import Matrix, by_variant, make_pairs
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.metrics import METRICS, Kind
 from tests.analyse.matrix import CELLS, Figures, boots, failed, matrix
 
 
-def one(metric: str, stock: list[float], folio: list[float], threshold: float = 0.02) -> Difference:
+def one(
+    metric: str, stock: list[float], folio: list[float], threshold: float = 0.02, *, repeats: bool = True
+) -> Difference:
     """The only difference of one metric."""
 
     def figures(values: list[float]) -> list[Figures]:
         return [{metric: value} for value in values]
 
     samples = [*boots("stock", *figures(stock)), *boots("folio", *figures(folio))]
-    (difference,) = matrix(*samples, metrics=[metric], threshold=threshold).differences
+    (difference,) = matrix(*samples, metrics=[metric], threshold=threshold, repeats=repeats).differences
     return difference
 
 
@@ -98,45 +101,100 @@ def test_every_kind_of_metric_has_something_negligible(kind: Kind) -> None:
 @pytest.mark.parametrize(
     ("stock", "folio", "change"),
     [
+        ([1000], [1100], Change.WORSE),
         ([1000, 2000, 3000], [1100, 2200, 3300], Change.WORSE),
         ([1000, 2000, 3000], [900, 1800, 2700], Change.BETTER),
-        # A boot that says the opposite, also where the medians are far apart.
-        ([1000, 2000, 3000], [999, 2500, 3300], Change.SAME),
-        ([1000, 2000, 3000], [1001, 1500, 2700], Change.SAME),
-        ([1000, 2000, 3000], [1000, 2500, 3300], Change.SAME),
-        ([1000, 2000, 3000], [1000, 1500, 2700], Change.SAME),
+        ([1000, 2000, 3000], [1000, 2000, 3000], Change.SAME),
+        ([1000, 2000, 3000], [1010, 2020, 3030], Change.SAME),
+        # One seed alone has a loss that counts.
+        ([1000, 2000, 3000], [1001, 2002, 3200], Change.NOT_SHOWN),
+        # The variant contradicts itself: its figures are not those of any boot.
+        ([1000, 2000, 3000], [999, 2500, 3300], Change.NOT_SHOWN),
     ],
 )
-def test_every_repetition_has_to_agree_with_its_own_of_the_baseline(
+def test_what_is_the_same_in_every_boot_needs_no_more_of_them(
     stock: list[float], folio: list[float], change: Change
 ) -> None:
     found = one("major_faults", stock, folio)
-    assert (found.baseline, found.value, found.n) == (sorted(stock)[1], sorted(folio)[1], 3)
     assert found.change is change
+    assert found.repeats is (found.p is None)
+    if found.repeats:
+        low, high = found.interval or (1, -1)
+        assert low <= found.loss <= high
+        assert found.smallest_visible == 0
+
+
+def test_all_boots_of_both_with_one_figure_repeat_without_a_second_baseline() -> None:
+    assert one("major_faults", [1000] * 2, [1100] * 2, repeats=False).change is Change.WORSE
+    assert not one("major_faults", [1000], [1100], repeats=False).repeats
+    assert not one("major_faults", [1000, 1001], [1100, 1100], repeats=False).repeats
 
 
 @pytest.mark.parametrize(
-    ("worse", "equal", "better", "change"),
+    ("folio", "change"),
     [
-        (5, 0, 0, Change.WORSE),
-        (4, 0, 1, Change.SAME),
-        (5, 0, 1, Change.WORSE),
-        (5, 1, 0, Change.WORSE),
-        (4, 2, 0, Change.SAME),
-        (7, 0, 2, Change.WORSE),
-        (6, 0, 3, Change.SAME),
-        (2, 0, 7, Change.BETTER),
-        (19, 0, 11, Change.WORSE),
-        (18, 0, 12, Change.SAME),
+        # Too few to show anything: what agrees as well as it can is suspected, if it is a loss.
+        ([1100], Change.SUSPECTED),
+        ([1100, 1101, 1102], Change.SUSPECTED),
+        ([900, 901, 902], Change.NOT_SHOWN),
+        ([1100, 1101, 999], Change.NOT_SHOWN),
+        ([1001, 1002, 1003], Change.NOT_SHOWN),
+        ([1100, 1101, 1102, 1103, 1104], Change.SUSPECTED),
+        ([1100, 1101, 1102, 1103, 999], Change.NOT_SHOWN),
+        # One in 32.
+        ([1100, 1101, 1102, 1103, 1104, 1105], Change.WORSE),
+        ([900, 901, 902, 903, 904, 905], Change.BETTER),
+        ([1100, 1101, 1102, 1103, 1104, 999], Change.NOT_SHOWN),
+        # One that says the opposite by less than any other is borne by eight.
+        ([1100, 1101, 1102, 1103, 1104, 1105, 1106, 999], Change.WORSE),
+        ([1001, 1002, 1003, 1004, 1005, 1006], Change.SAME),
+        ([1000 + number for number in (-8, 5, -3, 2, 6, 1)], Change.SAME),
+        ([1000 + number for number in (-80, 50, -30, 20, 60, 10)], Change.NOT_SHOWN),
+        ([1000.0] * 5 + [1001], Change.SAME),
     ],
 )
-def test_of_many_repetitions_so_many_have_to_agree_as_chance_makes_seldom(
-    worse: int, equal: int, better: int, change: Change
-) -> None:
-    folio = [2000.0] * worse + [1000.0] * equal + [500.0] * better
-    found = one("major_faults", [1000.0] * len(folio), folio)
-    assert (found.n, found.agreeing) == (len(folio), worse if found.loss > 0 else better)
-    assert found.change is change
+def test_what_varies_counts_if_chance_seldom_does_it(folio: list[float], change: Change) -> None:
+    assert one("major_faults", [1000] * len(folio), folio, threshold=0.05, repeats=False).change is change
+
+
+def test_seeds_are_paired() -> None:
+    """What seeds do to a figure says nothing of the variants."""
+    stock = [1000.0, 2000, 4000, 8000, 16000, 32000]
+    found = one("major_faults", stock, [figure + 500 + number for number, figure in enumerate(stock)], repeats=False)
+    assert found.change is Change.WORSE
+    assert (found.baseline, found.value) == (6000, 6502.5)
+    assert found.loss == pytest.approx(502.5 / 6000)
+    assert found.interval == pytest.approx((500 / 6000, 505 / 6000))
+    assert found.smallest_visible == pytest.approx(2.5 / 6000)
+
+
+def test_one_among_many_takes_more_boots() -> None:
+    """Of twenty figures that vary, one gets worse: six boots cannot tell it from chance, ten can."""
+    cells = [Cell.of({"workload": str(number)}) for number in range(20)]
+
+    def found(count: int) -> Matrix:
+        samples = []
+        for cell in cells:
+            name = str(cell.as_dict()["workload"])
+            noise = [(-1) ** number * (100.0 + number) for number in range(count)]
+            samples += boots("stock", *[{"major_faults": 10_000}] * count, workload=name)
+            moved = [2_000.0 + each for each in noise] if name == "7" else noise
+            samples += boots("folio", *({"major_faults": 10_000 + each} for each in moved), workload=name)
+        return matrix(*samples, cells=cells, metrics=["major_faults"], repeats=False)
+
+    assert found(6).boots_needed == 10
+    for count, change in ((6, Change.SUSPECTED), (9, Change.SUSPECTED), (10, Change.WORSE)):
+        worst = found(count).differences[0]
+        assert (worst.workload, worst.change) == ("7", change)
+        assert worst.p == 2.0 ** (1 - count)
+        assert worst.p_corrected == 20 * 2.0 ** (1 - count)
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+def test_the_baseline_beside_itself_is_no_variant(repeats: bool) -> None:
+    found = matrix(*boots("stock", {"major_faults": 1000}), *boots("folio", {"major_faults": 1}), repeats=repeats)
+    assert {each.variant for each in found.differences} == {"folio"}
+    assert [(each.variant, each.change) for each in found.again] == [("stock again", Change.SAME)] * repeats
 
 
 def test_repetitions_that_only_one_has_are_left_out() -> None:

@@ -7,7 +7,7 @@ import pytest
 from foliolab.errors import UsageError
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, make_plan
-from foliolab.experiment.variants import choose, load_variants
+from foliolab.experiment.variants import again, choose, is_again, load_variants
 
 
 def plan(variants: str = "unpatched,stock,series", repetitions: int | None = 3) -> Plan:
@@ -50,6 +50,17 @@ def test_the_order_is_the_same_every_time() -> None:
 def test_the_kernel_s_own_defaults_get_boots_of_their_own() -> None:
     boots = plan("stock,folio,series", repetitions=1).boots
     assert [{step.variant.name for step in boot.steps} for boot in boots] == [{"stock", "series"}, {"folio"}]
+
+
+@pytest.mark.parametrize("name", ["unpatched", "stock"])
+def test_what_is_measured_again_has_boots_of_its_own(name: str) -> None:
+    experiment = find_experiment("sparse-mmap")
+    chosen = choose(["series", name], load_variants())
+    variants = [*chosen, again(chosen[-1])]
+    found = make_plan(experiment, experiment.scale("quick"), variants=variants, repetitions=2)
+    alone = [boot for boot in found.boots if {step.variant.name for step in boot.steps} == {f"{name} again"}]
+    assert [boot.repetition for boot in alone] == [1, 2]
+    assert {step.variant.name for step in found.steps if is_again(step.variant.name)} == {f"{name} again"}
 
 
 def test_what_would_learn_from_others_has_boots_of_its_own() -> None:

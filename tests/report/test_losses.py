@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import io
 import json
+import re
 
 import pytest
 from rich.console import Console
@@ -39,19 +40,20 @@ def printed(found: Matrix, width: int = 120, *, everything: bool = False, colour
     return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
-def cells(lines: list[str], *starts: str) -> list[list[str]]:
-    return [line.split() for line in lines if line.startswith(starts) and ":" not in line]
+def cells(lines: list[str], *starts: str) -> list[str]:
+    """The rows of these workloads, with one space between words."""
+    return [" ".join(line.split()) for line in lines if line.startswith(starts) and ":" not in line]
 
 
 def test_the_worst_comes_first_with_what_it_gains() -> None:
     lines = printed(compared())
     assert lines[0] == "Workloads against stock, scale quick, x86_64 with 4 KiB pages"
-    assert lines[2].split() == ["workload", "variant", "metric", "stock", "value", "loss", "but", "gains", "n"]
+    assert " ".join(lines[2].split()) == "workload variant metric stock value loss 95 % verdict but gains n"
     assert cells(lines, "gcc", "sqlite") == [
-        ["gcc", "folio", "major", "faults", "10,000", "13,300", "+33.0", "%", "read", "MiB", "-50.0", "%", "1"],
-        ["sqlite", "series", "major", "faults", "10", "20", "(+15.6", "%)", "1"],
-        ["gcc", "series", "major", "faults", "10,000", "10,000", "+0.0", "%", "1"],
-        ["sqlite", "folio", "contpte", "%", "50.0", "75.0", "-50.0", "%", "1"],
+        "gcc folio major faults 10,000 13,300 +33.0 % exact worse read MiB -50.0 % 1",
+        "sqlite series major faults 10 20 (+15.6 %) exact same 1",
+        "gcc series major faults 10,000 10,000 +0.0 % exact same 1",
+        "sqlite folio contpte % 50.0 75.0 -50.0 % exact better 1",
     ]
 
 
@@ -60,8 +62,8 @@ def test_all_metrics() -> None:
     assert "but gains" not in lines[2]
     rows = cells(lines, "gcc", "sqlite")
     assert len(rows) == 2 * 2 * 3
-    assert rows[0] == ["gcc", "folio", "major", "faults", "10,000", "13,300", "+33.0", "%", "1"]
-    assert ["gcc", "folio", "read", "MiB", "100.0", "50.0", "-50.0", "%", "1"] in rows[-2:]
+    assert rows[0] == "gcc folio major faults 10,000 13,300 +33.0 % exact worse 1"
+    assert "gcc folio read MiB 100.0 50.0 -50.0 % exact better 1" in rows[-2:]
 
 
 def test_a_line_for_each_variant() -> None:
@@ -74,7 +76,7 @@ def test_a_line_for_each_variant() -> None:
 
 
 def test_losses_are_red_and_gains_green() -> None:
-    rows = [line for line in printed(compared(), colour=True) if "%" in line and "more than" not in line]
+    rows = [line for line in printed(compared(), colour=True) if "exact" in line and "exact:" not in line]
     styles = [("red" if "\x1b[31m" in line else "green" if "\x1b[32m" in line else "") for line in rows]
     assert styles[:4] == ["red", "", "", "green"]
 
@@ -96,16 +98,16 @@ def test_nothing_to_compare_is_said() -> None:
 def test_from_nothing() -> None:
     found = matrix(*boots("stock", {"major_faults": 0}), *boots("folio", {"major_faults": 6400}), threshold=0.005)
     lines = printed(found)
-    assert cells(lines, "gcc") == [["gcc", "folio", "major", "faults", "0", "6,400", "from", "0", "1"]]
+    assert cells(lines, "gcc") == ["gcc folio major faults 0 6,400 from 0 exact worse 1"]
     assert "worst gcc (major faults from 0)" in " ".join(lines)
     assert "over 0.5 %" in " ".join(lines)
-    (row, *_) = losses.to_json(found)
+    (row, *_) = losses.to_json(found)["rows"]
     assert (row["baseline"], row["value"], row["loss"], row["change"]) == (0, 6400, 100, "worse")
 
 
 def test_nothing_that_stays_nothing() -> None:
     found = matrix(*boots("stock", {"major_faults": 0}), *boots("folio", {"major_faults": 0}))
-    assert cells(printed(found), "gcc") == [["gcc", "folio", "major", "faults", "0", "0", "+0.0", "%", "1"]]
+    assert cells(printed(found), "gcc") == ["gcc folio major faults 0 0 +0.0 % exact same 1"]
 
 
 def test_large_losses_have_no_digits_behind_the_point() -> None:
@@ -116,8 +118,9 @@ def test_large_losses_have_no_digits_behind_the_point() -> None:
 @pytest.mark.parametrize(
     ("width", "titles"),
     [
-        (80, "workload variant metric stock value loss but gains"),
-        (60, "workload variant metric stock value loss"),
+        (110, "workload variant metric stock value loss 95 % verdict but gains n"),
+        (80, "workload variant metric stock value loss 95 % verdict"),
+        (60, "workload variant metric loss verdict"),
         (45, "workload variant metric loss"),
     ],
 )
@@ -126,7 +129,7 @@ def test_narrow_terminals_lose_columns_and_no_row_wraps(width: int, titles: str)
     assert max(map(len, lines)) <= width
     head = next(line for line in lines if line.startswith("workload "))
     assert head.split() == titles.split()
-    rows = [line for line in lines if line.startswith(("gcc ", "sqlite "))]
+    rows = [line for line in lines if line.startswith(("gcc ", "sqlite ")) and re.search(" (folio|series) ", line)]
     assert len(rows) == 4
     assert all("%" in row for row in rows)
 
@@ -145,8 +148,10 @@ def test_markdown() -> None:
     lines = matrix_to_markdown(compared(failed("series", repetition=2)), everything=False).splitlines()
     assert lines[0] == "### Workloads against stock, scale quick, x86_64 with 4 KiB pages"
     table = [line for line in lines if line.startswith("|")]
-    assert table[0] == "| workload | variant | metric | stock | value | loss | but gains | n |"
-    assert table[2] == "| gcc | folio | major faults | 10,000 | 13,300 | +33.0 % | read MiB -50.0 % | 1 |"
+    assert table[0] == "| workload | variant | metric | stock | value | loss | 95 % | verdict | but gains | n |"
+    assert (
+        table[2] == "| gcc | folio | major faults | 10,000 | 13,300 | +33.0 % | exact | worse | read MiB -50.0 % | 1 |"
+    )
     assert len({line.count("|") for line in table}) == 1
     assert "- series: guest-crash: gcc. Oops: int3." in lines
     assert any(line.startswith("- folio: 1 of 2 workloads loses more than 2 %") for line in lines)
@@ -157,8 +162,9 @@ def test_seconds_of_an_emulation_are_said_to_be_such() -> None:
 
 
 def test_rows_for_programs() -> None:
-    rows = losses.to_json(compared(failed("folio", "sqlite", repetition=2)))
-    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
+    document = losses.to_json(compared(failed("folio", "sqlite", repetition=2)))
+    rows = json.loads(json.dumps(document, allow_nan=False))["rows"]
+    assert [(each["variant"], each["loss"]) for each in document["again"]] == [("stock again", 0)] * 6
     assert rows[0] == {
         "workload": "gcc",
         "variant": "folio",
@@ -172,9 +178,13 @@ def test_rows_for_programs() -> None:
         "baseline": 10_000,
         "value": 13_300,
         "loss": pytest.approx(0.33),
+        "interval": [pytest.approx(0.33)] * 2,
+        "p": None,
+        "p_corrected": None,
+        "smallest_visible": 0,
+        "repeats": True,
         "change": "worse",
         "n": 1,
-        "agreeing": 1,
         "outcome": "ok",
         "sentence": "",
     }
@@ -183,12 +193,57 @@ def test_rows_for_programs() -> None:
         **rows[0],
         "workload": "sqlite",
         "cell": {"workload": "sqlite"},
-        **dict.fromkeys(("metric", "baseline", "value", "loss", "change")),
+        **dict.fromkeys(("metric", "baseline", "value", "loss", "interval", "p", "p_corrected", "smallest_visible")),
+        **dict.fromkeys(("repeats", "change")),
         "n": 0,
-        "agreeing": 0,
         "outcome": "guest-crash",
         "sentence": "Oops: int3.",
     }
+
+
+def varying(baseline: list[int], again: list[int], folio: list[int]) -> Matrix:
+    """Boots of gcc with these major faults."""
+    arms = {"stock": baseline, "stock again": again, "folio": folio}
+    samples = [boots(name, *({"major_faults": faults} for faults in arm)) for name, arm in arms.items()]
+    return matrix(*(each for some in samples for each in some), metrics=["major_faults"], repeats=False)
+
+
+def test_what_varies_has_an_interval_and_what_is_the_same_what_would_have_been_seen() -> None:
+    stock = [10_000] * 6
+    worse = varying(stock, [*stock[:5], 10_001], [11_000, 11_100, 11_200, 11_300, 11_400, 11_500])
+    assert cells(printed(worse), "gcc") == ["gcc folio major faults 10,000 11,250 +12.5 % +10.0 to +15.0 worse 6"]
+    same = varying(stock, [*stock[:5], 10_001], [10_050, 9_950, 10_020, 10_010, 9_960, 10_000])
+    (row,) = cells(printed(same), "gcc")
+    assert row.endswith("+0.0 % -0.5 to +0.5 same to 0.5 % 6")
+    few = varying([10_000], [10_001], [11_000])
+    assert cells(printed(few), "gcc") == ["gcc folio major faults 10,000 11,000 (+10.0 %) - suspected 1"]
+
+
+@pytest.mark.parametrize(
+    ("again", "line"),
+    [
+        ([], "A/A: stock was not measured twice: nothing says what chance does here."),
+        ([1000], "A/A: stock measured twice: of 1 figures 1 repeat exactly."),
+        ([1001], "A/A: stock measured twice: of 1 figures 0 repeat exactly; too few boots to tell others."),
+        ([1000, 1000, 1000, 1000, 1000, 1001], "0 repeat exactly, 0 of 1 others (0.0 %) differ at 5 % each, none"),
+        ([1001, 1002, 1003, 1004, 1005, 1006], "0 repeat exactly, 1 of 1 others (100.0 %) differ at 5 % each, 1 after"),
+    ],
+)
+def test_what_chance_does_is_said(again: list[int], line: str) -> None:
+    stock = [1000] * max(len(again), 1)
+    assert line in " ".join(printed(varying(stock, again, stock), 200))
+
+
+def test_check_fails_for_what_is_suspected_and_says_what_would_tell() -> None:
+    with pytest.raises(
+        ChecksFailed, match=r"none of 1 workload loses .*; 1 may, worst gcc .* --repetitions 6 can tell"
+    ):
+        losses.check(varying([1000] * 3, [1001] * 3, [1100, 1101, 1102]), ["folio"])
+    six = [1100, 1101, 1102, 1103, 1104, 1105]
+    with pytest.raises(ChecksFailed, match=r"^folio: 1 of 1 workload loses"):
+        losses.check(varying([1000] * 6, [1001] * 6, six), ["folio"])
+    losses.check(varying([1000] * 6, [1001] * 6, [*six[:5], 990]), ["folio"])
+    losses.check(varying([1000] * 3, [1001] * 3, [900, 901, 902]), ["folio"])
 
 
 def test_check_is_about_the_variants_that_it_is_given() -> None:

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What differs between a variant and the baseline, figure by figure, and whether boots show it.
+
+A loss is a difference in the direction that is worse for the metric, as a share of the baseline. It counts where it is
+above a threshold and not negligible, and either is the same in every boot, or more than chance does to one of all
+figures that are compared (``foliolab.paired``).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from statistics import median
+
+from foliolab.analyse.select import Group
+from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.metrics import METRICS, figure
+from foliolab.experiment.spec import Experiment
+from foliolab.paired import CHANCE, boots_needed, corrected, shift
+
+NOT_MEASURED = "not-measured"
+NOT_COUNTED = "not-counted"
+"""Outcomes besides those of samples: there is no sample, or it lacks a metric."""
+
+_AXIS = "workload"
+
+
+class Change(StrEnum):
+    """In the order in which tables have them."""
+
+    WORSE = "worse"
+    SUSPECTED = "suspected"
+    """The estimate is a loss that counts, and more boots may show it: these agree as well as so few can."""
+    NOT_SHOWN = "not shown"
+    """Neither that there is a difference nor that there is none that counts."""
+    SAME = "same"
+    """If there is a difference, none that counts."""
+    BETTER = "better"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one experiment contributes."""
+
+    experiment: Experiment
+    scale: str
+    arch: str
+    page_size: int
+    """Bytes."""
+    cells: tuple[Cell, ...]
+    variants: tuple[str, ...]
+    """To be compared with the baseline, which is none of them."""
+    group: Group | None
+    """Where their samples are; None if nothing was measured."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of a workload under a variant and under the baseline, over the repetitions that both have."""
+
+    experiment: str
+    cell: Cell
+    workload: str
+    variant: str
+    metric: str
+    baseline: float
+    """Median, as is ``value``."""
+    value: float
+    loss: float
+    """As a share of the baseline, or of what is negligible where that is more. Gains are negative."""
+    interval: tuple[float, float] | None
+    """Of 95 % for the loss, by itself; all that there was if the figure repeats; None if boots are too few."""
+    negligible: float
+    """What a loss has to come to, as such a share."""
+    repeats: bool
+    """Whether boots of one kernel have all the same figure, so that any number of them will do."""
+    p: float | None
+    """How often chance alone would go as far, by itself; None if the figure repeats."""
+    n: int
+    """Repetitions that both have."""
+    p_corrected: float | None = None
+    """The same for one of all figures that are compared."""
+    change: Change = Change.NOT_SHOWN
+
+    @property
+    def smallest_visible(self) -> float | None:
+        """The least difference that the interval would not have had 0 in; None if there is no interval."""
+        if self.interval is None or self.repeats:
+            return 0.0 if self.repeats else None
+        return max(self.loss - self.interval[0], self.interval[1] - self.loss)
+
+    def counts(self, loss: float, threshold: float) -> bool:
+        """Whether so much would be of account here, be it a loss or a gain."""
+        return abs(loss) > threshold and abs(loss) >= self.negligible
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What cannot be compared."""
+
+    experiment: str
+    cell: Cell
+    workload: str
+    variant: str
+    outcome: str
+    sentence: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether a measurement is missing that this machine could have had."""
+        return self.outcome not in (NOT_APPLICABLE, NOT_COUNTED)
+
+
+def workload_name(experiment: Experiment, cell: Cell) -> str:
+    """The cell in words without commas, after the experiment's name unless the cell itself names a workload."""
+    words = cell.label.replace(", ", " ")
+    return words if _AXIS in cell.as_dict() else f"{experiment.name} {words}"
+
+
+def compare(
+    part: Part,
+    cell: Cell,
+    variant: str,
+    baseline: Sequence[Sample],
+    mine: Sequence[Sample],
+    again: Sequence[Sample],
+) -> Iterator[Difference | Gap]:
+    """The variant's figures beside the baseline's, which ``again`` has a second time."""
+    arms = [_by_repetition(samples) for samples in (baseline, mine, again)]
+    repetitions = sorted(arms[0].keys() & arms[1].keys())
+    if arms[0] and arms[1] and not repetitions:
+        yield gap_of(part, cell, variant, NOT_MEASURED, "The baseline has other repetitions only.")
+    if not repetitions:
+        return
+    for metric in part.experiment.regress:
+        base, values, twice = (_figures(arm, metric) for arm in arms)
+        if both := [number for number in repetitions if number in base and number in values]:
+            figures = [base[number] for number in both], [values[number] for number in both]
+            yield _difference(part, cell, variant, metric, *figures, [twice.get(number) for number in both])
+        else:
+            outcome = NOT_MEASURED if base.keys() & set(repetitions) else NOT_COUNTED
+            yield gap_of(part, cell, variant, outcome, f"{metric} is missing.")
+
+
+def _by_repetition(samples: Iterable[Sample]) -> dict[int, Sample]:
+    return {sample.repetition: sample for sample in samples if sample.outcome == OK}
+
+
+def _figures(samples: Mapping[int, Sample], metric: str) -> dict[int, float]:
+    """By repetition, of those that counted the metric."""
+    found = {number: figure(sample.metrics, metric) for number, sample in samples.items()}
+    return {number: value for number, value in found.items() if value is not None}
+
+
+def _difference(
+    part: Part,
+    cell: Cell,
+    variant: str,
+    metric: str,
+    baseline: Sequence[float],
+    values: Sequence[float],
+    again: Sequence[float | None],
+) -> Difference:
+    """Each has a figure for each repetition, which is the seed of all; ``again`` those of them that it has."""
+    kind = METRICS[metric]
+    before = median(baseline)
+    unit = max(before, kind.negligible) * (-1 if kind.more_is_better else 1)
+    losses = [(mine - base) / unit + 0.0 for base, mine in zip(baseline, values, strict=True)]  # never -0.0
+    found = shift(losses)
+    repeats = _repeats(baseline, values, again) and (min(losses) > 0 or max(losses) < 0 or not any(losses))
+    return Difference(
+        experiment=part.experiment.name,
+        cell=cell,
+        workload=workload_name(part.experiment, cell),
+        variant=variant,
+        metric=metric,
+        baseline=before,
+        value=median(values),
+        loss=found.estimate,
+        interval=(min(losses), max(losses)) if repeats else found.interval,
+        negligible=kind.negligible / abs(unit),
+        repeats=repeats,
+        p=None if repeats else found.p,
+        n=len(losses),
+    )
+
+
+def _repeats(baseline: Sequence[float], values: Sequence[float], again: Sequence[float | None]) -> bool:
+    """Whether two boots of the baseline with one seed always have one figure, or all boots of either have one."""
+    return list(baseline) == list(again) or (len(values) > 1 and len(set(baseline)) == len(set(values)) == 1)
+
+
+def judged(differences: Iterable[Difference], threshold: float) -> list[Difference]:
+    """What all of them come to, what loses most first. Those that repeat leave nothing to chance."""
+    all_ = list(differences)
+    chances = iter(corrected([each.p for each in all_ if each.p is not None]))
+    found = [replace(each, p_corrected=None if each.p is None else next(chances)) for each in all_]
+    needed = needed_for(found)
+    return sorted((replace(each, change=_change(each, threshold, needed)) for each in found), key=rank)
+
+
+def needed_for(differences: Iterable[Difference]) -> int:
+    return boots_needed(sum(not each.repeats for each in differences))
+
+
+def _change(difference: Difference, threshold: float, needed: int) -> Change:
+    """What may be said of a difference; ``needed`` boots could show any of those that it was found among."""
+    counts = difference.counts(difference.loss, threshold)
+    if counts and (difference.p_corrected or 0) <= CHANCE:
+        return Change.WORSE if difference.loss > 0 else Change.BETTER
+    # Of five boots or fewer all have to go one way, which chance does at least so often.
+    clear = max(CHANCE, 2.0 ** (1 - difference.n))
+    if counts and difference.loss > 0 and difference.n < needed and (difference.p or 0) <= clear:
+        return Change.SUSPECTED
+    if difference.interval and not any(difference.counts(end, threshold) for end in difference.interval):
+        return Change.SAME
+    return Change.NOT_SHOWN
+
+
+def gap_of(part: Part, cell: Cell, variant: str, outcome: str, sentence: str) -> Gap:
+    return Gap(part.experiment.name, cell, workload_name(part.experiment, cell), variant, outcome, sentence)
+
+
+def rank(difference: Difference) -> tuple[int, float]:
+    return list(Change).index(difference.change), -difference.loss
