@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from foliolab.analyse.rows import ordered
-from foliolab.analyse.select import Group
-from foliolab.campaign.sample import MODEL, OK, Sample
+from foliolab.analyse.select import Group, by_repetition
+from foliolab.campaign.sample import MODEL, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
 
@@ -115,8 +115,5 @@ def _rows(model: Group, kernel: Group, experiment: Experiment) -> Iterable[Agree
 
 def _measured(group: Group) -> dict[_Place, dict[int, Sample]]:
     """What was measured, by cell and variant and then by repetition, which is the seed."""
-    found: dict[_Place, dict[int, Sample]] = {}
-    for sample in group.samples:
-        if sample.outcome == OK:
-            found.setdefault((Cell.of(sample.cell), sample.variant), {})[sample.repetition] = sample
-    return found
+    measured = {place: by_repetition(samples) for place, samples in group.places.items()}
+    return {place: samples for place, samples in measured.items() if samples}

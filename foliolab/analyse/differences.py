@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 
-from foliolab.analyse.select import Group
-from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
+from foliolab.analyse.select import Group, by_repetition
+from foliolab.campaign.sample import NOT_APPLICABLE, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS, figure
 from foliolab.experiment.spec import Experiment
@@ -126,7 +126,7 @@ def compare(
     again: Sequence[Sample],
 ) -> Iterator[Difference | Gap]:
     """The variant's figures beside the baseline's, which ``again`` has a second time."""
-    arms = [_by_repetition(samples) for samples in (baseline, mine, again)]
+    arms = [by_repetition(samples) for samples in (baseline, mine, again)]
     repetitions = sorted(arms[0].keys() & arms[1].keys())
     if arms[0] and arms[1] and not repetitions:
         yield gap_of(part, cell, variant, NOT_MEASURED, "The baseline has other repetitions only.")
@@ -140,10 +140,6 @@ def compare(
         else:
             outcome = NOT_MEASURED if base.keys() & set(repetitions) else NOT_COUNTED
             yield gap_of(part, cell, variant, outcome, f"{metric} is missing.")
-
-
-def _by_repetition(samples: Iterable[Sample]) -> dict[int, Sample]:
-    return {sample.repetition: sample for sample in samples if sample.outcome == OK}
 
 
 def _figures(samples: Mapping[int, Sample], metric: str) -> dict[int, float]:

@@ -4,7 +4,7 @@
 The baseline is measured twice, and compared with itself as well: what differs there is chance.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from foliolab.analyse.differences import (
@@ -22,8 +22,7 @@ from foliolab.analyse.differences import (
 from foliolab.campaign.sample import OK, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.variants import again_name
-
-_Taken = Mapping[tuple[Cell, str], Sequence[Sample]]
+from foliolab.grouped import grouped
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def make_matrix(parts: Sequence[Part], *, baseline: str, threshold: float) -> Ma
     found: list[Difference | Gap] = []
     twice: list[Difference | Gap] = []
     for part in parts:
-        taken = _taken(part)
+        taken = part.group.places if part.group else {}
         for cell in part.cells:
             base, again = (taken.get((cell, name), ()) for name in (baseline, second))
             found += _gaps(part, cell, baseline, base)
@@ -102,11 +101,9 @@ def make_matrix(parts: Sequence[Part], *, baseline: str, threshold: float) -> Ma
 
 def make_pairs(matrix: Matrix) -> list[Pair]:
     """Every workload under every variant, what loses most first."""
-    members: dict[tuple[str, Cell, str], list[Difference]] = {}
-    for each in matrix.differences:
-        members.setdefault((each.experiment, each.cell, each.variant), []).append(each)
     pairs = []
-    for differences in members.values():
+    places = grouped(matrix.differences, lambda each: (each.experiment, each.cell, each.variant))
+    for differences in places.values():
         worst = differences[0]
         loses = worst.change in (Change.WORSE, Change.SUSPECTED)
         gains = [each for each in differences if each.change is Change.BETTER]
@@ -132,13 +129,6 @@ def by_variant(matrix: Matrix) -> list[VariantSummary]:
             )
         )
     return summaries
-
-
-def _taken(part: Part) -> _Taken:
-    taken: dict[tuple[Cell, str], list[Sample]] = {}
-    for sample in part.group.samples if part.group else ():
-        taken.setdefault((Cell.of(sample.cell), sample.variant), []).append(sample)
-    return taken
 
 
 def _gaps(part: Part, cell: Cell, variant: str, samples: Sequence[Sample]) -> Iterator[Gap]:

@@ -50,9 +50,7 @@ def make_rows(group: Group, experiment: Experiment | None) -> list[Row]:
     """Rows in the experiment's order of cells and variants; without its file in order of appearance."""
     metric = experiment.metric if experiment else "read_bytes"
     floor = experiment.floor if experiment else "floor_bytes"
-    taken: dict[tuple[Cell, str], list[Sample]] = {}
-    for sample in group.samples:
-        taken.setdefault((Cell.of(sample.cell), sample.variant), []).append(sample)
+    taken = group.places
     spreads = {place: _spreads(samples) for place, samples in taken.items()}
     scale = experiment.scales.get(group.scale) if experiment else None
     cells = ordered((cell for cell, _ in taken), scale.cells if scale else ())

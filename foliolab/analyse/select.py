@@ -5,8 +5,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from foliolab.campaign.sample import TIMED, Sample
+from foliolab.campaign.sample import OK, TIMED, Sample
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import machine_name
+from foliolab.grouped import grouped
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,21 @@ class Group:
     def machine(self) -> str:
         return machine_name(self.arch, self.page_size)
 
+    @property
+    def places(self) -> dict[tuple[Cell, str], list[Sample]]:
+        """The samples of each cell and variant."""
+        return grouped(self.samples, lambda sample: (Cell.of(sample.cell), sample.variant))
 
-_Place = tuple[str, str, str, int, str, str, str]
 
-
-def place_of(thing: Sample | Group) -> _Place:
+def place_of(thing: Sample | Group) -> tuple[str, str, str, int, str, str, str]:
     """What tells the group of a sample from all others, also of a Group itself."""
     host = thing.host if thing.backend == TIMED else ""
     return thing.experiment, thing.scale, thing.arch, thing.page_size, thing.backend, thing.profile, host
+
+
+def by_repetition(samples: Iterable[Sample]) -> dict[int, Sample]:
+    """Those that succeeded, by their repetition, which is their seed."""
+    return {sample.repetition: sample for sample in samples if sample.outcome == OK}
 
 
 def group_samples(samples: Iterable[Sample]) -> list[Group]:
@@ -48,11 +57,8 @@ def group_samples(samples: Iterable[Sample]) -> list[Group]:
     for sample in samples:
         last.pop(sample.key, None)  # keeps the order that of the last attempts
         last[sample.key] = sample
-    together: dict[_Place, list[Sample]] = {}
-    for sample in last.values():
-        together.setdefault(place_of(sample), []).append(sample)
     groups = []
-    for place, members in together.items():
+    for place, members in grouped(last.values(), place_of).items():
         current = _newest(members)
         groups.append(Group(*place, tuple(current), len(members) - len(current)))
     return groups

@@ -4,7 +4,6 @@
 import argparse
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -51,12 +50,12 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _tools() -> Iterator[Finding]:
-    # The bootstrap's own list, so that there is one. What each architecture needs has findings of its own.
-    needs = re.findall(r"\bneed (\S+) ([^\s;]+)", (REPOSITORY / "lab").read_text())
+    # The bootstrap reads the same list. What each architecture needs has findings of its own.
+    lines = [line.split() for line in (REPOSITORY / "packages.txt").read_text().splitlines()]
     special = {
         need for arch in ARCHITECTURES.values() for need in (arch.qemu, arch.compiler, _header(arch.cross_headers))
     }
-    needs = [(name, package) for name, package in needs if name not in special]
+    needs = [(line[0], line[1]) for line in lines if line and line[0] not in {"#", *special}]
     lacking = [(name, package) for name, package in needs if not _has(name, package)]
     detail = f"{len(needs) - len(lacking)} of {len(needs)} programs and headers are here"
     yield Finding("tools", "ok" if not lacking else "missing", detail)

@@ -17,11 +17,9 @@ from foliolab.experiment.spec import (
     PUBLISHED,
     ROOTS,
     WITHOUT_FILE,
-    Accelerator,
     Content,
     Expectation,
     Experiment,
-    Filesystem,
     Parameters,
     Published,
     Scale,
@@ -29,10 +27,12 @@ from foliolab.experiment.spec import (
 from foliolab.experiment.table import Table, read_toml
 from foliolab.experiment.variants import Variant, load_variants
 from foliolab.paths import EXPERIMENTS
+from foliolab.vm.accel import Wanted
+from foliolab.vm.disk import Filesystem
 
-FILESYSTEMS: Mapping[str, Filesystem] = {"ext4": "ext4", "xfs": "xfs"}
+FILESYSTEMS: Mapping[str, Filesystem] = {name: name for name in get_args(Filesystem)}
 CONTENTS: Mapping[str, Content] = {name: name for name in get_args(Content)}
-ACCELERATORS: Mapping[str, Accelerator] = {"auto": "auto", "kvm": "kvm", "tcg": "tcg", "icount": "icount"}
+ACCELERATORS: Mapping[str, Wanted] = {name: name for name in get_args(Wanted)}
 _GIB = 1 << 30
 
 

@@ -18,6 +18,7 @@ from foliolab.errors import UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment, Scale
 from foliolab.experiment.variants import Variant
+from foliolab.grouped import grouped
 
 _Item = TypeVar("_Item")
 
@@ -83,21 +84,19 @@ def make_plan(
     count = scale.repetitions if repetitions is None else repetitions
     if count < 1:
         raise UsageError("At least one repetition is needed.")
-    groups: dict[tuple[str, bool, bool], list[Variant]] = {}
-    for variant in chosen:
-        groups.setdefault((variant.kernel, bool(variant.switches), variant.again), []).append(variant)
+    groups = list(grouped(chosen, lambda variant: variant.boot).values())
     boots = []
     for repetition in range(1, count + 1):
         order = list(wanted)
         random.Random(f"{experiment.name}/{repetition}").shuffle(order)
-        for (kernel, *_), members in _rotated(list(groups.items()), repetition - 1):
+        for members in _rotated(groups, repetition - 1):
             steps = [
                 Step(cell, variant, repetition)
                 for position, cell in enumerate(order)
                 for variant in _rotated(members, repetition - 1 + position)
             ]
             together = [[step] for step in steps] if scale.parameters.boot_each else [steps]
-            boots += [PlannedBoot(kernel, repetition, tuple(some)) for some in together]
+            boots += [PlannedBoot(members[0].kernel, repetition, tuple(some)) for some in together]
     return Plan(experiment, scale, tuple(boots))
 
 

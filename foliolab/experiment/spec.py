@@ -10,8 +10,9 @@ from foliolab.experiment.cell import Cell, Value
 from foliolab.experiment.machine import applies
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
+from foliolab.vm.accel import Wanted
+from foliolab.vm.disk import Filesystem
 
-Filesystem = Literal["ext4", "xfs"]
 Content = Literal["zeros", "stubs", "userland", "programs", "stores", "trees"]
 """What the disk holds: a file of zeros, one of functions of one instruction that return, or the root directory of real
 programs; ``programs`` has all of ``userland``, and fio and databases. With ``stores``, each storage engine that the
@@ -22,9 +23,6 @@ ROOTS: frozenset[Content] = frozenset({"userland", "programs"})
 
 WITHOUT_FILE: frozenset[Content] = ROOTS | {"stores", "trees"}
 """Contents that are no single file."""
-
-Accelerator = Literal["auto", "kvm", "tcg", "icount"]
-"""What executes guests: KVM where it works, else emulation; either of them; emulation that counts instructions."""
 
 PUBLISHED = "published"
 """The value of ``Expectation.relative_to`` that means the published figure, times the scale's factor."""
@@ -69,7 +67,7 @@ class Parameters:
     """That each disk does at most; 0 is no limit."""
     bytes_per_second: int = 0
     """Likewise."""
-    accelerator: Accelerator = "auto"
+    accelerator: Wanted = "auto"
     """What executes the guest, unless the user says otherwise."""
 
     @property

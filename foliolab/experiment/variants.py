@@ -31,6 +31,11 @@ class Variant:
     again: bool = False
     """Whether it is measured a second time, in boots of its own."""
 
+    @property
+    def boot(self) -> tuple[str, bool, bool]:
+        """What those have in common that may share boots. One that sets no switch takes a kernel as booted."""
+        return self.kernel, bool(self.switches), self.again
+
     def obstacle(self, machine: str) -> str:
         """Why it cannot be had on ``machine``, as a sentence; empty if it can."""
         return "" if applies(self.machines, machine) else f"'{self.name}' is for {', '.join(self.machines)} only."

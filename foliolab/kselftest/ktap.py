@@ -4,6 +4,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -17,8 +18,30 @@ class Verdict(StrEnum):
 
 Subtests = Mapping[str, Verdict]
 
+
+@dataclass(frozen=True)
+class Case:
+    """A line of a report with a result."""
+
+    number: int
+    name: str
+    verdict: Verdict
+    reason: str = ""
+    """Why it was skipped, if it says so."""
+    parts: tuple["Case", ...] = ()
+    """What it is made of: the results that are further to the right, above it."""
+
+
+@dataclass(frozen=True)
+class Report:
+    cases: tuple[Case, ...]
+    errors: tuple[str, ...]
+    """Where there are other results than a plan says, of any depth."""
+
+
+_PLAN = re.compile(r"(?P<indent> *)1\.\.(?P<planned>\d+)")
 _KTAP = re.compile(
-    r"(?P<not>not )?ok (?P<number>\d+) ?(?:- )?(?P<name>[^#]*)(?:# *(?P<directive>\w+) ?(?P<reason>.*))?"
+    r"(?P<indent> *)(?P<not>not )?ok (?P<number>\d+) ?(?:- )?(?P<name>[^#]*)(?:# *(?P<directive>\w+) ?(?P<reason>.*))?"
 )
 _BAIL = re.compile(r"Bail out!")
 # Two programs have forms of their own: the userfaultfd tests, and khugepaged, which tells by the colour.
@@ -30,8 +53,49 @@ _RUN = re.compile(r"(?:# \[RUN\]|Run test:) (?P<name>.*)")
 _CHANGING = re.compile(r"0x[0-9a-f]{4,}|\d+ \([\d.]+%\).*")  # addresses, and what a program has measured
 
 
+def read(output: str) -> Report:
+    """A KTAP report. A plan stands before its results or behind them; any more, any fewer and bailing out break it.
+
+    Lines of other forms may stand anywhere. Without a plan, any results will do.
+    """
+    planned: dict[int, int] = {}  # by indentation, as is the next
+    cases: dict[int, list[Case]] = {}
+    errors = []
+
+    def close(least: int) -> tuple[Case, ...]:
+        """Take what stands at ``least`` or further to the right."""
+        parts: list[Case] = []
+        for indent in sorted(each for each in {*planned, *cases} if each >= least):
+            found, plan = cases.pop(indent, []), planned.pop(indent, None)
+            numbers = [case.number for case in found]
+            if plan is not None and numbers != list(range(1, plan + 1)):
+                errors.append(f"1..{plan}, but results {', '.join(map(str, numbers)) or 'none'}")
+            parts += found
+        return tuple(parts)
+
+    for line in output.splitlines():
+        if match := _PLAN.match(line):
+            if planned.setdefault(len(match["indent"]), int(match["planned"])) != int(match["planned"]):
+                errors.append(f"another plan, {line.strip()}")
+        elif match := _KTAP.match(line):
+            indent = len(match["indent"])
+            parts = close(indent + 1)
+            cases.setdefault(indent, []).append(_case(match, parts))
+        elif _BAIL.match(line):
+            errors.append(line)
+    return Report(close(0), tuple(errors))
+
+
+def _case(match: re.Match[str], parts: tuple[Case, ...] = ()) -> Case:
+    verdict = Verdict.FAIL if match["not"] else Verdict.PASS
+    if match["directive"] in ("SKIP", "XFAIL", "TODO"):
+        verdict = Verdict.SKIP
+    name = match["name"].strip() or match["reason"] or match["number"]
+    return Case(int(match["number"]), name, verdict, match["reason"] or "", parts)
+
+
 def parse(output: str) -> dict[str, Verdict]:
-    """The subtests in a program's output: KTAP, or what two programs print instead.
+    """The subtests in a program's output: KTAP, or what two programs print instead. A broken plan is one that failed.
 
     Numbers are no part of the names, since a subtest more or less shifts them, and neither is what every run has
     another of. What a program says that it runs is one: below it stand results with the same few names again and again.
@@ -40,15 +104,11 @@ def parse(output: str) -> dict[str, Verdict]:
     seen: Counter[str] = Counter()
     running = ""
     for line in output.splitlines():
-        if match := _KTAP.match(line):
-            verdict = Verdict.FAIL if match["not"] else Verdict.PASS
-            if match["directive"] in ("SKIP", "XFAIL", "TODO"):
-                verdict = Verdict.SKIP
-            name = match["name"].strip() or match["reason"] or match["number"]
+        if (match := _KTAP.match(line)) and not match["indent"]:
+            case = _case(match)
+            name, verdict = case.name, case.verdict
         elif match := _UFFD.match(line) or _COLOURED.match(line):
             name, verdict = match["name"], (_WORDS | _COLOURS)[match["verdict"]]
-        elif _BAIL.match(line):
-            name, verdict = "not bailing out", Verdict.FAIL
         else:
             if match := _RUN.match(line):
                 running = f"{match['name']}: "
@@ -56,7 +116,7 @@ def parse(output: str) -> dict[str, Verdict]:
         name = _CHANGING.sub("...", running + name)
         seen[name] += 1
         found[f"{name} ({seen[name]})" if seen[name] > 1 else name] = verdict
-    return found
+    return found | ({"what was planned": Verdict.FAIL} if read(output).errors else {})
 
 
 def worst(first: Subtests, second: Subtests) -> dict[str, Verdict]:

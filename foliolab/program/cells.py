@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foliolab.experiment.variants import Variant
+from foliolab.grouped import grouped
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,5 @@ def boots(variants: Sequence[Variant], limits: Sequence[int | None]) -> list[lis
     As in experiments, variants that set switches share a boot of their kernel, and one that sets none,
     which needs a kernel as booted, does not share one with them.
     """
-    groups: dict[tuple[str, bool], list[Cell]] = {}
-    for variant in variants:
-        group = groups.setdefault((variant.kernel, bool(variant.switches)), [])
-        group += [Cell(variant, limit) for limit in limits]
-    return list(groups.values())
+    groups = grouped(variants, lambda variant: variant.boot).values()
+    return [[Cell(variant, limit) for variant in group for limit in limits] for group in groups]

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from foliolab.grouped import grouped
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
 from foliolab.regret.mechanisms import HEADER, MECHANISMS, Mechanism, count_lines, lines_of, without
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Cell, Row, make_rows
-from foliolab.regret.runs import machines, run
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Row, count, make_rows
 from foliolab.regret.suite import Case, Suite, TraceCase
 from foliolab.regret.summary import Spread, spread
 
@@ -101,16 +101,14 @@ def _rows(
 ) -> Iterator[Row]:
     """The rows of ``whole`` with another header."""
     before = {row.cell: row for row in whole}
-    for case, runs in zip(cases, run(suite, cases, report, [_VARIANT], window), strict=True):
-        for times, read_ahead_kb in suite.places(case):
-            for device in devices:
-                counts = runs[machines(suite, case, times, read_ahead_kb, device)[_VARIANT]]
-                yield replace(
-                    before[Cell(case.name, read_ahead_kb, device.name, times)],
-                    cost=cost(counts, device),
-                    read_bytes=counts.pages_read * PAGE_BYTES,
-                    major_faults=counts.major_faults,
-                )
+    for _, device, cell, counts in count(suite, cases, devices, report, [_VARIANT], window):
+        found = counts[_VARIANT]
+        yield replace(
+            before[cell],
+            cost=cost(found, device),
+            read_bytes=found.pages_read * PAGE_BYTES,
+            major_faults=found.major_faults,
+        )
 
 
 def _ablation(name: str, does: str, lines: int, rows: Sequence[Row], whole: Sequence[Row]) -> Ablation:
@@ -140,7 +138,4 @@ def _hurt(rows: Sequence[Row], whole: Sequence[Row]) -> tuple[Hurt, ...]:
 
 
 def _means(rows: Sequence[Row]) -> dict[str, float]:
-    of_pattern: dict[str, list[Row]] = {}
-    for row in rows:
-        of_pattern.setdefault(row.cell.pattern, []).append(row)
-    return {pattern: spread(members).mean for pattern, members in of_pattern.items()}
+    return {pattern: spread(of).mean for pattern, of in grouped(rows, lambda row: row.cell.pattern).items()}

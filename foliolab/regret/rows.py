@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From runs to costs, and to how they compare with the best fixed window of each cell."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from foliolab.model.library import PAGE_BYTES
+from foliolab.model.library import PAGE_BYTES, Counts
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
-from foliolab.regret.runs import Runs, fixed, machines, run
+from foliolab.regret.runs import fixed, machines, run
 from foliolab.regret.suite import TRACE, Case, Suite, TraceCase
 
 PATTERNS, FAMILIES, TRACES = "patterns", "families", "traces"
@@ -65,32 +65,42 @@ def make_rows(
     suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[Device], report: Reporter
 ) -> list[Row]:
     """All variants in all cells of these cases and devices, cell by cell."""
-    results = zip(cases, run(suite, cases, report), strict=True)
-    return [row for case, runs in results for row in _case_rows(suite, case, devices, runs)]
+    rows = []
+    for case, device, cell, counts in count(suite, cases, devices, report):
+        costs = {variant: cost(found, device) for variant, found in counts.items()}
+        window = oracle(suite, costs)
+        rows += [
+            Row(
+                cell=cell,
+                variant=variant,
+                cost=costs[variant],
+                oracle_cost=costs[fixed(window)],
+                oracle_window_kb=window,
+                judged_only=case.judged_only,
+                family=case.family,
+                read_bytes=found.pages_read * PAGE_BYTES,
+                major_faults=found.major_faults,
+            )
+            for variant, found in counts.items()
+        ]
+    return rows
 
 
-def _case_rows(suite: Suite, case: Case | TraceCase, devices: Sequence[Device], runs: Runs) -> Iterator[Row]:
-    for times, read_ahead_kb in suite.places(case):
-        for device in devices:
-            cell = Cell(case.name, read_ahead_kb, device.name, times)
-            counts = {
-                variant: runs[machine]
-                for variant, machine in machines(suite, case, times, read_ahead_kb, device).items()
-            }
-            costs = {variant: cost(found, device) for variant, found in counts.items()}
-            window = oracle(suite, costs)
-            for variant, found in counts.items():
-                yield Row(
-                    cell=cell,
-                    variant=variant,
-                    cost=costs[variant],
-                    oracle_cost=costs[fixed(window)],
-                    oracle_window_kb=window,
-                    read_bytes=found.pages_read * PAGE_BYTES,
-                    major_faults=found.major_faults,
-                    judged_only=case.judged_only,
-                    family=case.family,
-                )
+def count(
+    suite: Suite,
+    cases: Sequence[Case | TraceCase],
+    devices: Sequence[Device],
+    report: Reporter,
+    variants: Collection[str] | None = None,
+    window: str = "",
+) -> Iterator[tuple[Case | TraceCase, Device, Cell, dict[str, Counts]]]:
+    """What each variant, or each of ``variants``, does in each cell, with the adaptive window in ``window`` if any."""
+    for case, runs in zip(cases, run(suite, cases, report, variants, window), strict=True):
+        for times, read_ahead_kb in suite.places(case):
+            for device in devices:
+                wanted = machines(suite, case, times, read_ahead_kb, device)
+                counts = {name: runs[wanted[name]] for name in wanted if variants is None or name in variants}
+                yield case, device, Cell(case.name, read_ahead_kb, device.name, times), counts
 
 
 def oracle(suite: Suite, costs: dict[str, float]) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from foliolab.errors import ChecksFailed
+from foliolab.grouped import grouped
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Cell, Row
 
 HIGH_REGRET = 1.5
@@ -93,8 +94,7 @@ def spread(rows: Iterable[Row]) -> Spread:
 
 def by_variant(rows: Sequence[Row]) -> list[VariantSummary]:
     summaries = []
-    for variant in dict.fromkeys(row.variant for row in rows):
-        found = [row for row in rows if row.variant == variant]
+    for variant, found in grouped(rows, lambda row: row.variant).items():
         judged = [row for row in found if row.judged_only]
         summaries.append(VariantSummary(variant, spread(found), spread(judged) if judged else None))
     return summaries
@@ -108,11 +108,8 @@ def compare(rows: Sequence[Row]) -> list[Comparison]:
 
 def by_pattern(rows: Sequence[Row], variants: Sequence[str]) -> list[PatternSummary]:
     """One for each pattern, those where folio is worst first."""
-    of_pattern: dict[str, list[Row]] = {}
-    for row in rows:
-        of_pattern.setdefault(row.cell.pattern, []).append(row)
     summaries = []
-    for pattern, members in of_pattern.items():
+    for pattern, members in grouped(rows, lambda row: row.cell.pattern).items():
         comparisons = compare(members)
         summaries.append(
             PatternSummary(

@@ -9,6 +9,7 @@ from foliolab.analyse.losses import Matrix, VariantSummary, by_variant, make_pai
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
+from foliolab.grouped import grouped
 from foliolab.paired import CHANCE
 from foliolab.report.columns import Column
 from foliolab.report.figures import UNITS
@@ -119,16 +120,15 @@ def again_line(matrix: Matrix) -> str:
 
 def gap_lines(matrix: Matrix) -> Iterator[tuple[Gap, str]]:
     """A line for all gaps of a variant that are alike, and of all variants that have the same; with the first gap."""
-    of_variant: dict[tuple[str, str, str], list[Gap]] = {}
-    for gap in matrix.gaps:
-        of_variant.setdefault((gap.variant, gap.outcome, gap.sentence), []).append(gap)
-    alike: dict[tuple[str, str, str], list[Gap]] = {}
-    for (_, outcome, sentence), gaps in of_variant.items():
-        places = ", ".join(gap.workload for gap in gaps)
-        alike.setdefault((outcome, places, sentence), []).append(gaps[0])
-    for (outcome, places, sentence), gaps in alike.items():
-        names = ", ".join(gap.variant for gap in gaps)
-        yield gaps[0], f"{names}: {outcome}: {places}. {sentence}".rstrip()
+    of_variant = grouped(matrix.gaps, lambda gap: (gap.variant, gap.outcome, gap.sentence)).values()
+
+    def places(gaps: Sequence[Gap]) -> str:
+        return ", ".join(gap.workload for gap in gaps)
+
+    for alike in grouped(of_variant, lambda gaps: (gaps[0].outcome, places(gaps), gaps[0].sentence)).values():
+        first = alike[0][0]
+        names = ", ".join(gaps[0].variant for gaps in alike)
+        yield first, f"{names}: {first.outcome}: {places(alike[0])}. {first.sentence}".rstrip()
 
 
 def summary_line(matrix: Matrix, summary: VariantSummary) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foliolab.analyse.verdict import Status, Verdict
+from foliolab.grouped import grouped
 
 
 @dataclass(frozen=True)
@@ -17,11 +18,8 @@ class Line:
 
 def verdict_lines(verdicts: Sequence[Verdict]) -> list[Line]:
     """An expectation fails if any part does, and holds if all parts that were measured do."""
-    parts: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        parts.setdefault(verdict.says, []).append(verdict)
     lines = []
-    for says, members in parts.items():
+    for says, members in grouped(verdicts, lambda verdict: verdict.says).items():
         measured = [part for part in members if part.status != Status.NOT_MEASURED]
         failing = [part for part in members if part.status == Status.FAILS]
         status = Status.FAILS if failing else Status.HOLDS if measured else Status.NOT_MEASURED

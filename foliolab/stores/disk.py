@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Disks with a storage engine's database: an ext4 file system made without root, filled by the engine in a guest."""
 
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,10 +10,10 @@ from string import ascii_lowercase
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import LabError
-from foliolab.files import digest, digest_files, full_disk_named, locked
+from foliolab.files import digest, digest_files
 from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
-from foliolab.vm.disk import full_disk_suspected
+from foliolab.vm.disk import full_disk_suspected, publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.userland import Userland
 
@@ -74,39 +73,25 @@ class StoreDisk:
         ``guest`` is the configuration of a guest that can mount it; its own disks are ignored.
         """
         text = f"making a disk: {self.arch.name} database of {self.store}"
-        with locked(self.path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
-            if not self.path.exists():
-                root = (self.root.prepare(guest, report),) if self.root else ()
-                with report.task(text), full_disk_named(self.path.parent):
-                    self._make(guest, root)
+        root = (self.root.prepare(guest, report),) if self.root and not self.path.exists() else ()
+        publish(self.path, text, lambda place: self._make(place, guest, root), report)
         return Disk(self.path, "raw")
 
-    def _make(self, guest: GuestConfig, root: tuple[Disk, ...]) -> None:
-        # The names are fixed and the lock is held, so that what a kill leaves is overwritten next time.
-        tree = self.path.with_suffix(".tree")
-        partial = self.path.with_suffix(".partial")
-        console = self.path.with_suffix(".console")
-        shutil.rmtree(tree, ignore_errors=True)
-        try:
-            self._fill(tree)
-            with partial.open("wb") as stream:
-                stream.truncate(_DISK_BYTES)
-            argv = [process.tool("mke2fs", "e2fsprogs"), "-q", "-F", "-t", "ext4", "-b", "4096", "-U", _UUID]
-            # Nothing may be left for the guest's kernel to initialise while something is measured.
-            argv += ["-E", f"hash_seed={_UUID},lazy_itable_init=0,lazy_journal_init=0,root_owner=0:0"]
-            argv += ["-i", str(1 << 18), "-m", "0", "-d", str(tree), str(partial)]
-            process.run(argv, LabError)
-            if not self.database:
-                disks = (Disk(partial, "raw", keep_writes=True), *root)
-                with full_disk_suspected(self.path.parent):
-                    self._build(replace(guest, disks=disks, memory_mib=_BUILD_MEMORY_MIB), console)
-            with partial.open("rb") as stream:
-                os.fsync(stream.fileno())
-            partial.rename(self.path)
-        finally:
-            shutil.rmtree(tree, ignore_errors=True)
-            for path in (partial, console):
-                path.unlink(missing_ok=True)
+    def _make(self, place: Path, guest: GuestConfig, root: tuple[Disk, ...]) -> Path:
+        tree, disk = place / "tree", place / "disk"
+        self._fill(tree)
+        with disk.open("wb") as stream:
+            stream.truncate(_DISK_BYTES)
+        argv = [process.tool("mke2fs", "e2fsprogs"), "-q", "-F", "-t", "ext4", "-b", "4096", "-U", _UUID]
+        # Nothing may be left for the guest's kernel to initialise while something is measured.
+        argv += ["-E", f"hash_seed={_UUID},lazy_itable_init=0,lazy_journal_init=0,root_owner=0:0"]
+        argv += ["-i", str(1 << 18), "-m", "0", "-d", str(tree), str(disk)]
+        process.run(argv, LabError)
+        if not self.database:
+            disks = (Disk(disk, "raw", keep_writes=True), *root)
+            with full_disk_suspected(place):
+                self._build(replace(guest, disks=disks, memory_mib=_BUILD_MEMORY_MIB), place / "console")
+        return disk
 
     def _fill(self, tree: Path) -> None:
         (tree / "bin").mkdir(parents=True)

@@ -16,6 +16,7 @@ from foliolab.files import digest, write_atomic
 from foliolab.paths import cache_directory
 
 Wanted = Literal["auto", "kvm", "tcg", "icount"]
+"""KVM where it works, else emulation; either of them; emulation that counts instructions."""
 
 _TINY_GUEST_SECONDS = 5
 

@@ -3,7 +3,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,46 +127,55 @@ class _Content:
     commands: tuple[list[str], ...]
 
 
+def publish(path: Path, text: str, make: Callable[[Path], Path], report: Reporter) -> None:
+    """Have ``make`` make what the cache is to have at ``path``, in a directory that it is given, unless it is there.
+
+    ``text`` says what it does. The directory is gone afterwards; what a kill leaves of it, the next attempt removes.
+    """
+    with locked(path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
+        if path.exists():
+            return
+        place = path.with_suffix(".making")
+        with report.task(text), full_disk_named(path.parent):
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            try:
+                made = make(place)
+                with made.open("rb") as stream:
+                    os.fsync(stream.fileno())
+                made.rename(path)
+            finally:
+                shutil.rmtree(place, ignore_errors=True)
+
+
 def _prepare(path: Path, content: _Content, text: str, guest: GuestConfig, report: Reporter) -> Disk:
     """The disk at ``path``, made first if it is not there."""
-    with locked(path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
-        if not path.exists():
-            with report.task(text), full_disk_named(path.parent):
-                _make(guest, content, path)
+    publish(path, text, lambda place: _make(guest, content, place), report)
     return Disk(path)
 
 
-def _make(guest: GuestConfig, content: _Content, published: Path) -> None:
-    # The names are fixed and the lock is held, so that what a kill leaves is overwritten next time.
-    partial = published.with_suffix(".partial")
-    raw = published.with_suffix(".raw")
-    console = published.with_suffix(".console")
-    try:
-        with raw.open("wb") as stream:
-            stream.truncate(_disk_bytes(content.file_bytes))
-        _make_filesystem(content.filesystem, raw, content.files)
-        argv = [process.tool("qemu-img", "qemu-utils"), "convert", "-q", "-O", "qcow2", str(raw), str(partial)]
-        process.run(argv, LabError)
-        raw.unlink()
-        config = GuestConfig(
-            guest.arch,
-            guest.kernel,
-            guest.initramfs,
-            guest.accelerator,
-            disks=(Disk(partial, keep_writes=True),),
-            boot_arguments=guest.boot_arguments,
-            boot_deadline_seconds=guest.boot_deadline_seconds,
-        )
-        deadline = 60 + _FILL_SECONDS_PER_GIB * content.file_bytes / (1 << 30)
-        # While what was written is still there to be looked at.
-        with full_disk_suspected(published.parent), Guest(config, console) as machine:
-            machine.run([":mount", "/dev/vda", "/data", content.filesystem]).checked()
-            for command in content.commands:
-                machine.run(command, deadline).checked()
-            machine.power_off()
-        with partial.open("rb") as stream:
-            os.fsync(stream.fileno())
-        partial.rename(published)
-    finally:
-        for path in (raw, partial, console):
-            path.unlink(missing_ok=True)
+def _make(guest: GuestConfig, content: _Content, place: Path) -> Path:
+    raw, disk = place / "raw", place / "disk"
+    with raw.open("wb") as stream:
+        stream.truncate(_disk_bytes(content.file_bytes))
+    _make_filesystem(content.filesystem, raw, content.files)
+    argv = [process.tool("qemu-img", "qemu-utils"), "convert", "-q", "-O", "qcow2", str(raw), str(disk)]
+    process.run(argv, LabError)
+    raw.unlink()
+    config = GuestConfig(
+        guest.arch,
+        guest.kernel,
+        guest.initramfs,
+        guest.accelerator,
+        disks=(Disk(disk, keep_writes=True),),
+        boot_arguments=guest.boot_arguments,
+        boot_deadline_seconds=guest.boot_deadline_seconds,
+    )
+    deadline = 60 + _FILL_SECONDS_PER_GIB * content.file_bytes / (1 << 30)
+    # While what was written is still there to be looked at.
+    with full_disk_suspected(place), Guest(config, place / "console") as machine:
+        machine.run([":mount", "/dev/vda", "/data", content.filesystem]).checked()
+        for command in content.commands:
+            machine.run(command, deadline).checked()
+        machine.power_off()
+    return disk

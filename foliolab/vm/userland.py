@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Disks with real programs, such as a C compiler and Python, and all that they need, from Debian packages."""
 
-import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
@@ -11,10 +10,11 @@ from pathlib import Path
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import LabError
-from foliolab.files import digest, digest_files, full_disk_named, locked, write_atomic
+from foliolab.files import digest, digest_files, write_atomic
 from foliolab.kernel.source import Source, obtain
 from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
+from foliolab.vm.disk import publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.packages import Package, fetch
 
@@ -99,29 +99,16 @@ class Userland:
         ``guest`` is the configuration of a guest that can mount it; its own disks are ignored.
         """
         text = f"making a disk: {self.arch.name} programs from {len(self.packages)} Debian packages"
-        with locked(self.path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
-            if not self.path.exists():
-                with report.task(text), full_disk_named(self.path.parent):
-                    self._make(guest)
+        publish(self.path, text, lambda place: self._make(place, guest), report)
         return Disk(self.path, "raw")
 
-    def _make(self, guest: GuestConfig) -> None:
-        # The names are fixed and the lock is held, so that what a kill leaves is overwritten next time.
-        tree = self.path.with_suffix(".tree")
-        partial = self.path.with_suffix(".partial")
-        console = self.path.with_suffix(".console")
-        shutil.rmtree(tree, ignore_errors=True)
-        try:
-            self._fill(tree)
-            _make_filesystem(tree, partial)
-            _settle(replace(guest, disks=(Disk(partial, "raw", keep_writes=True),)), console, self.selection.settle)
-            with partial.open("rb") as stream:
-                os.fsync(stream.fileno())
-            partial.rename(self.path)
-        finally:
-            shutil.rmtree(tree, ignore_errors=True)
-            for path in (partial, console):
-                path.unlink(missing_ok=True)
+    def _make(self, place: Path, guest: GuestConfig) -> Path:
+        tree, disk = place / "tree", place / "disk"
+        self._fill(tree)
+        _make_filesystem(tree, disk)
+        config = replace(guest, disks=(Disk(disk, "raw", keep_writes=True),))
+        _settle(config, place / "console", self.selection.settle)
+        return disk
 
     def _fill(self, tree: Path) -> None:
         """Unpack the packages, without their scripts, and lay the work beside them."""

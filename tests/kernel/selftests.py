@@ -3,13 +3,14 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.kernel.build import BuiltKernel
+from foliolab.kselftest.ktap import Case, Verdict, read
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
@@ -28,25 +29,28 @@ def guest_config(kernel: BuiltKernel, programs: Programs, memory_mib: int = 1024
     return GuestConfig(arch, kernel.image, archive, choose(arch), memory_mib=memory_mib, cpus=2)
 
 
-def ktap(output: str) -> tuple[list[str], list[str]]:
-    """The tests of a KTAP report that passed and those that did not; skipped ones count as passed."""
-    lines = [line.strip() for line in output.splitlines()]
-    passed = [line for line in lines if re.match(r"ok \d", line)]
-    failed = [line for line in lines if re.match(r"not ok \d|Bail out!", line)]
-    return passed, failed
+def results(output: str) -> tuple[list[Case], list[Case | str]]:
+    """All results of a report, and what failed in it, plans that were broken included; skipped ones have not failed."""
+    report = read(output)
+    found = list(_all(report.cases))
+    return found, [*(case for case in found if case.verdict is Verdict.FAIL), *report.errors]
+
+
+def _all(cases: Iterable[Case]) -> Iterator[Case]:
+    for case in cases:
+        yield from _all(case.parts)
+        yield case
 
 
 def check_kunit(console: str, names: tuple[str, ...]) -> None:
     """Each case of these suites of ours, as its source has them, ran at boot and passed."""
-    report = re.sub(r"^\[ *\d+\.\d+\] ?", "", console.replace("\r", ""), flags=re.MULTILINE)
+    report = read(re.sub(r"^\[ *\d+\.\d+\] ?", "", console.replace("\r", ""), flags=re.MULTILINE))
+    assert report.errors == ()
+    suites = {case.name: case for case in report.cases}
     for name in names:
-        suite = re.split(rf"(?m)^ok \d+ {name}$", report[report.index(f"# Subtest: {name}\n") :])[0]
-        passed, failed = ktap(suite)
-        assert failed == []
         cases = re.findall(r"\bKUNIT_CASE(?:_PARAM)?\((\w+)", (KERNEL / f"files/mm/{name}_kunit.c").read_text())
-        assert [line.split(" ")[2] for line in re.findall(r"(?m)^    (ok \d+ \w+)$", suite)] == cases
-        assert len(passed) >= len(cases) > 0
-        assert re.search(rf"^ok \d+ {name}$", report, re.MULTILINE)
+        assert [part.name for part in suites[name].parts] == cases != []
+        assert {case.verdict for case in _all([suites[name]])} == {Verdict.PASS}
 
 
 SELFTESTS = (
@@ -120,7 +124,7 @@ def guest_with_data(
 def run_selftests(
     config: GuestConfig, filesystem: Filesystem, console: Path, fault_around_pages: int = 0, disk: Disk | None = None
 ) -> list[str]:
-    """Run the kselftests on ``filesystem``; returns the lines of what they skipped.
+    """Run the kselftests on ``filesystem``; returns what they skipped, and why.
 
     With ``fault_around_pages``, only FAULTS_IN_FILES; without, fault-around stays as the kernel has it.
     """
@@ -136,10 +140,10 @@ def run_selftests(
             done = guest.run(["in-directory", "/data", selftest], 300)
             print(f"{selftest}: {time.monotonic() - started:.0f} s")  # for pytest -rP
             output = done.stdout.decode()
-            passed, failed = ktap(output)
+            found, failed = results(output)
             assert (failed, done.status) == ([], 0), output
-            assert f"\n1..{len(passed)}\n" in output, output
+            assert f"\n1..{len(found)}\n" in output, output
             assert splats(guest.console()) == []
             assert settings(guest) == before, selftest
-            skipped += [line for line in passed if "# SKIP" in line]
+            skipped += [f"{case.name}: {case.reason}" for case in found if case.verdict is Verdict.SKIP]
     return skipped

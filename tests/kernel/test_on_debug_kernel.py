@@ -9,10 +9,19 @@ from pathlib import Path
 import pytest
 
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kselftest.ktap import Verdict
 from foliolab.progress import Reporter
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
-from tests.kernel.selftests import Programs, check_kunit, guest_config, guest_with_data, ktap, run_selftests, settings
+from tests.kernel.selftests import (
+    Programs,
+    check_kunit,
+    guest_config,
+    guest_with_data,
+    results,
+    run_selftests,
+    settings,
+)
 from tests.machines import ARM64_4K, MACHINES, X86_64_4K, Machine
 
 pytestmark = [pytest.mark.boot, pytest.mark.debug]
@@ -29,7 +38,7 @@ def test_files_of_an_overlay(debug_kernel: BuiltKernel, programs: Programs, tmp_
         guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", "1024"]).checked()
         before = settings(guest)
         done = guest.run(["in-overlay", "/data", "mmap_readahead_race"], 300)
-        assert ktap(done.stdout.decode())[1] == [] and done.status == 0, done.stdout.decode() + done.stderr.decode()
+        assert results(done.stdout.decode())[1] == [] and done.status == 0, done.stdout.decode() + done.stderr.decode()
         assert splats(guest.console()) == []
         assert settings(guest) == before
 
@@ -78,9 +87,9 @@ def test_faults_in_files_under_stress_on_the_debug_kernel(
         for seed in itertools.count(1):
             for argv in (["mmap_readahead_race", "30"], ["mmap_readahead_faulty", str(seed)]):
                 done = guest.run(["in-directory", "/data", *argv], 600)
-                passed, failed = ktap(done.stdout.decode())
+                found, failed = results(done.stdout.decode())
                 assert failed == [] and done.status == 0, done.stdout.decode() + done.stderr.decode()
-                assert passed and not any("# SKIP" in line for line in passed), done.stdout.decode()
+                assert {case.verdict for case in found} == {Verdict.PASS}, done.stdout.decode()
                 assert splats(guest.console()) == []
                 assert settings(guest) == before
             print(f"{seed} rounds")  # for pytest -rP
@@ -101,9 +110,8 @@ def test_fault_recency_under_stress_on_the_debug_kernel(
         done = guest.run(argv, 300 + seconds)
         output = done.stdout.decode()
         print(output)  # counts, for pytest -rP
-        passed, failed = ktap(output)
-        assert (len(passed), failed, done.status) == (1, [], 0), output
-        assert "# SKIP" not in output
+        found, failed = results(output)
+        assert ([case.verdict for case in found], failed, done.status) == ([Verdict.PASS], [], 0), output
         assert splats(guest.console()) == []
         assert settings(guest) == before
         groups = guest.run([":list", "/sys/fs/cgroup"]).checked().stdout.decode().split()
