@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from msgspec import structs
+
 from foliolab.errors import UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment, Scale
@@ -67,7 +69,7 @@ class Plan:
         parameters = self.scale.parameters
         if cpus is None or parameters.cpus <= cpus:
             return self
-        return replace(self, scale=replace(self.scale, parameters=replace(parameters, cpus=cpus)))
+        return replace(self, scale=replace(self.scale, parameters=structs.replace(parameters, cpus=cpus)))
 
 
 def make_plan(

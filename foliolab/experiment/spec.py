@@ -2,13 +2,16 @@
 """What an experiment is."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct, structs
 
 from foliolab.errors import UsageError
 from foliolab.experiment.cell import Cell, Value
 from foliolab.experiment.machine import applies
 from foliolab.experiment.metrics import METRICS
+from foliolab.experiment.table import Count, Number, Positive
 from foliolab.experiment.variants import Variant
 from foliolab.vm.accel import Wanted
 from foliolab.vm.disk import Filesystem
@@ -31,21 +34,24 @@ FLOOR = "floor"
 """The value that means the experiment's floor, as it was for the variant that is judged."""
 
 
-@dataclass(frozen=True)
-class Parameters:
+SIZES = {"memory_bytes": "memory", "file_bytes": "file", "work_bytes": "work", "limit_bytes": "limit"}
+"""Parameters that a file gives as sizes such as "20G", and their names there."""
+
+
+class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=SIZES):
     """The guest and the file that all cells of a scale share."""
 
     memory_bytes: int
-    file_bytes: int
+    file_bytes: int = 0
     """0 for a disk without one big file."""
     filesystem: Filesystem
-    cpus: int
-    read_ahead_kb: int
-    watermark_scale_factor: int
+    cpus: Positive
+    read_ahead_kb: Count
+    watermark_scale_factor: Positive
     """How much memory is kept free, in 1/10,000 between watermarks; 10 is the kernel's own choice."""
-    deadline_seconds: int
+    deadline_seconds: Positive
     """After which a cell counts as a hang, by the host's clock, before any allowance for emulation."""
-    fraction: float | None = None
+    fraction: Number | None = None
     """Share of the file's pages that is touched, for probes that want to be told."""
     content: Content = "zeros"
     trees: str = ""
@@ -53,7 +59,7 @@ class Parameters:
     4,096 pages of 4 KiB."""
     work_bytes: int | None = None
     """Of the memory that the probe works on, for probes that want to be told."""
-    rounds: int | None = None
+    rounds: Positive | None = None
     """That the probe measures, likewise."""
     limit_bytes: int | None = None
     """Of memory for the control group that the probe works in, likewise."""
@@ -63,9 +69,9 @@ class Parameters:
     """Whether the guest may write to the disk; what it writes is gone with its boot."""
     boot_each: bool = False
     """Whether each measurement has a boot of its own, where a kernel learns from those before."""
-    requests_per_second: int = 0
+    requests_per_second: Count = 0
     """That each disk does at most; 0 is no limit."""
-    bytes_per_second: int = 0
+    bytes_per_second: Count = 0
     """Likewise."""
     accelerator: Wanted = "auto"
     """What executes the guest, unless the user says otherwise."""
@@ -80,14 +86,11 @@ class Parameters:
 
         Defaults are left out, so that a parameter that is added changes no older sample.
         """
-        fields = asdict(self)
+        fields = structs.asdict(self)
         del fields["deadline_seconds"], fields["accelerator"]
-        unset = dict.fromkeys(("fraction", "work_bytes", "rounds", "limit_bytes"))
-        off = dict.fromkeys(("programs", "writable", "boot_each"), False)
-        zero = dict.fromkeys(("file_bytes", "requests_per_second", "bytes_per_second"), 0)
-        for name, default in {**unset, **off, **zero, "content": "zeros", "trees": ""}.items():
-            if fields[name] == default:
-                del fields[name]
+        for field in structs.fields(self):
+            if field.name in fields and fields[field.name] == field.default:
+                del fields[field.name]
         return fields
 
 

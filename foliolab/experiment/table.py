@@ -1,129 +1,83 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reading a TOML file key by key, so that every complaint names the file and the key."""
+"""TOML files against schemas of msgspec, so that every complaint names the file and the key."""
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
+
+import msgspec
+from msgspec import Meta
 
 from foliolab.errors import BadExperiment
 from foliolab.experiment.cell import Value
-from foliolab.experiment.sizes import parse_size
+
+_Kind = TypeVar("_Kind")
+
+Text = Annotated[str, Meta(min_length=1)]
+Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
+Positive = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0)]
+Number = Annotated[float, Meta(gt=0)]
+Share = Annotated[float, Meta(ge=0)]
 
 
-class Table:
-    """One table. Take the known keys, then call ``finish``, which complains about the others."""
+@dataclass(frozen=True)
+class Place:
+    """Where something stands in a file."""
 
-    def __init__(self, file: Path, place: str, content: Mapping[str, object]) -> None:
-        self.file = file
-        self._place = place
-        self._content = dict(content)
+    file: Path
+    key: str = ""
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._content
+    def at(self, key: str) -> "Place":
+        """What is further in."""
+        return replace(self, key=self.key + ("." if self.key and key and key[0] != "[" else "") + key)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys that were not taken yet."""
-        return tuple(self._content)
+    def fail(self, complaint: str) -> NoReturn:
+        raise BadExperiment(f"{self.file}: '{self.key}' {complaint}.")
 
-    def fail(self, key: str, complaint: str) -> NoReturn:
-        name = f"{self._place}.{key}" if self._place else key
-        raise BadExperiment(f"{self.file}: '{name}' {complaint}.")
-
-    def over(self, defaults: "Table") -> "Table":
-        """This table, with what it lacks taken from ``defaults``."""
-        return Table(self.file, self._place, {**defaults._content, **self._content})
-
-    def finish(self) -> None:
-        for key in self._content:
-            self.fail(key, "is not a key that is known here")
-
-    def text(self, key: str) -> str:
-        value = self._take(key)
-        if not isinstance(value, str) or not value:
-            self.fail(key, "has to be a string")
-        return value
-
-    def integer(self, key: str, least: int = 0) -> int:
-        value = self._take(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            self.fail(key, f"has to be a whole number, at least {least}")
-        return value
-
-    def number(self, key: str, *, zero: bool = False) -> float:
-        """A number above zero, or zero where that makes sense."""
-        value = self._take(key)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not (value > 0 or (zero and value == 0)):
-            self.fail(key, f"has to be a number{', at least 0' if zero else ' above 0'}")
-        return float(value)
-
-    def truth(self, key: str) -> bool:
-        value = self._take(key)
-        if not isinstance(value, bool):
-            self.fail(key, "has to be true or false")
-        return value
-
-    def size(self, key: str) -> int:
-        """Bytes, from a string such as "20G"."""
-        text = self.text(key)
+    def convert(self, content: object, kind: type[_Kind]) -> _Kind:
+        """What stands here as a ``kind``."""
         try:
-            return parse_size(text)
-        except ValueError as error:
-            self.fail(key, f"is wrong: {error}")
+            return msgspec.convert(content, kind)
+        except msgspec.ValidationError as error:
+            self._explain(str(error), kind)
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self._take(key)
-        if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
-            self.fail(key, "has to be a list of strings")
-        return tuple(value)
+    def _explain(self, error: str, kind: object) -> NoReturn:
+        """Complain in words of TOML."""
+        complaint, _, path = error.partition(" - at `$")
+        place = self.at(path.strip(".`"))
+        if found := re.fullmatch(r"Object (missing|contains).* field `(.*)`", complaint):
+            place.at(found[2]).fail("is missing" if found[1] == "missing" else "is not a key that is known here")
+        if complaint.startswith("Invalid enum value"):
+            hint = get_type_hints(kind)[place.key.rpartition(".")[2]]
+            known = [name for each in (hint, *get_args(hint)) for name in get_args(each) if isinstance(name, str)]
+            place.fail(f"has to be one of {', '.join(known)}")
+        place.fail(f"is wrong: {complaint[0].lower()}{complaint[1:]}".replace("`object`", "`table`"))
 
-    def table(self, key: str) -> "Table":
-        value = self._take(key)
-        if not isinstance(value, dict):
-            self.fail(key, "has to be a table")
-        return self._inner(key, value)
+    def all_of(self, names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+        """The names, each of which has to be one of ``known``."""
+        for name in names:
+            if name not in known:
+                self.fail(f"names '{name}', which is not one of {', '.join(known)}")
+        return tuple(names)
 
-    def tables(self, key: str) -> list["Table"]:
-        """A list of tables, or [[key]] entries."""
-        value = self._take(key)
-        if not isinstance(value, list) or not value or not all(isinstance(item, dict) for item in value):
-            self.fail(key, "has to be a list of tables")
-        return [self._inner(f"{key}[{position}]", item) for position, item in enumerate(value)]
+    def scalars(self, content: Mapping[str, object]) -> dict[str, Value]:
+        """Keys with a string or a whole number each."""
+        return {key: self.at(key).convert(value, str | int) for key, value in content.items()}  # type: ignore[arg-type]
 
-    def scalars(self) -> dict[str, Value]:
-        """All that is left, each a string or a whole number."""
-        values: dict[str, Value] = {}
-        for key, value in self.axes().items():
-            if isinstance(value, list):
-                self.fail(key, "has to be a string or a whole number")
-            values[key] = value
-        return values
-
-    def axes(self) -> dict[str, Value | list[Value]]:
-        """All that is left, as axes: each a string, a whole number, or a list of these."""
-        axes: dict[str, Value | list[Value]] = {}
-        for key in self.keys:
-            value = self._take(key)
-            items = value if isinstance(value, list) else [value]
-            if not items or not all(isinstance(item, (str, int)) and not isinstance(item, bool) for item in items):
-                self.fail(key, "has to be a string, a whole number, or a list of these")
-            axes[key] = value
-        return axes
-
-    def _take(self, key: str) -> Any:
-        if key not in self._content:
-            self.fail(key, "is missing")
-        return self._content.pop(key)
-
-    def _inner(self, key: str, content: Mapping[str, object]) -> "Table":
-        return Table(self.file, f"{self._place}.{key}" if self._place else key, content)
+    def axes(self, content: Mapping[str, object]) -> dict[str, Value | Sequence[Value]]:
+        """Keys with a string or a whole number each, or a list of these."""
+        kind = str | int | Annotated[list[str | int], Meta(min_length=1)]
+        return {key: self.at(key).convert(value, kind) for key, value in content.items()}  # type: ignore[arg-type]
 
 
-def read_toml(file: Path) -> Table:
+def read_toml(file: Path) -> dict[str, Any]:
     """The file's top table; BadExperiment with the line if it is not TOML or cannot be read."""
     try:
-        return Table(file, "", tomllib.loads(file.read_text(encoding="utf-8")))
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise BadExperiment(f"{file} is not valid TOML: {error}.") from None
     except UnicodeDecodeError:

@@ -4,11 +4,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
 
 from foliolab.errors import UnknownVariant, UsageError
 from foliolab.experiment.cell import Value
 from foliolab.experiment.machine import MACHINES, applies
-from foliolab.experiment.table import Table, read_toml
+from foliolab.experiment.table import Place, Text, Texts, read_toml
 from foliolab.kernel.name import OURS, PATCHED, UNPATCHED, KernelName, parse_name
 from foliolab.paths import EXPERIMENTS
 
@@ -45,48 +48,44 @@ class Variant:
         return f"'{self.name}' takes our code, which that kernel has not." if self.ours and not ours else ""
 
 
+class _Table(Struct, forbid_unknown_fields=True):
+    """A variant as a file has it."""
+
+    description: Text
+    kernel: Literal["patched", "unpatched"] | None = None
+    like: Text | None = None
+    """The variant whose kernel, switches and machines it starts from."""
+    switches: dict[str, Any] = {}
+    machines: Texts = ()
+
+
 def load_variants(file: Path = EXPERIMENTS / "variants.toml") -> dict[str, Variant]:
     """All variants by name, in the file's order."""
-    top = read_toml(file)
     variants: dict[str, Variant] = {}
-    for name in top.keys:
-        variants[name] = _variant(name, top.table(name), variants)
+    for name, content in read_toml(file).items():
+        place = Place(file, name)
+        variants[name] = _variant(name, place, place.convert(content, _Table), variants)
     return variants
 
 
-def _variant(name: str, table: Table, before: Mapping[str, Variant]) -> Variant:
-    like = _like(table, before) if "like" in table else None
-    kernel = like.kernel if like else table.text("kernel")
-    if kernel not in (PATCHED, UNPATCHED):
-        table.fail("kernel", f"has to be one of {PATCHED}, {UNPATCHED}")
-    description = table.text("description")
-    switches: dict[str, Value] = dict(like.switches) if like else {}
-    if "switches" in table:
-        if kernel == UNPATCHED:
-            table.fail("switches", "cannot be: an unpatched kernel has none")
-        inner = table.table("switches")
-        switches |= _switches(inner)
-    machines = table.texts("machines") if "machines" in table else like.machines if like else ()
-    for machine in machines:
-        if machine not in MACHINES:
-            table.fail("machines", f"names '{machine}', which is not one of {', '.join(MACHINES)}")
-    table.finish()
-    return Variant(name, kernel, description, tuple(switches.items()), machines, ours=kernel == PATCHED)
-
-
-def _like(table: Table, before: Mapping[str, Variant]) -> Variant:
-    """The variant whose kernel, switches and machines another one starts from."""
-    name = table.text("like")
-    if name not in before:
-        table.fail("like", f"is '{name}', which is no variant above it")
-    return before[name]
-
-
-def _switches(table: Table) -> dict[str, Value]:
-    for name in table.keys:
-        if ".." in name.split("/") or (name.startswith("/") and not name.startswith("/sys/kernel/debug/")):
-            table.fail(name, "is not the name of a file below /sys/kernel/mm/, nor a path below /sys/kernel/debug/")
-    return table.scalars()
+def _variant(name: str, place: Place, table: _Table, before: Mapping[str, Variant]) -> Variant:
+    if table.like and table.like not in before:
+        place.at("like").fail(f"is '{table.like}', which is no variant above it")
+    if bool(table.like) is bool(table.kernel):
+        place.at("kernel").fail("is that of 'like'" if table.like else "is missing, and 'like' as well")
+    like = before[table.like] if table.like else None
+    kernel = like.kernel if like else str(table.kernel)
+    if kernel == UNPATCHED and table.switches:
+        place.at("switches").fail("cannot be: an unpatched kernel has none")
+    inner = place.at("switches")
+    for switch in table.switches:
+        if ".." in switch.split("/") or (switch.startswith("/") and not switch.startswith("/sys/kernel/debug/")):
+            inner.at(switch).fail(
+                "is not the name of a file below /sys/kernel/mm/, nor a path below /sys/kernel/debug/"
+            )
+    switches = {**dict(like.switches if like else ()), **inner.scalars(table.switches)}
+    machines = place.at("machines").all_of(table.machines, MACHINES) or (like.machines if like else ())
+    return Variant(name, kernel, table.description, tuple(switches.items()), machines, ours=kernel == PATCHED)
 
 
 def choose(names: Iterable[str], known: Mapping[str, Variant]) -> tuple[Variant, ...]:

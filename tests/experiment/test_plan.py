@@ -3,6 +3,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from foliolab.errors import UsageError
 from foliolab.experiment.load import find_experiment
@@ -66,7 +67,7 @@ def test_what_is_measured_again_has_boots_of_its_own(name: str) -> None:
 def test_what_would_learn_from_others_has_boots_of_its_own() -> None:
     experiment = find_experiment("sparse-mmap")
     scale = experiment.scale("quick")
-    each = replace(scale, parameters=replace(scale.parameters, boot_each=True))
+    each = replace(scale, parameters=structs.replace(scale.parameters, boot_each=True))
     chosen = choose(["stock", "series", "folio"], load_variants())
     together, apart = (make_plan(experiment, one, variants=chosen, repetitions=2) for one in (scale, each))
     assert (len(together.boots), len(apart.boots)) == (4, len(apart.steps))
