@@ -13,7 +13,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, structs
 
 from foliolab.errors import BadTrace
 from foliolab.files import write_atomic
@@ -28,12 +31,16 @@ _VARINT_BITS = 70
 """More than a distance between two such pages, times the number of files, can have."""
 
 
+_Count = Annotated[int, Meta(ge=0)]
+_Kind = TypeVar("_Kind", bound=msgspec.Struct)
+
+
 @dataclass(frozen=True)
 class TraceFile:
     """A file that was mapped."""
 
     name: str
-    pages: int
+    pages: Annotated[int, Meta(ge=0, le=_PAGES)]
 
 
 @dataclass(frozen=True)
@@ -124,24 +131,13 @@ def read_trace(path: Path) -> Trace:
     line, newline, body = rest.partition(b"\n")
     if not newline:
         raise BadTrace(f"{path} is cut off in its header.")
-    header = _parse(path, line)
-    touches = header.number("touches", most=_TOUCHES)
-    files = header.files()
-    file_of, page_of = _decode(path, _unpack(path, body, touches), files)
+    header, other = _keys(path, "header", _parse(path, line), _Header)
+    touches = header.pop("touches")
+    file_of, page_of = _decode(path, _unpack(path, body, touches), header["files"])
     if len(page_of) != touches:
         raise BadTrace(f"{path} is damaged: it has {len(page_of)} touches, and its header says {touches}.")
-    return Trace(
-        files=files,
-        file_of=file_of,
-        page_of=page_of,
-        window=header.number("window"),
-        page_size=header.number("page_size", least=1),
-        lost=header.number("lost", default=0),
-        memory_bytes=header.optional_number("memory_bytes"),
-        program=header.program(),
-        measured=header.measured(),
-        other=header.rest(),
-    )
+    measured = tuple(_measured(path, each) for each in header.pop("measured"))
+    return Trace(**header, file_of=file_of, page_of=page_of, measured=measured, other=other)
 
 
 def _content(path: Path) -> bytes:
@@ -241,81 +237,42 @@ def _decode(path: Path, body: bytes, files: tuple[TraceFile, ...]) -> "tuple[arr
     return file_of, page_of
 
 
-def _parse(path: Path, line: bytes) -> "_Keys":
+def _parse(path: Path, line: bytes) -> Any:
     try:
-        return _Keys(path, "header", json.loads(line))
+        return json.loads(line)
     except (ValueError, RecursionError) as error:
         raise BadTrace(f"{path} is damaged: its header is not JSON.") from error
 
 
-class _Keys:
-    """A JSON object of the header, which keys are taken out of."""
+class _Measured(msgspec.Struct):
+    variant: str
+    read_ahead_kb: _Count
+    read_bytes: _Count
+    read_requests: _Count
+    major_faults: _Count
+    memory_bytes: _Count | None = None
 
-    def __init__(self, path: Path, what: str, value: object) -> None:
-        self._path = path
-        self._what = what
-        if not isinstance(value, dict):
-            raise self._bad(f"its {what} is no object")
-        self._keys = dict(value)
 
-    def files(self) -> tuple[TraceFile, ...]:
-        return tuple(
-            TraceFile(each.text("name"), each.number("pages", most=_PAGES)) for each in self._objects("files", "file")
-        )
+class _Header(msgspec.Struct):
+    page_size: Annotated[int, Meta(ge=1)]
+    window: _Count
+    files: tuple[TraceFile, ...]
+    touches: Annotated[int, Meta(ge=0, le=_TOUCHES)]
+    lost: _Count = 0
+    memory_bytes: _Count | None = None
+    program: tuple[str, ...] = ()
+    measured: tuple[dict[str, Any], ...] = ()
 
-    def measured(self) -> tuple[Measured, ...]:
-        return tuple(
-            Measured(
-                variant=each.text("variant"),
-                read_ahead_kb=each.number("read_ahead_kb"),
-                read_bytes=each.number("read_bytes"),
-                read_requests=each.number("read_requests"),
-                major_faults=each.number("major_faults"),
-                memory_bytes=each.optional_number("memory_bytes"),
-                other=each.rest(),
-            )
-            for each in self._objects("measured", "measurement", [])
-        )
 
-    def program(self) -> tuple[str, ...]:
-        words = self._take("program", [])
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise self._bad("'program' is no list of words")
-        return tuple(words)
+def _keys(path: Path, what: str, content: Any, kind: type[_Kind]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keys that a ``kind`` has, checked, and all others."""
+    try:
+        found = structs.asdict(msgspec.convert(content, kind))
+    except msgspec.ValidationError as error:
+        raise BadTrace(f"{path} is damaged: its {what} is wrong: {error}.") from error
+    return found, {key: value for key, value in content.items() if key not in found}
 
-    def text(self, key: str) -> str:
-        value = self._take(key)
-        if not isinstance(value, str):
-            raise self._bad(f"'{key}' of its {self._what} is no text")
-        return value
 
-    def number(self, key: str, *, least: int = 0, most: int = 1 << 63, default: int | None = None) -> int:
-        value = self._take(key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise self._bad(f"'{key}' of its {self._what} is no number from {least} to {most}")
-        return value
-
-    def optional_number(self, key: str) -> int | None:
-        if self._keys.get(key) is None:
-            self._keys.pop(key, None)
-            return None
-        return self.number(key)
-
-    def rest(self) -> dict[str, Any]:
-        """What has not been taken."""
-        return self._keys
-
-    def _objects(self, key: str, what: str, default: object = None) -> "list[_Keys]":
-        value = self._take(key, default)
-        if not isinstance(value, list):
-            raise self._bad(f"'{key}' is no list")
-        return [_Keys(self._path, what, each) for each in value]
-
-    def _take(self, key: str, default: object = None) -> object:
-        value = self._keys.pop(key, default)
-        if value is None:
-            raise self._bad(f"its {self._what} has no '{key}'")
-        return value
-
-    def _bad(self, sentence: str) -> BadTrace:
-        return BadTrace(f"{self._path} is damaged: {sentence}.")
+def _measured(path: Path, content: Any) -> Measured:
+    found, other = _keys(path, "measurement", content, _Measured)
+    return Measured(**found, other=other)
