@@ -26,7 +26,7 @@ from foliolab.campaign.sample import Sample
 from foliolab.errors import ClusterError, HostLost
 from foliolab.files import digest_files, full_disk_named, write_atomic
 from foliolab.paths import REPOSITORY
-from foliolab.vm.guest import GuestFailure, failure
+from foliolab.vm.failure import GuestFailure, failure
 from foliolab.vm.outcome import Outcome
 
 _LOST_WORKERS = 20

@@ -17,7 +17,7 @@ from pathlib import Path
 from foliolab.campaign.backend import Machine, Session
 from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, Sample
 from foliolab.experiment.plan import Step
-from foliolab.vm.guest import GuestFailure
+from foliolab.vm.failure import GuestFailure
 from foliolab.vm.outcome import Outcome, OutcomeKind
 
 ATTEMPTS = 3

@@ -20,17 +20,8 @@ from foliolab.experiment.spec import Experiment, Parameters
 from foliolab.experiment.variants import Variant
 from foliolab.files import digest, digest_files
 from foliolab.kernel.build import BuiltKernel
-from foliolab.model.library import (
-    DEFAULT_REQUEST_KB,
-    KINDS,
-    ORDERS,
-    PAGE_BYTES,
-    POLICIES,
-    Machine,
-    Pattern,
-    identity,
-    simulate,
-)
+from foliolab.model.compiled import POLICIES, identity
+from foliolab.model.library import DEFAULT_REQUEST_KB, KINDS, ORDERS, PAGE_BYTES, Machine, Pattern, simulate
 from foliolab.paths import REPOSITORY
 
 PROGRAM = "sparse-mmap"

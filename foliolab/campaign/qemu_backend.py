@@ -26,7 +26,8 @@ from foliolab.stores import disk as stores
 from foliolab.stores.catalogue import store_disk
 from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
-from foliolab.vm.guest import Disk, Guest, GuestConfig, JobResult, failure
+from foliolab.vm.failure import JobResult, failure
+from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.outcome import Outcome, OutcomeKind, complaints, splats
 from foliolab.vm.switches import Switches, require_module

@@ -21,7 +21,7 @@ from foliolab.experiment.plan import Plan, Step
 from foliolab.files import digest
 from foliolab.kernel.build import BuiltKernel
 from foliolab.progress import Reporter
-from foliolab.vm.guest import failure
+from foliolab.vm.failure import failure
 from foliolab.vm.outcome import Outcome, OutcomeKind
 
 KernelFor = Callable[[str], BuiltKernel]

@@ -19,7 +19,7 @@ from foliolab.errors import (
     UsageError,
 )
 from foliolab.kernel.git import Repository
-from foliolab.vm.guest import GuestFailure
+from foliolab.vm.failure import GuestFailure
 
 MOST_BOOTS = 10
 """Of a commit, unless the user says otherwise."""

@@ -11,7 +11,8 @@ from foliolab.cli.execute_options import require_room_for, size_of
 from foliolab.errors import LabError, UsageError
 from foliolab.live.record import LIMIT_BYTES, Recording, record
 from foliolab.live.target import Process, Program
-from foliolab.model.library import PAGE_BYTES, compiled
+from foliolab.model.compiled import compiled
+from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.report.trace import print_replays
 from foliolab.trace.format import write_trace

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from foliolab.errors import UsageError
 from foliolab.experiment.sizes import parse_size
-from foliolab.model.library import DEFAULT_REQUEST_KB, compiled
+from foliolab.model.compiled import compiled
+from foliolab.model.library import DEFAULT_REQUEST_KB
 from foliolab.progress import Reporter
 from foliolab.regret.suite import SUITE
 from foliolab.report.trace import print_replays, print_trace

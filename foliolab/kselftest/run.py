@@ -21,7 +21,8 @@ from foliolab.paths import cache_directory, results_directory
 from foliolab.progress import Reporter
 from foliolab.vm.accel import Accelerator, choose
 from foliolab.vm.disk import DataDisk
-from foliolab.vm.guest import Disk, Guest, GuestConfig, GuestFailure
+from foliolab.vm.failure import GuestFailure
+from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.outcome import splats
 from foliolab.vm.packages import fetch

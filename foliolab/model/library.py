@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The model of the page cache, as a shared library that is compiled when it is first wanted.
+"""The model of the page cache, as a shared library.
 
 Names stand in the order of the C enums, and fields in the order of the C structs.
 """
@@ -9,13 +9,10 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import cache
-from pathlib import Path
 from typing import Self
 
-from foliolab import process
-from foliolab.errors import BuildError, ModelError
-from foliolab.files import digest, digest_files, made_once
-from foliolab.paths import GUEST, KERNEL, MODEL, REPOSITORY, cache_directory
+from foliolab.errors import ModelError
+from foliolab.model.compiled import compiled
 from foliolab.progress import Reporter
 
 PAGE_BYTES = 4096
@@ -37,14 +34,6 @@ ORDERS = ("forward", "backward", "shuffled")
 MISS_KINDS = ("single", "forward", "backward", "fill")
 """What an adaptive read is, as in ``enum mmap_readahead_kind``."""
 
-POLICIES = tuple(KERNEL / f"files/include/linux/mmap_readahead_{part}.h" for part in ("policy", "window", "prior"))
-"""The kernel's own headers, which the model compiles."""
-_SOURCES = ("model.c", "memory.c", "policies/*.c")
-_FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")
-INCLUDES = (f"-I{MODEL / 'shim'}", f"-I{KERNEL / 'files/include'}")
-"""Where the kernel's headers that the policies include are stood in for, and where our own are."""
-_OTHER_WINDOW = ("-Wno-unused", "-include")
-"""Its include guard then keeps the kernel's own out; it may leave variables behind that only the own one uses."""
 _BITS = 32
 """Of the numbers of pages, and of accesses at once."""
 
@@ -143,48 +132,6 @@ _COUNTERS = tuple(name for name in Counts.__dataclass_fields__ if name != "kinds
 
 class CountsStruct(ctypes.Structure):
     _fields_ = (*((name, ctypes.c_uint64) for name in _COUNTERS), ("kinds", ctypes.c_uint64 * len(MISS_KINDS)))
-
-
-def sources() -> list[Path]:
-    """Everything that is compiled into the library."""
-    return [*_compiled(), *sorted(MODEL.rglob("*.h")), GUEST / "patterns.h", GUEST / "random.h", *POLICIES]
-
-
-def _compiled() -> list[Path]:
-    return [path for name in _SOURCES for path in sorted(MODEL.glob(name))]
-
-
-@cache
-def identity() -> str:
-    """A hash of all that decides what the model answers, as it was when this was first asked for."""
-    return _hash()
-
-
-def _hash() -> str:
-    version = process.run([process.tool("cc", "gcc"), "--version"], BuildError)
-    return digest([version, *_FLAGS, digest_files(sources(), REPOSITORY)])
-
-
-def compiled(report: Reporter, window: str = "") -> Path:
-    """The shared library; compiled unless the cache has it.
-
-    ``window`` is the text of a header that takes the place of the kernel's own adaptive window, if there is any;
-    so it is in all functions here that have it.
-    """
-
-    def make(partial: Path) -> None:
-        flags = [*_FLAGS, *INCLUDES]
-        if window:
-            (partial / "window.h").write_text(window)
-            flags += [*_OTHER_WINDOW, str(partial / "window.h")]
-        with report.task("compiling the model"):
-            sources = map(str, _compiled())
-            process.run([process.tool("cc", "gcc"), *flags, "-o", str(partial / "model.so"), *sources], BuildError)
-        if _hash() != identity():
-            raise BuildError("The model's sources changed while they were compiled; start again.")
-
-    name = digest([identity(), window]) if window else identity()
-    return made_once(cache_directory() / "model", name, make) / "model.so"
 
 
 @cache

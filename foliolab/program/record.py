@@ -7,7 +7,7 @@ from typing import Any
 
 from foliolab.campaign.sample import KernelFacts
 from foliolab.program.cells import Cell
-from foliolab.vm.guest import JobResult
+from foliolab.vm.failure import JobResult
 
 _EVENTS = {
     "major_faults": ("pgmajfault",),

@@ -13,7 +13,8 @@ from foliolab.kernel.build import BuiltKernel
 from foliolab.program.cells import Cell
 from foliolab.program.record import Run
 from foliolab.vm.disk import Filesystem
-from foliolab.vm.guest import Disk, Guest, GuestConfig, JobResult, OnOutput
+from foliolab.vm.failure import JobResult
+from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
 from foliolab.vm.outcome import OutcomeKind, complaints, splats
 from foliolab.vm.switches import Switches, require_module
 

@@ -9,7 +9,8 @@ from foliolab.grouped import grouped
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
-from foliolab.regret.mechanisms import HEADER, MECHANISMS, Mechanism, count_lines, lines_of, without
+from foliolab.regret.header import HEADER, Mechanism, count_lines, lines_of, without
+from foliolab.regret.mechanisms import MECHANISMS
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Row, count, make_rows
 from foliolab.regret.suite import Case, Suite, TraceCase
 from foliolab.regret.summary import Spread, spread

@@ -11,7 +11,8 @@ from itertools import product
 from pathlib import Path
 
 from foliolab.files import digest, write_atomic
-from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, compiled, load, simulate
+from foliolab.model.compiled import compiled
+from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, load, simulate
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device
 from foliolab.regret.suite import PAGE_KB, Case, Suite, TraceCase, memory_pages

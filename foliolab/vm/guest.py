@@ -4,7 +4,6 @@
 import base64
 import json
 import shlex
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,19 +14,10 @@ from typing import Any, Self
 
 from foliolab import process
 from foliolab.arch import Architecture
-from foliolab.errors import (
-    BootFailed,
-    DiskFull,
-    GuestCrashed,
-    GuestHung,
-    GuestOutOfMemory,
-    HostLost,
-    LabError,
-    NoResult,
-    UsageError,
-)
+from foliolab.errors import DiskFull, UsageError
 from foliolab.files import full_disk_named
 from foliolab.vm.accel import Accelerator
+from foliolab.vm.failure import GuestFailure, JobResult, NotBooted, failure
 from foliolab.vm.outcome import Ending, Outcome, OutcomeKind, classify
 from foliolab.vm.qemu import Qemu
 
@@ -39,58 +29,6 @@ _BOOT_ARGUMENTS = "panic=-1 oops=panic panic_print=0xc0 printk.time=1"
 
 OnOutput = Callable[[int, bytes], None]
 """Called with 1 or 2, for the job's output or error output, and the bytes, as they come."""
-
-
-class GuestFailure(LabError):
-    """A guest that gave no answer, or a job that gave no result; ``outcome`` says how it ended."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.sentence)
-        self.outcome = outcome
-        self.report = outcome.report
-
-
-class _Crashed(GuestFailure, GuestCrashed):
-    pass
-
-
-class _Hung(GuestFailure, GuestHung):
-    pass
-
-
-class _OutOfMemory(GuestFailure, GuestOutOfMemory):
-    pass
-
-
-class _NoResult(GuestFailure, NoResult):
-    pass
-
-
-class _NotApplicable(_NoResult):
-    pass
-
-
-class _HostLost(GuestFailure, HostLost):
-    pass
-
-
-class _BootFailed(GuestFailure, BootFailed):
-    pass
-
-
-_FAILURES: Mapping[OutcomeKind, type[GuestFailure]] = {
-    OutcomeKind.GUEST_CRASH: _Crashed,
-    OutcomeKind.HANG: _Hung,
-    OutcomeKind.OUT_OF_MEMORY: _OutOfMemory,
-    OutcomeKind.NO_RESULT: _NoResult,
-    OutcomeKind.NOT_APPLICABLE: _NotApplicable,
-    OutcomeKind.LOST_HOST: _HostLost,
-}
-
-
-def failure(outcome: Outcome) -> GuestFailure:
-    """The exception for an outcome that is not ok: also a GuestCrashed, GuestHung ... with their exit status."""
-    return _FAILURES[outcome.kind](outcome)
 
 
 @dataclass(frozen=True)
@@ -133,41 +71,6 @@ class Ready:
     """Bytes."""
     cpus: int
     memory_kib: int
-
-
-@dataclass(frozen=True)
-class JobResult:
-    """How a job ended. ``status`` is its exit status, or 0 if ``signal`` killed it."""
-
-    argv: tuple[str, ...]
-    status: int
-    signal: int
-    stdout: bytes
-    stderr: bytes
-    oom_kills: int
-    """Processes that the guest's kernel killed for want of memory during the job."""
-    cpu_seconds: float
-    """CPU time of the program itself, from its start to its end, as the guest counts it."""
-    seconds: float
-    """Wall-clock time as the host saw it."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """Ok if the job exited with status 0; else out-of-memory or no-result, with its last words."""
-        if self.status == 0 and self.signal == 0:
-            return Outcome(OutcomeKind.OK, "")
-        words = self.stderr.decode(errors="replace").strip()
-        if self.signal == signal.SIGKILL and self.oom_kills:
-            return Outcome(OutcomeKind.OUT_OF_MEMORY, f"The guest had no memory left for {self.argv[0]}.", words)
-        how = f"signal {self.signal}" if self.signal else f"status {self.status}"
-        reason = f": {words.splitlines()[-1]}" if words else "."
-        return Outcome(OutcomeKind.NO_RESULT, f"{self.argv[0]} ended with {how}{reason}", words)
-
-    def checked(self) -> Self:
-        """Itself if the outcome is ok; raises GuestFailure otherwise."""
-        if self.outcome.kind is not OutcomeKind.OK:
-            raise failure(self.outcome)
-        return self
 
 
 def _quoted(path: Path) -> str:
@@ -239,7 +142,7 @@ class Guest:
             if not self.config.kernel_name or error.outcome.kind is OutcomeKind.LOST_HOST:
                 raise
             sentence = f"{self.config.kernel_name} does not boot: {error}"
-            raise _BootFailed(replace(error.outcome, sentence=sentence)) from error
+            raise NotBooted(replace(error.outcome, sentence=sentence)) from error
         except BaseException:
             self._qemu.close()
             raise

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from foliolab.vm.guest import Guest, failure
+from foliolab.vm.failure import failure
+from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import Outcome, OutcomeKind
 
 SWITCHES = "/sys/kernel/mm"

@@ -22,7 +22,7 @@ from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.spec import Experiment
 from foliolab.kernel.build import BuiltKernel
 from foliolab.progress import Reporter
-from foliolab.vm.guest import GuestFailure, failure
+from foliolab.vm.failure import GuestFailure, failure
 from foliolab.vm.outcome import Outcome, OutcomeKind
 
 Measure = Callable[[Step, int], dict[str, int | float]]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from foliolab.arch import X86_64
 from foliolab.campaign import model_backend
@@ -85,7 +86,7 @@ def test_a_random_hint_reads_what_is_touched_whatever_the_variant(tmp_path: Path
 
 def test_without_readahead_one_page_is_read_at_a_time(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
-    plan = replace(plan, scale=replace(plan.scale, parameters=replace(plan.scale.parameters, read_ahead_kb=0)))
+    plan = replace(plan, scale=replace(plan.scale, parameters=structs.replace(plan.scale.parameters, read_ahead_kb=0)))
     metrics = measured(plan, step_of(RANDOM, "folio"))
     assert metrics["read_bytes"] == metrics["floor_bytes"]
 
@@ -143,10 +144,10 @@ def test_other_programs_are_refused() -> None:
 
 def test_what_is_kept_free_cannot_hold_the_file(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
-    parameters = replace(plan.scale.parameters, memory_bytes=1 << 30, watermark_scale_factor=500)
+    parameters = structs.replace(plan.scale.parameters, memory_bytes=1 << 30, watermark_scale_factor=500)
     assert file_memory_bytes(parameters) == pytest.approx(0.84 * (1 << 30), rel=0.001)
-    assert file_memory_bytes(replace(parameters, watermark_scale_factor=10)) > file_memory_bytes(parameters)
-    assert file_memory_bytes(replace(parameters, memory_bytes=1 << 20)) == 0
+    assert file_memory_bytes(structs.replace(parameters, watermark_scale_factor=10)) > file_memory_bytes(parameters)
+    assert file_memory_bytes(structs.replace(parameters, memory_bytes=1 << 20)) == 0
 
 
 def test_the_session_has_the_model_s_pages(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from foliolab.arch import NATIVE
 from foliolab.campaign.qemu_backend import QemuBackend
@@ -214,7 +215,7 @@ class Fixed(Experiment):
 def with_command(experiment: Experiment, *argv: str, deadline_seconds: int = 60) -> Plan:
     fields = {field.name: getattr(experiment, field.name) for field in dataclasses.fields(experiment)}
     plan = plan_of(Fixed(**{**fields, "argv": argv}), "unpatched")
-    parameters = replace(plan.scale.parameters, deadline_seconds=deadline_seconds)
+    parameters = structs.replace(plan.scale.parameters, deadline_seconds=deadline_seconds)
     return replace(plan, scale=replace(plan.scale, parameters=parameters))
 
 

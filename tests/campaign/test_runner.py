@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from foliolab.analyse.select import group_samples
 from foliolab.campaign.job import ATTEMPTS
@@ -69,9 +70,10 @@ def test_more_repetitions_add_to_what_is_there(file: Path) -> None:
 def test_other_parameters_are_other_samples(file: Path) -> None:
     run_fake(file, FakeBackend())
     plan = fake_plan()
-    other = replace(plan, scale=replace(plan.scale, parameters=replace(plan.scale.parameters, read_ahead_kb=128)))
+    parameters = plan.scale.parameters
+    other = replace(plan, scale=replace(plan.scale, parameters=structs.replace(parameters, read_ahead_kb=128)))
     assert {sample.parameters["read_ahead_kb"] for sample in run_fake(file, FakeBackend(), other)} == {128}
-    patient = replace(plan, scale=replace(plan.scale, parameters=replace(plan.scale.parameters, deadline_seconds=9)))
+    patient = replace(plan, scale=replace(plan.scale, parameters=structs.replace(parameters, deadline_seconds=9)))
     backend = FakeBackend()
     run_fake(file, backend, patient)
     assert backend.boots == 0

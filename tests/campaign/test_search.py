@@ -10,7 +10,7 @@ import pytest
 from foliolab.campaign.search import Figures, Search, Side
 from foliolab.errors import BuildError, HostLost, Undecided, UnknownKernel, UsageError
 from foliolab.kernel.git import Repository
-from foliolab.vm.guest import failure
+from foliolab.vm.failure import failure
 from foliolab.vm.outcome import Outcome, OutcomeKind
 from tests.kernel.test_git import git
 

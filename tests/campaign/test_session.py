@@ -12,7 +12,8 @@ from foliolab.errors import GuestCrashed, NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Step, make_plan
 from foliolab.kernel.name import PATCHED
-from foliolab.vm.guest import Guest, GuestFailure, JobResult
+from foliolab.vm.failure import GuestFailure, JobResult
+from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import OutcomeKind
 from tests.small import small_experiment
 

@@ -17,7 +17,8 @@ from foliolab.kselftest.run import Result, build_programs, reserve_huge_pages
 from foliolab.kselftest.suite import chosen
 from foliolab.program.static import require_static
 from foliolab.progress import Reporter
-from foliolab.vm.guest import Guest, JobResult
+from foliolab.vm.failure import JobResult
+from foliolab.vm.guest import Guest
 from tests.cli.command import lab, sentence
 
 PASS, SKIP, FAIL = Verdict.PASS, Verdict.SKIP, Verdict.FAIL

@@ -12,9 +12,10 @@ import pytest
 
 from foliolab import process
 from foliolab.errors import BuildError
-from foliolab.model.library import INCLUDES, POLICIES, Counts
+from foliolab.model.compiled import INCLUDES, POLICIES
+from foliolab.model.library import Counts
 from foliolab.progress import Reporter
-from foliolab.regret.mechanisms import count_lines
+from foliolab.regret.header import count_lines
 from foliolab.regret.runs import run
 from foliolab.regret.suite import SUITE
 

@@ -8,7 +8,7 @@ import pytest
 
 from foliolab import process
 from foliolab.errors import BuildError
-from foliolab.model.library import INCLUDES
+from foliolab.model.compiled import INCLUDES
 from foliolab.paths import MODEL
 
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-pthread")

@@ -9,7 +9,7 @@ import pytest
 
 from foliolab import process
 from foliolab.errors import BuildError
-from foliolab.model.library import INCLUDES, POLICIES
+from foliolab.model.compiled import INCLUDES, POLICIES
 from foliolab.paths import MODEL, REPOSITORY
 
 _FLAGS = ("-g", "-O1", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fsanitize=address,undefined",

@@ -12,13 +12,12 @@ import pytest
 
 from foliolab import process
 from foliolab.errors import BuildError, ModelError
-from foliolab.model import library
+from foliolab.model import compiled as building
+from foliolab.model.compiled import INCLUDES, POLICIES, compiled
 from foliolab.model.library import (
-    INCLUDES,
     KINDS,
     MISS_KINDS,
     ORDERS,
-    POLICIES,
     RECLAIM,
     RULES,
     Counts,
@@ -27,7 +26,6 @@ from foliolab.model.library import (
     MachineStruct,
     Pattern,
     PatternStruct,
-    compiled,
     simulate,
 )
 from foliolab.paths import MODEL, REPOSITORY
@@ -215,16 +213,17 @@ def test_nothing_is_accessed() -> None:
 
 def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
-    for original in library.sources():
+    for original in building.sources():
         copy = tmp_path / original.relative_to(REPOSITORY)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(original, copy)
     policies = [path.relative_to(REPOSITORY) for path in POLICIES]
     for place, name in (("REPOSITORY", "."), ("MODEL", "model"), ("GUEST", "guest")):
-        monkeypatch.setattr(library, place, tmp_path / name)
-    monkeypatch.setattr(library, "POLICIES", tuple(tmp_path / policy for policy in policies))
-    monkeypatch.setattr(library, "INCLUDES", (f"-I{tmp_path / 'model/shim'}", f"-I{tmp_path / 'kernel/files/include'}"))
-    monkeypatch.setattr(library, "identity", library._hash)
+        monkeypatch.setattr(building, place, tmp_path / name)
+    monkeypatch.setattr(building, "POLICIES", tuple(tmp_path / policy for policy in policies))
+    includes = tuple(f"-I{tmp_path / name}" for name in ("model/shim", "kernel/files/include"))
+    monkeypatch.setattr(building, "INCLUDES", includes)
+    monkeypatch.setattr(building, "identity", building._hash)
     first = compiled(Reporter())
     made = first.stat().st_mtime_ns
     assert compiled(Reporter()) == first
@@ -252,7 +251,7 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
 
 def test_a_library_of_changed_sources_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
-    monkeypatch.setattr(library, "identity", lambda: "before")
+    monkeypatch.setattr(building, "identity", lambda: "before")
     with pytest.raises(BuildError, match="changed while they were compiled"):
         compiled(Reporter())
     assert not (tmp_path / "model/before").exists()

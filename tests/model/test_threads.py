@@ -5,7 +5,7 @@ from pathlib import Path
 
 from foliolab import process
 from foliolab.errors import BuildError
-from foliolab.model.library import INCLUDES, POLICIES
+from foliolab.model.compiled import INCLUDES, POLICIES
 
 PROGRAM = """
 #include <stdio.h>

@@ -5,7 +5,7 @@ from foliolab.campaign.sample import KernelFacts
 from foliolab.experiment.variants import choose, load_variants
 from foliolab.program.cells import Cell
 from foliolab.program.record import Run
-from foliolab.vm.guest import JobResult
+from foliolab.vm.failure import JobResult
 
 
 def run(counts: dict[str, Any], signal: int = 0) -> Run:

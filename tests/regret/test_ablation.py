@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import ModelError
-from foliolab.model.library import INCLUDES
+from foliolab.model.compiled import INCLUDES
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import WHOLE, Ablation, ablate
-from foliolab.regret.mechanisms import HEADER, MECHANISMS, Mechanism, count_lines, lines_of, without
+from foliolab.regret.header import HEADER, Mechanism, count_lines, lines_of, without
+from foliolab.regret.mechanisms import MECHANISMS
 from tests.regret.small import SMALL
 
 _BY_NAME = {mechanism.name: mechanism for mechanism in MECHANISMS}

@@ -10,7 +10,8 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.errors import DiskFull
 from foliolab.vm.accel import choose
-from foliolab.vm.guest import Disk, Guest, GuestConfig, GuestFailure
+from foliolab.vm.failure import GuestFailure
+from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.outcome import Ending
 
 OFF = "[    9.1] reboot: Power down\n"

@@ -7,7 +7,8 @@ import pytest
 from foliolab.errors import NoResult
 from foliolab.experiment.machine import machine_name
 from foliolab.experiment.variants import load_variants
-from foliolab.vm.guest import Guest, GuestConfig, JobResult
+from foliolab.vm.failure import JobResult
+from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.switches import SWITCHES, Setting, Switches, chosen, switch_path
 
 ONE, TWO = "mmap_readahead/one", "mmap_readahead/two"
