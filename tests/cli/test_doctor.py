@@ -7,6 +7,7 @@ import pytest
 
 from foliolab.arch import ARCHITECTURES, ARM64, NATIVE
 from foliolab.cli import doctor
+from foliolab.paths import REPOSITORY
 from tests.cli.command import lab
 
 
@@ -17,6 +18,17 @@ def test_each_architecture_has_its_say() -> None:
         assert findings[f"{name} guests"]["state"] in ("ok", "limited")
     for name in ARCHITECTURES.keys() - {NATIVE.name}:
         assert f"this machine is no {name} machine" in findings[f"{name} guests"]["detail"]
+
+
+def test_the_list_of_packages_has_what_architectures_say() -> None:
+    text = (REPOSITORY / "packages.txt").read_text()
+    listed = {tuple(line.split()) for line in text.splitlines() if line and line[0] != "#"}
+    machines = {arch.machine for arch in ARCHITECTURES.values()}
+    for arch in ARCHITECTURES.values():
+        assert (arch.qemu, arch.qemu_package) in listed
+        for other in machines - {arch.machine}:
+            assert (arch.compiler, arch.cross_compiler_package, other) in listed
+            assert (f"{arch.cross_headers}/stdio.h", arch.cross_headers_package, other) in listed
 
 
 def test_what_a_build_lacks_has_one_cure() -> None:
