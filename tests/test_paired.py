@@ -3,6 +3,7 @@ from itertools import product
 from random import Random
 
 import pytest
+from scipy.stats import rankdata, wilcoxon
 
 from foliolab.paired import CHANCE, boots_needed, corrected, p_value, shift
 
@@ -32,15 +33,26 @@ def test_the_interval_has_what_the_test_does_not_reject(pairs: int) -> None:
         assert p_value([each - end + outwards * width for each in differences]) > CHANCE
 
 
-def test_ties_and_zeros_are_counted_exactly() -> None:
-    """Against all ways in which signs can fall; equal differences share their ranks."""
-    ranks = [1.5, 1.5, 3, 4.5, 4.5, 6]
-    sums = [
-        abs(sum(sign * rank for sign, rank in zip(signs, ranks, strict=True))) for signs in product((1, -1), repeat=6)
-    ]
-    for differences, reached in (([1, 1, 2, 3, 3, 4], 21), ([-1, 1, 2, 3, 3, 4], 18), ([-1, -1, 2, 3, -3, 4], 6)):
-        chance = sum(each >= reached for each in sums) / len(sums)
-        assert p_value([0, *differences, 0]) == pytest.approx(chance)
+@pytest.mark.parametrize("pairs", range(1, 31))
+def test_without_ties_it_is_the_test_of_scipy(pairs: int) -> None:
+    random = Random(pairs)
+    differences = [random.gauss(0.3, 1) for _ in range(pairs)]
+    assert p_value(differences) == pytest.approx(wilcoxon(differences, method="exact").pvalue)
+
+
+@pytest.mark.parametrize("differences", [[1, 1, 2, 3, 3, 4], [-1, 1, 2, 3, 3, 4], [-1, -1, 2, 3, -3, 4], [2, 2, 2, -2]])
+def test_ties_and_zeros_are_counted_exactly(differences: list[float]) -> None:
+    """Against all ways in which signs can fall; equal differences share their ranks, and those of 0 have none."""
+    ranks = rankdata([abs(each) for each in differences])
+    sums = [abs(sum(signs * ranks)) for signs in product((1, -1), repeat=len(ranks))]
+    reached = abs(sum(rank if each > 0 else -rank for each, rank in zip(differences, ranks, strict=True)))
+    assert p_value([0, *differences, 0]) == pytest.approx(sum(each >= reached for each in sums) / len(sums))
+
+
+@pytest.mark.parametrize("pairs", [14, 20, 60])
+def test_many_ties_are_as_good_as_none(pairs: int) -> None:
+    assert p_value([3.0] * pairs) == 2.0 ** (1 - pairs)
+    assert p_value([3.0] * pairs + [-3.0] * pairs) == 1
 
 
 def test_few_false_alarms_among_the_figures_of_one_kernel() -> None:
