@@ -6,12 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from msgspec import Struct
+
 from foliolab.campaign.runner import Here, Workers
 from foliolab.errors import MissingTool, UsageError
-from foliolab.experiment.table import read_toml
+from foliolab.experiment.table import Place, Positive, Text, Texts, read_toml
 
 Shard = tuple[int, int]
 """Which, counted from 1, of how many."""
+
+
+class _Scheduled(Struct, forbid_unknown_fields=True):
+    scheduler: Text
+
+
+class _Hosts(Struct, forbid_unknown_fields=True):
+    ssh: Texts
+    python: Text = "python3"
+    workers_per_host: Positive = 1
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
@@ -55,12 +67,11 @@ def workers(arguments: argparse.Namespace) -> Iterator[Workers]:
     table = read_toml(arguments.cluster)
     if ("scheduler" in table) == ("ssh" in table):
         raise UsageError(f"{arguments.cluster} has to name either a 'scheduler' or hosts for 'ssh'.")
+    place = Place(arguments.cluster)
     if "scheduler" in table:
-        made = cluster.scheduled(table.text("scheduler"))
+        made = cluster.scheduled(place.convert(table, _Scheduled).scheduler)
     else:
-        python = table.text("python") if "python" in table else "python3"
-        each = table.integer("workers_per_host", 1) if "workers_per_host" in table else 1
-        made = cluster.ssh(list(table.texts("ssh")), python=python, workers_per_host=each)
-    table.finish()
+        hosts = place.convert(table, _Hosts)
+        made = cluster.ssh(list(hosts.ssh), python=hosts.python, workers_per_host=hosts.workers_per_host)
     with made as found:
         yield found

@@ -62,7 +62,7 @@ def test_a_part_that_cannot_be(shard: str) -> None:
         ("", "either a 'scheduler' or hosts"),
         ('scheduler = "tcp://127.0.0.1:1"\nssh = ["a"]\n', "either a 'scheduler' or hosts"),
         ('scheduler = "tcp://127.0.0.1:1"\nport = 1\n', "'port' is not a key"),
-        ("scheduler = 1\n", "'scheduler' has to be a string"),
+        ("scheduler = 1\n", "'scheduler' is wrong: expected `str`"),
         ('scheduler = "tcp://127.0.0.1:1"\n', "No scheduler answers at tcp://127.0.0.1:1"),
     ],
 )
