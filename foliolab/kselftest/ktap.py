@@ -56,7 +56,8 @@ _CHANGING = re.compile(r"0x[0-9a-f]{4,}|\d+ \([\d.]+%\).*")  # addresses, and wh
 def read(output: str) -> Report:
     """A KTAP report. A plan stands before its results or behind them; any more, any fewer and bailing out break it.
 
-    Lines of other forms may stand anywhere. Without a plan, any results will do.
+    Lines of other forms may stand anywhere. Without a plan, any results will do, or those that follow each other where
+    they are parts of another: KUnit has no plan for a case's parameters.
     """
     planned: dict[int, int] = {}  # by indentation, as is the next
     cases: dict[int, list[Case]] = {}
@@ -68,8 +69,9 @@ def read(output: str) -> Report:
         for indent in sorted(each for each in {*planned, *cases} if each >= least):
             found, plan = cases.pop(indent, []), planned.pop(indent, None)
             numbers = [case.number for case in found]
-            if plan is not None and numbers != list(range(1, plan + 1)):
-                errors.append(f"1..{plan}, but results {', '.join(map(str, numbers)) or 'none'}")
+            most = len(found) if plan is None else plan
+            if (indent or plan is not None) and numbers != list(range(1, most + 1)):
+                errors.append(f"1..{most}, but results {', '.join(map(str, numbers)) or 'none'}")
             parts += found
         return tuple(parts)
 

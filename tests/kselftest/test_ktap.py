@@ -124,6 +124,7 @@ def test_what_stands_to_the_right_is_a_part_of_what_comes_below() -> None:
         ("    ok 1 grows\n", ["1..2, but results 2"]),
         ("    ok 1 counts # SKIP no counter\n", ["1..1, but results none"]),
         ("ok 2 text\n", ["1..2, but results 1"]),
+        ("        ok 1 by one\n", ["1..1, but results 2"]),
     ],
 )
 def test_a_nested_plan_is_checked_as_well(line: str, errors: list[str]) -> None:
