@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The series as kernel developers take it: a git branch and an mbox."""
+"""The series as kernel developers take it: a git branch, an mbox, and a cover letter."""
 
 import os
 import re
@@ -9,12 +9,13 @@ from pathlib import Path
 
 from foliolab.errors import LabError, UsageError
 from foliolab.files import full_disk_named, write_atomic
-from foliolab.kernel.series import Feature, apply_feature, patched_files, read_series
+from foliolab.kernel.series import Mail, commits, read_mail, read_series
 from foliolab.kernel.source import Source
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 
 BRANCH = "foliolab"
+SUBJECT = "mm: read of mapped files what programs use"
 
 _BASE_AUTHOR = "Linux <linux@foliolab.invalid>"
 
@@ -25,13 +26,28 @@ class Export:
     """A git repository: the pristine tree, and our branch on it, a commit for each feature."""
     branch: str
     mbox: Path
+    letter: Path
 
 
-def export(source: Source, directory: Path, report: Reporter) -> Export:
-    """Write repository and mbox to ``directory``, which must not exist; nothing is left of a failed export."""
+def checked_author(author: str) -> str:
+    """``author`` if it is of the form "Name <address>"; UsageError otherwise."""
+    if not re.fullmatch(r"[^<>@\s][^<>@\n]* <[^<>@\s]+@[^<>@\s]+>", author):
+        raise UsageError(f"'{author}' is no author; write \"Name <name@example.org>\".")
+    return author
+
+
+def export(
+    source: Source, directory: Path, report: Reporter, *, words: str = "", author: str = "", base: str = ""
+) -> Export:
+    """Write repository, mbox and letter to ``directory``, which must not exist; nothing is left of a failed export.
+
+    ``words`` is the text of the letter, and ``base`` the commit that the source is. With an ``author``, all commits
+    are theirs, and signed off by them; without, nobody has signed off anything.
+    """
     if directory.exists():
         raise UsageError(f"{directory} exists already; choose another place for the export.")
     features = read_series(source.version)
+    contents = commits(source, features)
     try:
         with full_disk_named(directory):
             repository = directory / "linux"
@@ -41,39 +57,55 @@ def export(source: Source, directory: Path, report: Reporter) -> Export:
                 run([tool("rsync", "rsync"), "-a", "--exclude=/.git", f"{source.tree}/", f"{repository}/"], LabError)
                 # -f: the kernel's .gitignore would leave out files that the tarball has.
                 _git(repository, "-c", "core.compression=0", "add", "--all", "--force")
-                _commit(repository, _BASE_AUTHOR, f"Linux {source.version}", "2024-11-17T00:00:00Z")
+                first = Mail(_BASE_AUTHOR, "2024-11-17T00:00:00Z", f"Linux {source.version}", "", "")
+                _commit(repository, first, signed=False)
                 _git(repository, "switch", "--quiet", "--create", BRANCH)
-            for feature in features:
-                _commit_feature(repository, feature, source)
-            mbox = directory / f"{BRANCH}.mbox"
-            patches = _git(repository, "format-patch", "--stdout", "--no-signature", f"v{source.version}..{BRANCH}")
-            write_atomic(mbox, patches)
+            for feature, content in zip(features, contents, strict=True):
+                for file, text in content.items():
+                    (repository / file).parent.mkdir(parents=True, exist_ok=True)
+                    (repository / file).write_bytes(text)
+                _git(repository, "add", "--force", *content)
+                mail = read_mail(feature.patch)
+                if author:
+                    mail = Mail(author, mail.date, mail.subject, mail.message, "")
+                _commit(repository, mail, signed=bool(author))
+            mbox, letter = directory / f"{BRANCH}.mbox", directory / "0000-cover-letter.patch"
+            cover, patches = _mails(repository, source.version, author or read_mail(features[0].patch).author)
+            end = f"\nbase-commit: {base}\n" if base else ""
+            cover = cover.replace("*** SUBJECT HERE ***", SUBJECT).replace("*** BLURB HERE ***\n", words)
+            write_atomic(letter, cover.rstrip() + "\n" + end)
+            write_atomic(mbox, patches[0] + end + "".join(patches[1:]))
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
-    return Export(repository, BRANCH, mbox)
+    return Export(repository, BRANCH, mbox, letter)
 
 
-def _commit_feature(repository: Path, feature: Feature, source: Source) -> None:
-    apply_feature(feature, repository, source.version)
-    _git(repository, "add", "--force", *sorted(patched_files(feature.patch)), *feature.files)
-    head = feature.patch.read_text().partition("\n---\n")[0]
-    fields = dict(re.findall(r"^(From|Date|Subject): (.*)$", head, re.MULTILINE))
-    subject = re.sub(r"^\[PATCH[^]]*\] ", "", fields["Subject"])
-    body = head.partition("\n\n")[2]
-    _commit(repository, fields["From"], f"{subject}\n\n{body}", fields["Date"])
+def _mails(repository: Path, version: str, author: str) -> tuple[str, list[str]]:
+    """The letter, without words, and the patches, which answer it."""
+    name, address = _parts(author)
+    options = ("--stdout", "--no-signature", "--cover-letter", "--thread=shallow")
+    identity = ("-c", f"user.name={name}", "-c", f"user.email={address}")
+    all_of_it = _git(repository, *identity, "format-patch", *options, f"v{version}..{BRANCH}").decode()
+    cover, *patches = re.split(r"^(?=From [0-9a-f]{40} Mon Sep 17 )", all_of_it, flags=re.MULTILINE)[1:]
+    return cover, patches
 
 
-def _commit(repository: Path, author: str, message: str, date: str) -> None:
-    name, _, address = author.rstrip(">").partition(" <")
+def _commit(repository: Path, mail: Mail, *, signed: bool) -> None:
+    name, address = _parts(mail.author)
     run(
         [tool("git", "git"), "-c", f"user.name={name}", "-c", f"user.email={address}", "commit", "--quiet",
-         f"--date={date}", "--file=-"],
+         f"--date={mail.date}", *(["--signoff"] if signed else []), "--file=-"],
         LabError,
         cwd=repository,
-        stdin=message.encode(),
-        env=_environment() | {"GIT_COMMITTER_DATE": date},
+        stdin=f"{mail.subject}\n\n{mail.message}".encode(),
+        env=_environment() | {"GIT_COMMITTER_DATE": mail.date},
     )  # fmt: skip
+
+
+def _parts(author: str) -> tuple[str, str]:
+    name, _, address = author.rstrip(">").partition(" <")
+    return name, address
 
 
 def _git(repository: Path, *arguments: str) -> bytes:

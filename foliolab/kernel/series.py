@@ -20,7 +20,12 @@ from foliolab.process import run, tool
 
 @dataclass(frozen=True)
 class Feature:
-    """One patch of the series, and the new files that come with it, which it may fit to a kernel."""
+    """One commit of the series: a patch, and the new files that come with it.
+
+    kernel/files has files as all of the series leaves them. What the patch changes in its own files fits them to
+    a kernel. What it changes in files of earlier commits is its share of these: there already, but in the commits
+    before it.
+    """
 
     patch: Path
     files: tuple[str, ...]
@@ -90,6 +95,22 @@ def changed_files(source: Source, features: tuple[Feature, ...], kernel: Path = 
         return {file: content for file, content in scratch.content().items() if content is not None}
 
 
+def commits(source: Source, features: tuple[Feature, ...], kernel: Path = KERNEL) -> list[dict[str, bytes]]:
+    """For each feature in turn, what the files that it brings or changes are after it: path and content.
+
+    Raises HookError if a hook does not apply, or if features do not lead back to the pristine tree.
+    """
+    with tempfile.TemporaryDirectory(prefix="foliolab-hooks-") as name:
+        scratch = _Scratch(source, Path(name), set())
+        scratch.apply_features(features, kernel)
+        contents = []
+        for feature in reversed(features):
+            contents.append(scratch.read({*feature.files, *patched_files(feature.patch)}))
+            scratch.take_back(feature)
+        scratch.check_pristine()
+        return contents[::-1]
+
+
 @dataclass(frozen=True)
 class _Scratch:
     """Those files of a tree that series change."""
@@ -102,13 +123,35 @@ class _Scratch:
         files = {file: self.place / file for file in sorted(self.touched)}
         return {file: path.read_bytes() if path.exists() else None for file, path in files.items()}
 
+    def read(self, files: set[str]) -> dict[str, bytes]:
+        return {file: (self.place / file).read_bytes() for file in sorted(files)}
+
     def apply_features(self, features: tuple[Feature, ...], kernel: Path) -> None:
+        """Make the finished tree."""
+        finished: set[str] = set()
         for feature in features:
-            for file in sorted(patched_files(feature.patch)):
-                if not self._take(file) and file not in feature.files:
-                    raise HookError(f"{feature.patch.name} changes {file}, which Linux {self.source.version} has not.")
+            for file in feature.files:
+                (self.place / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(kernel / "files" / file, self.place / file)
             self.touched.update(feature.files)
-            apply_feature(feature, self.place, self.source.version, kernel)
+            hooks = {file: diff for file, diff in diffs(feature.patch).items() if file not in finished}
+            for file in hooks:
+                if not self._take(file):
+                    raise HookError(f"{feature.patch.name} changes {file}, which Linux {self.source.version} has not.")
+            self._patch(feature, "".join(hooks.values()))
+            finished.update(feature.files)
+
+    def take_back(self, feature: Feature) -> None:
+        """Go from the tree with a feature, and no later one, to the tree before it."""
+        self._patch(feature, "".join(diffs(feature.patch).values()), "--reverse")
+        for file in feature.files:
+            (self.place / file).unlink()
+
+    def check_pristine(self) -> None:
+        for file in sorted(self.touched):
+            place, pristine = self.place / file, self.source.tree / file
+            if place.exists() and place.read_bytes() != pristine.read_bytes():
+                raise HookError(f"The series for Linux {self.source.version} cannot be taken back from {file}.")
 
     def apply_mail(self, patches: Path) -> None:
         """Apply a patch, or all of a mailbox, as git makes them."""
@@ -126,6 +169,30 @@ class _Scratch:
             reason = str(error).partition("error: ")[2] or str(error)
             raise SeriesError(f"{patches} does not apply to Linux {self.source.version}: {reason}.") from None
 
+    def _patch(self, feature: Feature, diff: str, *options: str) -> None:
+        """Apply hooks; HookError names the first hunk that fails."""
+        if not diff:
+            return
+        done = subprocess.run(
+            [tool("patch", "patch"), "--strip=1", "--force", "--no-backup-if-mismatch", "--input=-", *options],
+            cwd=self.place,
+            input=diff,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            return
+        what = f"{feature.patch.name} does not apply to Linux {self.source.version}"
+        file = "?"
+        for line in done.stdout.splitlines():
+            if match := re.match(r"patching file (\S+)", line):
+                file = match[1]
+            if match := re.match(r"Hunk #(\d+) FAILED at (\d+)", line):
+                raise HookError(f"{what}: hunk {match[1]} of {file} (near line {match[2]}) finds other code there.")
+        words = (done.stdout + done.stderr).strip().splitlines()
+        raise HookError(f"{what}: {words[-1] if words else 'patch gave no reason'}")
+
     def _take(self, file: str) -> bool:
         """Have a file here that is to be changed; False if there is none."""
         place, pristine = self.place / file, self.source.tree / file
@@ -136,38 +203,38 @@ class _Scratch:
         return place.is_file()
 
 
+@dataclass(frozen=True)
+class Mail:
+    """What a patch of the series says besides its hooks."""
+
+    author: str
+    """As "Name <address>"."""
+    date: str
+    subject: str
+    message: str
+    """The changelog, ending in a line feed."""
+    diff: str
+    """All hooks."""
+
+    def __str__(self) -> str:
+        head = f"From: {self.author}\nDate: {self.date}\nSubject: [PATCH] {self.subject}\n\n"
+        return f"{head}{self.message}---\n{self.diff}"
+
+
+def read_mail(patch: Path) -> Mail:
+    """A patch of ours; HookError if it is not of the form in which they are kept."""
+    form = r"From: (.*)\nDate: (.*)\nSubject: \[PATCH\] (.*)\n\n((?:.*\n)*?)---\n((?:.*\n)*)"
+    if not (match := re.fullmatch(form, patch.read_text())):
+        raise HookError(f"{patch} has no From, Date and Subject, changelog, line of three dashes and hooks.")
+    return Mail(*match.groups())
+
+
+def diffs(patch: Path) -> dict[str, str]:
+    """What a patch changes: path and diff of each file."""
+    parts = re.split(r"^(?=--- a/\S+\n\+\+\+ b/)", read_mail(patch).diff, flags=re.MULTILINE)[1:]
+    return {part.split(maxsplit=2)[1].removeprefix("a/"): part for part in parts}
+
+
 def patched_files(patch: Path) -> set[str]:
-    """The existing files that a patch changes."""
-    return set(re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE))
-
-
-def apply_feature(feature: Feature, tree: Path, version: str, kernel: Path = KERNEL) -> None:
-    """Put the files of a feature into ``tree``, then apply its patch, which may change them as well."""
-    for file in feature.files:
-        (tree / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(kernel / "files" / file, tree / file)
-    apply_patch(feature.patch, tree, version)
-
-
-def apply_patch(patch: Path, tree: Path, version: str) -> None:
-    """Apply a hook to ``tree``; HookError names the first hunk that fails."""
-    done = subprocess.run(
-        [tool("patch", "patch"), "--strip=1", "--force", "--no-backup-if-mismatch", "--input", str(patch)],
-        cwd=tree,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == 0:
-        return
-    file = "?"
-    for line in done.stdout.splitlines():
-        if match := re.match(r"patching file (\S+)", line):
-            file = match[1]
-        if match := re.match(r"Hunk #(\d+) FAILED at (\d+)", line):
-            raise HookError(
-                f"{patch.name} does not apply to Linux {version}: hunk {match[1]} of {file} (near line {match[2]}) "
-                "finds other code there."
-            )
-    words = (done.stdout + done.stderr).strip().splitlines()
-    raise HookError(f"{patch.name} does not apply to Linux {version}: {words[-1] if words else 'patch gave no reason'}")
+    """The files that a patch changes."""
+    return set(diffs(patch))

@@ -4,7 +4,7 @@
  * what a fault lowers the counter of misses, and the arithmetic of these is
  * the kernel's.
  */
-#include "../../kernel/files/include/linux/mmap_readahead_policy.h"
+#include "../../kernel/files/include/linux/mmap_readahead_hits.h"
 #include "linux.h"
 
 /* What matters to one thread that maps data without hints. */

@@ -57,7 +57,7 @@ def test_hook_that_does_not_apply(small_source: Source, tmp_path: Path) -> None:
     filemap = small_source.tree / "mm/filemap.c"
     filemap.write_text(filemap.read_text().replace("if (mmap_miss > MMAP_LOTSAMISS)", "if (mmap_miss > 7)"))
     done = lab("kernel", "build", "--kernel", f"{small_source.tree}+ours", FOLIOLAB_CACHE=str(tmp_path / "cache"))
-    assert "mmap-honest-hits.patch does not apply" in sentence(done)
+    assert "miss-tracepoint.patch does not apply" in sentence(done)
     assert "of mm/filemap.c" in sentence(done)
     assert done.returncode == 21
 

@@ -42,13 +42,13 @@ def _all(cases: Iterable[Case]) -> Iterator[Case]:
         yield case
 
 
-def check_kunit(console: str, names: tuple[str, ...]) -> None:
-    """Each case of these suites of ours, as its source has them, ran at boot and passed."""
+def check_kunit(console: str, names: tuple[str, ...], tree: Path = KERNEL / "files") -> None:
+    """Each case of these suites of ours, as its source in ``tree`` has them, ran at boot and passed."""
     report = read(re.sub(r"^\[ *\d+\.\d+\] ?", "", console.replace("\r", ""), flags=re.MULTILINE))
     assert report.errors == ()
     suites = {case.name: case for case in report.cases}
     for name in names:
-        cases = re.findall(r"\bKUNIT_CASE(?:_PARAM)?\((\w+)", (KERNEL / f"files/mm/{name}_kunit.c").read_text())
+        cases = re.findall(r"\bKUNIT_CASE(?:_PARAM)?\((\w+)", (tree / f"mm/{name}_kunit.c").read_text())
         assert [part.name for part in suites[name].parts] == cases != []
         assert {case.verdict for case in _all([suites[name]])} == {Verdict.PASS}
 

@@ -10,6 +10,7 @@ import pytest
 
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.kselftest.ktap import Verdict
+from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
@@ -121,5 +122,6 @@ def test_fault_recency_under_stress_on_the_debug_kernel(
 def test_kunit(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
     with Guest(guest_config(debug_kernel, programs), tmp_path / "console.log") as guest:
         console = guest.console()
-    check_kunit(console, ("fault_recency", "mmap_readahead", "mmap_readahead_window", "mprotect"))
+    suites = (path.name.removesuffix("_kunit.c") for path in (KERNEL / "files/mm").glob("*_kunit.c"))
+    check_kunit(console, tuple(suites))
     assert splats(console) == []

@@ -31,7 +31,7 @@ def test_changed_files_are_the_patched_and_the_new_ones(source: Source) -> None:
 def test_failing_hook_is_named_with_file_and_hunk(small_source: Source) -> None:
     filemap = small_source.tree / "mm/filemap.c"
     filemap.write_text(filemap.read_text().replace("ra->async_size = ra->ra_pages / 4;", "ra->async_size = 0;"))
-    with pytest.raises(HookError, match=r"mmap-honest-hits\.patch does not apply .* hunk 4 of mm/filemap\.c"):
+    with pytest.raises(HookError, match=r"miss-tracepoint\.patch does not apply .* hunk 5 of mm/filemap\.c"):
         changed_files(small_source, read_series())
 
 

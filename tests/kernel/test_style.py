@@ -25,9 +25,10 @@ _STOCK_OBJECTS = [
     *("mm/mprotect.o", "mm/readahead.o", "mm/swap.o", "mm/vmscan.o", "mm/vmstat.o", "mm/workingset.o"),
 ]
 _OUR_OBJECTS = [
-    *("mm/fault_recency.o", "mm/fault_recency_kunit.o", "mm/file_folio.o", "mm/mmap_readahead.o"),
-    *("mm/mmap_readahead_adaptive.o", "mm/mmap_readahead_file.o", "mm/mmap_readahead_kunit.o"),
-    *("mm/mmap_readahead_window_kunit.o", "mm/mprotect_kunit.o", "mm/page_touch.o"),
+    *("mm/fault_recency.o", "mm/fault_recency_kunit.o", "mm/file_folio.o", "mm/file_folio_kunit.o"),
+    *("mm/mmap_readahead.o", "mm/mmap_readahead_adaptive.o", "mm/mmap_readahead_file.o"),
+    *("mm/mmap_readahead_hits_kunit.o", "mm/mmap_readahead_huge_kunit.o", "mm/mmap_readahead_text_kunit.o"),
+    *("mm/mmap_readahead_window_kunit.o", "mm/mprotect_kunit.o", "mm/page_touch.o", "mm/prefault_age.o"),
 ]
 _OBJECTS = [*_STOCK_OBJECTS, *_OUR_OBJECTS]
 
@@ -49,7 +50,8 @@ def checkpatch(source: Source, patch: str) -> list[str]:
 @pytest.mark.parametrize("version", ["6.12", "7.3"])
 def test_series_passes_checkpatch(version: str, tmp_path: Path) -> None:
     source = from_debian(version, Reporter())
-    mbox = export(reduced(source, tmp_path / "small/pristine"), tmp_path / "out", Reporter()).mbox
+    somebody = "Ann Other <ann@example.org>"
+    mbox = export(reduced(source, tmp_path / "small/pristine"), tmp_path / "out", Reporter(), author=somebody).mbox
     patches = re.split(r"^(?=From [0-9a-f]{40} )", mbox.read_text(), flags=re.MULTILINE)[1:]
     assert len(patches) == len(read_series(version))
     complaints = [line for patch in patches for line in checkpatch(source, patch)]

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What pages earn that faults bring in or map: the switches
- * /sys/kernel/mm/lru_gen/fault_folios and
- * /sys/kernel/debug/mmap_readahead/old_prefaulted_ptes.
+ * What pages earn that faults bring in or map: the switch
+ * /sys/kernel/mm/lru_gen/fault_folios.
  */
-#include <linux/debugfs.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/kobject.h>
@@ -13,9 +11,6 @@
 #include <linux/sysfs.h>
 
 #include "fault_recency.h"
-#include "mmap_readahead.h"
-
-DEFINE_STATIC_KEY_FALSE(prefaulted_ptes_flipped);
 
 #ifdef CONFIG_LRU_GEN
 enum fault_folios fault_folios __read_mostly = FAULT_FOLIOS_ACTIVE;
@@ -68,35 +63,3 @@ static ssize_t fault_folios_store(struct kobject *kobj,
 struct kobj_attribute lru_gen_fault_folios_attr =
 	__ATTR(fault_folios, 0644, fault_folios_show, fault_folios_store);
 #endif /* CONFIG_LRU_GEN */
-
-#ifdef CONFIG_DEBUG_FS
-static int old_prefaulted_ptes_get(void *unused, u64 *old)
-{
-	*old = prefaulted_ptes_are_old();
-	return 0;
-}
-
-static int old_prefaulted_ptes_set(void *unused, u64 old)
-{
-	if (old > 1)
-		return -EINVAL;
-
-	if (old != arch_wants_old_prefaulted_pte())
-		static_branch_enable(&prefaulted_ptes_flipped);
-	else
-		static_branch_disable(&prefaulted_ptes_flipped);
-	return 0;
-}
-
-DEFINE_DEBUGFS_ATTRIBUTE(old_prefaulted_ptes_fops, old_prefaulted_ptes_get,
-			 old_prefaulted_ptes_set, "%llu\n");
-
-static int __init fault_recency_init(void)
-{
-	debugfs_create_file_unsafe("old_prefaulted_ptes", 0644,
-				   mmap_readahead_debugfs_dir, NULL,
-				   &old_prefaulted_ptes_fops);
-	return 0;
-}
-late_initcall(fault_recency_init);
-#endif /* CONFIG_DEBUG_FS */

@@ -11,37 +11,6 @@
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
 #include <linux/page-flags.h>
-#include <linux/pgtable.h>
-
-#ifndef arch_wants_old_prefaulted_pte
-static inline bool arch_wants_old_prefaulted_pte(void)
-{
-	/*
-	 * Transitioning a PTE from 'old' to 'young' can be expensive on
-	 * some architectures, even if it's performed in hardware. By
-	 * default, "false" means prefaulted entries will be 'young'.
-	 */
-	return false;
-}
-#endif
-
-/* The age of prefaulted PTEs is not what the architecture wants. */
-DECLARE_STATIC_KEY_FALSE(prefaulted_ptes_flipped);
-
-/**
- * prefaulted_ptes_are_old - the age of what a fault maps around its address
- *
- * What the architecture wants may depend on a feature of the processors, which
- * are not all known when the first faults are handled: so ask each time.
- *
- * Return: true if these PTEs look as if they had not been used.
- */
-static inline bool prefaulted_ptes_are_old(void)
-{
-	bool old = arch_wants_old_prefaulted_pte();
-
-	return static_branch_unlikely(&prefaulted_ptes_flipped) ? !old : old;
-}
 
 /* Mark a folio as accessed once, and no further: being mapped again is no more. */
 static inline void fault_recency_mark(struct folio *folio)

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Readahead for mapped files where no window adapts: its switches, and the facts that its
- * policy in <linux/mmap_readahead_policy.h> judges.
+ * policy in <linux/mmap_readahead_hits.h>, <linux/mmap_readahead_text.h> and
+ * <linux/mmap_readahead_huge.h> judges.
  */
 #include <linux/blk-cgroup.h>
 #include <linux/debugfs.h>
 #include <linux/jump_label.h>
 #include <linux/mm.h>
+#include <linux/mmap_readahead_hits.h>
+#include <linux/mmap_readahead_huge.h>
+#include <linux/mmap_readahead_rule.h>
+#include <linux/mmap_readahead_text.h>
 #include <linux/mutex.h>
 #include <linux/pagemap.h>
+#include <trace/events/mmap_readahead.h>
 
 #include "file_folio.h"
 #include "internal.h"
@@ -18,11 +24,11 @@
 		   MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY |		\
 		   MMAP_READAHEAD_HIT_NEEDS_UNLOCKED |		\
 		   MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS |	\
+		   MMAP_READAHEAD_TEXT_KEEPS_HITS |		\
 		   MMAP_READAHEAD_TEXT_IN_FOLIOS |		\
-		   MMAP_READAHEAD_TEXT_IN_WINDOWS |		\
 		   MMAP_READAHEAD_TEXT_UNCOUNTED |		\
-		   MMAP_READAHEAD_HUGE_HINT_CAPPED |		\
-		   MMAP_READAHEAD_TEXT_KEEPS_HITS)
+		   MMAP_READAHEAD_TEXT_IN_WINDOWS |		\
+		   MMAP_READAHEAD_HUGE_HINT_CAPPED)
 
 /* Off exactly when no rule is set, so that faults then run the stock code. */
 DEFINE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
@@ -288,10 +294,10 @@ static const struct {
 	{ "hit_needs_first_try", MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY },
 	{ "hit_needs_unlocked", MMAP_READAHEAD_HIT_NEEDS_UNLOCKED },
 	{ "hit_needs_counted_miss", MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS },
-	{ "text_in_folios", MMAP_READAHEAD_TEXT_IN_FOLIOS },
-	{ "text_in_windows", MMAP_READAHEAD_TEXT_IN_WINDOWS },
-	{ "text_uncounted", MMAP_READAHEAD_TEXT_UNCOUNTED },
 	{ "text_keeps_hits", MMAP_READAHEAD_TEXT_KEEPS_HITS },
+	{ "text_in_folios", MMAP_READAHEAD_TEXT_IN_FOLIOS },
+	{ "text_uncounted", MMAP_READAHEAD_TEXT_UNCOUNTED },
+	{ "text_in_windows", MMAP_READAHEAD_TEXT_IN_WINDOWS },
 	{ "huge_hint_capped", MMAP_READAHEAD_HUGE_HINT_CAPPED },
 };
 

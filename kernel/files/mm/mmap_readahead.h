@@ -6,8 +6,6 @@
 #include <linux/jump_label.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
-#include <linux/mmap_readahead_policy.h>
-#include <trace/events/mmap_readahead.h>
 
 #include "mmap_readahead_adaptive.h"
 
@@ -122,26 +120,6 @@ static inline bool mmap_readahead_next(struct vm_fault *vmf,
 	return static_branch_likely(&mmap_readahead_any_rule) &&
 	       vmf->vma->vm_flags & VM_HUGEPAGE &&
 	       __mmap_readahead_next(vmf, folio, fpin);
-}
-
-/**
- * mmap_readahead_trace_one_folio - trace a miss that reads just what it needs
- * @file: the mapped file
- * @index: the missing page
- * @reason: why nothing else is read
- */
-static inline void
-mmap_readahead_trace_one_folio(struct file *file, pgoff_t index,
-			       enum mmap_readahead_reason reason)
-{
-	struct address_space *mapping = file->f_mapping;
-
-	if (!trace_mmap_readahead_miss_enabled())
-		return;
-	trace_mmap_readahead_miss(file, index,
-				  mapping_align_index(mapping, index),
-				  mapping_min_folio_nrpages(mapping), 0,
-				  mapping_min_folio_order(mapping), reason);
 }
 
 #endif /* __MM_MMAP_READAHEAD_H */

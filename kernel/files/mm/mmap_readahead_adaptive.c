@@ -15,12 +15,10 @@
 #include <linux/sysfs.h>
 #include <linux/vmstat.h>
 #include <linux/xarray.h>
+#include <trace/events/mmap_readahead.h>
 
 #include "internal.h"
 #include "mmap_readahead_adaptive.h"
-
-#define CREATE_TRACE_POINTS
-#include <trace/events/mmap_readahead.h>
 
 /* Faults that race with a change may do either. */
 DEFINE_STATIC_KEY_TRUE(mmap_readahead_adaptive);

@@ -22,11 +22,11 @@ const char * const switches[NR_SWITCHES] = {
 	"hit_needs_first_try",
 	"hit_needs_unlocked",
 	"hit_needs_counted_miss",
+	"text_keeps_hits",
 	"text_in_folios",
 	"text_uncounted",
-	"huge_hint_capped",
-	"text_keeps_hits",
 	"text_in_windows",
+	"huge_hint_capped",
 };
 
 /* Switches */

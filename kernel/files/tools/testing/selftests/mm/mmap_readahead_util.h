@@ -13,11 +13,11 @@ enum rule {
 	FIRST_TRY	= 1 << 1,
 	UNLOCKED	= 1 << 2,
 	COUNTED_MISS	= 1 << 3,
-	TEXT		= 1 << 4,
-	TEXT_UNCOUNTED	= 1 << 5,
-	HUGE_CAPPED	= 1 << 6,
-	TEXT_KEEPS_HITS	= 1 << 7,
-	TEXT_WINDOWS	= 1 << 8,
+	TEXT_KEEPS_HITS	= 1 << 4,
+	TEXT		= 1 << 5,
+	TEXT_UNCOUNTED	= 1 << 6,
+	TEXT_WINDOWS	= 1 << 7,
+	HUGE_CAPPED	= 1 << 8,
 	ALL_RULES	= (1 << 9) - 1,
 };
 
