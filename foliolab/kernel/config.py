@@ -32,12 +32,12 @@ def merge(
     options = {"CONFIG_LOCALVERSION": f'"-foliolab-{label}"'}
     for name in names:
         options |= parse((KERNEL / "config" / f"{name}.config").read_text())
-    options = _known(options, version, ours)
+    options = known(options, version, ours)
     return "".join(line(name, value) + "\n" for name, value in options.items())
 
 
-def _known(options: dict[str, str], version: str, ours: bool) -> dict[str, str]:
-    """The options as Linux ``version`` has them."""
+def known(options: dict[str, str], version: str, ours: bool) -> dict[str, str]:
+    """The options as Linux ``version`` has them, with our code or without."""
     special = tomllib.loads((KERNEL / "config/options.toml").read_text())
     known = {}
     for name, value in options.items():

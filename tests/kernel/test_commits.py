@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each commit of the series by itself: it compiles without a new warning for both architectures, and passes KUnit."""
+
+import os
+import re
+import resource
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import ARM64, NATIVE, X86_64, Architecture
+from foliolab.files import locked, write_atomic
+from foliolab.kernel import config
+from foliolab.kernel.debian import from_debian
+from foliolab.kernel.make import unfinished_swept
+from foliolab.kernel.series import commits, read_series
+from foliolab.kernel.source import Source
+from foliolab.kernel.tree import working_tree
+from foliolab.paths import cache_directory
+from foliolab.progress import Reporter
+from tests.kernel.selftests import check_kunit
+
+pytestmark = pytest.mark.boot
+
+EVERY = "FOLIOLAB_KUNIT_AT_EVERY_COMMIT"
+"""With this variable, KUnit runs not only after the last commit."""
+
+_BOOT_SECONDS = 300
+_BOTH = (X86_64, ARM64)
+
+
+class Walk:
+    """A source tree that goes from the pristine one through the commits, and what is built from it for one machine."""
+
+    def __init__(self, source: Source, arch: Architecture) -> None:
+        self.arch = arch
+        self.source = source
+        self.features = read_series(source.version)
+        self.contents = commits(source, self.features)
+        self.state: dict[str, bytes | None] = {}
+        self.directory = cache_directory() / "build" / f"{source.home.name}-commits-{arch.name}"
+
+    @property
+    def objects(self) -> list[str]:
+        """All that the series changes or brings, as far as it is there yet."""
+        files = {file for content in self.contents for file in content if re.match(r"(mm|fs|arch/\w+/mm)/.*\.c$", file)}
+        present = (file for file in sorted(files) if (self.tree / file).exists())
+        return [
+            file[:-1] + "o" for file in present if not file.startswith("arch/") or f"arch/{self.arch.source}/" in file
+        ]
+
+    def to(self, content: dict[str, bytes]) -> None:
+        """Go on by a commit, or with nothing back to the pristine tree."""
+        if not content:
+            self.state = {}
+            self.tree = working_tree(self.source, "commits", self.state)
+        else:
+            for file, text in content.items():
+                if not (self.tree / file).exists() or (self.tree / file).read_bytes() != text:
+                    write_atomic(self.tree / file, text)
+        self.state |= content
+        if not content or any("Kconfig" in file for file in content):
+            self.configure()
+
+    def configure(self) -> None:
+        fragment = self.directory / "options.config"
+        fragments = (Path(__file__).parent / f"commits{part}.config" for part in ("", f"-{self.arch.name}"))
+        options = config.parse("".join(each.read_text() for each in fragments))
+        # allnoconfig passes over what the tree has not yet.
+        self.options = config.known(options, self.source.version, ours=True)
+        write_atomic(fragment, "".join(config.line(*option) + "\n" for option in self.options.items()))
+        self.make("allnoconfig", environment={"KCONFIG_ALLCONFIG": str(fragment)})
+
+    def make(self, *targets: str, environment: dict[str, str] | None = None) -> str:
+        """What make has to say. It must not fail."""
+        prefix = [] if self.arch is NATIVE else [f"CROSS_COMPILE={self.arch.compiler.removesuffix('gcc')}"]
+        command = ["make", "--silent", f"ARCH={self.arch.source}", *prefix, "-C", str(self.tree), "-j2"]
+        command += [f"O={self.directory}", "W=1", *targets]
+        done = subprocess.run(
+            command, env=os.environ | (environment or {}), capture_output=True, text=True, errors="replace", check=False
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done.stdout + done.stderr
+
+    def complaints(self) -> set[str]:
+        """Warnings about the objects, without line numbers, which our hooks shift."""
+        lines = self.make("C=1", *self.objects).replace(f"{self.tree.resolve()}/", "").splitlines()
+        return {re.sub(r":\d+:(\d+:)?", ":", line) for line in lines if "warning:" in line or "error:" in line}
+
+
+@contextmanager
+def walk(version: str, arch: Architecture) -> Iterator[Walk]:
+    source = from_debian(version, Reporter())
+    with locked(cache_directory() / "commits.lock"):
+        walk = Walk(source, arch)
+        with unfinished_swept(walk.directory):
+            walk.to({})
+            yield walk
+
+
+def cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def kunit(walk: Walk, console: Path) -> None:
+    """Build all of the kernel and boot it: each suite of ours that it has passes."""
+    walk.make("bzImage")
+    image = walk.directory / "arch/x86/boot/bzImage"
+    command = [
+        *("qemu-system-x86_64", "-machine", "q35", "-cpu", "max", "-m", "512", "-accel", "tcg,thread=single"),
+        *("-nographic", "-no-reboot", "-nodefaults", "-serial", f"file:{console}", "-kernel", str(image)),
+        *("-append", "console=ttyS0 panic=-1 kunit_shutdown=reboot"),
+    ]
+    subprocess.run(command, timeout=_BOOT_SECONDS, check=True, capture_output=True)
+    suites = {Path(file).name.removesuffix("_kunit.c") for file in walk.state if file.endswith("_kunit.c")}
+    check_kunit(console.read_text(errors="replace"), tuple(sorted(suites)), walk.tree)
+
+
+@pytest.mark.parametrize("version", ["6.12", "7.3"])
+@pytest.mark.parametrize("arch", _BOTH, ids=lambda arch: arch.name)
+def test_each_commit_compiles_without_a_new_warning(version: str, arch: Architecture) -> None:
+    with walk(version, arch) as steps:
+        for target in steps.objects:
+            (steps.directory / target).unlink(missing_ok=True)
+        before = steps.complaints()
+        for feature, content in zip(steps.features, steps.contents, strict=True):
+            started, used = time.monotonic(), cpu_seconds()
+            steps.to(content)
+            assert steps.complaints() - before == set(), feature.patch.name
+            print(f"{feature.patch.stem}: {time.monotonic() - started:.0f} s, CPU {cpu_seconds() - used:.0f} s")
+        config.check(
+            "".join(config.line(*option) + "\n" for option in steps.options.items()),
+            (steps.directory / ".config").read_text(),
+        )
+
+
+@pytest.mark.parametrize("version", ["6.12", "7.3"])
+def test_kunit_passes(version: str, tmp_path: Path) -> None:
+    with walk(version, X86_64) as steps:
+        last = len(steps.contents) - 1
+        for number, (feature, content) in enumerate(zip(steps.features, steps.contents, strict=True)):
+            started, used = time.monotonic(), cpu_seconds()
+            steps.to(content)
+            suites = any(file.endswith("_kunit.c") for file in steps.state)
+            if number == last or (suites and os.environ.get(EVERY)):
+                kunit(steps, tmp_path / f"{feature.patch.stem}.log")
+                print(f"{feature.patch.stem}: {time.monotonic() - started:.0f} s, CPU {cpu_seconds() - used:.0f} s")
