@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Branches of ours on their way back."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from foliolab.errors import SeriesError
+from foliolab.files import digest_files
+from foliolab.kernel.debian import from_debian
+from foliolab.kernel.export import Export, export
+from foliolab.kernel.rebased import applied_mail, take_over
+from foliolab.kernel.series import commits, read_mail, read_series
+from foliolab.kernel.source import Source
+from foliolab.paths import KERNEL
+from foliolab.progress import Reporter
+from tests.conftest import reduced
+
+VERSIONS = ("6.12", "7.3")
+
+
+def git(place: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@invalid"]
+    return subprocess.run(["git", *identity, *arguments], cwd=place, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Source]:
+    place = tmp_path_factory.mktemp("sources")
+    return {version: reduced(from_debian(version, Reporter()), place / version / "pristine") for version in VERSIONS}
+
+
+@pytest.fixture(scope="module")
+def exports(sources: dict[str, Source], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Export]:
+    """By somebody who has signed them off, which stays with the branch."""
+    place, author = tmp_path_factory.mktemp("exports"), "Ann Other <ann@example.org>"
+    return {version: export(sources[version], place / version, Reporter(), author=author) for version in VERSIONS}
+
+
+@pytest.fixture
+def branches(exports: dict[str, Export], tmp_path: Path) -> dict[str, Path]:
+    """Copies that a test may change."""
+    return {version: shutil.copytree(each.repository, tmp_path / version) for version, each in exports.items()}
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    """A copy of kernel/ that a test may change."""
+    return Path(shutil.copytree(KERNEL, tmp_path / "kernel"))
+
+
+def everything(kernel: Path) -> str:
+    return digest_files((path for path in kernel.rglob("*") if path.is_file()), kernel)
+
+
+def amend(branch: Path, patch: str, version: str, file: str, old: str, new: str) -> None:
+    """Have a commit of the branch say something else in a file, and those after it follow."""
+    feature = next(feature for feature in read_series(version) if feature.patch.name == patch)
+    subject = read_mail(feature.patch).subject
+    commit = git(branch, "log", "--format=%H", "--fixed-strings", f"--grep={subject}", "foliolab").split()[-1]
+    git(branch, "checkout", "--quiet", commit)
+    text = (branch / file).read_text()
+    assert text.count(old) == 1
+    (branch / file).write_text(text.replace(old, new))
+    git(branch, "commit", "--quiet", "--all", "--amend", "--no-edit")
+    git(branch, "rebase", "--quiet", "--onto", "HEAD", commit, "foliolab")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_export_changes_nothing(
+    version: str, exports: dict[str, Export], sources: dict[str, Source], kernel: Path
+) -> None:
+    before = everything(kernel)
+    assert take_over(exports[version].repository, exports[version].branch, kernel) == []
+    with applied_mail(exports[version].mbox, sources[version]) as place:
+        assert take_over(place, "HEAD", kernel) == []
+    assert everything(kernel) == before
+
+
+def test_edits_arrive(branches: dict[str, Path], sources: dict[str, Source], kernel: Path) -> None:
+    """In a file of the kernel's, in a file of ours that later commits change as well, and in a changelog."""
+    branch, patch = branches["6.12"], "mmap-honest-hits.patch"
+    amend(branch, patch, "6.12", "mm/filemap.c", "int at_address = -1;", "int at_address = -1; /* not seen */")
+    amend(branch, patch, "6.12", "mm/mmap_readahead.c", "if (on > 1)", "if (on >= 2)")
+    git(branch, "commit", "--quiet", "--amend", "--message", f"{git(branch, 'log', '-1', '--format=%s')}\nOther words.")
+    last = read_series()[-1].patch.name
+    written = {str(path.relative_to(kernel)) for path in take_over(branch, "foliolab", kernel)}
+    assert written == {"files/mm/mmap_readahead.c", f"patches/6.12/{patch}", f"patches/6.12/{last}"}
+    assert read_mail(kernel / "patches/6.12" / last).message == "Other words.\n"
+    made = commits(sources["6.12"], read_series(kernel=kernel), kernel)[-1]
+    assert made == {file: (branch / file).read_bytes() for file in made}
+    assert "not seen" in (kernel / "patches/6.12" / patch).read_text()
+    assert take_over(branch, "foliolab", kernel) == []
+
+
+def test_what_another_kernel_needs_otherwise_is_in_its_patch(branches: dict[str, Path], kernel: Path) -> None:
+    """A file that both have stays as it is for the other one."""
+    file, patch = "mm/mmap_readahead_file.c", "adaptive-window.patch"
+    amend(branches["7.3"], patch, "7.3", file, "#include <linux/slab.h>\n", "#include <linux/slab.h>\n/* 7.3 */\n")
+    assert take_over(branches["7.3"], "foliolab", kernel) == [kernel / "patches/7.3" / patch]
+    assert "\n+/* 7.3 */\n" in (kernel / "patches/7.3" / patch).read_text()
+
+
+def refuse(branch: Path, kernel: Path, words: str) -> None:
+    before = everything(kernel)
+    with pytest.raises(SeriesError, match=words):
+        take_over(branch, "foliolab", kernel)
+    assert everything(kernel) == before
+
+
+def test_a_commit_that_is_none_of_ours(branches: dict[str, Path], kernel: Path) -> None:
+    git(branches["6.12"], "commit", "--quiet", "--allow-empty", "--message", "Something else")
+    last = read_mail(read_series()[-1].patch).subject
+    refuse(branches["6.12"], kernel, r"'Something else', is none of the series")
+    git(branches["6.12"], "commit", "--quiet", "--allow-empty", "--message", last)
+    refuse(branches["6.12"], kernel, r"is none of the series|Two commits are called")
+
+
+def test_a_commit_that_is_gone(branches: dict[str, Path], kernel: Path) -> None:
+    git(branches["6.12"], "reset", "--quiet", "--hard", "HEAD~1")
+    refuse(branches["6.12"], kernel, f"has no commit '{read_mail(read_series()[-1].patch).subject}'")
+
+
+def test_a_branch_of_somebody_else(branches: dict[str, Path], kernel: Path) -> None:
+    git(branches["6.12"], "reset", "--quiet", "--hard", f"HEAD~{len(read_series())}")
+    refuse(branches["6.12"], kernel, "no commit of ours")
+
+
+def test_a_file_that_goes(branches: dict[str, Path], kernel: Path) -> None:
+    git(branches["6.12"], "rm", "--quiet", "mm/readahead.c")
+    git(branches["6.12"], "commit", "--quiet", "--amend", "--no-edit")
+    refuse(branches["6.12"], kernel, r"removes mm/readahead\.c or changes its mode")
+
+
+def test_a_mailbox_that_does_not_apply(exports: dict[str, Export], sources: dict[str, Source], tmp_path: Path) -> None:
+    mbox = tmp_path / "mbox"
+    mbox.write_text(exports["6.12"].mbox.read_text().replace("\n-static long change_pte_range", "\n-gone"))
+    with pytest.raises(SeriesError, match=r"does not apply to Linux 7\.3\.\d+: "), applied_mail(mbox, sources["7.3"]):
+        pytest.fail("it does")
