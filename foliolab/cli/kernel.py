@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab kernel``: build, configure, export, list and clean kernels."""
+"""``lab kernel``: build, configure, export, import, list and clean kernels."""
 
 import argparse
 import json
@@ -8,19 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from foliolab.arch import size_name
+from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.machine import add_machine, machine
 from foliolab.errors import UsageError
+from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels, clean, configure
 from foliolab.kernel.config import OPTIONAL, PROFILES
-from foliolab.kernel.export import export
-from foliolab.kernel.name import HELP, PATCHED, UNPATCHED, parse_name
-from foliolab.kernel.source import held
+from foliolab.kernel.export import checked_author, export
+from foliolab.kernel.git import Repository
+from foliolab.kernel.name import HELP, OURS, PATCHED, UNPATCHED, parse_name
+from foliolab.kernel.rebased import applied_mail, take_over
+from foliolab.kernel.source import commit_of, held
+from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
+from foliolab.report.letter import letter
 from foliolab.vm import scratch
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser("kernel", help="build, configure, export, list and clean kernels")
+    parser = commands.add_parser("kernel", help="build, configure, export, import, list and clean kernels")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     for name, handle, text in (
@@ -38,11 +44,22 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
             verb.add_argument("--json", action="store_true", help="print one JSON object")
         verb.set_defaults(handler=handle)
 
-    text = "write the series as a git branch and as an mbox that 'git am' applies to the pristine tree"
+    text = "write the series as a git branch and as an mbox that 'git am' and b4 take, with a cover letter"
     verb = verbs.add_parser("export", help=text, description=text)
     verb.add_argument("directory", type=Path, help="where to; must not exist yet")
     _add_source(verb, UNPATCHED, "the kernel that the series is put on")
+    verb.add_argument(
+        "--author",
+        metavar='"NAME <ADDRESS>"',
+        help="who sends it: all commits are theirs and signed off by them (default: nobody signs anything off)",
+    )
     verb.set_defaults(handler=_export)
+
+    text = "bring a rebased or edited branch of the series back into kernel/patches and kernel/files"
+    verb = verbs.add_parser("import", help=text, description=text)
+    verb.add_argument("branch", metavar="BRANCH|MBOX", help="a git tree, with @REF if it is not HEAD, or an mbox")
+    _add_source(verb, UNPATCHED, "the kernel that the mbox is for")
+    verb.set_defaults(handler=_import)
 
     verb = verbs.add_parser("list", help="list the kernels in the cache, newest first")
     verb.add_argument("--json", action="store_true", help="print one JSON object")
@@ -89,10 +106,37 @@ def _export(arguments: argparse.Namespace) -> int:
     name = parse_name(arguments.kernel)
     if name.series:
         raise UsageError(f"Our series is exported on a kernel that has none: not on {name.text}.")
+    author = checked_author(arguments.author) if arguments.author is not None else ""
+    ours = parse_name(f"debian:{name.debian}+{OURS}" if name.debian else f"{name.text}+{OURS}").text
+    samples = read_samples(store_file())
+    words = letter(samples, {name: find_experiment(name) for name in experiment_names()}, ours)
     with held(name, report, newest=arguments.newest) as source:
-        exported = export(source, arguments.directory, report)
+        base = commit_of(name, source)
+        exported = export(source, arguments.directory, report, words=words, author=author, base=base)
     print(f"branch {exported.branch} in {exported.repository}")
     print(f"mbox   {exported.mbox}")
+    print(f"letter {exported.letter}")
+    return 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    report = Reporter()
+    if Path(arguments.branch).is_file():
+        with (
+            held(parse_name(arguments.kernel), report, newest=arguments.newest) as source,
+            applied_mail(Path(arguments.branch), source) as place,
+        ):
+            written = take_over(place, "HEAD")
+    else:
+        name = parse_name(arguments.branch)
+        if name.debian or name.image or name.series:
+            raise UsageError(f"{arguments.branch} is neither a git tree nor an mbox.")
+        repository = Repository.at(name.path)
+        written = take_over(name.path, repository.commit(name.ref or "HEAD"))
+    for file in written:
+        print(file.relative_to(REPOSITORY))
+    if not written:
+        print("Nothing differs.")
     return 0
 
 

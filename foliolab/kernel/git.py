@@ -64,7 +64,11 @@ class Repository:
         pristine.mkdir(exist_ok=True)
         self._git("read-tree", "--reset", "-u", tree, work_tree=pristine)
         self._git("clean", "-ffdqx", work_tree=pristine)  # what a kill between two refs has left
-        return Source(pristine, version, tree[:16])
+        return Source(pristine, version, _identity(tree))
+
+    def tree(self, commit: str) -> str:
+        """The identity of the source that a commit is."""
+        return _identity(self._resolved(commit))
 
     def commit(self, ref: str) -> str:
         """The commit that a ref names; UnknownKernel if it names none."""
@@ -133,6 +137,10 @@ class Repository:
             environment["GIT_WORK_TREE"] = str(work_tree)
         argv = [tool("git", "git"), *options, *arguments]
         return run(argv, SourceError, cwd=work_tree, env=environment).decode(errors="replace")
+
+
+def _identity(tree: str) -> str:
+    return tree[:16]
 
 
 def _environment() -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from foliolab.errors import SourceError, UsageError
+from foliolab.errors import SourceError, UnknownKernel, UsageError
 from foliolab.files import digest, full_disk_named, locked
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.git import Repository, is_git_tree
@@ -14,7 +14,7 @@ from foliolab.kernel.tarball import Source, sources, unpacked, version_of
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 
-__all__ = ["Source", "held", "obtain"]
+__all__ = ["Source", "commit_of", "held", "obtain"]
 
 
 def obtain(report: Reporter) -> Source:
@@ -43,6 +43,18 @@ def held(name: KernelName, report: Reporter, *, newest: bool = False) -> Iterato
             with full_disk_named(home), report.task(f"Looking at {name.path}"):
                 source = repository.source(name.ref) if repository else _mirrored(name.path, home / "pristine")
             yield source
+
+
+def commit_of(name: KernelName, source: Source) -> str:
+    """The commit that ``source`` is, as a name says it; nothing if it is none, or has changes beside it."""
+    if name.debian or name.path.is_file() or not (name.ref or is_git_tree(name.path)):
+        return ""
+    repository = Repository.at(name.path)
+    try:
+        commit = repository.commit(name.ref or "HEAD")
+    except UnknownKernel:  # a tree, or the first commit is yet to be made
+        return ""
+    return commit if repository.tree(commit) == source.identity else ""
 
 
 def _mirrored(tree: Path, pristine: Path) -> Source:
