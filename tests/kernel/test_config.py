@@ -54,6 +54,8 @@ def test_options_are_those_of_the_version(version: str, preemption: dict[str, st
     assert options.keys().isdisjoint(gone)
     assert ("CONFIG_SCHED_DEBUG" in options) is not ("CONFIG_SCHED_DEBUG" in gone)
     assert options["CONFIG_NUMA_BALANCING"] == "y"
+    arm64 = config.parse(merged(ARM64, 4096, "lab", "unpatched", version=version))
+    assert ("CONFIG_ARM64_PAN" in arm64) is ("CONFIG_PREEMPT_NONE" in preemption)
     debug = config.parse(merged(X86_64, 4096, "debug", "unpatched", version=version))
     assert (debug["CONFIG_PREEMPT"], "CONFIG_PREEMPT_LAZY" in debug) == ("y", False)
 
