@@ -128,22 +128,27 @@ def run_selftests(
 
     With ``fault_around_pages``, only FAULTS_IN_FILES; without, fault-around stays as the kernel has it.
     """
-    skipped = []
     with guest_with_data(config, filesystem, console, disk) as guest:
         if fault_around_pages:
             bytes_around = str(fault_around_pages * guest.ready.page_size)
             guest.run([":write", "/sys/kernel/debug/fault_around_bytes", bytes_around]).checked()
-        before = settings(guest)
-        for selftest in FAULTS_IN_FILES if fault_around_pages else SELFTESTS:
-            # The tests work in the current directory, as kselftests do.
-            started = time.monotonic()
-            done = guest.run(["in-directory", "/data", selftest], 300)
-            print(f"{selftest}: {time.monotonic() - started:.0f} s")  # for pytest -rP
-            output = done.stdout.decode()
-            found, failed = results(output)
-            assert (failed, done.status) == ([], 0), output
-            assert f"\n1..{len(found)}\n" in output, output
-            assert splats(guest.console()) == []
-            assert settings(guest) == before, selftest
-            skipped += [f"{case.name}: {case.reason}" for case in found if case.verdict is Verdict.SKIP]
+        return run_in(guest, FAULTS_IN_FILES if fault_around_pages else SELFTESTS)
+
+
+def run_in(guest: Guest, names: Iterable[str]) -> list[str]:
+    """Run kselftests in a guest_with_data(); returns the lines of what they skipped."""
+    skipped = []
+    before = settings(guest)
+    for selftest in names:
+        # The tests work in the current directory, as kselftests do.
+        started = time.monotonic()
+        done = guest.run(["in-directory", "/data", selftest], 300)
+        print(f"{selftest}: {time.monotonic() - started:.0f} s")  # for pytest -rP
+        output = done.stdout.decode()
+        found, failed = results(output)
+        assert (failed, done.status) == ([], 0), output
+        assert f"\n1..{len(found)}\n" in output, output
+        assert splats(guest.console()) == []
+        assert settings(guest) == before, selftest
+        skipped += [f"{case.name}: {case.reason}" for case in found if case.verdict is Verdict.SKIP]
     return skipped

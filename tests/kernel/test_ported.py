@@ -2,6 +2,7 @@
 """Our series for later kernels: it applies, is built, boots, and does there what it does on 6.12."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +14,26 @@ from foliolab.kernel.debian import from_debian
 from foliolab.kernel.series import changed_files, read_series
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
-from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
-from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
-from tests.kernel.selftests import check_kunit
+from tests.kernel.selftests import Programs, check_kunit, guest_config, guest_with_data, run_in
 
 VERSION = "7.3"
 ADAPTIVE = "/sys/kernel/mm/mmap_readahead/adaptive"
 TOUCHES, STRIDE = 200, 1021
+
+
+def ported(pattern: str) -> tuple[str, ...]:
+    """Our files in the series for VERSION that match, by their names without suffix."""
+    files = [Path(file) for feature in read_series(VERSION) for file in feature.files]
+    return tuple(sorted(file.stem for file in files if file.match(pattern)))
+
+
+KUNIT_SUITES = tuple(name.removesuffix("_kunit") for name in ported("mm/*_kunit.c"))
+SELFTESTS = tuple(name for name in ported("selftests/mm/*.c") if not name.endswith("_util"))
+LONG = ("mprotect_batch_race", "mprotect_batch_random")
+"""What takes minutes, and is run on debug kernels."""
 
 
 def test_the_policy_is_the_one_of_6_12() -> None:
@@ -34,24 +45,45 @@ def test_the_policy_is_the_one_of_6_12() -> None:
     assert b"mmap_readahead_adapted(vmf" in changed["mm/filemap.c"]
 
 
+def check_sparse_access(guest: Guest) -> None:
+    """It reads what it touches."""
+    guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", "4096"]).checked()
+    read = {}
+    for adaptive in ("0", "1"):
+        guest.run([":write", ADAPTIVE, adaptive]).checked()
+        argv = ["sparse-mmap", "--file", DATA_FILE, "--pattern", "stride", "--stride", str(STRIDE)]
+        done = guest.run([*argv, "--count", str(TOUCHES), "--drop-caches"], 120).checked()
+        read[adaptive] = json.loads(done.stdout)["read_bytes"] // 4096
+    print(read)  # for pytest -rP
+    assert TOUCHES <= read["1"] < 5 * TOUCHES
+    assert read["0"] > 100 * TOUCHES
+
+
 @pytest.mark.boot
-def test_sparse_access_reads_what_it_touches(tmp_path: Path) -> None:
+def test_it_works(programs: Programs, tmp_path: Path) -> None:
+    """All in one boot, which begins with KUnit."""
     kernel = build(KernelRequest(NATIVE, f"debian:{VERSION}+ours", extras=("kunit",)), Reporter())
     assert kernel.version.startswith(f"{VERSION}.") and kernel.ours
-    bare = GuestConfig(NATIVE, kernel.image, initramfs(guest_programs(NATIVE, Reporter())), choose(NATIVE), 1024)
-    disk = DataDisk("ext4", TOUCHES * STRIDE * 4096).prepare(bare, Reporter())
-    with Guest(replace(bare, disks=(disk,)), tmp_path / "console.log") as guest:
-        guest.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
-        guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", "4096"]).checked()
-        read = {}
-        for adaptive in ("0", "1"):
-            guest.run([":write", ADAPTIVE, adaptive]).checked()
-            argv = ["sparse-mmap", "--file", DATA_FILE, "--pattern", "stride", "--stride", str(STRIDE)]
-            done = guest.run([*argv, "--count", str(TOUCHES), "--drop-caches"], 120).checked()
-            read[adaptive] = json.loads(done.stdout)["read_bytes"] // 4096
-        print(read)  # for pytest -rP
-        assert TOUCHES <= read["1"] < 5 * TOUCHES
-        assert read["0"] > 100 * TOUCHES
+    config = guest_config(kernel, programs)
+    disk = DataDisk("ext4", TOUCHES * STRIDE * 4096).prepare(config, Reporter())
+    with Guest(replace(config, disks=(disk,)), tmp_path / "console.log") as guest:
+        guest.run([":mount", "/dev/vda", "/data", "ext4"]).checked()
+        check_sparse_access(guest)
+        guest.run([":write", DATA_FILE, ""]).checked()  # room for the files of the kselftests
+        assert set(SELFTESTS) > set(LONG)
+        run_in(guest, [name for name in SELFTESTS if name not in LONG])
         console = guest.console()
-    check_kunit(console, ("mmap_readahead_window",))
+    check_kunit(console, KUNIT_SUITES)
+    assert splats(console) == []
+
+
+@pytest.mark.boot
+@pytest.mark.debug
+@pytest.mark.skipif(not os.environ.get("FOLIOLAB_PORTED_DEBUG"), reason="takes half an hour; $FOLIOLAB_PORTED_DEBUG")
+def test_it_works_on_the_debug_kernel(programs: Programs, tmp_path: Path) -> None:
+    kernel = build(KernelRequest(NATIVE, f"debian:{VERSION}+ours", "debug", ("xfs",)), Reporter())
+    with guest_with_data(guest_config(kernel, programs), "xfs", tmp_path / "console.log") as guest:
+        assert run_in(guest, SELFTESTS) == []
+        console = guest.console()
+    check_kunit(console, KUNIT_SUITES)
     assert splats(console) == []
