@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--seconds", type=float, metavar="N", help="for so long at most")
     add("--limit", metavar="SIZE", help="events of this size at most (256M)")
     add("--fine", action="store_true", help="faults map one page each meanwhile, on the whole machine: more of them")
-    add("--reads", metavar="FILE", type=Path, help="a second trace: pages that the kernel read, in place of touches")
+    add("--reads", metavar="FILE", type=Path, help="a second trace: pages that faults read, in place of touches; costs more")
 
 
 def require_place(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -69,13 +69,14 @@ def handle(arguments: argparse.Namespace) -> int:
             seconds=arguments.seconds,
             limit_bytes=limit,
             fine=arguments.fine,
+            reads=arguments.reads is not None,
             command=argv,
         )
     except BaseException:
         target.end()
         raise
     write_trace(arguments.output, recording.trace)
-    if arguments.reads:
+    if recording.reads:
         write_trace(arguments.reads, recording.reads)
     for sentence in _sentences(recording, arguments.fine):
         report.say(sentence)
@@ -87,6 +88,9 @@ def _compare(arguments: argparse.Namespace, recording: Recording, report: Report
     """Print what the kernel read beside what the model says of the same."""
     trace = recording.trace
     window_kb = trace.other["live"]["read_ahead_kb"]
+    if not recording.reads and not arguments.fine:
+        report.say("What the kernel read was not recorded; --reads does that, and compares it with the model.")
+        return
     if window_kb is None or trace.page_size != PAGE_BYTES or not (trace.measured or arguments.fine):
         report.say("That is not compared with the model, which begins with nothing in memory and has pages of 4 KiB.")
         return
@@ -100,7 +104,8 @@ def _compare(arguments: argparse.Namespace, recording: Recording, report: Report
 
 def _sentences(recording: Recording, fine: bool) -> Iterator[str]:
     trace = recording.trace
-    yield f"{trace.touches} touches of {len(trace.files)} files; {recording.reads.touches} pages of these were read."
+    read = f"; {recording.reads.touches} pages of these were read" if recording.reads else ""
+    yield f"{trace.touches} touches of {len(trace.files)} files{read}."
     if trace.lost:
         yield f"{trace.lost} events were lost, because the kernel's buffer was full."
     if recording.full:

@@ -4,63 +4,105 @@
 import glob
 import os
 import re
-from bisect import bisect_right, insort
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
+from time import monotonic_ns
+from typing import Generic, TypeVar
 
 from foliolab.live.devices import find_device
 from foliolab.live.processes import parse_smaps
 from foliolab.live.touches import File
 
 _MINOR_BITS = 20
+_Piece = tuple[int, int, int, File]
+"""Of a process's memory: first address, the one after it, offset in the file in bytes, file."""
+_Value = TypeVar("_Value")
+
+
+class _History(Generic[_Value]):
+    """What something was at the times when it was looked at, which are given in order."""
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+        self._values: list[_Value] = []
+
+    def add(self, time: int, value: _Value) -> None:
+        if self._values and self._values[-1] == value:
+            self._lasts[-1] = time
+        else:
+            self._firsts.append(time)
+            self._lasts.append(time)
+            self._values.append(value)
+
+    def around(self, time: int) -> Iterator[_Value]:
+        """What it was at the first look after a time, and if it had changed since the look before, what it was then."""
+        at = bisect_left(self._lasts, time)
+        if at < len(self._values):
+            yield self._values[at]
+        if at and (at == len(self._values) or time < self._firsts[at]):
+            yield self._values[at - 1]
 
 
 class Maps:
-    """All mappings of files that were seen so far."""
+    """The mappings of files that tasks had when they were looked at."""
 
     def __init__(self) -> None:
         self.names: dict[File, str] = {}
         self._groups: dict[int, int] = {}
-        """The thread group of each task, which has mappings of its own."""
-        self._starts: dict[int, list[int]] = {}
-        self._mapped: dict[int, dict[int, tuple[int, int, File]]] = {}
+        """The thread group of each task, which has mappings of its own, at the latest look."""
+        self._group_of: dict[int, _History[int]] = {}
+        self._mapped: dict[int, _History[tuple[_Piece, ...]]] = {}
+        """By group, in the order of addresses."""
 
     def look(self, tasks: Iterable[int]) -> None:
         """Look at what these tasks have mapped now; those that have ended have nothing."""
-        for group in {self._group(task) for task in tasks}:
+        time = monotonic_ns()
+        # A number that is missing once may be another task's later.
+        self._groups = {task: group for task in tasks if (group := self._groups.get(task) or _group(task))}
+        for task, group in self._groups.items():
+            self._group_of.setdefault(task, _History()).add(time, group)
+        for group in set(self._groups.values()):
             with suppress(OSError):
-                self.add(group, Path(f"/proc/{group}/maps").read_text(errors="surrogateescape"))
+                self.add(group, Path(f"/proc/{group}/maps").read_text(errors="surrogateescape"), time)
 
-    def _group(self, task: int) -> int:
-        if task not in self._groups:
-            with suppress(OSError):
-                status = Path(f"/proc/{task}/status").read_text(errors="replace")
-                self._groups.update(
-                    (task, int(group)) for group in re.findall(r"^Tgid:\s*(\d+)$", status, re.MULTILINE)
-                )
-        return self._groups.get(task, task)
-
-    def add(self, group: int, text: str) -> None:
-        """Take the text of a thread group's file ``maps``."""
-        starts, mapped = self._starts.setdefault(group, []), self._mapped.setdefault(group, {})
+    def add(self, group: int, text: str, time: int) -> None:
+        """Take the text of a thread group's file ``maps``, as it is at a time in nanoseconds (CLOCK_MONOTONIC)."""
+        pieces = []
         for mapping in parse_smaps(text, deleted=True):
             major, minor = map(int, mapping.device.split(":"))
             file = (major << _MINOR_BITS | minor, mapping.inode)
             self.names[file] = mapping.path
-            if mapping.start not in mapped:
-                insort(starts, mapping.start)
-            mapped[mapping.start] = (mapping.end, mapping.offset, file)
+            pieces.append((mapping.start, mapping.end, mapping.offset, file))
+        self._mapped.setdefault(group, _History()).add(time, tuple(pieces))
 
-    def locate(self, task: int, address: int) -> tuple[File, int] | None:
-        """The file at a task's address, and the byte of it."""
-        group = self._groups.get(task, task)
-        starts = self._starts.get(group, [])
-        at = bisect_right(starts, address)
-        if not at:
-            return None
-        end, offset, file = self._mapped[group][starts[at - 1]]
-        return (file, offset + address - starts[at - 1]) if address < end else None
+    def locate(self, task: int, address: int, time: int) -> tuple[File, int] | None:
+        """The file at a task's address, and the byte of it.
+
+        What was there at the first look after that time counts, else what was there before: a fault comes soon after
+        the mapping that it is for, and another program or mapping may have been at its place.
+        """
+        groups = self._group_of.get(task)
+        group = next(groups.around(time), task) if groups else task
+        for pieces in self._mapped[group].around(time) if group in self._mapped else ():
+            at = bisect_right(pieces, address, key=itemgetter(0))
+            if at and address < pieces[at - 1][1]:
+                start, _, offset, file = pieces[at - 1]
+                return file, offset + address - start
+        return None
+
+
+def _group(task: int) -> int | None:
+    """The thread group of a task; None if it has ended."""
+    try:
+        status = Path(f"/proc/{task}/status").read_text(errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^Tgid:\s*(\d+)$", status, re.MULTILINE)
+    return int(found[1]) if found else None
 
 
 def named(patterns: Sequence[str]) -> dict[File, str]:

@@ -19,6 +19,7 @@ from foliolab.live.target import Target
 from foliolab.live.touches import ADD, FAULT, FIELDS, MAP, USER, File, Touches, device_name
 from foliolab.live.tracefs import Instance, fault_around_bytes, tracefs
 from foliolab.trace.format import Measured, Trace, TraceFile
+from foliolab.trace.pages import PageSet
 
 LIMIT_BYTES = 256 << 20
 _DRAIN_SECONDS = 0.1
@@ -35,10 +36,10 @@ class Recording:
     """What came of it."""
 
     trace: Trace
-    reads: Trace
-    """Of the same files, the pages that were read in place of those that were touched."""
+    reads: Trace | None
+    """Of the same files, the pages that faults have read in place of those that were touched; None if not recorded."""
     cached: int
-    """Pages that were touched and never read: they had been in memory before."""
+    """Pages that were touched and never read: they had been in memory before. 0 if reads were not recorded."""
     full: bool
     """Whether it was over because of its size."""
     located: bool
@@ -52,19 +53,21 @@ def record(
     seconds: float | None = None,
     limit_bytes: int = LIMIT_BYTES,
     fine: bool = False,
+    reads: bool = False,
     command: Sequence[str] = (),
 ) -> Recording:
     """Record what a process, and those that it starts, touch of mapped files from now until it has ended.
 
     It is over earlier after ``seconds``, once there are ``limit_bytes`` of events, or by a signal that asks us to end.
     ``patterns`` name files; without any, all that are mapped count. ``fine`` lets faults map single pages meanwhile,
-    on the whole machine. ``command`` is what the trace tells of what was run.
+    on the whole machine. ``reads`` takes what is read as well, an event for each folio. ``command`` is what the trace
+    tells of what was run.
 
     UsageError where nothing can be recorded, LabError on a kernel without the tracepoints.
     """
     page_size = os.sysconf("SC_PAGESIZE")
     around = page_size if fine else fault_around_bytes() or _DEFAULT_AROUND
-    fields = _fields(tracefs(), fine)
+    fields = _fields(tracefs(), fine, reads)
     by_address = FAULT not in fields
     names = named(patterns)
     if patterns and not names:
@@ -95,8 +98,8 @@ def record(
     def wanted(file: File) -> bool:
         return not patterns or file in names
 
-    def locate(task: int, address: int) -> tuple[File, int] | None:
-        found = maps.locate(task, address)
+    def locate(task: int, address: int, time: int) -> tuple[File, int] | None:
+        found = maps.locate(task, address, time)
         return (found[0], found[1] // page_size) if found else None
 
     touches = Touches(wanted, page_size, around // page_size, locate if by_address else None)
@@ -118,22 +121,26 @@ def record(
         "program": tuple(command),
     }
     trace = Trace(**common, **kept.touches(facts))
-    reads = Trace(**common, **kept.reads({**facts, "reads": True}))
-    cached = len(_pages(trace) - _pages(reads))
+    if not reads:
+        return Recording(trace, None, 0, full, by_address or fine or USER in fields)
+    read = Trace(**common, **kept.reads({**facts, "reads": True}))
+    touched = PageSet(trace.file_of, trace.page_of)
+    cached = touched.missing(PageSet(read.file_of, read.page_of))
     # Faults that map one page make no hits, without which the kernel stops reading around: that is not stock.
-    if window_kb is not None and not fine and cached <= trace.distinct * _CACHED:
+    if window_kb is not None and not fine and cached <= len(touched) * _CACHED:
         trace = replace(trace, measured=(kept.measured(window_kb),))
-    return Recording(trace, reads, cached, full, by_address or fine or USER in fields)
+    return Recording(trace, read, cached, full, by_address or fine or USER in fields)
 
 
-def _fields(place: Path, fine: bool) -> dict[str, tuple[str, ...]]:
+def _fields(place: Path, fine: bool, reads: bool) -> dict[str, tuple[str, ...]]:
     """What to record on this kernel."""
     there = {name: fields for name, fields in FIELDS.items() if (place / "events" / name).is_dir()}
     if ADD not in there or (MAP not in there and USER not in there):
         raise LabError("This kernel has no tracepoints of faults: x86_64 has them, and others since Linux 6.11.")
-    if fine and FAULT in there:  # which tells all then, at half the cost
-        return {name: fields for name, fields in there.items() if name in (ADD, FAULT)}
-    return there
+    wanted = {ADD} if reads else set()
+    # With faults that map one page, those of files tell all, at half the cost.
+    wanted |= {FAULT} if fine and FAULT in there else set(FIELDS) - {ADD}
+    return {name: fields for name, fields in there.items() if name in wanted}
 
 
 def _threads(process: int) -> list[int]:
@@ -156,10 +163,6 @@ def _asked_to_end() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _pages(trace: Trace) -> set[int]:
-    return {file << 32 | page for file, page in zip(trace.file_of, trace.page_of, strict=True)}
-
-
 class _Kept:
     """What a trace has of all that was recorded: files that were touched, in the order of their first touches."""
 
@@ -173,7 +176,7 @@ class _Kept:
                 most[file] = max(most[file], page + 1)
         known = {number: file for file, number in touches.files.items()}
         self.files = tuple(self._file(known[old], names, most[old]) for old in self._number)
-        self._devices = Counter(known[file][0] for file in touches.read_file_of if file in self._number)
+        self._device_of = {old: known[old][0] for old in self._number}
 
     def _file(self, file: File, names: Mapping[File, str], pages: int) -> TraceFile:
         name = names.get(file)
@@ -205,8 +208,9 @@ class _Kept:
         }
 
     def read_ahead_kb(self) -> int | None:
-        """Of the device that was read most; None if it does not tell, or nothing was read."""
-        return next((read_ahead_kb(device) for device, _ in self._devices.most_common(1)), None)
+        """Of the device whose files were touched most; None if it does not tell, or nothing was touched."""
+        devices = Counter(map(self._device_of.__getitem__, self._touches.file_of))
+        return next((read_ahead_kb(device) for device, _ in devices.most_common(1)), None)
 
     def measured(self, window_kb: int) -> Measured:
         """What the kernel did with that window."""
@@ -214,7 +218,7 @@ class _Kept:
         return Measured(
             variant="stock",
             read_ahead_kb=window_kb,
-            read_bytes=sum(self._devices.values()) * self._page_size,
+            read_bytes=sum(file in self._number for file in found.read_file_of) * self._page_size,
             read_requests=sum(found.requests.get(file, 0) for file in self._number),
             major_faults=sum(found.majors.get(file, 0) for file in self._number),
         )

@@ -40,13 +40,15 @@ class _Fault:
         """Pages that it has found; it may still turn out that its own is not among them."""
         self.read: int | None = None
         """The page that it has not found, until it is tried again."""
+        self.reads = False
+        """Whether what the task brings into the cache of that file now is for this fault."""
 
 
 class Touches:
     """What the events tell, each to be given to ``take`` in order.
 
     Where faults map neighbours along, the address of the fault tells which page was meant. Without that, it is the
-    first of them. Kernels before 6.11 tell addresses only; ``locate`` finds file and page of a task's address.
+    first of them. Kernels before 6.11 tell addresses only; ``locate`` finds file and page of a task's address at a time.
     """
 
     def __init__(
@@ -54,19 +56,19 @@ class Touches:
         wanted: Callable[[File], bool],
         page_size: int,
         around: int,
-        locate: Callable[[int, int], tuple[File, int] | None] | None = None,
+        locate: Callable[[int, int, int], tuple[File, int] | None] | None = None,
     ) -> None:
         self.files: dict[File, int] = {}
         """Those that are wanted, with their numbers."""
         self.file_of, self.page_of, self.time_of = array("I"), array("I"), array("Q")
         """Of each touch; times are in nanoseconds."""
         self.read_file_of, self.read_page_of = array("I"), array("I")
-        """Of each page read."""
+        """Of each page that a fault has read, its own or others."""
         self.read_time_of = array("Q")
         self.start: int | None = None
         """The time of the first event."""
         self.requests: dict[int, int] = {}
-        """By file: adjacent pages that one task read in a row."""
+        """By file: adjacent pages that faults of one task read in a row."""
         self.majors: dict[int, int] = {}
         """By file: faults that read their own page."""
         self._wanted, self._page_size, self._around, self._locate = wanted, page_size, around, locate
@@ -102,17 +104,17 @@ class Touches:
 
     def _user(self, time: int, task: int, address: int) -> None:
         fault = self._faults[task] = _Fault(address // self._page_size)
-        found = self._locate(task, address) if self._locate else None
+        found = self._locate(task, address, time) if self._locate else None
         if found and (number := self._number(found[0])) is not None:
             self._touch(time, fault, number, found[1])
-            fault.read = found[1]
+            fault.read, fault.reads = found[1], True
 
     def _map(self, time: int, task: int, device: int, inode: int, first: int, last: int) -> None:
         if (number := self._number((device, inode))) is None:
             return
         fault = self._faults.setdefault(task, _Fault())
         if fault.file == number and fault.read is not None and first <= fault.read <= last:
-            fault.read = None  # it was read, and the fault has been tried again
+            fault.read, fault.reads = None, False  # it was read, and the fault has been tried again
             return
         if fault.touch is not None:
             fault = self._faults[task] = _Fault()
@@ -125,13 +127,14 @@ class Touches:
         fault = self._faults.setdefault(task, _Fault())
         if fault.place is not None:
             self._shifts[task, number] = fault.place - page
+        again = fault.file == number and fault.read == page
         if fault.file == number and fault.touch is not None and page in fault.around:
             self.page_of[fault.touch] = page
-        elif fault.file != number or fault.read != page:
+        elif not again:
             if fault.touch is not None:
                 fault = self._faults[task] = _Fault()
             self._touch(time, fault, number, page)
-        fault.around, fault.read = range(0), page
+        fault.around, fault.read, fault.reads = range(0), page, not again
 
     def _meant(self, task: int, file: int, fault: _Fault) -> int:
         """Which page a fault was about that has mapped those around it."""
@@ -145,14 +148,14 @@ class Touches:
         return page if page in around else around[-1]
 
     def _add(self, time: int, task: int, device: int, inode: int, first: int, order: int) -> None:
-        if (number := self._number((device, inode))) is None:
-            return
+        fault = self._faults.get(task)
+        if (number := self._number((device, inode))) is None or not fault or not fault.reads or fault.file != number:
+            return  # of a file that nobody wants, or by read() or write()
         count = 1 << order
         if self._ends.get(task) != (number, first):
             self.requests[number] = self.requests.get(number, 0) + 1
         self._ends[task] = number, first + count
-        fault = self._faults.get(task)
-        if fault and fault.file == number and fault.read is not None and first <= fault.read < first + count:
+        if fault.read is not None and first <= fault.read < first + count:
             self.majors[number] = self.majors.get(number, 0) + 1
         for page in range(first, first + count):
             self.read_file_of.append(number)

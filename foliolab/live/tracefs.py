@@ -3,7 +3,6 @@
 
 import os
 import re
-import struct
 import subprocess
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from foliolab.errors import UsageError
-from foliolab.live.ringbuffer import Layout, events, layout, used
+from foliolab.live.ringbuffer import Layout, events, layout
 
 FAULT_AROUND = Path("/sys/kernel/debug/fault_around_bytes")
 _PLACES = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
@@ -24,7 +23,9 @@ _STALE = re.compile(rf"{_NAME}-(?P<process>\d+)(?:-around-(?P<around>\d+))?")
 _BUFFERS_KIB = 64 << 10
 """Of all processors together."""
 _LEAST_KIB, _MOST_KIB = 512, 8192
-_LENGTH = struct.Struct("=I")
+_PAGE_BYTES = os.sysconf("SC_PAGESIZE")
+_PIPE_BYTES = 16 * _PAGE_BYTES
+"""What a pipe holds."""
 # Whatever ends us closes its standard input. Our files in the trace may be closed a moment later.
 _CLEAN_UP = """
 read -r _
@@ -71,10 +72,13 @@ class Instance:
         self._around = str(around) if fine else ""
         self._limit = limit_bytes
         self._buffers: list[tuple[int, IO[bytes]]] = []
+        self._buffer_bytes = 0
+        """Of a processor."""
         self._size = 0
 
     def __enter__(self) -> Self:
         self._path.mkdir(mode=0o700)
+        self._pipe = os.pipe()
         self._watcher = subprocess.Popen(
             ["/bin/sh", "-c", _CLEAN_UP, "sh", str(self._path), self._around, str(FAULT_AROUND)],
             stdin=subprocess.PIPE,
@@ -92,6 +96,8 @@ class Instance:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for end in self._pipe:
+            os.close(end)
         for handle, spool in self._buffers:
             os.close(handle)
             if error:
@@ -103,6 +109,7 @@ class Instance:
         size = min(max(_BUFFERS_KIB // len(processors), _LEAST_KIB), _MOST_KIB)
         self._write("tracing_on", "0")
         self._write("buffer_size_kb", str(size))
+        self._buffer_bytes = size << 10
         self._write("trace_clock", "mono")
         self._write("options/event-fork", "1")
         for name, fields in self._fields.items():
@@ -117,33 +124,43 @@ class Instance:
         for name in self._fields:
             self._write(f"events/{name}/enable", "1")
         if self._around:
-            FAULT_AROUND.write_text(str(os.sysconf("SC_PAGESIZE")))
+            FAULT_AROUND.write_text(str(_PAGE_BYTES))
         self._write("tracing_on", "1")
 
     def stop(self) -> None:
-        """Record nothing from now on."""
+        """Record nothing from now on, on no processor, and fetch what there is: all are cut at the same time."""
         self._write("tracing_on", "0")
-        self.drain()
+        for handle, spool in self._buffers:
+            while self._move(handle, spool):
+                pass
+            with suppress(BlockingIOError):
+                while page := os.read(handle, _PAGE_BYTES):
+                    self._size += os.write(spool.fileno(), page)
 
     def tasks(self) -> list[int]:
         """Those that are recorded and have not ended."""
         return [int(word) for word in (self._path / "set_event_pid").read_text().split() if word.isdecimal()]
 
     def drain(self) -> bool:
-        """Fetch what was recorded. False if that is as much as may be fetched."""
-        page_size = os.sysconf("SC_PAGESIZE")
+        """Fetch what was recorded, in whole pages. False once that is the limit; ``stop`` fetches the rest."""
         for handle, spool in self._buffers:
-            while self._size < self._limit:
-                try:
-                    page = os.read(handle, page_size)
-                except BlockingIOError:
-                    break
-                if not page:
-                    break
-                page = page[: used(page)]
-                spool.write(_LENGTH.pack(len(page)) + page)
-                self._size += len(page)
+            # No longer than one buffer, whatever comes meanwhile: the other processors wait.
+            end = self._size + self._buffer_bytes
+            while self._size < end and self._move(handle, spool):
+                pass
         return self._size < self._limit
+
+    def _move(self, handle: int, spool: IO[bytes]) -> bool:
+        """Have the kernel move full pages of a processor, as many as the pipe holds; False if there are none."""
+        try:
+            left = os.splice(handle, self._pipe[1], _PIPE_BYTES, flags=os.SPLICE_F_NONBLOCK)
+        except BlockingIOError:
+            return False
+        self._size += left
+        moved = bool(left)
+        while left:
+            left -= os.splice(self._pipe[0], spool.fileno(), left)
+        return moved
 
     def events(self) -> Iterator[tuple[int, str, tuple[int, ...]]]:
         """All that was fetched, once, in order: times in nanoseconds, names, fields. For after the block as well."""
@@ -152,8 +169,8 @@ class Instance:
     def _events(self, spool: IO[bytes]) -> Iterator[tuple[int, str, tuple[int, ...]]]:
         with spool:
             spool.seek(0)
-            while length := spool.read(_LENGTH.size):
-                yield from events(spool.read(_LENGTH.unpack(length)[0]), self._layouts)
+            while page := spool.read(_PAGE_BYTES):
+                yield from events(page, self._layouts)
 
     def lost(self) -> int:
         """Events that the kernel had no room for."""

@@ -20,6 +20,7 @@ from msgspec import Meta, structs
 
 from foliolab.errors import BadTrace
 from foliolab.files import write_atomic
+from foliolab.trace.pages import PageSet
 
 VERSION = 1
 _MAGIC = b"foliolab-trace "
@@ -91,7 +92,7 @@ class Trace:
     @property
     def distinct(self) -> int:
         """How many pages were touched at all."""
-        return len(set(zip(self.file_of, self.page_of, strict=True)))
+        return len(PageSet(self.file_of, self.page_of))
 
     def touches_by_file(self) -> list[int]:
         """How many touches there are of each file."""

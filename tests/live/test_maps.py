@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import mmap
 import os
+import subprocess
+import time
 from pathlib import Path
 
 from foliolab.live.maps import Maps, file_of, memory_bytes, named, read_ahead_kb
+from foliolab.live.processes import mappings
 
 TEXT = """\
 55d0c2a00000-55d0c2a02000 r--p 00000000 fe:01 77                         /usr/bin/some program
@@ -13,18 +16,54 @@ TEXT = """\
 """
 
 
+PROGRAM, GONE = (254 << 20 | 1, 77), (8 << 20 | 16, 4000000000)
+
+
 def test_addresses_are_places_in_files() -> None:
     maps = Maps()
-    maps.add(1, TEXT)
-    program, gone = (254 << 20 | 1, 77), (8 << 20 | 16, 4000000000)
-    assert maps.names == {program: "/usr/bin/some program", gone: "/data/gone"}
-    assert maps.locate(1, 0x55D0C2A01234) == (program, 0x1234)
-    assert maps.locate(1, 0x7F0000003FFF) == (gone, 0x13FFF)
-    assert [maps.locate(1, address) for address in (0, 0x55D0C2A02000, 0x7F0000004000, 1 << 63)] == [None] * 4
-    assert maps.locate(2, 0x55D0C2A01234) is None
-    # What is mapped there later counts.
-    maps.add(1, TEXT.replace("fe:01 77 ", "fe:01 78 "))
-    assert maps.locate(1, 0x55D0C2A01234) == ((254 << 20 | 1, 78), 0x1234)
+    maps.add(1, TEXT, 10)
+    assert maps.names == {PROGRAM: "/usr/bin/some program", GONE: "/data/gone"}
+    assert maps.locate(1, 0x55D0C2A01234, 5) == (PROGRAM, 0x1234)
+    assert maps.locate(1, 0x7F0000003FFF, 15) == (GONE, 0x13FFF)
+    assert [maps.locate(1, address, 5) for address in (0, 0x55D0C2A02000, 0x7F0000004000, 1 << 63)] == [None] * 4
+    assert maps.locate(2, 0x55D0C2A01234, 5) is None
+
+
+def test_what_was_mapped_at_the_time_counts() -> None:
+    """Of a number that is another program from 20 on, and has mapped less when it is looked at at 40 and 50."""
+    maps = Maps()
+    other = (254 << 20 | 1, 78)
+    gone = "".join(TEXT.splitlines(keepends=True)[1:])
+    for time, text in ((10, TEXT), (20, TEXT.replace("fe:01 77 ", "fe:01 78 ")), (30, gone), (40, gone)):
+        maps.add(1, text, time)
+    found = [maps.locate(1, 0x55D0C2A01234, time) for time in (5, 10, 11, 20, 25, 30, 35, 45)]
+    # Between two looks the later one decides, unless nothing is there any more.
+    assert found == [(PROGRAM, 0x1234)] * 2 + [(other, 0x1234)] * 3 + [None] * 3
+    assert [maps.locate(1, 0x7F0000000000, time) for time in (5, 25, 45)] == [(GONE, 0x10000)] * 3
+
+
+def test_a_program_that_another_has_replaced_is_not_looked_for_in_it(tmp_path: Path) -> None:
+    """exec, with the next program's file mapped instead."""
+    maps = Maps()
+    argv = ["sh", "-c", "echo; read -r _; exec cat"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin
+        assert child.stdout
+        child.stdout.readline()
+        maps.look([child.pid])
+        between = time.monotonic_ns()
+        place = next(each.start for each in mappings(child.pid) if each.path.endswith("sh"))
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        while Path(f"/proc/{child.pid}/comm").read_text() != "cat\n":
+            time.sleep(0.01)
+        maps.look([child.pid])
+        after = time.monotonic_ns()
+        found = [maps.locate(child.pid, place, moment) for moment in (between, after)]
+    names = [maps.names[each[0]] if each else None for each in found]
+    assert names[0] is not None
+    assert names[0].endswith("sh")
+    assert names[1] is None or not names[1].endswith("sh")
 
 
 def test_a_mapped_file_of_ours_is_the_one_that_its_path_names(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from foliolab.cli.main import main
 from foliolab.errors import LabError
 from foliolab.live.record import record
 from foliolab.live.target import Process, Program
-from foliolab.live.tracefs import FAULT_AROUND, fault_around_bytes, tracefs
+from foliolab.live.touches import FIELDS, MAP, USER
+from foliolab.live.tracefs import FAULT_AROUND, Instance, fault_around_bytes, tracefs
 from foliolab.trace.format import read_trace
 
 PAGES = 2048
@@ -89,6 +90,86 @@ def test_touches_of_a_program_are_in_the_trace(cold: Path, tmp_path: Path, capfd
     assert measured.read_bytes == read_trace(reads).touches * 4096
     assert 1 <= measured.major_faults <= trace.touches
     assert instances() == []
+
+
+@here
+def test_without_reads_there_are_no_events_of_pages_read(cold: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "t"
+    pages = [page * 37 % PAGES for page in range(1, 50)]
+    words = ["-o", str(out), "--file", str(cold), "--", *touching(cold, pages)]
+    assert main(["trace", "record", "--live", *words]) == 7
+    trace = read_trace(out)
+    assert trace.page_of[0] == pages[0]
+    assert set(trace.page_of) <= set(pages)
+    assert trace.measured == ()
+    assert "--reads does that" in capfd.readouterr().err
+
+
+WRITE = """
+import mmap, os, sys
+handle = os.open(sys.argv[1], os.O_RDWR)
+mapped = mmap.mmap(handle, 0, prot=mmap.PROT_READ)
+mapped[5 * mmap.PAGESIZE]
+mapped[6 * mmap.PAGESIZE]
+end = len(mapped) // mmap.PAGESIZE
+for page in range(end, end + 100):
+    os.pwrite(handle, bytes(mmap.PAGESIZE), page * mmap.PAGESIZE)
+"""
+
+
+@here
+def test_pages_that_write_has_added_are_not_read(cold: Path) -> None:
+    found = record(Program([sys.executable, "-c", WRITE, str(cold)]), patterns=[str(cold)], reads=True)
+    assert found.reads
+    assert 5 in found.reads.page_of
+    assert max(found.reads.page_of) < PAGES
+
+
+TAKE_TURNS = """
+import mmap, os, sys
+own, other = map(int, sys.argv[2:4])
+os.sched_setaffinity(0, {int(sys.argv[4])})
+with open(sys.argv[1], "rb") as stream:
+    while True:
+        for page in range(0, %d, 16):
+            mapped = mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ)
+            os.read(own, 1)
+            mapped[page * mmap.PAGESIZE]
+            os.write(other, b"x")
+            mapped.close()
+""" % PAGES
+
+
+@here
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+def test_a_limit_cuts_all_processors_at_the_same_time(cold: Path) -> None:
+    cold.read_bytes()
+    ends = [os.pipe(), os.pipe()]
+    processors = sorted(os.sched_getaffinity(0))[:2]
+    fields = {USER: FIELDS[USER], MAP: FIELDS[MAP]}
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", TAKE_TURNS, str(cold), str(ends[me][0]), str(ends[1 - me][1]), str(processors[me])],
+            pass_fds=[ends[me][0], ends[1 - me][1]],
+        )
+        for me in (0, 1)
+    ]
+    try:
+        with Instance(fields, 64 << 10) as instance:
+            instance.start([child.pid for child in children])
+            os.write(ends[0][1], b"x")
+            until(lambda: not instance.drain())
+            instance.stop()
+        touched = [fields[0] for _, name, fields in instance.events() if name == MAP]
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+        for end in (*ends[0], *ends[1]):
+            os.close(end)
+    turns = [touched.count(child.pid) for child in children]
+    assert min(turns) > 300
+    assert abs(turns[0] - turns[1]) <= 1
 
 
 @here

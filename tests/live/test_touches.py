@@ -14,13 +14,13 @@ def of(record: Recorded, around: int = 16) -> Touches:
     maps = Maps()
     by_address = MAP not in record.layouts
 
-    def locate(task: int, address: int) -> tuple[File, int] | None:
-        found = maps.locate(task, address)
+    def locate(task: int, address: int, time: int) -> tuple[File, int] | None:
+        found = maps.locate(task, address, time)
         return (found[0], found[1] // 4096) if found else None
 
     if by_address:
         for _, _, fields in record.events():
-            maps.add(fields[0], record.maps)
+            maps.add(fields[0], record.maps, 0)
     touches = Touches(lambda file: file == record.file, 4096, around, locate if by_address else None)
     touches.take(record.events())
     return touches
@@ -81,6 +81,7 @@ def test_faults_of_single_pages() -> None:
 
 def test_requests_are_runs_of_one_task() -> None:
     touches = Touches(lambda file: True, 4096, 16)
+    touches.take((0, FAULT, (task, *FILE, 900 + task)) for task in (1, 2))
     adds = [(1, 0, 2), (1, 4, 0), (2, 5, 0), (1, 5, 0), (1, 7, 0)]
     touches.take((0, ADD, (task, *FILE, first, order)) for task, first, order in adds)
     assert list(touches.read_page_of) == [0, 1, 2, 3, 4, 5, 5, 7]
@@ -89,3 +90,25 @@ def test_requests_are_runs_of_one_task() -> None:
     nothing = Touches(lambda file: False, 4096, 16)
     nothing.take([(0, ADD, (1, *FILE, 0, 0)), (1, FAULT, (1, *FILE, 0)), (2, MAP, (1, *FILE, 0, 9))])
     assert (nothing.files, len(nothing.page_of), len(nothing.read_page_of)) == ({}, 0, 0)
+
+
+def read_pages(*events: tuple[str, tuple[int, ...]]) -> list[int]:
+    """Pages that were read according to events of one task."""
+    touches = Touches(lambda file: True, 4096, 16)
+    for time, (name, fields) in enumerate(events):
+        touches.take([(time, name, (9, *fields))])
+    return list(touches.read_page_of)
+
+
+def test_what_read_and_write_bring_into_the_cache_is_not_read_by_faults() -> None:
+    add, fault, mapped = (ADD, (*FILE, 5, 0)), (FAULT, (*FILE, 5)), (MAP, (*FILE, 0, 15))
+    other = (ADD, (*FILE, 70, 0))
+    assert read_pages(add, other) == []
+    assert read_pages(fault, add, other) == [5, 70]
+    # The fault is over when it has been tried again, in either way.
+    assert read_pages(fault, add, fault, other) == [5]
+    assert read_pages(fault, add, mapped, other) == [5]
+    # Another fault has begun.
+    assert read_pages(fault, add, (USER, (4096,)), other) == [5]
+    # Of another file.
+    assert read_pages(fault, add, (ADD, (1, 3, 70, 0))) == [5]
