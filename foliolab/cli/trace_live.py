@@ -34,7 +34,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--seconds", type=float, metavar="N", help="for so long at most")
     add("--limit", metavar="SIZE", help="events of this size at most (256M)")
     add("--fine", action="store_true", help="faults map one page each meanwhile, on the whole machine: more of them")
-    add("--reads", metavar="FILE", type=Path, help="a second trace: pages that faults read, in place of touches; costs more")
+    add(
+        "--reads",
+        metavar="FILE",
+        type=Path,
+        help="a second trace: pages that faults read, in place of touches; costs more",
+    )
 
 
 def require_place(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:

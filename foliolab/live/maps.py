@@ -30,9 +30,13 @@ class _History(Generic[_Value]):
         self._lasts: list[int] = []
         self._values: list[_Value] = []
 
+    def stay(self, time: int) -> None:
+        """It is still what it was found to be last."""
+        self._lasts[-1] = time
+
     def add(self, time: int, value: _Value) -> None:
         if self._values and self._values[-1] == value:
-            self._lasts[-1] = time
+            self.stay(time)
         else:
             self._firsts.append(time)
             self._lasts.append(time)
@@ -57,6 +61,8 @@ class Maps:
         self._group_of: dict[int, _History[int]] = {}
         self._mapped: dict[int, _History[tuple[_Piece, ...]]] = {}
         """By group, in the order of addresses."""
+        self._texts: dict[int, str] = {}
+        """The latest of each group: most looks find nothing new."""
 
     def look(self, tasks: Iterable[int]) -> None:
         """Look at what these tasks have mapped now; those that have ended have nothing."""
@@ -71,13 +77,18 @@ class Maps:
 
     def add(self, group: int, text: str, time: int) -> None:
         """Take the text of a thread group's file ``maps``, as it is at a time in nanoseconds (CLOCK_MONOTONIC)."""
+        history = self._mapped.setdefault(group, _History())
+        if self._texts.get(group) == text:
+            history.stay(time)
+            return
+        self._texts[group] = text
         pieces = []
         for mapping in parse_smaps(text, deleted=True):
             major, minor = map(int, mapping.device.split(":"))
             file = (major << _MINOR_BITS | minor, mapping.inode)
             self.names[file] = mapping.path
             pieces.append((mapping.start, mapping.end, mapping.offset, file))
-        self._mapped.setdefault(group, _History()).add(time, tuple(pieces))
+        history.add(time, tuple(pieces))
 
     def locate(self, task: int, address: int, time: int) -> tuple[File, int] | None:
         """The file at a task's address, and the byte of it.

@@ -84,7 +84,9 @@ def asked_about(pid: int) -> Iterator[None]:
             raise LabError(f"This kernel was built without /proc/PID/{missing}, which tells what is read.") from error
         raise UsageError(f"There is no process {pid}.") from error
     except PermissionError as error:
-        raise NotPermitted(f"Only its owner and root can see what process {pid} does.") from error
+        if os.geteuid():
+            raise NotPermitted(f"Only its owner and root can see what process {pid} does.") from error
+        raise NotPermitted(f"Process {pid} cannot be looked into: root needs CAP_SYS_PTRACE here, too.") from error
 
 
 def counters(pid: int) -> Counters:

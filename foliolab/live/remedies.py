@@ -58,11 +58,12 @@ def remedies(verdict: Verdict, file: FileShare, page_bytes: int) -> list[Remedy]
         found.append(Remedy(name, switch, _less(file, places * page_bytes), page, "scans get slower"))
     found.append(
         Remedy(
-            "our kernel: a window that adapts",
+            "our kernel, whose window adapts",
             "./lab kernel export DIRECTORY",
             None,
             "",
-            "measured: look-ups cost what they cost with the hint, scans less, with more waits: docs/stores.md",
+            "measured: look-ups cost what they cost with the hint, scans less, with more waits (docs/stores.md);"
+            " for Debian's kernels it is a module (docs/module.md)",
         )
     )
     return found

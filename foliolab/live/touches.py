@@ -48,7 +48,8 @@ class Touches:
     """What the events tell, each to be given to ``take`` in order.
 
     Where faults map neighbours along, the address of the fault tells which page was meant. Without that, it is the
-    first of them. Kernels before 6.11 tell addresses only; ``locate`` finds file and page of a task's address at a time.
+    first of them. Kernels before 6.11 tell addresses only; ``locate`` finds file and page of what a task had at an
+    address at a time.
     """
 
     def __init__(

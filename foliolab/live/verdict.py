@@ -153,7 +153,7 @@ def _limit(file: FileSeen, amount: int) -> int:
 def _decide(seen: Observation, draft: Verdict, data: Sequence[FileShare]) -> tuple[Kind, str]:
     counted, read = seen.counted, draft.read_bytes
     if counted.read_bytes < LITTLE_BYTES:
-        return Kind.NOTHING_WRONG, f"Nothing wrong: {size(counted.read_bytes)} were read in {seen.seconds:.1f} s."
+        return Kind.NOTHING_WRONG, _little(seen)
     if read < LITTLE_BYTES or read < counted.read_bytes / 4:
         return Kind.NOTHING_WRONG, (
             f"Nothing wrong with mapped data: of {size(counted.read_bytes)} that were read, {size(read)} were for it."
@@ -192,6 +192,16 @@ def _decide(seen: Observation, draft: Verdict, data: Sequence[FileShare]) -> tup
         Kind.NOTHING_WRONG,
         f"Nothing wrong: {_between(least, most)} bytes of mapped files were read for each byte used.",
     )
+
+
+def _little(seen: Observation) -> str:
+    counted = seen.counted
+    if not counted.read_bytes:
+        return f"Nothing wrong: nothing was read in {seen.seconds:.1f} s."
+    read = f"{size(counted.read_bytes)} were read in {seen.seconds:.1f} s"
+    if counted.major_faults < FEW_FAULTS:
+        return f"Nothing wrong: {read}."
+    return f"Nothing wrong so far: {read}, too little to judge by; --seconds N looks longer."
 
 
 def _runs(files: Sequence[FileShare]) -> bool:

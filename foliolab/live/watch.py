@@ -58,8 +58,10 @@ class Observation:
 
     seconds: float
     counted: Counters
+    before: Counters
+    """What they had done before; nothing of a command."""
     unseen: Counters
-    """The part of it after the last look at the page tables."""
+    """The part of ``counted`` after the last look at the page tables."""
     files: tuple[FileSeen, ...]
     machine_read_bytes: int
     """By everybody, of all block devices."""
@@ -143,6 +145,7 @@ class Watch:
         return Observation(
             seconds=time.monotonic() - self._began,
             counted=end.since(self._start),
+            before=self._start,
             unseen=end.since(self._counted),
             files=tuple(_seen(file) for file in self._files.values() if file),
             machine_read_bytes=read - self._machine[0],

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from foliolab.live.remedies import Remedy, remedies, summary
-from foliolab.live.verdict import FileShare, Kind, Verdict, size
+from foliolab.live.verdict import LITTLE_BYTES, FileShare, Kind, Verdict, size
 from foliolab.live.watch import Observation
 from foliolab.report.columns import Column
 from foliolab.report.figures import count
@@ -31,6 +31,7 @@ def to_json(seen: Observation, verdict: Verdict) -> dict[str, Any]:
         "used_bytes_least": verdict.used_least,
         "ratio_least": verdict.least,
         "ratio_most": verdict.most,
+        "read_bytes_before": seen.before.read_bytes,
         "major_faults": counted.major_faults,
         "minor_faults": counted.minor_faults,
         "called_bytes": counted.called_bytes,
@@ -79,6 +80,10 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Verdict) -> No
         ),
         soft_wrap=True,
     )
+    if counted.read_bytes < LITTLE_BYTES <= seen.before.read_bytes:
+        before = size(seen.before.read_bytes)
+        words = f"Before that, {before} had been read: './lab diagnose -- COMMAND' looks from the start."
+        console.print(Text(words), soft_wrap=True)
     read = [file for file in verdict.files if file.read_bytes != 0]
     shown = read[:_MOST_FILES]
     if shown:

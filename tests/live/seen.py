@@ -36,7 +36,7 @@ def file_seen(**changes: Any) -> FileSeen:
 
 def observation(*files: FileSeen, **counted: int) -> Observation:
     """Of ten seconds, with pages of 4 KiB."""
-    return Observation(10.0, Counters(**counted), Counters(), files, 0, 0, PAGE)
+    return Observation(10.0, Counters(**counted), Counters(), Counters(), files, 0, 0, PAGE)
 
 
 def look_ups() -> Observation:

@@ -34,12 +34,12 @@ def test_what_was_mapped_at_the_time_counts() -> None:
     maps = Maps()
     other = (254 << 20 | 1, 78)
     gone = "".join(TEXT.splitlines(keepends=True)[1:])
-    for time, text in ((10, TEXT), (20, TEXT.replace("fe:01 77 ", "fe:01 78 ")), (30, gone), (40, gone)):
-        maps.add(1, text, time)
-    found = [maps.locate(1, 0x55D0C2A01234, time) for time in (5, 10, 11, 20, 25, 30, 35, 45)]
+    for moment, text in ((10, TEXT), (20, TEXT.replace("fe:01 77 ", "fe:01 78 ")), (30, gone), (40, gone)):
+        maps.add(1, text, moment)
+    found = [maps.locate(1, 0x55D0C2A01234, moment) for moment in (5, 10, 11, 20, 25, 30, 35, 45)]
     # Between two looks the later one decides, unless nothing is there any more.
     assert found == [(PROGRAM, 0x1234)] * 2 + [(other, 0x1234)] * 3 + [None] * 3
-    assert [maps.locate(1, 0x7F0000000000, time) for time in (5, 25, 45)] == [(GONE, 0x10000)] * 3
+    assert [maps.locate(1, 0x7F0000000000, moment) for moment in (5, 25, 45)] == [(GONE, 0x10000)] * 3
 
 
 def test_a_program_that_another_has_replaced_is_not_looked_for_in_it(tmp_path: Path) -> None:

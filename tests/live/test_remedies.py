@@ -40,7 +40,7 @@ def test_names_are_quoted_for_the_shell() -> None:
 def test_a_window_that_is_small_already() -> None:
     assert [remedy.name for remedy in found(window_kb=16)] == [
         "a hint of the program's own",
-        "our kernel: a window that adapts",
+        "our kernel, whose window adapts",
     ]
 
 

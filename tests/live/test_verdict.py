@@ -23,6 +23,11 @@ def test_idle() -> None:
     verdict = judge(observation(read_bytes=12 << 10, major_faults=3))
     assert (verdict.kind, verdict.sentence) == (Kind.NOTHING_WRONG, "Nothing wrong: 12 KiB were read in 10.0 s.")
     assert verdict.least is None or verdict.least >= 0
+    assert judge(observation()).sentence == "Nothing wrong: nothing was read in 10.0 s."
+    # Of a program that may read badly, but has hardly begun.
+    assert judge(observation(read_bytes=3 * MIB, major_faults=24)).sentence == (
+        "Nothing wrong so far: 3.0 MiB were read in 10.0 s, too little to judge by; --seconds N looks longer."
+    )
 
 
 def test_what_others_read_of_a_file_is_not_of_the_processes() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from foliolab.live.processes import Counters
 from foliolab.live.verdict import judge
 from foliolab.live.watch import Observation
 from foliolab.report.diagnosis import print_diagnosis, print_file, to_json
@@ -36,6 +37,15 @@ def test_nothing_wrong_is_short() -> None:
         "10.0 s: 4 KiB read, 0 major faults; the whole machine 0 KiB, 0.",
         "Program text: 4.0 MiB mapped, 2.0 MiB of it by PMDs; './lab folios --text' has all folio sizes.",
     ]
+
+
+def test_what_was_read_before_is_told_where_nothing_is_read_now() -> None:
+    before = "Before that, 250.0 MiB had been read: './lab diagnose -- COMMAND' looks from the start."
+    idle = replace(observation(read_bytes=4096), before=Counters(read_bytes=250 * MIB))
+    assert before in printed(idle).splitlines()
+    assert to_json(idle, judge(idle))["read_bytes_before"] == 250 * MIB
+    busy = replace(look_ups(), before=Counters(read_bytes=250 * MIB))
+    assert before not in printed(busy)
 
 
 def test_many_files_are_not_all_shown() -> None:

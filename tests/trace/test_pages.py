@@ -9,7 +9,10 @@ from foliolab.trace.pages import PageSet
 
 def places(seed: int) -> list[tuple[int, int]]:
     numbers = random.Random(seed)
-    return [(numbers.randrange(3), numbers.choice((numbers.randrange(100), numbers.randrange(1 << 32)))) for _ in range(3000)]
+    return [
+        (numbers.randrange(3), numbers.choice((numbers.randrange(100), numbers.randrange(1 << 32))))
+        for _ in range(3000)
+    ]
 
 
 def test_sets_are_those_of_python() -> None:
