@@ -2,6 +2,8 @@
 """The device under a file, and the window that it gives to files that are opened."""
 
 import os
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,11 +46,29 @@ def find_device(major: int, minor: int, sys: Path = Path("/sys"), mounts: Path |
     """
     if major:
         return _block_device((sys / f"dev/block/{major}:{minor}").resolve())
-    pool = _btrfs(f"0:{minor}", sys, mounts or Path("/proc/self/mountinfo"))
+    table = mounts or Path("/proc/self/mountinfo")
+    for layer in _layers(f"0:{minor}", table):
+        with suppress(OSError):
+            number = layer.stat().st_dev
+            return find_device(os.major(number), os.minor(number), sys, mounts)
+    pool = _btrfs(f"0:{minor}", sys, table)
     # Network and FUSE file systems call theirs by the number.
     directory = pool or sys / f"class/bdi/0:{minor}"
     attribute = directory / "read_ahead_kb"
     return Device(directory.resolve().name, attribute, None) if attribute.exists() else None
+
+
+def _layers(number: str, mounts: Path) -> list[Path]:
+    """The directories that an overlay is made of, the one on top first; none if that number is of something else.
+
+    A file of it is read from the device of its layer, which is mostly the same for all.
+    """
+    for line in mounts.read_text().splitlines():
+        fields, _, rest = line.partition(" - ")
+        if rest.startswith("overlay ") and fields.split()[2] == number:
+            found = re.findall(r"(upperdir|lowerdir\+?)=([^,]*)", rest)
+            return [Path(place) for _, places in sorted(found, reverse=True) for place in places.split(":")]
+    return []
 
 
 def _block_device(directory: Path) -> Device | None:

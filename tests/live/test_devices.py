@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import os
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,20 @@ def test_no_file_and_no_window(tmp_path: Path) -> None:
         device_of(tmp_path / "absent")
     with pytest.raises(NoCure, match="has no read_ahead_kb"):
         device_of(Path("/proc/self/stat"))
+
+
+def test_an_overlay_has_the_device_of_its_layers(sys: Path, mounts: Path, tmp_path: Path) -> None:
+    number = tmp_path.stat().st_dev
+    queue = sys / f"dev/block/{os.major(number)}:{os.minor(number)}/queue"
+    queue.mkdir(parents=True)
+    (queue / "read_ahead_kb").write_text("512\n")
+    (queue / "rotational").write_text("0\n")
+    with mounts.open("a") as stream:
+        stream.write(f"40 1 0:60 / /one rw - overlay overlay rw,lowerdir=/no/such:{tmp_path},workdir=/w\n")
+        stream.write(f"41 1 0:61 / /two rw - overlay overlay rw,lowerdir+=/no/such,upperdir={tmp_path},workdir=/w\n")
+        stream.write("42 1 0:62 / /three rw - overlay overlay rw,lowerdir=/no/such\n")
+    for minor in (60, 61):
+        device = find_device(0, minor, sys, mounts)
+        assert device
+        assert (device.read_ahead_kb, device.rotational) == (512, False)
+    assert find_device(0, 62, sys, mounts) is None

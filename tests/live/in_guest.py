@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What ``test_in_guest.py`` has a guest do, with the lab in /data and ``sparse-mmap`` in /files; needs no pytest.
+
+Each word of the command line is a step, which prints a line of JSON.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from foliolab.live import tracefs
+from foliolab.live.maps import Maps
+from foliolab.live.record import Recording, record
+from foliolab.live.target import Program
+from foliolab.trace.format import write_trace
+
+PROBE = "/files/sparse-mmap"
+FILE = "/data/file"
+FOUND = ("--memory", "warm", "--pattern", "stride", "--stride", "16", "--count", "1024")
+"""Each touch is a fault that finds its page, and maps 16."""
+READING = ("--pattern", "stride", "--stride", "64", "--count", "200")
+"""Each reads a window of 128 KiB."""
+LOOK_UPS = ("--pattern", "btree", "--count", "3000")
+
+
+def probe(*options: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(subprocess.check_output([PROBE, "--file", FILE, *options]))
+    return found
+
+
+def recorded(options: Sequence[str], **how: Any) -> tuple[dict[str, Any], Recording]:
+    """What the probe prints while it is recorded, and the recording."""
+    with tempfile.TemporaryFile() as output:
+        ours = os.dup(1)
+        os.dup2(output.fileno(), 1)
+        program = Program([PROBE, "--file", FILE, *options])
+        os.dup2(ours, 1)
+        recording = record(program, patterns=[FILE], **how)
+        assert program.status() == 0
+        output.seek(0)
+        return json.loads(output.read()), recording
+
+
+class Timed:
+    """Processor time of all calls of a method, in nanoseconds, which are instructions by icount."""
+
+    def __init__(self, owner: type, name: str) -> None:
+        self.spent = self.calls = 0
+        self._method: Callable[..., Any] = getattr(owner, name)
+        setattr(owner, name, lambda *words: self._call(*words))
+
+    def _call(self, *words: Any) -> Any:
+        start = time.process_time_ns()
+        try:
+            return self._method(*words)
+        finally:
+            self.spent += time.process_time_ns() - start
+            self.calls += 1
+
+
+def cost() -> dict[str, Any]:
+    """Instructions for each fault: of the program by itself, more of it while recorded, and of the recorder."""
+    readers = [Timed(tracefs.Instance, name) for name in ("drain", "stop")]
+    looks = Timed(Maps, "look")
+    found: dict[str, Any] = {}
+    for name, options, how in (("found", FOUND, {}), ("reading", READING, {}), ("reads", READING, {"reads": True})):
+        probe(*options)  # the file system's own reads are done once
+        alone = probe(*options)
+        for timed in (*readers, looks):
+            timed.spent = timed.calls = 0
+        with_it, recording = recorded(options, **how)
+        faults = recording.trace.touches
+        found[name] = {
+            "faults": faults,
+            "program": alone["cpu_seconds"] * 1e9 / faults,
+            "recorded": (with_it["cpu_seconds"] - alone["cpu_seconds"]) * 1e9 / faults,
+            "reader": sum(timed.spent for timed in readers) / faults,
+            "look": looks.spent / looks.calls,
+            "lost": recording.trace.lost,
+        }
+    return found
+
+
+def predict() -> dict[str, Any]:
+    """A trace of look-ups, and what they read with each remedy."""
+    _, recording = recorded(LOOK_UPS, fine=True)
+    write_trace(Path("/tmp/trace"), recording.trace)
+    found: dict[str, Any] = {"trace": base64.b64encode(Path("/tmp/trace").read_bytes()).decode()}
+    window = window_of(FILE)
+    for kib, hint in ((128, "normal"), (16, "normal"), (128, "random")):
+        window.write_text(str(kib))
+        found[f"{hint} {kib}"] = probe(*LOOK_UPS, "--hint", hint)["read_bytes"]
+    return found
+
+
+def window_of(file: str) -> Path:
+    number = Path(file).stat().st_dev
+    return Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/queue/read_ahead_kb")
+
+
+def diagnose() -> dict[str, Any]:
+    """Of a few look-ups."""
+    subprocess.run(["sh", "-c", "echo 3 > /proc/sys/vm/drop_caches"], check=True)
+    argv = [sys.executable, "-m", "foliolab", "diagnose", "--json", "--", PROBE, "--file", FILE, "--count", "150"]
+    found: dict[str, Any] = json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout)
+    return found
+
+
+if __name__ == "__main__":
+    for step in sys.argv[1:]:
+        print(
+            json.dumps({"step": step, **{"cost": cost, "predict": predict, "diagnose": diagnose}[step]()}), flush=True
+        )
