@@ -99,9 +99,9 @@ def _compare(arguments: argparse.Namespace, recording: Recording, report: Report
     if window_kb is None or trace.page_size != PAGE_BYTES or not (trace.measured or arguments.fine):
         report.say("That is not compared with the model, which begins with nothing in memory and has pages of 4 KiB.")
         return
-    compiled(report)
     name = str(arguments.output)
     try:
+        compiled(report)
         print_replays(Console(stderr=True, highlight=False), list(replays(name, trace, ["stock"], [window_kb])), None)
     except LabError as error:
         report.say(str(error))

@@ -62,7 +62,7 @@ def remedies(verdict: Verdict, file: FileShare, page_bytes: int) -> list[Remedy]
             "./lab kernel export DIRECTORY",
             None,
             "",
-            "measured: look-ups cost what they cost with the hint, scans less, with more waits (docs/stores.md);"
+            "look-ups cost what they cost with the hint, scans less, with more waits (docs/stores.md);"
             " for Debian's kernels it is a module (docs/module.md)",
         )
     )

@@ -24,6 +24,9 @@ PAGES = 2048
 
 
 def obstacle() -> str:
+    """Why nothing can be recorded here. tracefs is mounted as most machines have it from their start, and stays so."""
+    if not os.geteuid() and not Path("/sys/kernel/tracing/instances").exists():
+        subprocess.run(["mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing"], capture_output=True, check=False)
     try:
         tracefs()
     except LabError as error:
