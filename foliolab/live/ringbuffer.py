@@ -49,11 +49,6 @@ def layout(text: str, fields: Sequence[str]) -> Layout:
     return Layout(int(number[1]), struct.Struct(code), tuple(ordered.index(name) for name in fields))
 
 
-def used(page: bytes) -> int:
-    """How many bytes of a page hold something."""
-    return _HEADER.size + int(_HEADER.unpack_from(page)[1] & _COMMIT)
-
-
 def events(page: bytes, layouts: Mapping[str, Layout]) -> Iterator[tuple[int, str, tuple[int, ...]]]:
     """Time in nanoseconds, name in ``layouts``, and fields of each event of these on a page, in order."""
     known = {each.id: (name, each.code.unpack_from, itemgetter(*each.order)) for name, each in layouts.items()}

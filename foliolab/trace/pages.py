@@ -18,23 +18,14 @@ class PageSet:
         for file, page in zip(files, pages, strict=True):
             self.add(file, page)
 
-    def add(self, file: int, page: int) -> bool:
-        """Whether the page was not there before."""
+    def add(self, file: int, page: int) -> None:
         key = file, page // _BLOCK_PAGES
         block = self._blocks.get(key)
         if block is None:
             block = self._blocks[key] = bytearray(_BLOCK_PAGES // 8)
         at, bit = page % _BLOCK_PAGES >> 3, 1 << (page & 7)
-        if block[at] & bit:
-            return False
+        self._size += not block[at] & bit
         block[at] |= bit
-        self._size += 1
-        return True
-
-    def __contains__(self, place: tuple[int, int]) -> bool:
-        file, page = place
-        block = self._blocks.get((file, page // _BLOCK_PAGES))
-        return block is not None and bool(block[page % _BLOCK_PAGES >> 3] & 1 << (page & 7))
 
     def __len__(self) -> int:
         return self._size

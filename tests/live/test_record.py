@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.cli.main import main
-from foliolab.errors import LabError
+from foliolab.errors import LabError, MissingTool
 from foliolab.live.record import record
 from foliolab.live.target import Process, Program
 from foliolab.live.touches import FIELDS, MAP, USER
@@ -108,6 +108,20 @@ def test_without_reads_there_are_no_events_of_pages_read(
     assert set(trace.page_of) <= set(pages)
     assert trace.measured == ()
     assert "--reads does that" in capfd.readouterr().err
+
+
+@here
+def test_without_a_compiler_there_is_a_trace_and_no_comparison(
+    cold: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def missing(_: object) -> None:
+        raise MissingTool("cc is not installed.")
+
+    monkeypatch.setattr("foliolab.cli.trace_live.compiled", missing)
+    out, words = tmp_path / "t", ["--reads", str(tmp_path / "r"), "--file", str(cold), "--", *touching(cold, [1, 400])]
+    assert main(["trace", "record", "--live", "-o", str(out), *words]) == 7
+    assert "cc is not installed." in capfd.readouterr().err
+    assert list(read_trace(out).page_of) == [1, 400]
 
 
 WRITE = """

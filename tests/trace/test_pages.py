@@ -21,10 +21,7 @@ def test_sets_are_those_of_python() -> None:
     assert len(mine) == len(set(one))
     assert mine.missing(theirs) == len(set(one) - set(other))
     assert mine.missing(mine) == 0
-    assert all(place in mine for place in one)
-    assert [place in mine for place in other] == [place in set(one) for place in other]
-    new = PageSet()
-    assert [new.add(0, page) for page in (7, 8, 7)] == [True, True, False]
+    assert len(PageSet((0, 0, 0), (7, 8, 7))) == 2
     assert not len(PageSet())
 
 
