@@ -55,7 +55,7 @@ class Repository:
         """
         for name in ("index.lock", "standing.lock"):  # what a kill has left
             (self.home / name).unlink(missing_ok=True)
-        tree = self._resolved(ref) if ref else self._as_it_stands()
+        tree = self.tree(ref) if ref else self._as_it_stands()
         try:
             version = version_in(self._git("show", f"{tree}:Makefile"), str(self.place))
         except SourceError:
@@ -69,6 +69,10 @@ class Repository:
     def tree(self, commit: str) -> str:
         """The identity of the source that a commit is."""
         return _identity(self._resolved(commit))
+
+    def tree(self, ref: str) -> str:
+        """The tree that a ref names; UnknownKernel if it names none."""
+        return self._resolved(ref, "tree")
 
     def commit(self, ref: str) -> str:
         """The commit that a ref names; UnknownKernel if it names none."""
@@ -99,7 +103,7 @@ class Repository:
         lines = self._git("rev-list", "--bisect-all", bad, *(f"^{commit}" for commit in good)).splitlines()
         return [line.split()[0] for line in lines]
 
-    def _resolved(self, ref: str, kind: str = "tree") -> str:
+    def _resolved(self, ref: str, kind: str) -> str:
         try:
             return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{{kind}}}").strip()
         except SourceError:
@@ -123,6 +127,8 @@ class Repository:
             "core.fsmonitor=false",
             "core.autocrlf=false",
             "core.sparseCheckout=false",
+            # Links to a file change its ctime: all of the tree would be written anew, and so compiled.
+            "core.trustCtime=false",
         )
         options = [word for setting in settings for word in ("-c", setting)]
         objects = self.home / "objects"

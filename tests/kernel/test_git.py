@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from foliolab.errors import SourceError, UnknownKernel
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source, held
+from foliolab.kernel.tree import working_tree
 from foliolab.progress import Reporter
 
 LONG_AGO = 1_000_000_000
@@ -58,6 +60,17 @@ def test_refs_share_one_tree_of_which_only_what_differs_is_written(repository: P
     assert source_of(f"{repository}@HEAD~1") == first
     assert not (first.tree / "mm/new.c").exists()
     assert not (first.tree / ".git").exists()
+
+
+def test_links_to_the_tree_have_no_file_written_anew(repository: Path) -> None:
+    """What is built is built in a tree of such links; a new file would be compiled again."""
+    first = source_of(f"{repository}@HEAD~1")
+    time.sleep(1.1)  # git counts in seconds
+    linked = working_tree(first, "unpatched", {}) / "mm/b.c"
+    assert linked.samefile(first.tree / "mm/b.c")
+    second = source_of(f"{repository}@HEAD")
+    assert linked.samefile(second.tree / "mm/b.c")
+    assert not (first.tree.parent / "work-unpatched/mm/a.c").samefile(second.tree / "mm/a.c")
 
 
 def test_a_tree_is_taken_as_it_stands_and_left_as_it_is(repository: Path) -> None:
