@@ -89,17 +89,28 @@ static bool nothing_to_read(const struct mmap_readahead_miss *miss)
 	return miss->index >= miss->file_pages || !miss->max_pages;
 }
 
-/* Count pages that a fault reads beyond the one that it needs. */
-static void count_ahead(unsigned long pages)
+#ifdef CONFIG_MEMCG
+static void count_ahead_in_group(unsigned long pages)
 {
 	struct mem_cgroup *memcg;
 
-	count_vm_events(MMAP_READAHEAD, pages);
 	rcu_read_lock();
 	memcg = mem_cgroup_from_task(current);
 	if (memcg)
 		count_memcg_events(memcg, MMAP_READAHEAD, pages);
 	rcu_read_unlock();
+}
+#else
+static void count_ahead_in_group(unsigned long pages)
+{
+}
+#endif
+
+/* Count pages that a fault reads beyond the one that it needs. */
+static void count_ahead(unsigned long pages)
+{
+	count_vm_events(MMAP_READAHEAD, pages);
+	count_ahead_in_group(pages);
 }
 
 static void read_adapted(struct vm_fault *vmf, struct file **fpin,
