@@ -15,12 +15,14 @@ OURS = "ours"
 MODULE = "module"
 _DEBIAN = "debian:"
 _IMAGE = "image:debian:"
+RELEASES = {"12": "bookworm", "13": "trixie"}
+"""Debian's, whose own kernels are named by them."""
 _OWN = {UNPATCHED: f"{_DEBIAN}{BASE_VERSION}", PATCHED: f"{_DEBIAN}{BASE_VERSION}+{OURS}"}
 """The lab's own two kernels, and the names that they are short for."""
 
 HELP = (
     "debian:VERSION, or a kernel tree, tarball or git tree @REF, each with +SERIES (an mbox, a patch or 'ours'), or"
-    " image:debian:VERSION, and that with +module"
+    " image:debian:VERSION or image:debian:RELEASE, and that with +module"
 )
 
 
@@ -39,7 +41,7 @@ class KernelName:
     series: tuple[str, ...]
     """Put on top, in order: OURS, or the path of a patch or mailbox."""
     image: str = ""
-    """The version of a kernel that is not built: Debian's binary package, without a source."""
+    """A kernel that is not built, Debian's binary package without a source: its version, or one of RELEASES."""
     module: bool = False
     """Whether guests load our module on top of it."""
 
@@ -73,12 +75,18 @@ def parse_name(text: str) -> KernelName:
         if not base.startswith(prefix):
             continue
         version = base.removeprefix(prefix)
-        if not re.fullmatch(r"\d+\.\d+", version):
-            raise UnknownKernel(f"'{base}' names no version of Debian's; write for instance {prefix}{BASE_VERSION}.")
+        if not re.fullmatch(r"\d+\.\d+", version) and not (prefix == _IMAGE and version in RELEASES):
+            other = f" or {_IMAGE}{max(RELEASES)}" if prefix == _IMAGE else ""
+            raise UnknownKernel(
+                f"'{base}' names no version of Debian's; write for instance {prefix}{BASE_VERSION}{other}."
+            )
         if prefix == _DEBIAN:
             return KernelName(short, version, Path(), "", tuple(series))
         if series not in ([], [MODULE]):
-            raise UnknownKernel(f"{base} is not built, so that no series can be put on it; take {_DEBIAN}{version}.")
+            source = BASE_VERSION if version in RELEASES else version
+            raise UnknownKernel(
+                f"{base} is not built, so that no series can be put on it; take for instance {_DEBIAN}{source}."
+            )
         return KernelName(short, "", Path(), "", (), version, module=bool(series))
     path, at, ref = _place(base), *base[len(_place(base)) :].partition("@")[1:]
     if at and not ref:

@@ -14,6 +14,7 @@ from foliolab.arch import Architecture
 from foliolab.errors import SourceError
 from foliolab.files import digest, digest_files, full_disk_named, locked
 from foliolab.kernel.debian import SUITES
+from foliolab.kernel.name import RELEASES
 from foliolab.paths import cache_directory
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
@@ -31,11 +32,12 @@ _UNPACKERS: dict[str, Callable[[bytes], bytes]] = {".ko": bytes, ".xz": lzma.dec
 
 
 def package_name(version: str, arch: Architecture) -> str:
-    """A regular expression for Debian's packages of the plain kernel ``version``, such as "6.12".
+    """A regular expression for Debian's packages of the plain kernel ``version``, such as "6.12", or of a release's.
 
     Not for those that are for clouds or real time, or unsigned. linux-image-6.12.43+deb13-amd64 is one.
     """
-    return rf"linux-image-{re.escape(version)}\.\d+(-\d+)?([+~][a-z]+\d+)*-{arch.debian}"
+    number = r"\d+\.\d+" if version in RELEASES else re.escape(version)
+    return rf"linux-image-{number}\.\d+(-\d+)?([+~][a-z]+\d+)*-{arch.debian}"
 
 
 @contextmanager
@@ -58,14 +60,17 @@ def fetched(version: str, arch: Architecture, report: Reporter, *, newest: bool 
 
 
 def _fetch(version: str, arch: Architecture, directory: Path) -> None:
+    suites = (RELEASES[version],) if version in RELEASES else SUITES
+
     def bring(pattern: str, what: str) -> Path:
         place = directory / "one"
-        package = download(pattern, what, SUITES, place, arch)
+        package = download(pattern, what, suites, place, arch)
         package = package.rename(directory / package.name)
         shutil.rmtree(place)
         return package
 
-    needs = _field(bring(package_name(version, arch), f"linux-image-{version}.*-{arch.debian}"), "Depends")
+    shown = "*" if version in RELEASES else f"{version}.*"
+    needs = _field(bring(package_name(version, arch), f"linux-image-{shown}-{arch.debian}"), "Depends")
     for name in re.findall(r"\blinux-(?:base|binary|modules)-\d[\w.+~-]*", needs):
         bring(re.escape(name), name)
 

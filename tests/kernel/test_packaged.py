@@ -147,9 +147,12 @@ def test_which_packages_are_plain_kernels(name: str, plain: bool) -> None:
 def test_names() -> None:
     assert parse_name("image:debian:6.1").image == "6.1"
     assert parse_name("image:debian:6.1").text == "image:debian:6.1"
-    with pytest.raises(UnknownKernel, match=r"is not built, so that no series can be put on it; take debian:6\.12"):
+    assert parse_name("image:debian:13+module").image == "13"
+    with pytest.raises(
+        UnknownKernel, match=r"is not built, so that no series can be put on it; take for instance debian:6\.12"
+    ):
         parse_name("image:debian:6.12+ours")
-    with pytest.raises(UnknownKernel, match=r"write for instance image:debian:6\.12"):
+    with pytest.raises(UnknownKernel, match=r"write for instance image:debian:6\.12 or image:debian:13\."):
         parse_name("image:debian:new")
     with pytest.raises(UsageError, match="smallest pages"):
         build(KernelRequest(ARM64, "image:debian:6.12", page_size=65536), Reporter())
