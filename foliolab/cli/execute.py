@@ -24,6 +24,7 @@ from foliolab.errors import GuestCrashed, UsageError
 from foliolab.files import write_atomic
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.kernel.config import OPTIONAL
+from foliolab.kernel.series import check_names
 from foliolab.program.cells import Cell, boots
 from foliolab.program.record import Run
 from foliolab.program.run import Mounted, Program, run_boot
@@ -84,6 +85,7 @@ def handle(arguments: argparse.Namespace) -> int:
         KernelRequest(arch, name, arguments.profile, tuple(sorted(extras)), page_size=page_size)
         for name in dict.fromkeys(cells[0].variant.kernel for cells in planned)
     ]
+    check_names([request.kernel for request in wanted], report)
     kernels = {request.kernel: build(request, report) for request in wanted}
     require_ours(variants, kernels)
     programs = guest_programs(arch, report)

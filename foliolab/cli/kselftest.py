@@ -14,6 +14,7 @@ from foliolab.experiment.machine import machine_name
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.name import PATCHED, UNPATCHED, parse_name
+from foliolab.kernel.series import check_names
 from foliolab.kernel.source import obtain
 from foliolab.kselftest.ktap import Verdict, worse, worst
 from foliolab.kselftest.run import Result, build_programs, run_test
@@ -58,6 +59,7 @@ def handle(arguments: argparse.Namespace) -> int:
     requests = [
         KernelRequest(arch, name, extras=tuple(arguments.extras), page_size=page_size) for name in dict.fromkeys(names)
     ]
+    check_names([request.kernel for request in requests], report)
     kernels = [build(request, report) for request in requests]
     programs = build_programs(arch, source, tests, report)
     results: dict[str, dict[str, Result]] = {}

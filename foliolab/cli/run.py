@@ -30,6 +30,7 @@ from foliolab.experiment.plan import Plan, make_plan
 from foliolab.experiment.spec import Experiment
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build
 from foliolab.kernel.config import OPTIONAL, PROFILES
+from foliolab.kernel.series import check_names
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.report.check import check
@@ -87,6 +88,7 @@ def measure(request: RunRequest, report: Reporter, workers: Workers | None = Non
     chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
     if kernels := request.kernels or (() if request.backend == MODEL else scale.kernels):
         chosen = variants.on_kernels(scale.variants if chosen is None else chosen, kernels, asked=chosen is not None)
+        check_names(kernels, report)
     if request.again:
         chosen = scale.variants if chosen is None else chosen
         chosen = (*chosen, *(variants.again(each) for each in chosen if each.name == request.again))

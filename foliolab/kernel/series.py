@@ -6,16 +6,19 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab.errors import HookError, SeriesError
 from foliolab.kernel.config import numbers
-from foliolab.kernel.name import BASE_VERSION, OURS
+from foliolab.kernel.debian import from_debian
+from foliolab.kernel.git import Repository
+from foliolab.kernel.name import BASE_VERSION, OURS, parse_name
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
 from foliolab.process import run, tool
+from foliolab.progress import Reporter
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,18 @@ def _features(series: Path) -> list[Feature]:
             case [patch, *files]:
                 features.append(Feature(series.parent / patch, tuple(files)))
     return features
+
+
+def check_names(names: Iterable[str], report: Reporter) -> None:
+    """Raise what is wrong with the names of several kernels before the first is built, which takes minutes.
+
+    As far as that can be told at once: a ref has to be there, a series to apply to a source of Debian's.
+    """
+    for name in map(parse_name, names):
+        if name.ref:
+            Repository.at(name.path).tree(name.ref)
+        elif name.debian and name.series:
+            applied(from_debian(name.debian, report), name.series)
 
 
 def applied(source: Source, series: Sequence[str]) -> dict[str, bytes | None]:

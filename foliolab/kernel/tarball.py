@@ -64,10 +64,12 @@ def unpacked(tarball: Path, report: Reporter) -> Source:
         if not pristine.is_dir():
             home.mkdir(parents=True, exist_ok=True)
             with report.task(f"Unpacking {tarball.name}"), _scratch(home) as scratch:
-                run(
-                    [tool("tar", "tar"), "--extract", "--file", str(tarball), "--directory", str(scratch)],
-                    SourceError,
-                )
+                argv = [tool("tar", "tar"), "--extract", "--file", str(tarball), "--directory", str(scratch)]
+                try:
+                    run(argv, SourceError)
+                except SourceError as error:
+                    reason = str(error).rpartition("tar: ")[2]
+                    raise SourceError(f"{tarball} is no tarball of a kernel: {reason}.") from None
                 trees = [entry for entry in scratch.iterdir() if entry.is_dir()]
                 if len(trees) != 1:
                     raise SourceError(f"{tarball} does not hold exactly one directory, as kernel tarballs do.")

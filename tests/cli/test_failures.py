@@ -69,6 +69,33 @@ def test_tree_that_cannot_be_configured(small_source: Source, tmp_path: Path) ->
     assert done.returncode == 23
 
 
+@pytest.mark.parametrize(
+    ("second", "status", "words"),
+    [("debian:6.12+{patch}", 25, "does not apply to Linux 6.12"), ("{tree}@gone", 24, "has no ref 'gone'")],
+)
+def test_a_wrong_kernel_is_named_before_another_is_built(
+    small_source: Source, tmp_path: Path, second: str, status: int, words: str
+) -> None:
+    """The first cannot even be configured, which would be told if it were built first."""
+    patch = tmp_path / "wrong.patch"
+    patch.write_text("--- a/mm/filemap.c\n+++ b/mm/filemap.c\n@@ -1,1 +1,1 @@\n-nothing of the sort\n+mine\n")
+    tree = tmp_path / "repository"
+    subprocess.run(["git", "init", "--quiet", str(tree)], check=True)
+    kernels = ["--kernel", str(small_source.tree), "--kernel", second.format(patch=patch, tree=tree)]
+    for command in ("run", "regress"):
+        done = lab(command, "workloads", *kernels, FOLIOLAB_RESULTS=str(tmp_path / "results"))
+        assert words in sentence(done)
+        assert done.returncode == status
+
+
+def test_a_file_that_is_no_tarball(tmp_path: Path) -> None:
+    file = tmp_path / "linux.tar"
+    file.write_text("hello\n")
+    done = lab("kernel", "build", "--kernel", str(file), FOLIOLAB_CACHE=str(tmp_path / "cache"))
+    assert sentence(done).startswith(f"{file} is no tarball of a kernel: This does not look like a tar archive")
+    assert done.returncode == 20
+
+
 @pytest.fixture
 def path_without_qemu(tmp_path: Path) -> str:
     """A PATH that holds everything but QEMU."""
