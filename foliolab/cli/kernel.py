@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab kernel``: build, configure, export, import, list and clean kernels."""
+"""``lab kernel``: build, configure, compile, export, import, list and clean kernels."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ from typing import Any
 
 from foliolab.arch import size_name
 from foliolab.campaign.store import read_samples, store_file
+from foliolab.cli import kernel_matrix
 from foliolab.cli.machine import add_machine, machine
 from foliolab.errors import UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
@@ -26,7 +27,7 @@ from foliolab.vm import scratch
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser("kernel", help="build, configure, export, import, list and clean kernels")
+    parser = commands.add_parser("kernel", help="build, configure, compile, export, import, list and clean kernels")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     for name, handle, text in (
@@ -43,6 +44,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         if name == "build":
             verb.add_argument("--json", action="store_true", help="print one JSON object")
         verb.set_defaults(handler=handle)
+
+    kernel_matrix.add_parser(verbs)
 
     text = "write the series as a git branch and as an mbox that 'git am' and b4 take, with a cover letter"
     verb = verbs.add_parser("export", help=text, description=text)

@@ -6,16 +6,16 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from foliolab.arch import Architecture, architecture, size_name
 from foliolab.errors import BuildError, UsageError
-from foliolab.files import digest, full_disk_named, locked, made_once, write_atomic
+from foliolab.files import digest, full_disk_named, made_once, write_atomic
 from foliolab.kernel import config, module, packaged
-from foliolab.kernel.make import make, unfinished_swept
+from foliolab.kernel.make import build_lock, make, unfinished_swept
 from foliolab.kernel.name import PATCHED, KernelName, parse_name
 from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source, held
@@ -26,7 +26,7 @@ from foliolab.progress import Reporter
 
 _CACHED = (
     *("kernels", "build", "sources", "headers", "modules", "guest", "images"),
-    *("disks", "packages", "userlands", "stores", "model"),
+    *("disks", "packages", "userlands", "stores", "model", "matrix"),
 )
 """All directories of the cache but ``kvm``, which says what the machine can do, and ``scratch``, which has owners."""
 
@@ -167,7 +167,7 @@ def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
     with _gathered(request, report) as inputs:
         if found := _found(inputs):
             return found
-        with _build_lock(report):
+        with build_lock(report):
             if found := _found(inputs):
                 return found
             with full_disk_named(inputs.directory), unfinished_swept(inputs.directory):
@@ -185,7 +185,7 @@ def configure(request: KernelRequest, report: Reporter) -> str:
     with _gathered(request, report) as inputs:
         if found := _found(inputs):
             return found.config.read_text()
-        with _build_lock(report), full_disk_named(inputs.directory), unfinished_swept(inputs.directory):
+        with build_lock(report), full_disk_named(inputs.directory), unfinished_swept(inputs.directory):
             _configure(inputs, report)
             return (inputs.directory / ".config").read_text()
 
@@ -229,14 +229,9 @@ def built_kernels() -> list[BuiltKernel]:
 
 def clean(report: Reporter) -> None:
     """Empty the cache of all that is made again when it is wanted."""
-    with _build_lock(report):
+    with build_lock(report):
         for name in _CACHED:
             shutil.rmtree(cache_directory() / name, ignore_errors=True)
-
-
-def _build_lock(report: Reporter) -> AbstractContextManager[int]:
-    """One build at a time: two would only fight over the cores, and they share source trees."""
-    return locked(cache_directory() / "build.lock", lambda: report.say("Another build is running; waiting for it."))
 
 
 def _kernels() -> Path:

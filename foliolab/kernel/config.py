@@ -37,18 +37,18 @@ def merge(
 
 
 def known(options: dict[str, str], version: str, ours: bool) -> dict[str, str]:
-    """The options as Linux ``version`` has them, with our code or without."""
+    """The options as Linux ``version`` has them; ``ours`` says whether the source has our code."""
     special = tomllib.loads((KERNEL / "config/options.toml").read_text())
-    known = {}
+    there = {}
     for name, value in options.items():
         entry = special.get(name, {})
         if "ours" in entry and not ours:
             continue
         if "since" not in entry or numbers(version) < numbers(entry["since"]):
-            known[name] = value
+            there[name] = value
         elif value != "n":
-            known |= entry.get("instead", {})
-    return known
+            there |= entry.get("instead", {})
+    return there
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -5,21 +5,27 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, ConfigError, DiskFull
-from foliolab.files import write_atomic
+from foliolab.files import locked, write_atomic
+from foliolab.paths import cache_directory
 from foliolab.process import process_group
 from foliolab.progress import Reporter
 
 _POLL_SECONDS = 1.0
 
 
-class _MakeFailed(BuildError):
+class MakeFailed(BuildError):
     """make ended by itself: what it made until then is whole."""
+
+
+def build_lock(report: Reporter) -> AbstractContextManager[int]:
+    """One build at a time: two would only fight over the cores, and they share source trees."""
+    return locked(cache_directory() / "build.lock", lambda: report.say("Another build is running; waiting for it."))
 
 
 @contextmanager
@@ -41,7 +47,7 @@ def unfinished_swept(directory: Path) -> Iterator[None]:
         stamp.touch()
     try:
         yield
-    except (_MakeFailed, ConfigError):
+    except (MakeFailed, ConfigError):
         stamp.unlink()
         raise
     stamp.unlink()
@@ -61,16 +67,26 @@ def make(
         # allnoconfig takes the options it is given and leaves everything else off.
         "--kconfig", "allnoconfig", "--environment", f"KCONFIG_ALLCONFIG={fragment}", *targets,
     ]  # fmt: skip
-    with report.task(title) as task, log.open("wb") as output, process_group(command, output) as child:
+    status, words = logged(command, directory, log, title, report)
+    if status:
+        raise MakeFailed(f"{title} failed: {first_error(words)} (all of it: {log})")
+
+
+def logged(argv: Sequence[str], directory: Path, log: Path, title: str, report: Reporter) -> tuple[int, str]:
+    """Run a command that makes objects in ``directory``; return its exit status and output, which ``log`` keeps.
+
+    Raises DiskFull, or BuildError if a signal ended it.
+    """
+    with report.task(title) as task, log.open("wb") as output, process_group(argv, output) as child:
         while child.poll() is None:
             task.note(f"{_objects(directory)} objects")
             time.sleep(_POLL_SECONDS)
-    if child.returncode:
-        words = log.read_text(errors="replace")
-        if "No space left on device" in words:
-            raise DiskFull(f"No space left on the disk that holds {directory}.")
-        failure = _MakeFailed if child.returncode > 0 else BuildError  # less if a signal killed it
-        raise failure(f"{title} failed: {_reason(words)} (all of it: {log})")
+    words = log.read_text(errors="replace")
+    if child.returncode and "No space left on device" in words:
+        raise DiskFull(f"No space left on the disk that holds {directory}.")
+    if child.returncode < 0:
+        raise BuildError(f"{title} failed: {first_error(words)} (all of it: {log})")
+    return child.returncode, words
 
 
 def _objects(directory: Path) -> int:
@@ -78,11 +94,11 @@ def _objects(directory: Path) -> int:
     return sum(name.endswith(".o") for _, _, files in os.walk(directory) for name in files)
 
 
-def _reason(log: str) -> str:
+def first_error(log: str) -> str:
     """The first line of a build log that says what is wrong."""
     lines = log.splitlines()
     for pattern in (r"\berror:", r"\*\*\* ", r"^E: "):
         for text in lines:
             if re.search(pattern, text):
                 return text.strip()
-    return lines[-1].strip() if lines else "tuxmake said nothing"
+    return lines[-1].strip() if lines else "make said nothing"

@@ -69,11 +69,11 @@ def test_kernels_of_before_there_were_page_sizes_and_names_are_still_known(
         ("  CC mm/a.o\nmm/a.c:3: error: expected ';'\nmake: *** [mm/a.o] Error 1\n", "mm/a.c:3: error: expected ';'"),
         ("make: *** No rule to make target 'x'.  Stop.\n", "make: *** No rule to make target 'x'.  Stop."),
         ("one\ntwo\n", "two"),
-        ("", "tuxmake said nothing"),
+        ("", "make said nothing"),
     ],
 )  # fmt: skip
 def test_build_failure_is_told_by_its_first_error(log: str, reason: str) -> None:
-    assert making._reason(log) == reason
+    assert making.first_error(log) == reason
 
 
 @pytest.mark.parametrize(("last_words", "swept"), [("exit 2", False), ("kill -KILL $$", True)])

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab kernel matrix``: what our series changes, compiled for configurations that the lab does not boot."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.console import Console
+
+from foliolab.cli.machine import add_kernels
+from foliolab.kernel.matrix import Outcome, compiled, ported_kernels, read_targets
+from foliolab.progress import Reporter
+from foliolab.report.columns import Column
+from foliolab.report.terminal import print_table
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "compile what our series changes for configurations that the lab does not boot"
+    verb = verbs.add_parser(
+        "matrix",
+        help=text,
+        description=f"{text.capitalize()}: other architectures, and kernels without what ours may take for granted."
+        " Only the objects of changed files are made, with W=1. Killed at any moment, the same command goes on where it"
+        " was. The exit status is 1 if a compiler complains.",
+        epilog="example: ./lab kernel matrix riscv64 x86_64-no-thp",
+    )
+    verb.add_argument(
+        "target", nargs="*", help=f"only these (default: all): {', '.join(target.name for target in read_targets())}"
+    )
+    add_kernels(verb, f"with the series on this one (default: {' and '.join(ported_kernels())})")
+    verb.add_argument("--json", action="store_true", help='print {"outcomes": [...]} and nothing else')
+    verb.set_defaults(handler=_handle, interrupted="Interrupted; the same command goes on where it was.")
+
+
+def _handle(arguments: argparse.Namespace) -> int:
+    report = Reporter()
+    targets = read_targets(arguments.target)
+    kernels = dict.fromkeys(arguments.kernels or ported_kernels())
+    outcomes = [outcome for kernel in kernels for outcome in compiled(kernel, targets, report)]
+    if arguments.json:
+        print(json.dumps({"outcomes": [asdict(outcome) for outcome in outcomes]}, indent=1))
+    else:
+        _print(outcomes)
+    return 1 if any(outcome.complaints for outcome in outcomes) else 0
+
+
+def _print(outcomes: Sequence[Outcome]) -> None:
+    columns = [
+        Column(("", "target"), tuple(outcome.target for outcome in outcomes), 0, left=True),
+        Column(("", "kernel"), tuple(outcome.kernel for outcome in outcomes), 0, left=True),
+        Column(("", "Linux"), tuple(outcome.version for outcome in outcomes), 1),
+        Column(("", "objects"), tuple(str(len(outcome.objects)) for outcome in outcomes), 0),
+        Column(("", "complaints"), tuple(str(len(outcome.complaints)) for outcome in outcomes), 1),
+        Column(("", "the first"), tuple(next(iter(outcome.complaints), "ok") for outcome in outcomes), 0, left=True),
+    ]
+    print_table(Console(highlight=False), columns, ["red" if outcome.complaints else "" for outcome in outcomes])

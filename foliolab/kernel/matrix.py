@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Compiling what a series changes, and nothing else, for configurations that the lab does not boot."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from foliolab.errors import BuildError, ConfigError, UsageError
+from foliolab.files import digest, full_disk_named, write_atomic
+from foliolab.kernel import config
+from foliolab.kernel.make import build_lock, first_error, logged, unfinished_swept
+from foliolab.kernel.name import OURS, KernelName, parse_name
+from foliolab.kernel.series import applied
+from foliolab.kernel.source import Source, held
+from foliolab.kernel.tree import working_tree
+from foliolab.paths import KERNEL, cache_directory
+from foliolab.process import run, tool
+from foliolab.progress import Reporter
+
+MATRIX = KERNEL / "config/matrix.toml"
+
+_DIVISIONS = r"__u?(?:div|mod|divmod)di[34]|__aeabi_u?ldivmod"
+"""What compilers call for divisions of 64 bits where processors have none; no kernel links it."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A configuration to compile for."""
+
+    name: str
+    arch: str
+    """As ``make ARCH=`` takes it."""
+    compiler: str
+    options: Mapping[str, str]
+    """What has to be y or n, on top of allnoconfig."""
+
+    @property
+    def package(self) -> str:
+        """Debian's, of the compiler."""
+        return f"gcc-{self.compiler.removesuffix('-gcc')}".replace("_", "-")
+
+    @property
+    def sources(self) -> str:
+        """The directory with the architecture's source."""
+        return f"arch/{'x86' if self.arch in ('i386', 'x86_64') else self.arch}/"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of compiling a kernel's series for a target."""
+
+    target: str
+    kernel: str
+    """Its name."""
+    version: str
+    """Of Linux."""
+    objects: tuple[str, ...]
+    """Those that the configuration has of the series' files."""
+    complaints: tuple[str, ...]
+    """Errors and warnings, with W=1, or what the kernel cannot be configured for; none if all is well."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A series, and a target to compile it for."""
+
+    kernel: KernelName
+    source: Source
+    changed: Mapping[str, bytes | None]
+    target: Target
+    compiler: str
+    """What it says of itself."""
+
+    @property
+    def options(self) -> str:
+        """A fragment."""
+        known = config.known(dict(self.target.options), self.source.version, OURS in self.kernel.series)
+        return "".join(config.line(name, value) + "\n" for name, value in known.items())
+
+    @property
+    def note(self) -> Path:
+        """Where the outcome is kept."""
+        parts: list[bytes | str] = [self.source.identity, self.target.arch, self.options, self.compiler]
+        for file, content in self.changed.items():
+            parts += [file, b"\0gone" if content is None else content]
+        return cache_directory() / "matrix" / f"{digest(parts)}.json"
+
+    @property
+    def directory(self) -> Path:
+        name = f"{self.source.home.name}-matrix-{self.target.name}-{self.kernel.tree}"
+        return cache_directory() / "build" / name
+
+    def kept(self) -> Outcome | None:
+        """The outcome of before, if there is one."""
+        try:
+            facts = json.loads(self.note.read_text())
+        except (OSError, ValueError):
+            return None
+        lists = {name: tuple(facts[name]) for name in ("objects", "complaints")}
+        return Outcome(self.target.name, self.kernel.text, facts["version"], **lists)
+
+    def run(self, tree: Path, report: Reporter) -> Outcome:
+        """Configure, compile, and keep the outcome. The caller holds the build lock."""
+        directory = self.directory
+        with full_disk_named(directory), unfinished_swept(directory):
+            make = ["make", "--silent", "-C", str(tree), f"O={directory}", f"ARCH={self.target.arch}"]
+            make += [f"CROSS_COMPILE={self.target.compiler.removesuffix('gcc')}", f"--jobs={os.cpu_count()}"]
+            objects: list[str] = []
+            try:
+                self._configure(make)
+                objects = self._objects(tree)
+                complaints = self._compile(make, objects, tree, report)
+            except ConfigError as error:
+                complaints = [str(error)]
+        outcome = Outcome(self.target.name, self.kernel.text, self.source.version, tuple(objects), tuple(complaints))
+        write_atomic(self.note, json.dumps(asdict(outcome), indent=1))
+        return outcome
+
+    def _configure(self, make: Sequence[str]) -> None:
+        fragment = self.directory / "options.config"
+        write_atomic(fragment, self.options)
+        for goal in ("allnoconfig", "syncconfig"):
+            run([*make, goal], BuildError, env=os.environ | {"KCONFIG_ALLCONFIG": str(fragment)})
+        config.check(self.options, (self.directory / ".config").read_text())
+
+    def _compile(self, make: Sequence[str], objects: Sequence[str], tree: Path, report: Reporter) -> list[str]:
+        """What is wrong with the objects, all of which are made anew: make says nothing of one that is there."""
+        if not objects:
+            return []
+        files = [self.directory / name for name in objects]
+        for file in files:
+            file.unlink(missing_ok=True)
+        command = [*make, "--keep-going", "W=1", *objects]
+        title = f"Compiling {self.kernel.text} for {self.target.name}"
+        status, words = logged(command, self.directory, self.directory / "objects.log", title, report)
+        complaints = _complaints(words, tree)
+        if status and not complaints:
+            complaints = [first_error(words)]
+        return complaints + _divisions(self.target, files)
+
+    def _objects(self, tree: Path) -> list[str]:
+        """The objects of the C files that the series has changed, as far as the Makefiles beside them name these."""
+        sources = [
+            PurePath(file) for file, content in self.changed.items() if file.endswith(".c") and content is not None
+        ]
+        found = []
+        for place in sorted({str(file.parent) for file in sources}):
+            if place.startswith(("tools/", "scripts/", "samples/", "Documentation/")):
+                continue
+            if place.startswith("arch/") and not f"{place}/".startswith(self.target.sources):
+                continue
+            named = self._named_by_makefile(tree, place)
+            found += [
+                f"{place}/{file.stem}.o" for file in sources if str(file.parent) == place and f"{file.stem}.o" in named
+            ]
+        return found
+
+    def _named_by_makefile(self, tree: Path, place: str) -> set[str]:
+        """What the Makefile of a directory has for objects in this configuration, and their parts."""
+        lines = [
+            f"srctree := {tree}",
+            f"src := {tree}/{place}",
+            f"obj := {place}",
+            "include include/config/auto.conf",
+            "include $(srctree)/scripts/Kbuild.include",
+            f"include $(srctree)/{place}/Makefile",
+            "objects := $(obj-y) $(obj-m) $(lib-y)",
+            "$(info $(objects) $(foreach one,$(objects:.o=),$($(one)-y) $($(one)-objs)))",
+            "all:;@:",
+        ]
+        argv = ["make", "--silent", "--directory", str(self.directory), "--file=-", "all"]
+        return set(run(argv, BuildError, stdin="\n".join([*lines, ""]).encode()).decode().split())
+
+
+def read_targets(names: Sequence[str] = (), file: Path = MATRIX) -> list[Target]:
+    """The targets of these names, or all; UsageError for one that is not there."""
+    matrix = tomllib.loads(file.read_text())
+    common = matrix["common"]["on"]
+    known = {name: _target(name, entry, common) for name, entry in matrix["targets"].items()}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"There is no target '{name}'; known: {', '.join(known)}.")
+    return [known[name] for name in dict.fromkeys(names or known)]
+
+
+def _target(name: str, entry: Mapping[str, Any], common: Sequence[str]) -> Target:
+    on = [*(() if entry.get("alone") else common), *entry.get("on", ())]
+    options = dict.fromkeys(on, "y") | dict.fromkeys(entry.get("off", ()), "n")
+    return Target(name, entry["arch"], entry["compiler"], options)
+
+
+def ported_kernels() -> list[str]:
+    """The kernels that our series is made for, by name."""
+    versions = sorted(series.parent.name for series in (KERNEL / "patches").glob("*/series"))
+    return [parse_name(f"debian:{version}+{OURS}").text for version in versions]
+
+
+def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> Iterator[Outcome]:
+    """What comes of each target; that of before where nothing has changed since.
+
+    Raises UsageError for a kernel without a series, MissingTool without a compiler, and whatever may be wrong with the
+    kernel's name and series.
+    """
+    name = parse_name(kernel)
+    if not name.series:
+        raise UsageError(f"{name.text} has no series whose files could be compiled; write for instance patched.")
+    compilers = {target.name: _version(target) for target in targets}
+    with held(name, report) as source, ExitStack() as until_the_end:
+        changed = applied(source, name.series)
+        tree = None
+        for target in targets:
+            job = _Job(name, source, changed, target, compilers[target.name])
+            outcome = job.kept()
+            if not outcome:
+                if not tree:
+                    until_the_end.enter_context(build_lock(report))
+                    tree = working_tree(source, name.tree, changed)
+                outcome = job.run(tree, report)
+            yield outcome
+
+
+def _version(target: Target) -> str:
+    return run([tool(target.compiler, target.package), "--version"], BuildError).decode().splitlines()[0]
+
+
+def _complaints(log: str, tree: Path) -> list[str]:
+    """Errors and warnings, each once, without the place of the tree."""
+    lines = [line for line in log.splitlines() if re.search(r"\b(?:error|warning): ", line)]
+    return list(dict.fromkeys(line.replace(f"{tree}/", "") for line in lines))
+
+
+def _divisions(target: Target, objects: Sequence[Path]) -> list[str]:
+    """Divisions of 64 bits that no kernel for this processor can be linked with."""
+    nm = tool(f"{target.compiler.removesuffix('gcc')}nm", target.package)
+    complaints = []
+    for file in filter(Path.exists, objects):
+        wanted = run([nm, "--undefined-only", str(file)], BuildError).decode()
+        complaints += [
+            f"{file.name} needs {name}, which no kernel has" for name in re.findall(rf"\b(?:{_DIVISIONS})\b", wanted)
+        ]
+    return complaints

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Our objects for architectures and options that the lab does not boot."""
+
+import json
+import os
+import re
+import uuid
+from pathlib import Path
+
+import pytest
+
+from foliolab.errors import UsageError
+from foliolab.kernel.matrix import compiled, ported_kernels, read_targets
+from foliolab.kernel.source import Source
+from foliolab.paths import KERNEL
+from foliolab.progress import Reporter
+from tests.cli.command import lab, sentence
+
+TELLING = ("i386-pae", "x86_64-bare")
+"""Those of which one has found something, or finds what only it can."""
+TARGETS = [target.name for target in read_targets()] if os.environ.get("FOLIOLAB_MATRIX") == "all" else TELLING
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize("kernel", ported_kernels())
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_compiler_complains(kernel: str, target: str) -> None:
+    (outcome,) = compiled(kernel, read_targets([target]), Reporter())
+    assert outcome.complaints == ()
+    assert "mm/filemap.o" in outcome.objects
+
+
+def test_targets_by_name() -> None:
+    names = [target.name for target in read_targets()]
+    assert set(TELLING) <= set(names)
+    assert [target.name for target in read_targets(["riscv64", "i386-pae", "riscv64"])] == ["riscv64", "i386-pae"]
+    with pytest.raises(UsageError, match=rf"There is no target 'vax'; known: {', '.join(names)}\."):
+        read_targets(["vax"])
+
+
+def test_what_a_target_turns_off_is_on_for_others() -> None:
+    """Or it would be off in allnoconfig anyway, and the target would be none."""
+    (thp,) = read_targets(["x86_64-no-thp"])
+    (full,) = read_targets(["x86_64"])
+    option = "CONFIG_TRANSPARENT_HUGEPAGE"
+    assert (thp.options[option], full.options[option]) == ("n", "y")
+
+
+def test_packages_of_compilers() -> None:
+    packages = {target.package for target in read_targets()}
+    assert {"gcc-x86-64-linux-gnu", "gcc-arm-linux-gnueabi", "gcc-s390x-linux-gnu"} <= packages
+
+
+def test_every_kernel_that_our_series_is_made_for_is_compiled() -> None:
+    assert len(ported_kernels()) == len(list((KERNEL / "patches").iterdir()))
+    assert "patched" in ported_kernels()
+
+
+def test_a_compiler_that_is_missing_is_named(tmp_path: Path) -> None:
+    done = lab("kernel", "matrix", "s390x", PATH=str(tmp_path), FOLIOLAB_CACHE=str(tmp_path / "cache"))
+    assert sentence(done) == ("s390x-linux-gnu-gcc is not installed; 'apt-get install gcc-s390x-linux-gnu' brings it.")
+    assert done.returncode == 30
+
+
+@pytest.mark.parametrize("kernel", ["unpatched", "image:debian:6.12"])
+def test_a_kernel_without_a_series_has_nothing_to_compile(kernel: str, tmp_path: Path) -> None:
+    done = lab("kernel", "matrix", "x86_64", "--kernel", kernel, FOLIOLAB_CACHE=str(tmp_path))
+    assert sentence(done) == f"{kernel} has no series whose files could be compiled; write for instance patched."
+    assert done.returncode == 2
+
+
+UNUSED = "static int nobody_calls_this(void) { return 0; }"
+DIVIDES = "long long divided(long long, long long); long long divided(long long a, long long b) { return a / b; }"
+
+
+@pytest.mark.boot
+@pytest.mark.parametrize(
+    ("added", "complaints"),
+    [
+        (
+            f"{UNUSED} {DIVIDES}",
+            [
+                r"mm/mincore\.c:2:\d+: warning: .nobody_calls_this. defined but not used",
+                r"mincore\.o needs __divdi3, which no kernel has",
+            ],
+        ),
+        ("this is no C;", [r"mm/mincore\.c:2:\d+: error: "]),
+    ],
+    ids=("warning-and-division", "error"),
+)
+def test_complaints_are_told_and_kept(source: Source, tmp_path: Path, added: str, complaints: list[str]) -> None:
+    """With the sources and the build directory of the lab's own cache, where little is to be made."""
+    first, *context = (source.tree / "mm/mincore.c").read_text().splitlines()[:4]
+    patch = tmp_path / "series.patch"
+    # In each run another one, of which nothing is kept.
+    line = f"{added} /* {uuid.uuid4()} */"
+    hunk = "\n".join(["@@ -1,4 +1,5 @@", f" {first}", f"+{line}", *(f" {text}" for text in context), ""])
+    patch.write_text(f"--- a/mm/mincore.c\n+++ b/mm/mincore.c\n{hunk}")
+    argv = ("kernel", "matrix", "i386-pae", "--kernel", f"debian:6.12+{patch}", "--json")
+    done = lab(*argv)
+    assert done.returncode == 1, done.stderr
+    (outcome,) = json.loads(done.stdout)["outcomes"]
+    assert outcome["objects"] == ["mm/mincore.o"]
+    for found, expected in zip(outcome["complaints"], complaints, strict=False):
+        assert re.match(expected, found)
+    assert len(outcome["complaints"]) >= len(complaints)
+    again = lab(*argv)
+    assert (again.stdout, again.returncode) == (done.stdout, 1)
+    assert ("Compiling" in done.stderr, "Compiling" in again.stderr) == (True, False)
