@@ -66,9 +66,9 @@ class Repository:
         self._git("clean", "-ffdqx", work_tree=pristine)  # what a kill between two refs has left
         return Source(pristine, version, _identity(tree))
 
-    def tree(self, commit: str) -> str:
-        """The identity of the source that a commit is."""
-        return _identity(self._resolved(commit))
+    def identity(self, ref: str) -> str:
+        """That of the source that a ref is."""
+        return _identity(self.tree(ref))
 
     def tree(self, ref: str) -> str:
         """The tree that a ref names; UnknownKernel if it names none."""

@@ -54,7 +54,7 @@ def commit_of(name: KernelName, source: Source) -> str:
         commit = repository.commit(name.ref or "HEAD")
     except UnknownKernel:  # a tree, or the first commit is yet to be made
         return ""
-    return commit if repository.tree(commit) == source.identity else ""
+    return commit if repository.identity(commit) == source.identity else ""
 
 
 def _mirrored(tree: Path, pristine: Path) -> Source:
