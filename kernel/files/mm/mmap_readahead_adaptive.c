@@ -5,6 +5,7 @@
  */
 #include <linux/backing-dev.h>
 #include <linux/blk-cgroup.h>
+#include <linux/init.h>
 #include <linux/kobject.h>
 #include <linux/kstrtox.h>
 #include <linux/log2.h>
@@ -186,6 +187,24 @@ void __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 		count_ahead(answer.size);
 	}
 }
+
+static bool adaptive_at_boot __initdata = true;
+
+/* mmap_readahead.c has the same parameter for its rules. */
+static int __init adaptive_setup(char *str)
+{
+	return kstrtobool(str, &adaptive_at_boot);
+}
+early_param("mmap_readahead", adaptive_setup);
+
+/* Not all architectures can patch code as early as the parameter is read. */
+static int __init adaptive_init(void)
+{
+	if (!adaptive_at_boot)
+		static_branch_disable(&mmap_readahead_adaptive);
+	return 0;
+}
+core_initcall(adaptive_init);
 
 #ifdef CONFIG_SYSFS
 static ssize_t adaptive_show(struct kobject *kobj, struct kobj_attribute *attr,

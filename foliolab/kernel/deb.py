@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Debian packages of our kernel for people's own machines, with a distribution's configuration."""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.arch import NATIVE
+from foliolab.errors import BuildError, UsageError
+from foliolab.files import full_disk_named, write_atomic
+from foliolab.kernel import config
+from foliolab.kernel.build import KernelRequest, build, has_our_code, package_lock
+from foliolab.kernel.make import run_make, unfinished_swept
+from foliolab.kernel.name import PATCHED, KernelName, parse_name, stem
+from foliolab.kernel.series import applied
+from foliolab.kernel.source import Source, held
+from foliolab.kernel.tree import working_tree
+from foliolab.paths import KERNEL, cache_directory
+from foliolab.process import tool
+from foliolab.progress import Reporter
+
+_DEBIAN = "debian:"
+_RELEASES = {"12": "6.1", "13": "6.12"}
+"""Versions of Linux that releases of Debian came with."""
+
+_TOOLS = {
+    "dh_builddeb": "debhelper",
+    "dpkg-buildpackage": "dpkg-dev",
+    "depmod": "kmod",
+    "openssl": "openssl",
+    "cpio": "cpio",
+    "rsync": "rsync",
+}
+"""What making packages takes beside compiling, and the packages that bring it."""
+
+
+@dataclass(frozen=True)
+class PackageRequest:
+    """What to build."""
+
+    kernel: str
+    """Its name, as foliolab.kernel.name has them."""
+    config: str = ""
+    """A file, or "debian:" with a release or a version of Linux; "" is Debian's for the kernel's own version."""
+    modules: Path | None = None
+    """A file that lists modules, as lsmod does: all others are left out."""
+    newest: bool = False
+    """Ask apt whether there is a newer Debian package."""
+
+
+def build_packages(request: PackageRequest, directory: Path, report: Reporter) -> tuple[Path, ...]:
+    """Put packages of the kernel, and of headers for modules, into ``directory``, which is made if it is not there.
+
+    A build that was interrupted, or killed, goes on where it was. It has its own lock and source tree, so that other
+    builds need not wait for it. Raises UsageError, MissingTool and what ``foliolab.kernel.build`` raises.
+    """
+    name = parse_name(request.kernel)
+    if name.image:
+        raise UsageError(f"{name.text} is Debian's own package already; take {_DEBIAN}{name.image} to build it anew.")
+    for program, package in _TOOLS.items():
+        tool(program, package)
+    loaded = _listed(request.modules) if request.modules else None
+    with held(name, report, newest=request.newest) as source:
+        base = _base(request.config, source, report)
+        with full_disk_named(directory):
+            directory.mkdir(parents=True, exist_ok=True)  # to learn now, and not in an hour, that this is impossible
+        changed = applied(source, name.series)
+        wanted = _wanted(base, source, name, ours=has_our_code(source, changed))
+        with package_lock(report):
+            tree = working_tree(source, f"packages-{name.tree}", changed)
+            place = _place(request, source, name)
+            objects = place / "objects"
+            with full_disk_named(place), unfinished_swept(objects):
+                _configure(objects, tree, base | wanted, loaded, report)
+                config.check(_text(wanted), (objects / ".config").read_text())
+                _make_packages(objects, tree, f"Building packages of Linux {source.version}, {name.text}", report)
+            return _published(place, directory)
+
+
+def _listed(file: Path) -> str:
+    """The text of a list of modules; UsageError if it is none."""
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(f"--modules: {file} cannot be read: {reason}.") from None
+    if not re.search(r"^\w+ +\d+ ", text, re.MULTILINE):
+        raise UsageError(f"--modules: {file} lists no module; it has to be what lsmod prints.")
+    return text
+
+
+def _base(chosen: str, source: Source, report: Reporter) -> dict[str, str]:
+    """The options of the configuration that was chosen."""
+    if chosen and not chosen.startswith(_DEBIAN):
+        try:
+            options = config.parse(Path(chosen).expanduser().read_text())
+        except (OSError, UnicodeDecodeError):
+            options = {}
+        if not options:
+            raise UsageError(f"--config: {chosen} is no kernel configuration, nor {_DEBIAN} and a release, such as 13.")
+        return options
+    release = chosen.removeprefix(_DEBIAN) or ".".join(map(str, config.numbers(source.version)))
+    image = f"image:{_DEBIAN}{_RELEASES.get(release, release)}"
+    return config.parse(build(KernelRequest(NATIVE, image), report).config.read_text())
+
+
+def _wanted(base: Mapping[str, str], source: Source, name: KernelName, *, ours: bool) -> dict[str, str]:
+    """What is otherwise than in the base."""
+    fragment = config.parse((KERNEL / "config/packages.config").read_text())
+    wanted = {option: value for option, value in fragment.items() if option in base}
+    if ours:
+        wanted["CONFIG_PAGE_TOUCH"] = "y"
+    suffix = "" if name.label == PATCHED else f"-{name.label}"
+    return {"CONFIG_LOCALVERSION": f'"-foliolab{suffix}"'} | config.known(wanted, source.version, ours)
+
+
+def _place(request: PackageRequest, source: Source, name: KernelName) -> Path:
+    """Where it is built: what differs in little shares it, and is an incremental build."""
+    trimmed = "-trimmed" if request.modules else ""
+    chosen = stem(request.config) or "own"
+    directory = f"{source.home.name}-{NATIVE.name}-packages-{chosen}{trimmed}-{name.tree}"
+    return cache_directory() / "build" / directory
+
+
+def _text(options: Mapping[str, str]) -> str:
+    return "".join(config.line(name, value) + "\n" for name, value in options.items())
+
+
+def _configure(objects: Path, tree: Path, options: Mapping[str, str], loaded: str | None, report: Reporter) -> None:
+    write_atomic(objects / ".config", _text(options))
+    make = [tool("make", "make"), "--silent", "-C", str(tree), f"O={objects}"]
+    run_make([*make, "olddefconfig"], objects, "config", "Configuring", report)
+    if loaded is not None:
+        write_atomic(objects / "loaded", loaded)
+        # What becomes visible by leaving modules out is answered with its default.
+        command = ["/bin/sh", "-c", 'yes "" | "$@"', "sh", *make, f"LSMOD={objects / 'loaded'}", "localmodconfig"]
+        run_make(command, objects, "modules", "Leaving out modules that are not listed", report)
+
+
+def _make_packages(objects: Path, tree: Path, title: str, report: Reporter) -> None:
+    for package in objects.parent.glob("*.deb"):
+        package.unlink()
+    command = [
+        "env", "LC_ALL=C", "DEB_BUILD_OPTIONS=terse", "DEB_BUILD_PROFILES=pkg.linux-upstream.nokerneldbg",
+        tool("make", "make"), "--silent", f"-j{len(os.sched_getaffinity(0))}", "-C", str(tree), f"O={objects}",
+        # What packages that takes was looked at before, and by the programs that they bring.
+        "DPKG_FLAGS=-d", "KDEB_CHANGELOG_DIST=unstable", "bindeb-pkg",
+    ]  # fmt: skip
+    run_make(command, objects, "packages", title, report)
+
+
+def _published(place: Path, directory: Path) -> tuple[Path, ...]:
+    """Copy the packages that people install; that of headers for programs would replace the distribution's own."""
+    made = sorted(file for file in place.glob("*.deb") if file.name.startswith(("linux-image-", "linux-headers-")))
+    if not any(file.name.startswith("linux-image-") for file in made):
+        raise BuildError(f"make has made no package of the kernel in {place}.")
+    with full_disk_named(directory):
+        for file in made:
+            partial = directory / f".{file.name}.partial"
+            shutil.copyfile(file, partial)
+            partial.rename(directory / file.name)
+    return tuple(directory / file.name for file in made)

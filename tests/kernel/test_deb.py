@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Packages of our kernel: what they are configured with, and what is refused before anything is compiled."""
+
+from pathlib import Path
+
+import pytest
+
+from foliolab.cli.main import main
+from foliolab.kernel import config, deb
+from foliolab.kernel.make import unfinished_swept
+from foliolab.kernel.name import parse_name
+from foliolab.kernel.source import Source
+from foliolab.progress import Reporter
+
+LOADED = Path(__file__).parent / "debian-in-qemu.lsmod"
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["--kernel", "image:debian:6.12"], "is Debian's own package already; take debian:6.12 to build it anew."),
+        (["--kernel", "debian:6.12+nothing.mbox"], "There is no series nothing.mbox"),
+        (["--modules", "{here}/nothing"], "--modules: {here}/nothing cannot be read: No such file or directory."),
+        (["--modules", "{here}/empty"], "lists no module; it has to be what lsmod prints."),
+        (["--config", "{here}/nothing"], "is no kernel configuration"),
+        (["--config", "{here}/empty"], "is no kernel configuration"),
+    ],
+)
+def test_what_cannot_be_built_is_said(
+    argv: list[str], sentence: str, source: Source, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(deb, "_TOOLS", {})
+    (tmp_path / "empty").touch()
+    words = [word.format(here=tmp_path) for word in argv]
+    assert main(["kernel", "deb", *words, str(tmp_path / "out")]) in (2, 24)
+    assert sentence.format(here=tmp_path) in capsys.readouterr().err
+
+
+def test_a_tool_that_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                         monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr(deb, "_TOOLS", {"no-such-program": "some-package"})
+    assert main(["kernel", "deb", str(tmp_path / "out")]) == 30
+    assert "'apt-get install some-package' brings it." in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_our_options_are_set_where_the_distribution_has_them(source: Source) -> None:
+    base = {
+        "CONFIG_LOCALVERSION": '"-old"',
+        "CONFIG_SYSTEM_TRUSTED_KEYS": '"theirs.pem"',
+        "CONFIG_DEBUG_INFO_NONE": "n",
+    }
+    ours = deb._wanted(base, source, parse_name("patched"), ours=True)
+    assert ours == {
+        "CONFIG_LOCALVERSION": '"-foliolab"',
+        "CONFIG_SYSTEM_TRUSTED_KEYS": '""',
+        "CONFIG_DEBUG_INFO_NONE": "y",
+        "CONFIG_PAGE_TOUCH": "y",
+    }
+    unpatched = deb._wanted(base, source, parse_name("unpatched"), ours=False)
+    assert unpatched["CONFIG_LOCALVERSION"] == '"-foliolab-unpatched"'
+    assert "CONFIG_PAGE_TOUCH" not in unpatched
+
+
+@pytest.mark.boot
+def test_modules_that_are_not_listed_are_left_out(source: Source, tmp_path: Path) -> None:
+    """Debian's configuration, on the pristine tree, which nothing is written to."""
+    base = deb._base("", source, Reporter())
+    wanted = deb._wanted(base, source, parse_name("unpatched"), ours=False)
+    with unfinished_swept(tmp_path):
+        deb._configure(tmp_path, source.tree, base | wanted, deb._listed(LOADED), Reporter())
+    final = config.parse((tmp_path / ".config").read_text())
+    config.check(deb._text(wanted), (tmp_path / ".config").read_text())
+    before, after = (sum(value == "m" for value in options.values()) for options in (base, final))
+    assert before > 3000
+    assert after < 30
+    assert {final[f"CONFIG_{name}"] for name in ("EXT4_FS", "VIRTIO_BLK", "VIRTIO_CONSOLE")} <= {"m", "y"}
