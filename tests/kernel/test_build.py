@@ -96,6 +96,16 @@ def test_what_a_killed_make_left_is_made_again(
         assert made.exists() is not swept
 
 
+def test_what_was_made_long_before_a_kill_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(making, "_SETTLED_SECONDS", 0.5)
+    command = ["/bin/sh", "-c", f"cd {tmp_path}; touch early.o; sleep 2; touch late.o late.ko; kill -KILL $$"]
+    with pytest.raises(BuildError), making.unfinished_swept(tmp_path):
+        making.run_make(command, tmp_path, "log", "Making", Reporter())
+    with making.unfinished_swept(tmp_path):
+        assert [path.name for path in tmp_path.glob("*.[ok]*")] == ["early.o"]
+
+
 _GROUP = """
 import sys, time
 from pathlib import Path
