@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab kernel``: build, configure, compile, export, import, list and clean kernels."""
+"""``lab kernel``: build, configure, compile, package, export, import, list and clean kernels."""
 
 import argparse
 import json
@@ -15,6 +15,7 @@ from foliolab.errors import UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels, clean, configure
 from foliolab.kernel.config import OPTIONAL, PROFILES
+from foliolab.kernel.deb import PackageRequest, build_packages
 from foliolab.kernel.export import checked_author, export
 from foliolab.kernel.git import Repository
 from foliolab.kernel.name import HELP, OURS, PATCHED, UNPATCHED, parse_name
@@ -27,7 +28,7 @@ from foliolab.vm import scratch
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser("kernel", help="build, configure, compile, export, import, list and clean kernels")
+    parser = commands.add_parser("kernel", help="build, configure, compile, package, export, import, list and clean kernels")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     for name, handle, text in (
@@ -46,6 +47,25 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         verb.set_defaults(handler=handle)
 
     kernel_matrix.add_parser(verbs)
+
+    text = "Debian packages of a kernel for a machine of your own, with a distribution's configuration"
+    verb = verbs.add_parser("deb", help=text, description=text)
+    verb.add_argument("directory", type=Path, help="where to put them; made if it is not there")
+    _add_source(verb, PATCHED, "which")
+    verb.add_argument(
+        "--config",
+        metavar="debian:VERSION|FILE",
+        default="",
+        help="configuration: that of a release of Debian, such as debian:13, or a file (default: Debian's for this "
+        "version of Linux)",
+    )
+    verb.add_argument(
+        "--modules",
+        type=Path,
+        metavar="FILE",
+        help="leave out all modules but those in this list, which lsmod has printed on the machine",
+    )
+    verb.set_defaults(handler=_deb, interrupted="Interrupted; the same command goes on compiling where it was.")
 
     text = "write the series as a git branch and as an mbox that 'git am' and b4 take, with a cover letter"
     verb = verbs.add_parser("export", help=text, description=text)
@@ -101,6 +121,13 @@ def _build(arguments: argparse.Namespace) -> int:
 
 def _config(arguments: argparse.Namespace) -> int:
     print(configure(_request(arguments), Reporter()), end="")
+    return 0
+
+
+def _deb(arguments: argparse.Namespace) -> int:
+    request = PackageRequest(arguments.kernel, arguments.config, arguments.modules, arguments.newest)
+    for package in build_packages(request, arguments.directory, Reporter()):
+        print(f"{package}  {package.stat().st_size / (1 << 20):.1f} MiB")
     return 0
 
 

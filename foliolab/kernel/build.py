@@ -5,8 +5,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -110,8 +110,7 @@ class _Inputs:
 
     @property
     def ours(self) -> bool:
-        """Whether the source has our code, from a series of the name's or by itself."""
-        return self.changed.get(_OUR_FILE) is not None or (self.source.tree / _OUR_FILE).exists()
+        return has_our_code(self.source, self.changed)
 
     @cached_property
     def options(self) -> str:
@@ -154,6 +153,11 @@ class _Inputs:
         """Architecture, and page size where there is a choice."""
         arch = self.request.arch
         return f"{arch.name}-{size_name(self.request.page_size)}" if len(arch.page_sizes) > 1 else arch.name
+
+
+def has_our_code(source: Source, changed: Mapping[str, bytes | None]) -> bool:
+    """Whether a tree has our code, from a series on top of it or by itself."""
+    return changed.get(_OUR_FILE) is not None or (source.tree / _OUR_FILE).exists()
 
 
 def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
@@ -229,9 +233,15 @@ def built_kernels() -> list[BuiltKernel]:
 
 def clean(report: Reporter) -> None:
     """Empty the cache of all that is made again when it is wanted."""
-    with build_lock(report):
+    with build_lock(report), package_lock(report):
         for name in _CACHED:
             shutil.rmtree(cache_directory() / name, ignore_errors=True)
+
+
+def package_lock(report: Reporter) -> AbstractContextManager[int]:
+    """One build of packages at a time; it may take hours, and lets other builds pass: its source trees are its own."""
+    waiting = "Packages are being built; waiting for them."
+    return locked(cache_directory() / "packages.lock", lambda: report.say(waiting))
 
 
 def _kernels() -> Path:
