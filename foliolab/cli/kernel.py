@@ -28,7 +28,9 @@ from foliolab.vm import scratch
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser("kernel", help="build, configure, compile, package, export, import, list and clean kernels")
+    parser = commands.add_parser(
+        "kernel", help="build, configure, compile, package, export, import, list and clean kernels"
+    )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     for name, handle, text in (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from foliolab.arch import Architecture, architecture, size_name
 from foliolab.errors import BuildError, UsageError
-from foliolab.files import digest, full_disk_named, made_once, write_atomic
+from foliolab.files import digest, full_disk_named, locked, made_once, write_atomic
 from foliolab.kernel import config, module, packaged
 from foliolab.kernel.make import build_lock, make, unfinished_swept
 from foliolab.kernel.name import PATCHED, KernelName, parse_name
