@@ -17,8 +17,8 @@ will use of it, and what stops that is a counter that hardly ever gets to
 where it would. These patches make the kernel read what pays: hits count
 for what they prove, program text comes in folios that the processor can
 keep in one TLB entry, and the window adapts to what reading more was good
-for. Besides, mprotect() changes entries in runs. Each patch builds and
-passes its tests by itself; the first ones need none of the others.
+for. Besides, mprotect() changes entries in runs. Each patch compiles
+by itself; the first ones need none of the others.
 """
 
 

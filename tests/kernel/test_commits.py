@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Each commit of the series by itself: it compiles without a new warning for both architectures, and passes KUnit."""
+"""Each commit of the series by itself: it compiles without a new warning for both architectures."""
 
 import os
 import re
@@ -17,19 +17,15 @@ from foliolab.files import locked, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.make import unfinished_swept
+from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.series import commits, read_series
 from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
 from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
-from tests.kernel.selftests import check_kunit
 
 pytestmark = pytest.mark.boot
 
-EVERY = "FOLIOLAB_KUNIT_AT_EVERY_COMMIT"
-"""With this variable, KUnit runs not only after the last commit."""
-
-_BOOT_SECONDS = 300
 _BOTH = (X86_64, ARM64)
 
 
@@ -107,24 +103,9 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def kunit(walk: Walk, console: Path) -> None:
-    """Build all of the kernel and boot it: each suite of ours that it has passes."""
-    walk.make("bzImage")
-    image = walk.directory / "arch/x86/boot/bzImage"
-    command = [
-        *("qemu-system-x86_64", "-machine", "q35", "-cpu", "max", "-m", "512", "-accel", "tcg,thread=single"),
-        *("-nographic", "-no-reboot", "-nodefaults", "-serial", f"file:{console}", "-kernel", str(image)),
-        *("-append", "console=ttyS0 panic=-1 kunit_shutdown=reboot"),
-    ]
-    subprocess.run(command, timeout=_BOOT_SECONDS, check=True, capture_output=True)
-    suites = {Path(file).name.removesuffix("_kunit.c") for file in walk.state if file.endswith("_kunit.c")}
-    check_kunit(console.read_text(errors="replace"), tuple(sorted(suites)), walk.tree)
-
-
-@pytest.mark.parametrize("version", ["6.12", "7.3"])
 @pytest.mark.parametrize("arch", _BOTH, ids=lambda arch: arch.name)
-def test_each_commit_compiles_without_a_new_warning(version: str, arch: Architecture) -> None:
-    with walk(version, arch) as steps:
+def test_each_commit_compiles_without_a_new_warning(arch: Architecture) -> None:
+    with walk(BASE_VERSION, arch) as steps:
         for target in steps.objects:
             (steps.directory / target).unlink(missing_ok=True)
         before = steps.complaints()
@@ -137,16 +118,3 @@ def test_each_commit_compiles_without_a_new_warning(version: str, arch: Architec
             "".join(config.line(*option) + "\n" for option in steps.options.items()),
             (steps.directory / ".config").read_text(),
         )
-
-
-@pytest.mark.parametrize("version", ["6.12", "7.3"])
-def test_kunit_passes(version: str, tmp_path: Path) -> None:
-    with walk(version, X86_64) as steps:
-        last = len(steps.contents) - 1
-        for number, (feature, content) in enumerate(zip(steps.features, steps.contents, strict=True)):
-            started, used = time.monotonic(), cpu_seconds()
-            steps.to(content)
-            suites = any(file.endswith("_kunit.c") for file in steps.state)
-            if number == last or (suites and os.environ.get(EVERY)):
-                kunit(steps, tmp_path / f"{feature.patch.stem}.log")
-                print(f"{feature.patch.stem}: {time.monotonic() - started:.0f} s, CPU {cpu_seconds() - used:.0f} s")
