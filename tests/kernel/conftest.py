@@ -14,7 +14,11 @@ from tests.kernel.selftests import Programs
 @pytest.fixture(scope="session")
 def programs(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Programs:
     """The kselftests, and the programs of this directory, by name, for an architecture; all static."""
-    ours = KERNEL / "files/tools/testing/selftests/mm"
+    return compiled(KERNEL / "files/tools/testing/selftests/mm", source, tmp_path_factory)
+
+
+def compiled(ours: Path, source: Source, places: pytest.TempPathFactory) -> Programs:
+    """The kselftests of the directory ``ours``, and the programs of this one."""
     shared = sorted(ours.glob("*_util.c"))
     sources = {code: shared for code in ours.glob("*.c") if code not in shared}
     sources |= {code: [] for code in (Path(__file__).parent / "programs").glob("*.c")}
@@ -24,7 +28,7 @@ def programs(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Progra
 
     @cache
     def made(arch: Architecture) -> dict[str, Path]:
-        place = tmp_path_factory.mktemp(f"programs-{arch.name}")
+        place = places.mktemp(f"programs-{arch.name}")
         for code, others in sources.items():
             command = [arch.compiler, "-O2", "-Wall", "-Werror", "-static", "-pthread", *includes]
             subprocess.run([*command, "-o", str(place / code.stem), str(code), *map(str, others)], check=True)

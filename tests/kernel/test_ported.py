@@ -17,6 +17,7 @@ from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
+from tests.kernel.conftest import compiled
 from tests.kernel.selftests import Programs, check_kunit, guest_config, guest_with_data, run_in
 
 VERSION = "7.3"
@@ -32,8 +33,17 @@ def ported(pattern: str) -> tuple[str, ...]:
 
 KUNIT_SUITES = tuple(name.removesuffix("_kunit") for name in ported("mm/*_kunit.c"))
 SELFTESTS = tuple(name for name in ported("selftests/mm/*.c") if not name.endswith("_util"))
-LONG = ("mprotect_batch_race", "mprotect_batch_random")
-"""What takes minutes, and is run on debug kernels."""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    """The kselftests as the series fits them to that kernel."""
+    source = from_debian(VERSION, Reporter())
+    ours = tmp_path_factory.mktemp("selftests")
+    for file, content in changed_files(source, read_series(source.version)).items():
+        if Path(file).match("selftests/mm/*.[ch]"):
+            (ours / Path(file).name).write_bytes(content)
+    return compiled(ours, source, tmp_path_factory)
 
 
 def test_the_policy_is_the_one_of_6_12() -> None:
@@ -70,8 +80,7 @@ def test_it_works(programs: Programs, tmp_path: Path) -> None:
         guest.run([":mount", "/dev/vda", "/data", "ext4"]).checked()
         check_sparse_access(guest)
         guest.run([":write", DATA_FILE, ""]).checked()  # room for the files of the kselftests
-        assert set(SELFTESTS) > set(LONG)
-        run_in(guest, [name for name in SELFTESTS if name not in LONG])
+        run_in(guest, SELFTESTS)
         console = guest.console()
     check_kunit(console, KUNIT_SUITES)
     assert splats(console) == []
