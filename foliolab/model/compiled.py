@@ -10,9 +10,10 @@ from foliolab.files import digest, digest_files, made_once
 from foliolab.paths import GUEST, KERNEL, MODEL, REPOSITORY, cache_directory
 from foliolab.progress import Reporter
 
-POLICIES = tuple(
-    KERNEL / f"files/include/linux/mmap_readahead_{part}.h" for part in ("hits", "rule", "window", "prior")
-)
+_HEADERS = KERNEL / "files/include/linux"
+WINDOW = _HEADERS / "mmap_readahead_window.h"
+"""The adaptive window."""
+POLICIES = (WINDOW, *(_HEADERS / f"mmap_readahead_{part}.h" for part in ("hits", "prior", "rule")))
 """The kernel's own headers, which the model compiles."""
 _SOURCES = ("model.c", "memory.c", "policies/*.c")
 _FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")

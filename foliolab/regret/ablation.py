@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from foliolab.grouped import grouped
+from foliolab.model.compiled import WINDOW
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
-from foliolab.regret.header import HEADER, Mechanism, count_lines, lines_of, without
+from foliolab.regret.header import Mechanism, count_lines, lines_of, without
 from foliolab.regret.mechanisms import MECHANISMS
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Row, count, make_rows
 from foliolab.regret.suite import Case, Suite, TraceCase
@@ -81,7 +82,7 @@ def ablate(
 
     Only folio is simulated anew: the oracle and the rivals stay what they are.
     """
-    header = HEADER.read_text()
+    header = WINDOW.read_text()
     cut = [(mechanism, without(mechanism, header), lines_of(mechanism, header)) for mechanism in mechanisms]
     whole = [row for row in make_rows(suite, cases, devices, report) if row.variant == _VARIANT]
     found = [_ablation(WHOLE, "Everything is on.", count_lines(header), whole, whole)]

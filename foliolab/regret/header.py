@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from foliolab.errors import ModelError
-from foliolab.model.compiled import POLICIES
+from foliolab.model.compiled import WINDOW
 
-HEADER = POLICIES[1]
 _ENTRIES = ("mmap_readahead_adapt", "mmap_readahead_mark")
 """What the kernel calls."""
 
@@ -38,7 +37,7 @@ def without(mechanism: Mechanism, header: str) -> str:
         places = list(_pattern(old).finditer(header))
         if len(places) != 1:
             raise ModelError(
-                f"'{mechanism.name}' cannot be switched off: {HEADER.name} has {len(places)} places with"
+                f"'{mechanism.name}' cannot be switched off: {WINDOW.name} has {len(places)} places with"
                 f" '{' '.join(old.split())}', not one."
             )
         header = header[: places[0].start()] + new + header[places[0].end() :]

@@ -9,12 +9,12 @@ import pytest
 
 from foliolab import process
 from foliolab.errors import BuildError
-from foliolab.model.compiled import INCLUDES, POLICIES
+from foliolab.model.compiled import INCLUDES, WINDOW
 from foliolab.paths import MODEL, REPOSITORY
 
 _FLAGS = ("-g", "-O1", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fsanitize=address,undefined",
           "-fno-sanitize-recover=all", "-DFUZZ_STANDALONE")  # fmt: skip
-WINDOW, FUZZER = POLICIES[1], MODEL / "fuzz.c"
+FUZZER = MODEL / "fuzz.c"
 
 
 def fuzzer(place: Path, breakage: tuple[Path, str, str] | None = None) -> Path:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import ModelError
-from foliolab.model.compiled import INCLUDES
+from foliolab.model.compiled import INCLUDES, WINDOW
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import WHOLE, Ablation, ablate
-from foliolab.regret.header import HEADER, Mechanism, count_lines, lines_of, without
+from foliolab.regret.header import Mechanism, count_lines, lines_of, without
 from foliolab.regret.mechanisms import MECHANISMS
 from tests.regret.small import SMALL
 
@@ -21,14 +21,14 @@ _STREAMS = _BY_NAME["streams"]
 @pytest.mark.parametrize("name", _BY_NAME)
 def test_the_header_without_a_mechanism_is_one_that_compiles(name: str, tmp_path: Path) -> None:
     header = tmp_path / "window.h"
-    header.write_text(without(_BY_NAME[name], HEADER.read_text()))
+    header.write_text(without(_BY_NAME[name], WINDOW.read_text()))
     sources = ["-include", str(header), str(REPOSITORY / "model/policies/folio.c")]
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-fsyntax-only", *INCLUDES]
     subprocess.run(["cc", *flags, *sources], check=True)
 
 
 def test_each_mechanism_has_lines_of_its_own_and_none_has_most() -> None:
-    header = HEADER.read_text()
+    header = WINDOW.read_text()
     lines = {name: lines_of(mechanism, header) for name, mechanism in _BY_NAME.items()}
     assert all(1 <= own < count_lines(header) / 2 for own in lines.values()), lines
 
@@ -58,7 +58,7 @@ static inline int mmap_readahead_adapt(int n)
 @pytest.mark.parametrize("old", ["no such text", "return"])
 def test_text_that_the_header_lacks_or_has_twice_is_named(old: str) -> None:
     with pytest.raises(ModelError, match=rf"'some' cannot be switched off: .* '{old}', not one\."):
-        without(Mechanism("some", "", ((old, ""),)), HEADER.read_text())
+        without(Mechanism("some", "", ((old, ""),)), WINDOW.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def found() -> list[Ablation]:
 def test_the_whole_policy_comes_first_and_what_changes_nothing_is_as_good(found: list[Ablation]) -> None:
     whole, nothing, _ = found
     assert [each.mechanism for each in found] == [WHOLE, "nothing", "streams"]
-    assert whole.lines == count_lines(HEADER.read_text())
+    assert whole.lines == count_lines(WINDOW.read_text())
     assert whole.patterns and (nothing.patterns, nothing.judged, nothing.hurt) == (whole.patterns, whole.judged, ())
 
 
