@@ -258,27 +258,6 @@ bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
 	return true;
 }
 
-/* "off" takes all rules at once; mmap_readahead_adaptive.c has the same parameter. */
-static int __init mmap_readahead_setup(char *str)
-{
-	bool on;
-	int err = kstrtobool(str, &on);
-
-	if (!err)
-		mmap_readahead_rules = on ? ALL_RULES : 0;
-	return err;
-}
-early_param("mmap_readahead", mmap_readahead_setup);
-
-/* Not all architectures can patch code as early as the parameter is read. */
-static int __init mmap_readahead_init_rules(void)
-{
-	if (!mmap_readahead_rules)
-		static_branch_disable(&mmap_readahead_any_rule);
-	return 0;
-}
-core_initcall(mmap_readahead_init_rules);
-
 #ifdef CONFIG_DEBUG_FS
 static DEFINE_MUTEX(rules_lock);
 
@@ -340,3 +319,24 @@ static int __init mmap_readahead_debugfs_init(void)
 }
 subsys_initcall(mmap_readahead_debugfs_init);
 #endif /* CONFIG_DEBUG_FS */
+
+/* "off" takes all rules at once; mmap_readahead_adaptive.c has the same parameter. */
+static int __init mmap_readahead_setup(char *str)
+{
+	bool on;
+	int err = kstrtobool(str, &on);
+
+	if (!err)
+		mmap_readahead_rules = on ? ALL_RULES : 0;
+	return err;
+}
+early_param("mmap_readahead", mmap_readahead_setup);
+
+/* Not all architectures can patch code as early as the parameter is read. */
+static int __init mmap_readahead_init_rules(void)
+{
+	if (!mmap_readahead_rules)
+		static_branch_disable(&mmap_readahead_any_rule);
+	return 0;
+}
+core_initcall(mmap_readahead_init_rules);
