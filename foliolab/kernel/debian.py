@@ -12,7 +12,7 @@ from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.tarball import Source, sources, unpacked, version_of
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
-from foliolab.vm.packages import download
+from foliolab.vm.packages import Downloads
 
 SUITES = (
     "",
@@ -50,7 +50,8 @@ def from_debian(version: str, report: Reporter, *, newest: bool = False) -> Sour
 
 
 def _fetch(package: str, directory: Path) -> Path:
-    file = download(re.escape(package), package, SUITES, directory)
+    with Downloads(directory, SUITES) as packages:
+        file = packages.bring(re.escape(package), package)
     run([tool("dpkg-deb", "dpkg"), "--extract", str(file), str(directory / "package")], SourceError)
     file.unlink()
     tarballs = list((directory / "package/usr/src").glob("linux-source-*.tar.*"))

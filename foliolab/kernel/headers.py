@@ -3,7 +3,6 @@
 
 import platform
 import re
-import shutil
 import stat
 import tempfile
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from foliolab.kernel.debian import SUITES
 from foliolab.paths import cache_directory
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
-from foliolab.vm.packages import download, fetch
+from foliolab.vm.packages import Downloads, fetch
 
 _LIBRARIES = ("libc6", "libelf1t64", "libssl3t64", "zlib1g")
 _LIBRARIES_SUITE = "trixie"
@@ -62,18 +61,11 @@ def _packages(release: str, report: Reporter) -> list[Path]:
     """The package files: the headers, those of all flavours, and the tools."""
 
     def make(partial: Path) -> None:
-        def bring(name: str) -> Path:
-            package = download(re.escape(name), name, SUITES, partial / "one")
-            package = package.rename(partial / package.name)
-            shutil.rmtree(partial / "one")
-            return package
-
-        with report.task(f"Fetching Debian's headers of {release}"):
-            needs = run(
-                [tool("dpkg-deb", "dpkg"), "--field", str(bring(f"linux-headers-{release}")), "Depends"], SourceError
-            )
+        with report.task(f"Fetching Debian's headers of {release}"), Downloads(partial, SUITES) as packages:
+            file = packages.bring(re.escape(f"linux-headers-{release}"), f"linux-headers-{release}")
+            needs = run([tool("dpkg-deb", "dpkg"), "--field", str(file), "Depends"], SourceError)
             for name in re.findall(r"\blinux-(?:headers-[\w.+~-]+-common|kbuild-[\w.+~-]+)", needs.decode()):
-                bring(name)
+                packages.bring(re.escape(name), name)
 
     home = made_once(cache_directory() / "packages", f"headers-{release}", make)
     return sorted(home.glob("*.deb"))

@@ -18,7 +18,7 @@ from foliolab.kernel.name import RELEASES
 from foliolab.paths import cache_directory
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
-from foliolab.vm.packages import download
+from foliolab.vm.packages import Downloads
 
 _NEEDED = ("virtio_pci", "virtio_blk", "virtio_console", "ext4")
 """Modules without which a guest of the lab does not work."""
@@ -61,18 +61,11 @@ def fetched(version: str, arch: Architecture, report: Reporter, *, newest: bool 
 
 def _fetch(version: str, arch: Architecture, directory: Path) -> None:
     suites = (RELEASES[version],) if version in RELEASES else SUITES
-
-    def bring(pattern: str, what: str) -> Path:
-        place = directory / "one"
-        package = download(pattern, what, suites, place, arch)
-        package = package.rename(directory / package.name)
-        shutil.rmtree(place)
-        return package
-
     shown = "*" if version in RELEASES else f"{version}.*"
-    needs = _field(bring(package_name(version, arch), f"linux-image-{shown}-{arch.debian}"), "Depends")
-    for name in re.findall(r"\blinux-(?:base|binary|modules)-\d[\w.+~-]*", needs):
-        bring(re.escape(name), name)
+    with Downloads(directory, suites, arch) as packages:
+        kernel = packages.bring(package_name(version, arch), f"linux-image-{shown}-{arch.debian}")
+        for name in re.findall(r"\blinux-(?:base|binary|modules)-\d[\w.+~-]*", _field(kernel, "Depends")):
+            packages.bring(re.escape(name), name)
 
 
 def identity(packages: Sequence[Path]) -> str:

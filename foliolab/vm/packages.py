@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from foliolab.arch import NATIVE, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
@@ -62,26 +63,51 @@ def fetch(arch: Architecture, names: Iterable[str], report: Reporter, suite: str
             return _fetch(home, arch, wanted, suite)
 
 
-def download(pattern: str, what: str, suites: Iterable[str], directory: Path, arch: Architecture = NATIVE) -> Path:
-    """The file of one package alone, put into ``directory``, from the first of ``suites`` that has it.
+class Downloads:
+    """Files of single packages, without what they depend on, each from the first of some suites that has it.
 
-    ``pattern`` is a regular expression for the whole name, and ``what`` says that to people; of several packages it is
-    the newest by its name. A suite of no name is what this machine uses.
+    A suite of no name is what this machine uses. The list of each is fetched once, and is gone after the block.
     """
-    apt = _Apt(_prepared(directory / "apt"), arch.debian, what)
-    complaint = apt.update()
-    mirrors: list[str] = []
-    for suite in suites:
-        if suite:
-            mirrors = mirrors or apt.mirrors(complaint)
-            apt.use_suite(suite, mirrors)
-            apt.update()
-        if found := apt.newest(pattern):
-            apt.bring(found, directory)
-            return next(directory.glob("*.deb"))
-    looked = ", ".join(suite or "this machine's own" for suite in suites)
-    before = f" (apt said: {complaint})" if complaint else ""
-    raise LabError(f"Debian has no package {what} in any of these suites: {looked}.{before}")
+
+    def __init__(self, directory: Path, suites: Iterable[str], arch: Architecture = NATIVE) -> None:
+        """``directory`` is where the files go."""
+        self._directory = directory
+        self._arch = arch
+        self._suites = tuple(suites)
+        self._complaints: dict[str, str] = {}
+        """Of the suites that were looked into."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        shutil.rmtree(self._directory / "apt", ignore_errors=True)
+
+    def bring(self, pattern: str, what: str) -> Path:
+        """The file, of the package with the newest name.
+
+        ``pattern`` is a regular expression for the whole name, and ``what`` says that to people.
+        """
+        for suite in self._suites:
+            apt = self._looked_into(suite, what)
+            if found := apt.newest(pattern):
+                others = set(self._directory.glob("*.deb"))
+                apt.bring(found, self._directory)
+                (file,) = set(self._directory.glob("*.deb")) - others
+                return file
+        looked = ", ".join(suite or "this machine's own" for suite in self._suites)
+        complaint = self._complaints.get("", "")
+        before = f" (apt said: {complaint})" if complaint else ""
+        raise LabError(f"Debian has no package {what} in any of these suites: {looked}.{before}")
+
+    def _looked_into(self, suite: str, what: str) -> "_Apt":
+        apt = _Apt(self._directory / "apt" / (suite or "own"), self._arch.debian, what)
+        if suite not in self._complaints:
+            _prepared(apt.home)
+            if suite:
+                apt.use_suite(suite, self._looked_into("", what).mirrors(self._complaints[""]))
+            self._complaints[suite] = apt.update()
+        return apt
 
 
 def require_keyring() -> None:

@@ -15,7 +15,7 @@ from foliolab.errors import DiskFull, LabError, MissingTool
 from foliolab.files import digest
 from foliolab.progress import Reporter
 from foliolab.vm import packages as fetching
-from foliolab.vm.packages import Package, download, fetch
+from foliolab.vm.packages import Downloads, Package, fetch
 from tests.vm.debian import Mirror
 
 
@@ -176,13 +176,18 @@ def test_one_package_is_of_the_first_release_that_has_it(releases: Path, tmp_pat
     for suites, version in ((("newer", "old", "new"), 1), (("newer", "new", "old"), 2)):
         directory = tmp_path / f"for {version}"
         directory.mkdir()
-        assert download("app", "app", suites, directory) == directory / f"app_{version}_amd64.deb"
+        with Downloads(directory, suites) as packages:
+            assert packages.bring("app", "app") == directory / f"app_{version}_amd64.deb"
+        assert [path.name for path in directory.iterdir()] == [f"app_{version}_amd64.deb"]
 
 
 def test_one_package_that_no_release_has(releases: Path, tmp_path: Path) -> None:
     trust_everybody(releases)
-    with pytest.raises(LabError, match="Debian has no package nosuch in any of these suites: this machine's own, new"):
-        download("nosuch", "nosuch", ("", "new"), tmp_path)
+    with (
+        Downloads(tmp_path, ("", "new")) as packages,
+        pytest.raises(LabError, match="Debian has no package nosuch in any of these suites: this machine's own, new"),
+    ):
+        packages.bring("nosuch", "nosuch")
 
 
 def test_a_release_that_debian_has_not_signed_is_not_taken(releases: Path) -> None:
