@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The adaptive window of mapped files for kernels without it: plain callbacks of ftrace
- * at the entry of five functions. None of them replaces a function, or sleeps, so that
- * the module can go at any time.
+ * The adaptive window of mapped files for kernels without it: a plain callback of ftrace
+ * at the entry of five functions. It replaces no function and never sleeps, so that the
+ * module can go at any time.
  */
 #include <linux/ftrace.h>
 #include <linux/init.h>
+#include <linux/kallsyms.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/module.h>
@@ -22,17 +23,23 @@
 #ifndef CONFIG_SECURITY
 #error "The module follows security_mmap_file(): CONFIG_SECURITY."
 #endif
+#ifndef CONFIG_KALLSYMS
+#error "The module asks for names of functions: CONFIG_KALLSYMS."
+#endif
 #ifdef CONFIG_PREEMPT_RT
 #error "The module takes spinlocks where a real-time kernel does not allow that."
 #endif
 
 /* Of those functions that headers declare. Arguments of others are checked when they come. */
-static_assert(__same_type(&filemap_fault, (vm_fault_t (*)(struct vm_fault *))0));
+static_assert(__same_type(&filemap_fault, (vm_fault_t (*)(struct vm_fault *))0),
+	      "this kernel has another filemap_fault() than the module knows");
 static_assert(__same_type(&page_cache_async_ra,
 			  (void (*)(struct readahead_control *, struct folio *,
-				    unsigned long))0));
+				    unsigned long))0),
+	      "this kernel has another page_cache_async_ra() than the module knows");
 static_assert(__same_type(&security_mmap_file,
-			  (int (*)(struct file *, unsigned long, unsigned long))0));
+			  (int (*)(struct file *, unsigned long, unsigned long))0),
+	      "this kernel has another security_mmap_file() than the module knows");
 
 /* What a request costs at most, in KiB read. */
 #define MAX_REQUEST_KB	(64 << 10)
@@ -85,14 +92,12 @@ static void *argument(struct ftrace_regs *regs, unsigned int number)
 	return (void *)ftrace_regs_get_argument(regs, number);
 }
 
-static void on_fput(unsigned long ip, unsigned long parent, struct ftrace_ops *ops,
-		    struct ftrace_regs *regs)
+static void on_fput(struct ftrace_regs *regs)
 {
 	known_file_release(argument(regs, 0));
 }
 
-static void on_mmap(unsigned long ip, unsigned long parent, struct ftrace_ops *ops,
-		    struct ftrace_regs *regs)
+static void on_mmap(struct ftrace_regs *regs)
 {
 	struct file *file = argument(regs, 0);
 	unsigned long protection = (unsigned long)argument(regs, 1);
@@ -102,97 +107,128 @@ static void on_mmap(unsigned long ip, unsigned long parent, struct ftrace_ops *o
 		known_file_set_program(file);
 }
 
-static void on_read(unsigned long ip, unsigned long parent, struct ftrace_ops *ops,
-		    struct ftrace_regs *regs)
+static void on_read(struct ftrace_regs *regs)
 {
 	fault_reads(argument(regs, 0), argument(regs, 1),
 		    max(READ_ONCE(request_kb) >> (PAGE_SHIFT - 10), 1U));
 }
 
-static void on_mark(unsigned long ip, unsigned long parent, struct ftrace_ops *ops,
-		    struct ftrace_regs *regs)
+static void on_mark(struct ftrace_regs *regs)
 {
 	fault_at_mark(argument(regs, 0), argument(regs, 1));
 }
 
-static void on_fault(unsigned long ip, unsigned long parent, struct ftrace_ops *ops,
-		     struct ftrace_regs *regs)
+static void on_fault(struct ftrace_regs *regs)
 {
 	fault_begins(argument(regs, 0), READ_ONCE(adaptive));
 }
 
-/*
- * Callbacks may be preempted. Without FTRACE_OPS_FL_RECURSION, ftrace never leaves one out:
- * none enters a function that is followed, and interrupts do not either. With
- * FTRACE_OPS_FL_PERMANENT it refuses to be switched off meanwhile.
+/**
+ * struct hook - a function that is followed
+ * @function: its name
+ * @entered: what to do
+ * @ip: where ftrace finds it, from its first entry on
  */
-#define HOOK(where, callback) \
-	{ .function = (where), .ops = { .func = (callback), .flags = FTRACE_OPS_FL_PERMANENT } }
-
-/* In the order in which they begin. Before the last one nothing is read otherwise. */
-static struct hook {
-	char *function;
-	struct ftrace_ops ops;
-} hooks[] = {
-	HOOK("__fput", on_fput),
-	HOOK("security_mmap_file", on_mmap),
-	HOOK("filemap_fault", on_fault),
-	HOOK("page_cache_async_ra", on_mark),
-	HOOK("page_cache_ra_order", on_read),
+struct hook {
+	const char *function;
+	void (*entered)(struct ftrace_regs *regs);
+	unsigned long ip;
 };
 
-static void remove_hooks(unsigned int number)
+static struct hook hooks[] = {
+	{ "filemap_fault", on_fault },
+	{ "page_cache_ra_order", on_read },
+	{ "page_cache_async_ra", on_mark },
+	{ "__fput", on_fput },
+	{ "security_mmap_file", on_mmap },
+};
+
+/* What the kernel calls the function that was entered there. Modules cannot ask the other way. */
+static noinline struct hook *find_hook(unsigned long ip)
 {
-	while (number--) {
-		/* Waits until nobody is in the callback. */
-		unregister_ftrace_function(&hooks[number].ops);
-		ftrace_free_filter(&hooks[number].ops);
+	char name[KSYM_SYMBOL_LEN];
+	unsigned int i;
+
+	sprint_symbol_no_offset(name, ip);
+	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
+		if (!strcmp(hooks[i].function, name)) {
+			WRITE_ONCE(hooks[i].ip, ip);
+			return &hooks[i];
+		}
 	}
+	return NULL;
 }
 
-static int add_hook(struct hook *hook)
+static void on_entry(unsigned long ip, unsigned long parent, struct ftrace_ops *ops,
+		     struct ftrace_regs *regs)
 {
+	struct hook *hook;
+
+	for (hook = hooks; hook < hooks + ARRAY_SIZE(hooks); hook++) {
+		if (READ_ONCE(hook->ip) == ip)
+			break;
+	}
+	if (hook == hooks + ARRAY_SIZE(hooks))
+		hook = find_hook(ip);
+	if (hook)
+		hook->entered(regs);
+}
+
+/*
+ * One for all functions: unloading waits for each until nobody is in a callback. These may
+ * be preempted. Without FTRACE_OPS_FL_RECURSION, ftrace never leaves one out: none enters a
+ * function that is followed, and interrupts do not either. With FTRACE_OPS_FL_PERMANENT it
+ * refuses to be switched off meanwhile.
+ */
+static struct ftrace_ops entries = {
+	.func = on_entry,
+	.flags = FTRACE_OPS_FL_PERMANENT,
+};
+
+static int follow_functions(void)
+{
+	const char *function;
+	unsigned int i;
 	int err;
 
-	err = ftrace_set_filter(&hook->ops, hook->function, strlen(hook->function), 1);
-	if (err) {
-		pr_err("This kernel has no function %s that ftrace can follow.\n", hook->function);
-		return err;
+	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
+		function = hooks[i].function;
+		err = ftrace_set_filter(&entries, (char *)function, strlen(function), 0);
+		if (err) {
+			pr_err("This kernel has no function %s that ftrace can follow.\n",
+			       function);
+			return err;
+		}
 	}
-	err = register_ftrace_function(&hook->ops);
-	if (err) {
-		ftrace_free_filter(&hook->ops);
-		if (err == -EBUSY)
-			pr_err("ftrace is off; 'sysctl kernel.ftrace_enabled=1' switches it on.\n");
-		else
-			pr_err("ftrace does not follow %s: error %d.\n", hook->function, err);
-	}
+	err = register_ftrace_function(&entries);
+	if (err == -EBUSY)
+		pr_err("ftrace is off; 'sysctl kernel.ftrace_enabled=1' switches it on.\n");
+	else if (err)
+		pr_err("ftrace does not follow the functions: error %d.\n", err);
 	return err;
 }
 
 static int __init start(void)
 {
-	unsigned int i;
 	int err;
 
 	faults_init();
 	err = known_files_init();
 	if (err)
 		return err;
-	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
-		err = add_hook(&hooks[i]);
-		if (err) {
-			remove_hooks(i);
-			known_files_exit();
-			return err;
-		}
+	err = follow_functions();
+	if (err) {
+		ftrace_free_filter(&entries);
+		known_files_exit();
 	}
-	return 0;
+	return err;
 }
 
 static void __exit stop(void)
 {
-	remove_hooks(ARRAY_SIZE(hooks));
+	/* Waits until nobody is in a callback. */
+	unregister_ftrace_function(&entries);
+	ftrace_free_filter(&entries);
 	known_files_exit();
 }
 
