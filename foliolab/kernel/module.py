@@ -58,7 +58,7 @@ def built(release: str, arch: Architecture, report: Reporter) -> Module:
     def make(partial: Path) -> None:
         _copy(partial / "source")
         with report.task(f"Building the module for {release}"):
-            _make(partial / "source", found, compiler, partial / "log")
+            compiled(partial / "source", found, compiler)
         (partial / "source" / f"{NAME}.ko").rename(partial / f"99-{NAME}.ko")
         shutil.rmtree(partial / "source")
 
@@ -81,20 +81,32 @@ def _copy(directory: Path) -> None:
         shutil.copyfile(path, directory / name)
 
 
-def _make(source: Path, found: Headers, compiler: str, log: Path) -> None:
+def make_command(found: Headers, compiler: str) -> list[str]:
+    """make with all that modules of this kernel take here, but for what to make of which."""
     without = [*_LEFT_OUT, *(option for flag, option in _NEWER if not _knows(compiler, flag))]
-    command = [
-        tool("make", "make"), "--silent", "-C", str(found.source), f"KBUILD_OUTPUT={found.build}", f"M={source}",
-        f"CC={compiler}", *(f"CONFIG_{option}=" for option in without), "modules",
+    return [
+        tool("make", "make"), "--silent", "-C", str(found.source), f"KBUILD_OUTPUT={found.build}", f"CC={compiler}",
+        *(f"CONFIG_{option}=" for option in without),
     ]  # fmt: skip
+
+
+def compiled(source: Path, found: Headers, compiler: str, *options: str) -> str:
+    """Compile a complete copy of the sources where it lies, with more options of make's; returns what make printed.
+
+    Raises BuildError, with the compiler's first complaint.
+    """
+    command = [*make_command(found, compiler), f"M={source}", *options, "modules"]
+    log = source / "log"
     with log.open("wb") as output, process_group(command, output) as child:
         status = child.wait()
+    text = log.read_text(errors="replace")
     if status:
-        lines = log.read_text(errors="replace").splitlines()
+        lines = text.splitlines()
         reason = next(
             (line for line in lines if re.search(r"\berror:|\bERROR:", line)), (lines or ["make said nothing"])[-1]
         )
         raise BuildError(f"The module does not build against {found.build.name}: {reason}")
+    return text
 
 
 def _knows(compiler: str, flag: str) -> bool:

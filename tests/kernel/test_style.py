@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
+from foliolab.arch import NATIVE, X86_64
 from foliolab.files import locked
-from foliolab.kernel import config
+from foliolab.kernel import config, module
+from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.export import export
+from foliolab.kernel.headers import headers
 from foliolab.kernel.series import changed_files, patched_files, read_series
 from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
-from foliolab.paths import cache_directory
+from foliolab.paths import MODULE, cache_directory
 from foliolab.progress import Reporter
 from tests.conftest import reduced
 
@@ -34,11 +36,11 @@ _OUR_OBJECTS = [
 _OBJECTS = [*_STOCK_OBJECTS, *_OUR_OBJECTS]
 
 
-def checkpatch(source: Source, patch: str) -> list[str]:
-    """What checkpatch --strict has to say about one patch."""
+def checkpatch(source: Source, patch: str, *files: Path) -> list[str]:
+    """What checkpatch --strict has to say about one patch, or about whole files."""
     done = subprocess.run(
         ["perl", str(source.tree / "scripts/checkpatch.pl"), "--strict", "--no-tree", "--terse", "--showfile",
-         "--show-types", "-"],
+         "--show-types", *(["--file", *map(str, files)] if files else ["-"])],
         input=patch,
         capture_output=True,
         text=True,
@@ -119,3 +121,29 @@ def test_every_changed_c_file_is_checked() -> None:
     changed = {file for feature in read_series() for file in (*patched_files(feature.patch), *feature.files)}
     sources = {file for file in changed if file.startswith("mm/") and file.endswith(".c")}
     assert {file.removesuffix(".c") + ".o" for file in sources} == set(_OBJECTS)
+
+
+def test_module_passes_checkpatch(source: Source, tmp_path: Path) -> None:
+    files = [path for name, path in module.sources().items() if path.parent == MODULE and path.suffix in (".c", ".h")]
+    assert len(files) > 5
+    assert checkpatch(source, "", *files) == []
+    bad = tmp_path / "bad.c"
+    bad.write_text("// SPDX-License-Identifier: GPL-2.0-only\nint a=1;\n")
+    assert checkpatch(source, "", bad)  # or it has not looked
+
+
+@pytest.mark.boot
+@pytest.mark.skipif(NATIVE is not X86_64, reason="the module was tried on x86_64 only")
+@pytest.mark.parametrize("version", ["6.1", "6.12"])  # packages of 7.3's headers lack the script for sparse
+def test_no_warning_about_the_module(version: str, tmp_path: Path) -> None:
+    place = tmp_path / "module"
+    module.export(place)
+    with (place / "memory.c").open("a") as stream:
+        stream.write("\nint bad;\n")
+    found = headers(build(KernelRequest(NATIVE, f"image:debian:{version}"), Reporter()).release, NATIVE, Reporter())
+    printed = module.compiled(place, found, NATIVE.compiler, "C=1", "W=1")
+    # What headers of the kernel are warned about is not ours.
+    complaints = [line for line in printed.splitlines() if line.startswith(str(place)) and "warning:" in line]
+    assert [line.partition("warning: ")[2] for line in complaints] == [
+        "symbol 'bad' was not declared. Should it be static?"
+    ], printed
