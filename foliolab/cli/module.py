@@ -6,7 +6,7 @@ from pathlib import Path
 
 from foliolab.arch import NATIVE
 from foliolab.errors import UsageError
-from foliolab.kernel import module
+from foliolab.kernel import dkms, module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.name import MODULE, parse_name
 from foliolab.progress import Reporter
@@ -26,6 +26,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     verb.add_argument("directory", type=Path, help="where to; must not exist yet")
     verb.set_defaults(handler=_export)
 
+    text = "write a Debian package with the sources, which has DKMS build them"
+    verb = verbs.add_parser("package", help=text, description=text)
+    verb.add_argument("directory", type=Path, nargs="?", default=Path(), help="where to (default: here)")
+    verb.set_defaults(handler=_package)
+
 
 def _build(arguments: argparse.Namespace) -> int:
     name = parse_name(arguments.kernel)
@@ -41,4 +46,9 @@ def _build(arguments: argparse.Namespace) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     module.export(arguments.directory)
     print(arguments.directory)
+    return 0
+
+
+def _package(arguments: argparse.Namespace) -> int:
+    print(dkms.package(arguments.directory))
     return 0
