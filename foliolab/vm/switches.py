@@ -71,14 +71,16 @@ class Switches:
 
 
 def require_module(guest: Guest, name: str) -> None:
-    """GuestFailure unless the guest has loaded the module of this name.
-
-    init goes on without one that cannot be loaded, and says why in its log.
-    """
+    """GuestFailure, with the kernel's reason, unless the guest has loaded the module of this name."""
     if guest.run([":list", f"/sys/module/{name}"]).outcome.kind is not OutcomeKind.OK:
-        said = [line for line in guest.console().splitlines() if name in line]
-        sentence = f"The guest has not loaded the module {name}."
-        raise failure(Outcome(OutcomeKind.NO_RESULT, sentence, "\n".join(said)))
+        # A kernel that is locked down does not name the module that it refuses.
+        said = re.findall(
+            rf"^\[ *[\d.]+\] (.*(?:{name}|module.* re(?:stricted|jected)).*?)\r?$", guest.console(), re.MULTILINE
+        )
+        reason = f": {said[-1]}" if said else "."
+        raise failure(
+            Outcome(OutcomeKind.NO_RESULT, f"The guest has not loaded the module {name}{reason}", "\n".join(said))
+        )
 
 
 def chosen(text: str) -> str:
