@@ -20,6 +20,7 @@ from foliolab.experiment.spec import Experiment, Parameters
 from foliolab.experiment.variants import Variant
 from foliolab.files import digest, digest_files
 from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.name import parse_name
 from foliolab.model.compiled import POLICIES, identity
 from foliolab.model.library import DEFAULT_REQUEST_KB, KINDS, ORDERS, PAGE_BYTES, Machine, Pattern, simulate
 from foliolab.paths import REPOSITORY
@@ -155,7 +156,7 @@ def _rules(variant: Variant) -> str | None:
     as the kernel boots, which is on.
     """
     if not variant.ours:
-        return "stock"
+        return None if parse_name(variant.kernel).module else "stock"
     switches = {name.rpartition("/")[2]: value for name, value in variant.switches}
     match [int(switches.get(name, 1)) for name in ("adaptive", "hit_needs_address", "hit_needs_first_try")]:
         case [1, _, _]:

@@ -12,7 +12,7 @@ from foliolab.errors import UnknownVariant, UsageError
 from foliolab.experiment.cell import Value
 from foliolab.experiment.machine import MACHINES, applies
 from foliolab.experiment.table import Place, Text, Texts, read_toml
-from foliolab.kernel.name import OURS, PATCHED, UNPATCHED, KernelName, parse_name
+from foliolab.kernel.name import OURS, PATCHED, KernelName, parse_name
 from foliolab.paths import EXPERIMENTS
 
 
@@ -52,7 +52,7 @@ class _Table(Struct, forbid_unknown_fields=True):
     """A variant as a file has it."""
 
     description: Text
-    kernel: Literal["patched", "unpatched"] | None = None
+    kernel: Literal["patched", "unpatched", "image:debian:6.12", "image:debian:6.12+module"] | None = None
     like: Text | None = None
     """The variant whose kernel, switches and machines it starts from."""
     switches: dict[str, Any] = {}
@@ -75,8 +75,8 @@ def _variant(name: str, place: Place, table: _Table, before: Mapping[str, Varian
         place.at("kernel").fail("is that of 'like'" if table.like else "is missing, and 'like' as well")
     like = before[table.like] if table.like else None
     kernel = like.kernel if like else str(table.kernel)
-    if kernel == UNPATCHED and table.switches:
-        place.at("switches").fail("cannot be: an unpatched kernel has none")
+    if kernel != PATCHED and table.switches:
+        place.at("switches").fail(f"cannot be: only the {PATCHED} kernel has some")
     inner = place.at("switches")
     for switch in table.switches:
         if ".." in switch.split("/") or (switch.startswith("/") and not switch.startswith("/sys/kernel/debug/")):

@@ -17,6 +17,13 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         choose(["stock", "folios"], load_variants())
 
 
+def test_the_module_has_a_variant_and_a_control() -> None:
+    debian, module = choose(["debian", "module"], load_variants())
+    assert (module.kernel, module.ours, module.switches) == (f"{debian.kernel}+module", False, ())
+    other = on_kernels([debian, module], ["image:debian:6.1", "image:debian:6.1+module"], asked=True)
+    assert [variant.kernel for variant in other] == ["image:debian:6.1", "image:debian:6.1+module"]
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -41,6 +48,10 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         ('[a]\nkernel = "patched"\ndescription = "x"\nmachines = ["m68k"]', r"'a.machines' names 'm68k', .* x86_64-4k"),
         ('[a]\nlike = "b"\ndescription = "x"', r"'a.like' is 'b', which is no variant above it"),
         ('[a]\nkernel = "unpatched"\ndescription = "x"\nswitches = { s = 1 }', r"'a.switches' cannot be"),
+        (
+            '[a]\nkernel = "image:debian:6.12+module"\ndescription = "x"\nswitches = { s = 1 }',
+            r"'a.switches' cannot be",
+        ),
         ('[a]\ndescription = "x"', r"'a.kernel' is missing, and 'like' as well"),
         ("a = 1", r"'a' is wrong: expected `table`, got `int`"),
     ],
