@@ -23,7 +23,7 @@ from tests.live import in_guest
 
 KERNEL = "image:debian:6.12"
 PACKAGES = "python3,util-linux"
-IMPORTED = ("rich", "pygments", "markdown_it", "mdurl")
+IMPORTED = ("rich", "pygments", "markdown_it", "mdurl", "msgspec")
 FAULTS = 10_000
 """A second."""
 INSTRUCTIONS = 2e9
@@ -36,6 +36,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     data = tmp_path_factory.mktemp("data")
     without = shutil.ignore_patterns("__pycache__")
     shutil.copytree(REPOSITORY / "foliolab", data / "foliolab", ignore=without)
+    shutil.copytree(REPOSITORY / "kernel/config", data / "kernel/config")
     for name in IMPORTED:
         shutil.copytree(Path(sysconfig.get_path("purelib"), name), data / name, ignore=without)
     (data / "file").write_bytes(os.urandom(64 << 20))
