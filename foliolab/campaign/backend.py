@@ -56,6 +56,9 @@ class Backend(Protocol):
     @property
     def arch(self) -> str: ...
 
+    def made_with(self, kernel: BuiltKernel) -> str:
+        """What made and executes a kernel, in words; empty if nothing did."""
+
     def workload_hash(self, experiment: Experiment) -> str:
         """A hash of the sources of the program that the experiment runs."""
 

@@ -6,7 +6,9 @@ cell's sample and not tried again; the rest goes on in a new boot. Only a lost h
 attempt at a cell is recorded.
 """
 
+import os
 import platform
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -66,11 +68,13 @@ def execute(job: Job, consoles: Path, watcher: Watcher) -> None:
     while pending:
         with ExitStack() as stack:
             watcher.note(f"booting {job.kernel}")
+            started = time.monotonic()
             session = _boot(stack, job.machine, consoles, watcher)
             outcome = OK
             while pending and outcome in (OK, NOT_APPLICABLE):
                 watcher.note(f"{pending[0].step.cell.label}, {pending[0].step.variant.name}")
-                sample = _measure(session, pending[0])
+                sample = replace(_measure(session, pending[0]), took=round(time.monotonic() - started, 1))
+                started = time.monotonic()
                 outcome = sample.outcome
                 failed_attempts = failed_attempts + 1 if outcome == LOST_HOST else 0
                 last = outcome != LOST_HOST or failed_attempts == ATTEMPTS
@@ -93,12 +97,18 @@ def _boot(stack: ExitStack, machine: Machine, consoles: Path, watcher: Watcher) 
 
 
 def _measure(session: Session, work: Work) -> Sample:
-    form = replace(work.form, page_size=session.page_size, boot=session.boot, host=platform.node())
+    made_with = "; ".join(part for part in (_processors(), work.form.made_with) if part)
+    form = replace(work.form, page_size=session.page_size, boot=session.boot, host=platform.node(), made_with=made_with)
     try:
         metrics = session.measure(work.step)
     except GuestFailure as error:
         return ended(form, error.outcome)
     return ended(replace(form, metrics=metrics), Outcome(OutcomeKind.OK, session.remark))
+
+
+def _processors() -> str:
+    """Of this host, in words."""
+    return f"{platform.machine()} with {os.cpu_count()} processors"
 
 
 def ended(form: Sample, outcome: Outcome) -> Sample:

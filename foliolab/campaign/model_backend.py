@@ -60,6 +60,9 @@ class ModelBackend:
         hash_ = digest_files(POLICIES, REPOSITORY)
         return BuiltKernel(hash_, Path(), name, "lab", self.architecture, "model", PAGE_BYTES, ours=True)
 
+    def made_with(self, kernel: BuiltKernel) -> str:
+        return ""
+
     def workload_hash(self, experiment: Experiment) -> str:
         """Over the model and its idea of a guest's memory. UsageError for a program that it does not know."""
         program = experiment.argv[0]

@@ -60,6 +60,10 @@ class QemuBackend:
     def arch(self) -> str:
         return self.architecture.name
 
+    def made_with(self, kernel: BuiltKernel) -> str:
+        qemu = qemu_version(self.architecture).decode().splitlines()[0]
+        return "; ".join(part for part in (qemu, kernel.compiler) if part)
+
     def workload_hash(self, experiment: Experiment) -> str:
         """Over the program's source, the headers that it includes, what it finds, and the machine that it runs on.
 

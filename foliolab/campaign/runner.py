@@ -12,7 +12,7 @@ from typing import Protocol
 
 from foliolab.campaign.backend import Backend
 from foliolab.campaign.job import Job, Watcher, Work, ended, execute
-from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, KernelFacts, Sample
+from foliolab.campaign.sample import LOST_HOST, MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.campaign.store import Store
 from foliolab.errors import LabError
 from foliolab.experiment.cell import Cell
@@ -20,6 +20,7 @@ from foliolab.experiment.machine import machine_name
 from foliolab.experiment.plan import Plan, Step
 from foliolab.files import digest
 from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.code import code_of
 from foliolab.progress import Reporter
 from foliolab.vm.failure import failure
 from foliolab.vm.outcome import Outcome, OutcomeKind
@@ -81,6 +82,9 @@ class _Campaign:
         self._backend = backend
         self._report = report
         self._kernels = {name: kernel_for(name) for name in dict.fromkeys(boot.kernel for boot in plan.boots)}
+        booted = {} if backend.name == MODEL else self._kernels
+        self._codes = {name: code_of(name, kernel.version) for name, kernel in booted.items()}
+        self._made_with = {name: backend.made_with(kernel) for name, kernel in self._kernels.items()}
         # Also because what is hashed may be changed meanwhile, and a measurement keeps its key.
         self._data = {cell: backend.data_hash(plan, cell) for cell in dict.fromkeys(step.cell for step in plan.steps)}
         self._workload = digest([backend.workload_hash(plan.experiment), *plan.experiment.argv])
@@ -159,6 +163,8 @@ class _Campaign:
             boot="",
             recorded="",
             data=self._data[step.cell],
+            code=self._codes.get(step.variant.kernel, ""),
+            made_with=self._made_with[step.variant.kernel],
         )
 
     def _key(self, step: Step) -> str:

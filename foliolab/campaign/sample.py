@@ -91,6 +91,12 @@ class Sample:
     """Hash of what the cell works on, where cells of one experiment work on different things."""
     host: str = ""
     """Which machine executed it; empty if none did, and in samples of before there were several."""
+    code: str = ""
+    """Hash of our code in the kernel, as foliolab.kernel.code has it; empty for kernels without it."""
+    made_with: str = ""
+    """Kind of host, QEMU and compiler, in words."""
+    took: float = 0.0
+    """Seconds on the host, with the boot if it was the first of one."""
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -97,6 +97,12 @@ class BuiltKernel:
     def config(self) -> Path:
         return self.image.parent / "config"
 
+    @property
+    def compiler(self) -> str:
+        """As it names itself; empty for a kernel that was not built here."""
+        facts = json.loads((self.image.parent / "kernel.json").read_text())
+        return str(facts.get("compiler", ""))
+
 
 @dataclass(frozen=True)
 class _Inputs:

@@ -50,6 +50,9 @@ class FakeBackend:
     arch: str = "x86_64"
     files: tuple[Path, ...] = ()
 
+    def made_with(self, kernel: BuiltKernel) -> str:
+        return "a fake"
+
     def workload_hash(self, experiment: Experiment) -> str:
         return "w1"
 

@@ -19,6 +19,7 @@ from foliolab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, HostLost,
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.variants import choose, load_variants, on_kernels
+from foliolab.kernel.code import code_hash
 from foliolab.paths import REPOSITORY
 from foliolab.vm.outcome import OutcomeKind
 from tests.campaign.fake import FakeBackend, ending, fake_plan, plain, run_fake
@@ -31,6 +32,9 @@ def file(tmp_path: Path) -> Path:
 
 def is_target(step: Step) -> bool:
     return step.cell.label == "random" and step.variant.name == "series" and step.repetition == 1
+
+
+RANDOM_SERIES = ("{'pattern': 'random'}", "series", 1)
 
 
 def place(sample: Sample) -> tuple[str, str, int, str]:
@@ -58,6 +62,22 @@ def test_a_sample_says_all_about_itself(file: Path) -> None:
     assert "deadline_seconds" not in sample.parameters
     assert sample.metrics == {"read_bytes": 1000, "seconds": 0.5}
     assert sample.recorded.endswith("+00:00")
+    assert sample.made_with.endswith("processors; a fake")
+
+
+def test_a_sample_says_which_code_its_kernel_has(file: Path) -> None:
+    codes = {(sample.kernel.name, sample.code) for sample in run_fake(file, FakeBackend())}
+    assert codes == {("unpatched", ""), ("patched", code_hash("6.12"))}
+
+
+def test_a_sample_says_how_long_it_took_with_its_boot(file: Path) -> None:
+    def slow(step: Step, tried: int) -> dict[str, int | float]:
+        if is_target(step):
+            time.sleep(0.3)
+        return plain(step, tried)
+
+    (target,) = (each for each in run_fake(file, FakeBackend(slow)) if place(each)[:3] == RANDOM_SERIES)
+    assert target.took >= 0.3
 
 
 def test_more_repetitions_add_to_what_is_there(file: Path) -> None:
