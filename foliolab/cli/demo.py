@@ -18,9 +18,11 @@ from foliolab.experiment.machine import machine_name
 from foliolab.experiment.variants import choose_one
 from foliolab.files import write_atomic
 from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.code import code_of
 from foliolab.kernel.name import PATCHED, UNPATCHED
+from foliolab.paths import results_directory
 from foliolab.progress import Reporter
-from foliolab.report.picture import EVENTS, Panel, draw, parse
+from foliolab.report.picture import EVENTS, PICTURE, Panel, Picture, parse
 from foliolab.report.terminal import print_view
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
@@ -47,7 +49,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def handle(arguments: argparse.Namespace) -> int:
     if arguments.picture:
-        write_atomic(arguments.picture, picture(Reporter()))
+        found = picture(Reporter())
+        write_atomic(results_directory() / PICTURE, json.dumps(found.to_json()))
+        write_atomic(arguments.picture, draw(found))
         return 0
     console = Console(highlight=False)
     console.print("A model of the page cache says:\n")
@@ -62,8 +66,16 @@ def handle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def picture(report: Reporter) -> str:
-    """An SVG of what a kernel reads for the same touches without and with the adaptive window, measured in one boot.
+def draw(found: Picture) -> str:
+    """An SVG that is a file of its own."""
+    from foliolab.report.page.reads import reads_drawing  # takes a second, which the rest of the demo does not need
+    from foliolab.report.page.style import to_file
+
+    return to_file(reads_drawing(found))
+
+
+def picture(report: Reporter) -> Picture:
+    """What a kernel reads for the same touches without and with the adaptive window, measured in one boot.
 
     NoResult if the trace lost events, as its buffer was too small, or has none.
     """
@@ -95,6 +107,14 @@ def picture(report: Reporter) -> str:
             panels.append(Panel(title, reads))
     remark = (
         f"One byte each of 1 % of the pages of a mapped file, at random; "
-        f"{_MEMORY_MIB} MiB of memory, read_ahead_kb {_READ_AHEAD_KB}"
+        f"{_FILE_BYTES >> 20} MiB of file, {_MEMORY_MIB} MiB of memory, read_ahead_kb {_READ_AHEAD_KB}"
     )
-    return draw(panels, _FILE_BYTES, touched, remark)
+    return Picture(
+        panels=tuple(panels),
+        file_bytes=_FILE_BYTES,
+        touched_bytes=touched,
+        remark=remark,
+        kernel=kernel.hash,
+        code=code_of(kernel.name, kernel.version),
+        backend=accelerator.backend,
+    )

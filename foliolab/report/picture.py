@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What page faults of one file read, drawn: place in the file over faults in their order, a panel for each kernel."""
+"""What page faults of one file read, from a trace of the kernel's."""
 
+import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
-_MIB = 1 << 20
+from foliolab.errors import StoreError
+
 _EVENT = re.compile(
     r"mm_filemap_(?P<what>add_to_page_cache|fault|map_pages): dev[ =](?P<device>\d+:\d+) ino[ =](?P<inode>[0-9a-f]+) "
     r"(?:pfn=\S+ )?ofs=(?P<first>\d+)(?:-(?P<last>\d+))?(?: order=(?P<order>\d+))?"
@@ -14,18 +16,8 @@ _EVENT = re.compile(
 EVENTS = ("add_to_page_cache", "fault", "map_pages")
 """Of filemap's tracepoints: those that a trace has to have, without mm_filemap_."""
 
-_WIDTH, _HEIGHT = 800, 440
-# The drawing, and where a panel stands in it.
-_LEFT, _TOP, _PANEL, _ROOM, _GAP = 76, 62, 336, 280, 30
-# What is smaller is drawn of this height.
-_DOT = 1.6
-_STYLE = """
-.card{fill:#fff}.frame{fill:none;stroke:#8c959f}.read{stroke:#0550ae;stroke-width:2.2}
-text{font:14px system-ui,sans-serif;fill:#1f2328}
-.title{font-weight:600;font-size:16px}.small{font-size:13px;fill:#59636e}
-@media(prefers-color-scheme:dark){.card{fill:#0d1117}.frame{stroke:#6e7681}.read{stroke:#79c0ff}
-text{fill:#e6edf3}.small{fill:#9198a1}}
-"""
+PICTURE = "reads.json"
+"""Beside the store: the last picture that was made, as data."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +50,45 @@ class Panel:
     reads: Reads
 
 
+@dataclass(frozen=True)
+class Picture:
+    """What kernels read of one file for the same touches, and all that is said about it."""
+
+    panels: tuple[Panel, ...]
+    file_bytes: int
+    touched_bytes: int
+    """Of the pages that were touched."""
+    remark: str
+    """What was done."""
+    kernel: str
+    """Its hash."""
+    code: str
+    """The hash of our code in it."""
+    backend: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Picture":
+        """The inverse of ``to_json``; TypeError or KeyError for what is none."""
+        panels = [
+            Panel(each["title"], Reads(each["reads"]["faults"], tuple(Run(**run) for run in each["reads"]["runs"])))
+            for each in data["panels"]
+        ]
+        return cls(**{**data, "panels": tuple(panels)})
+
+
+def read_picture(file: Path) -> Picture | None:
+    """What ``./lab demo --picture`` has kept; None without it. StoreError if it is damaged."""
+    try:
+        return Picture.from_json(json.loads(file.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(f"{file} is damaged ({error}); './lab demo --picture FILE' makes it anew.") from None
+
+
 def parse(trace: str, device: str, page_size: int) -> Reads:
     """What the text of a trace says of the file that was read most on ``device``, such as 254:0."""
     events = [found for found in _EVENT.finditer(trace) if found["device"] == device]
@@ -85,50 +116,3 @@ def parse(trace: str, device: str, page_size: int) -> Reads:
         elif len(here) == 1:
             place = here
     return Reads(faults, tuple(runs))
-
-
-def draw(panels: Sequence[Panel], file_bytes: int, touched_bytes: int, remark: str) -> str:
-    """An SVG, 800 wide, of two panels with the same axes; a read too small to be seen is drawn as a dot."""
-    faults = max(panel.reads.faults for panel in panels)
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
-        f"<title>{escape('; '.join(f'{panel.title}: {_mib(panel.reads.size)}' for panel in panels))}</title>",
-        f"<style>{_STYLE}</style>",
-        f'<rect class="card" width="{_WIDTH}" height="{_HEIGHT}" rx="8"/>',
-        f'<text class="small" x="{_LEFT}" y="24">{escape(remark)}</text>',
-        f'<text class="small" transform="translate(20,{_TOP + _ROOM / 2:g}) rotate(-90)" text-anchor="middle">'
-        "place in the file</text>",
-        _label(_LEFT - 6, _TOP + 12, "0", "end"),
-        _label(_LEFT - 6, _TOP + _ROOM, f"{file_bytes // _MIB} MiB", "end"),
-    ]
-    for number, panel in enumerate(panels):
-        lines += _panel(panel, _LEFT + number * (_PANEL + _GAP), file_bytes, faults)
-    needed = f"needed: {_mib(touched_bytes)}, the pages that were touched"
-    lines += [_label(_LEFT, _HEIGHT - 16, needed, "start"), "</svg>"]
-    return "\n".join(lines) + "\n"
-
-
-def _panel(panel: Panel, left: int, file_bytes: int, faults: int) -> Iterator[str]:
-    yield f'<g class="panel" transform="translate({left},{_TOP})">'
-    yield f'<text class="title" y="-10">{escape(panel.title)}</text>'
-    yield f'<rect class="frame" width="{_PANEL}" height="{_ROOM}"/>'
-    marks = []
-    for run in panel.reads.runs:
-        height = run.size / file_bytes * _ROOM
-        shown = max(height, _DOT)
-        x = run.fault / faults * _PANEL
-        y = min(run.offset / file_bytes * _ROOM - (shown - height) / 2, _ROOM - shown)
-        marks.append(f"M{x:.1f} {max(y, 0):.1f}v{shown:.1f}")
-    yield f'<path class="read" d="{"".join(marks)}"/>'
-    yield _label(0, _ROOM + 18, "page faults, in order", "start")
-    yield _label(_PANEL, _ROOM + 18, f"{faults:,}", "end")
-    yield f'<text class="title" y="{_ROOM + 46}">{_mib(panel.reads.size)} read</text>'
-    yield "</g>"
-
-
-def _label(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text class="small" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
-def _mib(size: int) -> str:
-    return f"{size / _MIB:,.1f} MiB"

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import json
 import re
-from xml.etree import ElementTree
 
 import pytest
 
 from foliolab.cli.demo import picture
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
-from foliolab.report.picture import Panel, Reads, Run, draw, parse
+from foliolab.report.picture import Picture, Reads, Run, parse
 
-SVG = "{http://www.w3.org/2000/svg}"
 PAGE = 4096
 # As the kernel prints it: three faults. The second has its page behind a neighbour that is cached, and is tried again.
 TRACE = """
@@ -30,16 +29,6 @@ TRACE = """
 """  # noqa: E501
 
 
-def texts(svg: str) -> list[str]:
-    return [element.text or "" for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
-
-
-def marks(svg: str) -> list[int]:
-    """How many reads each panel draws."""
-    panels = ElementTree.fromstring(svg).findall(f"{SVG}g[@class='panel']")
-    return [len(re.findall("M", panel.find(f"{SVG}path").get("d", ""))) for panel in panels]  # type: ignore[union-attr]
-
-
 def test_runs_of_the_file_that_is_read_most_by_fault() -> None:
     reads = parse(TRACE, "254:0", PAGE)
     assert reads == Reads(3, (Run(1, 97259520, 5 * PAGE), Run(2, 8192, PAGE), Run(2, 0, PAGE)))
@@ -50,41 +39,17 @@ def test_an_empty_trace() -> None:
     assert parse("# tracer: nop\n", "254:0", PAGE) == Reads(0, ())
 
 
-def test_two_panels_with_the_numbers_of_the_data() -> None:
-    before = Reads(1200, tuple(Run(number, number << 20, 4 << 20) for number in range(100)))
-    after = Reads(1000, (Run(1, 0, PAGE << 8),))
-    svg = draw([Panel("old & slow", before), Panel("new", after)], 128 << 20, 3 << 19, "one <remark>")
-    assert marks(svg) == [100, 1]
-    shown = texts(svg)
-    assert {"old & slow", "400.0 MiB read", "new", "1.0 MiB read", "128 MiB", "one <remark>"} <= set(shown)
-    assert shown.count("1,200") == 2  # the same axis for both
-    assert "needed: 1.5 MiB, the pages that were touched" in shown
-
-
-def test_reads_stay_within_their_panel() -> None:
-    runs = (Run(0, 0, PAGE), Run(10, (128 << 20) - PAGE, PAGE), Run(5, 0, 128 << 20))
-    svg = draw([Panel("all", Reads(10, runs))], 128 << 20, PAGE, "")
-    for x, y, height in re.findall(r"M([-\d.]+) ([-\d.]+)v([-\d.]+)", svg):
-        assert 0 <= float(x) <= 336
-        assert float(y) >= 0
-        assert float(y) + float(height) <= 280.1
-
-
-def test_the_picture_of_the_readme_is_one() -> None:
+def test_the_picture_of_the_readme_is_drawn_from_what_is_kept_of_it() -> None:
     svg = (REPOSITORY / "docs/reads.svg").read_text()
     assert len(svg) <= 60 << 10
-    before, after = (float(text.split()[0].replace(",", "")) for text in texts(svg) if text.endswith("MiB read"))
-    assert before > 50 * after
-    assert min(marks(svg)) > 100
-    assert f"{before} MiB" in svg.split("</title>")[0]
-    assert not re.search(r"href|<script|<image", svg)
+    assert not re.search(r'href="(?!#)|<script|<image', svg)
 
 
 @pytest.mark.boot
 def test_a_kernel_is_drawn() -> None:
-    svg = picture(Reporter())
-    before, after = (float(text.split()[0].replace(",", "")) for text in texts(svg) if text.endswith("MiB read"))
-    needed = next(text for text in texts(svg) if text.startswith("needed"))
-    assert before > 50 * after
-    assert after >= float(re.findall(r"[\d.]+", needed)[0])
-    assert min(marks(svg)) > 100
+    found = picture(Reporter())
+    before, after = (panel.reads for panel in found.panels)
+    assert before.size > 50 * after.size
+    assert after.size >= found.touched_bytes
+    assert min(len(before.runs), len(after.runs)) > 100
+    assert Picture.from_json(json.loads(json.dumps(found.to_json()))) == found

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What each way to read costs against the best fixed window, and ours against stock, over all cells of the model."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator, PercentFormatter
+
+from foliolab.regret.rows import Row
+from foliolab.regret.summary import GOOD_STOCK, WORSE_THAN_STOCK, Comparison, compare, spread
+from foliolab.report.page.style import WIDE, Drawing, colour, figure, plain, styled
+
+_SHOWN = {"stock": "Linux 6.12", "series": "published rules, Linux 7.3", "xnu": "macOS", "folio": "this kernel"}
+"""Variants that are drawn, ours above all others."""
+_COLOURS = {"stock": "stock", "series": "series", "xnu": "rival", "folio": "folio"}
+
+
+def cost_drawing(rows: Sequence[Row], source: str) -> Drawing:
+    """Of rows that have stock and folio in all cells."""
+    found = {variant: sorted(row.regret for row in rows if row.variant == variant) for variant in _SHOWN}
+    regrets = {variant: values for variant, values in found.items() if values}
+    spreads = {variant: spread(row for row in rows if row.variant == variant) for variant in regrets}
+    ours = regrets["folio"]
+    near = sum(value <= WORSE_THAN_STOCK for value in ours) / len(ours)
+    return Drawing(
+        name="cost",
+        title=f"In {_percent(near)} of {len(ours):,} cells it costs at most 5 % more than the best window, "
+        f"at worst {ours[-1]:.2f} times as much",
+        remark="A cell is a pattern or a trace with a memory, a read_ahead_kb and a device. The farther to the left "
+        "and the higher a curve is, the better. The best window is the fixed one that costs least in this very cell, "
+        "which nobody knows before; who changes the window meanwhile can cost less.",
+        source=source,
+        command="./lab regret",
+        draw=partial(_draw_curves, regrets),
+        rows=(
+            ("", "geometric mean", "median", "worst"),
+            *(
+                (
+                    _SHOWN[variant],
+                    f"{spreads[variant].mean:.3f}",
+                    f"{values[len(values) // 2]:.3f}",
+                    f"{spreads[variant].worst:,.2f}",
+                )
+                for variant, values in regrets.items()
+            ),
+        ),
+    )
+
+
+def change_drawing(rows: Sequence[Row], source: str) -> Drawing:
+    """Ours over stock in each cell."""
+    comparisons = compare(rows)
+    ratios = sorted(each.folio.cost / each.stock.cost for each in comparisons)
+    lost = sum(ratio > WORSE_THAN_STOCK for ratio in ratios)
+    good = sum(each.lost for each in comparisons)
+    gained = sum(ratio < 1 / WORSE_THAN_STOCK for ratio in ratios)
+    worst = max(comparisons, key=lambda each: each.folio.cost / each.stock.cost)
+    return Drawing(
+        name="change",
+        title=f"It loses to Linux 6.12 in {lost:,} of {len(ratios):,} cells, and gains in {gained:,}",
+        remark="Shaded are the cells that cost more than 5 % more (red) or less (blue). In "
+        f"{good:,} of those that lose stock is within {_percent(GOOD_STOCK - 1)} of the best window. The worst is "
+        f"{_place(worst)}: {ratios[-1]:.2f} times stock's cost.",
+        source=source,
+        command="./lab regret --all",
+        draw=partial(_draw_change, ratios),
+        rows=_losers(comparisons),
+    )
+
+
+def _losers(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...], ...]:
+    """The cells that lose most."""
+    worst = sorted(comparisons, key=lambda each: each.stock.cost / each.folio.cost)[:10]
+    head = ("where it loses most", "stock, times the best", "this kernel", "of stock's cost")
+    return (
+        head,
+        *(
+            (
+                _place(each),
+                f"{each.stock.regret:.2f}",
+                f"{each.folio.regret:.2f}",
+                f"{each.folio.cost / each.stock.cost:.2f}",
+            )
+            for each in worst
+        ),
+    )
+
+
+def _place(found: Comparison) -> str:
+    cell = found.cell
+    return f"{cell.pattern}, file {cell.memory:g} times memory, read_ahead_kb {cell.read_ahead_kb}, {cell.device}"
+
+
+@styled
+def _draw_curves(regrets: dict[str, list[float]], width: int) -> Figure:
+    drawn = figure(width, 400 if width >= WIDE else 380)
+    axes = drawn.subplots()
+    plain(axes, grid="both")
+    axes.set_xscale("log")
+    most = max(values[-1] for values in regrets.values())
+    for variant, values in regrets.items():
+        linewidth = 2.6 if variant == "folio" else 1.6
+        steps = [values[0], *values, most * 1.2]
+        shares = [0.0, *_shares(values), 1.0]
+        axes.plot(steps, shares, color=colour(_COLOURS[variant]), linewidth=linewidth, label=_SHOWN[variant])
+    tail = [(value, share) for value, share in zip(regrets["folio"], _shares(regrets["folio"]), strict=True)]
+    tail = [(value, share) for value, share in tail if value > WORSE_THAN_STOCK]
+    if tail:
+        places, heights = zip(*tail, strict=True)
+        shade, label = colour("loss"), "where this kernel loses"
+        axes.fill_between(places, heights, 1, color=shade, alpha=0.3, linewidth=0, label=label)
+    axes.set_xlim(0.7, most * 1.2)
+    axes.set_ylim(0, 1.02)
+    axes.xaxis.set_major_locator(LogLocator(numticks=9))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    axes.set_xlabel("cost, at most so many times the best window's")
+    axes.set_ylabel("share of all cells")
+    axes.legend(loc="lower right", frameon=False, fontsize=11 if width >= WIDE else 10)
+    return drawn
+
+
+@styled
+def _draw_change(ratios: list[float], width: int) -> Figure:
+    drawn = figure(width, 340)
+    axes = drawn.subplots()
+    plain(axes, grid="y")
+    axes.set_yscale("log")
+    shares = _shares(ratios)
+    axes.plot(shares, ratios, color=colour("ink"), linewidth=1.4)
+    for name, where in (
+        ("gain", [ratio < 1 / WORSE_THAN_STOCK for ratio in ratios]),
+        ("loss", [ratio > WORSE_THAN_STOCK for ratio in ratios]),
+    ):
+        axes.fill_between(shares, ratios, 1, where=where, color=colour(name), alpha=0.35, linewidth=0)
+    axes.axhline(1, color=colour("muted"), linewidth=0.8)
+    lost = sum(ratio > WORSE_THAN_STOCK for ratio in ratios) / len(ratios)
+    gained = sum(ratio < 1 / WORSE_THAN_STOCK for ratio in ratios) / len(ratios)
+    bottom, top = ratios[0] * 0.7, max(ratios[-1] * 2.5, 10)
+    axes.set_ylim(bottom, top)
+    axes.set_xlim(0, 1)
+    axes.text(0.02, 1.35, f"cheaper in {_percent(gained)} of cells", color=colour("gain"), weight="bold")
+    axes.text(
+        0.98, top * 0.72, f"dearer in {_percent(lost)}", color=colour("loss"), weight="bold", ha="right", va="top"
+    )
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    axes.set_ylabel("cost over Linux 6.12's")
+    axes.set_xlabel("share of all cells, greatest gain first")
+    return drawn
+
+
+def _shares(values: Sequence[float]) -> list[float]:
+    return [(number + 0.5) / len(values) for number in range(len(values))]
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which workloads lose and gain: a mark for each, with its interval where there is one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from foliolab.analyse.differences import Change, Difference
+from foliolab.analyse.losses import Matrix
+from foliolab.experiment.metrics import METRICS
+from foliolab.report.page.style import WIDE, Drawing, colour, figure, plain, styled
+
+_LEAST = 0.01
+"""Times the baseline; what is less is drawn there, as an arrow."""
+_TICKS = (0.02, 0.05, 0.1, 0.25, 0.5, 1, 1.25, 2, 4, 10)
+_COLOURS = {Change.WORSE: "loss", Change.BETTER: "gain"}
+"""Of what boots show; all else is grey."""
+_ROW, _NARROW_ROW, _EDGES = 21, 52, 70
+"""Pixels of a row, and of all that is above and below."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One metric of one workload under a variant."""
+
+    label: str
+    metric: str
+    loss: float
+    """As a share of the baseline."""
+    interval: tuple[float, float] | None
+    """Of the loss; none where there are too few boots."""
+    change: Change
+    n: int
+
+    @property
+    def spelled(self) -> str:
+        interval = f" ({_percent(self.interval[0])} to {_percent(self.interval[1])})" if self.interval else ""
+        return f"{_percent(self.loss)} %{interval}"
+
+
+def make_lines(matrix: Matrix, variant: str) -> list[Line]:
+    """The metric that loses most of each workload under ``variant``, and the one that gains most, if either is of any
+    account; else what differs most. The greatest loss first."""
+    of_workload: dict[str, list[Difference]] = {}
+    for each in matrix.differences:
+        if each.variant == variant:
+            of_workload.setdefault(each.workload, []).append(each)
+    found: list[Difference] = []
+    for differences in of_workload.values():
+        counting = [each for each in differences if each.counts(each.loss, matrix.threshold)]
+        ends = (max(counting, key=_loss), min(counting, key=_loss)) if counting else ()
+        both = [each for each, sign in zip(ends, (1, -1), strict=False) if each.loss * sign > 0]
+        found += both or [max(differences, key=lambda each: abs(each.loss))]
+    return [_line(each) for each in sorted(found, key=lambda each: -each.loss)]
+
+
+def _loss(found: Difference) -> float:
+    return found.loss
+
+
+def _line(found: Difference) -> Line:
+    words = " ".join(part for part in METRICS[found.metric].title if part)
+    return Line(found.workload, words, found.loss, found.interval, found.change, found.n)
+
+
+def forest_drawing(name: str, what: str, lines: Sequence[Line], baseline: str, source: str, command: str) -> Drawing:
+    """Of at least one line; ``what`` stands in the title."""
+    workloads = len({line.label for line in lines})
+    worse, better = ({line.label for line in lines if line.change is change} for change in _COLOURS)
+    boots = sorted({line.n for line in lines})
+    n = f"n = {boots[0]}" if len(boots) == 1 else f"n = {boots[0]} to {boots[-1]}"
+    bars = "Bars are 95 % intervals." if any(line.interval for line in lines) else f"{n} gives no interval."
+    return Drawing(
+        name=name,
+        title=f"{what}, against {baseline}: {len(worse)} of {workloads} workloads lose by some metric, and "
+        f"{len(better)} gain",
+        remark="For each workload the metric that loses most, and the one that gains most. Right of 1 it is worse. "
+        f"{bars} Hollow is what boots do not show, or what is too little to count. An arrow: less than {_LEAST:g} "
+        "times.",
+        source=f"{source}, {n}",
+        command=command,
+        draw=partial(_draw, tuple(lines), baseline),
+        rows=(
+            ("workload", "metric", f"against {baseline}", "n"),
+            *((line.label, line.metric, line.spelled, str(line.n)) for line in lines),
+        ),
+    )
+
+
+@styled
+def _draw(lines: Sequence[Line], baseline: str, width: int) -> Figure:
+    wide = width >= WIDE
+    drawn = figure(width, (_ROW if wide else _NARROW_ROW) * len(lines) + _EDGES)
+    axes = drawn.subplots()
+    plain(axes, grid="x")
+    axes.set_xscale("log")
+    axes.axvline(1, color=colour("muted"), linewidth=1)
+    for row, line in enumerate(lines):
+        _mark(axes, row, line)
+    least = min(_ratio(end) for line in lines for end in (line.loss, *(line.interval or ())))
+    most = max(_ratio(end) for line in lines for end in (line.loss, *(line.interval or ())))
+    axes.set_xlim(min(least / 1.3, 0.8), max(most * 1.2, 1.5))
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in _TICKS if low <= tick <= high]
+    if not wide:  # they would not fit beside each other
+        ticks = [tick for tick in ticks if tick in (0.02, 0.1, 0.5, 1, 2, 4, 10)]
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_xlabel(f"times {baseline}'s")
+    axes.set_ylim(len(lines) - 0.5, -0.5 if wide else -0.9)
+    if wide:
+        axes.set_yticks(range(len(lines)), [f"{line.label}: {line.metric}" for line in lines])
+    else:
+        axes.set_yticks(())
+        for row, line in enumerate(lines):
+            _label(axes, row, line)
+    if wide:
+        right = axes.secondary_yaxis("right")
+        right.set_yticks(range(len(lines)), [line.spelled for line in lines])
+        right.spines[:].set_visible(False)
+        right.tick_params(length=0)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    return drawn
+
+
+def _label(axes: Axes, row: int, line: Line) -> None:
+    """Above a mark, where there is no room beside it."""
+    axes.annotate(
+        f"{line.label}\n{line.metric}, {_percent(line.loss)} %",
+        (0, row - 0.2),
+        xycoords=("axes fraction", "data"),
+        va="bottom",
+        fontsize=9.5,
+        color=colour("muted"),
+        bbox={"facecolor": colour("card"), "edgecolor": "none", "pad": 0.5},
+        in_layout=False,
+    )
+
+
+def _mark(axes: Axes, row: int, line: Line) -> None:
+    shade = colour(_COLOURS.get(line.change, "same"))
+    if line.interval:
+        low, high = (_ratio(end) for end in line.interval)
+        axes.plot([low, high], [row, row], color=shade, linewidth=2)
+    ratio = _ratio(line.loss)
+    marker = "<" if ratio <= _LEAST else "o"
+    inside = shade if line.change in _COLOURS else colour("card")
+    axes.plot([ratio], [row], marker, color=shade, markerfacecolor=inside, markersize=7)
+
+
+def _ratio(loss: float) -> float:
+    return max(1 + loss, _LEAST)
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:+.1f}"

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Pattern against memory: what stock and this kernel cost there, as shades."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import partial
+from statistics import geometric_mean
+
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from foliolab.regret.rows import Row
+from foliolab.regret.suite import TRACE
+from foliolab.report.page.style import HEAT, WIDE, Drawing, colour, figure, plain, styled
+
+_STEPS = (1.05, 1.2, 1.5, 2.0, 4.0, 20.0)
+"""Where one shade ends and the next begins."""
+_SHOWN = {"stock": "Linux 6.12", "folio": "this kernel"}
+_ROW, _EDGES = 15, 120
+"""Pixels of a row, and of all that is above and below."""
+
+Means = dict[tuple[str, float], float]
+"""By pattern and how many times as large as memory the file is."""
+
+
+def heat_drawing(rows: Sequence[Row], source: str) -> Drawing:
+    """Of rows that have stock and folio in all cells."""
+    means = {variant: _means(rows, variant) for variant in _SHOWN}
+    patterns = list(dict.fromkeys(row.cell.pattern for row in rows))
+    memories = sorted({row.cell.memory for row in rows})
+    # The worst of ours first: what one looks for.
+    patterns.sort(key=lambda pattern: -max(means["folio"].get((pattern, memory), 0) for memory in memories))
+    over = {variant: sum(value > _STEPS[2] for value in found.values()) for variant, found in means.items()}
+    return Drawing(
+        name="heat",
+        title=f"{over['folio']} of {len(means['folio'])} pairs of pattern and memory cost over {_STEPS[2]:g} times the "
+        f"best window; with Linux 6.12 it is {over['stock']}",
+        remark="Each square is the geometric mean over all devices and windows, in multiples of the best fixed window. "
+        "Columns: how many times as large as memory the file is; empty where it is too small for that. What is worst "
+        "for this kernel stands first.",
+        source=source,
+        command="./lab regret --all",
+        draw=partial(_draw, means, patterns, memories),
+    )
+
+
+def _means(rows: Sequence[Row], variant: str) -> Means:
+    regrets: dict[tuple[str, float], list[float]] = {}
+    for row in rows:
+        if row.variant == variant:
+            regrets.setdefault((row.cell.pattern, row.cell.memory), []).append(row.regret)
+    return {place: geometric_mean(values) for place, values in regrets.items()}
+
+
+@styled
+def _draw(means: dict[str, Means], patterns: Sequence[str], memories: Sequence[float], width: int) -> Figure:
+    wide = width >= WIDE
+    drawn = figure(width, _ROW * len(patterns) + _EDGES)
+    rooms = drawn.subplots(1, 2, sharey=True)
+    for axes, (variant, title) in zip(rooms, _SHOWN.items(), strict=True):
+        _squares(axes, means[variant], patterns, memories)
+        axes.set_title(title)
+    rooms[0].set_yticks(range(len(patterns)), [_short(pattern) for pattern in patterns], fontsize=9 if wide else 7.5)
+    drawn.legend(
+        handles=[Patch(color=colour(name), label=label) for name, label in zip(HEAT, _labels(), strict=True)],
+        loc="outside lower center",
+        ncols=7 if wide else 4,
+        frameon=False,
+        fontsize=9,
+        handlelength=1.2,
+        columnspacing=1,
+    )
+    return drawn
+
+
+def _squares(axes: Axes, means: Means, patterns: Sequence[str], memories: Sequence[float]) -> None:
+    plain(axes)
+    squares: dict[str, list[Rectangle]] = {}
+    for row, pattern in enumerate(patterns):
+        for column, memory in enumerate(memories):
+            value = means.get((pattern, memory))
+            if value is None:
+                continue
+            shade = bisect_right(_STEPS, value)
+            square = Rectangle((column - 0.48, row - 0.47), 0.96, 0.94)
+            squares.setdefault(HEAT[shade], []).append(square)
+            hot = colour("on_hot" if shade >= len(HEAT) - 2 else "on_heat")
+            axes.text(column, row, _spell(value), ha="center", va="center", fontsize=7.5, color=hot)
+    for name, some in squares.items():
+        axes.add_collection(PatchCollection(some, facecolor=colour(name), edgecolor="none"))
+    axes.set_xticks(range(len(memories)), [f"{memory:g}" for memory in memories])
+    axes.set_xlim(-0.5, len(memories) - 0.5)
+    axes.set_ylim(len(patterns) - 0.5, -0.5)
+    axes.tick_params(length=0, labeltop=True)
+    axes.spines[:].set_visible(False)
+
+
+def _labels() -> list[str]:
+    first, *others = _STEPS
+    between = [f"to {step:g}" for step in others]
+    return [f"to {first:g}", *between, f"over {_STEPS[-1]:g}"]
+
+
+def _short(pattern: str) -> str:
+    return pattern.removeprefix(TRACE)
+
+
+def _spell(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}"

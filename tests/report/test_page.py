@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The page of pictures: whole by itself, with every picture at both widths, and nothing on top of anything else."""
+
+import json
+import re
+from html.parser import HTMLParser
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from matplotlib.backend_bases import RendererBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from foliolab.analyse.differences import Change, Difference
+from foliolab.analyse.losses import Matrix
+from foliolab.analyse.select import group_samples
+from foliolab.errors import StoreError, UsageError
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.load import find_experiment
+from foliolab.regret.rows import Row
+from foliolab.report.page.contents import make_contents
+from foliolab.report.page.cost import change_drawing, cost_drawing
+from foliolab.report.page.forest import Line, forest_drawing, make_lines
+from foliolab.report.page.heat import heat_drawing
+from foliolab.report.page.reads import reads_drawing
+from foliolab.report.page.style import NARROW, WIDE, Drawing, to_file, to_svg
+from foliolab.report.picture import Panel, Picture, Reads, Run, read_picture
+from tests.cli.command import lab
+from tests.regret.small import row
+from tests.samples import sample
+
+PICTURE = Picture(
+    panels=(
+        Panel("Linux 6.12", Reads(120, tuple(Run(fault, fault << 20, 4 << 20) for fault in range(100)))),
+        Panel("ours", Reads(110, tuple(Run(fault, fault << 20, 4096) for fault in range(110)))),
+    ),
+    file_bytes=128 << 20,
+    touched_bytes=1 << 20,
+    remark="One <byte> each",
+    kernel="k1",
+    code="t1",
+    backend="qemu-tcg",
+)
+LINES = [
+    Line("mmap-random-exceeds", "major faults", 0.25, (0.2, 0.31), Change.WORSE, 6),
+    Line("fault-cost stride 16 count 6144 memory warm", "instructions per fault", 0.003, None, Change.SAME, 3),
+    *(Line(f"workload-{number}", "refaults", -number / 17, None, Change.BETTER, 6) for number in range(1, 18)),
+]
+
+
+def regrets() -> list[Row]:
+    """Four cells of a pattern each: ours is 1.0, 1.0, 1.02 and 1.8 times the best, stock 40, 1, 2 and 1."""
+    pairs = {"sparse": (40, 1), "dense": (1, 1), "trace:lmdb-mixed": (2, 1.02), "objects-24-backward": (1, 1.8)}
+    return [
+        row(variant, regret, pattern)
+        for pattern, pair in pairs.items()
+        for variant, regret in zip(("stock", "folio"), pair, strict=True)
+    ]
+
+
+def drawings() -> list[Drawing]:
+    rows = regrets()
+    return [
+        reads_drawing(PICTURE),
+        cost_drawing(rows, "policy p1"),
+        change_drawing(rows, "policy p1"),
+        heat_drawing(rows, "policy p1"),
+        forest_drawing("forest", "workloads", LINES, "stock", "kernel k1", "./lab regress"),
+    ]
+
+
+def page() -> str:
+    workloads = [
+        sample(cell={"workload": "hot-readahead"}, variant=variant, experiment="workloads", backend="qemu-icount",
+               repetition=repetition, metrics={"major_faults": faults, "refaults": 10, "instructions": 1000})
+        for variant, faults in (("stock", 1000), ("folio", 1500))
+        for repetition in (1, 2, 3)
+    ]  # fmt: skip
+    return make_contents(
+        PICTURE, regrets(), "p1", group_samples(workloads), {"workloads": find_experiment("workloads")}
+    )
+
+
+def difference(
+    workload: str, metric: str, baseline: float, value: float, change: Change, variant: str = "folio"
+) -> Difference:
+    return Difference(
+        experiment="workloads",
+        cell=Cell.of({"workload": workload}),
+        workload=workload,
+        variant=variant,
+        metric=metric,
+        baseline=baseline,
+        value=value,
+        loss=(value - baseline) / baseline,
+        interval=(-1.0, 0.3),
+        negligible=64 / baseline,
+        repeats=False,
+        p=0.25,
+        n=3,
+        change=change,
+    )
+
+
+class Elements(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_a_page_needs_nothing_else() -> None:
+    text = page()
+    elements = Elements(text).found
+    names = {attributes["id"] for _, attributes in elements if "id" in attributes}
+    for tag, attributes in elements:
+        assert tag not in ("script", "link", "img", "image", "iframe", "object")
+        assert "src" not in attributes
+        if target := attributes.get("href"):
+            assert target.startswith("#")
+            assert target[1:] in names
+    assert "@import" not in text
+    assert re.findall(r"url\((?!#)", text) == []
+
+
+def test_a_page_has_every_picture_twice_with_its_command_and_kernel() -> None:
+    text = page()
+    figures = re.findall(r"<figure.*?</figure>", text, re.DOTALL)
+    assert [re.search(r'id="(.+?)"', each)[1] for each in figures] == ["reads", "cost", "change", "heat", "forest-0"]  # type: ignore[index]
+    for each in figures:
+        assert len(re.findall(r'<svg role="img" aria-label="[^"]+"', each)) == 2
+        assert re.search(r"<code>\./lab \w+", each)
+        assert re.search(r"kernel k1|policy p1", each)
+    assert "One &lt;byte&gt; each" in text
+
+
+def test_what_is_not_there_is_said() -> None:
+    text = make_contents(None, regrets(), "p1", [], {})
+    assert "./lab demo --picture" in text
+    assert "./lab regress" in text
+    assert text.count("<figure") == 3
+
+
+def test_every_colour_is_one_of_both_styles() -> None:
+    text = page()
+    light, dark = re.findall(r":root\{(.*?)\}", text)[:2]
+    used = set(re.findall(r"var\((--[\w-]+)\)", text))
+    for style in (light, dark):
+        assert used <= set(re.findall(r"(--[\w-]+):", style))
+    assert set(re.findall(r"#[0-9a-f]{6}\b", text.replace(light, "").replace(dark, ""))) == set()
+
+
+def test_titles_say_what_the_rows_come_to() -> None:
+    cost, change, heat = drawings()[1:4]
+    assert (
+        cost.title == "In 75 % of 4 cells it costs at most 5 % more than the best window, at worst 1.80 times as much"
+    )
+    assert ("this kernel", "1.164", "1.020", "1.80") in cost.rows
+    assert change.title == "It loses to Linux 6.12 in 1 of 4 cells, and gains in 2"
+    assert change.rows[1][-1] == "1.80"
+    assert heat.title.startswith("1 of 4 pairs of pattern and memory cost over 1.5 times")
+    assert heat.title.endswith("with Linux 6.12 it is 2")
+
+
+def test_a_forest_counts_and_spells_intervals() -> None:
+    forest = drawings()[-1]
+    assert forest.title == "workloads, against stock: 1 of 19 workloads lose by some metric, and 17 gain"
+    assert forest.rows[1] == ("mmap-random-exceeds", "major faults", "+25.0 % (+20.0 to +31.0)", "6")
+    assert "95 % intervals" in forest.remark
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("number", range(5), ids=["reads", "cost", "change", "heat", "forest"])
+def test_no_text_is_cut_or_on_top_of_another(number: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes: dict[Text, Bbox] = {}
+    draw = Text.draw
+
+    def record(text: Text, renderer: RendererBase) -> None:
+        if text.get_text().strip():
+            boxes[text] = text.get_window_extent(renderer)
+        draw(text, renderer)
+
+    monkeypatch.setattr(Text, "draw", record)
+    drawn = drawings()[number].draw(width)
+    FigureCanvasAgg(drawn).draw()  # type: ignore[no-untyped-call]
+    assert len(boxes) > 5
+    for text, box in boxes.items():
+        inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1 and box.y1 <= drawn.bbox.height + 1
+        assert inside, text.get_text()
+    for (one, first), (other, second) in combinations(boxes.items(), 2):
+        over = min(first.x1, second.x1) - max(first.x0, second.x0), min(first.y1, second.y1) - max(first.y0, second.y0)
+        assert min(over) <= 1, (one.get_text(), other.get_text())
+
+
+def test_a_workload_has_what_loses_most_and_what_gains_most() -> None:
+    matrix = Matrix(
+        parts=(),
+        baseline="stock",
+        variants=("folio", "series"),
+        threshold=0.02,
+        differences=(
+            difference("one", "major_faults", 1000, 1250, Change.WORSE),
+            difference("one", "faults", 1000, 1100, Change.WORSE),
+            difference("one", "refaults_file", 5000, 0, Change.BETTER),
+            difference("two", "major_faults", 1000, 1010, Change.SAME),
+            difference("two", "faults", 10, 12, Change.SAME),
+            difference("one", "faults", 1000, 9000, Change.WORSE, variant="series"),
+        ),
+        again=(),
+        gaps=(),
+    )
+    assert [(line.label, line.metric, line.loss) for line in make_lines(matrix, "folio")] == [
+        ("one", "major faults", 0.25),
+        ("two", "faults", 0.2),
+        ("one", "refaults file", -1.0),
+    ]
+    assert make_lines(matrix, "folio")[0].interval == (-1.0, 0.3)
+
+
+def test_a_drawing_is_the_same_each_time() -> None:
+    first, second = (to_svg(drawings()[1].draw(WIDE), "cost", "cost") for _ in range(2))
+    assert first == second
+
+
+def test_a_file_brings_its_colours() -> None:
+    text = to_file(reads_drawing(PICTURE))
+    assert text.startswith("<svg")
+    assert "prefers-color-scheme:dark" in text
+    marks = [len(re.findall("M", path)) for path in re.findall(r'<path d="([^"]*)"', text)]
+    assert sorted(marks)[-2:] == [100, 110]
+
+
+def test_a_picture_is_kept_whole(tmp_path: Path) -> None:
+    file = tmp_path / "reads.json"
+    assert read_picture(file) is None
+    file.write_text(json.dumps(PICTURE.to_json()))
+    assert read_picture(file) == PICTURE
+    file.write_text('{"panels": []}')
+    with pytest.raises(StoreError, match="damaged"):
+        read_picture(file)
+
+
+def test_a_page_of_one_experiment_is_refused(tmp_path: Path) -> None:
+    done = lab("report", "sparse-mmap", "--html", str(tmp_path / "page.html"))
+    assert done.returncode == UsageError.status
+    assert not (tmp_path / "page.html").exists()
