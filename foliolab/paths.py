@@ -11,6 +11,7 @@ MODULE = REPOSITORY / "module"
 MODEL = REPOSITORY / "model"
 EXPERIMENTS = REPOSITORY / "experiments"
 TRACES = REPOSITORY / "traces"
+RELEASE = REPOSITORY / "release"
 
 
 def cache_directory() -> Path:

@@ -23,6 +23,7 @@ from foliolab.cli import (
     regress,
     regret,
     report,
+    reproduce,
     run,
     shell,
     test,
@@ -38,6 +39,7 @@ _COMMANDS = (
     regress,
     bisect,
     regret,
+    reproduce,
     trace,
     execute,
     shell,
@@ -51,7 +53,7 @@ _COMMANDS = (
     test,
 )
 
-_RESUMED = ("demo", "run", "regress", "bisect", "regret", "kselftest")
+_RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest")
 _KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
 
 

@@ -18,6 +18,7 @@ from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import SUITE, Case, TraceCase, trace_cases
 from foliolab.regret.summary import check
 from foliolab.report.ablation import print_ablations
+from foliolab.report.markdown import regret_to_table
 from foliolab.report.regret import print_regret
 
 
@@ -48,6 +49,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--device", metavar="NAME,...", action="append", help="only these; may be repeated")
     parser.add_argument("--all", action="store_true", help="list every cell where folio costs much, not how many")
     parser.add_argument(
+        "--table", action="store_true", help="print the means in Markdown, for a document; of all cells"
+    )
+    parser.add_argument(
         "--json", action="store_true", help='print {"rows": [...]} or {"mechanisms": [...]} and nothing else'
     )
     parser.add_argument(
@@ -71,12 +75,16 @@ def handle(arguments: argparse.Namespace) -> int:
         raise UsageError("--ablation has neither bounds nor cells to list: it goes with neither --check nor --all.")
     if arguments.check and (arguments.pattern or arguments.trace or arguments.device):
         raise UsageError("--check is about the whole suite: it goes with none of --pattern, --trace and --device.")
+    if arguments.table and (arguments.pattern or arguments.device or arguments.ablation or arguments.json):
+        raise UsageError("--table is about all cells: it goes with none of --pattern, --device, --ablation and --json.")
     if arguments.ablation:
         _ablate(cases, devices, arguments.json)
         return 0
     rows = make_rows(SUITE, cases, devices, Reporter())
     if arguments.json:
         _print_json("rows", [row.to_json() for row in rows])
+    elif arguments.table:
+        print(regret_to_table(rows), end="")
     else:
         print_regret(Console(highlight=False), rows, everything=arguments.all)
     if arguments.check:

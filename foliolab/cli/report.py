@@ -3,19 +3,31 @@
 
 import argparse
 import json
+from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 
 from foliolab.analyse.agreement import compare
+from foliolab.analyse.select import group_samples
+from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.errors import UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.spec import Experiment
+from foliolab.files import digest_files, write_atomic
+from foliolab.model.compiled import POLICIES
+from foliolab.paths import RELEASE, REPOSITORY, TRACES, results_directory
+from foliolab.progress import Reporter
+from foliolab.regret.rows import make_rows
+from foliolab.regret.suite import SUITE, trace_cases
 from foliolab.report import agreement
 from foliolab.report.check import check
-from foliolab.report.markdown import comparison_to_markdown, to_markdown
+from foliolab.report.markdown import comparison_to_markdown, to_markdown, to_table
+from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.terminal import print_comparison, print_view
 from foliolab.report.view import make_views
+from foliolab.reproduce.released import read_released
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -26,8 +38,20 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("experiment", nargs="?", help="an experiment's name or .toml file (default: all)")
     parser.add_argument("--scale", help="only this scale")
+    parser.add_argument("--variant", metavar="V,...", help="only these variants")
+    parser.add_argument("--backend", help="only what this backend measured, such as qemu-tcg or model")
+    parser.add_argument(
+        "--released", action="store_true", help="of the samples in release/, which are behind README and docs"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
+    form.add_argument("--table", action="store_true", help="print Markdown for a document: the table, and what made it")
+    form.add_argument(
+        "--html",
+        metavar="FILE",
+        type=Path,
+        help="write a page with pictures of all that was measured, and of the model, that needs nothing else",
+    )
     form.add_argument(
         "--json", action="store_true", help='print {"rows": [...], "verdicts": [...], "agreement": [...]}'
     )
@@ -37,8 +61,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.set_defaults(handler=handle)
 
 
+def _page(samples: Sequence[Sample], experiments: dict[str, Experiment], place: Path) -> str:
+    from foliolab.report.page.contents import make_contents  # takes a second, which no other report needs
+
+    rows = make_rows(SUITE, [*SUITE.cases, *trace_cases(sorted(TRACES.glob("*.trace")))], SUITE.devices, Reporter())
+    picture = read_picture(place / PICTURE)
+    return make_contents(picture, rows, digest_files(POLICIES, REPOSITORY), group_samples(samples), experiments)
+
+
 def handle(arguments: argparse.Namespace) -> int:
-    samples = read_samples(store_file())
+    samples = read_released() if arguments.released else read_samples(store_file())
     experiments: dict[str, Experiment] = {}
     if arguments.experiment:
         chosen = find_experiment(arguments.experiment)
@@ -53,6 +85,18 @@ def handle(arguments: argparse.Namespace) -> int:
         if not any(arguments.scale in experiment.scales for experiment in experiments.values()):
             raise UsageError(f"No experiment that was measured has a scale '{arguments.scale}'.")
         samples = [sample for sample in samples if sample.scale == arguments.scale]
+    if arguments.backend:
+        samples = [sample for sample in samples if sample.backend == arguments.backend]
+    if arguments.variant:
+        wanted = arguments.variant.split(",")
+        samples = [sample for sample in samples if sample.variant in wanted]
+    if arguments.html:
+        if arguments.experiment or arguments.check:
+            raise UsageError("--html is about everything: it goes with neither an experiment nor --check.")
+        write_atomic(
+            arguments.html, _page(samples, experiments, RELEASE if arguments.released else results_directory())
+        )
+        return 0
     views = make_views(samples, experiments)
     comparisons = compare([view.group for view in views], experiments)
     if arguments.json:
@@ -62,6 +106,8 @@ def handle(arguments: argparse.Namespace) -> int:
         print(json.dumps({"rows": rows, "verdicts": verdicts, "agreement": figures}, indent=1))
     elif not views:
         print(f"Nothing was measured yet; './lab run {arguments.experiment or 'sparse-mmap'}' does.")
+    elif arguments.table:
+        print("\n".join(map(to_table, views)), end="")
     elif arguments.markdown:
         sections = [to_markdown(view) for view in views]
         sections += [comparison_to_markdown(comparison) for comparison in comparisons]

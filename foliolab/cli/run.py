@@ -79,26 +79,10 @@ class RunResult:
 
 def measure(request: RunRequest, report: Reporter, workers: Workers | None = None) -> RunResult:
     """Measure what the store lacks, by ``workers`` or here. What is not ok raises nothing: see ``failure_of``."""
-    if request.backend not in BACKENDS:
-        raise UsageError(f"There is no backend '{request.backend}'; known: {', '.join(BACKENDS)}.")
-    experiment = request.experiment
-    if isinstance(experiment, str):
-        experiment = find_experiment(experiment)
-    scale = experiment.scale(request.scale)
-    chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
-    if kernels := request.kernels or (() if request.backend == MODEL else scale.kernels):
-        chosen = variants.on_kernels(scale.variants if chosen is None else chosen, kernels, asked=chosen is not None)
-        check_names(kernels, report)
-    if request.again:
-        chosen = scale.variants if chosen is None else chosen
-        chosen = (*chosen, *(variants.again(each) for each in chosen if each.name == request.again))
-    cells = cell.choose(scale.cells, request.cells)
-    arch = architecture(request.arch)
-    page_size = arch.page_size(request.page_size)
-    if not applies(experiment.machines, machine_name(arch.name, page_size)):
-        raise UsageError(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
-    plan = make_plan(experiment, scale, variants=chosen, cells=cells, repetitions=request.repetitions)
-    plan = plan.part(*request.shard)
+    plan, arch, page_size = planned(request)
+    experiment = plan.experiment
+    if request.backend != MODEL:
+        check_names(request.kernels or plan.scale.kernels, report)
     prepare = _on_model if request.backend == MODEL else _on_qemu
     plan, backend, kernel_for = prepare(request, plan, arch, page_size, report)
     with open_store(store_file()) as store:
@@ -112,6 +96,30 @@ def measure(request: RunRequest, report: Reporter, workers: Workers | None = Non
     view = next(view for view in views if place_of(view.group) == place_of(samples[0]))
     comparisons = compare([view.group for view in views], {experiment.name: experiment})
     return RunResult(samples, view, [each for each in comparisons if view.group in (each.model, each.kernel)])
+
+
+def planned(request: RunRequest) -> tuple[Plan, Architecture, int]:
+    """What a request comes to, with the machine and its page size in bytes; nothing is built or booted."""
+    if request.backend not in BACKENDS:
+        raise UsageError(f"There is no backend '{request.backend}'; known: {', '.join(BACKENDS)}.")
+    experiment = request.experiment
+    if isinstance(experiment, str):
+        experiment = find_experiment(experiment)
+    scale = experiment.scale(request.scale)
+    chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
+    if kernels := request.kernels or (() if request.backend == MODEL else scale.kernels):
+        chosen = variants.on_kernels(scale.variants if chosen is None else chosen, kernels, asked=chosen is not None)
+    if request.again:
+        chosen = scale.variants if chosen is None else chosen
+        chosen = (*chosen, *(variants.again(each) for each in chosen if each.name == request.again))
+    cells = cell.choose(scale.cells, request.cells)
+    arch = architecture(request.arch)
+    page_size = arch.page_size(request.page_size)
+    if not applies(experiment.machines, machine_name(arch.name, page_size)):
+        raise UsageError(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
+    plan = make_plan(experiment, scale, variants=chosen, cells=cells, repetitions=request.repetitions)
+    plan = plan.part(*request.shard)
+    return plan, arch, page_size
 
 
 def _on_qemu(

@@ -6,10 +6,29 @@ from collections.abc import Iterable, Sequence
 from foliolab.analyse.agreement import Comparison
 from foliolab.analyse.losses import Matrix, by_variant
 from foliolab.analyse.verdict import Status
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES
+from foliolab.regret.rows import Row as RegretRow
+from foliolab.regret.summary import by_variant as by_way
 from foliolab.report import agreement, losses
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View
+
+_RANK_OF_OTHERS, _RANK_OF_TIME = 100, 104
+"""Of columns that no experiment names, and of those of them that say little under emulation."""
+
+_REGRETS = ("variant", "patterns: mean", "worst", "judged: mean", "families: mean", "worst", "traces: mean", "worst")
+_WAYS = {
+    "stock": "stock",
+    "series": "series, and Linux 7.3",
+    "random": "random hint",
+    "xnu": "macOS",
+    "freebsd": "FreeBSD",
+    "zfetch": "OpenZFS",
+    "competitive": "competitive prefetching",
+    "folio": "folio",
+}
+"""Ways to read that documents compare."""
 
 _MARKS = {Status.HOLDS: "holds", Status.FAILS: "**fails**", Status.NOT_MEASURED: "not measured"}
 
@@ -31,6 +50,17 @@ def to_markdown(view: View) -> str:
     return "\n".join(lines) + "\n"
 
 
+def to_table(view: View) -> str:
+    """For a document: the table with what decides, how often, of which kernel, and the command that measures it."""
+    counts = sorted({row.n for row in view.rows if row.n})
+    most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
+    columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
+    hashes = ", ".join(f"{name} `{kernel.hash}`" for name, kernel in view.kernels.items())
+    boots = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1])))) if counts else "0"
+    about = f"n = {boots}, {view.group.backend}, scale {view.group.scale}, {hashes}: `{view.command}`."
+    return "\n".join([*_table(columns), "", about]) + "\n"
+
+
 def comparison_to_markdown(comparison: Comparison) -> str:
     """One section: title, table, how much is too far apart."""
     table = _table(agreement.agreement_columns(comparison))
@@ -48,6 +78,29 @@ def matrix_to_markdown(matrix: Matrix, *, everything: bool) -> str:
     if conclusion := losses.conclusion(matrix):
         lines += ["", conclusion]
     return "\n".join(lines) + "\n"
+
+
+def regret_to_table(rows: Sequence[RegretRow]) -> str:
+    """For a document: what ways to read cost in multiples of the best fixed window, ours last."""
+    groups = [
+        {summary.variant: summary for summary in by_way([row for row in rows if row.group == group])}
+        for group in (PATTERNS, FAMILIES, TRACES)
+    ]
+    lines = [_row(_REGRETS), _row("---" if title == "variant" else "---:" for title in _REGRETS)]
+    for variant, name in _WAYS.items():
+        patterns, families, traces = (found[variant] for found in groups)
+        judged = patterns.judged_only
+        assert judged
+        spreads = (patterns.everywhere, families.everywhere, traces.everywhere)
+        (mean, worst), *others = ((f"{each.mean:.3f}", _worst(each.worst)) for each in spreads)
+        cells = [mean, worst, f"{judged.mean:.3f}", *(cell for pair in others for cell in pair)]
+        lines.append(_row([name, *cells]) if variant != "folio" else _row(f"**{cell}**" for cell in (name, *cells)))
+    return "\n".join(lines) + "\n"
+
+
+def _worst(regret: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{regret:,.0f}" if regret >= 100 else f"{regret:.1f}" if regret >= 10 else f"{regret:.2f}"
 
 
 def _table(columns: Sequence[Column]) -> list[str]:

@@ -8,9 +8,10 @@ from typing import Any
 from foliolab.analyse.rows import Row, make_rows
 from foliolab.analyse.select import Group, group_samples
 from foliolab.analyse.verdict import Verdict, judge
-from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
+from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
+from foliolab.kernel.name import PATCHED, UNPATCHED
 
 EMULATED = {
     "qemu-tcg": "Emulated (qemu-tcg): the counts are real, the seconds say nothing about a real machine.",
@@ -68,6 +69,32 @@ class View:
         scale = self.experiment.scales.get(self.group.scale) if self.experiment else None
         return scale.factor if scale else None
 
+    @property
+    def kernels(self) -> dict[str, KernelFacts]:
+        """By name."""
+        return {sample.kernel.name: sample.kernel for sample in self.group.samples}
+
+    @property
+    def command(self) -> str:
+        """That measures it: what the experiment would do without options is left out."""
+        group = self.group
+        words = [f"./lab run {group.experiment}"]
+        if group.scale != "quick":
+            words.append(f"--scale {group.scale}")
+        if group.backend == MODEL:
+            words.append("--backend model")
+        if group.arch != "x86_64":
+            words.append(f"--arch {group.arch}")
+        if group.page_size != 4096:
+            words.append(f"--page-size {group.page_size >> 10}k")
+        others = [name for name in self.kernels if name not in (UNPATCHED, PATCHED)]
+        words += [f"--kernel {name}" for name in others]
+        variants = dict.fromkeys(row.variant.partition(" on ")[0] for row in self.rows)
+        if named := [name for name in variants if name not in others]:
+            words.append(f"--variant {','.join(named)}")
+        words.append(f"--repetitions {max((row.n for row in self.rows), default=1)}")
+        return " ".join(words)
+
     def remarks(self) -> list[str]:
         """The sentences below the table."""
         remarks = []
@@ -81,10 +108,8 @@ class View:
         remarks.append(f"Each figure is the median of n {runs}{floor if has_floor else ''}.")
         if self.experiment:
             remarks += self.experiment.notes
-        kernels = {sample.kernel.name: sample.kernel for sample in self.group.samples}
-        remarks.append(
-            "Kernel: " + "; ".join(f"{name} {kernel.release} ({kernel.hash})" for name, kernel in kernels.items()) + "."
-        )
+        spelled = [f"{name} {kernel.release} ({kernel.hash})" for name, kernel in self.kernels.items()]
+        remarks.append(f"Kernel: {'; '.join(spelled)}.")
         absent = {sample.sentence for sample in self.group.samples if sample.outcome == NOT_APPLICABLE}
         remarks += sorted(absent)
         for sample in self.group.samples:

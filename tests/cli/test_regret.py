@@ -11,6 +11,7 @@ import pytest
 
 from foliolab.cli import regret
 from foliolab.cli.main import main
+from foliolab.errors import UsageError
 from foliolab.paths import REPOSITORY
 from foliolab.regret.suite import SUITE
 from foliolab.regret.summary import RIVALS
@@ -134,3 +135,10 @@ def test_ctrl_c_ends_it_at_once_and_it_goes_on_later(tmp_path: Path) -> None:
         assert running.wait(timeout=20) == 130
     assert words == "lab: Interrupted; what was measured is kept, and the same command goes on from there.\n"
     assert 0 < len(list(kept.glob("*/runs/*.json"))) < len(SUITE.cases)
+
+
+@pytest.mark.parametrize("other", [["--pattern", "zipf"], ["--device", "nvme"], ["--ablation"], ["--json"]])
+def test_a_table_is_of_all_cells(other: list[str]) -> None:
+    done = lab("regret", "--table", *other)
+    assert done.returncode == UsageError.status
+    assert "--table is about all cells" in sentence(done)

@@ -16,7 +16,7 @@ from foliolab.experiment.spec import Published
 from foliolab.report import terminal as terminal_report
 from foliolab.report.check import check
 from foliolab.report.figures import change, rate, scale_factor
-from foliolab.report.markdown import to_markdown
+from foliolab.report.markdown import to_markdown, to_table
 from foliolab.report.terminal import print_view
 from foliolab.report.view import View, make_views
 from tests.samples import sample
@@ -207,6 +207,30 @@ def test_markdown() -> None:
     assert "| random | unpatched | 29.500 | 29.000 to 30.000 | 1,888 |  | 27.922 |" in table[2]
     assert "- holds: stock equals unpatched: random, within 2 %" in lines
     assert "- **fails**: series reads at least 15 times less: stride 2053" in lines
+
+
+def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
+    *table, empty, about = to_table(view()).splitlines()
+    assert table[0].startswith("| cell | variant | read GiB | times floor | against unpatched | published GiB x 1/8 |")
+    assert "min to max" not in table[0]
+    assert len({line.count("|") for line in table}) == 1
+    assert not empty
+    assert about.startswith("n = ")
+    assert "unpatched `" in about
+    assert "`./lab run sparse-mmap --variant unpatched,stock,series" in about
+
+
+def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
+    other = view(
+        sample(7, variant="debian:7.3", named="debian:7.3", arch="arm64", page_size=65536, scale="full"),
+        sample(
+            5, variant="folio on debian:7.3+ours", named="debian:7.3+ours", arch="arm64", page_size=65536, scale="full"
+        ),
+    )
+    assert other.command == (
+        "./lab run sparse-mmap --scale full --arch arm64 --page-size 64k"
+        " --kernel debian:7.3 --kernel debian:7.3+ours --variant folio --repetitions 1"
+    )
 
 
 def test_rows_for_programs() -> None:

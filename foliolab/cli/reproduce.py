@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab reproduce``: measure what is behind the figures of README and docs, and hold them to it."""
+
+import argparse
+import contextlib
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from foliolab.campaign.runner import failure_of
+from foliolab.campaign.sample import Sample
+from foliolab.campaign.store import read_samples, store_file
+from foliolab.cli.demo import draw
+from foliolab.cli.run import RunRequest, measure, planned
+from foliolab.errors import ChecksFailed, LabError
+from foliolab.files import write_atomic
+from foliolab.kernel.code import code_hash
+from foliolab.kernel.name import BASE_VERSION
+from foliolab.paths import RELEASE, REPOSITORY, results_directory
+from foliolab.progress import Reporter
+from foliolab.report.columns import Column
+from foliolab.report.picture import PICTURE, read_picture
+from foliolab.report.terminal import print_table
+from foliolab.reproduce.documents import differing, documents, filled, typed_figures
+from foliolab.reproduce.plan import Part, choose_parts, load_plan
+from foliolab.reproduce.progress import Progress, measured
+from foliolab.reproduce.released import read_released, released_anew, write_released
+
+_DRAWN = Path("docs/reads.svg")
+"""The picture of the README, in the repository."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "reproduce",
+        help="measure all that is behind the figures of README and docs",
+        description="Measure what release/plan.toml names, which is all that is behind the figures of README and docs,"
+        " with the code as it stands. What the store has already is not measured again: killed at any moment, the same"
+        " command goes on where it was.",
+        epilog="example: ./lab reproduce --quick --plan",
+    )
+    parser.add_argument("--only", metavar="PART,...", action="append", default=[], help="only these; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="only what a day is enough for")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--plan", action="store_true", help="print parts and their price, and measure nothing")
+    what.add_argument(
+        "--write",
+        action="store_true",
+        help="measure nothing; ship what was measured, part by part, in release/, and fill the tables of the documents",
+    )
+    what.add_argument(
+        "--check",
+        action="store_true",
+        help="measure nothing; exit with 1 if a table is not what its command makes of release/, or if release/ was"
+        " measured with other code",
+    )
+    parser.add_argument("--json", action="store_true", help='print {"experiments": [...]} and nothing else')
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    parts = load_plan()
+    names = [name for some in arguments.only for name in some.split(",")]
+    chosen = choose_parts(parts, names, quick=arguments.quick)
+    if arguments.write:
+        _ship(parts)
+        _fill(parts)
+        return 0
+    if arguments.check:
+        return _check(parts, arguments.json)
+    errors: list[LabError] = []
+    if not arguments.plan:
+        for part in chosen:
+            if error := _measure(part):
+                errors.append(error)
+    found = _progress(chosen, read_samples(store_file()))
+    if arguments.json:
+        print(
+            json.dumps({"code": code_hash(BASE_VERSION), "experiments": [each.to_json() for each in found]}, indent=1)
+        )
+    else:
+        _print(Console(highlight=False), found)
+    if errors:
+        raise errors[0]
+    return 0
+
+
+def _request(part: Part) -> RunRequest:
+    return RunRequest(
+        experiment=part.experiment,
+        scale=part.scale,
+        variants=part.variants or None,
+        kernels=part.kernels,
+        cells=part.cells,
+        repetitions=part.n,
+        arch=part.arch,
+        page_size=part.page_size,
+        backend=part.backend,
+    )
+
+
+def _measure(part: Part) -> LabError | None:
+    """Measure what the store lacks of a part; what fails is said, and is no reason to leave out the next part."""
+    report = Reporter()
+    report.say(f"{part.name}: {' '.join(part.command) or part.experiment}")
+    try:
+        if part.command:
+            _run_command(part)
+            return None
+        return failure_of(measure(_request(part), report).samples)
+    except LabError as error:
+        report.say(f"{part.name}: {error}")
+        return error
+
+
+def _run_command(part: Part) -> None:
+    if not _kept(part):
+        output = run_lab(part.command)
+        kept = {"command": part.command, "code": code_hash(BASE_VERSION), "output": output}
+        write_atomic(_output_file(part), json.dumps(kept))
+
+
+def _output_file(part: Part) -> Path:
+    return results_directory() / "reproduced" / f"{part.name}.json"
+
+
+def _kept(part: Part) -> bool:
+    """Whether the output of a command is there, of the code as it stands."""
+    try:
+        kept = json.loads(_output_file(part).read_text())
+        return bool(kept["code"] == code_hash(BASE_VERSION) and kept["command"] == list(part.command))
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def run_lab(argv: Sequence[str]) -> str:
+    """What another command of the lab prints; whatever it fails with is raised."""
+    from foliolab.cli.main import parser  # which imports this module
+
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        arguments = parser().parse_args(list(argv))
+        arguments.handler(arguments)
+    return output.getvalue()
+
+
+def _progress(parts: Sequence[Part], samples: Sequence[Sample]) -> list[Progress]:
+    found = []
+    for part in parts:
+        if part.command:
+            done = int(_kept(part))
+            found.append(Progress(part, 1, (), done, 0 if done else part.hours))
+        else:
+            found.append(measured(part, planned(_request(part))[0].steps, samples))
+    return found
+
+
+def _print(console: Console, found: Sequence[Progress]) -> None:
+    columns = [
+        Column(("", "part"), tuple(each.part.name for each in found), 0, left=True),
+        Column(("", "what"), tuple(_what(each.part) for each in found), 2, left=True),
+        Column(("", "n"), tuple(str(each.part.n) for each in found), 1),
+        Column(("", "measured"), tuple(f"{each.done} of {each.steps}" for each in found), 0),
+        Column(("hours", "left"), tuple(f"{each.hours:.1f}" for each in found), 0),
+        Column(("", "shown in"), tuple(", ".join(each.part.shown) for each in found), 3, left=True),
+    ]
+    print_table(console, columns, ["green" if each.complete else "" for each in found])
+    complete = sum(each.complete for each in found)
+    console.print(
+        f"\n{complete} of {len(found)} parts are complete; {sum(each.hours for each in found):.1f} hours are left."
+    )
+
+
+def _what(part: Part) -> str:
+    if part.command:
+        return f"./lab {' '.join(part.command)}"
+    return ", ".join([part.experiment, part.scale, part.machine, *part.kernels])
+
+
+def _ship(parts: Sequence[Part]) -> None:
+    """Take over into release/ what was measured here."""
+    experiments = [part for part in parts if not part.command]
+    here, before = (_progress(experiments, samples) for samples in (read_samples(store_file()), read_released()))
+    write_released(released_anew(here, before))
+    picture = read_picture(results_directory() / PICTURE)
+    if picture and picture.code == code_hash(BASE_VERSION):
+        write_atomic(RELEASE / PICTURE, json.dumps(picture.to_json()))
+
+
+def _documents(parts: Sequence[Part]) -> list[Path]:
+    return documents([place for part in parts for place in part.shown], REPOSITORY)
+
+
+def _fill(parts: Sequence[Part]) -> None:
+    if picture := read_picture(RELEASE / PICTURE):
+        write_atomic(REPOSITORY / _DRAWN, draw(picture))
+    for file in _documents(parts):
+        before = file.read_text()
+        if (after := filled(before, run_lab)) != before:
+            write_atomic(file, after)
+            Reporter().say(f"{file.relative_to(REPOSITORY)} has new tables.")
+
+
+def _check(parts: Sequence[Part], as_json: bool) -> int:
+    experiments = [part for part in parts if not part.command]
+    shipped = [each for each in _progress(experiments, read_released()) if each.samples]
+    older = [each.part.name for each in shipped if not each.complete]
+    files = _documents(parts)
+    texts = {str(file.relative_to(REPOSITORY)): file.read_text() for file in files}
+    wrong = [f"{name}: {command}" for name, text in texts.items() for command in differing(text, run_lab)]
+    picture = read_picture(RELEASE / PICTURE)
+    if picture and draw(picture) != (REPOSITORY / _DRAWN).read_text():
+        wrong.append(str(_DRAWN))
+    if picture and picture.code != code_hash(BASE_VERSION):
+        older.append(str(_DRAWN))
+    typed = {name: typed_figures(text) for name, text in texts.items()}
+    if as_json:
+        print(json.dumps({"differing": wrong, "older": older, "typed": typed}, indent=1))
+    else:
+        print(f"{sum(typed.values())} figures in tables are not from the store:")
+        for name, number in typed.items():
+            print(f"{number:>6}  {name}")
+    faults = []
+    if wrong:
+        faults.append(f"Tables and pictures differ from what their commands make: {'; '.join(wrong)}.")
+    if older:
+        faults.append(f"Measured with other code than stands here: {', '.join(older)}.")
+    if faults:
+        raise ChecksFailed(" ".join(faults))
+    return 0

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How far a part of the plan is, and what the rest of it costs, from what a store holds."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
+from foliolab.experiment.plan import Step
+from foliolab.files import digest_files
+from foliolab.kernel.code import code_of
+from foliolab.model.compiled import POLICIES
+from foliolab.paths import REPOSITORY
+from foliolab.reproduce.plan import Part
+
+_Place = tuple[str, str, str, str]
+"""Of a measurement in its experiment: cell, variant, repetition, and whether it is the model's."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    part: Part
+    steps: int
+    """Measurements that it takes; 1 for a command."""
+    samples: tuple[Sample, ...]
+    """The newest of each of these that there is."""
+    done: int
+    """How many of these are of the code as it stands."""
+    hours: float
+    """That the rest takes."""
+
+    @property
+    def complete(self) -> bool:
+        return self.done == self.steps
+
+    @property
+    def kernel(self) -> str | None:
+        """The hash of ours, if it was measured, or else of another; None for nothing."""
+        ours = [sample for sample in self.samples if sample.code or sample.backend == MODEL]
+        return next((sample.kernel.hash for sample in [*ours, *self.samples]), None)
+
+    def to_json(self) -> dict[str, Any]:
+        part = self.part
+        return {
+            "name": part.name,
+            "experiment": part.experiment or None,
+            "command": " ".join(part.command) or None,
+            "scale": part.scale,
+            "machine": part.machine,
+            "kernel": self.kernel,
+            "n": part.n,
+            "measured": self.done,
+            "steps": self.steps,
+            "complete": self.complete,
+            "hours": round(self.hours, 2),
+            "shown": list(part.shown),
+        }
+
+
+class Freshness:
+    """Whether samples are of the code as it stands, which is hashed once."""
+
+    def __init__(self) -> None:
+        self._policy = digest_files(POLICIES, REPOSITORY)
+        self._codes: dict[tuple[str, str], str] = {}
+
+    def __call__(self, sample: Sample) -> bool:
+        if sample.backend == MODEL:
+            return sample.kernel.hash == self._policy
+        place = sample.kernel.name, sample.kernel.version
+        if place not in self._codes:
+            self._codes[place] = code_of(*place)
+        return sample.code == self._codes[place]
+
+
+def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample]) -> Progress:
+    """The progress of an experiment whose plan has these steps.
+
+    Probes and parameters are not looked at: whether a measurement has to be made again after such a change is known
+    when it is asked for, by a key of all that decides.
+    """
+    fresh = Freshness()
+    alike = [sample for sample in samples if _alike(part, sample)]
+    wanted = {_place(part, step) for step in steps}
+    newest = {
+        _place_of(sample): sample
+        for sample in alike
+        if sample.outcome in (OK, NOT_APPLICABLE) and _place_of(sample) in wanted
+    }
+    done = sum(map(fresh, newest.values()))
+    took = [sample.took for sample in alike if sample.took]
+    each = mean(took) / 3600 if took else part.hours / len(wanted)
+    return Progress(part, len(wanted), tuple(newest.values()), done, (len(wanted) - done) * each)
+
+
+def _alike(part: Part, sample: Sample) -> bool:
+    mine = (part.experiment, part.scale, part.arch, part.page_size, part.backend == MODEL)
+    return mine == (sample.experiment, sample.scale, sample.arch, sample.page_size, sample.backend == MODEL)
+
+
+def _place(part: Part, step: Step) -> _Place:
+    return _spelled(step.cell.as_dict()), step.variant.name, str(step.repetition), part.backend
+
+
+def _place_of(sample: Sample) -> _Place:
+    backend = MODEL if sample.backend == MODEL else "qemu"
+    return _spelled(sample.cell), sample.variant, str(sample.repetition), backend
+
+
+def _spelled(cell: Mapping[str, str | int]) -> str:
+    return json.dumps(cell, sort_keys=True)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab reproduce`` on parts that take no kernel."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliolab.cli import report, reproduce
+from foliolab.cli.main import main
+from foliolab.errors import ChecksFailed, UsageError
+from foliolab.reproduce.plan import load_plan
+from foliolab.reproduce.released import read_released, write_released
+from tests.cli.command import lab, sentence
+
+
+def test_a_part_is_planned_measured_and_complete(tmp_path: Path) -> None:
+    here = {"FOLIOLAB_RESULTS": str(tmp_path)}
+    planned = lab("reproduce", "--only", "patterns-model", "--plan", "--json", **here)
+    (before,) = json.loads(planned.stdout)["experiments"]
+    assert (before["name"], before["n"], before["complete"], before["kernel"]) == ("patterns-model", 1, False, None)
+    assert not (tmp_path / "samples.jsonl").exists()
+    done = lab("reproduce", "--only", "patterns-model", "--json", **here)
+    assert done.returncode == 0
+    (after,) = json.loads(done.stdout)["experiments"]
+    assert after["complete"] is True
+    assert after["measured"] == after["steps"] == 36
+    assert len(after["kernel"]) == 16
+    again = lab("reproduce", "--only", "patterns-model", **here)
+    assert "36 of 36 measurements are in the store already" in again.stderr
+    assert "1 of 1 parts are complete" in again.stdout
+
+
+def test_a_part_that_is_not_there_is_named() -> None:
+    done = lab("reproduce", "--only", "nothing", "--plan")
+    assert done.returncode == UsageError.status
+    assert "no part 'nothing'" in sentence(done)
+
+
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one document of one block, and a plan of one part."""
+    (tmp_path / "doc.md").write_text(
+        "<!-- foliolab: report access-patterns --released --backend model --table -->\n"
+        "| typed |\n<!-- foliolab: end -->\n| a | b |\n| --- | --- |\n| x | 7 |\n"
+    )
+    part = '[[part]]\nname = "p"\nexperiment = "access-patterns"\nvariants = ["stock", "folio"]\nbackend = "model"\n'
+    (tmp_path / "plan.toml").write_text(part + 'shown = ["doc.md"]\nhours = 1\n')
+    released = tmp_path / "samples.xz"
+    monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / "results"))
+    for module, name, value in (
+        (reproduce, "REPOSITORY", tmp_path),
+        (reproduce, "RELEASE", tmp_path),
+        (reproduce, "load_plan", lambda: load_plan(tmp_path / "plan.toml")),
+        (reproduce, "read_released", lambda: read_released(released)),
+        (reproduce, "write_released", lambda samples: write_released(samples, released)),
+        (report, "read_released", lambda: read_released(released)),
+    ):
+        monkeypatch.setattr(module, name, value)
+    return tmp_path
+
+
+def test_documents_are_filled_and_then_hold(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce"]) == 0
+    assert main(["reproduce", "--write"]) == 0
+    assert "| random, count 700 | stock |" in (copied / "doc.md").read_text()
+    capsys.readouterr()
+    assert main(["reproduce", "--check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"differing": [], "older": [], "typed": {"doc.md": 1}}
+    text = (copied / "doc.md").read_text()
+    (copied / "doc.md").write_text(text.replace("| random, count 700 | stock | 1", "| random, count 700 | stock | 2"))
+    assert main(["reproduce", "--check"]) == ChecksFailed.status
+    assert "doc.md: report access-patterns" in capsys.readouterr().err
+
+
+def test_the_next_part_is_measured_where_one_fails(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = copied / "plan.toml"
+    broken = plan.read_text().replace('"p"', '"broken"').replace("access-patterns", "many-files")
+    plan.write_text(broken + plan.read_text())
+    assert main(["reproduce", "--json"]) == UsageError.status
+    found = capsys.readouterr()
+    assert [part["complete"] for part in json.loads(found.out)["experiments"]] == [False, True]
+    assert "broken: The model knows" in found.err
+
+
+def test_what_was_measured_with_other_code_is_told(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce"]) == 0
+    assert main(["reproduce", "--write"]) == 0
+    samples = [
+        replace(each, kernel=replace(each.kernel, hash="older")) for each in read_released(copied / "samples.xz")
+    ]
+    write_released(samples, copied / "samples.xz")
+    assert main(["reproduce", "--check"]) == ChecksFailed.status
+    assert "other code than stands here: p." in capsys.readouterr().err

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from pathlib import Path
+
+import pytest
+
+from foliolab.cli.main import parser
+from foliolab.cli.reproduce import _request
+from foliolab.cli.run import planned
+from foliolab.errors import BadExperiment, UsageError
+from foliolab.paths import REPOSITORY
+from foliolab.reproduce.plan import choose_parts, load_plan
+from tests.test_documents import anchors
+
+
+def plan(directory: Path, text: str) -> Path:
+    file = directory / "plan.toml"
+    file.write_text(text)
+    return file
+
+
+GOOD = '[[part]]\nname = "one"\nexperiment = "mprotect"\nshown = ["README.md"]\nhours = 1\nmachine = "arm64-64k"\n'
+
+
+def test_every_part_can_be_asked_for() -> None:
+    for part in load_plan():
+        if part.command:
+            parser().parse_args(list(part.command))
+        else:
+            assert planned(_request(part))[0].steps
+
+
+def test_every_part_is_shown_in_a_section_that_is_there() -> None:
+    for part in load_plan():
+        assert part.shown
+        for place in part.shown:
+            name, _, anchor = place.partition("#")
+            assert not anchor or anchor in anchors(REPOSITORY / name), place
+
+
+def test_a_part_is_for_a_machine(tmp_path: Path) -> None:
+    (part,) = load_plan(plan(tmp_path, GOOD))
+    assert (part.arch, part.page_size, part.n, part.quick) == ("arm64", 65536, 1, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is no plan"),
+        ("[[part]", "is no plan"),
+        (GOOD + GOOD, "two parts with the name 'one'"),
+        (GOOD + "boots = 3\n", "part one"),
+        (GOOD.replace("hours = 1\n", ""), "part one"),
+        (GOOD + 'command = ["regret"]\n', "either a command or an experiment"),
+        (GOOD.replace("arm64-64k", "arm64-8k"), "arm64-8k"),
+    ],
+)
+def test_mistakes_are_named(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(BadExperiment, match=words):
+        load_plan(plan(tmp_path, text))
+
+
+def test_parts_are_chosen() -> None:
+    parts = load_plan()
+    assert [part.name for part in choose_parts(parts, ["fault-cost", "picture"], quick=False)] == [
+        "picture",
+        "fault-cost",
+    ]
+    assert choose_parts(parts, [], quick=True) == [part for part in parts if part.quick]
+    with pytest.raises(UsageError, match="no part 'nothing'"):
+        choose_parts(parts, ["nothing"], quick=False)
+
+
+def test_a_day_is_enough_for_the_quick_parts() -> None:
+    assert sum(part.hours for part in load_plan() if part.quick) <= 24

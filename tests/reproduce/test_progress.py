@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How far a part is, and what of it is shipped."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foliolab.campaign.sample import Sample
+from foliolab.errors import StoreError
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.plan import Step
+from foliolab.experiment.variants import load_variants
+from foliolab.files import digest_files
+from foliolab.kernel.code import code_hash
+from foliolab.model.compiled import POLICIES
+from foliolab.paths import REPOSITORY
+from foliolab.reproduce.plan import Part
+from foliolab.reproduce.progress import measured
+from foliolab.reproduce.released import read_released, released_anew, write_released
+from tests.samples import sample
+
+PART = Part("sparse", ("README.md",), hours=4, experiment="sparse-mmap", machine="x86_64-4k", n=2)
+VARIANTS = ("unpatched", "folio")
+STEPS = [
+    Step(Cell.of({"pattern": "random"}), load_variants()[variant], repetition)
+    for variant in VARIANTS
+    for repetition in (1, 2)
+]
+NOW = code_hash("6.12.1")
+
+
+def kept(variant: str, repetition: int, *, code: str = NOW, took: float = 0.0, **changes: Any) -> Sample:
+    ours = variant != "unpatched"
+    named, kernel = ("patched", f"of-{code}") if ours else ("unpatched", "k0")
+    made = sample(1, variant=variant, repetition=repetition, kernel=kernel, named=named, **changes)
+    return replace(made, code=code if ours else "", took=took)
+
+
+def test_nothing_is_measured() -> None:
+    found = measured(PART, STEPS, [])
+    assert (found.done, found.steps, found.complete, found.kernel, found.hours) == (0, 4, False, None, 4)
+
+
+def test_all_is_measured() -> None:
+    found = measured(PART, STEPS, [kept(variant, number) for variant in VARIANTS for number in (1, 2)])
+    assert (found.done, found.complete, found.hours) == (4, True, 0)
+    assert found.kernel == f"of-{NOW}"
+    assert found.to_json()["complete"] is True
+    assert found.to_json()["n"] == 2
+
+
+def test_what_was_measured_with_other_code_counts_for_nothing_but_the_price() -> None:
+    older = [kept(variant, number, code="older", took=1800) for variant in VARIANTS for number in (1, 2)]
+    found = measured(PART, STEPS, older)
+    assert (found.done, found.hours) == (2, 1.0)  # the unpatched kernel has none of our code
+    assert len(found.samples) == 4
+
+
+@pytest.mark.parametrize(
+    "change", [{"scale": "full"}, {"arch": "arm64"}, {"experiment": "other"}, {"backend": "model"}]
+)
+def test_what_is_of_another_place_counts_for_nothing(change: dict[str, Any]) -> None:
+    assert measured(PART, STEPS, [kept("unpatched", 1, **change)]).done == 0
+
+
+def test_what_failed_is_measured_again() -> None:
+    assert measured(PART, STEPS, [kept("unpatched", 1, outcome="lost-host")]).done == 0
+
+
+def test_the_model_goes_by_its_policy() -> None:
+    part = replace(PART, backend="model")
+    current = digest_files(POLICIES, REPOSITORY)
+    samples = [
+        sample(1, variant="folio", repetition=number, kernel=hash_, backend="model")
+        for number, hash_ in ((1, current), (2, "old"))
+    ]
+    assert measured(part, STEPS, samples).done == 1
+
+
+def test_the_text_is_that_of_the_code(tmp_path: Path) -> None:
+    for name in ("files/mm", "files/Documentation", "patches/6.12"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "files/mm/a.c").write_text("one")
+    (tmp_path / "patches/6.12/series").write_text("")
+    before = code_hash("6.12.3", tmp_path)
+    (tmp_path / "files/Documentation/a.rst").write_text("words")
+    assert code_hash("6.12.3", tmp_path) == before
+    (tmp_path / "files/mm/a.c").write_text("two")
+    assert code_hash("6.12.3", tmp_path) != before
+
+
+def test_a_part_is_shipped_as_a_whole() -> None:
+    whole = [kept(variant, number) for variant in VARIANTS for number in (1, 2)]
+    before = [kept(variant, number, code="older") for variant in VARIANTS for number in (1, 2)]
+    old = measured(PART, STEPS, before)
+    assert released_anew([measured(PART, STEPS, whole)], [old]) == whole
+    assert released_anew([measured(PART, STEPS, whole[:-1])], [old]) == before
+    assert released_anew([measured(PART, STEPS, [])], [measured(PART, STEPS, [])]) == []
+
+
+def test_the_file_keeps_samples_and_is_the_same_for_the_same_ones(tmp_path: Path) -> None:
+    samples = [kept(variant, number) for variant in VARIANTS for number in (1, 2)]
+    one, other = tmp_path / "one.xz", tmp_path / "other.xz"
+    write_released(samples, one)
+    write_released(reversed(samples), other)
+    assert one.read_bytes() == other.read_bytes()
+    assert sorted(each.key for each in read_released(one)) == sorted(each.key for each in samples)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "samples.xz"
+    file.write_bytes(b"none")
+    with pytest.raises(StoreError, match=r"samples\.xz cannot be read"):
+        read_released(file)
