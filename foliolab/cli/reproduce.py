@@ -10,11 +10,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from foliolab.campaign.runner import failure_of
+from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.demo import draw
 from foliolab.cli.run import RunRequest, measure, planned
+from foliolab.cli.workers import Shard, add_workers, workers
 from foliolab.errors import ChecksFailed, LabError
 from foliolab.files import write_atomic
 from foliolab.kernel.code import code_hash
@@ -57,6 +58,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="measure nothing; exit with 1 if a table is not what its command makes of release/, or if release/ was"
         " measured with other code",
     )
+    add_workers(parser)
     parser.add_argument("--json", action="store_true", help='print {"experiments": [...]} and nothing else')
     parser.set_defaults(handler=handle)
 
@@ -73,9 +75,10 @@ def handle(arguments: argparse.Namespace) -> int:
         return _check(parts, arguments.json)
     errors: list[LabError] = []
     if not arguments.plan:
-        for part in chosen:
-            if error := _measure(part):
-                errors.append(error)
+        with workers(arguments) as by:
+            for part in chosen:
+                if error := _measure(part, by, arguments.shard):
+                    errors.append(error)
     found = _progress(chosen, read_samples(store_file()))
     if arguments.json:
         print(
@@ -88,7 +91,7 @@ def handle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _request(part: Part) -> RunRequest:
+def _request(part: Part, shard: Shard | None = None) -> RunRequest:
     return RunRequest(
         experiment=part.experiment,
         scale=part.scale,
@@ -99,10 +102,11 @@ def _request(part: Part) -> RunRequest:
         arch=part.arch,
         page_size=part.page_size,
         backend=part.backend,
+        shard=shard or (1, 1),
     )
 
 
-def _measure(part: Part) -> LabError | None:
+def _measure(part: Part, by: Workers, shard: Shard | None) -> LabError | None:
     """Measure what the store lacks of a part; what fails is said, and is no reason to leave out the next part."""
     report = Reporter()
     report.say(f"{part.name}: {' '.join(part.command) or part.experiment}")
@@ -110,7 +114,7 @@ def _measure(part: Part) -> LabError | None:
         if part.command:
             _run_command(part)
             return None
-        return failure_of(measure(_request(part), report).samples)
+        return failure_of(measure(_request(part, shard), report, by).samples)
     except LabError as error:
         report.say(f"{part.name}: {error}")
         return error

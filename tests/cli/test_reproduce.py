@@ -84,6 +84,14 @@ def test_the_next_part_is_measured_where_one_fails(copied: Path, capsys: pytest.
     assert "broken: The model knows" in found.err
 
 
+def test_a_part_is_complete_when_all_shards_are(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for shard, complete in (("1/2", False), ("2/2", True)):
+        assert main(["reproduce", "--json", "--shard", shard]) == 0
+        (part,) = json.loads(capsys.readouterr().out)["experiments"]
+        assert part["complete"] is complete
+        assert part["measured"] > 0
+
+
 def test_what_was_measured_with_other_code_is_told(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce"]) == 0
     assert main(["reproduce", "--write"]) == 0
