@@ -69,6 +69,18 @@ def _page(samples: Sequence[Sample], experiments: dict[str, Experiment], place: 
     return make_contents(picture, rows, digest_files(POLICIES, REPOSITORY), group_samples(samples), experiments)
 
 
+def _only(samples: list[Sample], what: str, wanted: str | None) -> list[Sample]:
+    """The samples whose ``what`` is one of those wanted, separated by commas; all of them if nothing is."""
+    if wanted is None:
+        return samples
+    names = wanted.split(",")
+    there = dict.fromkeys(str(getattr(sample, what)) for sample in samples)
+    for name in names:
+        if name not in there:
+            raise UsageError(f"No sample has the {what} '{name}'; there are: {', '.join(there) or 'none at all'}.")
+    return [sample for sample in samples if getattr(sample, what) in names]
+
+
 def handle(arguments: argparse.Namespace) -> int:
     samples = read_released() if arguments.released else read_samples(store_file())
     experiments: dict[str, Experiment] = {}
@@ -85,11 +97,8 @@ def handle(arguments: argparse.Namespace) -> int:
         if not any(arguments.scale in experiment.scales for experiment in experiments.values()):
             raise UsageError(f"No experiment that was measured has a scale '{arguments.scale}'.")
         samples = [sample for sample in samples if sample.scale == arguments.scale]
-    if arguments.backend:
-        samples = [sample for sample in samples if sample.backend == arguments.backend]
-    if arguments.variant:
-        wanted = arguments.variant.split(",")
-        samples = [sample for sample in samples if sample.variant in wanted]
+    samples = _only(samples, "backend", arguments.backend)
+    samples = _only(samples, "variant", arguments.variant)
     if arguments.html:
         if arguments.experiment or arguments.check:
             raise UsageError("--html is about everything: it goes with neither an experiment nor --check.")

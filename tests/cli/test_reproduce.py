@@ -101,3 +101,10 @@ def test_what_was_measured_with_other_code_is_told(copied: Path, capsys: pytest.
     write_released(samples, copied / "samples.xz")
     assert main(["reproduce", "--check"]) == ChecksFailed.status
     assert "other code than stands here: p." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--variant", "--backend"])
+def test_what_no_released_sample_has_is_named(option: str) -> None:
+    done = lab("report", "fault-cost", "--released", option, "nothing")
+    assert done.returncode == UsageError.status
+    assert "'nothing'; there are: " in sentence(done)
