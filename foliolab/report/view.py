@@ -11,6 +11,7 @@ from foliolab.analyse.verdict import Verdict, judge
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
+from foliolab.experiment.variants import is_again
 from foliolab.kernel.name import PATCHED, UNPATCHED
 
 EMULATED = {
@@ -89,7 +90,8 @@ class View:
             words.append(f"--page-size {group.page_size >> 10}k")
         others = [name for name in self.kernels if name not in (UNPATCHED, PATCHED)]
         words += [f"--kernel {name}" for name in others]
-        variants = dict.fromkeys(row.variant.partition(" on ")[0] for row in self.rows)
+        own = (row.variant for row in self.rows if not is_again(row.variant))
+        variants = dict.fromkeys(name.partition(" on ")[0] for name in own)
         if named := [name for name in variants if name not in others]:
             words.append(f"--variant {','.join(named)}")
         words.append(f"--repetitions {max((row.n for row in self.rows), default=1)}")
