@@ -169,7 +169,9 @@ def test_titles_say_what_the_rows_come_to() -> None:
 
 def test_a_forest_counts_and_spells_intervals() -> None:
     forest = drawings()[-1]
-    assert forest.title == "workloads, against stock: 1 of 19 workloads lose by some metric, and 17 gain"
+    assert (
+        forest.title == "workloads, against stock: 1 of 19 workloads are shown to lose by some metric, and 17 to gain"
+    )
     assert forest.rows[1] == ("mmap-random-exceeds", "major faults", "+25.0 % (+20.0 to +31.0)", "6")
     assert "95 % intervals" in forest.remark
 
