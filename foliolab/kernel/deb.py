@@ -14,7 +14,7 @@ from foliolab.files import full_disk_named, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.build import KernelRequest, build, has_our_code, package_lock
 from foliolab.kernel.make import run_make, unfinished_swept
-from foliolab.kernel.name import PATCHED, KernelName, parse_name, stem
+from foliolab.kernel.name import BASE_VERSION, PATCHED, KernelName, parse_name, stem
 from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source, held
 from foliolab.kernel.tree import working_tree
@@ -23,8 +23,6 @@ from foliolab.process import tool
 from foliolab.progress import Reporter
 
 _DEBIAN = "debian:"
-_RELEASES = {"12": "6.1", "13": "6.12"}
-"""Versions of Linux that releases of Debian came with."""
 
 _TOOLS = {
     "dh_builddeb": "debhelper",
@@ -59,7 +57,9 @@ def build_packages(request: PackageRequest, directory: Path, report: Reporter) -
     """
     name = parse_name(request.kernel)
     if name.image:
-        raise UsageError(f"{name.text} is Debian's own package already; take {_DEBIAN}{name.image} to build it anew.")
+        raise UsageError(
+            f"{name.text} is a package of Debian's already; name a source, such as {_DEBIAN}{BASE_VERSION}."
+        )
     for program, package in _TOOLS.items():
         tool(program, package)
     loaded = _listed(request.modules) if request.modules else None
@@ -103,8 +103,7 @@ def _base(chosen: str, source: Source, report: Reporter) -> dict[str, str]:
             raise UsageError(f"--config: {chosen} is no kernel configuration, nor {_DEBIAN} and a release, such as 13.")
         return options
     release = chosen.removeprefix(_DEBIAN) or ".".join(map(str, config.numbers(source.version)))
-    image = f"image:{_DEBIAN}{_RELEASES.get(release, release)}"
-    return config.parse(build(KernelRequest(NATIVE, image), report).config.read_text())
+    return config.parse(build(KernelRequest(NATIVE, f"image:{_DEBIAN}{release}"), report).config.read_text())
 
 
 def _wanted(base: Mapping[str, str], source: Source, name: KernelName, *, ours: bool) -> dict[str, str]:

@@ -29,7 +29,7 @@ _ESSENTIAL = (
     *("ncurses-bin", "perl-base", "sed", "sysvinit-utils", "tar", "util-linux"),
 )
 """Of what no package names among its dependencies, because no Debian is without."""
-_PACKAGES = (*_ESSENTIAL, "grub-pc-bin", "grub2-common", "initramfs-tools", "linux-image-amd64", "zstd")
+_PACKAGES = (*_ESSENTIAL, "grub-pc-bin", "grub2-common", "initramfs-tools", "linux-image-cloud-amd64")
 _FIRST = ("base-passwd", "base-files", "dpkg", "libc6", "perl-base", "mawk", "debconf")
 """What the scripts of all others use, in the order in which they can be installed."""
 

@@ -18,7 +18,7 @@ LOADED = Path(__file__).parent / "debian-in-qemu.lsmod"
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["--kernel", "image:debian:6.12"], "is Debian's own package already; take debian:6.12 to build it anew."),
+        (["--kernel", "image:debian:6.12"], "is a package of Debian's already; name a source, such as debian:6.12."),
         (["--kernel", "debian:6.12+nothing.mbox"], "There is no series nothing.mbox"),
         (["--modules", "{here}/nothing"], "--modules: {here}/nothing cannot be read: No such file or directory."),
         (["--modules", "{here}/empty"], "lists no module; it has to be what lsmod prints."),
