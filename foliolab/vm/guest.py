@@ -48,10 +48,8 @@ class GuestConfig:
     """All that decides how a guest is started."""
 
     arch: Architecture
-    kernel: Path | None
-    """None: the first disk has a boot loader, which knows of a kernel and of its command line."""
-    initramfs: Path | None
-    """None: the root file system, with init, is what the command line says."""
+    kernel: Path
+    initramfs: Path
     accelerator: Accelerator
     memory_mib: int = 512
     cpus: int = 1
@@ -102,9 +100,8 @@ def qemu_command(config: GuestConfig) -> list[str]:
     argv = [process.tool(arch.qemu, arch.qemu_package), *config.accelerator.options]
     argv += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     argv += ["-m", f"{config.memory_mib}M", "-smp", str(config.cpus)]
-    argv += ["-kernel", str(config.kernel), "-append", " ".join(filter(None, arguments))] if config.kernel else []
-    argv += ["-initrd", str(config.initramfs)] if config.initramfs else []
-    argv += ["-serial", "chardev:console"]
+    argv += ["-kernel", str(config.kernel), "-initrd", str(config.initramfs)]
+    argv += ["-append", " ".join(filter(None, arguments)), "-serial", "chardev:console"]
     argv += ["-device", "virtio-serial-pci", "-device", f"virtserialport,chardev=control,name={_PORT_NAME}"]
     argv += ["-device", "virtio-rng-pci"]
     for number, disk in enumerate(config.disks):
