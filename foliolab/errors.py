@@ -26,6 +26,10 @@ class UsageError(LabError):
     status = 2
 
 
+class EmptyPart(UsageError):
+    """A part of a plan in which there is nothing to measure."""
+
+
 class UnknownExperiment(LabError):
     status = 10
 

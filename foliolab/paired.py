@@ -6,9 +6,9 @@ alike, either could have had either figure: each difference is as likely as its 
 distributed. Wilcoxon's signed-rank test takes no more than that. It is exact here for any number of boots, and with
 ties, which counts often have: SciPy's own goes over to the normal approximation at 14 boots with ties, too soon for
 differences that are rare. The estimate is that of Hodges and Lehmann, the median of the means of any two differences,
-and the interval has all shifts that the test would not reject. These two also take it that differences lie evenly
-around the shift. The sign test does not, but at eight boots it has no narrower an interval than at six, and it cannot
-bear one of eight boots that says the opposite.
+and the interval has all shifts that the test would not reject, and more where pairs do not differ: the test leaves
+these out. These two also take it that differences lie evenly around the shift. The sign test does not, but at eight
+boots it has no narrower an interval than at six, and it cannot bear one of eight boots that says the opposite.
 
 Five boots have no interval of 95 %: chance makes all of them go the same way in 1 of 16 cases, six in 1 of 32.
 """

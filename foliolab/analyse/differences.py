@@ -182,8 +182,12 @@ def _difference(
 
 
 def _repeats(baseline: Sequence[float], values: Sequence[float], again: Sequence[float | None]) -> bool:
-    """Whether two boots of the baseline with one seed always have one figure, or all boots of either have one."""
-    return list(baseline) == list(again) or (len(values) > 1 and len(set(baseline)) == len(set(values)) == 1)
+    """Whether two boots of the baseline with one seed always have one figure, or all boots of either have one.
+
+    If those of the baseline do, those of the variant are taken to do so as well.
+    """
+    alike = {*baseline, *(each for each in again if each is not None)}
+    return list(baseline) == list(again) or (len(values) > 1 and len(alike) == len(set(values)) == 1)
 
 
 def judged(differences: Iterable[Difference], threshold: float) -> list[Difference]:

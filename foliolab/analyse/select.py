@@ -66,8 +66,7 @@ def group_samples(samples: Iterable[Sample]) -> list[Group]:
 
 def _newest(samples: list[Sample]) -> list[Sample]:
     """Those that share the newest probe and parameters, each cell's newest data and each kernel's newest kernel."""
-    setting = _setting(samples[-1])
-    alike = [sample for sample in samples if _setting(sample) == setting]
+    alike = [sample for sample in samples if setting(sample) == setting(samples[-1])]
     data = {_cell(sample): sample.data for sample in alike}
     comparable = [sample for sample in alike if sample.data == data[_cell(sample)]]
     kernels = {sample.kernel.name: sample.kernel.hash for sample in comparable}
@@ -78,5 +77,6 @@ def _cell(sample: Sample) -> str:
     return json.dumps(sample.cell, sort_keys=True)
 
 
-def _setting(sample: Sample) -> tuple[str, str]:
+def setting(sample: Sample) -> tuple[str, str]:
+    """Probe and parameters."""
     return sample.workload, json.dumps(sample.parameters, sort_keys=True)

@@ -9,6 +9,7 @@ worker; what is left of its job goes to another one. Only this process writes to
 import json
 import logging
 import platform
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -20,10 +21,10 @@ from typing import Any
 
 import distributed
 
-from foliolab.campaign.files import Source, fetch, serving
+from foliolab.campaign.files import Source, fetch, resolved, serving
 from foliolab.campaign.job import Job, Watcher, execute
-from foliolab.campaign.sample import Sample
-from foliolab.errors import ClusterError, HostLost
+from foliolab.campaign.sample import NOT_APPLICABLE, OK, TIMED, Sample
+from foliolab.errors import ClusterError, HostLost, LabError
 from foliolab.files import digest_files, full_disk_named, write_atomic
 from foliolab.paths import REPOSITORY
 from foliolab.vm.failure import GuestFailure, failure
@@ -61,14 +62,21 @@ def local(workers: int) -> Iterator["Cluster"]:
 
 
 @contextmanager
-def ssh(hosts: list[str], *, python: str, workers_per_host: int) -> Iterator["Cluster"]:
-    """Processes on hosts that ssh reaches, by the Python there; the first one has the scheduler too."""
+def ssh(hosts: list[str], *, checkout: str, workers_per_host: int) -> Iterator["Cluster"]:
+    """Processes on hosts that ssh reaches, by a checkout of foliolab there; the first one has the scheduler too."""
     _be_quiet()
     options = {"nthreads": 1, "n_workers": workers_per_host, "memory_limit": "0"}
+    python = f"env PYTHONPATH={shlex.quote(checkout)} {shlex.quote(checkout + '/.venv/bin/python')}"
     try:
-        cluster = distributed.SSHCluster([hosts[0], *hosts], worker_options=options, remote_python=python)
-    except (OSError, RuntimeError, ValueError, ImportError) as error:
-        raise ClusterError(f"No cluster on {', '.join(hosts)}: {error}") from None
+        cluster = distributed.SSHCluster(
+            [hosts[0], *hosts],
+            worker_options=options,
+            # As for workers of this host.
+            scheduler_options={"allowed_failures": 0, "dashboard": False},
+            remote_python=python,
+        )
+    except Exception as error:  # asyncssh and Dask have many
+        raise ClusterError(f"No cluster on {', '.join(hosts)}: {error or type(error).__name__}") from None
     with cluster, distributed.Client(cluster) as client:
         yield Cluster(client)
 
@@ -124,7 +132,9 @@ class Cluster:
 
     def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
         """Execute all; ClusterError when the scheduler is gone, or workers do not fit."""
-        host = self.client.scheduler.address.split("://")[1].rpartition(":")[0].strip("[]")
+        # What others call it, for whom a loopback address means themselves.
+        address = self.client.scheduler_info(n_workers=0).get("address") or self.client.scheduler.address
+        host = address.split("://")[1].rpartition(":")[0].strip("[]")
         with serving(distributed.utils.get_ip(host)) as source:
             _Run(self.client, source, consoles, watcher).run(jobs)
 
@@ -149,8 +159,11 @@ class _Run:
         self._client.subscribe_topic(self._topic, lambda event: self._events.put(event[1]))
         try:
             for number, job in enumerate(jobs):
+                self._one_host(job)
                 self._source.offer(job.machine.files)
+                job = replace(job, machine=job.machine.elsewhere(resolved))
                 self._submit(_Order(number, job, self._topic, self._source.elsewhere(), self._code))
+                self._hear_all()
             waited = 0
             while self._orders:
                 try:
@@ -164,6 +177,7 @@ class _Run:
                 else:
                     self._hear(event)
         finally:
+            self._hear_all()
             with suppress(Exception):  # the scheduler may be gone
                 self._client.cancel(list(self._orders), force=True)
                 self._client.unsubscribe_topic(self._topic)
@@ -183,8 +197,29 @@ class _Run:
             raise ClusterError(f"The scheduler has had no worker for {_PATIENCE_SECONDS} seconds.")
         return waited + 1
 
+    def _one_host(self, job: Job) -> None:
+        """Where seconds are measured, they are of one host."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        if job.works[0].form.backend == TIMED and len({worker["host"] for worker in workers}) > 1:
+            raise ClusterError("Under KVM, seconds are measured, which are not the same on all hosts: use one host.")
+
+    def _hear_all(self) -> None:
+        """What has arrived, without waiting; the end of jobs is left for later."""
+        ends = []
+        with suppress(Empty):
+            while True:
+                event = self._events.get_nowait()
+                if isinstance(event, distributed.Future):
+                    ends.append(event)
+                else:
+                    self._hear(event)
+        for end in ends:
+            self._events.put(end)
+
     def _hear(self, event: dict[str, Any]) -> None:
-        if "note" in event:
+        if "console" in event:
+            self._keep(event["name"], event["console"].encode())
+        elif "note" in event:
             self._watcher.note(event["note"])
         elif "say" in event:
             self._watcher.say(event["say"])
@@ -205,8 +240,7 @@ class _Run:
         if future.status == "finished":
             done: _Done = future.result()
             for name, content in done.consoles.items():
-                with full_disk_named(self._consoles):
-                    write_atomic(self._consoles / name, content)
+                self._keep(name, content)
             if done.refused:
                 raise ClusterError(done.refused)
             if done.failed:
@@ -215,10 +249,16 @@ class _Run:
         error = future.exception() if future.status == "error" else None
         if isinstance(error, distributed.scheduler.KilledWorker):
             self._again(order)
-        elif error:
+        elif isinstance(error, LabError | OSError):
             raise error
+        elif error:
+            raise ClusterError(f"A worker failed: {error or type(error).__name__}")
         else:
             raise ClusterError(_GONE)
+
+    def _keep(self, name: str, console: bytes) -> None:
+        with full_disk_named(self._consoles):
+            write_atomic(self._consoles / name, console)
 
     def _again(self, order: _Order) -> None:
         """Give another worker what is left of a job."""
@@ -253,11 +293,15 @@ def _perform(order: _Order) -> _Done:
             raise _Unwanted
         worker.log_event(order.topic, event)
 
-    def record(sample: Sample, last: bool) -> None:
-        send(sample=sample.to_json(), last=last)
-
     failed = None
     with TemporaryDirectory(prefix="consoles-", dir=worker.local_directory) as place:
+
+        def record(sample: Sample, last: bool) -> None:
+            log = Path(place, f"{sample.boot}.log")
+            if sample.outcome not in (OK, NOT_APPLICABLE) and log.exists():  # it will be wanted, whatever comes next
+                send(name=log.name, console=log.read_text(errors="replace"))
+            send(sample=sample.to_json(), last=last)
+
         watcher = Watcher(record, lambda note: send(note=note), lambda say: send(say=say))
         try:
             execute(replace(order.job, machine=machine), Path(place), watcher)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from secrets import token_urlsafe
@@ -31,15 +32,16 @@ class Source:
 
     def offer(self, files: Iterable[Path]) -> None:
         """Let these be fetched."""
-        self.offered.update(str(file.relative_to(self.cache)) for file in _resolved(files))
+        self.offered.update(str(file.relative_to(self.cache)) for file in map(resolved, files))
 
     def elsewhere(self) -> "Source":
         """What others have to know."""
         return Source(self.url, self.cache)
 
 
-def _resolved(files: Iterable[Path]) -> list[Path]:
-    return [file.parent.resolve() / file.name for file in files]
+def resolved(file: Path) -> Path:
+    """Where a file of the cache of this host really is."""
+    return file.parent.resolve() / file.name
 
 
 @contextmanager
@@ -51,7 +53,7 @@ def serving(address: str) -> Iterator[Source]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            _, asked, name = [*self.path.split("/", 2), ""][:3]
+            _, asked, name = [*self.path.split("/", 2), "", ""][:3]
             if asked != secret or name not in offered:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
@@ -64,7 +66,11 @@ def serving(address: str) -> Iterator[Source]:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer((address, 0), Handler) as server:
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A worker that has gone asks again, or another one does."""
+
+    with Server((address, 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
@@ -76,7 +82,6 @@ def serving(address: str) -> Iterator[Source]:
 
 def fetch(path: Path, source: Source) -> Path:
     """Where this host has a file of the cache of ``source``; fetched if need be. ClusterError if it cannot be had."""
-    (path,) = _resolved([path])
     name = str(path.relative_to(source.cache))
     if (here := cache_directory().resolve() / name).exists():
         return here
@@ -86,16 +91,16 @@ def fetch(path: Path, source: Source) -> Path:
         partial = mine.with_name(f".{mine.name}.partial")
         try:
             if not mine.exists():
-                with urllib.request.urlopen(source.url + name, timeout=60) as answer, partial.open("wb") as file:
+                # A proxy has nothing to do with hosts of one cluster, and is not to know the URL.
+                direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+                with direct.open(source.url + name, timeout=60) as answer, partial.open("wb") as file:
                     shutil.copyfileobj(answer, file, 1 << 20)
                     wanted = int(answer.headers["Content-Length"])
                 if partial.stat().st_size != wanted:
                     raise ClusterError(f"{name} could not be fetched: it came in part.")
                 partial.replace(mine)
-        except urllib.error.URLError as error:
-            raise ClusterError(
-                f"{name} could not be fetched from {source.url.split('/')[2]}: {error.reason}."
-            ) from None
+        except (urllib.error.URLError, ConnectionError, TimeoutError, HTTPException) as error:
+            raise ClusterError(f"{name} could not be fetched from {source.url.split('/')[2]}: {error}.") from None
         finally:
             partial.unlink(missing_ok=True)
     return mine

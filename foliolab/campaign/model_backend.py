@@ -82,7 +82,7 @@ class ModelBackend:
         return "" if _rules(step.variant) else f"The model does not know the variant '{step.variant.name}'."
 
     def prepare(self, kernel: BuiltKernel, plan: Plan) -> "ModelMachine":
-        return ModelMachine(replace(plan, boots=()))
+        return ModelMachine(replace(plan, boots=()), identity())
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,15 @@ class ModelMachine:
     """Takes nothing."""
 
     plan: Plan
+    model: str
+    """What its samples are of."""
     files: tuple[Path, ...] = ()
 
     def elsewhere(self, place: Callable[[Path], Path]) -> "ModelMachine":
         return self
 
     def obstacle(self) -> str:
-        return ""
+        return "" if identity() == self.model else "Its model of the page cache is another one."
 
     @contextmanager
     def boot(self, consoles: Path) -> Iterator["ModelSession"]:

@@ -6,7 +6,9 @@ recorded as not applicable, without a boot.
 """
 
 import json
+import platform
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -128,7 +130,8 @@ class _Campaign:
             if key in self._had or not obstacle:
                 continue
             if key not in known:
-                self._store.append(ended(self._form(step), Outcome(OutcomeKind.NOT_APPLICABLE, obstacle)))
+                form = replace(self._form(step), host=platform.node())
+                self._store.append(ended(form, Outcome(OutcomeKind.NOT_APPLICABLE, obstacle)))
                 known[key] = self._store.samples[-1]
             self._had[key] = known[key]
 

@@ -90,7 +90,7 @@ class Sample:
     data: str = ""
     """Hash of what the cell works on, where cells of one experiment work on different things."""
     host: str = ""
-    """Which machine executed it; empty if none did, and in samples of before there were several."""
+    """Which machine executed it, or found that it does not apply; empty in samples of before there were several."""
     code: str = ""
     """Hash of our code in the kernel, as foliolab.kernel.code has it; empty for kernels without it."""
     made_with: str = ""

@@ -31,7 +31,7 @@ class _Busy(Exception):
 
 
 def read_samples(file: Path) -> list[Sample]:
-    """All whole samples of a store, oldest first; none if there is no store. Needs no lock.
+    """All whole samples of a store, the first recorded first; none if there is no store. Needs no lock.
 
     Raises StoreError with the line's number for a damaged line.
     """
@@ -40,7 +40,9 @@ def read_samples(file: Path) -> list[Sample]:
     except FileNotFoundError:
         return []
     whole = content[: content.rfind(b"\n") + 1]
-    return [_parse(file, number, line) for number, line in enumerate(whole.split(b"\n")[:-1], start=1)]
+    samples = [_parse(file, number, line) for number, line in enumerate(whole.split(b"\n")[:-1], start=1)]
+    # What was merged stands behind what is newer.
+    return sorted(samples, key=lambda sample: sample.recorded)
 
 
 def _parse(file: Path, number: int, line: bytes) -> Sample:

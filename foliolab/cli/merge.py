@@ -29,9 +29,8 @@ def handle(arguments: argparse.Namespace) -> int:
         found += read_samples(file)
     with open_store(store_file()) as store:
         had = {repr(sample) for sample in store.samples}
-        new = [sample for sample in found if repr(sample) not in had]
-        # The newest measurement of a kind is the one that counts.
-        for sample in sorted({repr(sample): sample for sample in new}.values(), key=lambda sample: sample.recorded):
+        new = {repr(sample): sample for sample in found if repr(sample) not in had}
+        for sample in new.values():
             store.append(sample)
     Reporter().say(f"{len(new)} of {len(found)} samples are new.")
     return 0

@@ -18,7 +18,7 @@ from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.machine import add_kernels, add_machine, machine
 from foliolab.cli.run import RunRequest, measure
 from foliolab.cli.workers import add_workers, workers
-from foliolab.errors import UnknownCell, UsageError
+from foliolab.errors import EmptyPart, UnknownCell, UsageError
 from foliolab.experiment import variants
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import experiment_names, find_experiment
@@ -202,7 +202,11 @@ def _measured(
             page_size=part.page_size,
             shard=arguments.shard or (1, 1),
         )
-        result = measure(request, Reporter(), workers)
+        try:
+            result = measure(request, Reporter(), workers)
+        except EmptyPart as error:
+            Reporter().say(str(error))
+            continue
         measured.append(replace(part, group=result.view.group))
         samples += result.samples
     return measured, samples

@@ -16,7 +16,7 @@ from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.demo import draw
 from foliolab.cli.run import RunRequest, measure, planned
 from foliolab.cli.workers import Shard, add_workers, workers
-from foliolab.errors import ChecksFailed, LabError
+from foliolab.errors import ChecksFailed, EmptyPart, LabError, UsageError
 from foliolab.files import write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
@@ -67,6 +67,8 @@ def handle(arguments: argparse.Namespace) -> int:
     parts = load_plan()
     names = [name for some in arguments.only for name in some.split(",")]
     chosen = choose_parts(parts, names, quick=arguments.quick)
+    if (arguments.write or arguments.check) and len(chosen) < len(parts):
+        raise UsageError("--write and --check are about all parts: they take neither --only nor --quick.")
     if arguments.write:
         _ship(parts)
         _fill(parts)
@@ -112,9 +114,13 @@ def _measure(part: Part, by: Workers, shard: Shard | None) -> LabError | None:
     report.say(f"{part.name}: {' '.join(part.command) or part.experiment}")
     try:
         if part.command:
-            _run_command(part)
+            if not shard or shard[0] == 1:
+                _run_command(part)
             return None
         return failure_of(measure(_request(part, shard), report, by).samples)
+    except EmptyPart as error:
+        report.say(f"{part.name}: {error}")
+        return None
     except LabError as error:
         report.say(f"{part.name}: {error}")
         return error

@@ -93,7 +93,8 @@ def measure(request: RunRequest, report: Reporter, workers: Workers | None = Non
         asked = {step.variant.name for step in plan.steps}
         everything = [sample for sample in everything if sample.variant in asked]
     views = make_views(everything, {experiment.name: experiment})
-    view = next(view for view in views if place_of(view.group) == place_of(samples[0]))
+    shown = place_of(samples[0])
+    view = next(view for view in views if place_of(view.group) == shown)
     comparisons = compare([view.group for view in views], {experiment.name: experiment})
     return RunResult(samples, view, [each for each in comparisons if view.group in (each.model, each.kernel)])
 

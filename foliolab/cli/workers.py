@@ -11,6 +11,7 @@ from msgspec import Struct
 from foliolab.campaign.runner import Here, Workers
 from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment.table import Place, Positive, Text, Texts, read_toml
+from foliolab.paths import REPOSITORY
 
 Shard = tuple[int, int]
 """Which, counted from 1, of how many."""
@@ -22,7 +23,7 @@ class _Scheduled(Struct, forbid_unknown_fields=True):
 
 class _Hosts(Struct, forbid_unknown_fields=True):
     ssh: Texts
-    python: Text = "python3"
+    checkout: Text = str(REPOSITORY)
     workers_per_host: Positive = 1
 
 
@@ -72,6 +73,6 @@ def workers(arguments: argparse.Namespace) -> Iterator[Workers]:
         made = cluster.scheduled(place.convert(table, _Scheduled).scheduler)
     else:
         hosts = place.convert(table, _Hosts)
-        made = cluster.ssh(list(hosts.ssh), python=hosts.python, workers_per_host=hosts.workers_per_host)
+        made = cluster.ssh(list(hosts.ssh), checkout=hosts.checkout, workers_per_host=hosts.workers_per_host)
     with made as found:
         yield found

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from foliolab.errors import UsageError
+from foliolab.errors import EmptyPart, UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment, Scale
 from foliolab.experiment.variants import Variant
@@ -61,7 +61,9 @@ class Plan:
         else:
             mine = list(self.boots[number - 1 :: of])
         if not mine:
-            raise UsageError(f"{self.experiment.name} takes {len(self.boots)} boots, which makes no {of} parts.")
+            raise EmptyPart(
+                f"{self.experiment.name} takes {len(self.boots)} boots, and part {number} of {of} has none of them."
+            )
         return replace(self, boots=tuple(mine))
 
     def with_at_most(self, cpus: int | None) -> "Plan":

@@ -224,8 +224,8 @@ def _place_to_json(part: Part, thing: Difference | Gap) -> dict[str, Any]:
 def check(matrix: Matrix, variants: Sequence[str]) -> None:
     """Raise ChecksFailed if one of ``variants`` loses what counts, or may at so few boots, or could not be compared."""
     judged = [summary for summary in by_variant(matrix) if summary.variant in variants]
-    if not any(summary.workloads for summary in judged):
-        raise ChecksFailed(f"{', '.join(variants)}: nothing could be compared with {matrix.baseline}.")
+    if idle := [name for name in variants if not any(each.variant == name and each.workloads for each in judged)]:
+        raise ChecksFailed(f"{', '.join(idle)}: nothing could be compared with {matrix.baseline}.")
     failed = [summary for summary in judged if summary.worse or summary.suspected or summary.missing]
     if failed:
         lines = [summary_line(matrix, summary) for summary in failed]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
+from foliolab.analyse.select import setting
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
 from foliolab.experiment.plan import Step
 from foliolab.files import digest_files
@@ -83,6 +84,8 @@ def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample]) -> Pr
     """
     fresh = Freshness()
     alike = [sample for sample in samples if _alike(part, sample)]
+    # What was measured by another probe, or with other parameters, stands in no table beside the newest.
+    alike = [sample for sample in alike if setting(sample) == setting(alike[-1])]
     wanted = {_place(part, step) for step in steps}
     newest = {
         _place_of(sample): sample
@@ -96,8 +99,9 @@ def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample]) -> Pr
 
 
 def _alike(part: Part, sample: Sample) -> bool:
-    mine = (part.experiment, part.scale, part.arch, part.page_size, part.backend == MODEL)
-    return mine == (sample.experiment, sample.scale, sample.arch, sample.page_size, sample.backend == MODEL)
+    mine = (part.experiment, part.scale, part.arch, part.page_size, part.backend == MODEL, "lab")
+    backend = sample.backend == MODEL
+    return mine == (sample.experiment, sample.scale, sample.arch, sample.page_size, backend, sample.profile)
 
 
 def _place(part: Part, step: Step) -> _Place:
