@@ -239,7 +239,7 @@ def built_kernels() -> list[BuiltKernel]:
 
 def clean(report: Reporter) -> None:
     """Empty the cache of all that is made again when it is wanted."""
-    with build_lock(report), package_lock(report):
+    with package_lock(report), build_lock(report):
         for name in _CACHED:
             shutil.rmtree(cache_directory() / name, ignore_errors=True)
 

@@ -31,6 +31,7 @@ _TOOLS = {
     "openssl": "openssl",
     "cpio": "cpio",
     "rsync": "rsync",
+    "zstd": "zstd",
 }
 """What making packages takes beside compiling, and the packages that bring it."""
 
@@ -110,7 +111,7 @@ def _wanted(base: Mapping[str, str], source: Source, name: KernelName, *, ours: 
     """What is otherwise than in the base."""
     fragment = config.parse((KERNEL / "config/packages.config").read_text())
     wanted = {option: value for option, value in fragment.items() if option in base}
-    if ours:
+    if ours and base.get("CONFIG_DEBUG_FS") == "y":
         wanted["CONFIG_PAGE_TOUCH"] = "y"
     suffix = "" if name.label == PATCHED else f"-{name.label}"
     return {"CONFIG_LOCALVERSION": f'"-foliolab{suffix}"'} | config.known(wanted, source.version, ours)

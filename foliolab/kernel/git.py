@@ -112,7 +112,8 @@ class Repository:
     def _as_it_stands(self) -> str:
         index = self.home / "standing"
         if (self.directory / "index").exists():  # it knows which files are as they were
-            shutil.copyfile(self.directory / "index", index)
+            # With its time, by which git knows which files may have changed after it was written.
+            shutil.copy2(self.directory / "index", index)
         self._git("add", "--all", work_tree=self.place, index=index)
         return self._git("write-tree", index=index).strip()
 
@@ -122,14 +123,15 @@ class Repository:
         work_tree: Path | None = None,
         index: Path | None = None,
     ) -> str:
-        settings = (
+        settings = [
             "core.hooksPath=/dev/null",
             "core.fsmonitor=false",
             "core.autocrlf=false",
             "core.sparseCheckout=false",
-            # Links to a file change its ctime: all of the tree would be written anew, and so compiled.
-            "core.trustCtime=false",
-        )
+        ]
+        if work_tree != self.place:
+            # Links to our own files change their ctime: all of the tree would be written anew, and so compiled.
+            settings.append("core.trustCtime=false")
         options = [word for setting in settings for word in ("-c", setting)]
         objects = self.home / "objects"
         objects.mkdir(parents=True, exist_ok=True)

@@ -48,7 +48,8 @@ def unfinished_swept(directory: Path) -> Iterator[None]:
             for path in (
                 Path(place, name) for name in files if name.endswith((".o", ".a", ".ko")) or "vmlinux" in name
             ):
-                if path.lstat().st_mtime >= since:
+                # What is linked is worked on for minutes after its time; it is soon linked again.
+                if path.lstat().st_mtime >= since or "vmlinux" in path.name:
                     path.unlink()
     if not stamp.exists():
         stamp.touch()

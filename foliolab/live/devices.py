@@ -50,7 +50,11 @@ def find_device(major: int, minor: int, sys: Path = Path("/sys"), mounts: Path |
     for layer in _layers(f"0:{minor}", table):
         with suppress(OSError):
             number = layer.stat().st_dev
-            return find_device(os.major(number), os.minor(number), sys, mounts)
+            # The path may lead back here: that of a layer is as whoever mounted the overlay sees it.
+            if number != os.makedev(0, minor) and (
+                device := find_device(os.major(number), os.minor(number), sys, mounts)
+            ):
+                return device
     pool = _btrfs(f"0:{minor}", sys, table)
     # Network and FUSE file systems call theirs by the number.
     directory = pool or sys / f"class/bdi/0:{minor}"
@@ -67,7 +71,8 @@ def _layers(number: str, mounts: Path) -> list[Path]:
         fields, _, rest = line.partition(" - ")
         if rest.startswith("overlay ") and fields.split()[2] == number:
             found = re.findall(r"(upperdir|lowerdir\+?)=([^,]*)", rest)
-            return [Path(place) for _, places in sorted(found, reverse=True) for place in places.split(":")]
+            places = [Path(place) for _, some in sorted(found, reverse=True) for place in some.split(":")]
+            return [place for place in places if place.is_absolute()]
     return []
 
 

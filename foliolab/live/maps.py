@@ -72,8 +72,10 @@ class Maps:
         for task, group in self._groups.items():
             self._group_of.setdefault(task, _History()).add(time, group)
         for group in set(self._groups.values()):
-            with suppress(OSError):
-                self.add(group, Path(f"/proc/{group}/maps").read_text(errors="surrogateescape"), time)
+            # All tasks of a group have its mappings; its leader may have ended, and then shows none.
+            members = (task for task, mine in self._groups.items() if mine == group)
+            if text := next(filter(None, map(_text, members)), ""):
+                self.add(group, text, time)
 
     def add(self, group: int, text: str, time: int) -> None:
         """Take the text of a thread group's file ``maps``, as it is at a time in nanoseconds (CLOCK_MONOTONIC)."""
@@ -104,6 +106,13 @@ class Maps:
                 start, _, offset, file = pieces[at - 1]
                 return file, offset + address - start
         return None
+
+
+def _text(task: int) -> str:
+    """A task's file ``maps``; empty if it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{task}/maps").read_text(errors="surrogateescape")
+    return ""
 
 
 def _group(task: int) -> int | None:

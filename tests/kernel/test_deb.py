@@ -50,6 +50,7 @@ def test_our_options_are_set_where_the_distribution_has_them(source: Source) -> 
         "CONFIG_LOCALVERSION": '"-old"',
         "CONFIG_SYSTEM_TRUSTED_KEYS": '"theirs.pem"',
         "CONFIG_DEBUG_INFO_NONE": "n",
+        "CONFIG_DEBUG_FS": "y",
     }
     ours = deb._wanted(base, source, parse_name("patched"), ours=True)
     assert ours == {
@@ -58,6 +59,9 @@ def test_our_options_are_set_where_the_distribution_has_them(source: Source) -> 
         "CONFIG_DEBUG_INFO_NONE": "y",
         "CONFIG_PAGE_TOUCH": "y",
     }
+    assert "CONFIG_PAGE_TOUCH" not in deb._wanted(
+        base | {"CONFIG_DEBUG_FS": "n"}, source, parse_name("patched"), ours=True
+    )
     unpatched = deb._wanted(base, source, parse_name("unpatched"), ours=False)
     assert unpatched["CONFIG_LOCALVERSION"] == '"-foliolab-unpatched"'
     assert "CONFIG_PAGE_TOUCH" not in unpatched

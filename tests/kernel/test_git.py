@@ -120,3 +120,19 @@ def test_a_repository_of_something_else(repository: Path) -> None:
     git(repository, "rm", "--quiet", "Makefile")
     with pytest.raises(SourceError, match="is not a kernel tree: it has no Makefile"):
         source_of(str(repository))
+
+
+def test_an_edit_that_keeps_size_and_time_is_seen(repository: Path) -> None:
+    """As cp -p and rsync -t leave them; and one in the second in which the index was written."""
+    before = source_of(str(repository)).identity
+    file = repository / "mm/b.c"
+    time_of = file.stat()
+    file.write_text("c\n")
+    os.utime(file, ns=(time_of.st_atime_ns, time_of.st_mtime_ns))
+    after = source_of(str(repository))
+    assert after.identity != before
+    assert (after.tree / "mm/b.c").read_text() == "c\n"
+    file.write_text("d\n")
+    git(repository, "commit", "--quiet", "--all", "--message=d")
+    file.write_text("e\n")
+    assert (source_of(str(repository)).tree / "mm/b.c").read_text() == "e\n"

@@ -2,6 +2,7 @@
 import mmap
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -94,3 +95,26 @@ def test_devices_and_memory(tmp_path: Path) -> None:
     windows = [read_ahead_kb(major << 20 | minor) for major, minor in numbers]
     assert all(window is not None and window >= 0 for window in windows)
     assert 0 < memory_bytes(os.getpid()) <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+
+
+def test_mappings_outlive_the_thread_that_began() -> None:
+    """Its file ``maps`` is empty then; the group's others have what is mapped."""
+    program = (
+        "import ctypes, os, sys, threading, time\n"
+        "threading.Thread(target=lambda: time.sleep(60)).start()\n"
+        "print('ready', flush=True)\n"
+        "ctypes.CDLL(None).pthread_exit(None)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout and process.stdout.readline()
+        until = time.monotonic() + 10
+        while Path(f"/proc/{process.pid}/maps").read_bytes():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        try:
+            tasks = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()]
+            maps = Maps()
+            maps.look(tasks)
+            assert any("libc" in name for name in maps.names.values())
+        finally:
+            process.kill()

@@ -198,8 +198,7 @@ int main(int argc, char **argv)
 		while (misses(argv[1]) < MISSES && time(NULL) < end)
 			usleep(10000);
 		/* Also what the module knows of files. */
-		if (rounds % 10 == 0)
-			write_text("/proc/sys/vm/drop_caches", rounds % 20 ? "3" : "2");
+		write_text("/proc/sys/vm/drop_caches", rounds % 2 ? "3" : "2");
 		adapted += misses(argv[1]);
 		reload(argv[1], argv[2]);
 	}
