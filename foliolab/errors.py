@@ -26,10 +26,6 @@ class UsageError(LabError):
     status = 2
 
 
-class EmptyPart(UsageError):
-    """A part of a plan in which there is nothing to measure."""
-
-
 class UnknownExperiment(LabError):
     status = 10
 
@@ -160,3 +156,9 @@ class ClusterError(LabError):
     """Workers or their scheduler that cannot be had, do not fit, or are gone."""
 
     status = 43
+
+
+class EmptyPart(LabError):
+    """A part of a plan in which there is nothing to measure."""
+
+    status = 44

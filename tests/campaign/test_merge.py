@@ -7,7 +7,7 @@ import pytest
 
 from foliolab.campaign.store import read_samples
 from foliolab.cli.main import main
-from foliolab.errors import UsageError
+from foliolab.errors import EmptyPart
 from tests.campaign.fake import FakeBackend, fake_plan, run_fake
 
 
@@ -41,7 +41,7 @@ def test_a_repetition_is_not_torn_apart(tmp_path: Path) -> None:
 
 def test_more_parts_than_boots_are_refused() -> None:
     plan = fake_plan(repetitions=1)
-    with pytest.raises(UsageError, match="part 99 of 99 has none"):
+    with pytest.raises(EmptyPart, match="part 99 of 99 has none"):
         plan.part(99, 99)
 
 

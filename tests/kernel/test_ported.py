@@ -57,7 +57,9 @@ def test_the_policy_is_the_one_of_6_12() -> None:
 
 def check_sparse_access(guest: Guest) -> None:
     """It reads what it touches."""
-    guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", "4096"]).checked()
+    limit = "/sys/block/vda/queue/read_ahead_kb"
+    usual = guest.run([":read", limit]).checked().stdout.decode().strip()
+    guest.run([":write", limit, "4096"]).checked()
     read = {}
     for adaptive in ("0", "1"):
         guest.run([":write", ADAPTIVE, adaptive]).checked()
@@ -65,6 +67,8 @@ def check_sparse_access(guest: Guest) -> None:
         done = guest.run([*argv, "--count", str(TOUCHES), "--drop-caches"], 120).checked()
         read[adaptive] = json.loads(done.stdout)["read_bytes"] // 4096
     print(read)  # for pytest -rP
+    # Whatever sets limits of the queue anew, as 7.3 does for swap, brings it back.
+    guest.run([":write", limit, usual]).checked()
     assert TOUCHES <= read["1"] < 5 * TOUCHES
     assert read["0"] > 100 * TOUCHES
 
