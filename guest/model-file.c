@@ -106,6 +106,7 @@ static void parse_arguments(int argc, char **argv)
 			env.seed = parse_number(name, optarg, 0);
 			break;
 		case READ_AHEAD_KB:
+			parse_number(name, optarg, 0);
 			env.read_ahead_kb = optarg;
 			break;
 		case DROP_CACHES:

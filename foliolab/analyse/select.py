@@ -66,7 +66,8 @@ def group_samples(samples: Iterable[Sample]) -> list[Group]:
 
 def _newest(samples: list[Sample]) -> list[Sample]:
     """Those that share the newest probe and parameters, each cell's newest data and each kernel's newest kernel."""
-    alike = [sample for sample in samples if setting(sample) == setting(samples[-1])]
+    newest = setting(samples[-1])
+    alike = [sample for sample in samples if setting(sample) == newest]
     data = {_cell(sample): sample.data for sample in alike}
     comparable = [sample for sample in alike if sample.data == data[_cell(sample)]]
     kernels = {sample.kernel.name: sample.kernel.hash for sample in comparable}

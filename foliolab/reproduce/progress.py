@@ -79,13 +79,14 @@ class Freshness:
 def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample]) -> Progress:
     """The progress of an experiment whose plan has these steps.
 
-    Probes and parameters are not looked at: whether a measurement has to be made again after such a change is known
-    when it is asked for, by a key of all that decides.
+    Of samples with several probes or parameters only those like the newest count. Whether that is today's probe is not
+    looked at: it is known when a measurement is asked for, by a key of all that decides.
     """
     fresh = Freshness()
     alike = [sample for sample in samples if _alike(part, sample)]
     # What was measured by another probe, or with other parameters, stands in no table beside the newest.
-    alike = [sample for sample in alike if setting(sample) == setting(alike[-1])]
+    newest_setting = setting(alike[-1]) if alike else None
+    alike = [sample for sample in alike if setting(sample) == newest_setting]
     wanted = {_place(part, step) for step in steps}
     newest = {
         _place_of(sample): sample
