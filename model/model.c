@@ -7,9 +7,9 @@
 #define SHORT_SKIP		256
 
 static const struct policy *const policies[] = {
-	[MODEL_STOCK] = &policy_stock,
-	[MODEL_SERIES] = &policy_series,
-	[MODEL_FOLIO] = &policy_folio,
+	[MODEL_OFF] = &policy_off,
+	[MODEL_PUBLISHED] = &policy_published,
+	[MODEL_ADAPTIVE] = &policy_adaptive,
 	[MODEL_RANDOM] = &policy_random,
 	[MODEL_FIXED] = &policy_fixed,
 	[MODEL_XNU] = &policy_xnu,

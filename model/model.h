@@ -16,9 +16,9 @@
 
 /* What a miss without hints reads; a file in policies/ says how. */
 enum model_rules {
-	MODEL_STOCK,	/* Linux 6.12 */
-	MODEL_SERIES,	/* honest hits */
-	MODEL_FOLIO,	/* the adaptive window */
+	MODEL_OFF,		/* Linux 6.12 */
+	MODEL_PUBLISHED,	/* honest hits */
+	MODEL_ADAPTIVE,	/* the adaptive window */
 	MODEL_RANDOM,	/* MADV_RANDOM */
 	MODEL_FIXED,	/* a full window around each miss, whatever happens */
 	MODEL_XNU,	/* macOS */

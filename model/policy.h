@@ -50,9 +50,9 @@ struct policy {
 			     const struct file *file, const struct hit *hit);
 };
 
-extern const struct policy policy_stock;
-extern const struct policy policy_series;
-extern const struct policy policy_folio;
+extern const struct policy policy_off;
+extern const struct policy policy_published;
+extern const struct policy policy_adaptive;
 extern const struct policy policy_random;
 extern const struct policy policy_fixed;
 extern const struct policy policy_xnu;

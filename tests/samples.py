@@ -4,13 +4,13 @@
 from dataclasses import replace
 from typing import Any
 
-from foliolab.campaign.sample import KernelFacts, Sample
+from foliolab.campaign.sample import KernelFacts, Sample, with_key
 
 _PLAIN = Sample(
     key="",
     experiment="sparse-mmap",
     cell={"pattern": "random"},
-    variant="stock",
+    variant="off",
     switches={},
     arch="x86_64",
     page_size=4096,
@@ -35,7 +35,4 @@ def sample(read_bytes: int | None = None, *, kernel: str = "k1", named: str = "p
     changed = replace(
         _PLAIN, **{"metrics": metrics, "kernel": replace(_PLAIN.kernel, name=named, hash=kernel), **changes}
     )
-    if changed.key:
-        return changed
-    decisive = (changed.cell, changed.variant, changed.repetition, kernel, changed.workload, changed.scale)
-    return replace(changed, key=f"{decisive} {changed.parameters} {changed.backend} {changed.experiment}")
+    return changed if changed.key else with_key(changed)

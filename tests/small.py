@@ -8,7 +8,7 @@ question = "Does a small one do the same?"
 metric = "read_bytes"
 floor = "floor_bytes"
 repetitions = 1
-variants = ["stock"]
+variants = ["off"]
 cells = [{ pattern = "random" }, { pattern = "stride", stride = 37 }, { pattern = "sequential" }]
 [workload]
 argv = ["sparse-mmap", "--file", "{data}", "--fraction", "{fraction}", "--seed", "{repetition}", "--drop-caches"]

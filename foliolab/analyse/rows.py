@@ -12,7 +12,7 @@ from foliolab.campaign.sample import OK, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
 
-BASES = ("unpatched", "stock")
+BASES = ("unpatched", "off")
 """What the others are compared with: the first of these that was measured, or else the first kernel as it boots."""
 
 _Item = TypeVar("_Item")

@@ -10,7 +10,7 @@ from foliolab.analyse.select import Group
 from foliolab.campaign.sample import NOT_APPLICABLE
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import applies
-from foliolab.experiment.spec import FLOOR, PUBLISHED, Expectation, Experiment
+from foliolab.experiment.spec import FLOOR, PUBLISHED_FIGURE, Expectation, Experiment
 
 
 class Status(StrEnum):
@@ -101,7 +101,7 @@ def _in_words(expectation: Expectation) -> str | None:
 def _others(expectation: Expectation, cell: Cell) -> list[tuple[Cell, str]]:
     """The cells and variants that have to be measured besides what is judged."""
     relative_to = expectation.relative_to
-    if relative_to is None or relative_to in (PUBLISHED, FLOOR):
+    if relative_to is None or relative_to in (PUBLISHED_FIGURE, FLOOR):
         return []
     return [(cell.where(dict(expectation.where)), relative_to)]
 
@@ -117,7 +117,7 @@ def _base(
     """What the metric is divided by."""
     if expectation.relative_to is None:
         return 1.0
-    if expectation.relative_to == PUBLISHED:
+    if expectation.relative_to == PUBLISHED_FIGURE:
         return found[cell, variant].published[metric]
     if expectation.relative_to == FLOOR and experiment.floor:
         return found[cell, variant].metrics[experiment.floor].median

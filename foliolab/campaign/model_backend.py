@@ -161,15 +161,15 @@ def _rules(variant: Variant) -> str | None:
     as the kernel boots, which is on.
     """
     if not variant.ours:
-        return None if parse_name(variant.kernel).module else "stock"
+        return None if parse_name(variant.kernel).module else "off"
     switches = {name.rpartition("/")[2]: value for name, value in variant.switches}
     match [int(switches.get(name, 1)) for name in ("adaptive", "hit_needs_address", "hit_needs_first_try")]:
         case [1, _, _]:
-            return "folio"
+            return "adaptive"
         case [0, 1, 1]:
-            return "series"
+            return "published"
         case [0, 0, 0]:
-            return "stock"
+            return "off"
     return None
 
 

@@ -5,7 +5,6 @@ A guest that does not boot ends the run. What the machine cannot have, or the ba
 recorded as not applicable, without a boot.
 """
 
-import json
 import platform
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -14,7 +13,7 @@ from typing import Protocol
 
 from foliolab.campaign.backend import Backend
 from foliolab.campaign.job import Job, Watcher, Work, ended, execute
-from foliolab.campaign.sample import LOST_HOST, MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
+from foliolab.campaign.sample import LOST_HOST, MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample, with_key
 from foliolab.campaign.store import Store
 from foliolab.errors import LabError
 from foliolab.experiment.cell import Cell
@@ -145,8 +144,8 @@ class _Campaign:
     def _form(self, step: Step) -> Sample:
         """What is known of a sample before it is measured."""
         kernel = self._kernels[step.variant.kernel]
-        return Sample(
-            key=self._key(step),
+        form = Sample(
+            key="",
             experiment=self._plan.experiment.name,
             cell=step.cell.as_dict(),
             variant=step.variant.name,
@@ -169,21 +168,7 @@ class _Campaign:
             code=self._codes.get(step.variant.kernel, ""),
             made_with=self._made_with[step.variant.kernel],
         )
+        return with_key(form)
 
     def _key(self, step: Step) -> str:
-        variant = step.variant
-        decisive = {
-            "experiment": self._plan.experiment.name,
-            "scale": self._plan.scale.name,
-            "parameters": self._plan.scale.parameters.recorded(),
-            "cell": step.cell.as_dict(),
-            "variant": variant.name,
-            "switches": dict(variant.switches),
-            "repetition": step.repetition,
-            "kernel": self._kernels[variant.kernel].hash,
-            "workload": self._workload,
-            "backend": self._backend.name,
-        }
-        if data := self._data[step.cell]:
-            decisive["data"] = data
-        return digest([json.dumps(decisive, sort_keys=True)])
+        return self._form(step).key

@@ -2,10 +2,13 @@
 """A sample: all that is known about one measurement, as plain data."""
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_origin
 
+from foliolab.experiment.renamed import present_name
+from foliolab.files import digest
 from foliolab.kernel.build import BuiltKernel
 
 OK = "ok"
@@ -16,6 +19,11 @@ MODEL = "model"
 """The backend that is no kernel."""
 TIMED = "qemu-kvm"
 """The backend whose seconds are real, and depend on the host."""
+
+_DECISIVE = (
+    "experiment", "scale", "parameters", "cell", "variant", "switches", "repetition", "workload", "backend",
+)  # fmt: skip
+"""What decides a result beside the kernel, and the data if there are any."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class Sample:
     """One attempt to measure one cell under one variant. Its JSON form is a line of the store."""
 
     key: str
-    """Hash of everything that decides the result."""
+    """Hash of everything that decides the result, as ``with_key`` makes it."""
     experiment: str
     cell: dict[str, str | int]
     variant: str
@@ -103,7 +111,10 @@ class Sample:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Sample":
-        """The inverse of ``to_json``; TypeError for what is missing or of another type."""
+        """The inverse of ``to_json``; TypeError for what is missing or of another type.
+
+        A variant has its present name, and the key goes with it: a new name makes no measurement stale.
+        """
         values = {}
         for field in dataclasses.fields(cls):
             value = KernelFacts.from_json(data) if field.name == "kernel" else data.get(field.name, field.default)
@@ -111,4 +122,14 @@ class Sample:
             if not isinstance(value, kind) or isinstance(value, bool):  # type: ignore[arg-type]
                 raise TypeError(f"'{field.name}' is not as it should be")
             values[field.name] = value
-        return cls(**values)
+        sample = cls(**values)
+        name = present_name(sample.variant)
+        return sample if sample.variant == name else with_key(dataclasses.replace(sample, variant=name))
+
+
+def with_key(sample: Sample) -> Sample:
+    """The same with the key that follows from the rest of it."""
+    decisive = {name: getattr(sample, name) for name in _DECISIVE} | {"kernel": sample.kernel.hash}
+    if sample.data:
+        decisive["data"] = sample.data
+    return dataclasses.replace(sample, key=digest([json.dumps(decisive, sort_keys=True)]))

@@ -34,7 +34,7 @@ from foliolab.vm.switches import Switches
 _FILE_BYTES = 128 << 20
 _MEMORY_MIB = 96
 _READ_AHEAD_KB = 4096
-_PANELS = {"stock": "Linux 6.12", "folio": "with the adaptive window"}
+_PANELS = {"off": "Linux 6.12", "adaptive": "with the adaptive window"}
 _DISK = "254:0"  # /dev/vda
 _TRACING = "/sys/kernel/tracing"
 

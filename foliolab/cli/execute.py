@@ -48,7 +48,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "exec",
         help=text,
         description=f"{text.capitalize()}. It is linked statically, or has a root directory from --packages or --root.",
-        epilog="example: ./lab exec --variant stock,folio --read-ahead-kb 128,4096 --data ./db --json counts.json"
+        epilog="example: ./lab exec --variant off,adaptive --read-ahead-kb 128,4096 --data ./db --json counts.json"
         " --packages libsqlite3-0 --copy ./my-test -- /files/my-test /data",
     )
     add_options(parser, get_args(Wanted))

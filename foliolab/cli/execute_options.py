@@ -17,13 +17,13 @@ from foliolab.kernel.build import BuiltKernel
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 
-_DEFAULT = "folio"
+_DEFAULT = "adaptive"
 _FILESYSTEMS = get_args(Filesystem)
 
 
 def add_options(parser: argparse.ArgumentParser, accelerators: Sequence[str]) -> None:
     add = parser.add_argument
-    add("--variant", help="settings of our kernel, or 'unpatched'; several with commas (folio)")
+    add("--variant", help="settings of our kernel, or 'unpatched'; several with commas (adaptive)")
     add_kernels(parser, "run on this kernel, as it boots unless --variant says otherwise")
     add("--read-ahead-kb", metavar="KIB", help="of the guest's disks; several with commas (the kernel's own)")
     add("--memory", default="1G", help="of the guest (default: 1G)")

@@ -29,7 +29,7 @@ from foliolab.report import losses
 from foliolab.report.markdown import matrix_to_markdown
 from foliolab.report.terminal import print_matrix
 
-_DEFAULT = "folio"
+_DEFAULT = "adaptive"
 """The variant that --check judges unless others are asked for: the kernel as it boots."""
 _BASELINE = "unpatched"
 
@@ -41,7 +41,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Measure workloads under a baseline and under other variants, and list what gets worse, the worst"
         " first. They are the cells of all experiments that have a list 'regress' of metrics. What the store has"
         " already is not measured again.",
-        epilog="example: ./lab regress --variant series,folio --workload gcc,sqlite --check",
+        epilog="example: ./lab regress --variant published,adaptive --workload gcc,sqlite --check",
     )
     parser.add_argument(
         "experiment",

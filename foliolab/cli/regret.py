@@ -47,7 +47,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--trace", metavar="FILE", action="append", default=[], type=Path, help="a trace as well; may be repeated"
     )
     parser.add_argument("--device", metavar="NAME,...", action="append", help="only these; may be repeated")
-    parser.add_argument("--all", action="store_true", help="list every cell where folio costs much, not how many")
+    parser.add_argument("--all", action="store_true", help="list every cell where adaptive costs much, not how many")
     parser.add_argument(
         "--table", action="store_true", help="print the means in Markdown, for a document; of all cells"
     )
@@ -62,8 +62,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--check",
         action="store_true",
-        help="exit with 1 if folio's regrets are over their bounds, or a rival has a better mean or worst one; of the"
-        " whole suite",
+        help="exit with 1 if the regrets of adaptive are over their bounds, or a rival has a better mean or worst one;"
+        " of the whole suite",
     )
     parser.set_defaults(handler=handle)
 

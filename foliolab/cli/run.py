@@ -161,7 +161,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "run",
         help="measure an experiment",
         description="Measure an experiment. Killed at any moment, the same command goes on where it was.",
-        epilog="example: ./lab run sparse-mmap --variant unpatched,series --cell pattern=random",
+        epilog="example: ./lab run sparse-mmap --variant unpatched,published --cell pattern=random",
     )
     parser.add_argument("experiment", help="its name, or the path of a .toml file")
     parser.add_argument(

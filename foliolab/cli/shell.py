@@ -25,10 +25,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "shell",
         help=text,
         description=f"{text.capitalize()}. With a command, run that instead. The switches are below {SWITCHES}.",
-        epilog="example: ./lab shell --variant stock -- python3 my-test.py",
+        epilog="example: ./lab shell --variant off -- python3 my-test.py",
     )
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--variant", default="folio", help="settings of our kernel, or 'unpatched' (default: folio)")
+    chosen.add_argument(
+        "--variant", default="adaptive", help="settings of our kernel, or 'unpatched' (default: adaptive)"
+    )
     chosen.add_argument("--kernel", metavar="NAME", help=f"this kernel, as it boots. {HELP}")
     parser.add_argument("--memory", default="1G", help="of the guest (default: 1G)")
     parser.add_argument("--cpus", type=int, default=1, help="of the guest (default: 1)")

@@ -102,7 +102,7 @@ def _compare(arguments: argparse.Namespace, recording: Recording, report: Report
     name = str(arguments.output)
     try:
         compiled(report)
-        print_replays(Console(stderr=True, highlight=False), list(replays(name, trace, ["stock"], [window_kb])), None)
+        print_replays(Console(stderr=True, highlight=False), list(replays(name, trace, ["off"], [window_kb])), None)
     except LabError as error:
         report.say(str(error))
 

@@ -37,7 +37,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help=text,
         description=f"{text.capitalize()}, in order. A guest records every touch of the files on /data, and slows the"
         " program down. The program's output and exit status become ours.",
-        epilog="example: ./lab trace record --disk xfs:1G -o scan.trace --variant stock,folio --"
+        epilog="example: ./lab trace record --disk xfs:1G -o scan.trace --variant off,adaptive --"
         " ./sparse-mmap --file /data/file",
     )
     add = parser.add_argument

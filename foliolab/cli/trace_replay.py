@@ -33,7 +33,7 @@ def _add_replay(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         help=text,
         description="Replay traces in the model of the page cache, and put what it predicts beside what guests were"
         " measured to do with the same variant, window and memory. Boots nothing.",
-        epilog="example: ./lab trace replay traces/lmdb.trace --variant stock,folio --memory 64M",
+        epilog="example: ./lab trace replay traces/lmdb.trace --variant off,adaptive --memory 64M",
     )
     parser.add_argument("file", metavar="FILE", nargs="+", type=Path)
     parser.add_argument(

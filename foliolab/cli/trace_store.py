@@ -90,7 +90,7 @@ def _traces(
     experiment = find_experiment(_EXPERIMENT)
     # Recording takes no disk that is waited for.
     scale = experiment.scale("quick")
-    variant = choose_one("folio", machine_name(arch.name, page_size))
+    variant = choose_one("adaptive", machine_name(arch.name, page_size))
     plan = make_plan(experiment, scale, variants=[variant], cells=cells, repetitions=1)
     backend = QemuBackend(arch, choose(arch), report)
     extras = tuple(sorted(scale.parameters.filesystems - {"ext4"}))

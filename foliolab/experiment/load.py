@@ -18,7 +18,7 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.sizes import parse_size
 from foliolab.experiment.spec import (
     FLOOR,
-    PUBLISHED,
+    PUBLISHED_FIGURE,
     ROOTS,
     SIZES,
     WITHOUT_FILE,
@@ -256,13 +256,13 @@ def _expectation(place: Place, table: _Expect, known: Mapping[str, Variant], exp
         machines=place.at("machines").all_of(table.machines, experiment.machines or MACHINES),
     )
     relative_to = place.at("relative_to")
-    if table.relative_to == PUBLISHED:
+    if table.relative_to == PUBLISHED_FIGURE:
         every = dict.fromkeys(cell for cells in matching.values() for cell in cells)
         _check_published(relative_to, experiment, every, expectation)
     elif table.relative_to == FLOOR and not experiment.floor:
         relative_to.fail(f"is '{FLOOR}', but the experiment has none")
     elif table.relative_to not in (None, FLOOR, *known):
-        relative_to.fail(f"has to be '{PUBLISHED}', '{FLOOR}' or one of {', '.join(known)}")
+        relative_to.fail(f"has to be '{PUBLISHED_FIGURE}', '{FLOOR}' or one of {', '.join(known)}")
     if where and table.relative_to not in known:
         place.at("where").fail("is about a variant in 'relative_to'")
     for name, cells in matching.items():
@@ -288,4 +288,4 @@ def _check_published(place: Place, experiment: Experiment, cells: Iterable[Cell]
     for metric, variant, cell, machine in product(expectation.metrics, expectation.variants, cells, wanted):
         if (metric, variant, cell, machine) not in there:
             missing = f"no {metric} was for {variant} and {cell.label} on {machine}"
-            place.fail(f"is '{PUBLISHED}', but {missing}")
+            place.fail(f"is '{PUBLISHED_FIGURE}', but {missing}")

@@ -27,8 +27,8 @@ ROOTS: frozenset[Content] = frozenset({"userland", "programs"})
 WITHOUT_FILE: frozenset[Content] = ROOTS | {"stores", "trees"}
 """Contents that are no single file."""
 
-PUBLISHED = "published"
-"""The value of ``Expectation.relative_to`` that means the published figure, times the scale's factor."""
+PUBLISHED_FIGURE = "published figure"
+"""The value of ``Expectation.relative_to`` that means what was published of the cell, times the scale's factor."""
 
 FLOOR = "floor"
 """The value that means the experiment's floor, as it was for the variant that is judged."""
@@ -133,7 +133,7 @@ class Expectation:
     variants: tuple[str, ...]
     metrics: tuple[str, ...]
     relative_to: str | None
-    """A variant, PUBLISHED, FLOOR, or None: the bounds are of the metric itself."""
+    """A variant, PUBLISHED_FIGURE, FLOOR, or None: the bounds are of the metric itself."""
     at_least: float | None
     at_most: float | None
     machines: tuple[str, ...] = ()

@@ -216,7 +216,7 @@ class _Kept:
         """What the kernel did with that window."""
         found = self._touches
         return Measured(
-            variant="stock",
+            variant="off",
             read_ahead_kb=window_kb,
             read_bytes=sum(file in self._number for file in found.read_file_of) * self._page_size,
             read_requests=sum(found.requests.get(file, 0) for file in self._number),

@@ -20,7 +20,7 @@ DEFAULT_REQUEST_KB = 128
 """What the kernel takes a request to cost unless it is told: request_kb of its device."""
 
 RULES = (
-    "stock", "series", "folio", "random", "fixed", "xnu", "freebsd", "zfetch", "competitive", "linux-7.3",
+    "off", "published", "adaptive", "random", "fixed", "xnu", "freebsd", "zfetch", "competitive", "linux-7.3",
 )  # fmt: skip
 """What a miss reads, as in ``enum model_rules``."""
 RECLAIM = ("second-chance", "lists")
@@ -50,7 +50,7 @@ class Machine:
     read_ahead_pages: int
     """The window that the device allows, and what ``fixed`` reads."""
     request_pages: int = 32
-    """What ``folio``, ``zfetch`` and ``competitive`` take a request to cost."""
+    """What ``adaptive``, ``zfetch`` and ``competitive`` take a request to cost."""
     reclaim: str = RECLAIM[0]
     """What is evicted; ``lists`` is nearer to a kernel, and takes longer."""
 
@@ -97,11 +97,11 @@ class Counts:
     refaults: int
     """Pages read again after they were evicted."""
     looks: int
-    """At pages of the cache, by misses under ``folio``."""
+    """At pages of the cache, by misses under ``adaptive``."""
     most_looks: int
     """By one of them, or at one mark."""
     kinds: tuple[int, ...]
-    """Misses under ``folio``, one number for each of MISS_KINDS."""
+    """Misses under ``adaptive``, one number for each of MISS_KINDS."""
 
 
 class MachineStruct(ctypes.Structure):

@@ -18,7 +18,7 @@ from foliolab.regret.summary import Spread, spread
 
 WHOLE = "whole policy"
 """In the place of a mechanism: none is off."""
-_VARIANT = "folio"
+_VARIANT = "adaptive"
 _MOST_HURT = 3
 HURT = 1.005
 """A pattern is hurt that costs at least so many times as much."""
@@ -35,7 +35,7 @@ class Hurt:
 
 @dataclass(frozen=True)
 class Ablation:
-    """The regrets of folio without a mechanism. None stands where no such cells were asked for."""
+    """The regrets of adaptive without a mechanism. None stands where no such cells were asked for."""
 
     mechanism: str
     does: str
@@ -80,7 +80,7 @@ def ablate(
 ) -> list[Ablation]:
     """The whole policy, and then without each mechanism. ModelError if the header is not one that they can be cut from.
 
-    Only folio is simulated anew: the oracle and the rivals stay what they are.
+    Only adaptive is simulated anew: the oracle and the rivals stay what they are.
     """
     header = WINDOW.read_text()
     cut = [(mechanism, without(mechanism, header), lines_of(mechanism, header)) for mechanism in mechanisms]

@@ -39,11 +39,11 @@ def machines(
         return Machine(rules, pages, memory, window_kb // PAGE_KB, request_kb // PAGE_KB)
 
     return {
-        "stock": machine("stock", read_ahead_kb),
-        "series": machine("series", read_ahead_kb),
+        "off": machine("off", read_ahead_kb),
+        "published": machine("published", read_ahead_kb),
         "random": machine("random", PAGE_KB),
-        "folio": machine("folio", read_ahead_kb, device.request_kb),
-        "folio-default": machine("folio", read_ahead_kb),
+        "adaptive": machine("adaptive", read_ahead_kb, device.request_kb),
+        "adaptive-default": machine("adaptive", read_ahead_kb),
         "xnu": machine("xnu", read_ahead_kb),
         "freebsd": machine("freebsd", read_ahead_kb),
         "zfetch": machine("zfetch", read_ahead_kb, device.request_kb),

@@ -10,17 +10,17 @@ from foliolab.grouped import grouped
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Cell, Row
 
 HIGH_REGRET = 1.5
-GOOD_STOCK = 1.1
-"""Up to this regret there is nothing to mend about stock..."""
-WORSE_THAN_STOCK = 1.05
-"""... and a cell is lost where folio costs more than so many times as much."""
+GOOD_OFF = 1.1
+"""Up to this regret of ``off`` there is nothing to mend..."""
+WORSE_THAN_OFF = 1.05
+"""... and a cell is lost where ``adaptive`` costs more than so many times as much."""
 RIVALS = ("xnu", "freebsd", "zfetch", "competitive", "linux-7.3")
-"""Variants that folio has to be better than."""
+"""Variants that ``adaptive`` has to be better than."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What folio's regrets in a group of rows may come to."""
+    """What the regrets of ``adaptive`` in a group of rows may come to."""
 
     mean: float
     """The geometric one."""
@@ -55,24 +55,24 @@ class VariantSummary:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One cell, with the rows of stock and folio there."""
+    """One cell, with the rows of ``off`` and ``adaptive`` there."""
 
-    stock: Row
-    folio: Row
+    off: Row
+    adaptive: Row
 
     @property
     def cell(self) -> Cell:
-        return self.folio.cell
+        return self.adaptive.cell
 
     @property
     def over(self) -> bool:
-        """Whether folio costs much more than the oracle."""
-        return self.folio.regret > HIGH_REGRET
+        """Whether ``adaptive`` costs much more than the oracle."""
+        return self.adaptive.regret > HIGH_REGRET
 
     @property
     def lost(self) -> bool:
-        """Whether stock reads well here, and folio does not."""
-        return self.stock.regret <= GOOD_STOCK and self.folio.cost > WORSE_THAN_STOCK * self.stock.cost
+        """Whether ``off`` reads well here, and ``adaptive`` does not."""
+        return self.off.regret <= GOOD_OFF and self.adaptive.cost > WORSE_THAN_OFF * self.off.cost
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class PatternSummary:
     spreads: dict[str, Spread]
     """By variant."""
     worst: Comparison
-    """The cell where folio has the highest regret."""
+    """The cell where ``adaptive`` has the highest regret."""
 
 
 def spread(rows: Iterable[Row]) -> Spread:
@@ -101,13 +101,13 @@ def by_variant(rows: Sequence[Row]) -> list[VariantSummary]:
 
 
 def compare(rows: Sequence[Row]) -> list[Comparison]:
-    """Stock and folio in every cell."""
-    stock = {row.cell: row for row in rows if row.variant == "stock"}
-    return [Comparison(stock[row.cell], row) for row in rows if row.variant == "folio"]
+    """``off`` and ``adaptive`` in every cell."""
+    off = {row.cell: row for row in rows if row.variant == "off"}
+    return [Comparison(off[row.cell], row) for row in rows if row.variant == "adaptive"]
 
 
 def by_pattern(rows: Sequence[Row], variants: Sequence[str]) -> list[PatternSummary]:
-    """One for each pattern, those where folio is worst first."""
+    """One for each pattern, those where ``adaptive`` is worst first."""
     summaries = []
     for pattern, members in grouped(rows, lambda row: row.cell.pattern).items():
         comparisons = compare(members)
@@ -117,14 +117,14 @@ def by_pattern(rows: Sequence[Row], variants: Sequence[str]) -> list[PatternSumm
                 judged_only=members[0].judged_only,
                 cells=len(comparisons),
                 spreads={variant: spread(row for row in members if row.variant == variant) for variant in variants},
-                worst=max(comparisons, key=lambda comparison: comparison.folio.regret),
+                worst=max(comparisons, key=lambda comparison: comparison.adaptive.regret),
             )
         )
-    return sorted(summaries, key=lambda summary: -summary.worst.folio.regret)
+    return sorted(summaries, key=lambda summary: -summary.worst.adaptive.regret)
 
 
 def check(rows: Sequence[Row]) -> None:
-    """Raise ChecksFailed with every bound that folio misses in these rows, and every rival that is no worse."""
+    """Raise ChecksFailed with every bound that ``adaptive`` misses in these rows, and every rival that is no worse."""
     missed = [
         f"{group}: {what}"
         for group, bounds in BOUNDS.items()
@@ -132,20 +132,23 @@ def check(rows: Sequence[Row]) -> None:
         for what in _missed(by_variant(found), bounds)
     ]
     if missed:
-        raise ChecksFailed(f"folio misses {len(missed)} bound{'s' if len(missed) != 1 else ''}: {'; '.join(missed)}.")
+        raise ChecksFailed(
+            f"adaptive misses {len(missed)} bound{'s' if len(missed) != 1 else ''}: {'; '.join(missed)}."
+        )
 
 
 def _missed(summaries: Sequence[VariantSummary], bounds: Bounds) -> Iterator[str]:
     of = {summary.variant: summary for summary in summaries}
-    folio = of["folio"].everywhere
-    judged = of["folio"].judged_only
-    if folio.mean > bounds.mean:
-        yield f"the geometric mean is {folio.mean:.4f}, at most {bounds.mean:.3f} is allowed"
+    adaptive = of["adaptive"].everywhere
+    judged = of["adaptive"].judged_only
+    if adaptive.mean > bounds.mean:
+        yield f"the geometric mean is {adaptive.mean:.4f}, at most {bounds.mean:.3f} is allowed"
     if judged and judged.mean > bounds.judged:
         yield f"that of what is judged only is {judged.mean:.4f}, at most {bounds.judged:.3f} is allowed"
-    if folio.worst > bounds.worst:
-        yield f"the worst regret is {folio.worst:.3f}, at most {bounds.worst:g} is allowed"
+    if adaptive.worst > bounds.worst:
+        yield f"the worst regret is {adaptive.worst:.3f}, at most {bounds.worst:g} is allowed"
     for rival in RIVALS:
         other = of[rival].everywhere
-        if other.mean <= folio.mean or other.worst <= folio.worst:
-            yield f"{rival} has {other.mean:.4f} and {other.worst:.3f}, folio {folio.mean:.4f} and {folio.worst:.3f}"
+        if other.mean <= adaptive.mean or other.worst <= adaptive.worst:
+            here = f"adaptive {adaptive.mean:.4f} and {adaptive.worst:.3f}"
+            yield f"{rival} has {other.mean:.4f} and {other.worst:.3f}, {here}"

@@ -14,7 +14,7 @@ from foliolab.report.terminal import print_table
 
 def print_ablations(console: Console, found: Sequence[Ablation]) -> None:
     """Print a row for each mechanism; the first one is the whole policy."""
-    console.print(Text("folio without one mechanism at a time", style="bold"))
+    console.print(Text("adaptive without one mechanism at a time", style="bold"))
     remark = (
         "Lines of code that it alone needs; regrets: geometric mean, worst; who pays most, in multiples of its cost."
     )

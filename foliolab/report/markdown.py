@@ -19,14 +19,14 @@ _RANK_OF_OTHERS, _RANK_OF_TIME = 100, 104
 
 _REGRETS = ("variant", "patterns: mean", "worst", "judged: mean", "families: mean", "worst", "traces: mean", "worst")
 _WAYS = {
-    "stock": "stock",
-    "series": "series, and Linux 7.3",
+    "off": "off",
+    "published": "published, and Linux 7.3",
     "random": "random hint",
     "xnu": "macOS",
     "freebsd": "FreeBSD",
     "zfetch": "OpenZFS",
     "competitive": "competitive prefetching",
-    "folio": "folio",
+    "adaptive": "adaptive",
 }
 """Ways to read that documents compare."""
 
@@ -94,7 +94,7 @@ def regret_to_table(rows: Sequence[RegretRow]) -> str:
         spreads = (patterns.everywhere, families.everywhere, traces.everywhere)
         (mean, worst), *others = ((f"{each.mean:.3f}", _worst(each.worst)) for each in spreads)
         cells = [mean, worst, f"{judged.mean:.3f}", *(cell for pair in others for cell in pair)]
-        lines.append(_row([name, *cells]) if variant != "folio" else _row(f"**{cell}**" for cell in (name, *cells)))
+        lines.append(_row([name, *cells]) if variant != "adaptive" else _row(f"**{cell}**" for cell in (name, *cells)))
     return "\n".join(lines) + "\n"
 
 

@@ -9,9 +9,9 @@ from rich.text import Text
 
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Cell, Row
 from foliolab.regret.summary import (
-    GOOD_STOCK,
+    GOOD_OFF,
     HIGH_REGRET,
-    WORSE_THAN_STOCK,
+    WORSE_THAN_OFF,
     Comparison,
     PatternSummary,
     Spread,
@@ -23,12 +23,12 @@ from foliolab.regret.summary import (
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
 
-_COMPARED = {"stock": 2, "series": 3, "folio": 0}
+_COMPARED = {"off": 2, "published": 3, "adaptive": 0}
 """Variants that stand beside each other for every pattern; means of a high rank go first where room is short."""
 
 
 def print_regret(console: Console, rows: Sequence[Row], *, everything: bool) -> None:
-    """Print the figures of each variant and pattern, and in which cells folio costs much: all of these, or how many.
+    """Print the figures of each variant and pattern, and in which cells ``adaptive`` costs much: all, or how many.
 
     Each group of rows has tables of its own.
     """
@@ -50,16 +50,16 @@ def _print_rows(console: Console, what: str, where: str, rows: Sequence[Row], ev
     console.print()
     _title(console, f"Regret by {what}")
     _remark(
-        console, "* is judged only. At its place folio is worst: file in multiples of memory, read_ahead_kb, device."
+        console, "* is judged only. At its place adaptive is worst: file in multiples of memory, read_ahead_kb, device."
     )
     _print_patterns(console, what, by_pattern(rows, list(_COMPARED)))
     console.print()
     over = [found for found in comparisons if found.over]
     lost = [found for found in comparisons if found.lost]
-    margin = f"{WORSE_THAN_STOCK - 1:.0%}"
+    margin = f"{WORSE_THAN_OFF - 1:.0%}"
     for title, cells in (
-        (f"folio over {HIGH_REGRET:g}{where}", over),
-        (f"stock up to {GOOD_STOCK:g} and folio more than {margin} above it{where}", lost),
+        (f"adaptive over {HIGH_REGRET:g}{where}", over),
+        (f"off up to {GOOD_OFF:g} and adaptive more than {margin} above it{where}", lost),
     ):
         _title(console, f"{title}: {len(cells)} cells", "bold red" if cells else "bold green")
         if cells and everything:
@@ -88,7 +88,7 @@ def _print_variants(console: Console, summaries: Sequence[VariantSummary]) -> No
         *_figures("all", [summary.everywhere for summary in summaries], 0),
         *_figures("judged", [summary.judged_only for summary in summaries], 0),
     ]
-    print_table(console, columns, ["bold" if summary.variant == "folio" else "" for summary in summaries])
+    print_table(console, columns, ["bold" if summary.variant == "adaptive" else "" for summary in summaries])
 
 
 def _print_patterns(console: Console, what: str, summaries: Sequence[PatternSummary]) -> None:
@@ -104,11 +104,11 @@ def _print_patterns(console: Console, what: str, summaries: Sequence[PatternSumm
 
 
 def _print_cells(console: Console, what: str, found: Sequence[Comparison]) -> None:
-    found = sorted(found, key=lambda comparison: -comparison.folio.regret)
+    found = sorted(found, key=lambda comparison: -comparison.adaptive.regret)
     columns = [
         Column(("", what), tuple(comparison.cell.pattern for comparison in found), 0, left=True),
-        Column(("", "stock"), tuple(_regret(comparison.stock.regret) for comparison in found), 0),
-        Column(("", "folio"), tuple(_regret(comparison.folio.regret) for comparison in found), 0),
+        Column(("", "off"), tuple(_regret(comparison.off.regret) for comparison in found), 0),
+        Column(("", "adaptive"), tuple(_regret(comparison.adaptive.regret) for comparison in found), 0),
         *_places(found),
     ]
     print_table(console, columns, [""] * len(found))
@@ -129,7 +129,7 @@ def _figures(title: str, spreads: Sequence[Spread | None], rank: int) -> list[Co
 
 
 def _places(found: Sequence[Comparison]) -> list[Column]:
-    windows = tuple(str(comparison.folio.oracle_window_kb) for comparison in found)
+    windows = tuple(str(comparison.adaptive.oracle_window_kb) for comparison in found)
     return [
         Column(("best KiB", "there"), windows, 4),
         Column(("", "place"), tuple(place(comparison.cell) for comparison in found), 0, left=True),

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Meta, structs
 
 from foliolab.errors import BadTrace
+from foliolab.experiment.renamed import present_name
 from foliolab.files import write_atomic
 from foliolab.trace.pages import PageSet
 
@@ -276,4 +277,4 @@ def _keys(path: Path, what: str, content: Any, kind: type[_Kind]) -> tuple[dict[
 
 def _measured(path: Path, content: Any) -> Measured:
     found, other = _keys(path, "measurement", content, _Measured)
-    return Measured(**found, other=other)
+    return Measured(**found | {"variant": present_name(found["variant"])}, other=other)

@@ -11,7 +11,7 @@ from foliolab.errors import BadTrace, UsageError
 from foliolab.model.library import DEFAULT_REQUEST_KB, PAGE_BYTES, Counts, Machine, replay
 from foliolab.trace.format import Measured, Trace, read_trace
 
-RULES = ("stock", "series", "folio", "random")
+RULES = ("off", "published", "adaptive", "random")
 """Variants that a trace can be replayed with."""
 
 

@@ -10,8 +10,8 @@
  *
  * What is left out needs several threads (locked folios are no hits), hints
  * or text (whose faults neither raise nor lower the counter), or large
- * folios, all of which a fault maps. In the rest 7.3 took the rules of
- * series, which are written down here once more, from 7.3: variants that
+ * folios, all of which a fault maps. In the rest 7.3 took the
+ * published rules, which are written down here once more: variants that
  * differ would show a mistake in one.
  *
  * A mark that is met is a hit of its own, as in 6.12. The fault is tried

@@ -43,18 +43,18 @@ def failed(variant: str, workload: str = "gcc", outcome: str = "guest-crash", re
 def matrix(
     *samples: Sample,
     cells: Sequence[Cell] = CELLS[:1],
-    variants: Sequence[str] = ("folio",),
+    variants: Sequence[str] = ("adaptive",),
     metrics: Sequence[str] = METRICS,
     threshold: float = 0.02,
     repeats: bool = True,
 ) -> Matrix:
     """With ``repeats``, the baseline has been measured a second time, to the same figures."""
     again = [
-        replace(each, variant="stock again", key=f"again {each.key}")
+        replace(each, variant="off again", key=f"again {each.key}")
         for each in samples
-        if repeats and (each.variant, each.outcome) == ("stock", OK)
+        if repeats and (each.variant, each.outcome) == ("off", OK)
     ]
     experiment = replace(find_experiment("sparse-mmap"), name="programs", regress=tuple(metrics))
     group = next(iter(group_samples([*samples, *again])), None)
     part = Part(experiment, "quick", "x86_64", 4096, tuple(cells), tuple(variants), group)
-    return make_matrix([part], baseline="stock", threshold=threshold)
+    return make_matrix([part], baseline="off", threshold=threshold)

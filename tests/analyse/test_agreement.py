@@ -27,9 +27,9 @@ def compared(*samples: Sample, by: Experiment | None = None) -> list[Comparison]
 
 
 def test_figures_of_the_same_measurement_stand_beside_each_other() -> None:
-    (comparison,) = compared(modelled(102), sample(100), modelled(1, variant="series"))
+    (comparison,) = compared(modelled(102), sample(100), modelled(1, variant="published"))
     (row,) = comparison.rows
-    assert (row.cell.label, row.variant, row.n) == ("random", "stock", 1)
+    assert (row.cell.label, row.variant, row.n) == ("random", "off", 1)
     assert list(row.figures) == ["read_bytes", "major_faults"]
     assert row.figures["read_bytes"] == Figure(102, 100, 0.03)
     assert row.figures["read_bytes"].difference == pytest.approx(0.02)
@@ -39,7 +39,7 @@ def test_figures_of_the_same_measurement_stand_beside_each_other() -> None:
 def test_what_differs_by_more_than_it_may_is_beyond() -> None:
     (comparison,) = compared(modelled(96), sample(100))
     ((row, metric, figure),) = comparison.beyond
-    assert (row.variant, metric, round(figure.difference or 0, 6)) == ("stock", "read_bytes", -0.04)
+    assert (row.variant, metric, round(figure.difference or 0, 6)) == ("off", "read_bytes", -0.04)
 
 
 def test_nothing_agrees_with_nothing_only() -> None:
@@ -57,12 +57,12 @@ def test_only_repetitions_that_both_have_count() -> None:
 
 def test_rows_stand_in_the_experiment_s_order() -> None:
     stride: dict[str, str | int] = {"pattern": "stride", "stride": 1021}
-    places = [(stride, "stock"), ({"pattern": "random"}, "series"), ({"pattern": "random"}, "stock")]
+    places = [(stride, "off"), ({"pattern": "random"}, "published"), ({"pattern": "random"}, "off")]
     ours = [modelled(5, cell=cell, variant=variant) for cell, variant in places]
     theirs = [sample(5, cell=cell, variant=variant) for cell, variant in places]
     (comparison,) = compared(*ours, *theirs)
     order = [(row.cell.label, row.variant) for row in comparison.rows]
-    assert order == [("random", "stock"), ("random", "series"), ("stride 1021", "stock")]
+    assert order == [("random", "off"), ("random", "published"), ("stride 1021", "off")]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_rows_stand_in_the_experiment_s_order() -> None:
         {"scale": "full"},
         {"arch": "arm64"},
         {"profile": "debug"},
-        {"variant": "series"},
+        {"variant": "published"},
         {"outcome": "guest-crash", "metrics": {}},
         {"backend": "model", "kernel": "policy", "workload": "w2", "repetition": 2},
     ],

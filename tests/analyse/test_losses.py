@@ -12,20 +12,20 @@ from tests.analyse.matrix import CELLS, Figures, boots, failed, matrix
 
 
 def one(
-    metric: str, stock: list[float], folio: list[float], threshold: float = 0.02, *, repeats: bool = True
+    metric: str, off: list[float], adaptive: list[float], threshold: float = 0.02, *, repeats: bool = True
 ) -> Difference:
     """The only difference of one metric."""
 
     def figures(values: list[float]) -> list[Figures]:
         return [{metric: value} for value in values]
 
-    samples = [*boots("stock", *figures(stock)), *boots("folio", *figures(folio))]
+    samples = [*boots("off", *figures(off)), *boots("adaptive", *figures(adaptive))]
     (difference,) = matrix(*samples, metrics=[metric], threshold=threshold, repeats=repeats).differences
     return difference
 
 
 @pytest.mark.parametrize(
-    ("metric", "stock", "folio", "loss", "change"),
+    ("metric", "off", "adaptive", "loss", "change"),
     [
         ("major_faults", 1000, 1330, 0.33, Change.WORSE),
         ("major_faults", 1000, 670, -0.33, Change.BETTER),
@@ -35,16 +35,16 @@ def one(
     ],
 )
 def test_what_is_worse_depends_on_the_metric(
-    metric: str, stock: float, folio: float, loss: float, change: Change
+    metric: str, off: float, adaptive: float, loss: float, change: Change
 ) -> None:
-    found = one(metric, [stock], [folio])
-    assert (found.baseline, found.value, found.n) == (stock, folio, 1)
+    found = one(metric, [off], [adaptive])
+    assert (found.baseline, found.value, found.n) == (off, adaptive, 1)
     assert found.loss == pytest.approx(loss)
     assert found.change is change
 
 
 @pytest.mark.parametrize(
-    ("folio", "threshold", "change"),
+    ("adaptive", "threshold", "change"),
     [
         (10_200, 0.02, Change.SAME),
         (10_201, 0.02, Change.WORSE),
@@ -54,12 +54,12 @@ def test_what_is_worse_depends_on_the_metric(
         (10_064, 0, Change.WORSE),
     ],
 )
-def test_a_difference_counts_above_the_threshold(folio: float, threshold: float, change: Change) -> None:
-    assert one("major_faults", [10_000], [folio], threshold).change is change
+def test_a_difference_counts_above_the_threshold(adaptive: float, threshold: float, change: Change) -> None:
+    assert one("major_faults", [10_000], [adaptive], threshold).change is change
 
 
 @pytest.mark.parametrize(
-    ("stock", "folio", "loss", "change"),
+    ("off", "adaptive", "loss", "change"),
     [
         (3, 4, 1 / 64, Change.SAME),
         (3, 66, 63 / 64, Change.SAME),
@@ -73,9 +73,9 @@ def test_a_difference_counts_above_the_threshold(folio: float, threshold: float,
     ],
 )
 def test_few_events_do_not_cry_wolf_and_none_divide_nothing(
-    stock: float, folio: float, loss: float, change: Change
+    off: float, adaptive: float, loss: float, change: Change
 ) -> None:
-    found = one("major_faults", [stock], [folio])
+    found = one("major_faults", [off], [adaptive])
     assert found.loss == pytest.approx(loss)
     assert found.change is change
 
@@ -84,11 +84,13 @@ def test_a_major_fault_that_is_a_minor_one_now_is_no_loss() -> None:
     def figures(major: float, minor: float) -> Figures:
         return {"major_faults": major, "minor_faults": minor}
 
-    samples = [*boots("stock", figures(1000, 2000)), *boots("folio", figures(300, 2600))]
+    samples = [*boots("off", figures(1000, 2000)), *boots("adaptive", figures(300, 2600))]
     found = {each.metric: each for each in matrix(*samples, metrics=["major_faults", "faults"]).differences}
     assert (found["faults"].baseline, found["faults"].value) == (3000, 2900)
     assert [found[name].change for name in ("faults", "major_faults")] == [Change.BETTER, Change.BETTER]
-    (gap,) = matrix(*boots("stock", {"major_faults": 1}), *boots("folio", {"major_faults": 1}), metrics=["faults"]).gaps
+    (gap,) = matrix(
+        *boots("off", {"major_faults": 1}), *boots("adaptive", {"major_faults": 1}), metrics=["faults"]
+    ).gaps
     assert gap.sentence == "faults is missing."
 
 
@@ -99,7 +101,7 @@ def test_every_kind_of_metric_has_something_negligible(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stock", "folio", "change"),
+    ("off", "adaptive", "change"),
     [
         ([1000], [1100], Change.WORSE),
         ([1000, 2000, 3000], [1100, 2200, 3300], Change.WORSE),
@@ -113,9 +115,9 @@ def test_every_kind_of_metric_has_something_negligible(kind: Kind) -> None:
     ],
 )
 def test_what_is_the_same_in_every_boot_needs_no_more_of_them(
-    stock: list[float], folio: list[float], change: Change
+    off: list[float], adaptive: list[float], change: Change
 ) -> None:
-    found = one("major_faults", stock, folio)
+    found = one("major_faults", off, adaptive)
     assert found.change is change
     assert found.repeats is (found.p is None)
     if found.repeats:
@@ -131,7 +133,7 @@ def test_all_boots_of_both_with_one_figure_repeat_without_a_second_baseline() ->
 
 
 @pytest.mark.parametrize(
-    ("folio", "change"),
+    ("adaptive", "change"),
     [
         # Too few to show anything: what agrees as well as it can is suspected, if it is a loss.
         ([1100], Change.SUSPECTED),
@@ -153,14 +155,14 @@ def test_all_boots_of_both_with_one_figure_repeat_without_a_second_baseline() ->
         ([1000.0] * 5 + [1001], Change.SAME),
     ],
 )
-def test_what_varies_counts_if_chance_seldom_does_it(folio: list[float], change: Change) -> None:
-    assert one("major_faults", [1000] * len(folio), folio, threshold=0.05, repeats=False).change is change
+def test_what_varies_counts_if_chance_seldom_does_it(adaptive: list[float], change: Change) -> None:
+    assert one("major_faults", [1000] * len(adaptive), adaptive, threshold=0.05, repeats=False).change is change
 
 
 def test_seeds_are_paired() -> None:
     """What seeds do to a figure says nothing of the variants."""
-    stock = [1000.0, 2000, 4000, 8000, 16000, 32000]
-    found = one("major_faults", stock, [figure + 500 + number for number, figure in enumerate(stock)], repeats=False)
+    off = [1000.0, 2000, 4000, 8000, 16000, 32000]
+    found = one("major_faults", off, [figure + 500 + number for number, figure in enumerate(off)], repeats=False)
     assert found.change is Change.WORSE
     assert (found.baseline, found.value) == (6000, 6502.5)
     assert found.loss == pytest.approx(502.5 / 6000)
@@ -177,9 +179,9 @@ def test_one_among_many_takes_more_boots() -> None:
         for cell in cells:
             name = str(cell.as_dict()["workload"])
             noise = [(-1) ** number * (100.0 + number) for number in range(count)]
-            samples += boots("stock", *[{"major_faults": 10_000}] * count, workload=name)
+            samples += boots("off", *[{"major_faults": 10_000}] * count, workload=name)
             moved = [2_000.0 + each for each in noise] if name == "7" else noise
-            samples += boots("folio", *({"major_faults": 10_000 + each} for each in moved), workload=name)
+            samples += boots("adaptive", *({"major_faults": 10_000 + each} for each in moved), workload=name)
         return matrix(*samples, cells=cells, metrics=["major_faults"], repeats=False)
 
     assert found(6).boots_needed == 10
@@ -192,9 +194,9 @@ def test_one_among_many_takes_more_boots() -> None:
 
 @pytest.mark.parametrize("repeats", [True, False])
 def test_the_baseline_beside_itself_is_no_variant(repeats: bool) -> None:
-    found = matrix(*boots("stock", {"major_faults": 1000}), *boots("folio", {"major_faults": 1}), repeats=repeats)
-    assert {each.variant for each in found.differences} == {"folio"}
-    assert [(each.variant, each.change) for each in found.again] == [("stock again", Change.SAME)] * repeats
+    found = matrix(*boots("off", {"major_faults": 1000}), *boots("adaptive", {"major_faults": 1}), repeats=repeats)
+    assert {each.variant for each in found.differences} == {"adaptive"}
+    assert [(each.variant, each.change) for each in found.again] == [("off again", Change.SAME)] * repeats
 
 
 def test_repetitions_that_only_one_has_are_left_out() -> None:
@@ -203,22 +205,22 @@ def test_repetitions_that_only_one_has_are_left_out() -> None:
 
 
 def test_other_repetitions_only() -> None:
-    late = [replace(each, repetition=2, key="late") for each in boots("folio", {"major_faults": 1})]
-    found = matrix(*boots("stock", {"major_faults": 1}), *late)
+    late = [replace(each, repetition=2, key="late") for each in boots("adaptive", {"major_faults": 1})]
+    found = matrix(*boots("off", {"major_faults": 1}), *late)
     assert not found.differences
     (gap,) = found.gaps
     assert (gap.outcome, gap.sentence) == ("not-measured", "The baseline has other repetitions only.")
 
 
 def test_what_loses_most_comes_first_and_what_does_not_count_after_it() -> None:
-    stock = {"major_faults": 10, "contpte_share": 0.5, "read_bytes": 100e6}
-    folio = {"major_faults": 70, "contpte_share": 0.4, "read_bytes": 50e6}
+    off = {"major_faults": 10, "contpte_share": 0.5, "read_bytes": 100e6}
+    adaptive = {"major_faults": 70, "contpte_share": 0.4, "read_bytes": 50e6}
     sqlite = {"major_faults": 10, "contpte_share": 0.1, "read_bytes": 101e6}
     samples = [
-        *boots("stock", stock),
-        *boots("folio", folio),
-        *boots("stock", stock, workload="sqlite"),
-        *boots("folio", sqlite, workload="sqlite"),
+        *boots("off", off),
+        *boots("adaptive", adaptive),
+        *boots("off", off, workload="sqlite"),
+        *boots("adaptive", sqlite, workload="sqlite"),
     ]
     found = matrix(*samples, cells=CELLS)
     assert [(each.workload, each.metric, each.change) for each in found.differences] == [
@@ -236,29 +238,36 @@ def test_what_loses_most_comes_first_and_what_does_not_count_after_it() -> None:
 
 
 def test_a_gain_decides_where_nothing_loses_and_else_what_is_worst() -> None:
-    stock = {"major_faults": 1000, "contpte_share": 0.5, "read_bytes": 100e6}
+    off = {"major_faults": 1000, "contpte_share": 0.5, "read_bytes": 100e6}
     gains = {"major_faults": 1010, "contpte_share": 0.8, "read_bytes": 10e6}
     same = {"major_faults": 1010, "contpte_share": 0.5, "read_bytes": 100e6}
-    found = matrix(*boots("stock", stock), *boots("folio", gains), *boots("series", same), variants=["folio", "series"])
+    found = matrix(
+        *boots("off", off), *boots("adaptive", gains), *boots("published", same), variants=["adaptive", "published"]
+    )
     deciding = {pair.deciding.variant: pair.deciding.metric for pair in make_pairs(found)}
-    assert deciding == {"series": "major_faults", "folio": "read_bytes"}
-    folio, series = by_variant(found)
-    assert (folio.variant, folio.workloads, len(folio.worse), len(folio.better)) == ("folio", 1, 0, 1)
-    assert (series.variant, series.workloads, len(series.worse), len(series.better)) == ("series", 1, 0, 0)
+    assert deciding == {"published": "major_faults", "adaptive": "read_bytes"}
+    adaptive, published = by_variant(found)
+    assert (adaptive.variant, adaptive.workloads, len(adaptive.worse), len(adaptive.better)) == ("adaptive", 1, 0, 1)
+    assert (published.variant, published.workloads, len(published.worse), len(published.better)) == (
+        "published",
+        1,
+        0,
+        0,
+    )
 
 
 def test_the_greatest_loss_and_the_greatest_gain_come_first_in_a_summary() -> None:
     cells = [Cell.of({"workload": name}) for name in "abcd"]
     samples = []
     for name, faults in zip("abcd", (1100, 2000, 500, 100), strict=True):
-        samples += boots("stock", {"major_faults": 1000}, workload=name)
-        samples += boots("folio", {"major_faults": faults}, workload=name)
+        samples += boots("off", {"major_faults": 1000}, workload=name)
+        samples += boots("adaptive", {"major_faults": faults}, workload=name)
     (summary,) = by_variant(matrix(*samples, cells=cells, metrics=["major_faults"]))
     assert [pair.deciding.workload for pair in summary.worse] == ["b", "a"]
     assert [pair.deciding.workload for pair in summary.better] == ["d", "c"]
 
 
-@pytest.mark.parametrize(("fails", "others"), [("folio", "stock"), ("stock", "folio")])
+@pytest.mark.parametrize(("fails", "others"), [("adaptive", "off"), ("off", "adaptive")])
 def test_a_failure_is_a_gap_and_a_workload_that_is_missing(fails: str, others: str) -> None:
     found = matrix(*boots(others, {"major_faults": 1}), failed(fails))
     assert not found.differences
@@ -270,33 +279,33 @@ def test_a_failure_is_a_gap_and_a_workload_that_is_missing(fails: str, others: s
 
 def test_one_failed_boot_of_several_is_a_gap_beside_the_figures() -> None:
     figures = [{"major_faults": 1000.0}] * 2
-    found = matrix(*boots("stock", *figures), *boots("folio", *figures[:1]), failed("folio", repetition=2))
+    found = matrix(*boots("off", *figures), *boots("adaptive", *figures[:1]), failed("adaptive", repetition=2))
     assert [each.n for each in found.differences] == [1]
-    assert ("folio", "guest-crash") in [(gap.variant, gap.outcome) for gap in found.gaps]
+    assert ("adaptive", "guest-crash") in [(gap.variant, gap.outcome) for gap in found.gaps]
     (summary,) = by_variant(found)
     assert (summary.workloads, summary.missing) == (1, 1)
 
 
 def test_what_does_not_apply_is_a_gap_that_is_no_failure() -> None:
-    found = matrix(*boots("stock", {"major_faults": 1}), failed("folio", outcome="not-applicable"))
+    found = matrix(*boots("off", {"major_faults": 1}), failed("adaptive", outcome="not-applicable"))
     (gap,) = found.gaps
     assert (gap.outcome, gap.failed) == ("not-applicable", False)
     assert by_variant(found)[0].missing == 0
 
 
 def test_what_nobody_measured_is_a_gap() -> None:
-    gaps = matrix(*boots("stock", {"major_faults": 1}), cells=CELLS).gaps
+    gaps = matrix(*boots("off", {"major_faults": 1}), cells=CELLS).gaps
     assert [(gap.workload, gap.variant, gap.outcome) for gap in gaps] == [
-        ("gcc", "folio", "not-measured"),
-        ("sqlite", "stock", "not-measured"),
-        ("sqlite", "folio", "not-measured"),
+        ("gcc", "adaptive", "not-measured"),
+        ("sqlite", "off", "not-measured"),
+        ("sqlite", "adaptive", "not-measured"),
     ]
-    assert [gap.variant for gap in matrix().gaps] == ["stock", "folio"]
+    assert [gap.variant for gap in matrix().gaps] == ["off", "adaptive"]
 
 
 def test_a_metric_that_the_variant_lacks_is_a_gap() -> None:
     both = {"major_faults": 1.0, "read_bytes": 1.0}
-    found = matrix(*boots("stock", both), *boots("folio", {"major_faults": 1}), metrics=tuple(both))
+    found = matrix(*boots("off", both), *boots("adaptive", {"major_faults": 1}), metrics=tuple(both))
     assert [each.metric for each in found.differences] == ["major_faults"]
     (gap,) = found.gaps
     assert (gap.outcome, gap.sentence, gap.failed) == ("not-measured", "read_bytes is missing.", True)
@@ -304,7 +313,7 @@ def test_a_metric_that_the_variant_lacks_is_a_gap() -> None:
 
 def test_a_metric_that_the_baseline_lacks_says_nothing_of_the_variant() -> None:
     both = {"major_faults": 1.0, "read_bytes": 1.0}
-    found = matrix(*boots("stock", {"major_faults": 1}), *boots("folio", both), metrics=tuple(both))
+    found = matrix(*boots("off", {"major_faults": 1}), *boots("adaptive", both), metrics=tuple(both))
     (gap,) = found.gaps
     assert (gap.outcome, gap.sentence, gap.failed) == ("not-counted", "read_bytes is missing.", False)
 

@@ -12,34 +12,34 @@ def rows_of(*samples: Sample) -> dict[str, Row]:
 
 
 def test_median_spread_and_floor() -> None:
-    row = rows_of(*(sample(value, repetition=number) for number, value in enumerate((30, 10, 50), start=1)))["stock"]
+    row = rows_of(*(sample(value, repetition=number) for number, value in enumerate((30, 10, 50), start=1)))["off"]
     assert row.n == 3
     assert row.metrics["read_bytes"] == Spread(30, 10, 50)
     assert row.times_floor == 3
 
 
 def test_ratios_are_to_unpatched() -> None:
-    rows = rows_of(sample(20), sample(40, variant="unpatched", named="unpatched"), sample(4, variant="series"))
+    rows = rows_of(sample(20), sample(40, variant="unpatched", named="unpatched"), sample(4, variant="published"))
     assert {name: (row.ratio, row.ratio_to) for name, row in rows.items()} == {
         "unpatched": (1, "unpatched"),
-        "stock": (0.5, "unpatched"),
-        "series": (0.1, "unpatched"),
+        "off": (0.5, "unpatched"),
+        "published": (0.1, "unpatched"),
     }
 
 
-def test_without_unpatched_to_stock() -> None:
-    rows = rows_of(sample(20), sample(5, variant="series"))
-    assert (rows["series"].ratio, rows["series"].ratio_to) == (0.25, "stock")
+def test_without_unpatched_to_off() -> None:
+    rows = rows_of(sample(20), sample(5, variant="published"))
+    assert (rows["published"].ratio, rows["published"].ratio_to) == (0.25, "off")
 
 
 def test_without_ours_to_the_first_kernel_as_it_boots() -> None:
     first, second = ({"variant": name, "named": name, "kernel": name} for name in ("linux@old", "linux@new"))
-    rows = rows_of(sample(20, **first), sample(5, **second), sample(10, variant="series"))
+    rows = rows_of(sample(20, **first), sample(5, **second), sample(10, variant="published"))
     assert (rows["linux@new"].ratio, rows["linux@new"].ratio_to) == (0.25, "linux@old")
 
 
 def test_without_either_there_is_no_ratio() -> None:
-    row = rows_of(sample(5, variant="series"))["series"]
+    row = rows_of(sample(5, variant="published"))["published"]
     assert (row.ratio, row.ratio_to) == (None, None)
 
 
@@ -47,21 +47,21 @@ def test_failures_are_counted_apart() -> None:
     rows = rows_of(
         sample(20),
         sample(outcome="guest-crash", sentence="Oops.", repetition=2),
-        sample(outcome="hang", sentence="Slow.", variant="series"),
+        sample(outcome="hang", sentence="Slow.", variant="published"),
     )
-    assert (rows["stock"].n, rows["stock"].failures) == (1, {"guest-crash": 1})
-    assert (rows["series"].n, rows["series"].failures, rows["series"].ratio) == (0, {"hang": 1}, None)
+    assert (rows["off"].n, rows["off"].failures) == (1, {"guest-crash": 1})
+    assert (rows["published"].n, rows["published"].failures, rows["published"].ratio) == (0, {"hang": 1}, None)
 
 
 def test_published_figures_are_scaled() -> None:
-    row = rows_of(sample(20))["stock"]
+    row = rows_of(sample(20))["off"]
     assert row.published == {"read_bytes": 223.377 * (1 << 30) / 8, "seconds": 101.293}
 
 
 def test_rows_follow_the_experiment_s_order() -> None:
     samples = [
         sample(1, cell={"pattern": "sequential"}),
-        sample(1, variant="series"),
+        sample(1, variant="published"),
         sample(1),
         sample(1, cell={"pattern": "stride", "stride": 4099}),
         sample(1, cell={"pattern": "stride", "stride": 1021}),
@@ -69,20 +69,20 @@ def test_rows_follow_the_experiment_s_order() -> None:
     (group,) = group_samples(samples)
     order = [(row.cell.label, row.variant) for row in make_rows(group, find_experiment("sparse-mmap"))]
     assert order == [
-        ("random", "stock"),
-        ("random", "series"),
-        ("stride 1021", "stock"),
-        ("stride 4099", "stock"),
-        ("sequential", "stock"),
+        ("random", "off"),
+        ("random", "published"),
+        ("stride 1021", "off"),
+        ("stride 4099", "off"),
+        ("sequential", "off"),
     ]
 
 
 def test_without_an_experiment_file_there_are_rows_all_the_same() -> None:
-    (group,) = group_samples([sample(20), sample(5, variant="series")])
+    (group,) = group_samples([sample(20), sample(5, variant="published")])
     rows = make_rows(group, None)
     assert [(row.variant, row.ratio, row.published) for row in rows] == [
-        ("stock", 1, {}),
-        ("series", 0.25, {}),
+        ("off", 1, {}),
+        ("published", 0.25, {}),
     ]
 
 
@@ -100,7 +100,7 @@ def test_the_newest_kernel_of_each_named_counts() -> None:
         [
             sample(1, kernel="old"),
             sample(2, kernel="control", variant="unpatched", named="unpatched"),
-            sample(3, kernel="new", variant="series"),
+            sample(3, kernel="new", variant="published"),
         ]
     )
     assert [item.kernel.hash for item in group.samples] == ["control", "new"]
@@ -109,7 +109,7 @@ def test_the_newest_kernel_of_each_named_counts() -> None:
 
 def test_the_newest_probe_and_parameters_count_for_all() -> None:
     (group,) = group_samples([sample(1, variant="unpatched", named="unpatched", workload="old"), sample(2)])
-    assert [item.variant for item in group.samples] == ["stock"]
+    assert [item.variant for item in group.samples] == ["off"]
     (group,) = group_samples([sample(1), sample(2, parameters={"cpus": 1})])
     assert [item.metrics["read_bytes"] for item in group.samples] == [2]
 

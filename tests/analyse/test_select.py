@@ -19,4 +19,4 @@ def test_data_of_other_parameters_does_not_count_as_newer() -> None:
 
 
 def test_older_data_of_the_same_cell_is_left_out() -> None:
-    assert kept(sample(key="old", data="d1"), sample(key="new", data="d2", variant="series")) == ["new"]
+    assert kept(sample(key="old", data="d1"), sample(key="new", data="d2", variant="published")) == ["new"]

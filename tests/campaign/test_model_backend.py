@@ -29,11 +29,11 @@ RANDOM = Cell.of({"pattern": "random"})
 def plan_of(place: Path, *names: str, repetitions: int = 1) -> Plan:
     """A file of 16384 pages in 256 MiB, windows of 32 pages, 819 touches a cell."""
     experiment = find_experiment(str(small_experiment(place)))
-    variants = choose(names or ["stock"], load_variants())
+    variants = choose(names or ["off"], load_variants())
     return make_plan(experiment, experiment.scale("quick"), variants=variants, repetitions=repetitions)
 
 
-def step_of(cell: Cell, variant: str = "stock", repetition: int = 1) -> Step:
+def step_of(cell: Cell, variant: str = "off", repetition: int = 1) -> Step:
     return Step(cell, load_variants()[variant], repetition)
 
 
@@ -51,12 +51,12 @@ def run(place: Path, plan: Plan) -> list[Sample]:
 @pytest.mark.parametrize(
     ("name", "rules"),
     [
-        ("unpatched", "stock"),
-        ("stock", "stock"),
-        ("text", "stock"),
-        ("series", "series"),
-        ("text-2m", "series"),
-        ("folio", "folio"),
+        ("unpatched", "off"),
+        ("off", "off"),
+        ("text", "off"),
+        ("published", "published"),
+        ("text-2m", "published"),
+        ("adaptive", "adaptive"),
         ("address", None),
         ("retry", None),
     ],
@@ -78,7 +78,7 @@ def test_sequential_touches_read_each_window_once(tmp_path: Path) -> None:
 def test_a_random_hint_reads_what_is_touched_whatever_the_variant(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     hinted = Cell.of({"pattern": "random", "hint": "random"})
-    for variant in ("stock", "series", "folio"):
+    for variant in ("off", "published", "adaptive"):
         metrics = measured(plan, step_of(hinted, variant))
         assert metrics["read_bytes"] == metrics["floor_bytes"] == metrics["major_faults"] * 4096
     assert metrics["floor_bytes"] < measured(plan, step_of(RANDOM))["read_bytes"]
@@ -87,7 +87,7 @@ def test_a_random_hint_reads_what_is_touched_whatever_the_variant(tmp_path: Path
 def test_without_readahead_one_page_is_read_at_a_time(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     plan = replace(plan, scale=replace(plan.scale, parameters=structs.replace(plan.scale.parameters, read_ahead_kb=0)))
-    metrics = measured(plan, step_of(RANDOM, "folio"))
+    metrics = measured(plan, step_of(RANDOM, "adaptive"))
     assert metrics["read_bytes"] == metrics["floor_bytes"]
 
 
@@ -121,7 +121,7 @@ def test_what_the_model_does_not_know_is_said(tmp_path: Path, axes: dict[str, st
 
 
 def test_a_campaign_boots_nothing_and_passes_over_what_is_unknown(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, "unpatched", "stock", "address", repetitions=2)
+    plan = plan_of(tmp_path, "unpatched", "off", "address", repetitions=2)
     samples = run(tmp_path, plan)
     assert failure_of(samples) is None
     found = {(sample.variant, sample.cell["pattern"], sample.repetition): sample for sample in samples}
@@ -131,7 +131,7 @@ def test_a_campaign_boots_nothing_and_passes_over_what_is_unknown(tmp_path: Path
             assert sample.outcome == "not-applicable"
             assert sample.sentence == "The model does not know the variant 'address'."
         else:
-            assert sample.metrics == found["stock", pattern, repetition].metrics
+            assert sample.metrics == found["off", pattern, repetition].metrics
     assert {(sample.backend, sample.boot, sample.kernel.release) for sample in samples} == {("model", "", "model")}
     assert not (tmp_path / "consoles").exists()
     assert [sample.key for sample in run(tmp_path, plan)] == [sample.key for sample in samples]

@@ -31,10 +31,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def is_target(step: Step) -> bool:
-    return step.cell.label == "random" and step.variant.name == "series" and step.repetition == 1
+    return step.cell.label == "random" and step.variant.name == "published" and step.repetition == 1
 
 
-RANDOM_SERIES = ("{'pattern': 'random'}", "series", 1)
+RANDOM_PUBLISHED = ("{'pattern': 'random'}", "published", 1)
 
 
 def place(sample: Sample) -> tuple[str, str, int, str]:
@@ -76,7 +76,7 @@ def test_a_sample_says_how_long_it_took_with_its_boot(file: Path) -> None:
             time.sleep(0.3)
         return plain(step, tried)
 
-    (target,) = (each for each in run_fake(file, FakeBackend(slow)) if place(each)[:3] == RANDOM_SERIES)
+    (target,) = (each for each in run_fake(file, FakeBackend(slow)) if place(each)[:3] == RANDOM_PUBLISHED)
     assert target.took >= 0.3
 
 
@@ -100,12 +100,14 @@ def test_other_parameters_are_other_samples(file: Path) -> None:
 
 
 def restricted(*machines: str) -> Plan:
-    """A plan whose variant "series" is for these machines only."""
+    """A plan whose variant "published" is for these machines only."""
     plan = fake_plan(repetitions=1)
 
     def at(step: Step) -> Step:
         return (
-            replace(step, variant=replace(step.variant, machines=machines)) if step.variant.name == "series" else step
+            replace(step, variant=replace(step.variant, machines=machines))
+            if step.variant.name == "published"
+            else step
         )
 
     return replace(plan, boots=tuple(replace(boot, steps=tuple(map(at, boot.steps))) for boot in plan.boots))
@@ -114,11 +116,11 @@ def restricted(*machines: str) -> Plan:
 def test_a_variant_that_the_machine_cannot_have_is_not_applicable(file: Path) -> None:
     backend = FakeBackend()
     samples = run_fake(file, backend, restricted("arm64-4k"))
-    absent = [sample for sample in samples if sample.variant == "series"]
+    absent = [sample for sample in samples if sample.variant == "published"]
     assert {(sample.outcome, sample.sentence, sample.page_size, sample.boot) for sample in absent} == {
-        ("not-applicable", "'series' is for arm64-4k only.", 4096, "")
+        ("not-applicable", "'published' is for arm64-4k only.", 4096, "")
     }
-    assert "series" not in {step.variant.name for step in backend.tried}
+    assert "published" not in {step.variant.name for step in backend.tried}
     assert failure_of(samples) is None
     # It is recorded once, and measured when it applies after all.
     again = FakeBackend()
@@ -126,7 +128,7 @@ def test_a_variant_that_the_machine_cannot_have_is_not_applicable(file: Path) ->
     assert len(read_samples(file)) == len(samples)
     assert again.boots == 0
     assert {sample.outcome for sample in run_fake(file, again, restricted("x86_64-4k"))} == {"ok"}
-    assert {step.variant.name for step in again.tried} == {"series"}
+    assert {step.variant.name for step in again.tried} == {"published"}
 
 
 @pytest.mark.parametrize(
@@ -147,13 +149,13 @@ def test_a_failed_cell_is_a_result_and_the_rest_goes_on(file: Path, kind: Outcom
     backend = FakeBackend(measure)
     samples = run_fake(file, backend)
     (failed,) = [sample for sample in samples if sample.outcome != "ok"]
-    assert (failed.outcome, failed.variant, failed.metrics) == (kind.value, "series", {})
+    assert (failed.outcome, failed.variant, failed.metrics) == (kind.value, "published", {})
     assert len(samples) == len(fake_plan().steps)
     assert set(backend.tried.values()) == {1}
     assert backend.boots == len(fake_plan().boots) + 1
     found = failure_of(samples)
     assert isinstance(found, error)
-    assert str(found) == f"random, series, repetition 1: It ended with {kind.value}."
+    assert str(found) == f"random, published, repetition 1: It ended with {kind.value}."
     # It is not tried again by the same command.
     again = FakeBackend(measure)
     assert run_fake(file, again) == samples
@@ -254,14 +256,14 @@ def test_other_data_makes_other_samples_and_the_newest_of_each_cell_counts(file:
 
 def test_what_a_kernel_lacks_ends_no_boot_and_is_not_tried_again(file: Path) -> None:
     def lacking(step: Step, tried: int) -> dict[str, int | float]:
-        if step.variant.name == "stock":
+        if step.variant.name == "off":
             raise ending(OutcomeKind.NOT_APPLICABLE)
         return plain(step, tried)
 
     first, second = FakeBackend(lacking), FakeBackend(lacking)
     samples = run_fake(file, first)
-    assert {sample.outcome for sample in samples if sample.variant == "stock"} == {"not-applicable"}
-    assert {sample.outcome for sample in samples if sample.variant != "stock"} == {"ok"}
+    assert {sample.outcome for sample in samples if sample.variant == "off"} == {"not-applicable"}
+    assert {sample.outcome for sample in samples if sample.variant != "off"} == {"ok"}
     assert first.boots == len(fake_plan().boots)
     assert run_fake(file, second) == samples
     assert second.boots == 0
@@ -269,11 +271,11 @@ def test_what_a_kernel_lacks_ends_no_boot_and_is_not_tried_again(file: Path) -> 
 
 def test_what_takes_our_code_is_passed_over_on_a_kernel_without(file: Path) -> None:
     experiment = find_experiment("sparse-mmap")
-    chosen = on_kernels(choose(["unpatched", "stock"], load_variants()), ["debian:7.3"], asked=True)
+    chosen = on_kernels(choose(["unpatched", "off"], load_variants()), ["debian:7.3"], asked=True)
     plan = make_plan(experiment, experiment.scale("quick"), variants=chosen, repetitions=1)
     backend = FakeBackend()
     samples = run_fake(file, backend, plan)
     outcomes = {sample.variant: sample.outcome for sample in samples}
-    assert outcomes == {"debian:7.3": "ok", "stock on debian:7.3": "not-applicable"}
+    assert outcomes == {"debian:7.3": "ok", "off on debian:7.3": "not-applicable"}
     assert {sample.kernel.name for sample in samples} == {"debian:7.3"}
     assert backend.boots == 1

@@ -27,13 +27,13 @@ def test_a_kernel_that_differs_in_a_line_is_compared_with_ours(tmp_path: Path, p
     patch.write_text(ONE_MISS_ALLOWED)
     other = f"debian:6.12+ours+{patch}"
     argv = ["run", str(small_experiment(tmp_path)), "--kernel", "patched", "--kernel", other]
-    argv += ["--variant", "series", "--cell", "pattern=random", "--json"]
+    argv += ["--variant", "published", "--cell", "pattern=random", "--json"]
     done = lab(*argv, FOLIOLAB_RESULTS=str(tmp_path / "results"))
     assert done.returncode == 0, done.stderr
     ours, theirs = json.loads(done.stdout)["samples"]
-    if ours["variant"] != "series":
+    if ours["variant"] != "published":
         ours, theirs = theirs, ours
-    assert (ours["variant"], theirs["variant"]) == ("series", f"series on {other}")
+    assert (ours["variant"], theirs["variant"]) == ("published", f"published on {other}")
     assert ours["kernel"]["hash"] == patched_kernel.hash
     assert theirs["kernel"]["hash"] != patched_kernel.hash
     assert theirs["kernel"] | {"hash": ""} == {

@@ -31,7 +31,7 @@ def scratch_of(pid: int) -> Path:
 @pytest.mark.parametrize(
     ("argv", "status", "words"),
     [
-        (["--variant", "stock,no-such", "--", "./x"], 11, "no variant 'no-such'"),
+        (["--variant", "off,no-such", "--", "./x"], 11, "no variant 'no-such'"),
         (["--disk", "ntfs:1G", "--", "./x"], 2, "'ntfs:1G' is no disk; write ext4:2G"),
         (["--disk", "ext4:1G", "--data-size", "1G", "--", "./x"], 2, "does not go with --data or --data-size"),
         (["--memory", "much", "--", "./x"], 2, "'much' is not a size"),
@@ -135,7 +135,7 @@ def test_a_kernel_that_complains_is_reported(
 ) -> None:
     done = lab("exec", "--json", str(tmp_path / "json"), "--", program, "warn", "something", str(own))
     title = "WARNING: CPU: 0 PID: 1 at mm/none.c:1 something"
-    assert f"The guest's kernel complained (folio): {title}" in " ".join(done.stderr.split())
+    assert f"The guest's kernel complained (adaptive): {title}" in " ".join(done.stderr.split())
     assert done.returncode == status
     (cell,) = cells(tmp_path / "json")
     assert (cell["status"], cell["warnings"]) == (own, [title])
@@ -145,11 +145,11 @@ def test_a_kernel_that_complains_is_reported(
 def test_every_variant_with_every_window(patched_kernel: BuiltKernel, tmp_path: Path) -> None:
     probe = str(guest_programs(NATIVE, Reporter())["sparse-mmap"])
     file = tmp_path / "counts.json"
-    done = lab("exec", "--variant", "stock,folio", "--read-ahead-kb", "128,4096", "--disk", "ext4:64M",
+    done = lab("exec", "--variant", "off,adaptive", "--read-ahead-kb", "128,4096", "--disk", "ext4:64M",
                "--json", str(file), "--", probe, "--file", "/data/file", "--pattern", "random")  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = {(cell["variant"], cell["read_ahead_kb"]): cell for cell in cells(file)}
-    assert list(found) == [("stock", 128), ("stock", 4096), ("folio", 128), ("folio", 4096)]
+    assert list(found) == [("off", 128), ("off", 4096), ("adaptive", 128), ("adaptive", 4096)]
     assert [line for line in done.stderr.splitlines() if line.startswith("---")] == [
         f"--- {variant}, read_ahead_kb {limit}" for variant, limit in found
     ]
@@ -166,8 +166,8 @@ def test_every_variant_with_every_window(patched_kernel: BuiltKernel, tmp_path: 
             "hash": patched_kernel.hash,
         }
     bytes_read = {place: cell["read_bytes"] for place, cell in found.items()}
-    assert bytes_read["stock", 4096] > 2 * bytes_read["stock", 128] > 2 * bytes_read["folio", 128]
-    assert found["folio", 4096]["mmap_readahead"] > 0
+    assert bytes_read["off", 4096] > 2 * bytes_read["off", 128] > 2 * bytes_read["adaptive", 128]
+    assert found["adaptive", 4096]["mmap_readahead"] > 0
 
 
 @pytest.mark.boot

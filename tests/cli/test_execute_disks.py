@@ -21,7 +21,7 @@ def test_data_goes_in_and_out_and_lasts(program: str, patched_kernel: BuiltKerne
     data.mkdir()
     (data / "log").write_text("host\n")
     # Two boots, because one variant sets switches and the other none.
-    first = lab("exec", "--variant", "stock,folio", "--data", str(data), "--keep", str(image),
+    first = lab("exec", "--variant", "off,adaptive", "--data", str(data), "--keep", str(image),
                 "--", program, "append", "guest", "0")  # fmt: skip
     assert (first.returncode, first.stdout) == (0, "host\nguest\nhost\nguest\nguest\n")
     assert (data / "log").read_text() == "host\n"

@@ -20,7 +20,7 @@ from tests.samples import sample
 from tests.small import small_experiment
 
 REGRESS = 'regress = ["read_bytes", "major_faults"]\n'
-SERIES = {"gcc": (1000, 300), "sqlite": (900, 100), "lmdb": (1010, 101)}
+PUBLISHED = {"gcc": (1000, 300), "sqlite": (900, 100), "lmdb": (1010, 101)}
 
 
 @pytest.fixture
@@ -36,22 +36,22 @@ def programs(tmp_path: Path) -> str:
     file = small_experiment(tmp_path).rename(tmp_path / "programs.toml")
     text = file.read_text()
     start, end = text.index("cells ="), text.index("[workload]")
-    cells = 'cells = [{ workload = ["gcc", "sqlite", "lmdb"] }]\nvariants = ["unpatched", "series"]\n'
-    file.write_text(REGRESS + text[:start].replace('variants = ["stock"]\n', "") + cells + text[end:])
+    cells = 'cells = [{ workload = ["gcc", "sqlite", "lmdb"] }]\nvariants = ["unpatched", "published"]\n'
+    file.write_text(REGRESS + text[:start].replace('variants = ["off"]\n', "") + cells + text[end:])
     return str(file)
 
 
 def fill(store: Path, *more: Sample) -> None:
-    """Under series, gcc and lmdb get worse by major faults, and gcc alone by what counts; folio was measured once."""
+    """Under published, gcc and lmdb get worse by faults, and gcc alone by what counts; adaptive was measured once."""
     with open_store(store) as opened:
-        for workload, (read, faults) in SERIES.items():
+        for workload, (read, faults) in PUBLISHED.items():
             for variant, metrics in (
                 ("unpatched", (1000, 100)),
                 ("unpatched again", (1000, 100)),
-                ("series", (read, faults)),
+                ("published", (read, faults)),
             ):
                 opened.append(one(workload, variant, metrics))
-        for each in (one("gcc", "folio", (1000, 100)), *more):
+        for each in (one("gcc", "adaptive", (1000, 100)), *more):
             opened.append(each)
 
 
@@ -84,7 +84,7 @@ def test_json_has_the_worst_first_and_what_is_not_there(
     found = rows(capsys)
     assert found[0] == {
         "workload": "gcc",
-        "variant": "series",
+        "variant": "published",
         "experiment": "programs",
         "cell": {"workload": "gcc"},
         "scale": "quick",
@@ -107,9 +107,9 @@ def test_json_has_the_worst_first_and_what_is_not_there(
     }
     assert [row["loss"] for row in found[:-2]] == pytest.approx([2, 0.01, 0.01, 0, 0, 0, 0, -0.1])
     assert places(found[-3:]) == [
-        ("sqlite", "series", "read_bytes", "better"),
-        ("sqlite", "folio", None, None),
-        ("lmdb", "folio", None, None),
+        ("sqlite", "published", "read_bytes", "better"),
+        ("sqlite", "adaptive", None, None),
+        ("lmdb", "adaptive", None, None),
     ]
     assert [row["outcome"] for row in found[-2:]] == ["not-measured"] * 2
 
@@ -118,12 +118,12 @@ def test_workloads_variants_threshold_and_baseline(
     store: Path, programs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(store)
-    argv = ["regress", programs, "--no-run", "--json", "--workload", "sqlite,lmdb", "--variant", "series"]
+    argv = ["regress", programs, "--no-run", "--json", "--workload", "sqlite,lmdb", "--variant", "published"]
     assert main(argv) == 0
     assert {row[0] for row in places(rows(capsys))} == {"sqlite", "lmdb"}
     assert main([*argv, "--threshold", "0.5%"]) == 0
-    assert places(rows(capsys))[0] == ("lmdb", "series", "read_bytes", "worse")
-    assert main(["regress", programs, "--no-run", "--json", "--baseline", "series", "--variant", "unpatched"]) == 0
+    assert places(rows(capsys))[0] == ("lmdb", "published", "read_bytes", "worse")
+    assert main(["regress", programs, "--no-run", "--json", "--baseline", "published", "--variant", "unpatched"]) == 0
     assert places(rows(capsys))[0] == ("sqlite", "unpatched", "read_bytes", "suspected")
 
 
@@ -131,7 +131,9 @@ def test_tables(store: Path, programs: str, capsys: pytest.CaptureFixture[str]) 
     fill(store)
     assert main(["regress", programs, "--no-run"]) == 0
     out = capsys.readouterr().out
-    assert "series: 1 of 3 workloads loses more than 2 %, worst gcc (major faults +200.0 %)" in out.replace("\n", " ")
+    assert "published: 1 of 3 workloads loses more than 2 %, worst gcc (major faults +200.0 %)" in out.replace(
+        "\n", " "
+    )
     assert len([line for line in out.splitlines() if line.startswith(("gcc ", "sqlite ", "lmdb "))]) == 4
     assert main(["regress", programs, "--no-run", "--all"]) == 0
     out = capsys.readouterr().out
@@ -143,13 +145,13 @@ def test_tables(store: Path, programs: str, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("argv", "status", "words"),
     [
-        (["--variant", "series"], 1, "series: 1 of 3 workloads loses more than 2 %, worst gcc"),
-        (["--variant", "series", "--threshold", "200%"], 0, ""),
-        (["--variant", "series", "--workload", "sqlite"], 0, ""),
+        (["--variant", "published"], 1, "published: 1 of 3 workloads loses more than 2 %, worst gcc"),
+        (["--variant", "published", "--threshold", "200%"], 0, ""),
+        (["--variant", "published", "--workload", "sqlite"], 0, ""),
         (["--workload", "gcc"], 0, ""),
-        ([], 1, "folio: none of 1 workload loses more than 2 %; none gains without a loss; 2 lack measurements."),
+        ([], 1, "adaptive: none of 1 workload loses more than 2 %; none gains without a loss; 2 lack measurements."),
         (["--variant", "address"], 1, "address: nothing could be compared with unpatched."),
-        (["--baseline", "folio"], 2, "--check judges folio, which is the baseline; say with --variant"),
+        (["--baseline", "adaptive"], 2, "--check judges adaptive, which is the baseline; say with --variant"),
     ],
 )
 def test_check_judges_what_was_asked_for_or_the_kernel_as_it_boots(
@@ -167,10 +169,10 @@ def test_check_misses_an_experiment_that_does_not_name_the_kernel_as_it_boots(
 ) -> None:
     others = shutil.copy(programs, tmp_path / "others.toml")
     with open_store(store) as opened:
-        for workload in SERIES:
-            for variant in ("unpatched", "unpatched again", "folio"):
+        for workload in PUBLISHED:
+            for variant in ("unpatched", "unpatched again", "adaptive"):
                 opened.append(one(workload, variant, (1000, 100)))
-            for variant in ("unpatched", "unpatched again", "series"):
+            for variant in ("unpatched", "unpatched again", "published"):
                 opened.append(one(workload, variant, (1000, 100), experiment="others"))
     assert main(["regress", programs, "--no-run", "--check"]) == 0
     assert main(["regress", programs, str(others), "--no-run", "--check"]) == 1
@@ -182,12 +184,12 @@ def test_the_backend_that_measured_last_is_compared(
 ) -> None:
     kvm = [
         one("gcc", variant, (1000, 100), backend="qemu-kvm", key=f"kvm {variant}")
-        for variant in ("unpatched", "series")
+        for variant in ("unpatched", "published")
     ]
-    model = one("gcc", "series", (5000, 100), backend="model", key="model")
-    arm64 = one("gcc", "series", (5000, 100), arch="arm64", key="arm64")
-    debug = one("gcc", "series", (5000, 100), profile="debug", key="debug")
-    full = one("gcc", "series", (5000, 100), scale="full", key="full")
+    model = one("gcc", "published", (5000, 100), backend="model", key="model")
+    arm64 = one("gcc", "published", (5000, 100), arch="arm64", key="arm64")
+    debug = one("gcc", "published", (5000, 100), profile="debug", key="debug")
+    full = one("gcc", "published", (5000, 100), scale="full", key="full")
     fill(store, *kvm, model, arm64, debug, full)
     assert main(["regress", programs, "--no-run", "--json", "--arch", "x86_64"]) == 0
     found = rows(capsys)
@@ -200,7 +202,7 @@ def test_the_backend_that_measured_last_is_compared(
     ("argv", "status", "words"),
     [
         (["--workload", "gcc,ld"], 12, "There is no workload 'ld'; known: gcc, sqlite, lmdb."),
-        (["--variant", "folios"], 11, "There is no variant 'folios'; known: unpatched, stock"),
+        (["--variant", "folio"], 11, "There is no variant 'folio'; known: unpatched, off"),
         (["--baseline", "none"], 11, "There is no variant 'none'"),
         (["--variant", "unpatched"], 2, "'unpatched' is the baseline; there is no other variant to compare with it."),
         (["--scale", "tiny"], 2, "programs has no scale 'tiny'"),
@@ -267,15 +269,17 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
 def test_what_was_measured_is_not_measured_again(
     store: Path, programs: str, fake: Fake, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    backend = fake(lambda step, _: {"read_bytes": 1 << 30, "major_faults": 100 * (1 + (step.variant.name == "series"))})
+    backend = fake(
+        lambda step, _: {"read_bytes": 1 << 30, "major_faults": 100 * (1 + (step.variant.name == "published"))}
+    )
     assert main(["regress", programs, "--json", "--repetitions", "2", "--workload", "gcc"]) == 0
     found = rows(capsys)
-    assert places(found) == [("gcc", "series", "major_faults", "worse"), ("gcc", "series", "read_bytes", "same")]
+    assert places(found) == [("gcc", "published", "major_faults", "worse"), ("gcc", "published", "read_bytes", "same")]
     assert [row["n"] for row in found] == [2, 2]
     assert (sum(backend.tried.values()), len(read_samples(store))) == (6, 6)
-    assert main(["regress", programs, "--variant", "series,folio", "--json", "--repetitions", "2"]) == 0
+    assert main(["regress", programs, "--variant", "published,adaptive", "--json", "--repetitions", "2"]) == 0
     assert {(row["workload"], row["variant"]) for row in rows(capsys)} == {
-        (workload, variant) for workload in SERIES for variant in ("series", "folio")
+        (workload, variant) for workload in PUBLISHED for variant in ("published", "adaptive")
     }
     assert set(backend.tried.values()) == {1}
     assert sum(backend.tried.values()) == 2 * 3 * 4
@@ -303,7 +307,7 @@ def test_a_guest_that_crashes_is_a_row_and_the_exit_status(
     store: Path, programs: str, fake: Fake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def measure(step: object, tried: int) -> dict[str, int | float]:
-        if "sqlite" in str(step) and "series" in str(step):
+        if "sqlite" in str(step) and "published" in str(step):
             raise ending(OutcomeKind.GUEST_CRASH)
         return {"read_bytes": 1 << 30, "major_faults": 100}
 
@@ -311,14 +315,14 @@ def test_a_guest_that_crashes_is_a_row_and_the_exit_status(
     for form in (["--json"], []):
         assert main(["regress", programs, *form]) == 31
         said = capsys.readouterr()
-        assert "sqlite, series, repetition 1: It ended with guest-crash." in said.err
+        assert "sqlite, published, repetition 1: It ended with guest-crash." in said.err
         if form:
             last = json.loads(said.out)["rows"][-1]
-            assert (last["workload"], last["variant"], last["outcome"]) == ("sqlite", "series", "guest-crash")
+            assert (last["workload"], last["variant"], last["outcome"]) == ("sqlite", "published", "guest-crash")
             assert (last["metric"], last["loss"]) == (None, None)
         else:
-            assert "series: guest-crash: sqlite. It ended with guest-crash." in said.out
-            assert "series: none of 2 workloads loses more than 2 %; none gains" in said.out
+            assert "published: guest-crash: sqlite. It ended with guest-crash." in said.out
+            assert "published: none of 2 workloads loses more than 2 %; none gains" in said.out
 
 
 @pytest.mark.boot
@@ -329,9 +333,9 @@ def test_on_a_real_kernel(tmp_path: Path, patched_kernel: BuiltKernel) -> None:
         "regress",
         str(file),
         "--baseline",
-        "stock",
+        "off",
         "--variant",
-        "series",
+        "published",
         "--workload",
         "small stride 37",
         "--json",

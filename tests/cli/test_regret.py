@@ -58,20 +58,20 @@ def test_unknown_names(argv: list[str], words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("regret_of_folio", "status", "words"),
+    ("regret_of_adaptive", "status", "words"),
     [
         (1.01, 0, ""),
-        (1.6, 1, "lab: folio misses 1 bound: patterns: the geometric mean is 1.6000, at most "),
+        (1.6, 1, "lab: adaptive misses 1 bound: patterns: the geometric mean is 1.6000, at most "),
     ],
 )
 def test_check(
-    regret_of_folio: float,
+    regret_of_adaptive: float,
     status: int,
     words: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    regrets = {"stock": 2.0, "series": 2.0, "folio": regret_of_folio} | dict.fromkeys(RIVALS, 9.0)
+    regrets = {"off": 2.0, "published": 2.0, "adaptive": regret_of_adaptive} | dict.fromkeys(RIVALS, 9.0)
     monkeypatch.setattr(regret, "make_rows", lambda *_: [row(*each) for each in regrets.items()])
     for form in ([], ["--json"]):
         assert main(["regret", *form]) == 0

@@ -45,7 +45,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "<!-- foliolab: report access-patterns --released --backend model --table -->\n"
         "| typed |\n<!-- foliolab: end -->\n| a | b |\n| --- | --- |\n| x | 7 |\n"
     )
-    part = '[[part]]\nname = "p"\nexperiment = "access-patterns"\nvariants = ["stock", "folio"]\nbackend = "model"\n'
+    part = '[[part]]\nname = "p"\nexperiment = "access-patterns"\nvariants = ["off", "adaptive"]\nbackend = "model"\n'
     (tmp_path / "plan.toml").write_text(part + 'shown = ["doc.md"]\nhours = 1\n')
     released = tmp_path / "samples.xz"
     monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / "results"))
@@ -64,12 +64,12 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_documents_are_filled_and_then_hold(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce"]) == 0
     assert main(["reproduce", "--write"]) == 0
-    assert "| random, count 700 | stock |" in (copied / "doc.md").read_text()
+    assert "| random, count 700 | off |" in (copied / "doc.md").read_text()
     capsys.readouterr()
     assert main(["reproduce", "--check", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"differing": [], "older": [], "typed": {"doc.md": 1}}
     text = (copied / "doc.md").read_text()
-    (copied / "doc.md").write_text(text.replace("| random, count 700 | stock | 1", "| random, count 700 | stock | 2"))
+    (copied / "doc.md").write_text(text.replace("| random, count 700 | off | 1", "| random, count 700 | off | 2"))
     assert main(["reproduce", "--check"]) == ChecksFailed.status
     assert "doc.md: report access-patterns" in capsys.readouterr().err
 

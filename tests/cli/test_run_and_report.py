@@ -38,18 +38,18 @@ def call(*argv: str) -> int:
     return status
 
 
-def fill(store: Path, series: int = 2 << 30) -> None:
+def fill(store: Path, published: int = 2 << 30) -> None:
     with open_store(store) as opened:
         opened.append(sample(30 << 30))
         opened.append(sample(30 << 30, variant="unpatched", named="unpatched", kernel="k0"))
-        opened.append(sample(series, variant="series"))
+        opened.append(sample(published, variant="published"))
 
 
 @pytest.mark.parametrize(
     ("argv", "error"),
     [
         (["dense-mmap"], UnknownExperiment),
-        (["sparse-mmap", "--variant", "stock,folios"], UnknownVariant),
+        (["sparse-mmap", "--variant", "off,folio"], UnknownVariant),
         (["sparse-mmap", "--cell", "pattern=zigzag"], UnknownCell),
         (["sparse-mmap", "--scale", "tiny"], UsageError),
         (["sparse-mmap", "--repetitions", "0"], UsageError),
@@ -98,7 +98,7 @@ def test_the_model_stands_beside_a_kernel(store: Path, tmp_path: Path, capsys: p
                     metrics=metrics,
                 )
             )
-    with pytest.raises(ChecksFailed, match=r"1 of 3 figures .*; the first: sequential, stock, read_bytes: -10\.0 %"):
+    with pytest.raises(ChecksFailed, match=r"1 of 3 figures .*; the first: sequential, off, read_bytes: -10\.0 %"):
         call(*argv, "--check")
     capsys.readouterr()
     assert call("report", str(file)) == 0
@@ -146,7 +146,7 @@ def test_report_json_is_one_document(store: Path, capsys: pytest.CaptureFixture[
     fill(store)
     assert call("report", "--json", "--scale", "quick") == 0
     document = json.loads(capsys.readouterr().out)
-    assert [row["variant"] for row in document["rows"]] == ["unpatched", "stock", "series"]
+    assert [row["variant"] for row in document["rows"]] == ["unpatched", "off", "published"]
     assert {verdict["status"] for verdict in document["verdicts"]} == {"holds", "fails", "not measured"}
 
 
@@ -170,13 +170,13 @@ def test_failed_expectations_matter_with_check_only(store: Path) -> None:
     fill(store)
     assert call("report") == 0
     with pytest.raises(
-        ChecksFailed, match=r"series reads at least 20 times less: random: .*: 0\.06667, expected at most 0\.05"
+        ChecksFailed, match=r"published reads at least 20 times less: random: .*: 0\.06667, expected at most 0\.05"
     ):
         call("report", "--check")
 
 
 def test_expectations_that_hold(store: Path) -> None:
-    fill(store, series=1 << 30)
+    fill(store, published=1 << 30)
     assert call("report", "--check") == 0
 
 

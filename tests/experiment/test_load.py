@@ -13,7 +13,7 @@ question = "Does it?"
 metric = "read_bytes"
 floor = "floor_bytes"
 repetitions = 2
-variants = ["stock", "series"]
+variants = ["off", "published"]
 cells = [{ pattern = "random" }, { pattern = "stride", stride = [3, 5] }]
 [workload]
 argv = ["sparse-mmap", "--file", "{data}", "--fraction", "{fraction}", "--seed", "{repetition}"]
@@ -35,20 +35,20 @@ file = "8M"
 fraction = 0.25
 cpus = 1
 repetitions = 1
-variants = ["stock"]
+variants = ["off"]
 cells = [{ pattern = "random" }]
 [[published]]
 cell = { pattern = "random" }
-variants = ["stock"]
+variants = ["off"]
 read_gib = 2
 seconds = 3.5
 [[expect]]
 says = "it does"
 scales = ["quick"]
 cell = { pattern = "random" }
-variants = ["stock"]
+variants = ["off"]
 metrics = ["read_bytes"]
-relative_to = "published"
+relative_to = "published figure"
 at_most = 1.5
 """
 
@@ -65,11 +65,11 @@ def test_everything_is_read(tmp_path: Path) -> None:
     quick = mine.scale("quick")
     assert (quick.parameters.memory_bytes, quick.parameters.file_bytes) == (256 << 20, 16 << 20)
     assert [cell.label for cell in quick.cells] == ["random", "stride 3", "stride 5"]
-    assert [variant.name for variant in quick.variants] == ["stock", "series"]
+    assert [variant.name for variant in quick.variants] == ["off", "published"]
     assert quick.repetitions == 2
     random = Cell.of({"pattern": "random"})
-    assert mine.published_for(quick, "stock", random, "x86_64-4k") == {"read_bytes": 1 << 30, "seconds": 3.5}
-    assert mine.published_for(quick, "series", random, "x86_64-4k") == {}
+    assert mine.published_for(quick, "off", random, "x86_64-4k") == {"read_bytes": 1 << 30, "seconds": 3.5}
+    assert mine.published_for(quick, "published", random, "x86_64-4k") == {}
     assert (mine.expectations[0].at_most, mine.expectations[0].machines) == (1.5, ())
     assert mine.regress == ()
 
@@ -104,19 +104,19 @@ def test_the_command_has_the_cell_s_axes_as_options(tmp_path: Path) -> None:
 FIT = """
 [[published]]
 cell = { pattern = "random" }
-variants = ["stock"]
+variants = ["off"]
 machines = ["arm64-4k", "arm64-16k"]
 contpte_share = 0.05
 tlb_entries = 800
 [[published]]
 cell = { pattern = "random" }
-variants = ["stock"]
+variants = ["off"]
 contpte_share = 0.0
 [[expect]]
 says = "absolutely"
 scales = ["quick"]
 cell = { pattern = "random" }
-variants = ["series"]
+variants = ["published"]
 metrics = ["contpte_share"]
 at_least = 0.9
 machines = ["arm64-4k"]
@@ -128,8 +128,8 @@ def test_published_values_of_any_metric_scale_if_they_are_counts(tmp_path: Path)
     quick, random = mine.scale("quick"), Cell.of({"pattern": "random"})
     everywhere = {"read_bytes": 1 << 30, "seconds": 3.5}
     on_arm = {**everywhere, "contpte_share": 0.05, "tlb_entries": 400}
-    assert mine.published_for(quick, "stock", random, "arm64-16k") == on_arm
-    assert mine.published_for(quick, "stock", random, "arm64-64k") == {**everywhere, "contpte_share": 0}
+    assert mine.published_for(quick, "off", random, "arm64-16k") == on_arm
+    assert mine.published_for(quick, "off", random, "arm64-64k") == {**everywhere, "contpte_share": 0}
 
 
 def test_bounds_may_be_absolute_and_for_some_machines(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_parameter_that_has_its_default_changes_no_older_sample(tmp_path: Path
         (('memory = "256M"', 'memory = "lots"'), r"'scales.quick.memory' is wrong: 'lots' is not a size"),
         (('filesystem = "ext4"', 'filesystem = "ntfs"'), r"filesystem' has to be one of ext4, xfs"),
         (('metric = "read_bytes"', 'metric = "reads"'), r"'metric' names 'reads', which is not one of read_bytes"),
-        (('["stock", "series"]', '["stock", "sereis"]'), r"'variants' names 'sereis', which is not one of unpatched"),
+        (('["off", "published"]', '["off", "sereis"]'), r"'variants' names 'sereis', which is not one of unpatched"),
         (("[workload]", "colour = 1\n[workload]"), r"'colour' is not a key that is known here"),
         (("[parameters]", "[parameters]\nswap = 1"), r"'scales.quick.swap' is not a key that is known here"),
         (("{fraction}", "{share}"), r"'workload.argv' has '\{share\}', but at scale 'quick' only \{memory_bytes\}, "),
@@ -255,30 +255,30 @@ def test_a_parameter_that_has_its_default_changes_no_older_sample(tmp_path: Path
         (('scales = ["quick"]', 'scales = ["huge"]'), r"'expect\[0\].scales' names 'huge'"),
         (("at_most = 1.5", ""), r"'expect\[0\].at_least' is missing, and 'at_most' as well"),
         (
-            ('relative_to = "published"', 'relative_to = "lore"'),
-            r"'expect\[0\].relative_to' has to be 'published', 'floor' or",
+            ('relative_to = "published figure"', 'relative_to = "lore"'),
+            r"'expect\[0\].relative_to' has to be 'published figure', 'floor' or",
         ),
         (
-            ('variants = ["stock"]\nmetrics', 'variants = ["series"]\nmetrics'),
-            r"no read_bytes was for series and random",
+            ('variants = ["off"]\nmetrics', 'variants = ["published"]\nmetrics'),
+            r"no read_bytes was for published and random",
         ),
         (
             ('metrics = ["read_bytes"]', 'metrics = ["major_faults"]'),
-            r"no major_faults was for stock and random on x86_64",
+            r"no major_faults was for off and random on x86_64",
         ),
         (
             ("read_gib = 2", 'machines = ["arm64-4k"]\nread_gib = 2'),
-            r"no read_bytes was for stock and random on x86_64-4k",
+            r"no read_bytes was for off and random on x86_64-4k",
         ),
         (
             (
-                'cell = { pattern = "random" }\nvariants = ["stock"]\nmetrics',
-                'cell.x = 1\nvariants = ["stock"]\nmetrics',
+                'cell = { pattern = "random" }\nvariants = ["off"]\nmetrics',
+                'cell.x = 1\nvariants = ["off"]\nmetrics',
             ),
             r"'expect\[0\].cell' matches no cell of the scale 'quick'",
         ),
         (
-            ('cell = { pattern = "random" }\nvariants = ["stock"]\nread', 'cell.x = 1\nvariants = ["stock"]\nread'),
+            ('cell = { pattern = "random" }\nvariants = ["off"]\nread', 'cell.x = 1\nvariants = ["off"]\nread'),
             r"'published\[0\].cell' is not one cell of this experiment",
         ),
     ],
@@ -304,7 +304,7 @@ def test_a_disk_of_directories(tmp_path: Path) -> None:
         find_experiment(write(tmp_path, text.replace("2x3", "2x0")))
 
 
-ELSEWHERE = GOOD.replace('relative_to = "published"', 'relative_to = "stock"\nwhere = { stride = 3 }').replace(
+ELSEWHERE = GOOD.replace('relative_to = "published figure"', 'relative_to = "off"\nwhere = { stride = 3 }').replace(
     '[[expect]]\nsays = "it does"\nscales = ["quick"]\ncell = { pattern = "random" }',
     '[[expect]]\nsays = "it does"\nscales = ["quick"]\ncell = { stride = 5 }',
 )
@@ -312,7 +312,7 @@ ELSEWHERE = GOOD.replace('relative_to = "published"', 'relative_to = "stock"\nwh
 
 def test_an_expectation_relative_to_another_cell(tmp_path: Path) -> None:
     expectation = find_experiment(write(tmp_path, ELSEWHERE)).expectations[0]
-    assert (expectation.relative_to, expectation.where) == ("stock", (("stride", 3),))
+    assert (expectation.relative_to, expectation.where) == ("off", (("stride", 3),))
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_an_expectation_relative_to_another_cell(tmp_path: Path) -> None:
     [
         (("stride = 3 }", "stride = 4 }"), "makes no other cell of the scale 'quick' of stride 5"),
         (("stride = 3 }", "stride = 5 }"), "makes no other cell of the scale 'quick' of stride 5"),
-        (('relative_to = "stock"', 'relative_to = "floor"'), "is about a variant in 'relative_to'"),
+        (('relative_to = "off"', 'relative_to = "floor"'), "is about a variant in 'relative_to'"),
     ],
 )
 def test_another_cell_that_is_none(tmp_path: Path, change: tuple[str, str], complaint: str) -> None:
@@ -330,7 +330,9 @@ def test_another_cell_that_is_none(tmp_path: Path, change: tuple[str, str], comp
 
 
 def test_no_floor_no_multiples_of_it(tmp_path: Path) -> None:
-    text = GOOD.replace('floor = "floor_bytes"\n', "").replace('relative_to = "published"', 'relative_to = "floor"')
+    text = GOOD.replace('floor = "floor_bytes"\n', "").replace(
+        'relative_to = "published figure"', 'relative_to = "floor"'
+    )
     with pytest.raises(BadExperiment, match=r"relative_to' is 'floor', but the experiment has none"):
         find_experiment(write(tmp_path, text))
 
@@ -366,10 +368,10 @@ NOT_PUBLISHED = {"/sys/kernel/debug/mmap_readahead/text_in_windows", "mmap_reada
 
 def test_our_own_variants_load() -> None:
     variants = load_variants()
-    assert {"unpatched", "stock", "series", "folio", "address", "retry"} <= set(variants)
-    assert variants["unpatched"].switches == variants["folio"].switches == ()
-    assert {value for name, value in variants["stock"].switches if name != FAULT_FOLIOS} == {0}
-    assert dict(variants["stock"].switches)[FAULT_FOLIOS] == "active"
-    series = dict(variants["series"].switches)
-    assert {name for name, value in series.items() if value != 1} == NOT_PUBLISHED | {FAULT_FOLIOS}
-    assert dict(variants["stock"].switches).keys() == dict(variants["series"].switches).keys()
+    assert {"unpatched", "off", "published", "adaptive", "address", "retry"} <= set(variants)
+    assert variants["unpatched"].switches == variants["adaptive"].switches == ()
+    assert {value for name, value in variants["off"].switches if name != FAULT_FOLIOS} == {0}
+    assert dict(variants["off"].switches)[FAULT_FOLIOS] == "active"
+    published = dict(variants["published"].switches)
+    assert {name for name, value in published.items() if value != 1} == NOT_PUBLISHED | {FAULT_FOLIOS}
+    assert dict(variants["off"].switches).keys() == dict(variants["published"].switches).keys()

@@ -11,7 +11,7 @@ from foliolab.experiment.plan import Plan, make_plan
 from foliolab.experiment.variants import again, choose, is_again, load_variants
 
 
-def plan(variants: str = "unpatched,stock,series", repetitions: int | None = 3) -> Plan:
+def plan(variants: str = "unpatched,off,published", repetitions: int | None = 3) -> Plan:
     experiment = find_experiment("sparse-mmap")
     chosen = choose(variants.split(","), load_variants())
     scale = experiment.scale("quick")
@@ -35,7 +35,7 @@ def test_variants_of_a_kernel_stand_next_to_each_other_and_take_turns_in_being_f
         for one, other in zip(boot.steps[::2], boot.steps[1::2], strict=True):
             assert one.cell == other.cell
             first.add(one.variant.name)
-    assert first == {"stock", "series"}
+    assert first == {"off", "published"}
 
 
 def test_cells_and_kernels_change_their_order() -> None:
@@ -49,14 +49,14 @@ def test_the_order_is_the_same_every_time() -> None:
 
 
 def test_the_kernel_s_own_defaults_get_boots_of_their_own() -> None:
-    boots = plan("stock,folio,series", repetitions=1).boots
-    assert [{step.variant.name for step in boot.steps} for boot in boots] == [{"stock", "series"}, {"folio"}]
+    boots = plan("off,adaptive,published", repetitions=1).boots
+    assert [{step.variant.name for step in boot.steps} for boot in boots] == [{"off", "published"}, {"adaptive"}]
 
 
-@pytest.mark.parametrize("name", ["unpatched", "stock"])
+@pytest.mark.parametrize("name", ["unpatched", "off"])
 def test_what_is_measured_again_has_boots_of_its_own(name: str) -> None:
     experiment = find_experiment("sparse-mmap")
-    chosen = choose(["series", name], load_variants())
+    chosen = choose(["published", name], load_variants())
     variants = [*chosen, again(chosen[-1])]
     found = make_plan(experiment, experiment.scale("quick"), variants=variants, repetitions=2)
     alone = [boot for boot in found.boots if {step.variant.name for step in boot.steps} == {f"{name} again"}]
@@ -68,7 +68,7 @@ def test_what_would_learn_from_others_has_boots_of_its_own() -> None:
     experiment = find_experiment("sparse-mmap")
     scale = experiment.scale("quick")
     each = replace(scale, parameters=structs.replace(scale.parameters, boot_each=True))
-    chosen = choose(["stock", "series", "folio"], load_variants())
+    chosen = choose(["off", "published", "adaptive"], load_variants())
     together, apart = (make_plan(experiment, one, variants=chosen, repetitions=2) for one in (scale, each))
     assert (len(together.boots), len(apart.boots)) == (4, len(apart.steps))
     assert apart.steps == together.steps

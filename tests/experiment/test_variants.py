@@ -8,13 +8,13 @@ from foliolab.experiment.variants import choose, load_variants, on_kernels
 
 
 def test_names_are_chosen_once_and_in_order() -> None:
-    chosen = choose(["series", "stock", "series"], load_variants())
-    assert [variant.name for variant in chosen] == ["series", "stock"]
+    chosen = choose(["published", "off", "published"], load_variants())
+    assert [variant.name for variant in chosen] == ["published", "off"]
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownVariant, match="no variant 'folios'; known: unpatched, stock, series, folio"):
-        choose(["stock", "folios"], load_variants())
+    with pytest.raises(UnknownVariant, match="no variant 'folio'; known: unpatched, off, published, adaptive"):
+        choose(["off", "folio"], load_variants())
 
 
 def test_the_module_has_a_variant_and_a_control() -> None:
@@ -87,11 +87,11 @@ def test_a_switch_may_be_a_whole_path_in_debugfs(tmp_path: Path) -> None:
     ("names", "asked", "kernels", "expected"),
     [
         # What an experiment names: each kernel has of it what it can have.
-        (["unpatched", "stock", "folio"], False, ["unpatched", "patched"], ["unpatched", "stock", "folio"]),
-        (["unpatched", "stock"], False, ["patched", "debian:7.3"], ["stock", "debian:7.3"]),
-        (["stock"], False, ["debian:7.3", "debian:7.3+ours"], ["debian:7.3", "stock on debian:7.3+ours"]),
+        (["unpatched", "off", "adaptive"], False, ["unpatched", "patched"], ["unpatched", "off", "adaptive"]),
+        (["unpatched", "off"], False, ["patched", "debian:7.3"], ["off", "debian:7.3"]),
+        (["off"], False, ["debian:7.3", "debian:7.3+ours"], ["debian:7.3", "off on debian:7.3+ours"]),
         # What the user names: a kernel's own source may have our code.
-        (["stock"], True, ["debian:7.3"], ["stock on debian:7.3"]),
+        (["off"], True, ["debian:7.3"], ["off on debian:7.3"]),
         ([], True, ["debian:7.3", "patched"], ["debian:7.3", "patched"]),
     ],
 )
@@ -103,6 +103,6 @@ def test_variants_on_kernels(names: list[str], asked: bool, kernels: list[str], 
 
 
 def test_our_settings_take_our_code() -> None:
-    (elsewhere,) = on_kernels(choose(["stock"], load_variants()), ["debian:7.3"], asked=True)
-    assert elsewhere.lacking(ours=False) == "'stock on debian:7.3' takes our code, which that kernel has not."
+    (elsewhere,) = on_kernels(choose(["off"], load_variants()), ["debian:7.3"], asked=True)
+    assert elsewhere.lacking(ours=False) == "'off on debian:7.3' takes our code, which that kernel has not."
     assert elsewhere.lacking(ours=True) == ""

@@ -69,8 +69,8 @@ def test_a_trace_predicts_what_each_remedy_reads(steps: dict[str, dict[str, Any]
     (tmp_path / "trace").write_bytes(base64.b64decode(found["trace"]))
     trace = read_trace(tmp_path / "trace")
     for key, variant, window_kb in (
-        ("normal 128", "stock", 128),
-        ("normal 16", "stock", 16),
+        ("normal 128", "off", 128),
+        ("normal 16", "off", 16),
         ("random 128", "random", 128),
     ):
         (predicted,) = replays("look-ups", trace, [variant], [window_kb])

@@ -60,7 +60,7 @@ def test_bytes_for_a_file(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def suite_counts() -> list[Counts]:
     """Of the whole suite; without the rivals that is no work."""
-    return [counts for runs in run(SUITE, SUITE.cases, Reporter(), ["folio"]) for counts in runs.values()]
+    return [counts for runs in run(SUITE, SUITE.cases, Reporter(), ["adaptive"]) for counts in runs.values()]
 
 
 def test_looks_for_a_decision(suite_counts: list[Counts]) -> None:

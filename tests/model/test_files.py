@@ -19,7 +19,7 @@ def both(machine: Machine, pages: list[int], file_of: list[int]) -> Counts:
     return replay(machine, array("I", pages), array("I", file_of), (PAGES, PAGES))
 
 
-@pytest.mark.parametrize("rules", [rules for rules in RULES if rules != "folio"])
+@pytest.mark.parametrize("rules", [rules for rules in RULES if rules != "adaptive"])
 def test_each_file_reads_ahead_as_if_it_were_alone(rules: str) -> None:
     steps, run = [page * 97 % PAGES for page in range(200)], list(range(1000, 2000))
     pages = [page for pair in zip(run, steps * 5, strict=True) for page in pair]
@@ -38,7 +38,7 @@ def sparse(files: int, pages: int, touches: int) -> "tuple[array[int], array[int
 @pytest.mark.parametrize(("files", "pages"), [(100, 4096), (400, 1024), (4000, 64)])
 def test_files_that_are_touched_here_and_there_are_not_filled(files: int, pages: int) -> None:
     page_of, file_of = sparse(files, pages, 8000)
-    machine = Machine("folio", files * pages, 170_000, 32, REQUEST_PAGES, reclaim="lists")
+    machine = Machine("adaptive", files * pages, 170_000, 32, REQUEST_PAGES, reclaim="lists")
     counts = replay(machine, page_of, file_of, [pages] * files)
     floor = len({*zip(page_of, file_of, strict=True)})
     print(f"{counts.pages_read / floor:.2f} times the floor")  # -rP
@@ -49,7 +49,7 @@ def test_a_tiny_file_does_not_keep_a_large_one_from_being_filled() -> None:
     """As the file beside a database does in which its users lock each other out."""
     large, step = 16 * PAGES, 97
     pages = [page for first in range(4) for page in range(first, large, step)]
-    machine = Machine("folio", large + 2, large // 2, 32)
+    machine = Machine("adaptive", large + 2, large // 2, 32)
     files = (large, 2)
     alone = replay(machine, pages, [0] * len(pages), files)
     counts = replay(machine, [0, *pages], [1, *[0] * len(pages)], files)
@@ -77,7 +77,7 @@ def test_files_lie_one_after_the_other() -> None:
 
 
 def test_a_file_may_have_no_page() -> None:
-    counts = replay(Machine("folio", 5, 16, 1), [3, 0], [2, 0], (1, 0, 4))
+    counts = replay(Machine("adaptive", 5, 16, 1), [3, 0], [2, 0], (1, 0, 4))
     assert (counts.accesses, counts.pages_read) == (2, 2)
 
 
@@ -95,4 +95,4 @@ def test_a_file_may_have_no_page() -> None:
 )
 def test_what_is_not_there(pages: list[int], file_of: list[int], files: tuple[int, ...]) -> None:
     with pytest.raises(ModelError):
-        replay(Machine("stock", 2 * PAGES, PAGES, 32), pages, file_of, files)
+        replay(Machine("off", 2 * PAGES, PAGES, 32), pages, file_of, files)

@@ -102,11 +102,11 @@ def test_a_file_of_one_page_is_read_once() -> None:
         accesses=6, major_faults=1, minor_faults=0, pages_read=1, waits=1, requests=1, seeks=1, pages_skipped=0,
         evicted=0, evicted_unused=0, refaults=0, looks=0, most_looks=0, kinds=(0, 0, 0, 0),
     )  # fmt: skip
-    for rules in ("stock", "series", "random", "fixed"):
+    for rules in ("off", "published", "random", "fixed"):
         assert simulate(Machine(rules, 1, 2, 1), SEQUENTIAL, 3, passes=2) == expected
-    folio = simulate(Machine("folio", 1, 2, 1), SEQUENTIAL, 6)
-    assert folio == replace(expected, kinds=(1, 0, 0, 0), looks=folio.looks, most_looks=folio.looks)
-    assert folio.looks
+    adaptive = simulate(Machine("adaptive", 1, 2, 1), SEQUENTIAL, 6)
+    assert adaptive == replace(expected, kinds=(1, 0, 0, 0), looks=adaptive.looks, most_looks=adaptive.looks)
+    assert adaptive.looks
 
 
 @pytest.mark.parametrize("rules", ["random", "fixed"])
@@ -171,27 +171,27 @@ def test_settings_reach_the_model() -> None:
     streams = Pattern("streams", streams=4)
     assert simulate(wide, streams, 4).seeks == 4
     assert simulate(wide, replace(streams, streams=1), 4).seeks == 1
-    folio = Machine("folio", 65536, 65536, 1024)
-    assert simulate(folio, Pattern("random"), 3000) != simulate(
-        replace(folio, request_pages=256), Pattern("random"), 3000
+    adaptive = Machine("adaptive", 65536, 65536, 1024)
+    assert simulate(adaptive, Pattern("random"), 3000) != simulate(
+        replace(adaptive, request_pages=256), Pattern("random"), 3000
     )
 
 
 @pytest.mark.parametrize(
     ("machine", "pattern", "words"),
     [
-        (Machine("none", 8, 8, 1), SEQUENTIAL, "no rules 'none'; known: stock, series, folio, random, fixed, xnu"),
-        (Machine("stock", 0, 8, 1), SEQUENTIAL, "file_pages has to be at least 1 and below 2^32, not 0"),
-        (Machine("stock", 1 << 32, 8, 1), SEQUENTIAL, "file_pages has to be"),
-        (Machine("stock", 8, 8, 0), SEQUENTIAL, "read_ahead_pages has to be at least 1"),
-        (Machine("stock", 8, 8, 1, 0), SEQUENTIAL, "request_pages has to be at least 1"),
-        (Machine("stock", 8, 8, 1, reclaim="none"), SEQUENTIAL, "no reclaim 'none'; known: second-chance, lists"),
-        (Machine("stock", 8, 15, 8), SEQUENTIAL, "15 pages is too small: it has to hold two windows of 8 pages"),
-        (Machine("stock", 8, 8, 1), Pattern("zigzag"), "no patterns 'zigzag'; known: random, sequential"),
-        (Machine("stock", 8, 8, 1), Pattern("objects", order="odd"), "no orders 'odd'; known: forward"),
-        (Machine("stock", 8, 8, 1), Pattern("stride", stride=-1), "stride has to be at least 0"),
-        (Machine("stock", 8, 8, 1), Pattern("random", seed=1 << 64), "seed has to be at least 0 and below 2^64"),
-        (Machine("stock", 8, 8, 1), Pattern("random", region=float("nan")), "region has to be from 0 to 1, not nan"),
+        (Machine("none", 8, 8, 1), SEQUENTIAL, "no rules 'none'; known: off, published, adaptive, random, fixed, xnu"),
+        (Machine("off", 0, 8, 1), SEQUENTIAL, "file_pages has to be at least 1 and below 2^32, not 0"),
+        (Machine("off", 1 << 32, 8, 1), SEQUENTIAL, "file_pages has to be"),
+        (Machine("off", 8, 8, 0), SEQUENTIAL, "read_ahead_pages has to be at least 1"),
+        (Machine("off", 8, 8, 1, 0), SEQUENTIAL, "request_pages has to be at least 1"),
+        (Machine("off", 8, 8, 1, reclaim="none"), SEQUENTIAL, "no reclaim 'none'; known: second-chance, lists"),
+        (Machine("off", 8, 15, 8), SEQUENTIAL, "15 pages is too small: it has to hold two windows of 8 pages"),
+        (Machine("off", 8, 8, 1), Pattern("zigzag"), "no patterns 'zigzag'; known: random, sequential"),
+        (Machine("off", 8, 8, 1), Pattern("objects", order="odd"), "no orders 'odd'; known: forward"),
+        (Machine("off", 8, 8, 1), Pattern("stride", stride=-1), "stride has to be at least 0"),
+        (Machine("off", 8, 8, 1), Pattern("random", seed=1 << 64), "seed has to be at least 0 and below 2^64"),
+        (Machine("off", 8, 8, 1), Pattern("random", region=float("nan")), "region has to be from 0 to 1, not nan"),
     ],
 )
 def test_what_the_model_cannot_do_is_a_sentence(machine: Machine, pattern: Pattern, words: str) -> None:
@@ -232,7 +232,7 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
     for source in (
         "model/model.c",
         "model/memory.c",
-        "model/policies/stock.c",
+        "model/policies/linux_6_12.c",
         "model/policies/linux.h",
         "model/model.h",
         "guest/patterns.h",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What Linux 6.12 evicts in a control group, beside what a guest was measured to read.
 
-The guest (x86_64, emulated, 2 CPUs, the variant ``stock``) mapped a file of 256 MiB on ext4, and touched its pages in a
+The guest (x86_64, emulated, 2 CPUs, the variant ``off``) mapped a file of 256 MiB on ext4, and touched its pages in a
 control group that was smaller. Only the first five cells were known when the model was made; how
 often it gathers statistics was set anew later.
 """
@@ -31,7 +31,7 @@ MEASURED = [
 def test_reclaim_is_that_of_a_guest(
     pattern: Pattern, count: int, passes: int, memory_pages: int, window: int, read_bytes: int, faults: int
 ) -> None:
-    machine = Machine("stock", FILE_PAGES, memory_pages, window, reclaim="lists")
+    machine = Machine("off", FILE_PAGES, memory_pages, window, reclaim="lists")
     counts = simulate(machine, pattern, count, passes)
     assert counts.pages_read * 4096 == pytest.approx(read_bytes, rel=0.04)
     assert counts.major_faults == pytest.approx(faults, rel=0.04)

@@ -35,7 +35,7 @@ def accesses(random: Random, memory_pages: int) -> list[int]:
 
 def test_it_does_not_thrash() -> None:
     """Stock does, for all of it."""
-    costs: dict[str, list[float]] = {"folio": [], "stock": []}
+    costs: dict[str, list[float]] = {"adaptive": [], "off": []}
     for seed in range(40):
         random = Random(seed)
         memory_pages = random.choice((64, 96, 128, 200, 300))
@@ -46,6 +46,6 @@ def test_it_does_not_thrash() -> None:
             found.append(cost(counts, WINDOW) / alone)
     for rules, found in costs.items():
         print(f"{rules}: {geometric_mean(found):.2f} times as much as single pages, at worst {max(found):.2f}")  # -rP
-    assert geometric_mean(costs["folio"]) < 1.2
-    assert max(costs["folio"]) < 2
-    assert geometric_mean(costs["stock"]) > 50
+    assert geometric_mean(costs["adaptive"]) < 1.2
+    assert max(costs["adaptive"]) < 2
+    assert geometric_mean(costs["off"]) > 50

@@ -13,7 +13,7 @@ from foliolab.model.library import Counts, Machine, replay
 def run(files: list[int], memory_pages: int, window: int, accesses: Iterable[tuple[int, int]]) -> Counts:
     """Accesses to pages of these files."""
     file_of, pages = zip(*accesses, strict=True)
-    machine = Machine("folio", sum(files), memory_pages, window)
+    machine = Machine("adaptive", sum(files), memory_pages, window)
     return replay(machine, array("I", pages), array("I", file_of), files)
 
 

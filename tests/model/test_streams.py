@@ -25,23 +25,23 @@ def run(rules: str, streams: int, memory_pages: int, passes: int) -> Counts:
 )
 def test_nobody_waits_for_most_windows(streams: int, memory_pages: int, passes: int) -> None:
     """Also where all that is ahead was evicted in the pass before."""
-    folio, stock = both(streams, memory_pages, passes)
-    assert folio.major_faults < passes * FILE_PAGES / WINDOW / 8
-    assert folio.pages_read < 1.06 * passes * FILE_PAGES
-    assert cost(folio, WINDOW) < 1.05 * cost(stock, WINDOW)
+    adaptive, off = both(streams, memory_pages, passes)
+    assert adaptive.major_faults < passes * FILE_PAGES / WINDOW / 8
+    assert adaptive.pages_read < 1.06 * passes * FILE_PAGES
+    assert cost(adaptive, WINDOW) < 1.05 * cost(off, WINDOW)
 
 
 @pytest.mark.parametrize(("streams", "passes"), [(64, 1), (16, 2)])
 def test_memory_for_two_windows_of_each(streams: int, passes: int) -> None:
     """That is too little for anybody: windows are evicted before their stream gets there."""
-    folio, stock = both(streams, streams * 2 * WINDOW, passes)
-    assert cost(folio, WINDOW) < 0.82 * cost(stock, WINDOW)
+    adaptive, off = both(streams, streams * 2 * WINDOW, passes)
+    assert cost(adaptive, WINDOW) < 0.82 * cost(off, WINDOW)
 
 
 def both(streams: int, memory_pages: int, passes: int) -> tuple[Counts, Counts]:
-    folio, stock = (run(rules, streams, memory_pages, passes) for rules in ("folio", "stock"))
+    adaptive, off = (run(rules, streams, memory_pages, passes) for rules in ("adaptive", "off"))
     print(
-        f"major faults {stock.major_faults} -> {folio.major_faults}, read {stock.pages_read} -> {folio.pages_read}, "
-        f"evicted unused {stock.evicted_unused} -> {folio.evicted_unused}"
+        f"major faults {off.major_faults} -> {adaptive.major_faults}, read {off.pages_read} -> {adaptive.pages_read}, "
+        f"evicted unused {off.evicted_unused} -> {adaptive.evicted_unused}"
     )
-    return folio, stock
+    return adaptive, off

@@ -47,9 +47,9 @@ def row(
 
 
 def cells(*regrets: tuple[float, float]) -> list[Row]:
-    """A cell for each regret of stock and of folio; each has a pattern of its own."""
+    """A cell for each regret of off and of adaptive; each has a pattern of its own."""
     return [
         row(variant, regret, f"pattern-{number}")
         for number, pair in enumerate(regrets)
-        for variant, regret in zip(("stock", "folio"), pair, strict=True)
+        for variant, regret in zip(("off", "adaptive"), pair, strict=True)
     ]

@@ -22,7 +22,7 @@ _STREAMS = _BY_NAME["streams"]
 def test_the_header_without_a_mechanism_is_one_that_compiles(name: str, tmp_path: Path) -> None:
     header = tmp_path / "window.h"
     header.write_text(without(_BY_NAME[name], WINDOW.read_text()))
-    sources = ["-include", str(header), str(REPOSITORY / "model/policies/folio.c")]
+    sources = ["-include", str(header), str(REPOSITORY / "model/policies/adaptive.c")]
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-fsyntax-only", *INCLUDES]
     subprocess.run(["cc", *flags, *sources], check=True)
 

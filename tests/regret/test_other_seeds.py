@@ -26,7 +26,7 @@ def regrets(name: str) -> Iterator[tuple[str, int, list[float]]]:
     found = defaultdict(list)
     for more in SEEDS:
         for row in make_rows(suite, [reseeded(case, more)], suite.devices, Reporter()):
-            if row.variant == "folio":
+            if row.variant == "adaptive":
                 found[row.cell.device, row.cell.read_ahead_kb].append(row.regret)
     for (device, window_kb), all_seeds in found.items():
         print(f"{name} {device} {window_kb}: {geometric_mean(all_seeds):.2f}, worst {max(all_seeds):.2f}")  # -rP

@@ -24,7 +24,7 @@ def by_cell(rows: list[Row]) -> Iterator[dict[str, Row]]:
 def test_every_variant_is_in_every_cell(rows: list[Row]) -> None:
     found = list(by_cell(rows))
     assert len(found) == len(SMALL.cases) * 2 * 2 * 2
-    assert len({variants["stock"].cell for variants in found}) == len(found)
+    assert len({variants["off"].cell for variants in found}) == len(found)
     assert all(len(variants) == 10 + len(SMALL.windows_kb) for variants in found)
 
 
@@ -40,7 +40,7 @@ def test_the_oracle_is_the_cheapest_fixed_window_that_the_device_allows(rows: li
 
 
 def test_the_smallest_of_equal_windows_is_best() -> None:
-    costs = {"fixed-4": 2.0, "fixed-32": 1.0, "fixed-128": 1.0, "fixed-512": 1.0, "stock": 0.5}
+    costs = {"fixed-4": 2.0, "fixed-32": 1.0, "fixed-128": 1.0, "fixed-512": 1.0, "off": 0.5}
     assert oracle(SMALL, costs) == 32
 
 
@@ -70,7 +70,7 @@ def test_a_family_is_another_group_and_may_have_a_file_of_its_own(rows: list[Row
     places = [(0.5, 128), (0.5, 512), (4, 128)]
     assert list(dict.fromkeys((row.cell.memory, row.cell.read_ahead_kb) for row in new)) == places
     # Where memory is small, some have pages evicted that they read ahead.
-    early = {"zfetch", "folio", "folio-default"}
+    early = {"zfetch", "adaptive", "adaptive-default"}
     assert {row.read_bytes for row in new if row.variant not in early} == {1023 * 4096}
     assert all(row.read_bytes >= 1023 * 4096 for row in new)
 

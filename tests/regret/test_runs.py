@@ -40,11 +40,11 @@ class Simulator:
 def test_what_variants_run_on() -> None:
     found = machines(SMALL, STEPS, 4, 128, SLOW)
     assert list(found) == [
-        "stock",
-        "series",
+        "off",
+        "published",
         "random",
-        "folio",
-        "folio-default",
+        "adaptive",
+        "adaptive-default",
         "xnu",
         "freebsd",
         "zfetch",
@@ -52,14 +52,14 @@ def test_what_variants_run_on() -> None:
         "linux-7.3",
         *(f"fixed-{kb}" for kb in (4, 32, 128, 512)),
     ]
-    assert found["stock"] == Machine("stock", 4096, 1024, 32, 32)
-    assert found["series"] == Machine("series", 4096, 1024, 32, 32)
-    assert found["folio"] == Machine("folio", 4096, 1024, 32, 128)
-    assert found["folio-default"] == Machine("folio", 4096, 1024, 32, 32)
+    assert found["off"] == Machine("off", 4096, 1024, 32, 32)
+    assert found["published"] == Machine("published", 4096, 1024, 32, 32)
+    assert found["adaptive"] == Machine("adaptive", 4096, 1024, 32, 128)
+    assert found["adaptive-default"] == Machine("adaptive", 4096, 1024, 32, 32)
     assert found["xnu"] == Machine("xnu", 4096, 1024, 32, 32)
     assert found["competitive"] == Machine("competitive", 4096, 1024, 32, 128)
     assert found["fixed-32"] == Machine("fixed", 4096, 1024, 8, 32)
-    assert machines(SMALL, STEPS, 4, 128, FAST)["folio"] == found["folio-default"]
+    assert machines(SMALL, STEPS, 4, 128, FAST)["adaptive"] == found["adaptive-default"]
 
 
 def test_no_fixed_window_is_larger_than_the_device_allows() -> None:

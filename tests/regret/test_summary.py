@@ -9,42 +9,42 @@ from tests.regret.small import SMALL, cells, row
 
 
 def test_spread_is_the_worst_and_the_geometric_mean() -> None:
-    found = spread([row("folio", 1), row("folio", 4), row("folio", 2)])
+    found = spread([row("adaptive", 1), row("adaptive", 4), row("adaptive", 2)])
     assert found.worst == 4
     assert found.mean == pytest.approx(2)
 
 
 def test_variants_everywhere_and_judged_only() -> None:
     rows = [
-        row("stock", 2),
-        row("folio", 1),
-        row("stock", 8, "b", judged_only=True),
-        row("folio", 3, "b", judged_only=True),
+        row("off", 2),
+        row("adaptive", 1),
+        row("off", 8, "b", judged_only=True),
+        row("adaptive", 3, "b", judged_only=True),
     ]
-    stock, folio = by_variant(rows)
-    assert (stock.variant, folio.variant) == ("stock", "folio")
-    assert stock.everywhere.worst == 8
-    assert stock.everywhere.mean == pytest.approx(4)
-    assert stock.judged_only == spread(rows[2:3])
-    assert by_variant([row("stock", 2)])[0].judged_only is None
+    off, adaptive = by_variant(rows)
+    assert (off.variant, adaptive.variant) == ("off", "adaptive")
+    assert off.everywhere.worst == 8
+    assert off.everywhere.mean == pytest.approx(4)
+    assert off.judged_only == spread(rows[2:3])
+    assert by_variant([row("off", 2)])[0].judged_only is None
 
 
 def test_patterns_are_sorted_by_where_folio_is_worst() -> None:
     rows = [
-        row("stock", 1, "calm"), row("folio", 1, "calm"),
-        row("stock", 9, "wild"), row("folio", 1.2, "wild"),
-        row("stock", 1, "wild", device="slow"), row("folio", 1.4, "wild", device="slow"),
+        row("off", 1, "calm"), row("adaptive", 1, "calm"),
+        row("off", 9, "wild"), row("adaptive", 1.2, "wild"),
+        row("off", 1, "wild", device="slow"), row("adaptive", 1.4, "wild", device="slow"),
     ]  # fmt: skip
-    wild, calm = by_pattern(rows, ["stock", "folio"])
+    wild, calm = by_pattern(rows, ["off", "adaptive"])
     assert (wild.pattern, wild.cells, wild.judged_only) == ("wild", 2, False)
-    assert wild.spreads["stock"].mean == pytest.approx(3)
-    assert wild.spreads["folio"].worst == 1.4
+    assert wild.spreads["off"].mean == pytest.approx(3)
+    assert wild.spreads["adaptive"].worst == 1.4
     assert wild.worst.cell.device == "slow"
     assert (calm.pattern, calm.cells) == ("calm", 1)
 
 
 @pytest.mark.parametrize(
-    ("stock", "folio", "over", "lost"),
+    ("off", "adaptive", "over", "lost"),
     [
         (1, 1, False, False),
         (1, 1.04, False, False),
@@ -55,13 +55,13 @@ def test_patterns_are_sorted_by_where_folio_is_worst() -> None:
         (1, 0.5, False, False),
     ],
 )
-def test_where_folio_is_over_the_bound_or_loses(stock: float, folio: float, over: bool, lost: bool) -> None:
-    (found,) = compare(cells((stock, folio)))
+def test_where_adaptive_is_over_the_bound_or_loses(off: float, adaptive: float, over: bool, lost: bool) -> None:
+    (found,) = compare(cells((off, adaptive)))
     assert (found.over, found.lost) == (over, lost)
 
 
-def group(folio: float, rivals: float = 9, family: str = "", *, judged_only: bool = False) -> list[Row]:
-    regrets = {"stock": 2.0, "folio": folio} | dict.fromkeys(RIVALS, rivals)
+def group(adaptive: float, rivals: float = 9, family: str = "", *, judged_only: bool = False) -> list[Row]:
+    regrets = {"off": 2.0, "adaptive": adaptive} | dict.fromkeys(RIVALS, rivals)
     return [row(variant, regret, family=family, judged_only=judged_only) for variant, regret in regrets.items()]
 
 
@@ -85,16 +85,16 @@ def test_bounds_that_hold() -> None:
             [*group(0.1), *group(2.4, family="walks")],
             "2 bounds: families: the geometric mean is 2.4000, at most 1.091 is allowed; families: the worst regret is",
         ),
-        (group(1.01, rivals=1.01), "5 bounds: patterns: xnu has 1.0100 and 1.010, folio 1.0100 and 1.010; "),
+        (group(1.01, rivals=1.01), "5 bounds: patterns: xnu has 1.0100 and 1.010, adaptive 1.0100 and 1.010; "),
     ],
 )
 def test_bounds_that_are_missed_are_named(rows: list[Row], words: str) -> None:
     with pytest.raises(ChecksFailed) as error:
         check(rows)
-    assert f"folio misses {words}" in str(error.value)
+    assert f"adaptive misses {words}" in str(error.value)
 
 
 def test_every_group_has_bounds_and_every_rival_is_a_variant() -> None:
     rows = make_rows(SMALL, SMALL.cases[:1], SMALL.devices, Reporter())
-    assert {row.variant for row in rows} >= {"folio", *RIVALS}
+    assert {row.variant for row in rows} >= {"adaptive", *RIVALS}
     assert {*BOUNDS} == {PATTERNS, FAMILIES, TRACES}

@@ -31,7 +31,7 @@ def test_agreement_in_the_terminal() -> None:
     lines = terminal(one(102))
     assert lines[0] == ("Model against kernel: sparse-mmap, scale quick, x86_64 with 4 KiB pages, backend qemu-tcg")
     row = next(line for line in lines if line.startswith("random"))
-    assert row.split() == ["random", "stock", "102.0", "100.0", "+2.0", "%", "7", "7", "+0.0", "%", "1"]
+    assert row.split() == ["random", "off", "102.0", "100.0", "+2.0", "%", "7", "7", "+0.0", "%", "1"]
     assert (
         "ok   None of 2 figures of the model differ from the kernel's by more than they may "
         "(read_bytes 3 %, major_faults 5 %)." in lines
@@ -44,10 +44,10 @@ def test_disagreement_is_loud_everywhere() -> None:
     assert "BEYOND +10.0 %" in next(line for line in lines if line.startswith("random"))
     assert any(line.startswith("FAIL 1 of 2 figures of the model differ") for line in lines)
     text = comparison_to_markdown(comparison)
-    assert "| random | stock | 110.0 | 100.0 | BEYOND +10.0 % | 7 | 7 | +0.0 % | 1 |" in text
+    assert "| random | off | 110.0 | 100.0 | BEYOND +10.0 % | 7 | 7 | +0.0 % | 1 |" in text
     assert "1 of 2 figures of the model differ" in text
     with pytest.raises(
-        ChecksFailed, match=r"1 of 2 figures .*; the first: random, stock, read_bytes: \+10\.0 %, tolerance 3 %"
+        ChecksFailed, match=r"1 of 2 figures .*; the first: random, off, read_bytes: \+10\.0 %, tolerance 3 %"
     ):
         check([], [comparison])
 
@@ -67,7 +67,7 @@ def test_rows_for_programs() -> None:
         "page_size": 4096,
         "backend": "qemu-tcg",
         "cell": {"pattern": "random"},
-        "variant": "stock",
+        "variant": "off",
         "n": 1,
         "metric": "read_bytes",
         "model": 96 * MIB,

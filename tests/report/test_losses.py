@@ -15,22 +15,22 @@ from foliolab.report.terminal import print_matrix
 from tests.analyse.matrix import CELLS, boots, failed, matrix
 
 MIB = 1 << 20
-STOCK = {"major_faults": 10_000, "contpte_share": 0.5, "read_bytes": 100 * MIB}
+OFF = {"major_faults": 10_000, "contpte_share": 0.5, "read_bytes": 100 * MIB}
 WORSE = {"major_faults": 13_300, "contpte_share": 0.5, "read_bytes": 50 * MIB}
 BETTER = {"major_faults": 10_050, "contpte_share": 0.75, "read_bytes": 100 * MIB}
 
 
 def compared(*more: Sample) -> Matrix:
-    """Under folio, gcc gets worse and sqlite better; under series nothing changes but few events."""
+    """Under adaptive, gcc gets worse and sqlite better; under published nothing changes but few events."""
     samples = [
-        *boots("stock", STOCK),
-        *boots("stock", {**STOCK, "major_faults": 10}, workload="sqlite"),
-        *boots("series", STOCK),
-        *boots("series", {**STOCK, "major_faults": 20}, workload="sqlite"),
-        *boots("folio", WORSE),
-        *boots("folio", {**BETTER, "major_faults": 0}, workload="sqlite"),
+        *boots("off", OFF),
+        *boots("off", {**OFF, "major_faults": 10}, workload="sqlite"),
+        *boots("published", OFF),
+        *boots("published", {**OFF, "major_faults": 20}, workload="sqlite"),
+        *boots("adaptive", WORSE),
+        *boots("adaptive", {**BETTER, "major_faults": 0}, workload="sqlite"),
     ]
-    return matrix(*samples, *more, cells=CELLS, variants=["series", "folio"])
+    return matrix(*samples, *more, cells=CELLS, variants=["published", "adaptive"])
 
 
 def printed(found: Matrix, width: int = 120, *, everything: bool = False, colour: bool = False) -> list[str]:
@@ -47,13 +47,13 @@ def cells(lines: list[str], *starts: str) -> list[str]:
 
 def test_the_worst_comes_first_with_what_it_gains() -> None:
     lines = printed(compared())
-    assert lines[0] == "Workloads against stock, scale quick, x86_64 with 4 KiB pages"
-    assert " ".join(lines[2].split()) == "workload variant metric stock value loss 95 % verdict but gains n"
+    assert lines[0] == "Workloads against off, scale quick, x86_64 with 4 KiB pages"
+    assert " ".join(lines[2].split()) == "workload variant metric off value loss 95 % verdict but gains n"
     assert cells(lines, "gcc", "sqlite") == [
-        "gcc folio major faults 10,000 13,300 +33.0 % exact worse read MiB -50.0 % 1",
-        "sqlite series major faults 10 20 (+15.6 %) exact same 1",
-        "gcc series major faults 10,000 10,000 +0.0 % exact same 1",
-        "sqlite folio contpte % 50.0 75.0 -50.0 % exact better 1",
+        "gcc adaptive major faults 10,000 13,300 +33.0 % exact worse read MiB -50.0 % 1",
+        "sqlite published major faults 10 20 (+15.6 %) exact same 1",
+        "gcc published major faults 10,000 10,000 +0.0 % exact same 1",
+        "sqlite adaptive contpte % 50.0 75.0 -50.0 % exact better 1",
     ]
 
 
@@ -62,15 +62,15 @@ def test_all_metrics() -> None:
     assert "but gains" not in lines[2]
     rows = cells(lines, "gcc", "sqlite")
     assert len(rows) == 2 * 2 * 3
-    assert rows[0] == "gcc folio major faults 10,000 13,300 +33.0 % exact worse 1"
-    assert "gcc folio read MiB 100.0 50.0 -50.0 % exact better 1" in rows[-2:]
+    assert rows[0] == "gcc adaptive major faults 10,000 13,300 +33.0 % exact worse 1"
+    assert "gcc adaptive read MiB 100.0 50.0 -50.0 % exact better 1" in rows[-2:]
 
 
 def test_a_line_for_each_variant() -> None:
     lines = printed(compared(), 200)
-    assert "series: none of 2 workloads loses more than 2 %; none gains without a loss." in lines
+    assert "published: none of 2 workloads loses more than 2 %; none gains without a loss." in lines
     assert (
-        "folio: 1 of 2 workloads loses more than 2 %, worst gcc (major faults +33.0 %); "
+        "adaptive: 1 of 2 workloads loses more than 2 %, worst gcc (major faults +33.0 %); "
         "1 gains without a loss, most sqlite (contpte % -50.0 %)." in lines
     )
 
@@ -82,7 +82,7 @@ def test_losses_are_red_and_gains_green() -> None:
 
 
 def test_nothing_lost_is_said() -> None:
-    found = matrix(*boots("stock", STOCK), *boots("folio", BETTER))
+    found = matrix(*boots("off", OFF), *boots("adaptive", BETTER))
     assert "Nothing that was compared gets worse." in printed(found)
     assert "Nothing that was compared gets worse." not in printed(compared())
     assert "Nothing that was compared gets worse." in matrix_to_markdown(found, everything=False)
@@ -90,15 +90,15 @@ def test_nothing_lost_is_said() -> None:
 
 def test_nothing_to_compare_is_said() -> None:
     lines = printed(matrix())
-    assert "There is nothing to compare with stock." in lines
-    assert "folio: nothing to compare; 1 lacks measurements." in lines
+    assert "There is nothing to compare with off." in lines
+    assert "adaptive: nothing to compare; 1 lacks measurements." in lines
     assert not any("loss" in line for line in lines)
 
 
 def test_from_nothing() -> None:
-    found = matrix(*boots("stock", {"major_faults": 0}), *boots("folio", {"major_faults": 6400}), threshold=0.005)
+    found = matrix(*boots("off", {"major_faults": 0}), *boots("adaptive", {"major_faults": 6400}), threshold=0.005)
     lines = printed(found)
-    assert cells(lines, "gcc") == ["gcc folio major faults 0 6,400 from 0 exact worse 1"]
+    assert cells(lines, "gcc") == ["gcc adaptive major faults 0 6,400 from 0 exact worse 1"]
     assert "worst gcc (major faults from 0)" in " ".join(lines)
     assert "over 0.5 %" in " ".join(lines)
     (row, *_) = losses.to_json(found)["rows"]
@@ -106,20 +106,20 @@ def test_from_nothing() -> None:
 
 
 def test_nothing_that_stays_nothing() -> None:
-    found = matrix(*boots("stock", {"major_faults": 0}), *boots("folio", {"major_faults": 0}))
-    assert cells(printed(found), "gcc") == ["gcc folio major faults 0 0 +0.0 % exact same 1"]
+    found = matrix(*boots("off", {"major_faults": 0}), *boots("adaptive", {"major_faults": 0}))
+    assert cells(printed(found), "gcc") == ["gcc adaptive major faults 0 0 +0.0 % exact same 1"]
 
 
 def test_large_losses_have_no_digits_behind_the_point() -> None:
-    found = matrix(*boots("stock", {"major_faults": 100}), *boots("folio", {"major_faults": 1_234_567}))
+    found = matrix(*boots("off", {"major_faults": 100}), *boots("adaptive", {"major_faults": 1_234_567}))
     assert "+1,234,467 %" in " ".join(printed(found))
 
 
 @pytest.mark.parametrize(
     ("width", "titles"),
     [
-        (110, "workload variant metric stock value loss 95 % verdict but gains n"),
-        (80, "workload variant metric stock value loss 95 % verdict"),
+        (110, "workload variant metric off value loss 95 % verdict but gains n"),
+        (80, "workload variant metric off value loss 95 % verdict"),
         (60, "workload variant metric loss verdict"),
         (45, "workload variant metric loss"),
     ],
@@ -129,32 +129,35 @@ def test_narrow_terminals_lose_columns_and_no_row_wraps(width: int, titles: str)
     assert max(map(len, lines)) <= width
     head = next(line for line in lines if line.startswith("workload "))
     assert head.split() == titles.split()
-    rows = [line for line in lines if line.startswith(("gcc ", "sqlite ")) and re.search(" (folio|series) ", line)]
+    rows = [
+        line for line in lines if line.startswith(("gcc ", "sqlite ")) and re.search(" (adaptive|published) ", line)
+    ]
     assert len(rows) == 4
     assert all("%" in row for row in rows)
 
 
 def test_gaps_stand_together() -> None:
-    crashes = [failed("folio", repetition=2), failed("folio", "sqlite", repetition=2)]
-    lines = printed(compared(*crashes, failed("series", outcome="not-applicable", repetition=2)))
-    assert "folio: guest-crash: gcc, sqlite. Oops: int3." in lines
-    assert "series: not-applicable: gcc. 'series' is for arm64-64k only." in lines
-    everywhere = [failed(name, repetition=2) for name in ("stock", "folio")]
-    assert "stock, folio: guest-crash: gcc. Oops: int3." in printed(compared(*everywhere))
+    crashes = [failed("adaptive", repetition=2), failed("adaptive", "sqlite", repetition=2)]
+    lines = printed(compared(*crashes, failed("published", outcome="not-applicable", repetition=2)))
+    assert "adaptive: guest-crash: gcc, sqlite. Oops: int3." in lines
+    assert "published: not-applicable: gcc. 'published' is for arm64-64k only." in lines
+    everywhere = [failed(name, repetition=2) for name in ("off", "adaptive")]
+    assert "off, adaptive: guest-crash: gcc. Oops: int3." in printed(compared(*everywhere))
     assert any(line.endswith("2 lack measurements.") for line in lines)
 
 
 def test_markdown() -> None:
-    lines = matrix_to_markdown(compared(failed("series", repetition=2)), everything=False).splitlines()
-    assert lines[0] == "### Workloads against stock, scale quick, x86_64 with 4 KiB pages"
+    lines = matrix_to_markdown(compared(failed("published", repetition=2)), everything=False).splitlines()
+    assert lines[0] == "### Workloads against off, scale quick, x86_64 with 4 KiB pages"
     table = [line for line in lines if line.startswith("|")]
-    assert table[0] == "| workload | variant | metric | stock | value | loss | 95 % | verdict | but gains | n |"
+    assert table[0] == "| workload | variant | metric | off | value | loss | 95 % | verdict | but gains | n |"
     assert (
-        table[2] == "| gcc | folio | major faults | 10,000 | 13,300 | +33.0 % | exact | worse | read MiB -50.0 % | 1 |"
+        table[2]
+        == "| gcc | adaptive | major faults | 10,000 | 13,300 | +33.0 % | exact | worse | read MiB -50.0 % | 1 |"
     )
     assert len({line.count("|") for line in table}) == 1
-    assert "- series: guest-crash: gcc. Oops: int3." in lines
-    assert any(line.startswith("- folio: 1 of 2 workloads loses more than 2 %") for line in lines)
+    assert "- published: guest-crash: gcc. Oops: int3." in lines
+    assert any(line.startswith("- adaptive: 1 of 2 workloads loses more than 2 %") for line in lines)
 
 
 def test_seconds_of_an_emulation_are_said_to_be_such() -> None:
@@ -162,12 +165,12 @@ def test_seconds_of_an_emulation_are_said_to_be_such() -> None:
 
 
 def test_rows_for_programs() -> None:
-    document = losses.to_json(compared(failed("folio", "sqlite", repetition=2)))
+    document = losses.to_json(compared(failed("adaptive", "sqlite", repetition=2)))
     rows = json.loads(json.dumps(document, allow_nan=False))["rows"]
-    assert [(each["variant"], each["loss"]) for each in document["again"]] == [("stock again", 0)] * 6
+    assert [(each["variant"], each["loss"]) for each in document["again"]] == [("off again", 0)] * 6
     assert rows[0] == {
         "workload": "gcc",
-        "variant": "folio",
+        "variant": "adaptive",
         "experiment": "programs",
         "cell": {"workload": "gcc"},
         "scale": "quick",
@@ -201,67 +204,69 @@ def test_rows_for_programs() -> None:
     }
 
 
-def varying(baseline: list[int], again: list[int], folio: list[int]) -> Matrix:
+def varying(baseline: list[int], again: list[int], adaptive: list[int]) -> Matrix:
     """Boots of gcc with these major faults."""
-    arms = {"stock": baseline, "stock again": again, "folio": folio}
+    arms = {"off": baseline, "off again": again, "adaptive": adaptive}
     samples = [boots(name, *({"major_faults": faults} for faults in arm)) for name, arm in arms.items()]
     return matrix(*(each for some in samples for each in some), metrics=["major_faults"], repeats=False)
 
 
 def test_what_varies_has_an_interval_and_what_is_the_same_what_would_have_been_seen() -> None:
-    stock = [10_000] * 6
-    worse = varying(stock, [*stock[:5], 10_001], [11_000, 11_100, 11_200, 11_300, 11_400, 11_500])
-    assert cells(printed(worse), "gcc") == ["gcc folio major faults 10,000 11,250 +12.5 % +10.0 to +15.0 worse 6"]
-    same = varying(stock, [*stock[:5], 10_001], [10_050, 9_950, 10_020, 10_010, 9_960, 10_000])
+    off = [10_000] * 6
+    worse = varying(off, [*off[:5], 10_001], [11_000, 11_100, 11_200, 11_300, 11_400, 11_500])
+    assert cells(printed(worse), "gcc") == ["gcc adaptive major faults 10,000 11,250 +12.5 % +10.0 to +15.0 worse 6"]
+    same = varying(off, [*off[:5], 10_001], [10_050, 9_950, 10_020, 10_010, 9_960, 10_000])
     (row,) = cells(printed(same), "gcc")
     assert row.endswith("+0.0 % -0.5 to +0.5 same to 0.5 % 6")
     few = varying([10_000], [10_001], [11_000])
-    assert cells(printed(few), "gcc") == ["gcc folio major faults 10,000 11,000 (+10.0 %) - suspected 1"]
+    assert cells(printed(few), "gcc") == ["gcc adaptive major faults 10,000 11,000 (+10.0 %) - suspected 1"]
 
 
 @pytest.mark.parametrize(
     ("again", "line"),
     [
-        ([], "A/A: stock was not measured twice: nothing says what chance does here."),
-        ([1000], "A/A: stock measured twice: of 1 figures 1 repeat exactly."),
-        ([1001], "A/A: stock measured twice: of 1 figures 0 repeat exactly; too few boots to tell others."),
+        ([], "A/A: off was not measured twice: nothing says what chance does here."),
+        ([1000], "A/A: off measured twice: of 1 figures 1 repeat exactly."),
+        ([1001], "A/A: off measured twice: of 1 figures 0 repeat exactly; too few boots to tell others."),
         ([1000, 1000, 1000, 1000, 1000, 1001], "0 repeat exactly, 0 of 1 others (0.0 %) differ at 5 % each, none"),
         ([1001, 1002, 1003, 1004, 1005, 1006], "0 repeat exactly, 1 of 1 others (100.0 %) differ at 5 % each, 1 after"),
     ],
 )
 def test_what_chance_does_is_said(again: list[int], line: str) -> None:
-    stock = [1000] * max(len(again), 1)
-    assert line in " ".join(printed(varying(stock, again, stock), 200))
+    off = [1000] * max(len(again), 1)
+    assert line in " ".join(printed(varying(off, again, off), 200))
 
 
 def test_check_fails_for_what_is_suspected_and_says_what_would_tell() -> None:
     with pytest.raises(
         ChecksFailed, match=r"none of 1 workload loses .*; 1 may, worst gcc .* --repetitions 6 can tell"
     ):
-        losses.check(varying([1000] * 3, [1001] * 3, [1100, 1101, 1102]), ["folio"])
+        losses.check(varying([1000] * 3, [1001] * 3, [1100, 1101, 1102]), ["adaptive"])
     six = [1100, 1101, 1102, 1103, 1104, 1105]
-    with pytest.raises(ChecksFailed, match=r"^folio: 1 of 1 workload loses"):
-        losses.check(varying([1000] * 6, [1001] * 6, six), ["folio"])
-    losses.check(varying([1000] * 6, [1001] * 6, [*six[:5], 990]), ["folio"])
-    losses.check(varying([1000] * 3, [1001] * 3, [900, 901, 902]), ["folio"])
+    with pytest.raises(ChecksFailed, match=r"^adaptive: 1 of 1 workload loses"):
+        losses.check(varying([1000] * 6, [1001] * 6, six), ["adaptive"])
+    losses.check(varying([1000] * 6, [1001] * 6, [*six[:5], 990]), ["adaptive"])
+    losses.check(varying([1000] * 3, [1001] * 3, [900, 901, 902]), ["adaptive"])
 
 
 def test_check_is_about_the_variants_that_it_is_given() -> None:
-    losses.check(compared(), ["series"])
-    with pytest.raises(ChecksFailed, match=r"^folio: 1 of 2 workloads loses more than 2 %, worst gcc \(.*\); 1 gains"):
-        losses.check(compared(), ["series", "folio"])
+    losses.check(compared(), ["published"])
+    with pytest.raises(
+        ChecksFailed, match=r"^adaptive: 1 of 2 workloads loses more than 2 %, worst gcc \(.*\); 1 gains"
+    ):
+        losses.check(compared(), ["published", "adaptive"])
 
 
-@pytest.mark.parametrize("who", ["series", "stock"])
+@pytest.mark.parametrize("who", ["published", "off"])
 def test_check_fails_for_what_could_not_be_measured(who: str) -> None:
-    with pytest.raises(ChecksFailed, match=r"^series: none of 2 .*; 1 lacks measurements\.$"):
-        losses.check(compared(failed(who, repetition=2)), ["series"])
+    with pytest.raises(ChecksFailed, match=r"^published: none of 2 .*; 1 lacks measurements\.$"):
+        losses.check(compared(failed(who, repetition=2)), ["published"])
 
 
 def test_check_passes_over_what_the_machine_cannot_have() -> None:
-    losses.check(compared(failed("series", outcome="not-applicable", repetition=2)), ["series"])
+    losses.check(compared(failed("published", outcome="not-applicable", repetition=2)), ["published"])
 
 
 def test_a_check_of_nothing_fails() -> None:
-    with pytest.raises(ChecksFailed, match=r"^address: nothing could be compared with stock\.$"):
+    with pytest.raises(ChecksFailed, match=r"^address: nothing could be compared with off\.$"):
         losses.check(compared(), ["address"])

@@ -51,12 +51,12 @@ LINES = [
 
 
 def regrets() -> list[Row]:
-    """Four cells of a pattern each: ours is 1.0, 1.0, 1.02 and 1.8 times the best, stock 40, 1, 2 and 1."""
+    """Four cells of a pattern each: ours is 1.0, 1.0, 1.02 and 1.8 times the best, off 40, 1, 2 and 1."""
     pairs = {"sparse": (40, 1), "dense": (1, 1), "trace:lmdb-mixed": (2, 1.02), "objects-24-backward": (1, 1.8)}
     return [
         row(variant, regret, pattern)
         for pattern, pair in pairs.items()
-        for variant, regret in zip(("stock", "folio"), pair, strict=True)
+        for variant, regret in zip(("off", "adaptive"), pair, strict=True)
     ]
 
 
@@ -67,7 +67,7 @@ def drawings() -> list[Drawing]:
         cost_drawing(rows, "policy p1"),
         change_drawing(rows, "policy p1"),
         heat_drawing(rows, "policy p1"),
-        forest_drawing("forest", "workloads", LINES, "stock", "kernel k1", "./lab regress"),
+        forest_drawing("forest", "workloads", LINES, "off", "kernel k1", "./lab regress"),
     ]
 
 
@@ -75,7 +75,7 @@ def page() -> str:
     workloads = [
         sample(cell={"workload": "hot-readahead"}, variant=variant, experiment="workloads", backend="qemu-icount",
                repetition=repetition, metrics={"major_faults": faults, "refaults": 10, "instructions": 1000})
-        for variant, faults in (("stock", 1000), ("folio", 1500))
+        for variant, faults in (("off", 1000), ("adaptive", 1500))
         for repetition in (1, 2, 3)
     ]  # fmt: skip
     return make_contents(
@@ -84,7 +84,7 @@ def page() -> str:
 
 
 def difference(
-    workload: str, metric: str, baseline: float, value: float, change: Change, variant: str = "folio"
+    workload: str, metric: str, baseline: float, value: float, change: Change, variant: str = "adaptive"
 ) -> Difference:
     return Difference(
         experiment="workloads",
@@ -169,9 +169,7 @@ def test_titles_say_what_the_rows_come_to() -> None:
 
 def test_a_forest_counts_and_spells_intervals() -> None:
     forest = drawings()[-1]
-    assert (
-        forest.title == "workloads, against stock: 1 of 19 workloads are shown to lose by some metric, and 17 to gain"
-    )
+    assert forest.title == "workloads, against off: 1 of 19 workloads are shown to lose by some metric, and 17 to gain"
     assert forest.rows[1] == ("mmap-random-exceeds", "major faults", "+25.0 % (+20.0 to +31.0)", "6")
     assert "95 % intervals" in forest.remark
 
@@ -202,8 +200,8 @@ def test_no_text_is_cut_or_on_top_of_another(number: int, width: int, monkeypatc
 def test_a_workload_has_what_loses_most_and_what_gains_most() -> None:
     matrix = Matrix(
         parts=(),
-        baseline="stock",
-        variants=("folio", "series"),
+        baseline="off",
+        variants=("adaptive", "published"),
         threshold=0.02,
         differences=(
             difference("one", "major_faults", 1000, 1250, Change.WORSE),
@@ -211,17 +209,17 @@ def test_a_workload_has_what_loses_most_and_what_gains_most() -> None:
             difference("one", "refaults_file", 5000, 0, Change.BETTER),
             difference("two", "major_faults", 1000, 1010, Change.SAME),
             difference("two", "faults", 10, 12, Change.SAME),
-            difference("one", "faults", 1000, 9000, Change.WORSE, variant="series"),
+            difference("one", "faults", 1000, 9000, Change.WORSE, variant="published"),
         ),
         again=(),
         gaps=(),
     )
-    assert [(line.label, line.metric, line.loss) for line in make_lines(matrix, "folio")] == [
+    assert [(line.label, line.metric, line.loss) for line in make_lines(matrix, "adaptive")] == [
         ("one", "major faults", 0.25),
         ("two", "faults", 0.2),
         ("one", "refaults file", -1.0),
     ]
-    assert make_lines(matrix, "folio")[0].interval == (-1.0, 0.3)
+    assert make_lines(matrix, "adaptive")[0].interval == (-1.0, 0.3)
 
 
 def test_a_drawing_is_the_same_each_time() -> None:

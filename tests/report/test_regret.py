@@ -16,9 +16,9 @@ def printed(rows: Sequence[Row], width: int = 120, *, everything: bool = False) 
 
 
 def three(
-    pattern: str, stock: float, folio: float, *, judged_only: bool = False, device: str = "fast", family: str = ""
+    pattern: str, off: float, adaptive: float, *, judged_only: bool = False, device: str = "fast", family: str = ""
 ) -> list[Row]:
-    regrets = {"stock": stock, "series": 2, "folio": folio}
+    regrets = {"off": off, "published": 2, "adaptive": adaptive}
     return [
         row(variant, regret, pattern, device=device, judged_only=judged_only, family=family)
         for variant, regret in regrets.items()
@@ -40,7 +40,7 @@ def line(lines: Sequence[str], start: str) -> str:
 def test_variants_and_patterns() -> None:
     lines = printed(ROWS)
     assert lines[0] == "Regret by variant, 4 cells"
-    assert line(lines, "folio ").split() == ["folio", "1.75", "1.433", "1.25", "1.250"]
+    assert line(lines, "adaptive ").split() == ["adaptive", "1.75", "1.433", "1.25", "1.250"]
     assert line(lines, "bad").split() == [
         "bad", "2", "1.00", "1.000", "2.00", "2.000", "1.75", "1.750", "32", "x0.5", "128", "fast",
     ]  # fmt: skip
@@ -50,15 +50,15 @@ def test_variants_and_patterns() -> None:
 
 def test_cells_that_miss_a_bound_are_counted() -> None:
     lines = printed(ROWS)
-    over = lines.index("folio over 1.5: 2 cells")
+    over = lines.index("adaptive over 1.5: 2 cells")
     assert lines[over + 1 : over + 3] == ["    2  bad", ""]
-    lost = lines.index("stock up to 1.1 and folio more than 5% above it: 3 cells")
+    lost = lines.index("off up to 1.1 and adaptive more than 5% above it: 3 cells")
     assert lines[lost + 1 : lost + 4] == ["    2  bad", "    1  lost", ""]
 
 
 def test_or_listed() -> None:
     lines = printed(ROWS, everything=True)
-    over = lines.index("folio over 1.5: 2 cells")
+    over = lines.index("adaptive over 1.5: 2 cells")
     assert [found.split() for found in lines[over + 4 : over + 6]] == [
         ["bad", "1.00", "1.75", "32", "x0.5", "128", "fast"],
         ["bad", "1.00", "1.75", "32", "x0.5", "128", "slow"],
@@ -67,9 +67,9 @@ def test_or_listed() -> None:
 
 def test_nothing_is_missed_and_nothing_judged() -> None:
     lines = printed(three("good", 1, 1))
-    assert line(lines, "folio ").split() == ["folio", "1.00", "1.000", "-", "-"]
-    assert "folio over 1.5: 0 cells" in lines
-    assert lines[-2:] == ["stock up to 1.1 and folio more than 5% above it: 0 cells", ""]
+    assert line(lines, "adaptive ").split() == ["adaptive", "1.00", "1.000", "-", "-"]
+    assert "adaptive over 1.5: 0 cells" in lines
+    assert lines[-2:] == ["off up to 1.1 and adaptive more than 5% above it: 0 cells", ""]
 
 
 def test_a_narrow_terminal_leaves_columns_out() -> None:
@@ -84,17 +84,17 @@ def test_new_families_have_tables_of_their_own() -> None:
     )
     titles = [found for found in lines if found.startswith("Regret by variant")]
     assert titles == [f"Regret by variant{where}, 1 cells" for where in ("", " in new families", " in traces")]
-    assert "folio over 1.5: 0 cells" in lines
+    assert "adaptive over 1.5: 0 cells" in lines
     families = lines[lines.index(titles[1]) : lines.index(titles[2])]
-    assert line(families, "folio ").split() == ["folio", "1.75", "1.750", "1.75", "1.750"]
-    assert families[families.index("folio over 1.5 in new families: 1 cells") + 1] == "    1  walk"
+    assert line(families, "adaptive ").split() == ["adaptive", "1.75", "1.750", "1.75", "1.750"]
+    assert families[families.index("adaptive over 1.5 in new families: 1 cells") + 1] == "    1  walk"
 
 
 def test_traces_have_tables_of_their_own() -> None:
     lines = printed([*three("good", 1, 1), *three("trace:lmdb", 1, 1.75, judged_only=True)])
     assert "Regret by variant, 1 cells" in lines
-    assert "folio over 1.5: 0 cells" in lines
+    assert "adaptive over 1.5: 0 cells" in lines
     traces = lines[lines.index("Regret by variant in traces, 1 cells") :]
-    assert line(traces, "folio ").split() == ["folio", "1.75", "1.750", "1.75", "1.750"]
+    assert line(traces, "adaptive ").split() == ["adaptive", "1.75", "1.750", "1.75", "1.750"]
     assert line(traces, "trace:lmdb *").split()[2:4] == ["1", "1.00"]
-    assert traces[traces.index("folio over 1.5 in traces: 1 cells") + 1] == "    1  trace:lmdb"
+    assert traces[traces.index("adaptive over 1.5 in traces: 1 cells") + 1] == "    1  trace:lmdb"

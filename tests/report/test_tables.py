@@ -39,12 +39,12 @@ def measured() -> list[Sample]:
     for number in (1, 2):
         samples += [
             one("unpatched", 28 + number, number, {"pattern": "random"}),
-            one("stock", 28.5 + number, number, {"pattern": "random"}),
-            one("series", 1.25, number, {"pattern": "random"}),
+            one("off", 28.5 + number, number, {"pattern": "random"}),
+            one("published", 1.25, number, {"pattern": "random"}),
             one("unpatched", 51.198, number, STRIDE),
-            one("stock", 51.198, number, STRIDE),
+            one("off", 51.198, number, STRIDE),
         ]
-    crash = sample(variant="series", cell=STRIDE, kernel="k-patched", outcome="guest-crash", sentence="Oops: int3.")
+    crash = sample(variant="published", cell=STRIDE, kernel="k-patched", outcome="guest-crash", sentence="Oops: int3.")
     return [*samples, crash]
 
 
@@ -68,12 +68,12 @@ def test_the_table_at_120_columns() -> None:
         "cell | variant | GiB | GiB | floor | unpatched | GiB x 1/8 | requests | faults | seconds | n",
         table[2],
         "random | unpatched | 29.500 | 29.000 to 30.000 | 1,888 | 27.922 | 32,768 | 4,000 | 12.500 | 2",
-        "stock | 30.000 | 29.500 to 30.500 | 1,920 | +1.69 % | 27.922 | 32,768 | 4,000 | 12.500 | 2",
-        "series | 1.250 | identical | 80 | 23.6x less | 0.126 | 32,768 | 4,000 | 12.500 | 2",
+        "off | 30.000 | 29.500 to 30.500 | 1,920 | +1.69 % | 27.922 | 32,768 | 4,000 | 12.500 | 2",
+        "published | 1.250 | identical | 80 | 23.6x less | 0.126 | 32,768 | 4,000 | 12.500 | 2",
         "",
         "stride 2053 | unpatched | 51.198 | identical | 3,277 | 51.198 | 32,768 | 4,000 | 12.500 | 2",
-        "stock | 51.198 | identical | 3,277 | same | 51.198 | 32,768 | 4,000 | 12.500 | 2",
-        "series | guest-crash | 0.121 | 0",
+        "off | 51.198 | identical | 3,277 | same | 51.198 | 32,768 | 4,000 | 12.500 | 2",
+        "published | guest-crash | 0.121 | 0",
     ]
 
 
@@ -94,24 +94,24 @@ def test_narrow_terminals_lose_the_least_important_columns_and_no_row_wraps() ->
         assert "published" in head
         assert all(len(line) <= width for line in lines)
         assert sum(line.startswith(("random ", "stride 2053 ")) for line in lines) >= 2
-        assert "30.000" in next(line for line in lines if " stock " in line)
+        assert "30.000" in next(line for line in lines if " off " in line)
 
 
 def test_remarks_name_backend_kernels_and_failures() -> None:
     text = "\n".join(terminal(120))
     assert "the seconds say nothing about a real machine" in text
     assert "unpatched 6.12.1-foliolab (k-unpatched); patched 6.12.1-foliolab (k-patched)" in text
-    assert "stride 2053, series, repetition 1: guest-crash. Oops: int3." in text
+    assert "stride 2053, published, repetition 1: guest-crash. Oops: int3." in text
 
 
 def test_verdicts_stand_below() -> None:
     lines = terminal(120)
-    assert "ok   stock equals unpatched: random, within 2 %" in lines
-    assert "ok   stock equals unpatched: strides, exactly (2 of 6 measured)" in lines
+    assert "ok   off equals unpatched: random, within 2 %" in lines
+    assert "ok   off equals unpatched: strides, exactly (2 of 6 measured)" in lines
     assert "-    the retry rule alone does not help random" in lines
-    place = lines.index("FAIL series reads at least 15 times less: stride 2053")
+    place = lines.index("FAIL published reads at least 15 times less: stride 2053")
     assert lines[place + 1].strip() == (
-        "stride 2053, series, read_bytes over unpatched: series ended as guest-crash, expected at most 0.0666"
+        "stride 2053, published, read_bytes over unpatched: published ended as guest-crash, expected at most 0.0666"
     )
 
 
@@ -130,7 +130,7 @@ def test_instructions_are_shown_where_they_were_counted() -> None:
     assert "12.5" in text
 
 
-def text_view(arch: str = "arm64", scale: str = "quick", backend: str = "qemu-tcg", **series: Any) -> View:
+def text_view(arch: str = "arm64", scale: str = "quick", backend: str = "qemu-tcg", **published: Any) -> View:
     """An experiment about a share, with columns of its own."""
     random = Cell.of({"pattern": "random"})
     values = {"contpte_share": 0.05, "tlb_entries": 8000.0, "cached_bytes": float(512 << 20), "seconds": 0.0834}
@@ -139,14 +139,14 @@ def text_view(arch: str = "arm64", scale: str = "quick", backend: str = "qemu-tc
         metric="contpte_share",
         floor=None,
         columns=("tlb_entries", "cached_bytes", "file_thp_aligned_16kb", "read_bytes"),
-        published=(Published(random, ("stock",), ("arm64-4k",), values),),
+        published=(Published(random, ("off",), ("arm64-4k",), values),),
         expectations=(),
     )
     place: dict[str, Any] = {"arch": arch, "scale": scale, "backend": backend}
     counts = {**MODEST, "read_bytes": 65 << 20, "cached_bytes": 66 << 20}
-    stock = {**counts, "contpte_share": 0.0625, "tlb_entries": 15500, "file_thp_aligned_16kb": 0.46}
+    off = {**counts, "contpte_share": 0.0625, "tlb_entries": 15500, "file_thp_aligned_16kb": 0.46}
     more = {**counts, "contpte_share": 0.96875, "tlb_entries": 1024, "file_thp_aligned_16kb": 0.0}
-    samples = [sample(metrics=stock, **place), sample(variant="series", **{"metrics": more, **place, **series})]
+    samples = [sample(metrics=off, **place), sample(variant="published", **{"metrics": more, **place, **published})]
     (only,) = make_views(samples, {"sparse-mmap": experiment})
     return only
 
@@ -157,12 +157,12 @@ def table_of(shown: View) -> list[str]:
 
 def test_an_experiment_s_own_metric_and_columns_with_what_was_published() -> None:
     assert table_of(text_view()) == [
-        "| cell | variant | contpte % | against stock | published % | TLB entries | published entries x 1/8 "
+        "| cell | variant | contpte % | against off | published % | TLB entries | published entries x 1/8 "
         "| cached MiB | published MiB x 1/8 | thp aligned 16kB % | read MiB | read requests | major faults "
         "| emulated seconds | n |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-        "| random | stock | 6.2 |  | 5.0 | 15,500 | 1,000 | 66.0 | 64.0 | 46.0 | 65.0 | 32,768 | 4,000 | 12.500 | 1 |",
-        "|  | series | 96.9 | 15.5x more |  | 1,024 |  | 66.0 |  | 0.0 | 65.0 | 32,768 | 4,000 | 12.500 | 1 |",
+        "| random | off | 6.2 |  | 5.0 | 15,500 | 1,000 | 66.0 | 64.0 | 46.0 | 65.0 | 32,768 | 4,000 | 12.500 | 1 |",
+        "|  | published | 96.9 | 15.5x more |  | 1,024 |  | 66.0 |  | 0.0 | 65.0 | 32,768 | 4,000 | 12.500 | 1 |",
     ]
     assert "times floor" not in to_markdown(text_view())
 
@@ -186,10 +186,10 @@ def test_columns_of_an_experiment_go_one_by_one_from_the_last() -> None:
 
 
 def test_what_does_not_apply_is_said_once() -> None:
-    shown = text_view(outcome="not-applicable", sentence="'series' is for arm64-64k only.", metrics={})
+    shown = text_view(outcome="not-applicable", sentence="'published' is for arm64-64k only.", metrics={})
     text = "\n".join(terminal(120, shown))
     assert "not-applicable" in text
-    assert text.count("'series' is for arm64-64k only.") == 1
+    assert text.count("'published' is for arm64-64k only.") == 1
     assert "repetition 1" not in text
 
 
@@ -205,8 +205,8 @@ def test_markdown() -> None:
     assert table[0].startswith("| cell | variant | read GiB | min to max GiB | times floor | against unpatched |")
     assert len({line.count("|") for line in table}) == 1
     assert "| random | unpatched | 29.500 | 29.000 to 30.000 | 1,888 |  | 27.922 |" in table[2]
-    assert "- holds: stock equals unpatched: random, within 2 %" in lines
-    assert "- **fails**: series reads at least 15 times less: stride 2053" in lines
+    assert "- holds: off equals unpatched: random, within 2 %" in lines
+    assert "- **fails**: published reads at least 15 times less: stride 2053" in lines
 
 
 def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
@@ -217,25 +217,30 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
     assert not empty
     assert about.startswith("n = ")
     assert "unpatched `" in about
-    assert "`./lab run sparse-mmap --variant unpatched,stock,series" in about
+    assert "`./lab run sparse-mmap --variant unpatched,off,published" in about
 
 
 def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
     other = view(
         sample(7, variant="debian:7.3", named="debian:7.3", arch="arm64", page_size=65536, scale="full"),
         sample(
-            5, variant="folio on debian:7.3+ours", named="debian:7.3+ours", arch="arm64", page_size=65536, scale="full"
+            5,
+            variant="adaptive on debian:7.3+ours",
+            named="debian:7.3+ours",
+            arch="arm64",
+            page_size=65536,
+            scale="full",
         ),
     )
     assert other.command == (
         "./lab run sparse-mmap --scale full --arch arm64 --page-size 64k"
-        " --kernel debian:7.3 --kernel debian:7.3+ours --variant folio --repetitions 1"
+        " --kernel debian:7.3 --kernel debian:7.3+ours --variant adaptive --repetitions 1"
     )
 
 
 def test_rows_for_programs() -> None:
     rows = view().to_json()
-    assert rows[1]["variant"] == "stock"
+    assert rows[1]["variant"] == "off"
     assert rows[1]["metrics"]["read_bytes"] == {"median": 30 * GIB, "least": 29.5 * GIB, "most": 30.5 * GIB}
     assert (rows[1]["n"], rows[1]["ratio_to"], rows[1]["kernel"]["hash"]) == (2, "unpatched", "k-patched")
     assert rows[-1]["failures"] == {"guest-crash": 1}
@@ -243,7 +248,7 @@ def test_rows_for_programs() -> None:
 
 def test_check_names_the_first_failure() -> None:
     with pytest.raises(
-        ChecksFailed, match=r"2 of 15 checks fail|1 of \d+ checks fail; the first: series reads at least"
+        ChecksFailed, match=r"2 of 15 checks fail|1 of \d+ checks fail; the first: published reads at least"
     ):
         check([view()])
     check([view(sample(30 * GIB), sample(30 * GIB, variant="unpatched", named="unpatched", kernel="k0"))])

@@ -91,7 +91,7 @@ def access_patterns(tmp_path_factory: pytest.TempPathFactory) -> View:
     """Real samples, whose cells have long names."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FOLIOLAB_RESULTS", str(tmp_path_factory.mktemp("results")))
-        request = RunRequest("access-patterns", variants=["unpatched", "stock", "folio"], backend="model")
+        request = RunRequest("access-patterns", variants=["unpatched", "off", "adaptive"], backend="model")
         return measure(request, Reporter()).view
 
 

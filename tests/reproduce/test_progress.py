@@ -22,7 +22,7 @@ from foliolab.reproduce.released import read_released, released_anew, write_rele
 from tests.samples import sample
 
 PART = Part("sparse", ("README.md",), hours=4, experiment="sparse-mmap", machine="x86_64-4k", n=2)
-VARIANTS = ("unpatched", "folio")
+VARIANTS = ("unpatched", "adaptive")
 STEPS = [
     Step(Cell.of({"pattern": "random"}), load_variants()[variant], repetition)
     for variant in VARIANTS
@@ -73,7 +73,7 @@ def test_the_model_goes_by_its_policy() -> None:
     part = replace(PART, backend="model")
     current = digest_files(POLICIES, REPOSITORY)
     samples = [
-        sample(1, variant="folio", repetition=number, kernel=hash_, backend="model")
+        sample(1, variant="adaptive", repetition=number, kernel=hash_, backend="model")
         for number, hash_ in ((1, current), (2, "old"))
     ]
     assert measured(part, STEPS, samples).done == 1

@@ -24,7 +24,7 @@ TRACE = Trace(
     lost=3,
     memory_bytes=1 << 40,
     program=("./program", "--flag", "a b"),
-    measured=(Measured("stock", 128, 1, 2, 3, 4, {"boot": 1}), Measured("folio", 4096, 5, 6, 7)),
+    measured=(Measured("off", 128, 1, 2, 3, 4, {"boot": 1}), Measured("adaptive", 4096, 5, 6, 7)),
     other={"judged_only": True, "more": {"x": [1.5, None]}},
 )
 HEADER: dict[str, Any] = {"page_size": 4096, "window": 16, "files": [{"name": "a", "pages": 10}], "touches": 2}
@@ -165,7 +165,7 @@ def changed(**keys: object) -> Callable[[], object]:
         (changed(touches=1 << 63), "its header is wrong: Expected `int` <= 4294967296 - at `$.touches`"),
         (changed(program="a b"), "its header is wrong: Expected `array`, got `str` - at `$.program`"),
         (changed(program=[1]), "its header is wrong: Expected `str`, got `int` - at `$.program[0]`"),
-        (changed(measured=[{"variant": "stock"}]), "its measurement is wrong: Object missing"),
+        (changed(measured=[{"variant": "off"}]), "its measurement is wrong: Object missing"),
     ],
 )
 def test_a_header_that_says_something_else(tmp_path: Path, header: Callable[[], object], sentence: str) -> None:

@@ -28,9 +28,9 @@ TRACE = Trace(
     memory_bytes=8 << 20,
     program=("driver", "a b"),
     measured=(
-        Measured("stock", 128, 10 << 20, 100, 200),
-        Measured("stock", 128, 12 << 20, 102, 202),
-        Measured("folio", 128, 5 << 20, 0, 400, memory_bytes=4 << 20),
+        Measured("off", 128, 10 << 20, 100, 200),
+        Measured("off", 128, 12 << 20, 102, 202),
+        Measured("adaptive", 128, 5 << 20, 0, 400, memory_bytes=4 << 20),
     ),
 )
 
@@ -43,47 +43,47 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_is_predicted_is_what_the_model_says() -> None:
-    (found,) = replays("t", TRACE, ["series"], [128])
-    counts = replay_pages(Machine("series", 4096, 2048, 32, reclaim="lists"), PAGES)
+    (found,) = replays("t", TRACE, ["published"], [128])
+    counts = replay_pages(Machine("published", 4096, 2048, 32, reclaim="lists"), PAGES)
     assert found.counts == counts
     assert found.predicted == Figures(counts.pages_read * 4096, counts.requests, counts.major_faults)
     assert found.recorded is None
 
 
 def test_the_recorded_figures_are_the_mean_of_those_with_the_same_variant_window_and_memory() -> None:
-    stock, wide, folio, wide_folio = replays("t", TRACE, ["stock", "folio"], [128, 512])
-    assert stock.recorded == Figures(11 << 20, 101, 201)
-    assert (stock.memory_bytes, folio.memory_bytes, wide_folio.memory_bytes) == (8 << 20, 4 << 20, 8 << 20)
-    assert folio.recorded == Figures(5 << 20, 0, 400)
+    off, wide, adaptive, wide_adaptive = replays("t", TRACE, ["off", "adaptive"], [128, 512])
+    assert off.recorded == Figures(11 << 20, 101, 201)
+    assert (off.memory_bytes, adaptive.memory_bytes, wide_adaptive.memory_bytes) == (8 << 20, 4 << 20, 8 << 20)
+    assert adaptive.recorded == Figures(5 << 20, 0, 400)
     assert wide.recorded is None
-    assert wide_folio.recorded is None
+    assert wide_adaptive.recorded is None
 
 
 def test_another_memory_was_not_measured() -> None:
-    (found,) = replays("t", TRACE, ["stock"], [128], memory_bytes=16 << 20)
+    (found,) = replays("t", TRACE, ["off"], [128], memory_bytes=16 << 20)
     assert (found.memory_bytes, found.recorded) == (16 << 20, None)
-    (found,) = replays("t", TRACE, ["folio"], [128], memory_bytes=4 << 20)
+    (found,) = replays("t", TRACE, ["adaptive"], [128], memory_bytes=4 << 20)
     assert found.recorded == Figures(5 << 20, 0, 400)
 
 
 def test_measurements_with_several_memories_are_all_compared() -> None:
-    measured = (Measured("stock", 128, 1, 2, 3, memory_bytes=2 << 20), Measured("stock", 128, 4, 5, 6))
-    found = list(replays("t", replace(TRACE, measured=measured), ["stock"], [128]))
+    measured = (Measured("off", 128, 1, 2, 3, memory_bytes=2 << 20), Measured("off", 128, 4, 5, 6))
+    found = list(replays("t", replace(TRACE, measured=measured), ["off"], [128]))
     assert [(each.memory_bytes, each.recorded) for each in found] == [
         (2 << 20, Figures(1, 2, 3)), (8 << 20, Figures(4, 5, 6)),
     ]  # fmt: skip
 
 
 def test_requests_cost_what_the_device_makes_them_cost() -> None:
-    cheap, dear = (next(replays("t", TRACE, ["folio"], [128], 8 << 20, kb)) for kb in (4, 4096))
+    cheap, dear = (next(replays("t", TRACE, ["adaptive"], [128], 8 << 20, kb)) for kb in (4, 4096))
     assert cheap.counts != dear.counts
 
 
 def test_no_memory_and_too_little_of_it() -> None:
     with pytest.raises(UsageError, match="t does not say how much memory its files had; say --memory SIZE"):
-        list(replays("t", replace(TRACE, memory_bytes=None), ["stock"], [4096]))
+        list(replays("t", replace(TRACE, memory_bytes=None), ["off"], [4096]))
     with pytest.raises(ModelError, match="too small: it has to hold two windows"):
-        list(replays("t", TRACE, ["stock"], [8192]))
+        list(replays("t", TRACE, ["off"], [8192]))
 
 
 def test_what_the_model_cannot_replay(tmp_path: Path) -> None:
@@ -103,16 +103,16 @@ def test_how_far_apart() -> None:
 
 def table(width: int) -> list[str]:
     stream = io.StringIO()
-    found = list(replays("/somewhere/lmdb.trace", TRACE, ["stock", "folio"], [128]))
+    found = list(replays("/somewhere/lmdb.trace", TRACE, ["off", "adaptive"], [128]))
     print_replays(Console(file=stream, width=width, highlight=False), found, None)
     return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
 def test_predicted_beside_recorded() -> None:
-    line = next(line for line in table(140) if " folio " in line)
-    found = next(replays("t", TRACE, ["folio"], [128])).predicted
+    line = next(line for line in table(140) if " adaptive " in line)
+    found = next(replays("t", TRACE, ["adaptive"], [128])).predicted
     assert re.split(r"  +", line) == [
-        "lmdb", "folio", "128", "4.0",
+        "lmdb", "adaptive", "128", "4.0",
         f"{found.read_bytes / (1 << 20):.1f}", "5.0", difference(found.read_bytes, 5 << 20),
         str(found.read_requests), "0", "from none",
         str(found.major_faults), "400", difference(found.major_faults, 400),
@@ -121,9 +121,9 @@ def test_predicted_beside_recorded() -> None:
 
 @pytest.mark.parametrize("width", [20, 60, 80])
 def test_no_figure_is_cut_where_room_is_short(width: int) -> None:
-    stock = next(replays("t", TRACE, ["stock"], [128])).predicted
+    off = next(replays("t", TRACE, ["off"], [128])).predicted
     line = next(line for line in table(width) if line.startswith("lmdb"))
-    figures = [f"{stock.read_bytes / (1 << 20):.1f}", "11.0", difference(stock.read_bytes, 11 << 20)]
+    figures = [f"{off.read_bytes / (1 << 20):.1f}", "11.0", difference(off.read_bytes, 11 << 20)]
     assert re.split(r"  +", line)[3:6] == figures
 
 
@@ -137,8 +137,8 @@ def test_info_of_a_trace() -> None:
     assert "lost         2 touches" in lines
     assert "cut          7,000 touches after these" in lines
     assert [line.split() for line in lines if "/data" in line] == [["/data/data.mdb", "4,096", "500"]]
-    stock = next(line for line in lines if line.startswith("stock"))
-    assert stock.split() == ["stock", "128", "8.0", "10.0", "100", "200"]
+    off = next(line for line in lines if line.startswith("off"))
+    assert off.split() == ["off", "128", "8.0", "10.0", "100", "200"]
 
 
 def test_many_files_are_not_all_listed() -> None:
@@ -152,13 +152,13 @@ def test_many_files_are_not_all_listed() -> None:
 
 
 def test_json(path: Path) -> None:
-    done = lab("trace", "replay", str(path), "--variant", "stock,random", "--read-ahead-kb", "128", "--json")
+    done = lab("trace", "replay", str(path), "--variant", "off,random", "--read-ahead-kb", "128", "--json")
     assert done.returncode == 0
-    stock, random = json.loads(done.stdout)["replays"]
-    assert set(stock) == {"trace", "variant", "read_ahead_kb", "memory_bytes", "predicted", "recorded"}
-    assert (stock["trace"], stock["variant"], stock["read_ahead_kb"]) == (str(path), "stock", 128)
-    assert stock["recorded"] == {"read_bytes": 11 << 20, "read_requests": 101, "major_faults": 201}
-    assert set(stock["predicted"]) == set(stock["recorded"])
+    off, random = json.loads(done.stdout)["replays"]
+    assert set(off) == {"trace", "variant", "read_ahead_kb", "memory_bytes", "predicted", "recorded"}
+    assert (off["trace"], off["variant"], off["read_ahead_kb"]) == (str(path), "off", 128)
+    assert off["recorded"] == {"read_bytes": 11 << 20, "read_requests": 101, "major_faults": 201}
+    assert set(off["predicted"]) == set(off["recorded"])
     assert random["recorded"] is None
     assert random["predicted"]["read_bytes"] == 500 * 4096
 
@@ -177,7 +177,7 @@ def test_commands_print_tables(path: Path) -> None:
     [
         (["replay", "none.trace"], 15, "The trace none.trace cannot be read: No such file or directory."),
         (["info", "README.md"], 15, "README.md is not a trace."),
-        (["replay", "PATH", "--variant", "stocks"], 2, "no variant 'stocks'; known: stock, series, folio, random"),
+        (["replay", "PATH", "--variant", "stock"], 2, "no variant 'stock'; known: off, published, adaptive, random"),
         (["replay", "PATH", "--read-ahead-kb", "128k"], 2, "--read-ahead-kb takes whole numbers"),
         (["replay", "PATH", "--memory", "much"], 2, "'much' is not a size"),
         (["replay", "PATH", "--memory", "1M"], 36, "A memory of 256 pages is too small"),

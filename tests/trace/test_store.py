@@ -48,15 +48,15 @@ def test_a_store_is_recorded_with_what_was_measured(
         store.append(sample(cell=CELL | {"hint": "own"}, **plain))
         store.append(sample(cell=CELL | {"workload": "zipf"}, **plain))
         store.append(sample(cell=CELL, repetition=2, **plain))
-        store.append(sample(cell=CELL, **plain | {"data": "another", "variant": "folio"}))
+        store.append(sample(cell=CELL, **plain | {"data": "another", "variant": "adaptive"}))
     assert main(["trace", "store", "--store", "lmdb", "--workload", "uniform", "-o", str(tmp_path)]) == 0
     trace = read_trace(tmp_path / "lmdb-uniform.trace")
-    assert {(each.variant, each.read_ahead_kb) for each in trace.measured} == {("stock", 128), ("stock", 4096)}
+    assert {(each.variant, each.read_ahead_kb) for each in trace.measured} == {("off", 128), ("off", 4096)}
     assert {each.memory_bytes for each in trace.measured} == {100 << 20}
     (data,) = (number for number, file in enumerate(trace.files) if file.name.endswith("data.mdb"))
     # Each lookup reads the path to a leaf, of which only the leaf, or its neighbour, is new.
     assert 1000 <= trace.touches_by_file()[data] <= 4000
     assert trace.lost == 0
     capsys.readouterr()
-    assert main(["trace", "replay", "--json", "--variant", "stock", str(tmp_path / "lmdb-uniform.trace")]) == 0
+    assert main(["trace", "replay", "--json", "--variant", "off", str(tmp_path / "lmdb-uniform.trace")]) == 0
     assert '"recorded": {"read_bytes": 5242880' in capsys.readouterr().out

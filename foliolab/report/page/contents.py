@@ -23,7 +23,7 @@ _LEAD = (
     "A program touches single pages of a mapped file that is larger than memory; for each of them Linux reads a "
     "window. This kernel reads what has paid in that file. Where that loses, it is shown as well."
 )
-_JUDGED = "folio"
+_JUDGED = "adaptive"
 _THRESHOLD = 0.02
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What each way to read costs against the best fixed window, and ours against stock, over all cells of the model."""
+"""What each way to read costs against the best fixed window, and ours against Linux 6.12, in all cells of the model."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,21 +8,21 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator, PercentFormatter
 
 from foliolab.regret.rows import Row
-from foliolab.regret.summary import GOOD_STOCK, WORSE_THAN_STOCK, Comparison, compare, spread
+from foliolab.regret.summary import GOOD_OFF, WORSE_THAN_OFF, Comparison, compare, spread
 from foliolab.report.page.style import WIDE, Drawing, colour, figure, plain, styled
 
-_SHOWN = {"stock": "Linux 6.12", "series": "published rules, Linux 7.3", "xnu": "macOS", "folio": "this kernel"}
+_SHOWN = {"off": "Linux 6.12", "published": "published rules, Linux 7.3", "xnu": "macOS", "adaptive": "this kernel"}
 """Variants that are drawn, ours above all others."""
-_COLOURS = {"stock": "stock", "series": "series", "xnu": "rival", "folio": "folio"}
+_COLOURS = {"off": "off", "published": "published", "xnu": "rival", "adaptive": "adaptive"}
 
 
 def cost_drawing(rows: Sequence[Row], source: str) -> Drawing:
-    """Of rows that have stock and folio in all cells."""
+    """Of rows that have ``off`` and ``adaptive`` in all cells."""
     found = {variant: sorted(row.regret for row in rows if row.variant == variant) for variant in _SHOWN}
     regrets = {variant: values for variant, values in found.items() if values}
     spreads = {variant: spread(row for row in rows if row.variant == variant) for variant in regrets}
-    ours = regrets["folio"]
-    near = sum(value <= WORSE_THAN_STOCK for value in ours) / len(ours)
+    ours = regrets["adaptive"]
+    near = sum(value <= WORSE_THAN_OFF for value in ours) / len(ours)
     return Drawing(
         name="cost",
         title=f"In {_percent(near)} of {len(ours):,} cells it costs at most 5 % more than the best window, "
@@ -49,19 +49,19 @@ def cost_drawing(rows: Sequence[Row], source: str) -> Drawing:
 
 
 def change_drawing(rows: Sequence[Row], source: str) -> Drawing:
-    """Ours over stock in each cell."""
+    """Ours over Linux 6.12 in each cell."""
     comparisons = compare(rows)
-    ratios = sorted(each.folio.cost / each.stock.cost for each in comparisons)
-    lost = sum(ratio > WORSE_THAN_STOCK for ratio in ratios)
+    ratios = sorted(each.adaptive.cost / each.off.cost for each in comparisons)
+    lost = sum(ratio > WORSE_THAN_OFF for ratio in ratios)
     good = sum(each.lost for each in comparisons)
-    gained = sum(ratio < 1 / WORSE_THAN_STOCK for ratio in ratios)
-    worst = max(comparisons, key=lambda each: each.folio.cost / each.stock.cost)
+    gained = sum(ratio < 1 / WORSE_THAN_OFF for ratio in ratios)
+    worst = max(comparisons, key=lambda each: each.adaptive.cost / each.off.cost)
     return Drawing(
         name="change",
         title=f"It loses to Linux 6.12 in {lost:,} of {len(ratios):,} cells, and gains in {gained:,}",
         remark="Shaded are the cells that cost more than 5 % more (red) or less (blue). In "
-        f"{good:,} of those that lose stock is within {_percent(GOOD_STOCK - 1)} of the best window. The worst is "
-        f"{_place(worst)}: {ratios[-1]:.2f} times stock's cost.",
+        f"{good:,} of those that lose Linux 6.12 is within {_percent(GOOD_OFF - 1)} of the best window. The worst is "
+        f"{_place(worst)}: {ratios[-1]:.2f} times its cost.",
         source=source,
         command="./lab regret --all",
         draw=partial(_draw_change, ratios),
@@ -71,16 +71,16 @@ def change_drawing(rows: Sequence[Row], source: str) -> Drawing:
 
 def _losers(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...], ...]:
     """The cells that lose most."""
-    worst = sorted(comparisons, key=lambda each: each.stock.cost / each.folio.cost)[:10]
-    head = ("where it loses most", "stock, times the best", "this kernel", "of stock's cost")
+    worst = sorted(comparisons, key=lambda each: each.off.cost / each.adaptive.cost)[:10]
+    head = ("where it loses most", "Linux 6.12, times the best", "this kernel", "of its cost")
     return (
         head,
         *(
             (
                 _place(each),
-                f"{each.stock.regret:.2f}",
-                f"{each.folio.regret:.2f}",
-                f"{each.folio.cost / each.stock.cost:.2f}",
+                f"{each.off.regret:.2f}",
+                f"{each.adaptive.regret:.2f}",
+                f"{each.adaptive.cost / each.off.cost:.2f}",
             )
             for each in worst
         ),
@@ -100,12 +100,12 @@ def _draw_curves(regrets: dict[str, list[float]], width: int) -> Figure:
     axes.set_xscale("log")
     most = max(values[-1] for values in regrets.values())
     for variant, values in regrets.items():
-        linewidth = 2.6 if variant == "folio" else 1.6
+        linewidth = 2.6 if variant == "adaptive" else 1.6
         steps = [values[0], *values, most * 1.2]
         shares = [0.0, *_shares(values), 1.0]
         axes.plot(steps, shares, color=colour(_COLOURS[variant]), linewidth=linewidth, label=_SHOWN[variant])
-    tail = [(value, share) for value, share in zip(regrets["folio"], _shares(regrets["folio"]), strict=True)]
-    tail = [(value, share) for value, share in tail if value > WORSE_THAN_STOCK]
+    tail = [(value, share) for value, share in zip(regrets["adaptive"], _shares(regrets["adaptive"]), strict=True)]
+    tail = [(value, share) for value, share in tail if value > WORSE_THAN_OFF]
     if tail:
         places, heights = zip(*tail, strict=True)
         shade, label = colour("loss"), "where this kernel loses"
@@ -131,13 +131,13 @@ def _draw_change(ratios: list[float], width: int) -> Figure:
     shares = _shares(ratios)
     axes.plot(shares, ratios, color=colour("ink"), linewidth=1.4)
     for name, where in (
-        ("gain", [ratio < 1 / WORSE_THAN_STOCK for ratio in ratios]),
-        ("loss", [ratio > WORSE_THAN_STOCK for ratio in ratios]),
+        ("gain", [ratio < 1 / WORSE_THAN_OFF for ratio in ratios]),
+        ("loss", [ratio > WORSE_THAN_OFF for ratio in ratios]),
     ):
         axes.fill_between(shares, ratios, 1, where=where, color=colour(name), alpha=0.35, linewidth=0)
     axes.axhline(1, color=colour("muted"), linewidth=0.8)
-    lost = sum(ratio > WORSE_THAN_STOCK for ratio in ratios) / len(ratios)
-    gained = sum(ratio < 1 / WORSE_THAN_STOCK for ratio in ratios) / len(ratios)
+    lost = sum(ratio > WORSE_THAN_OFF for ratio in ratios) / len(ratios)
+    gained = sum(ratio < 1 / WORSE_THAN_OFF for ratio in ratios) / len(ratios)
     bottom, top = ratios[0] * 0.7, max(ratios[-1] * 2.5, 10)
     axes.set_ylim(bottom, top)
     axes.set_xlim(0, 1)

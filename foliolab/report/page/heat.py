@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Pattern against memory: what stock and this kernel cost there, as shades."""
+"""Pattern against memory: what Linux 6.12 and this kernel cost there, as shades."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from foliolab.report.page.style import HEAT, WIDE, Drawing, colour, figure, plai
 
 _STEPS = (1.05, 1.2, 1.5, 2.0, 4.0, 20.0)
 """Where one shade ends and the next begins."""
-_SHOWN = {"stock": "Linux 6.12", "folio": "this kernel"}
+_SHOWN = {"off": "Linux 6.12", "adaptive": "this kernel"}
 _ROW, _EDGES = 15, 120
 """Pixels of a row, and of all that is above and below."""
 
@@ -26,17 +26,17 @@ Means = dict[tuple[str, float], float]
 
 
 def heat_drawing(rows: Sequence[Row], source: str) -> Drawing:
-    """Of rows that have stock and folio in all cells."""
+    """Of rows that have ``off`` and ``adaptive`` in all cells."""
     means = {variant: _means(rows, variant) for variant in _SHOWN}
     patterns = list(dict.fromkeys(row.cell.pattern for row in rows))
     memories = sorted({row.cell.memory for row in rows})
     # The worst of ours first: what one looks for.
-    patterns.sort(key=lambda pattern: -max(means["folio"].get((pattern, memory), 0) for memory in memories))
+    patterns.sort(key=lambda pattern: -max(means["adaptive"].get((pattern, memory), 0) for memory in memories))
     over = {variant: sum(value > _STEPS[2] for value in found.values()) for variant, found in means.items()}
     return Drawing(
         name="heat",
-        title=f"{over['folio']} of {len(means['folio'])} pairs of pattern and memory cost over {_STEPS[2]:g} times the "
-        f"best window; with Linux 6.12 it is {over['stock']}",
+        title=f"{over['adaptive']} of {len(means['adaptive'])} pairs of pattern and memory cost over "
+        f"{_STEPS[2]:g} times the best window; with Linux 6.12 it is {over['off']}",
         remark="Each square is the geometric mean over all devices and windows, in multiples of the best fixed window. "
         "Columns: how many times as large as memory the file is; empty where it is too small for that. What is worst "
         "for this kernel stands first.",

@@ -26,7 +26,7 @@ code{font:13px ui-monospace,monospace;color:var(--ink);overflow-wrap:anywhere}
 table{border-collapse:collapse;margin:8px 0}
 th,td{padding:4px 16px 4px 0;text-align:left;font-variant-numeric:tabular-nums;vertical-align:top}
 tr{border-bottom:1px solid var(--line)}
-nav a{color:var(--folio);display:block;padding:2px 0}
+nav a{color:var(--adaptive);display:block;padding:2px 0}
 @media(max-width:PHONEpx){main{padding:16px}.wide{display:none}.narrow{display:block}h1{font-size:22px}h2{font-size:18px}}
 """
 

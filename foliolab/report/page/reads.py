@@ -14,7 +14,7 @@ from foliolab.report.picture import Panel, Picture
 _MIB = 1 << 20
 _LEAST = 0.006
 """What is smaller is drawn as so much of the file, or it could not be seen."""
-_COLOURS = ("stock", "folio")
+_COLOURS = ("off", "adaptive")
 
 
 def reads_drawing(picture: Picture) -> Drawing:

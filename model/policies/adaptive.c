@@ -135,7 +135,7 @@ static struct window mark(const struct model_machine *machine,
 	return window_of(&answer, &view);
 }
 
-const struct policy policy_folio = {
+const struct policy policy_adaptive = {
 	.state_size = sizeof(struct known),
 	.device_size = sizeof(struct device),
 	.tells_kinds = true,

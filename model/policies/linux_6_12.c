@@ -8,10 +8,10 @@
 #include "linux.h"
 
 /* What matters to one thread that maps data without hints. */
-#define SERIES_RULES	(MMAP_READAHEAD_HIT_NEEDS_ADDRESS | \
-			 MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY | \
-			 MMAP_READAHEAD_HIT_NEEDS_UNLOCKED | \
-			 MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS)
+#define PUBLISHED_RULES	(MMAP_READAHEAD_HIT_NEEDS_ADDRESS | \
+				 MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY | \
+				 MMAP_READAHEAD_HIT_NEEDS_UNLOCKED | \
+				 MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS)
 
 static struct window count(const struct file *file, const struct hit *hit,
 			   unsigned int rules)
@@ -26,32 +26,32 @@ static struct window count(const struct file *file, const struct hit *hit,
 	return (struct window) {};
 }
 
-static struct window stock_hit(const struct model_machine *machine,
-			       const struct file *file, const struct hit *hit)
+static struct window off_hit(const struct model_machine *machine,
+			     const struct file *file, const struct hit *hit)
 {
 	(void)machine;
 	return count(file, hit, 0);
 }
 
-static struct window series_hit(const struct model_machine *machine,
-				const struct file *file, const struct hit *hit)
+static struct window published_hit(const struct model_machine *machine,
+				   const struct file *file, const struct hit *hit)
 {
 	(void)machine;
-	return count(file, hit, SERIES_RULES);
+	return count(file, hit, PUBLISHED_RULES);
 }
 
-const struct policy policy_stock = {
+const struct policy policy_off = {
 	.state_size = sizeof(struct linux_state),
 	.block_shift = POLICY_BLOCK_SHIFT,
 	.miss = linux_miss,
 	.mark = linux_mark,
-	.hit = stock_hit,
+	.hit = off_hit,
 };
 
-const struct policy policy_series = {
+const struct policy policy_published = {
 	.state_size = sizeof(struct linux_state),
 	.block_shift = POLICY_BLOCK_SHIFT,
 	.miss = linux_miss,
 	.mark = linux_mark,
-	.hit = series_hit,
+	.hit = published_hit,
 };
