@@ -4,14 +4,16 @@
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from msgspec import Struct
+
 from foliolab.errors import BuildError, ConfigError, UsageError
+from foliolab.experiment.table import Place, Text, Texts, read_toml
 from foliolab.files import digest, full_disk_named, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.make import build_lock, first_error, logged, unfinished_swept
@@ -178,21 +180,47 @@ class _Job:
         return set(run(argv, BuildError, stdin="\n".join([*lines, ""]).encode()).decode().split())
 
 
+class _Target(Struct, forbid_unknown_fields=True):
+    """A target as the file has it."""
+
+    arch: Text
+    compiler: Text
+    on: Texts = ()
+    off: Texts = ()
+    alone: bool = False
+    """Whether it goes without the options of all."""
+
+
+class _Common(Struct, forbid_unknown_fields=True):
+    on: Texts
+
+
+class _Matrix(Struct, forbid_unknown_fields=True):
+    common: _Common
+    targets: dict[str, Any]
+
+
 def read_targets(names: Sequence[str] = (), file: Path = MATRIX) -> list[Target]:
-    """The targets of these names, or all; UsageError for one that is not there."""
-    matrix = tomllib.loads(file.read_text())
-    common = matrix["common"]["on"]
-    known = {name: _target(name, entry, common) for name, entry in matrix["targets"].items()}
+    """The targets of these names, or all.
+
+    Raises UsageError for one that is not there, BadExperiment for a mistake in the file.
+    """
+    top = Place(file)
+    matrix = top.convert(read_toml(file), _Matrix)
+    known = {
+        name: _target(name, top.at(f"targets.{name}").convert(content, _Target), matrix.common)
+        for name, content in matrix.targets.items()
+    }
     for name in names:
         if name not in known:
             raise UsageError(f"There is no target '{name}'; known: {', '.join(known)}.")
     return [known[name] for name in dict.fromkeys(names or known)]
 
 
-def _target(name: str, entry: Mapping[str, Any], common: Sequence[str]) -> Target:
-    on = [*(() if entry.get("alone") else common), *entry.get("on", ())]
-    options = dict.fromkeys(on, "y") | dict.fromkeys(entry.get("off", ()), "n")
-    return Target(name, entry["arch"], entry["compiler"], options)
+def _target(name: str, table: _Target, common: _Common) -> Target:
+    on = [*(() if table.alone else common.on), *table.on]
+    options = dict.fromkeys(on, "y") | dict.fromkeys(table.off, "n")
+    return Target(name, table.arch, table.compiler, options)
 
 
 def ported_kernels() -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.errors import UsageError
+from foliolab.errors import BadExperiment, UsageError
 from foliolab.kernel.matrix import compiled, ported_kernels, read_targets
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
@@ -18,6 +18,7 @@ from tests.cli.command import lab, sentence
 
 TELLING = ("i386-pae", "x86_64-bare")
 """Those of which one has found something, or finds what only it can."""
+TARGET = '[common]\non = ["A"]\n[targets.t]\narch = "arm"\ncompiler = "c"\n'
 TARGETS = [target.name for target in read_targets()] if os.environ.get("FOLIOLAB_MATRIX") == "all" else TELLING
 
 
@@ -36,6 +37,23 @@ def test_targets_by_name() -> None:
     assert [target.name for target in read_targets(["riscv64", "i386-pae", "riscv64"])] == ["riscv64", "i386-pae"]
     with pytest.raises(UsageError, match=rf"There is no target 'vax'; known: {', '.join(names)}\."):
         read_targets(["vax"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "'common' is missing"),
+        ("[common", "is not valid TOML"),
+        (TARGET.replace('compiler = "c"\n', ""), "'targets.t.compiler' is missing"),
+        (TARGET + 'with = ["A"]\n', "'targets.t.with' is not a key that is known here"),
+        (TARGET + 'off = "A"\n', "'targets.t.off' is wrong: expected `array`, got `str`"),
+    ],
+)
+def test_mistakes_are_named(text: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "matrix.toml"
+    file.write_text(text)
+    with pytest.raises(BadExperiment, match=words):
+        read_targets(file=file)
 
 
 def test_what_a_target_turns_off_is_on_for_others() -> None:

@@ -45,13 +45,15 @@ def test_a_part_is_for_a_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "is no plan"),
-        ("[[part]", "is no plan"),
-        (GOOD + GOOD, "two parts with the name 'one'"),
-        (GOOD + "boots = 3\n", "part one"),
-        (GOOD.replace("hours = 1\n", ""), "part one"),
-        (GOOD + 'command = ["regret"]\n', "either a command or an experiment"),
-        (GOOD.replace("arm64-64k", "arm64-8k"), "arm64-8k"),
+        ("", r"'part' is missing"),
+        ("[[part]", "is not valid TOML"),
+        (GOOD + GOOD, r"'part\[1\].name' is 'one', as that of another part"),
+        (GOOD + "boots = 3\n", r"'part\[0\].boots' is not a key that is known here"),
+        (GOOD + "n = 0\n", r"'part\[0\].n' is wrong: expected `int` >= 1"),
+        (GOOD + 'backend = "kvm"\n', r"'part\[0\].backend' has to be one of qemu, model"),
+        (GOOD.replace("hours = 1\n", ""), r"'part\[0\].hours' is missing"),
+        (GOOD + 'command = ["regret"]\n', r"'part\[0\]' has to have either a command or an experiment"),
+        (GOOD.replace("arm64-64k", "arm64-8k"), r"'part\[0\].machine' names 'arm64-8k', which is not one of x86_64-4k"),
     ],
 )
 def test_mistakes_are_named(text: str, words: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from foliolab.campaign.sample import Sample
 from foliolab.errors import StoreError
@@ -21,7 +22,7 @@ from foliolab.reproduce.progress import measured
 from foliolab.reproduce.released import read_released, released_anew, write_released
 from tests.samples import sample
 
-PART = Part("sparse", ("README.md",), hours=4, experiment="sparse-mmap", machine="x86_64-4k", n=2)
+PART = Part(name="sparse", shown=("README.md",), hours=4, experiment="sparse-mmap", machine="x86_64-4k", n=2)
 VARIANTS = ("unpatched", "adaptive")
 STEPS = [
     Step(Cell.of({"pattern": "random"}), load_variants()[variant], repetition)
@@ -70,7 +71,7 @@ def test_what_failed_is_measured_again() -> None:
 
 
 def test_the_model_goes_by_its_policy() -> None:
-    part = replace(PART, backend="model")
+    part = structs.replace(PART, backend="model")
     current = digest_files(POLICIES, REPOSITORY)
     samples = [
         sample(1, variant="adaptive", repetition=number, kernel=hash_, backend="model")
