@@ -41,7 +41,7 @@ class UnknownCell(LabError):
 
 
 class BadExperiment(LabError):
-    """A file of ours that is no TOML, or whose TOML does not say what it has to: an experiment, the plan, the matrix."""
+    """A file that is no TOML, or whose TOML does not say what it has to: an experiment, the plan, the matrix."""
 
     status = 13
 

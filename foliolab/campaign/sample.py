@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_origin
 
+from foliolab.experiment.machine import machine_name
 from foliolab.experiment.renamed import present_name
 from foliolab.files import digest
 from foliolab.kernel.build import BuiltKernel
@@ -105,6 +106,10 @@ class Sample:
     """Kind of host, QEMU and compiler, in words."""
     took: float = 0.0
     """Seconds on the host, with the boot if it was the first of one."""
+
+    @property
+    def machine(self) -> str:
+        return machine_name(self.arch, self.page_size)
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

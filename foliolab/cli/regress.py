@@ -26,8 +26,9 @@ from foliolab.experiment.machine import applies, machine_name
 from foliolab.experiment.spec import Experiment
 from foliolab.progress import Reporter
 from foliolab.report import losses
-from foliolab.report.markdown import matrix_to_markdown
+from foliolab.report.markdown import matrix_to_markdown, matrix_to_table
 from foliolab.report.terminal import print_matrix
+from foliolab.reproduce.released import read_released
 
 _DEFAULT = "adaptive"
 """The variant that --check judges unless others are asked for: the kernel as it boots."""
@@ -68,9 +69,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="what a loss has to be above to count (default: 2%%)",
     )
     parser.add_argument("--no-run", action="store_true", help="measure nothing: compare what the store has")
+    parser.add_argument(
+        "--released", action="store_true", help="measure nothing: compare what is in release/, behind README and docs"
+    )
     parser.add_argument("--all", action="store_true", help="list all metrics, not the one that decides")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
+    form.add_argument("--table", action="store_true", help="print Markdown for a document: the table, and what made it")
     form.add_argument(
         "--json", action="store_true", help='print {"rows": [...], "again": [...]}, all metrics, and nothing else'
     )
@@ -102,17 +107,19 @@ def handle(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--check judges {_DEFAULT}, which is the baseline; say with --variant what else to judge.")
     parts = _chosen(_parts(arguments, arch.name, page_size, baseline, asked), arguments.workload)
     samples: list[Sample] = []
-    if arguments.no_run:
-        stored = read_samples(store_file())
+    stored = read_released() if arguments.released else read_samples(store_file()) if arguments.no_run else None
+    if stored is not None:
         parts = [_from_store(part, stored, asked, baseline) for part in parts]
     if arguments.check and not asked:  # it is judged, also where the experiment does not name it
         parts = [replace(part, variants=tuple(dict.fromkeys((*part.variants, _DEFAULT)))) for part in parts]
-    if not arguments.no_run:
+    if stored is None:
         with workers(arguments) as found:
             parts, samples = _measured(parts, baseline, names, arguments, found)
     matrix = make_matrix(parts, baseline=baseline, threshold=arguments.threshold)
     if arguments.json:
         print(json.dumps(losses.to_json(matrix), indent=1))
+    elif arguments.table:
+        print(matrix_to_table(matrix), end="")
     elif arguments.markdown:
         print(matrix_to_markdown(matrix, everything=arguments.all), end="")
     else:

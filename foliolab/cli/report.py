@@ -39,6 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("experiment", nargs="?", help="an experiment's name or .toml file (default: all)")
     parser.add_argument("--scale", help="only this scale")
     parser.add_argument("--variant", metavar="V,...", help="only these variants")
+    parser.add_argument("--machine", help="only this, such as arm64-16k")
     parser.add_argument("--backend", help="only what this backend measured, such as qemu-tcg or model")
     parser.add_argument(
         "--released", action="store_true", help="of the samples in release/, which are behind README and docs"
@@ -97,6 +98,7 @@ def handle(arguments: argparse.Namespace) -> int:
         if not any(arguments.scale in experiment.scales for experiment in experiments.values()):
             raise UsageError(f"No experiment that was measured has a scale '{arguments.scale}'.")
         samples = [sample for sample in samples if sample.scale == arguments.scale]
+    samples = _only(samples, "machine", arguments.machine)
     samples = _only(samples, "backend", arguments.backend)
     samples = _only(samples, "variant", arguments.variant)
     if arguments.html:

@@ -98,6 +98,7 @@ def _request(part: Part, shard: Shard | None = None) -> RunRequest:
         experiment=part.experiment,
         scale=part.scale,
         variants=part.variants or None,
+        again=part.again or None,
         kernels=part.kernels,
         cells=part.cells,
         repetitions=part.n,

@@ -6,6 +6,7 @@ from typing import Any
 
 from foliolab.analyse.differences import Change, Difference, Gap, Part
 from foliolab.analyse.losses import Matrix, VariantSummary, by_variant, make_pairs
+from foliolab.arch import NATIVE, size_name
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
@@ -101,6 +102,29 @@ def remarks(matrix: Matrix) -> list[str]:
         f" {matrix.boots_needed} boots can show any one.",
         again_line(matrix),
     ]
+
+
+def origin(matrix: Matrix) -> str:
+    """How often, of which kernels, and the commands that measure it."""
+    sentences = []
+    for part in matrix.parts:
+        if not part.group:
+            continue
+        counts = sorted({each.n for each in matrix.differences if each.experiment == part.experiment.name})
+        boots = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1])))) if counts else "0"
+        kernels = {sample.kernel.name: sample.kernel.hash for sample in part.group.samples}
+        hashes = ", ".join(f"{name} `{digest}`" for name, digest in kernels.items())
+        words = [f"./lab regress {part.experiment.name}", f"--baseline {matrix.baseline}"]
+        words.append(f"--variant {','.join(part.variants)}")
+        if part.scale != "quick":
+            words.append(f"--scale {part.scale}")
+        if part.arch != NATIVE.name:
+            words.append(f"--arch {part.arch}")
+        if part.page_size != NATIVE.page_size(None):
+            words.append(f"--page-size {size_name(part.page_size)}")
+        words.append(f"--repetitions {counts[-1] if counts else 1}")
+        sentences.append(f"n = {boots}, {part.group.backend}, scale {part.scale}, {hashes}: `{' '.join(words)}`.")
+    return "\n".join(sentences)
 
 
 def again_line(matrix: Matrix) -> str:

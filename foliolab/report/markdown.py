@@ -80,6 +80,13 @@ def matrix_to_markdown(matrix: Matrix, *, everything: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
+def matrix_to_table(matrix: Matrix) -> str:
+    """For a document: what decides in each workload, with the boots and the command behind it."""
+    rows = losses.make_rows(matrix, everything=False)
+    columns = [column for column in losses.loss_columns(matrix, rows) if column.title != ("", "n")]
+    return "\n".join([*_table(columns), "", losses.origin(matrix), losses.again_line(matrix)]) + "\n"
+
+
 def regret_to_table(rows: Sequence[RegretRow]) -> str:
     """For a document: what ways to read cost in multiples of the best fixed window, ours last."""
     groups = [

@@ -90,12 +90,23 @@ class View:
             words.append(f"--page-size {group.page_size >> 10}k")
         others = [name for name in self.kernels if name not in (UNPATCHED, PATCHED)]
         words += [f"--kernel {name}" for name in others]
+        if cells := self._cells():
+            words.append(f"--cell {cells}")
         own = (row.variant for row in self.rows if not is_again(row.variant))
         variants = dict.fromkeys(name.partition(" on ")[0] for name in own)
         if named := [name for name in variants if name not in others]:
             words.append(f"--variant {','.join(named)}")
         words.append(f"--repetitions {max((row.n for row in self.rows), default=1)}")
         return " ".join(words)
+
+    def _cells(self) -> str:
+        """What tells the cells that were measured from others of the scale, as for --cell; empty if that is nothing."""
+        scale = self.experiment.scales.get(self.group.scale) if self.experiment else None
+        mine = {row.cell for row in self.rows}
+        if not scale or mine.issuperset(scale.cells) or not mine.issubset(scale.cells):
+            return ""
+        shared = set.intersection(*(set(cell.axes) for cell in mine))
+        return ",".join(f"{name}={value}" for name, value in next(iter(mine)).axes if (name, value) in shared)
 
     def remarks(self) -> list[str]:
         """The sentences below the table."""

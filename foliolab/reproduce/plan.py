@@ -32,6 +32,8 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scale: Text = "quick"
     variants: Texts = ()
     """None are the scale's own."""
+    again: str = ""
+    """Which of the variants is measured twice, to be compared with itself."""
     kernels: Texts = ()
     cells: Texts = ()
     """As on the command line: "axis=value", joined by commas."""

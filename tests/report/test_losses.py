@@ -10,7 +10,7 @@ from foliolab.analyse.losses import Matrix
 from foliolab.campaign.sample import Sample
 from foliolab.errors import ChecksFailed
 from foliolab.report import losses
-from foliolab.report.markdown import matrix_to_markdown
+from foliolab.report.markdown import matrix_to_markdown, matrix_to_table
 from foliolab.report.terminal import print_matrix
 from tests.analyse.matrix import CELLS, boots, failed, matrix
 
@@ -270,3 +270,16 @@ def test_check_passes_over_what_the_machine_cannot_have() -> None:
 def test_a_check_of_nothing_fails() -> None:
     with pytest.raises(ChecksFailed, match=r"^address: nothing could be compared with off\.$"):
         losses.check(compared(), ["address"])
+
+
+def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
+    *table, empty, about, again = matrix_to_table(compared()).splitlines()
+    assert table[0] == "| workload | variant | metric | off | value | loss | 95 % | verdict | but gains |"
+    assert len(table) == 6
+    assert not empty
+    assert re.fullmatch(
+        r"n = 1, qemu-tcg, scale quick, patched `\w+`:"
+        r" `\./lab regress programs --baseline off --variant published,adaptive --repetitions 1`\.",
+        about,
+    )
+    assert again == "A/A: off measured twice: of 6 figures 6 repeat exactly."

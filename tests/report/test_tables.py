@@ -234,7 +234,7 @@ def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
     )
     assert other.command == (
         "./lab run sparse-mmap --scale full --arch arm64 --page-size 64k"
-        " --kernel debian:7.3 --kernel debian:7.3+ours --variant adaptive --repetitions 1"
+        " --kernel debian:7.3 --kernel debian:7.3+ours --cell pattern=random --variant adaptive --repetitions 1"
     )
 
 
