@@ -8,11 +8,10 @@ worker; what is left of its job goes to another one. Only this process writes to
 
 import json
 import logging
-import platform
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from secrets import token_hex
@@ -21,14 +20,13 @@ from typing import Any
 
 import distributed
 
-from foliolab.campaign.files import Source, fetch, resolved, serving
-from foliolab.campaign.job import Job, Watcher, execute
-from foliolab.campaign.sample import NOT_APPLICABLE, OK, TIMED, Sample
+from foliolab.campaign.files import Source, resolved, serving
+from foliolab.campaign.job import Job, Watcher
+from foliolab.campaign.sample import TIMED, Sample
+from foliolab.campaign.worker import Done, Order, lab_code, perform
 from foliolab.errors import ClusterError, HostLost, LabError
-from foliolab.files import digest_files, full_disk_named, write_atomic
-from foliolab.paths import REPOSITORY
-from foliolab.vm.failure import GuestFailure, failure
-from foliolab.vm.outcome import Outcome
+from foliolab.files import full_disk_named, write_atomic
+from foliolab.vm.failure import failure
 
 _LOST_WORKERS = 20
 """How many workers a job may lose before it is taken for what ends them."""
@@ -98,32 +96,6 @@ def _be_quiet() -> None:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 
-@dataclass(frozen=True)
-class _Order:
-    """A job as it goes to a worker."""
-
-    number: int
-    job: Job
-    topic: str
-    """Of the events that it sends."""
-    source: Source
-    """Where files can be fetched."""
-    code: str
-    """Hash of the lab that is to execute it."""
-
-
-@dataclass(frozen=True)
-class _Done:
-    """What comes back."""
-
-    consoles: dict[str, bytes]
-    """By file name."""
-    failed: Outcome | None = None
-    """How a guest ended before it could run any cell."""
-    refused: str = ""
-    """Why the worker cannot execute this, as a sentence."""
-
-
 class Cluster:
     """The workers of a Dask scheduler."""
 
@@ -146,9 +118,9 @@ class _Run:
         self._consoles = consoles
         self._watcher = watcher
         self._topic = f"foliolab-{token_hex(8)}"
-        self._code = _code()
+        self._code = lab_code()
         self._events: SimpleQueue[Any] = SimpleQueue()
-        self._orders: dict[Any, _Order] = {}
+        self._orders: dict[Any, Order] = {}
         """What is under way, by its future."""
         self._final: set[str] = set()
         self._seen: set[str] = set()
@@ -162,7 +134,7 @@ class _Run:
                 self._one_host(job)
                 self._source.offer(job.machine.files)
                 job = replace(job, machine=job.machine.elsewhere(resolved))
-                self._submit(_Order(number, job, self._topic, self._source.elsewhere(), self._code))
+                self._submit(Order(number, job, self._topic, self._source.elsewhere(), self._code))
                 self._hear_all()
             waited = 0
             while self._orders:
@@ -182,8 +154,8 @@ class _Run:
                 self._client.cancel(list(self._orders), force=True)
                 self._client.unsubscribe_topic(self._topic)
 
-    def _submit(self, order: _Order) -> None:
-        future = self._client.submit(_perform, order, key=f"{self._topic}-{order.number}-{token_hex(4)}", pure=False)
+    def _submit(self, order: Order) -> None:
+        future = self._client.submit(perform, order, key=f"{self._topic}-{order.number}-{token_hex(4)}", pure=False)
         self._orders[future] = order
         future.add_done_callback(self._events.put)
 
@@ -240,7 +212,7 @@ class _Run:
         if order is None:
             return
         if future.status == "finished":
-            done: _Done = future.result()
+            done: Done = future.result()
             for name, content in done.consoles.items():
                 self._keep(name, content)
             if done.refused:
@@ -262,7 +234,7 @@ class _Run:
         with full_disk_named(self._consoles):
             write_atomic(self._consoles / name, console)
 
-    def _again(self, order: _Order) -> None:
+    def _again(self, order: Order) -> None:
         """Give another worker what is left of a job."""
         left = order.job.without(self._final)
         lost = self._lost[order.number] = self._lost.get(order.number, 0) + 1
@@ -272,45 +244,3 @@ class _Run:
             raise HostLost(f"{lost} workers ended while they measured with {order.job.kernel}.")
         self._watcher.say(f"A worker is gone; {len(left.works)} measurements with {left.kernel} go to another one.")
         self._submit(replace(order, job=left))
-
-
-class _Unwanted(Exception):
-    """Nobody waits for the job any more."""
-
-
-def _perform(order: _Order) -> _Done:
-    """Execute a job; in a worker."""
-    worker = distributed.get_worker()
-    key = worker.get_current_task()
-    name = f"The worker at {worker.address} on {platform.node()}"
-    if order.code != _code():
-        return _Done({}, refused=f"{name} has another foliolab.")
-    if obstacle := order.job.machine.obstacle():
-        return _Done({}, refused=f"{name} does not fit. {obstacle}")
-    machine = order.job.machine.elsewhere(lambda path: fetch(path, order.source))
-
-    def send(**event: Any) -> None:
-        task = worker.state.tasks.get(key)
-        if task is None or task.state != "executing":
-            raise _Unwanted
-        worker.log_event(order.topic, event)
-
-    failed = None
-    with TemporaryDirectory(prefix="consoles-", dir=worker.local_directory) as place:
-
-        def record(sample: Sample, last: bool) -> None:
-            log = Path(place, f"{sample.boot}.log")
-            if sample.outcome not in (OK, NOT_APPLICABLE) and log.exists():  # it will be wanted, whatever comes next
-                send(name=log.name, console=log.read_text(errors="replace"))
-            send(sample=sample.to_json(), last=last)
-
-        watcher = Watcher(record, lambda note: send(note=note), lambda say: send(say=say))
-        try:
-            execute(replace(order.job, machine=machine), Path(place), watcher)
-        except GuestFailure as error:
-            failed = error.outcome
-        return _Done({log.name: log.read_bytes() for log in Path(place).iterdir()}, failed)
-
-
-def _code() -> str:
-    return digest_files((REPOSITORY / "foliolab").rglob("*.py"), REPOSITORY)

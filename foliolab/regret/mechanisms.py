@@ -9,10 +9,7 @@ _NO_RUN_AT_MISSES = (
     ("unsigned long run = mmap_readahead_run(state, miss);", ""),
 )
 _NO_RECALL_AT_MARKS = (
-    (
-        "} else { size = min(mmap_readahead_run(state, mark), ... return; }",
-        "} else return;",
-    ),
+    ("} else { size = min(mmap_readahead_run(state, mark), ... return; }", "} else return;"),
 )
 _NO_GAP_READ = (("if (gap >= size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),)
 _NO_TRIAL_AT_MARKS = (("if (stream && mmap_readahead_trial(&state->sweeps, mark, ... return;", ""),)
@@ -77,11 +74,7 @@ MECHANISMS = (
             *_NO_GAP_READ,
         ),
     ),
-    Mechanism(
-        "gaps read as well",
-        "What a stream left out before a miss is read with it.",
-        _NO_GAP_READ,
-    ),
+    Mechanism("gaps read as well", "What a stream left out before a miss is read with it.", _NO_GAP_READ),
     Mechanism(
         "own fault left out",
         "What the miss itself had mapped does not prove that a page was used.",
@@ -90,10 +83,7 @@ MECHANISMS = (
                 "(!mmap_readahead_own(miss, read, edge) && mmap_readahead_used(miss, edge))",
                 "mmap_readahead_used(miss, edge)",
             ),
-            (
-                "if (mmap_readahead_own(miss, read, far)) { if (side->quiet < side->patience) return; } else {",
-                "{",
-            ),
+            ("if (mmap_readahead_own(miss, read, far)) { if (side->quiet < side->patience) return; } else {", "{"),
             (
                 "(!mmap_readahead_own(miss, read, near) && mmap_readahead_used(miss, near))",
                 "mmap_readahead_used(miss, near)",
@@ -103,10 +93,7 @@ MECHANISMS = (
     Mechanism(
         "forgotten runs",
         "A stream that is not remembered any more goes on where the pages before a miss or a mark were used.",
-        (
-            *_NO_RUN_AT_MISSES,
-            *_NO_RECALL_AT_MARKS,
-        ),
+        (*_NO_RUN_AT_MISSES, *_NO_RECALL_AT_MARKS),
     ),
     Mechanism(
         "recall at marks",
@@ -187,10 +174,7 @@ MECHANISMS = (
         "region",
         "Aligned blocks of a region that fills up are read.",
         (
-            (
-                "} else if (mmap_readahead_fills(state, miss)) { ... } else if",
-                "} else if",
-            ),
+            ("} else if (mmap_readahead_fills(state, miss)) { ... } else if", "} else if"),
             ("|| read->kind == MMAP_READAHEAD_FILL", ""),
         ),
     ),
@@ -226,9 +210,7 @@ MECHANISMS = (
     Mechanism(
         "fits in memory",
         "Where it may have to, memory holds all regions that misses gather in.",
-        (
-            ("fits = 4ULL * like <= 5ULL * miss->memory_pages;", "fits = true;"),
-        ),
+        (("fits = 4ULL * like <= 5ULL * miss->memory_pages;", "fits = true;"),),
     ),
     Mechanism(
         "other files",
@@ -268,9 +250,7 @@ MECHANISMS = (
     Mechanism(
         "limit by memory",
         "Memory holds two windows of each stream that is remembered.",
-        (
-            ("return clamp_t(unsigned long, miss->memory_pages / ... miss->max_pages);", "return miss->max_pages;"),
-        ),
+        (("return clamp_t(unsigned long, miss->memory_pages / ... miss->max_pages);", "return miss->max_pages;"),),
     ),
     Mechanism(
         "limit while short",
@@ -300,10 +280,7 @@ MECHANISMS = (
                 } else if (!miss->index""",
                 "} else if (!miss->index",
             ),
-            (
-                "if (forward && mmap_readahead_alone(state, miss, read, size)) size = 1;",
-                "",
-            ),
+            ("if (forward && mmap_readahead_alone(state, miss, read, size)) size = 1;", ""),
             *_NO_TRIAL_AT_MARKS,
         ),
     ),
@@ -315,8 +292,6 @@ MECHANISMS = (
     Mechanism(
         "small files both sides",
         "In small files the first misses read behind as well.",
-        (
-            ("if (miss->file_pages <= MMAP_READAHEAD_SMALL_FILE)", "if (0)"),
-        ),
+        (("if (miss->file_pages <= MMAP_READAHEAD_SMALL_FILE)", "if (0)"),),
     ),
 )  # fmt: skip
