@@ -8,9 +8,7 @@ _NO_RUN_AT_MISSES = (
     ("if (run) { ... } else if", "if"),
     ("unsigned long run = mmap_readahead_run(state, miss);", ""),
 )
-_NO_RECALL_AT_MARKS = (
-    ("} else { size = min(mmap_readahead_run(state, mark), ... return; }", "} else return;"),
-)
+_NO_RECALL_AT_MARKS = (("} else { size = min(mmap_readahead_run(state, mark), ... return; }", "} else return;"),)
 _NO_GAP_READ = (("if (gap >= size || size + gap > miss->max_pages) gap = 0;", "gap = 0;"),)
 _NO_TRIAL_AT_MARKS = (("if (stream && mmap_readahead_trial(&state->sweeps, mark, ... return;", ""),)
 

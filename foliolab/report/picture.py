@@ -43,6 +43,11 @@ class Reads:
         """Bytes."""
         return sum(run.size for run in self.runs)
 
+    @property
+    def reading(self) -> int:
+        """How many of the faults read something."""
+        return len({run.fault for run in self.runs} - {0})
+
 
 @dataclass(frozen=True)
 class Panel:

@@ -33,6 +33,7 @@ def test_runs_of_the_file_that_is_read_most_by_fault() -> None:
     reads = parse(TRACE, "254:0", PAGE)
     assert reads == Reads(3, (Run(1, 97259520, 5 * PAGE), Run(2, 8192, PAGE), Run(2, 0, PAGE)))
     assert reads.size == 7 * PAGE
+    assert reads.reading == 2
 
 
 def test_an_empty_trace() -> None:

@@ -30,8 +30,11 @@ def reads_drawing(picture: Picture) -> Drawing:
         command="./lab demo --picture docs/reads.svg",
         draw=partial(_draw, picture),
         rows=(
-            ("", "MiB read", "page faults"),
-            *((each.title, mib(each.reads.size), count(each.reads.faults)) for each in picture.panels),
+            ("", "MiB read", "page faults", "that read"),
+            *(
+                (each.title, mib(each.reads.size), count(each.reads.faults), count(each.reads.reading))
+                for each in picture.panels
+            ),
         ),
     )
 
@@ -63,4 +66,7 @@ def _panel(axes: Axes, panel: Panel, name: str, file_bytes: int, faults: int) ->
     axes.plot(faults_of, places, color=colour(name), linewidth=2.2, solid_capstyle="butt", gid="reads")
     axes.set_xlim(0, faults + 1)
     axes.set_ylim(file_bytes / _MIB, 0)
-    axes.set_title(f"{panel.title}: {mib(panel.reads.size)} MiB")
+    reads = panel.reads
+    axes.set_title(
+        f"{panel.title}: {mib(reads.size)} MiB, read by {count(reads.reading)} of {count(reads.faults)} faults"
+    )

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a worker of a Dask scheduler does: a job that came as an order."""
+
+import platform
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import distributed
+
+from foliolab.campaign.files import Source, fetch
+from foliolab.campaign.job import Job, Watcher, execute
+from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
+from foliolab.files import digest_files
+from foliolab.paths import REPOSITORY
+from foliolab.vm.failure import GuestFailure
+from foliolab.vm.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Order:
+    """A job as it goes to a worker."""
+
+    number: int
+    job: Job
+    topic: str
+    """Of the events that it sends."""
+    source: Source
+    """Where files can be fetched."""
+    code: str
+    """Hash of the lab that is to execute it."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What comes back."""
+
+    consoles: dict[str, bytes]
+    """By file name."""
+    failed: Outcome | None = None
+    """How a guest ended before it could run any cell."""
+    refused: str = ""
+    """Why the worker cannot execute this, as a sentence."""
+
+
+class _Unwanted(Exception):
+    """Nobody waits for the job any more."""
+
+
+def perform(order: Order) -> Done:
+    """Execute a job; in a worker."""
+    worker = distributed.get_worker()
+    key = worker.get_current_task()
+    name = f"The worker at {worker.address} on {platform.node()}"
+    if order.code != lab_code():
+        return Done({}, refused=f"{name} has another foliolab.")
+    if obstacle := order.job.machine.obstacle():
+        return Done({}, refused=f"{name} does not fit. {obstacle}")
+    machine = order.job.machine.elsewhere(lambda path: fetch(path, order.source))
+
+    def send(**event: Any) -> None:
+        task = worker.state.tasks.get(key)
+        if task is None or task.state != "executing":
+            raise _Unwanted
+        worker.log_event(order.topic, event)
+
+    failed = None
+    with TemporaryDirectory(prefix="consoles-", dir=worker.local_directory) as place:
+
+        def record(sample: Sample, last: bool) -> None:
+            log = Path(place, f"{sample.boot}.log")
+            if sample.outcome not in (OK, NOT_APPLICABLE) and log.exists():  # it will be wanted, whatever comes next
+                send(name=log.name, console=log.read_text(errors="replace"))
+            send(sample=sample.to_json(), last=last)
+
+        watcher = Watcher(record, lambda note: send(note=note), lambda say: send(say=say))
+        try:
+            execute(replace(order.job, machine=machine), Path(place), watcher)
+        except GuestFailure as error:
+            failed = error.outcome
+        return Done({log.name: log.read_bytes() for log in Path(place).iterdir()}, failed)
+
+
+def lab_code() -> str:
+    """Hash of the lab that is here."""
+    return digest_files((REPOSITORY / "foliolab").rglob("*.py"), REPOSITORY)
