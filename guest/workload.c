@@ -47,6 +47,7 @@ enum stream_kind { STREAM_NONE, STREAM_READ, STREAM_MAPPED, STREAM_WRITE };
 
 struct workload {
 	const char *name;
+	const char *what;	/* of M, the memory that there is; for --help */
 	enum memory_kind kind;	/* of the set */
 	/* Sizes are in thousandths of the memory. */
 	unsigned int size;	/* of the set */
@@ -63,66 +64,100 @@ struct workload {
 
 static const struct workload workloads[] = {
 	/* A backup, or a table scan: all is used once a pass, more than fits. */
-	{ .name = "mmap-sequential", .size = 1500, .touches = 1500,
+	{ .name = "mmap-sequential",
+	  .what = "1.5 M, mapped, page by page, pass by pass",
+	  .size = 1500, .touches = 1500,
 	  .pattern.kind = PATTERN_SEQUENTIAL, .warm_up = 9, .rounds = 2 },
 	/* Processes that start, one after the other, on a cached database. */
-	{ .name = "mmap-random-fits", .size = 500, .touches = 1000,
+	{ .name = "mmap-random-fits",
+	  .what = "0.5 M at random, mapped anew now and then",
+	  .size = 500, .touches = 1000,
 	  .pattern.kind = PATTERN_RANDOM, .anew = true,
 	  .warm_up = 1, .rounds = 4 },
 	/* The same with no room to spare: nothing useless may be kept. */
-	{ .name = "mmap-random-just-fits", .size = 950, .touches = 1000,
+	{ .name = "mmap-random-just-fits",
+	  .what = "0.95 M at random, mapped anew now and then",
+	  .size = 950, .touches = 1000,
 	  .pattern.kind = PATTERN_RANDOM, .anew = true,
 	  .warm_up = 3, .rounds = 4 },
 	/* A hash table on disk: no page is better than another. */
-	{ .name = "mmap-random-exceeds", .size = 1500, .touches = 500,
+	{ .name = "mmap-random-exceeds",
+	  .what = "1.5 M at random",
+	  .size = 1500, .touches = 500,
 	  .pattern.kind = PATTERN_RANDOM, .warm_up = 3, .rounds = 2 },
 	/* A key-value store: few pages are used often, most seldom. */
-	{ .name = "mmap-zipf", .size = 3000, .touches = 500,
+	{ .name = "mmap-zipf",
+	  .what = "3 M by Zipf's law: few pages often",
+	  .size = 3000, .touches = 500,
 	  .pattern.kind = PATTERN_ZIPF, .warm_up = 3, .rounds = 2 },
 	/* An index: its hot pages would fit, what is read with them would not. */
-	{ .name = "mmap-scattered", .size = 300, .spread = 3000, .touches = 300,
+	{ .name = "mmap-scattered",
+	  .what = "pages for 0.3 M, scattered over 3 M, at random",
+	  .size = 300, .spread = 3000, .touches = 300,
 	  .pattern.kind = PATTERN_RANDOM, .warm_up = 6, .rounds = 3 },
 	/* One page in each 16 of a file that does not fit, pass by pass. */
-	{ .name = "strided", .size = 1500, .touches = 188,
+	{ .name = "strided",
+	  .what = "one page in each 16 of 1.5 M, pass by pass",
+	  .size = 1500, .touches = 188,
 	  .pattern = { .kind = PATTERN_STRIDE, .stride = 16 },
 	  .warm_up = 3, .rounds = 3 },
 	/* Records of 64 pages: whatever readahead brings will be used. */
-	{ .name = "hot-readahead", .size = 1100, .touches = 1000,
+	{ .name = "hot-readahead",
+	  .what = "1.1 M in whole runs of 64 pages, at random",
+	  .size = 1100, .touches = 1000,
 	  .pattern = { .kind = PATTERN_OBJECTS, .object = 64 },
 	  .warm_up = 3, .rounds = 8 },
 	/* A merge of sorted runs: what is read ahead waits long for its use. */
-	{ .name = "mmap-streams", .size = 3000, .touches = 600,
+	{ .name = "mmap-streams",
+	  .what = "many streams of 3 M, whose windows take half of M",
+	  .size = 3000, .touches = 600,
 	  .pattern.kind = PATTERN_STREAMS, .warm_up = 2, .rounds = 3 },
 	/* A program that goes over to other data, and comes back. */
-	{ .name = "mmap-phases", .size = 1500, .touches = 1500,
+	{ .name = "mmap-phases",
+	  .what = "0.75 M at random, then another 0.75 M, and back",
+	  .size = 1500, .touches = 1500,
 	  .pattern.kind = PATTERN_RANDOM, .halves = true,
 	  .warm_up = 2, .rounds = 4 },
 	/* A database while a big file is copied. */
-	{ .name = "read-mix", .size = 500, .touches = 500,
+	{ .name = "read-mix",
+	  .what = "0.5 M at random, beside a file that is read",
+	  .size = 500, .touches = 500,
 	  .pattern.kind = PATTERN_RANDOM, .stream = STREAM_READ,
 	  .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A database while a big file is scanned by mmap. */
-	{ .name = "mmap-mix", .size = 500, .touches = 500,
+	{ .name = "mmap-mix",
+	  .what = "0.5 M at random, beside a mapped file",
+	  .size = 500, .touches = 500,
 	  .pattern.kind = PATTERN_RANDOM, .stream = STREAM_MAPPED,
 	  .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A database that writes a log. */
-	{ .name = "file-write-mix", .size = 500, .touches = 500,
+	{ .name = "file-write-mix",
+	  .what = "0.5 M at random, beside a file that is written",
+	  .size = 500, .touches = 500,
 	  .pattern.kind = PATTERN_RANDOM, .stream = STREAM_WRITE,
 	  .streamed = 750, .warm_up = 6, .rounds = 3 },
 	/* A heap that does not fit, some of it hot. */
-	{ .name = "anon-swap", .kind = MEMORY_ANON, .size = 1250,
+	{ .name = "anon-swap",
+	  .what = "1.25 M of heap by Zipf's law",
+	  .kind = MEMORY_ANON, .size = 1250,
 	  .touches = 5000, .pattern.kind = PATTERN_ZIPF,
 	  .warm_up = 3, .rounds = 3 },
 	/* A build: heaps, some of them hot, and files beside that are mapped. */
-	{ .name = "anon-file-swap", .kind = MEMORY_ANON, .size = 1000,
+	{ .name = "anon-file-swap",
+	  .what = "1 M of heap by Zipf's law, beside a mapped file",
+	  .kind = MEMORY_ANON, .size = 1000,
 	  .touches = 4000, .pattern.kind = PATTERN_ZIPF,
 	  .stream = STREAM_MAPPED, .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A database with shared buffers of its own, which reads its files. */
-	{ .name = "shm-file-swap", .kind = MEMORY_SHARED, .size = 1000,
+	{ .name = "shm-file-swap",
+	  .what = "1 M of shared memory, beside a file that is read",
+	  .kind = MEMORY_SHARED, .size = 1000,
 	  .touches = 4000, .pattern.kind = PATTERN_ZIPF,
 	  .stream = STREAM_READ, .streamed = 500, .warm_up = 2, .rounds = 3 },
 	/* A shell script: short programs on the same text, memory to spare. */
-	{ .name = "fork-heavy", .forks = true, .warm_up = 1, .rounds = 4 },
+	{ .name = "fork-heavy",
+	  .what = "short programs, with memory to spare",
+	  .forks = true, .warm_up = 1, .rounds = 4 },
 };
 
 static struct env {
@@ -199,25 +234,9 @@ static const char usage[] =
 "Do a fixed amount of work with little memory, and print as one line of JSON what\n"
 "that cost. Needs root, unless --no-group and --file are given.\n"
 "\n"
-"  --workload NAME     of M, the memory that there is:\n"
-"      mmap-sequential        1.5 M, mapped, page by page, pass by pass\n"
-"      mmap-random-fits       0.5 M at random, mapped anew now and then\n"
-"      mmap-random-just-fits  0.95 M likewise\n"
-"      mmap-random-exceeds    1.5 M at random\n"
-"      mmap-zipf              3 M by Zipf's law: few pages often\n"
-"      mmap-scattered         pages for 0.3 M, scattered over 3 M, at random\n"
-"      strided                one page in each 16 of 1.5 M, pass by pass\n"
-"      hot-readahead          1.1 M in whole runs of 64 pages, at random\n"
-"      mmap-streams           page by page from so many places of 3 M that their\n"
-"                             readahead takes half of M\n"
-"      mmap-phases            0.75 M at random, then another 0.75 M, and back\n"
-"      read-mix               0.5 M, mapped, at random, beside a file that is read\n"
-"      mmap-mix               the same beside a mapped file\n"
-"      file-write-mix         the same beside a file that is written\n"
-"      anon-swap              1.25 M, not of a file, by Zipf's law\n"
-"      anon-file-swap         1 M likewise, beside a mapped file\n"
-"      shm-file-swap          1 M of shared memory, beside a file that is read\n"
-"      fork-heavy             short programs, with memory to spare\n"
+"  --workload NAME     of M, the memory that there is:\n";
+
+static const char options_usage[] =
 "  --memory BYTES      M, the limit of the control group for the work (suffixes\n"
 "                      K, M, G)\n"
 "  --file PATH         the file to read, which holds at least 3 M; by default a\n"
@@ -247,6 +266,14 @@ static const char usage[] =
 "cpu_seconds are of the work and all its children. Events such as refaults_file\n"
 "are those of the whole machine; one that the kernel does not count is null, and\n"
 "so is peak_memory_bytes without a control group.\n";
+
+static void print_usage(void)
+{
+	fputs(usage, stdout);
+	for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
+		printf("      %-22s %s\n", workloads[i].name, workloads[i].what);
+	fputs(options_usage, stdout);
+}
 
 static const struct workload *parse_workload(const char *name)
 {
@@ -315,7 +342,7 @@ static void parse_arguments(int argc, char **argv)
 			env.child = true;
 			break;
 		case HELP:
-			fputs(usage, stdout);
+			print_usage();
 			exit(0);
 		default:
 			exit(2);	/* getopt has said why */
