@@ -19,6 +19,14 @@ pytest.register_assert_rewrite("tests.kernel.selftests")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs a kernel's source is left out with what builds one: without a network, neither can be had."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "source" in item.fixturenames:
+            item.add_marker("boot")
+
+
 @pytest.fixture(scope="session")
 def source() -> Source:
     """The current pristine source, from the developer's own cache."""

@@ -21,6 +21,9 @@ Made = tuple[Repository, list[str]]
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Made]:
     """Makes a repository with so many commits, the oldest first."""
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
+    # Commits that halve as well as each other come in the order of their hashes, which go by their dates.
+    for whose in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{whose}_DATE", "2026-01-01T00:00:00Z")
     place = tmp_path / "linux"
 
     def make(commits: int) -> Made:

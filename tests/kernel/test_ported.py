@@ -46,6 +46,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
     return compiled(ours, source, tmp_path_factory)
 
 
+@pytest.mark.boot
 def test_the_policy_is_the_one_of_6_12() -> None:
     source = from_debian(VERSION, Reporter())
     changed = changed_files(source, read_series(source.version))

@@ -18,6 +18,8 @@ from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
 from tests.conftest import reduced
 
+pytestmark = pytest.mark.boot
+
 VERSIONS = ("6.12", "7.3")
 
 

@@ -50,6 +50,7 @@ def checkpatch(source: Source, patch: str, *files: Path) -> list[str]:
     return [line for line in done.stdout.splitlines() if re.search(r"(ERROR|WARNING|CHECK):", line)]
 
 
+@pytest.mark.boot
 @pytest.mark.parametrize("version", ["6.12", "7.3"])
 def test_series_passes_checkpatch(version: str, tmp_path: Path) -> None:
     source = from_debian(version, Reporter())
