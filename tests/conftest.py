@@ -19,11 +19,14 @@ pytest.register_assert_rewrite("tests.kernel.selftests")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+_FETCHED = {"source", "patched_kernel", "unpatched_kernel", "debug_kernel", "engine", "lucene_root"}
+"""Fixtures that cannot be had without a network the first time: a kernel's source, kernels, storage engines."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a kernel's source is left out with what builds one: without a network, neither can be had."""
     for item in items:
-        if isinstance(item, pytest.Function) and "source" in item.fixturenames:
+        if isinstance(item, pytest.Function) and _FETCHED.intersection(item.fixturenames):
             item.add_marker("boot")
 
 

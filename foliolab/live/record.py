@@ -126,7 +126,7 @@ def record(
     read = Trace(**common, **kept.reads({**facts, "reads": True}))
     touched = PageSet(trace.file_of, trace.page_of)
     cached = touched.missing(PageSet(read.file_of, read.page_of))
-    # Faults that map one page make no hits, without which the kernel stops reading around: that is not stock.
+    # Faults that map one page make no hits, without which the kernel stops reading around: that is no stock kernel.
     if window_kb is not None and not fine and cached <= len(touched) * _CACHED:
         trace = replace(trace, measured=(kept.measured(window_kb),))
     return Recording(trace, read, cached, full, by_address or fine or USER in fields)

@@ -57,7 +57,7 @@ def plan_of(experiment: Experiment, variants: str) -> Plan:
     return make_plan(experiment, experiment.scale("quick"), variants=choose(variants.split(","), load_variants()))
 
 
-def test_stock_equals_unpatched(
+def test_off_equals_unpatched(
     small: Experiment, tmp_path: Path, patched_kernel: BuiltKernel, unpatched_kernel: BuiltKernel
 ) -> None:
     samples = run(tmp_path, plan_of(small, "unpatched,off"), patched_kernel, unpatched_kernel)
@@ -71,7 +71,7 @@ def test_stock_equals_unpatched(
     assert {f"{sample.boot}.log" for sample in samples} == {file.name for file in (tmp_path / "consoles").iterdir()}
 
 
-def test_series_reads_less(small: Experiment, tmp_path: Path, machine: Machine) -> None:
+def test_published_reads_less(small: Experiment, tmp_path: Path, machine: Machine) -> None:
     samples = run(tmp_path, plan_of(small, "off,published"), machine.kernel())
     assert failure_of(samples) is None
     found = {(sample.variant, sample.cell["pattern"]): sample.metrics for sample in samples}

@@ -29,7 +29,7 @@ def test_variants_everywhere_and_judged_only() -> None:
     assert by_variant([row("off", 2)])[0].judged_only is None
 
 
-def test_patterns_are_sorted_by_where_folio_is_worst() -> None:
+def test_patterns_are_sorted_by_where_adaptive_is_worst() -> None:
     rows = [
         row("off", 1, "calm"), row("adaptive", 1, "calm"),
         row("off", 9, "wild"), row("adaptive", 1.2, "wild"),

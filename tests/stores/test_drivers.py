@@ -77,25 +77,25 @@ class Driver:
 
 
 @pytest.fixture(scope="module", params=list(FILES))
-def driver(request: pytest.FixtureRequest) -> Driver:
+def engine(request: pytest.FixtureRequest) -> Driver:
     return Driver(request.param)
 
 
 @pytest.fixture
-def data(driver: Driver, tmp_path: Path) -> Path:
+def data(engine: Driver, tmp_path: Path) -> Path:
     """A store with version 1 of all records, put in scattered order."""
     directory = tmp_path / "data"
     directory.mkdir()
     operations = ["create"]
     for i in range(RECORDS):
         operations += [f"put {i * 617 % RECORDS} 1", *(["commit"] if i % 100 == 99 else [])]
-    driver.run(directory, *operations, "close")
+    engine.run(directory, *operations, "close")
     return directory
 
 
 @pytest.mark.parametrize("hint", ["none", "own"])
-def test_every_way_to_read(driver: Driver, data: Path, hint: str) -> None:
-    driver.run(
+def test_every_way_to_read(engine: Driver, data: Path, hint: str) -> None:
+    engine.run(
         *(data, "open ro", "first", f"next {RECORDS - 1}", "last", f"prev {RECORDS - 1}"),
         *("seek 500", "next 3", "prev 503", "next 999", "get 0", "prev 999", "next 0", "get 999", "close"),
         *("open rw", "get 17"),
@@ -103,29 +103,29 @@ def test_every_way_to_read(driver: Driver, data: Path, hint: str) -> None:
     )
 
 
-def test_records_are_what_they_are_said_to_be(driver: Driver, data: Path) -> None:
-    content = driver.content(data)
+def test_records_are_what_they_are_said_to_be(engine: Driver, data: Path) -> None:
+    content = engine.content(data)
     assert all(value(key, 1) in content for key in SOME)
     assert value(1, 2) not in content
 
 
-def test_what_is_not_there_is_missed(driver: Driver, data: Path) -> None:
-    assert driver.failure(data, "open ro", "get 1000") == "record 1000 is missing"
-    assert driver.failure(data, "open ro", "seek 1000") == "there is no record from 1000 on"
-    assert driver.failure(data, "open ro", "first", "next 1000") == "record 999 is the last on this way"
-    assert driver.failure(data, "open ro", "seek 4", "prev 5") == "record 0 is the last on this way"
+def test_what_is_not_there_is_missed(engine: Driver, data: Path) -> None:
+    assert engine.failure(data, "open ro", "get 1000") == "record 1000 is missing"
+    assert engine.failure(data, "open ro", "seek 1000") == "there is no record from 1000 on"
+    assert engine.failure(data, "open ro", "first", "next 1000") == "record 999 is the last on this way"
+    assert engine.failure(data, "open ro", "seek 4", "prev 5") == "record 0 is the last on this way"
 
 
-def test_updates(driver: Driver, data: Path) -> None:
-    driver.run(
+def test_updates(engine: Driver, data: Path) -> None:
+    engine.run(
         *(data, "open rw", "get 5", "put 5 2", "put 2000 7", "commit", "get 5", "seek 1000", "prev 1", "next 1"),
         *("put 2001 1", "commit", "last", f"prev {RECORDS + 1}"),
     )
-    driver.run(data, "open ro", "get 5", "get 2000", "get 2001", "first", f"next {RECORDS + 1}")
-    content = driver.content(data)
+    engine.run(data, "open ro", "get 5", "get 2000", "get 2001", "first", f"next {RECORDS + 1}")
+    content = engine.content(data)
     assert value(5, 2) in content
     assert value(2000, 7) in content
-    assert driver.failure(data, "open ro", "get 2002") == "record 2002 is missing"
+    assert engine.failure(data, "open ro", "get 2002") == "record 2002 is missing"
 
 
 def spoil(path: Path, old: bytes, new: bytes) -> None:
@@ -135,63 +135,63 @@ def spoil(path: Path, old: bytes, new: bytes) -> None:
     path.write_bytes(content.replace(old, new))
 
 
-def test_a_damaged_value_is_seen(driver: Driver, data: Path) -> None:
+def test_a_damaged_value_is_seen(engine: Driver, data: Path) -> None:
     good = value(321, 1)
-    spoil(driver.file(data), good, good[:-1] + bytes([good[-1] ^ 1]))
-    driver.run(data, "open ro", "get 320", "get 322")
-    assert driver.failure(data, "open ro", "get 321") == "record 321 is damaged"
-    assert driver.failure(data, "open ro", "first", "next 999") == "record 321 is damaged"
+    spoil(engine.file(data), good, good[:-1] + bytes([good[-1] ^ 1]))
+    engine.run(data, "open ro", "get 320", "get 322")
+    assert engine.failure(data, "open ro", "get 321") == "record 321 is damaged"
+    assert engine.failure(data, "open ro", "first", "next 999") == "record 321 is damaged"
     good = value(654, 1)
-    spoil(driver.file(data), good, bytes(8) + good[8:])
-    assert driver.failure(data, "open ro", "seek 654") == "record 654 is damaged"
+    spoil(engine.file(data), good, bytes(8) + good[8:])
+    assert engine.failure(data, "open ro", "seek 654") == "record 654 is damaged"
 
 
 @pytest.mark.parametrize("operation", ["compact", "copy"])
-def test_copies_are_stores(driver: Driver, data: Path, tmp_path: Path, operation: str) -> None:
-    driver.run(data, "open rw", *(f"put {key} 2" for key in range(0, RECORDS, 3)), "commit")
-    before = driver.file(data).read_bytes()
+def test_copies_are_stores(engine: Driver, data: Path, tmp_path: Path, operation: str) -> None:
+    engine.run(data, "open rw", *(f"put {key} 2" for key in range(0, RECORDS, 3)), "commit")
+    before = engine.file(data).read_bytes()
     copy = tmp_path / "copy"
-    driver.run(data, "open ro", "get 1", f"{operation} {copy}", "get 1")
-    assert driver.file(data).read_bytes() == before
-    driver.run(copy, "open ro", "first", f"next {RECORDS - 1}")
-    content = driver.content(copy)
+    engine.run(data, "open ro", "get 1", f"{operation} {copy}", "get 1")
+    assert engine.file(data).read_bytes() == before
+    engine.run(copy, "open ro", "first", f"next {RECORDS - 1}")
+    content = engine.content(copy)
     assert all(value(key, 1 if key % 3 else 2) in content for key in SOME)
     # All records once: whatever is free is left out.
     assert operation == "copy" or all(value(key, 1) not in content for key in SOME if key % 3 == 0)
-    assert driver.failure(data, "open ro", f"{operation} {copy}").startswith("cannot make ")
+    assert engine.failure(data, "open ro", f"{operation} {copy}").startswith("cannot make ")
 
 
-def test_check(driver: Driver, data: Path) -> None:
-    if driver.store == "lmdb":
-        assert driver.failure(data, "open ro", "check") == "no operation 'check'"
+def test_check(engine: Driver, data: Path) -> None:
+    if engine.store == "lmdb":
+        assert engine.failure(data, "open ro", "check") == "no operation 'check'"
         return
-    driver.run(data, "open ro", "get 1", "check", "get 1")
-    driver.run(data, "open rw", "check")
-    path = driver.file(data)
-    if driver.store == "sqlite":
+    engine.run(data, "open ro", "get 1", "check", "get 1")
+    engine.run(data, "open rw", "check")
+    path = engine.file(data)
+    if engine.store == "sqlite":
         content = path.read_bytes()
         page = content.index(value(500, 1)) // 4096 * 4096
         spoil(path, content[page : page + 8], bytes(8))
     else:
         spoil(path, (500).to_bytes(8, "big") + value(500, 1), bytes(8) + value(500, 1))
-    assert driver.failure(data, "open ro", "check").startswith("the check ")
+    assert engine.failure(data, "open ro", "check").startswith("the check ")
 
 
-def test_index(driver: Driver, data: Path) -> None:
+def test_index(engine: Driver, data: Path) -> None:
     entries = [value(key, 1)[16:24] + key.to_bytes(8, "big") for key in SOME]
-    content = driver.content(data)
+    content = engine.content(data)
     assert all(entry not in content for entry in entries)
-    assert driver.failure(data, "open ro", "index") == "'index', but the store is open for reading"
-    driver.run(data, "open rw", "first", "index", "get 1", "first", f"next {RECORDS - 1}")
-    if driver.store == "sqlite":
-        with sqlite3.connect(driver.file(data)) as db:
+    assert engine.failure(data, "open ro", "index") == "'index', but the store is open for reading"
+    engine.run(data, "open rw", "first", "index", "get 1", "first", f"next {RECORDS - 1}")
+    if engine.store == "sqlite":
+        with sqlite3.connect(engine.file(data)) as db:
             plan = db.execute("EXPLAIN QUERY PLAN SELECT key FROM records WHERE word = 1").fetchone()
             words = db.execute("SELECT word FROM records INDEXED BY by_word WHERE word > ?", (-(1 << 63),)).fetchall()
         assert "by_word" in plan[3]
         found = [word for (word,) in words]
         assert found == sorted(int.from_bytes(value(key, 1)[16:24], "little", signed=True) for key in range(RECORDS))
     else:
-        content = driver.content(data)
+        content = engine.content(data)
         assert all(entry in content for entry in entries)
 
 
@@ -215,24 +215,24 @@ def test_index(driver: Driver, data: Path) -> None:
         (("open rw", "first", "put 1 2", "commit", "next 1"), "the cursor is nowhere"),
     ],
 )
-def test_wrong_operations_are_refused(driver: Driver, data: Path, operations: tuple[str, ...], sentence: str) -> None:
-    assert driver.failure(data, *operations) == sentence
+def test_wrong_operations_are_refused(engine: Driver, data: Path, operations: tuple[str, ...], sentence: str) -> None:
+    assert engine.failure(data, *operations) == sentence
     # For writing: a transaction that nobody has ended is for writers to roll back.
-    driver.run(data, "open rw", "get 1", "first", "next 999")
+    engine.run(data, "open rw", "get 1", "first", "next 999")
 
 
-def test_a_store_that_is_not_there_is_not_made(driver: Driver, tmp_path: Path) -> None:
+def test_a_store_that_is_not_there_is_not_made(engine: Driver, tmp_path: Path) -> None:
     for mode in ("ro", "rw"):
-        assert driver.failure(tmp_path, f"open {mode}")
-        if driver.store not in ("lmdb", "mdbx"):
+        assert engine.failure(tmp_path, f"open {mode}")
+        if engine.store not in ("lmdb", "mdbx"):
             assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("mode", ["ro", "rw"])
 @pytest.mark.parametrize("hint", ["none", "own"])
-def test_the_hint_is_given_to_the_mapping(driver: Driver, data: Path, tmp_path: Path, mode: str, hint: str) -> None:
+def test_the_hint_is_given_to_the_mapping(engine: Driver, data: Path, tmp_path: Path, mode: str, hint: str) -> None:
     mark = tmp_path / "mark"
-    with subprocess.Popen(driver.argv(data, hint), stdin=subprocess.PIPE, text=True, bufsize=1) as process:
+    with subprocess.Popen(engine.argv(data, hint), stdin=subprocess.PIPE, text=True, bufsize=1) as process:
         assert process.stdin
         process.stdin.write(f"open {mode}\nget 5\ncopy {mark}\nfirst\nget 6\n")
         # All but the last operations are done when this is there.
@@ -244,12 +244,13 @@ def test_the_hint_is_given_to_the_mapping(driver: Driver, data: Path, tmp_path: 
         assert process.wait() == 0
     mappings = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", smaps, flags=re.MULTILINE)
     # What comes from reserved address space behind the file is none of our business.
-    flags = [re.search(r"VmFlags: (.*)", each) for each in mappings if f"{driver.file(data)}\n" in each]
+    flags = [re.search(r"VmFlags: (.*)", each) for each in mappings if f"{engine.file(data)}\n" in each]
     found = ["rr" in match[1].split() for match in flags if match]
     assert found
     assert found[0] == (hint == "own")
 
 
+@pytest.mark.boot
 def test_bbolt_has_a_build_for_each_hint(tmp_path: Path) -> None:
     bbolt = Driver("bbolt")
     for hint, other in (("none", "own"), ("own", "none")):
@@ -259,12 +260,12 @@ def test_bbolt_has_a_build_for_each_hint(tmp_path: Path) -> None:
         assert done.stderr.endswith(f": this is the build for the hint '{hint}'\n")
 
 
-def test_drivers_are_static_and_cached(driver: Driver) -> None:
-    programs = drivers(NATIVE, driver.store, Reporter())
+def test_drivers_are_static_and_cached(engine: Driver) -> None:
+    programs = drivers(NATIVE, engine.store, Reporter())
     for program in programs.values():
         assert b"INTERP" not in subprocess.run(["readelf", "-lW", program], capture_output=True, check=True).stdout
     started = time.monotonic()
-    assert drivers(NATIVE, driver.store, Reporter()) == programs
+    assert drivers(NATIVE, engine.store, Reporter()) == programs
     assert time.monotonic() - started < 2
 
 

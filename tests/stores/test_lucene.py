@@ -29,7 +29,7 @@ exec chroot "$tree" /src/lucene "$@"
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lucene_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("mvn"):
         pytest.skip("Maven is not installed")
     directory = tmp_path_factory.mktemp("root") / "tree"
@@ -38,14 +38,14 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def scratch(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scratch(lucene_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """/tmp of the driver, with an index in /tmp/data that was made in scattered order."""
     directory = tmp_path_factory.mktemp("scratch")
     (directory / "data").mkdir()
     mounts = [*_UNSHARE, 'mount --rbind /proc "$1" && mount --bind "$1" "$1"', "sh", str(directory / "data")]
     if subprocess.run(mounts, capture_output=True, check=False).returncode:
         pytest.skip("this machine lets nobody have mounts of their own")
-    driver = made_by(tree, directory, "data")
+    driver = made_by(lucene_root, directory, "data")
     operations = ["create"]
     for i in range(RECORDS):
         operations.append(f"put {i * 1013 % RECORDS} 1")
@@ -55,20 +55,20 @@ def scratch(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def made_by(tree: Path, scratch: Path, data: str) -> Driver:
-    return Driver((*_UNSHARE, _ENTER, "sh", str(tree), str(scratch)), Path("/tmp", data))
+def made_by(lucene_root: Path, scratch: Path, data: str) -> Driver:
+    return Driver((*_UNSHARE, _ENTER, "sh", str(lucene_root), str(scratch)), Path("/tmp", data))
 
 
 @pytest.fixture
-def driver(tree: Path, scratch: Path) -> Driver:
-    return made_by(tree, scratch, "data")
+def driver(lucene_root: Path, scratch: Path) -> Driver:
+    return made_by(lucene_root, scratch, "data")
 
 
 @pytest.fixture
-def copy(tree: Path, scratch: Path, request: pytest.FixtureRequest) -> Driver:
+def copy(lucene_root: Path, scratch: Path, request: pytest.FixtureRequest) -> Driver:
     """With an index that can be changed."""
     shutil.copytree(scratch / "data", scratch / request.node.name)
-    return made_by(tree, scratch, request.node.name)
+    return made_by(lucene_root, scratch, request.node.name)
 
 
 def segments(index: Path) -> set[str]:
@@ -107,12 +107,12 @@ def test_a_new_record_is_found_after_its_commit(copy: Driver) -> None:
     copy.does("open rw", f"seek {LAST}", f"put {new} 1", "commit", f"seek {LAST}", "next 1", f"get {new}", "last")
 
 
-def test_another_index(driver: Driver, copy: Driver, tree: Path, scratch: Path) -> None:
+def test_another_index(driver: Driver, copy: Driver, lucene_root: Path, scratch: Path) -> None:
     driver.does("open ro", "get 1", "copy /tmp/same", "compact /tmp/compact", "get 1")
     assert segments(scratch / "same") == segments(scratch / "data")
     assert len(segments(scratch / "compact")) == 1
     for name in ("same", "compact"):
-        made_by(tree, scratch, name).does("open ro", "first", f"next {LAST}", "check")
+        made_by(lucene_root, scratch, name).does("open ro", "first", f"next {LAST}", "check")
 
 
 def test_damage_is_noticed(copy: Driver, scratch: Path) -> None:
