@@ -6,7 +6,7 @@
  */
 #include <linux/ftrace.h>
 #include <linux/init.h>
-#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/module.h>
@@ -23,8 +23,8 @@
 #ifndef CONFIG_SECURITY
 #error "The module follows security_mmap_file(): CONFIG_SECURITY."
 #endif
-#ifndef CONFIG_KALLSYMS
-#error "The module asks for names of functions: CONFIG_KALLSYMS."
+#ifndef CONFIG_KPROBES
+#error "The module asks where functions are: CONFIG_KPROBES."
 #endif
 #ifdef CONFIG_PREEMPT_RT
 #error "The module takes spinlocks where a real-time kernel does not allow that."
@@ -127,12 +127,12 @@ static void on_fault(struct ftrace_regs *regs)
  * struct hook - a function that is followed
  * @function: its name
  * @entered: what to do
- * @ip: where ftrace finds it, from its first entry on
+ * @address: where it begins
  */
 struct hook {
 	const char *function;
 	void (*entered)(struct ftrace_regs *regs);
-	unsigned long ip;
+	unsigned long address;
 };
 
 static struct hook hooks[] = {
@@ -143,21 +143,8 @@ static struct hook hooks[] = {
 	{ "security_mmap_file", on_mmap },
 };
 
-/* What the kernel calls the function that was entered there. Modules cannot ask the other way. */
-static noinline struct hook *find_hook(unsigned long ip)
-{
-	char name[KSYM_SYMBOL_LEN];
-	unsigned int i;
-
-	sprint_symbol_no_offset(name, ip);
-	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
-		if (!strcmp(hooks[i].function, name)) {
-			WRITE_ONCE(hooks[i].ip, ip);
-			return &hooks[i];
-		}
-	}
-	return NULL;
-}
+/* Between the begin of a function and what ftrace patches: at most a landing pad for branches. */
+#define MAX_ENTRY_OFFSET	16
 
 static void on_entry(unsigned long ip, unsigned long parent, struct ftrace_ops *ops,
 		     struct ftrace_regs *regs)
@@ -165,13 +152,11 @@ static void on_entry(unsigned long ip, unsigned long parent, struct ftrace_ops *
 	struct hook *hook;
 
 	for (hook = hooks; hook < hooks + ARRAY_SIZE(hooks); hook++) {
-		if (READ_ONCE(hook->ip) == ip)
-			break;
+		if (ip - hook->address <= MAX_ENTRY_OFFSET) {
+			hook->entered(regs);
+			return;
+		}
 	}
-	if (hook == hooks + ARRAY_SIZE(hooks))
-		hook = find_hook(ip);
-	if (hook)
-		hook->entered(regs);
 }
 
 /*
@@ -185,18 +170,34 @@ static struct ftrace_ops entries = {
 	.flags = FTRACE_OPS_FL_PERMANENT,
 };
 
+/* A kprobe that is never armed tells; for ftrace, names take half a minute in a slow guest. */
+static unsigned long address_of(const char *function)
+{
+	struct kprobe probe = {
+		.symbol_name = function,
+		.flags = KPROBE_FLAG_DISABLED,
+	};
+	unsigned long address;
+
+	if (register_kprobe(&probe))
+		return 0;
+	address = (unsigned long)probe.addr;
+	unregister_kprobe(&probe);
+	return address;
+}
+
 static int follow_functions(void)
 {
-	const char *function;
-	unsigned int i;
+	struct hook *hook;
 	int err;
 
-	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
-		function = hooks[i].function;
-		err = ftrace_set_filter(&entries, (char *)function, strlen(function), 0);
+	for (hook = hooks; hook < hooks + ARRAY_SIZE(hooks); hook++) {
+		hook->address = address_of(hook->function);
+		err = hook->address ? ftrace_set_filter_ip(&entries, hook->address, 0, 0) :
+				      -ENOENT;
 		if (err) {
 			pr_err("This kernel has no function %s that ftrace can follow.\n",
-			       function);
+			       hook->function);
 			return err;
 		}
 	}
