@@ -163,7 +163,7 @@ class _Inputs:
 
 def has_our_code(source: Source, changed: Mapping[str, bytes | None]) -> bool:
     """Whether a tree has our code, from a series on top of it or by itself."""
-    return changed.get(_OUR_FILE) is not None or (source.tree / _OUR_FILE).exists()
+    return changed.get(_OUR_FILE) is not None or source.read(_OUR_FILE) is not None
 
 
 def build(request: KernelRequest, report: Reporter) -> BuiltKernel:

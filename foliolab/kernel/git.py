@@ -2,19 +2,21 @@
 """Kernel trees in git: any commit, or the tree as it stands, without a copy of the repository.
 
 One tree in the cache follows all refs and working trees of a repository. git itself brings it from one to
-the next and writes only the files that differ, so that make builds again what depends on these.
+the next and writes only the files that differ, so that make builds again what depends on these. A kernel that
+the cache has is found without that, or what the tree goes back to would be built a second time.
 """
 
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from foliolab.errors import SourceError, UnknownKernel
-from foliolab.files import digest
+from foliolab.files import digest, full_disk_named
 from foliolab.kernel.tarball import Source, sources, version_in
 from foliolab.process import run, tool
+from foliolab.progress import Reporter
 
 
 def is_git_tree(tree: Path) -> bool:
@@ -48,10 +50,11 @@ class Repository:
         """The cache directory for all that is derived from it."""
         return sources() / f"git-{digest([str(self.common)])}"
 
-    def source(self, ref: str) -> Source:
-        """The tree of a ref, or without one the working tree as it stands, brought into the cache.
+    def source(self, ref: str, report: Reporter) -> Source:
+        """The tree of a ref, or without one the working tree as it stands, which comes into the cache if it is wanted.
 
-        As it stands means with all that is not ignored, committed or not. The caller holds the lock of ``home``.
+        As it stands means with all that is not ignored, committed or not. The caller holds the lock of ``home``, as
+        long as it uses the source.
         """
         for name in ("index.lock", "standing.lock"):  # what a kill has left
             (self.home / name).unlink(missing_ok=True)
@@ -60,11 +63,19 @@ class Repository:
             version = version_in(self._git("show", f"{tree}:Makefile"), str(self.place))
         except SourceError:
             raise SourceError(f"{self.place} is not a kernel tree: it has no Makefile that names a version.") from None
-        pristine = self.home / "pristine"
-        pristine.mkdir(exist_ok=True)
-        self._git("read-tree", "--reset", "-u", tree, work_tree=pristine)
-        self._git("clean", "-ffdqx", work_tree=pristine)  # what a kill between two refs has left
-        return Source(pristine, version, _identity(tree))
+        return _GitSource(self.home / "pristine", version, _identity(tree), self, tree, report)
+
+    def check_out(self, tree: str, place: Path) -> None:
+        """Bring ``place`` to a tree."""
+        place.mkdir(exist_ok=True)
+        self._git("read-tree", "--reset", "-u", tree, work_tree=place)
+        self._git("clean", "-ffdqx", work_tree=place)  # what a kill between two refs has left
+
+    def file(self, tree: str, file: str) -> bytes | None:
+        """The content of a file in a tree, or None if there is none."""
+        if not self._git("ls-tree", tree, "--", file).startswith("100"):  # a directory, or nothing
+            return None
+        return self._output("cat-file", "blob", f"{tree}:{file}")
 
     def identity(self, ref: str) -> str:
         """That of the source that a ref is."""
@@ -117,12 +128,10 @@ class Repository:
         self._git("add", "--all", work_tree=self.place, index=index)
         return self._git("write-tree", index=index).strip()
 
-    def _git(
-        self,
-        *arguments: str,
-        work_tree: Path | None = None,
-        index: Path | None = None,
-    ) -> str:
+    def _git(self, *arguments: str, work_tree: Path | None = None, index: Path | None = None) -> str:
+        return self._output(*arguments, work_tree=work_tree, index=index).decode(errors="replace")
+
+    def _output(self, *arguments: str, work_tree: Path | None = None, index: Path | None = None) -> bytes:
         settings = [
             "core.hooksPath=/dev/null",
             "core.fsmonitor=false",
@@ -144,7 +153,24 @@ class Repository:
         if work_tree:
             environment["GIT_WORK_TREE"] = str(work_tree)
         argv = [tool("git", "git"), *options, *arguments]
-        return run(argv, SourceError, cwd=work_tree, env=environment).decode(errors="replace")
+        return run(argv, SourceError, cwd=work_tree, env=environment)
+
+
+@dataclass(frozen=True)
+class _GitSource(Source):
+    """A tree of git's, which is not in the cache before it is asked for."""
+
+    repository: Repository = field(compare=False)
+    object: str
+    """By which git knows it."""
+    report: Reporter = field(compare=False)
+
+    def read(self, file: str) -> bytes | None:
+        return self.repository.file(self.object, file)
+
+    def _bring(self) -> None:
+        with full_disk_named(self.home), self.report.task(f"Taking the files of {self.repository.place}"):
+            self.repository.check_out(self.object, self.place)
 
 
 def _identity(tree: str) -> str:

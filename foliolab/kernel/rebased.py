@@ -186,7 +186,7 @@ def _message(body: str) -> str:
 
 
 def _pristine(source: Source, file: str) -> bytes:
-    return (source.tree / file).read_bytes() if (source.tree / file).exists() else b""
+    return source.read(file) or b""
 
 
 def _files_of(place: Path, commit: str, files: set[str], tree: Path, version: str) -> Source:

@@ -164,8 +164,8 @@ class _Scratch:
 
     def check_pristine(self) -> None:
         for file in sorted(self.touched):
-            place, pristine = self.place / file, self.source.tree / file
-            if place.exists() and place.read_bytes() != pristine.read_bytes():
+            place = self.place / file
+            if place.exists() and place.read_bytes() != self.source.read(file):
                 raise HookError(f"The series for Linux {self.source.version} cannot be taken back from {file}.")
 
     def apply_mail(self, patches: Path) -> None:
@@ -210,10 +210,10 @@ class _Scratch:
 
     def _take(self, file: str) -> bool:
         """Have a file here that is to be changed; False if there is none."""
-        place, pristine = self.place / file, self.source.tree / file
-        if file not in self.touched and pristine.is_file():
+        place = self.place / file
+        if file not in self.touched and (pristine := self.source.read(file)) is not None:
             place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(pristine, place)
+            place.write_bytes(pristine)
         self.touched.add(file)
         return place.is_file()
 

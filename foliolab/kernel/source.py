@@ -41,7 +41,7 @@ def held(name: KernelName, report: Reporter, *, newest: bool = False) -> Iterato
         waiting = f"Another build of {name.path} is running; waiting for it."
         with locked(home / "lock", lambda: report.say(waiting)):
             with full_disk_named(home), report.task(f"Looking at {name.path}"):
-                source = repository.source(name.ref) if repository else _mirrored(name.path, home / "pristine")
+                source = repository.source(name.ref, report) if repository else _mirrored(name.path, home / "pristine")
             yield source
 
 

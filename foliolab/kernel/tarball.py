@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from foliolab.errors import SourceError
@@ -20,7 +21,8 @@ from foliolab.progress import Reporter
 class Source:
     """A pristine kernel tree that nobody writes to."""
 
-    tree: Path
+    place: Path
+    """Where the tree is once it was asked for."""
     version: str
     """As the top Makefile says it, for example "6.12.117"."""
     identity: str
@@ -29,7 +31,21 @@ class Source:
     @property
     def home(self) -> Path:
         """The cache directory for everything derived from this source."""
-        return self.tree.parent
+        return self.place.parent
+
+    @cached_property
+    def tree(self) -> Path:
+        """The tree itself. Asking for one of git's takes it to ``place``, where another one was."""
+        self._bring()
+        return self.place
+
+    def read(self, file: str) -> bytes | None:
+        """The content of a file, or None if there is none."""
+        path = self.tree / file
+        return path.read_bytes() if path.is_file() else None
+
+    def _bring(self) -> None:
+        """It is there."""
 
 
 def sources() -> Path:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import SourceError, UnknownKernel
+from foliolab.kernel.build import has_our_code
 from foliolab.kernel.name import parse_name
+from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source, held
 from foliolab.kernel.tree import working_tree
 from foliolab.progress import Reporter
@@ -43,6 +45,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def source_of(text: str) -> Source:
     with held(parse_name(text), Reporter()) as source:
+        assert source.tree.is_dir()
         return source
 
 
@@ -101,6 +104,20 @@ def test_a_change_that_is_undone_where_git_does_not_see_it_is_made_again(reposit
     assert source_of(f"{repository}@HEAD") == source
     assert (source.tree / "mm/a.c").read_text() == "two\n"
     assert not (source.tree / "mm/other.c").exists()
+
+
+def test_the_tree_stays_where_it_is_until_another_is_asked_for(repository: Path, tmp_path: Path) -> None:
+    """A kernel that the cache has is found so. If the tree went there and back, make would take files for new."""
+    place = source_of(f"{repository}@HEAD").tree
+    os.utime(place / "mm/a.c", (LONG_AGO, LONG_AGO))
+    series = tmp_path / "series.patch"
+    series.write_text("--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1 +1 @@\n-one\n+three\n")
+    with held(parse_name(f"{repository}@HEAD~1"), Reporter()) as source:
+        assert (source.version, source.place) == ("7.3.4", place)
+        assert [source.read(file) for file in ("mm/a.c", "mm/new.c", "mm")] == [b"one\n", None, None]
+        assert applied(source, [str(series)]) == {"mm/a.c": b"three\n"}
+        assert not has_our_code(source, {})
+    assert (place / "mm/a.c").stat().st_mtime == LONG_AGO
 
 
 def test_working_trees_of_a_repository_share_what_is_built(repository: Path, tmp_path: Path) -> None:
