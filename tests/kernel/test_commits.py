@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Each commit of the series by itself: it compiles without a new warning for both architectures."""
+"""Each commit of the series by itself: it compiles without a new warning, and passes KUnit."""
 
 import os
 import re
@@ -23,11 +23,17 @@ from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
 from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
+from foliolab.vm.outcome import splats
+from tests.kernel.selftests import check_kunit
 
 pytestmark = pytest.mark.boot
 
-_ARCHITECTURES = (X86_64, ARM64) if os.environ.get("FOLIOLAB_COMMITS") == "all" else (X86_64,)
+_ALL = os.environ.get("FOLIOLAB_COMMITS") == "all"
+"""With everything: arm64, and KUnit."""
+_ARCHITECTURES = (X86_64, ARM64) if _ALL else (X86_64,)
 """Each takes some seven minutes of a processor."""
+
+_BOOT_SECONDS = 300
 
 
 class Walk:
@@ -99,13 +105,30 @@ def walk(version: str, arch: Architecture) -> Iterator[Walk]:
             yield walk
 
 
+def kunit(steps: Walk, console: Path) -> None:
+    """Build the rest of the kernel and boot it without a user space: each suite of ours that it has passes."""
+    steps.make("bzImage")
+    command = [
+        *("qemu-system-x86_64", "-machine", "q35", "-cpu", "max", "-m", "512", "-accel", "tcg,thread=single"),
+        *("-nographic", "-no-reboot", "-nodefaults", "-serial", f"file:{console}"),
+        *("-kernel", str(steps.directory / "arch/x86/boot/bzImage")),
+        *("-append", "console=ttyS0 panic=-1 kunit_shutdown=reboot"),
+    ]
+    subprocess.run(command, timeout=_BOOT_SECONDS, check=True, capture_output=True)
+    suites = sorted(path.name.removesuffix("_kunit.c") for path in map(Path, steps.state) if path.match("mm/*_kunit.c"))
+    words = console.read_text(errors="replace")
+    check_kunit(words, tuple(suites), steps.tree)
+    assert splats(words) == []
+
+
 def cpu_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 @pytest.mark.parametrize("arch", _ARCHITECTURES, ids=lambda arch: arch.name)
-def test_each_commit_compiles_without_a_new_warning(arch: Architecture) -> None:
+def test_each_commit_compiles_without_a_new_warning(arch: Architecture, tmp_path: Path) -> None:
+    """With everything, it passes KUnit as well, which takes ten more minutes of a processor."""
     with walk(BASE_VERSION, arch) as steps:
         for target in steps.objects:
             (steps.directory / target).unlink(missing_ok=True)
@@ -114,6 +137,8 @@ def test_each_commit_compiles_without_a_new_warning(arch: Architecture) -> None:
             started, used = time.monotonic(), cpu_seconds()
             steps.to(content)
             assert steps.complaints() - before == set(), feature.patch.name
+            if _ALL and arch is X86_64:
+                kunit(steps, tmp_path / f"{feature.patch.stem}.log")
             print(f"{feature.patch.stem}: {time.monotonic() - started:.0f} s, CPU {cpu_seconds() - used:.0f} s")
         config.check(
             "".join(config.line(*option) + "\n" for option in steps.options.items()),
