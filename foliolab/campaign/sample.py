@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, get_origin
 
 from foliolab.experiment.machine import machine_name
-from foliolab.experiment.renamed import present_name
 from foliolab.files import digest
 from foliolab.kernel.build import BuiltKernel
+from foliolab.renamed import present_name
 
 OK = "ok"
 LOST_HOST = "lost-host"
@@ -128,7 +128,8 @@ class Sample:
                 raise TypeError(f"'{field.name}' is not as it should be")
             values[field.name] = value
         sample = cls(**values)
-        name = present_name(sample.variant)
+        # A kernel as it boots has the name that it was asked for.
+        name = sample.variant if sample.variant == sample.kernel.name else present_name(sample.variant)
         return sample if sample.variant == name else with_key(dataclasses.replace(sample, variant=name))
 
 

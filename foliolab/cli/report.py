@@ -12,7 +12,7 @@ from foliolab.analyse.agreement import compare
 from foliolab.analyse.select import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.errors import UsageError
+from foliolab.errors import NoResult, UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.spec import Experiment
 from foliolab.files import digest_files, write_atomic
@@ -115,6 +115,8 @@ def handle(arguments: argparse.Namespace) -> int:
         verdicts = [verdict for view in views for verdict in view.verdicts_to_json()]
         figures = [row for comparison in comparisons for row in agreement.to_json(comparison)]
         print(json.dumps({"rows": rows, "verdicts": verdicts, "agreement": figures}, indent=1))
+    elif arguments.table and not views:
+        raise NoResult("Nothing was measured that such a table could show.")
     elif not views:
         print(f"Nothing was measured yet; './lab run {arguments.experiment or 'sparse-mmap'}' does.")
     elif arguments.table:

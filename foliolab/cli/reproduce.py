@@ -208,11 +208,19 @@ def _documents(parts: Sequence[Part]) -> list[Path]:
 def _fill(parts: Sequence[Part]) -> None:
     if picture := read_picture(RELEASE / PICTURE):
         write_atomic(REPOSITORY / _DRAWN, draw(picture))
+    faults = []
     for file in _documents(parts):
         before = file.read_text()
-        if (after := filled(before, run_lab)) != before:
+        try:
+            after = filled(before, run_lab)
+        except LabError as error:
+            faults.append(f"{file.relative_to(REPOSITORY)} is as it was: {error}")
+            continue
+        if after != before:
             write_atomic(file, after)
             Reporter().say(f"{file.relative_to(REPOSITORY)} has new tables.")
+    if faults:
+        raise ChecksFailed(" ".join(faults))
 
 
 def _check(parts: Sequence[Part], as_json: bool) -> int:
@@ -221,7 +229,12 @@ def _check(parts: Sequence[Part], as_json: bool) -> int:
     older = [each.part.name for each in shipped if not each.complete]
     files = _documents(parts)
     texts = {str(file.relative_to(REPOSITORY)): file.read_text() for file in files}
-    wrong = [f"{name}: {command}" for name, text in texts.items() for command in differing(text, run_lab)]
+    wrong = []
+    for name, text in texts.items():
+        try:
+            wrong += [f"{name}: {command}" for command in differing(text, run_lab)]
+        except LabError as error:
+            wrong.append(f"{name}: {error}")
     picture = read_picture(RELEASE / PICTURE)
     if picture and draw(picture) != (REPOSITORY / _DRAWN).read_text():
         wrong.append(str(_DRAWN))

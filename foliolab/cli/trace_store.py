@@ -13,7 +13,7 @@ from foliolab.campaign.sample import OK, Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.machine import add_machine, machine
 from foliolab.errors import NoResult, UsageError
-from foliolab.experiment.cell import Cell, Value
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.machine import machine_name
 from foliolab.experiment.plan import make_plan
@@ -23,6 +23,7 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.progress import Reporter
 from foliolab.stores.catalogue import store_disk
 from foliolab.stores.disk import MOUNTED
+from foliolab.table import Value
 from foliolab.trace.format import Measured, Trace, write_trace
 from foliolab.trace.record import record
 from foliolab.vm.accel import choose

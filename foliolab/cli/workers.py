@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from foliolab.campaign.runner import Here, Workers
 from foliolab.errors import MissingTool, UsageError
-from foliolab.experiment.table import Place, Positive, Text, Texts, read_toml
 from foliolab.paths import REPOSITORY
+from foliolab.table import Place, Positive, Text, Texts, read_toml
 
 Shard = tuple[int, int]
 """Which, counted from 1, of how many."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from foliolab.errors import UnknownCell
-
-Value = str | int
+from foliolab.table import Value
 
 _FEW = 20
 """Cells that a complaint lists one by one."""

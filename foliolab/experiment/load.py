@@ -28,9 +28,9 @@ from foliolab.experiment.spec import (
     Published,
     Scale,
 )
-from foliolab.experiment.table import Number, Place, Positive, Share, Text, Texts, read_toml
 from foliolab.experiment.variants import Variant, load_variants
 from foliolab.paths import EXPERIMENTS
+from foliolab.table import Number, Place, Positive, Share, Text, Texts, read_toml
 
 _GIB = 1 << 30
 

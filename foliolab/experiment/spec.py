@@ -8,11 +8,11 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from foliolab.errors import UsageError
-from foliolab.experiment.cell import Cell, Value
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import applies
 from foliolab.experiment.metrics import METRICS
-from foliolab.experiment.table import Count, Number, Positive
 from foliolab.experiment.variants import Variant
+from foliolab.table import Count, Number, Positive, Value
 from foliolab.vm.accel import Wanted
 from foliolab.vm.disk import Filesystem
 

@@ -9,11 +9,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from foliolab.errors import UnknownVariant, UsageError
-from foliolab.experiment.cell import Value
 from foliolab.experiment.machine import MACHINES, applies
-from foliolab.experiment.table import Place, Text, Texts, read_toml
 from foliolab.kernel.name import OURS, PATCHED, KernelName, parse_name
 from foliolab.paths import EXPERIMENTS
+from foliolab.table import Place, Text, Texts, Value, read_toml
 
 
 @dataclass(frozen=True)

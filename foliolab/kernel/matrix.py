@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import Struct
 
 from foliolab.errors import BuildError, ConfigError, UsageError
-from foliolab.experiment.table import Place, Text, Texts, read_toml
 from foliolab.files import digest, full_disk_named, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.make import build_lock, first_error, logged, unfinished_swept
@@ -24,6 +23,7 @@ from foliolab.kernel.tree import working_tree
 from foliolab.paths import KERNEL, cache_directory
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
+from foliolab.table import Place, Text, Texts, read_toml
 
 MATRIX = KERNEL / "config/matrix.toml"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from foliolab.analyse.differences import Change, Difference, Gap, Part
 from foliolab.analyse.losses import Matrix, VariantSummary, by_variant, make_pairs
-from foliolab.arch import NATIVE, size_name
+from foliolab.arch import size_name
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
@@ -116,11 +116,14 @@ def origin(matrix: Matrix) -> str:
         hashes = ", ".join(f"{name} `{digest}`" for name, digest in kernels.items())
         words = [f"./lab regress {part.experiment.name}", f"--baseline {matrix.baseline}"]
         words.append(f"--variant {','.join(part.variants)}")
+        measured = {each.cell: each.workload for each in matrix.differences if each.experiment == part.experiment.name}
+        if len(measured) < len(part.experiment.scale(part.scale).cells):
+            words.append(f"--workload {','.join(measured.values())}")
         if part.scale != "quick":
             words.append(f"--scale {part.scale}")
-        if part.arch != NATIVE.name:
+        if part.arch != "x86_64":
             words.append(f"--arch {part.arch}")
-        if part.page_size != NATIVE.page_size(None):
+        if part.page_size != 4096:
             words.append(f"--page-size {size_name(part.page_size)}")
         words.append(f"--repetitions {counts[-1] if counts else 1}")
         sentences.append(f"n = {boots}, {part.group.backend}, scale {part.scale}, {hashes}: `{' '.join(words)}`.")

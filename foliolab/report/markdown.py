@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from foliolab.analyse.agreement import Comparison
 from foliolab.analyse.losses import Matrix, by_variant
 from foliolab.analyse.verdict import Status
+from foliolab.errors import NoResult
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES
 from foliolab.regret.rows import Row as RegretRow
 from foliolab.regret.summary import by_variant as by_way
@@ -81,10 +82,16 @@ def matrix_to_markdown(matrix: Matrix, *, everything: bool) -> str:
 
 
 def matrix_to_table(matrix: Matrix) -> str:
-    """For a document: what decides in each workload, with the boots and the command behind it."""
+    """For a document: what decides in each workload, with the boots and the command behind it.
+
+    NoResult if there is nothing to compare.
+    """
+    if not matrix.differences:
+        raise NoResult(losses.conclusion(matrix))
     rows = losses.make_rows(matrix, everything=False)
     columns = [column for column in losses.loss_columns(matrix, rows) if column.title != ("", "n")]
-    return "\n".join([*_table(columns), "", losses.origin(matrix), losses.again_line(matrix)]) + "\n"
+    gaps = [line for _, line in losses.gap_lines(matrix)]
+    return "\n".join([*_table(columns), "", losses.origin(matrix), losses.again_line(matrix), *gaps]) + "\n"
 
 
 def regret_to_table(rows: Sequence[RegretRow]) -> str:

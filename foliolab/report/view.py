@@ -13,6 +13,7 @@ from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import is_again
 from foliolab.kernel.name import PATCHED, UNPATCHED
+from foliolab.table import Value
 
 EMULATED = {
     "qemu-tcg": "Emulated (qemu-tcg): the counts are real, the seconds say nothing about a real machine.",
@@ -23,6 +24,11 @@ MODELLED = (
     "Modelled: no kernel was booted, nothing takes time, read requests are contiguous ranges that no device splits, "
     "and the kernel named below is a hash of the policy that the model compiles."
 )
+
+
+def _spelled(axes: Iterable[tuple[str, Value]]) -> str:
+    """As --cell has it."""
+    return ",".join(f"{name}={value}" for name, value in axes)
 
 
 @dataclass(frozen=True)
@@ -90,8 +96,7 @@ class View:
             words.append(f"--page-size {group.page_size >> 10}k")
         others = [name for name in self.kernels if name not in (UNPATCHED, PATCHED)]
         words += [f"--kernel {name}" for name in others]
-        if cells := self._cells():
-            words.append(f"--cell {cells}")
+        words += [f"--cell {cell}" for cell in self._cells()]
         own = (row.variant for row in self.rows if not is_again(row.variant))
         variants = dict.fromkeys(name.partition(" on ")[0] for name in own)
         if named := [name for name in variants if name not in others]:
@@ -99,14 +104,17 @@ class View:
         words.append(f"--repetitions {max((row.n for row in self.rows), default=1)}")
         return " ".join(words)
 
-    def _cells(self) -> str:
-        """What tells the cells that were measured from others of the scale, as for --cell; empty if that is nothing."""
+    def _cells(self) -> list[str]:
+        """What chooses the cells that were measured, for --cell each; nothing if those are all of the scale."""
         scale = self.experiment.scales.get(self.group.scale) if self.experiment else None
         mine = {row.cell for row in self.rows}
         if not scale or mine.issuperset(scale.cells) or not mine.issubset(scale.cells):
-            return ""
-        shared = set.intersection(*(set(cell.axes) for cell in mine))
-        return ",".join(f"{name}={value}" for name, value in next(iter(mine)).axes if (name, value) in shared)
+            return []
+        first = next(row.cell for row in self.rows)
+        shared = [axis for axis in first.axes if all(axis in cell.axes for cell in mine)]
+        if shared and {cell for cell in scale.cells if cell.matches(dict(shared))} == mine:
+            return [_spelled(shared)]
+        return list(dict.fromkeys(_spelled(row.cell.axes) for row in self.rows))
 
     def remarks(self) -> list[str]:
         """The sentences below the table."""

@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 from foliolab.arch import NATIVE
 from foliolab.errors import UsageError
 from foliolab.experiment.machine import MACHINES
-from foliolab.experiment.table import Number, Place, Positive, Text, Texts, read_toml
 from foliolab.paths import RELEASE
+from foliolab.table import Number, Place, Positive, Text, Texts, read_toml
 
 PLAN = RELEASE / "plan.toml"
 
@@ -65,6 +65,8 @@ def load_plan(file: Path = PLAN) -> list[Part]:
         part = place.convert(content, Part)
         if bool(part.command) == bool(part.experiment):
             place.fail("has to have either a command or an experiment")
+        if part.again and part.again not in part.variants:
+            place.at("again").fail(f"is '{part.again}', which is none of the variants")
         place.at("machine").all_of([part.machine], MACHINES)
         if part.name in (before.name for before in parts):
             place.at("name").fail(f"is '{part.name}', as that of another part")

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Meta, structs
 
 from foliolab.errors import BadTrace
-from foliolab.experiment.renamed import present_name
 from foliolab.files import write_atomic
+from foliolab.renamed import present_name
 from foliolab.trace.pages import PageSet
 
 VERSION = 1

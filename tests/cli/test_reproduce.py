@@ -9,7 +9,7 @@ import pytest
 
 from foliolab.cli import report, reproduce
 from foliolab.cli.main import main
-from foliolab.errors import ChecksFailed, UsageError
+from foliolab.errors import ChecksFailed, NoResult, UsageError
 from foliolab.reproduce.plan import load_plan
 from foliolab.reproduce.released import read_released, write_released
 from tests.cli.command import lab, sentence
@@ -103,8 +103,31 @@ def test_what_was_measured_with_other_code_is_told(copied: Path, capsys: pytest.
     assert "other code than stands here: p." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--variant", "--backend"])
+@pytest.mark.parametrize("option", ["--variant", "--backend", "--machine"])
 def test_what_no_released_sample_has_is_named(option: str) -> None:
     done = lab("report", "fault-cost", "--released", option, "nothing")
     assert done.returncode == UsageError.status
     assert "'nothing'; there are: " in sentence(done)
+
+
+def test_a_table_of_nothing_is_an_error() -> None:
+    """Else a document would have it, and a check find it there."""
+    for argv in (["report", "strangers", "--table"], ["regress", "workloads", "--baseline", "unpatched", "--table"]):
+        done = lab(*argv, "--released")
+        assert done.returncode == NoResult.status
+        assert not done.stdout
+        assert "othing" in sentence(done)
+
+
+def test_a_document_whose_table_cannot_be_made_stays_as_it_was(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce"]) == 0
+    document = copied / "doc.md"
+    before = document.read_text() + "<!-- foliolab: report strangers --table -->\n<!-- foliolab: end -->\n"
+    document.write_text(before)
+    assert main(["reproduce", "--write"]) == ChecksFailed.status
+    assert "doc.md is as it was: " in capsys.readouterr().err
+    assert document.read_text() == before
+    assert main(["reproduce", "--check"]) == ChecksFailed.status
+    assert "Nothing was measured" in capsys.readouterr().err

@@ -217,7 +217,8 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
     assert not empty
     assert about.startswith("n = ")
     assert "unpatched `" in about
-    assert "`./lab run sparse-mmap --variant unpatched,off,published" in about
+    assert "`./lab run sparse-mmap --cell pattern=random " in about
+    assert " --variant unpatched,off,published --repetitions 2`" in about
 
 
 def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
@@ -277,3 +278,15 @@ def test_factors_in_words(factor: float, words: str) -> None:
 )
 def test_rates_have_digits_that_say_something(number: float, text: str) -> None:
     assert rate(number) == text
+
+
+def test_the_command_of_a_table_chooses_its_cells_and_no_others() -> None:
+    def command(*cells: dict[str, str | int]) -> str:
+        return view(*(sample(7, variant="adaptive", cell=cell) for cell in cells)).command
+
+    strides = [{"pattern": "stride", "stride": stride} for stride in (1021, 2053, 4099)]
+    assert "--cell pattern=stride --variant" in command(*strides)
+    assert "--cell pattern=stride,stride=1021 --cell pattern=stride,stride=2053 --variant" in command(*strides[:2])
+    assert "--cell pattern=random --cell pattern=sequential --variant" in command(
+        {"pattern": "random"}, {"pattern": "sequential"}
+    )

@@ -56,6 +56,7 @@ def test_only_figures_outside_of_blocks_are_typed() -> None:
         "<!-- foliolab: end -->\n",
         "<!-- foliolab: report one -->\n<!-- foliolab: report two -->\n<!-- foliolab: end -->\n",
         "<!-- foliolab: run one -->\n<!-- foliolab: end -->\n",
+        "<!-- foliolab: regress one -->\n<!-- foliolab: end -->\n",
     ],
 )
 def test_what_is_no_block_is_refused(text: str) -> None:

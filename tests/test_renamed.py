@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from foliolab import renamed
 from foliolab.campaign.sample import Sample, with_key
 from foliolab.campaign.store import read_samples
 from foliolab.cli.main import main
 from foliolab.errors import UnknownVariant
-from foliolab.experiment import renamed
-from foliolab.experiment.renamed import present_name
 from foliolab.experiment.variants import choose, load_variants
+from foliolab.renamed import present_name
 from foliolab.reproduce.released import read_released, write_released
 from foliolab.trace.format import read_trace
 from tests.campaign.fake import FakeBackend, run_fake

@@ -12,9 +12,11 @@ import msgspec
 from msgspec import Meta
 
 from foliolab.errors import BadExperiment
-from foliolab.experiment.cell import Value
 
 _Kind = TypeVar("_Kind")
+
+Value = str | int
+"""Of an axis, or of a setting."""
 
 Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
