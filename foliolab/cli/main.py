@@ -18,6 +18,7 @@ from foliolab.cli import (
     folios,
     kernel,
     kselftest,
+    ltp,
     merge,
     module,
     regress,
@@ -49,11 +50,12 @@ _COMMANDS = (
     kernel,
     module,
     kselftest,
+    ltp,
     doctor,
     test,
 )
 
-_RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest")
+_RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest", "ltp")
 _KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
 
 

@@ -143,8 +143,24 @@ def test_what_is_worse_is_named_in_the_table() -> None:
     before, after = Result({"reads": PASS, "writes": PASS}, log), Result({"reads": PASS, "writes": FAIL}, log)
     same = {"unpatched": after, "patched": after}
     assert regressions(same) == regressions({"patched": after}) == []
-    lines = markdown("Title", {"cow": {"unpatched": before, "patched": after}, "mdwe_test": same}).splitlines()
+    lines = markdown("Title", {"cow": {"unpatched": before, "patched": after}, "mdwe_test": same}, {}).splitlines()
     assert lines[0] == "## Title"
-    assert "| `cow` | 2 / 0 / 0 | 1 / 0 / 1 | WORSE |" in lines
-    assert "| `mdwe_test` | 1 / 0 / 1 | 1 / 0 / 1 | ok |" in lines
+    assert "| test | unpatched → patched: pass / skip / fail | verdict |" in lines
+    assert "| `cow` | 2 / 0 / 0 → 1 / 0 / 1 | WORSE |" in lines
+    assert "| `mdwe_test` | 1 / 0 / 1 | ok |" in lines
     assert "- cow: writes (unpatched pass, patched fail)" in lines
+
+
+def test_a_row_of_a_group_counts_tests_by_their_exit_status() -> None:
+    ends = ((PASS, PASS), (SKIP, SKIP), (PASS, FAIL))
+    results = {
+        f"test{number}": {
+            "unpatched": Result({"reads": PASS, "exit status": before}, Path("log")),
+            "patched": Result({"reads": PASS, "exit status": after}, Path("log")),
+        }
+        for number, (before, after) in enumerate(ends)
+    }
+    lines = markdown("Title", results, {}, dict.fromkeys(results, "all")).splitlines()
+    assert "| all | 2 / 1 / 0 → 1 / 1 / 1 | WORSE |" in lines
+    alone = {name: {"patched": found["patched"]} for name, found in results.items()}
+    assert "| all | 1 / 1 / 1 | not compared |" in markdown("Title", alone, {}, dict.fromkeys(alone, "all"))

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""``lab ltp``: the Linux Test Project's tests of mapped files and memory, on our kernel and on the control."""
+
+import argparse
+from pathlib import Path
+
+from foliolab.cli.kselftest import add_comparison, kernels_of, run_all, show
+from foliolab.cli.machine import machine
+from foliolab.experiment.machine import machine_name
+from foliolab.kernel.build import BuiltKernel
+from foliolab.kselftest.run import Result
+from foliolab.ltp.build import build_ltp
+from foliolab.ltp.run import guest_config, run_test
+from foliolab.ltp.suite import LEFT_OUT, chosen
+from foliolab.progress import Reporter
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    text = "run LTP's tests of mapped files and memory on the unpatched kernel and on ours, and compare"
+    parser = commands.add_parser(
+        "ltp",
+        help=text,
+        description=f"{text.capitalize()}. The exit status is 1 if another one fails what the first passes.",
+        epilog="example: ./lab ltp --source ~/ltp --test readahead02",
+    )
+    parser.add_argument(
+        "--source", type=Path, required=True, metavar="DIR", help="a git tree of LTP, of which its commit is compiled"
+    )
+    add_comparison(parser)
+    parser.set_defaults(handler=handle)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    arch, page_size = machine(arguments)
+    report = Reporter()
+    ltp = build_ltp(arguments.source, arch, report)
+    tests = {test.name: test for test in chosen(ltp.tests, arguments.test)}
+    arguments.extras = sorted({*arguments.extras, "xfs"})  # where folios are large
+    kernels = kernels_of(arguments, report)
+    guests = {kernel.name: guest_config(kernel, ltp, report) for kernel in kernels}
+
+    def one(name: str, kernel: BuiltKernel, boot: int) -> Result:
+        return run_test(tests[name], kernel, guests[kernel.name], ltp, boot, again=arguments.again)
+
+    results = run_all("LTP's tests", tests, kernels, one, report)
+    title = f"LTP {ltp.version} on Linux {kernels[0].version}, {machine_name(arch.name, page_size)}"
+    groups = {name: f"runtest/{test.group}" for name, test in tests.items()}
+    return show(arguments, title, results, LEFT_OUT, groups)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""LTP's programs, compiled statically from a git tree of the user's."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab import process
+from foliolab.arch import Architecture
+from foliolab.errors import BuildError, SourceError
+from foliolab.files import digest, made_once
+from foliolab.ltp.suite import CHOSEN, DIRECTORIES, Test, read_lists
+from foliolab.paths import cache_directory
+from foliolab.progress import Reporter
+from foliolab.vm.tree import make_ext4
+
+_LAYOUT = "1"
+"""To be raised when the same tree is to be compiled otherwise."""
+_TOOLS = {"autoconf": "autoconf", "automake": "automake", "m4": "m4", "pkg-config": "pkgconf"}
+_FLAGS = ("CFLAGS=-O2 -w", "LDFLAGS=-static -s")
+
+
+@dataclass(frozen=True)
+class Ltp:
+    """A commit of LTP, compiled."""
+
+    version: str
+    """As git describes it, with the commit."""
+    tests: tuple[Test, ...]
+    disk: Path
+    """An ext4 file system with all programs."""
+
+
+def build_ltp(tree: Path, arch: Architecture, report: Reporter) -> Ltp:
+    """The tests of the commit that a git tree of LTP stands on, compiled for ``arch``; cached.
+
+    SourceError if the tree is none of LTP, BuildError if it cannot be compiled.
+    """
+    git = [process.tool("git", "git"), "-C", str(tree)]
+
+    def said(*command: str) -> str:
+        return process.run([*git, *command], SourceError).decode().strip()
+
+    try:
+        commit, version = said("rev-parse", "HEAD"), said("describe", "--tags", "--always")
+        tests = read_lists({name: said("show", f"{commit}:runtest/{name}") for name in CHOSEN})
+    except SourceError as error:
+        raise SourceError(f"{tree} is no git tree of LTP: it has no runtest/mm.") from error
+    compiler = process.tool(arch.compiler, arch.compiler_package)
+    version_of_compiler = process.run([compiler, "--version"], BuildError)
+    key = digest([_LAYOUT, commit, arch.name, version_of_compiler, *_FLAGS, *DIRECTORIES])
+
+    def make(partial: Path) -> None:
+        source, programs = partial / "source", partial / "programs"
+        source.mkdir()
+        archive = process.run([*git, "archive", commit], SourceError)
+        process.run([process.tool("tar", "tar"), "--extract", "--directory", str(source)], BuildError, stdin=archive)
+        _compile(source, arch, compiler, report)
+        programs.mkdir()
+        called = {test.program for test in tests}
+        for directory in DIRECTORIES:
+            for path in (source / "testcases" / directory).iterdir():
+                if path.is_file() and (path.name in called or os.access(path, os.X_OK)):  # a script may not be
+                    shutil.copyfile(path, programs / path.name)
+                    (programs / path.name).chmod(0o755)
+        if lost := called - {path.name for path in programs.iterdir()}:
+            raise BuildError(f"LTP was compiled, but without {', '.join(sorted(lost))}.")
+        make_ext4(partial / "disk", None, programs)
+        shutil.rmtree(source)
+        shutil.rmtree(programs)
+
+    made = made_once(cache_directory() / "guest", f"ltp-{key}", make)
+    return Ltp(f"{version} ({commit[:12]})", tests, made / "disk")
+
+
+def _compile(source: Path, arch: Architecture, compiler: str, report: Reporter) -> None:
+    for name, package in _TOOLS.items():
+        process.tool(name, package)
+    make = [process.tool("make", "make"), "--silent", f"--jobs={os.cpu_count() or 1}"]
+    host = [] if arch.native else [f"--host={Path(compiler).name.removesuffix('-gcc')}"]
+    with report.task("compiling LTP's tests", len(DIRECTORIES) + 2) as task:
+        task.note("configure")
+        process.run([*make, "autotools"], BuildError, cwd=source)
+        process.run(["./configure", "--quiet", *host, *_FLAGS], BuildError, cwd=source)
+        task.advance()
+        for directory in ("lib", *(f"testcases/{name}" for name in DIRECTORIES)):
+            task.note(directory)
+            process.run([*make, "-C", directory], BuildError, cwd=source)
+            task.advance()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The guest that LTP's tests find, with a script in their place."""
+
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import NATIVE
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kselftest.ktap import Verdict
+from foliolab.ltp import suite
+from foliolab.ltp.build import Ltp
+from foliolab.ltp.run import guest_config, run_test
+from foliolab.progress import Reporter
+from foliolab.vm.tree import make_ext4
+
+_SCRIPT = """\
+#!/bin/sh
+mkfs.ext4 -q "$LTP_DEV" && mkdir "$TMPDIR/place" && mount "$LTP_DEV" "$TMPDIR/place" && set -- "$@" mounted
+grep -q ^CONFIG_XFS_FS=y "$KCONFIG_PATH" && set -- "$@" configured
+id -u nobody > /dev/null && set -- "$@" users
+echo "script.c:7: TPASS: found $*"
+exit "$1"
+"""
+
+
+@pytest.mark.boot
+def test_a_test_finds_what_it_needs_and_its_exit_status_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / "results"))
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "script").write_text(_SCRIPT)
+    (programs / "script").chmod(0o755)
+    make_ext4(tmp_path / "disk", 8 << 20, programs)
+    ltp = Ltp("of a script", (), tmp_path / "disk")
+    kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
+    config = guest_config(kernel, ltp, Reporter())
+    for status, verdict in ((0, Verdict.PASS), (32, Verdict.SKIP), (34, Verdict.FAIL)):
+        result = run_test(suite.Test("mm", "script", f"script {status}"), kernel, config, ltp)
+        assert result.subtests == {
+            "found N mounted configured users": Verdict.PASS,
+            "exit status": verdict,
+            "the kernel's log": Verdict.PASS,
+        }, result.log.read_text()
