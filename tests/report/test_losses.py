@@ -278,8 +278,8 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
     assert len(table) == 6
     assert not empty
     assert re.fullmatch(
-        r"n = 1, qemu-tcg, scale quick, patched `\w+`:"
-        r" `\./lab regress programs --baseline off --variant published,adaptive --workload gcc,sqlite --repetitions 1`\.",
+        r"n = 1, qemu-tcg, scale quick, patched `\w+`: `\./lab regress programs --baseline off"
+        r" --variant published,adaptive --workload gcc,sqlite --repetitions 1`\.",
         about,
     )
     assert again == "A/A: off measured twice: of 6 figures 6 repeat exactly."
