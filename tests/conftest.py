@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.series import patched_files, read_series
 from foliolab.kernel.source import Source, obtain
 from foliolab.progress import Reporter

@@ -9,7 +9,7 @@ from typing import Protocol
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import Experiment
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 
 
 class Session(Protocol):

@@ -19,7 +19,7 @@ from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import Experiment, Parameters
 from foliolab.experiment.variants import Variant
 from foliolab.files import digest, digest_files
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import parse_name
 from foliolab.model.compiled import POLICIES, identity
 from foliolab.model.library import DEFAULT_REQUEST_KB, KINDS, ORDERS, PAGE_BYTES, Machine, Pattern, simulate

@@ -18,7 +18,7 @@ from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import ROOTS, Experiment
 from foliolab.files import digest, digest_files
 from foliolab.kernel import module
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED, stem
 from foliolab.paths import GUEST
 from foliolab.progress import Reporter

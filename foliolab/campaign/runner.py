@@ -20,7 +20,7 @@ from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import machine_name
 from foliolab.experiment.plan import Plan, Step
 from foliolab.files import digest
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.code import code_of
 from foliolab.progress import Reporter
 from foliolab.vm.failure import failure

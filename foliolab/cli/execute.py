@@ -22,7 +22,8 @@ from foliolab.cli.execute_options import (
 from foliolab.cli.machine import machine
 from foliolab.errors import GuestCrashed, UsageError
 from foliolab.files import write_atomic
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.series import check_names
 from foliolab.program.cells import Cell, boots

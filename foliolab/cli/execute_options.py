@@ -13,7 +13,7 @@ from foliolab.errors import UsageError
 from foliolab.experiment.machine import machine_name
 from foliolab.experiment.sizes import parse_size
 from foliolab.experiment.variants import Variant, choose, load_variants, on_kernels
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 

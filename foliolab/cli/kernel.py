@@ -13,7 +13,8 @@ from foliolab.cli import kernel_matrix
 from foliolab.cli.machine import add_machine, machine
 from foliolab.errors import UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels, clean, configure
+from foliolab.kernel.build import KernelRequest, build, clean, configure
+from foliolab.kernel.built import BuiltKernel, built_kernels
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.deb import PackageRequest, build_packages
 from foliolab.kernel.export import checked_author, export

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from foliolab.cli.machine import add_kernels, add_machine, machine
 from foliolab.experiment.machine import machine_name
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.name import PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.series import check_names

@@ -7,7 +7,7 @@ from pathlib import Path
 from foliolab.cli.kselftest import add_comparison, kernels_of, run_all, show
 from foliolab.cli.machine import machine
 from foliolab.experiment.machine import machine_name
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kselftest.run import Result
 from foliolab.ltp.build import build_ltp
 from foliolab.ltp.run import guest_config, run_test

@@ -28,7 +28,8 @@ from foliolab.experiment.machine import applies, machine_name
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.plan import Plan, make_plan
 from foliolab.experiment.spec import Experiment
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.series import check_names
 from foliolab.model.library import PAGE_BYTES

@@ -11,7 +11,8 @@ from foliolab.cli import trace_live
 from foliolab.cli.execute_options import limits_of, pairs_of, require_room_for, size_of, stored_disk, variants_of
 from foliolab.cli.machine import add_machine, machine
 from foliolab.errors import NoResult, UsageError
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import OPTIONAL
 from foliolab.program.cells import Cell, boots
 from foliolab.program.record import Run

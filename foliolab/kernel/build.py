@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Building kernels with tuxmake, and finding those that were built before."""
+"""Building kernels with tuxmake, where the cache has none that is the same."""
 
 import json
 import os
@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from foliolab.arch import Architecture, architecture, size_name
+from foliolab.arch import Architecture, size_name
 from foliolab.errors import BuildError, UsageError
 from foliolab.files import digest, full_disk_named, locked, made_once, write_atomic
 from foliolab.kernel import config, module, packaged
+from foliolab.kernel.built import BuiltKernel, kernels_directory, load_kernel
 from foliolab.kernel.make import build_lock, make, unfinished_swept
-from foliolab.kernel.name import PATCHED, KernelName, parse_name
+from foliolab.kernel.name import KernelName, parse_name
 from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source, held
 from foliolab.kernel.tree import working_tree
@@ -58,50 +59,6 @@ class KernelRequest:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "page_size", self.arch.page_size(self.page_size or None))
-
-
-@dataclass(frozen=True)
-class BuiltKernel:
-    """A kernel in the cache."""
-
-    hash: str
-    """Over everything that went in: source, changes on top, options, compiler."""
-    image: Path
-    name: str
-    """By which it was asked for."""
-    profile: str
-    arch: Architecture
-    release: str
-    """As ``uname -r`` prints it."""
-    page_size: int
-    """Bytes."""
-    ours: bool
-    """Whether it has our code, and so our switches."""
-    packaged: str = ""
-    """Its version, if it is not built but came as a package, whose release may say little."""
-    module: Path | None = None
-    """Ours, if guests are to load that as well."""
-
-    @property
-    def version(self) -> str:
-        """As its source says it: "6.12.117"."""
-        return self.packaged or self.release.partition("-foliolab")[0]
-
-    @property
-    def modules(self) -> tuple[Path, ...]:
-        """What a guest has to load, in this order; all is built into the lab's own kernels."""
-        own = sorted((self.image.parent / "modules").glob("*.ko"))
-        return (*own, self.module) if self.module else tuple(own)
-
-    @property
-    def config(self) -> Path:
-        return self.image.parent / "config"
-
-    @property
-    def compiler(self) -> str:
-        """As it names itself; empty for a kernel that was not built here."""
-        facts = json.loads((self.image.parent / "kernel.json").read_text())
-        return str(facts.get("compiler", ""))
 
 
 @dataclass(frozen=True)
@@ -221,20 +178,14 @@ def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> Bui
 
     with packaged.fetched(name.image, arch, report, newest=request.newest) as packages:
         key = packaged.identity(packages)
-        if not _load(_kernels() / key):
-            shutil.rmtree(_kernels() / key, ignore_errors=True)  # there only if it was damaged
-        found = _load(made_once(_kernels(), key, make))
+        if not load_kernel(kernels_directory() / key):
+            shutil.rmtree(kernels_directory() / key, ignore_errors=True)  # there only if it was damaged
+        found = load_kernel(made_once(kernels_directory(), key, make))
     assert found
     if not name.module:
         return replace(found, name=name.text)
     ours = module.built(found.release, arch, report)
     return replace(found, name=name.text, hash=digest([found.hash, ours.hash]), module=ours.file)
-
-
-def built_kernels() -> list[BuiltKernel]:
-    """The kernels in the cache, newest first."""
-    places = sorted(_kernels().glob("[0-9a-f]*"), key=lambda place: place.stat().st_mtime, reverse=True)
-    return [kernel for place in places if (kernel := _load(place))]
 
 
 def clean(report: Reporter) -> None:
@@ -250,10 +201,6 @@ def package_lock(report: Reporter) -> AbstractContextManager[int]:
     return locked(cache_directory() / "packages.lock", lambda: report.say(waiting))
 
 
-def _kernels() -> Path:
-    return cache_directory() / "kernels"
-
-
 @contextmanager
 def _gathered(request: KernelRequest, report: Reporter) -> Iterator[_Inputs]:
     """The inputs, of which none changes before the end of the block."""
@@ -266,7 +213,7 @@ def _gathered(request: KernelRequest, report: Reporter) -> Iterator[_Inputs]:
 
 def _found(inputs: _Inputs) -> BuiltKernel | None:
     """The kernel if the cache has it, whatever it was called when it was built."""
-    found = _load(_kernels() / inputs.hash)
+    found = load_kernel(kernels_directory() / inputs.hash)
     return found and replace(found, name=inputs.kernel.text)
 
 
@@ -286,8 +233,8 @@ def _make(inputs: _Inputs, tree: Path, targets: list[str], title: str, report: R
 
 def _publish(inputs: _Inputs) -> BuiltKernel:
     directory = inputs.directory
-    place = _kernels() / inputs.hash
-    scratch = _kernels() / f".{inputs.hash}"
+    place = kernels_directory() / inputs.hash
+    scratch = kernels_directory() / f".{inputs.hash}"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     artifacts = directory / "artifacts"
@@ -315,25 +262,6 @@ def _publish(inputs: _Inputs) -> BuiltKernel:
     write_atomic(scratch / "kernel.json", json.dumps(description, indent=1))
     shutil.rmtree(place, ignore_errors=True)  # there only if it was damaged
     scratch.rename(place)
-    kernel = _load(place)
+    kernel = load_kernel(place)
     assert kernel
     return kernel
-
-
-def _load(place: Path) -> BuiltKernel | None:
-    try:
-        facts = json.loads((place / "kernel.json").read_text())
-    except (OSError, ValueError):
-        return None
-    arch = architecture(facts["arch"])
-    return BuiltKernel(
-        hash=place.name,
-        image=place / arch.image,
-        name=facts["name"] if "name" in facts else facts["flavour"],
-        profile=facts["profile"],
-        arch=arch,
-        release=facts["release"],
-        page_size=facts.get("page_size", arch.page_sizes[0]),  # kernels of before have the default
-        ours=facts.get("ours", facts.get("flavour") == PATCHED),
-        packaged=facts["version"] if facts.get("packaged") else "",
-    )

@@ -12,7 +12,7 @@ from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, HostLost, LabError, NoResult
 from foliolab.files import digest, digest_files, full_disk_named, locked, write_atomic
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
 from foliolab.kernel.source import Source
 from foliolab.kselftest.ktap import Verdict, parse

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from foliolab.errors import HostLost, NoResult
 from foliolab.files import digest, full_disk_named, write_atomic
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
 from foliolab.kselftest.ktap import Verdict
 from foliolab.kselftest.run import EXIT_STATUS, Result

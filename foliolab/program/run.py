@@ -9,7 +9,7 @@ from typing import Any
 
 from foliolab.campaign.sample import KernelFacts
 from foliolab.kernel import module
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.program.cells import Cell
 from foliolab.program.record import Run
 from foliolab.vm.disk import Filesystem

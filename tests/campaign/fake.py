@@ -20,7 +20,7 @@ from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.spec import Experiment
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.failure import GuestFailure, failure
 from foliolab.vm.outcome import Outcome, OutcomeKind

@@ -20,7 +20,7 @@ from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, make_plan
 from foliolab.experiment.spec import Experiment, Parameters
 from foliolab.experiment.variants import choose, load_variants
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.accel import Wanted
 from foliolab.vm.accel import choose as choose_accelerator

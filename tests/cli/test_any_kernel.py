@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from tests.cli.command import lab
 from tests.small import small_experiment
 

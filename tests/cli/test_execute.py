@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import ARM64, NATIVE
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs

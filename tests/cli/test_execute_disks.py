@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from tests.cli.act import cells, compiled
 from tests.cli.command import lab, sentence

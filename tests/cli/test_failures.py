@@ -12,7 +12,7 @@ import pytest
 from foliolab import errors
 from foliolab.arch import NATIVE
 from foliolab.errors import LabError
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import Source
 from tests.cli.command import lab, sentence
 from tests.small import small_experiment

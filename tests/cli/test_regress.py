@@ -12,7 +12,7 @@ from foliolab.campaign.store import open_store, read_samples
 from foliolab.cli import run
 from foliolab.cli.main import main
 from foliolab.experiment.load import experiment_names, find_experiment
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.vm.outcome import OutcomeKind
 from tests.campaign.fake import FakeBackend, Measure, ending, kernel_for
 from tests.cli.command import lab

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.campaign.store import read_samples
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.paths import REPOSITORY
 from tests.small import small_experiment
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from foliolab.arch import NATIVE
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk

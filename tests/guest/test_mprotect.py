@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from foliolab.arch import NATIVE
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from foliolab.arch import Architecture
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kselftest.ktap import Case, Verdict, read
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter

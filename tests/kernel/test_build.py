@@ -14,7 +14,8 @@ from foliolab.errors import BuildError, UsageError
 from foliolab.files import locked
 from foliolab.kernel import build as building
 from foliolab.kernel import make as making
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build, built_kernels
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel, built_kernels
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source
 from foliolab.paths import REPOSITORY

@@ -14,7 +14,8 @@ from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.errors import BuildError, NoResult, UnknownKernel, UsageError
 from foliolab.kernel import module
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.headers import headers
 from foliolab.kernel.name import parse_name
 from foliolab.paths import KERNEL

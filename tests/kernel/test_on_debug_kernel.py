@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.kernel.build import BuiltKernel, KernelRequest, build
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kselftest.ktap import Verdict
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter

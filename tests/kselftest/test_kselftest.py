@@ -10,7 +10,7 @@ import pytest
 
 from foliolab.arch import ARM64, X86_64, Architecture
 from foliolab.cli.kselftest import compared, markdown, regressions
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import Source
 from foliolab.kselftest.ktap import Verdict
 from foliolab.kselftest.run import Result, build_programs, reserve_huge_pages

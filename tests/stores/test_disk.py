@@ -11,7 +11,7 @@ import pytest
 from foliolab.arch import ARM64, NATIVE
 from foliolab.errors import UsageError
 from foliolab.experiment.load import find_experiment
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.stores import disk

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from foliolab.errors import DiskFull, UsageError
-from foliolab.kernel.build import BuiltKernel
+from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig
