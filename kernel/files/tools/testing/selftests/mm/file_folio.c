@@ -533,6 +533,8 @@ static void run_tests(void)
 	unsigned int i;
 
 	ksft_set_plan(NR_CONTROL_TESTS + NR_FILE_TESTS);
+	/* khugepaged collapses what has the hint, whatever file_enabled says. */
+	setting_write(THP_DIR "/enabled", "never");
 
 	test_values();
 	test_brackets();
@@ -562,6 +564,7 @@ int main(void)
 	page_cache_init();
 	if (!nr_folio_sizes)
 		ksft_exit_skip("no file_enabled in " THP_DIR "\n");
+	guard_setting(THP_DIR "/enabled");
 	guard_folio_sizes();
 	guard_device_setting("read_ahead_kb");
 	return run_guarded(run_tests, memory_cgroup_remove);
