@@ -4,7 +4,7 @@
 import json
 import shutil
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from foliolab.paths import cache_directory, results_directory
 from foliolab.progress import Reporter
 from foliolab.vm.accel import Accelerator, choose
 from foliolab.vm.disk import DataDisk
-from foliolab.vm.failure import GuestFailure
+from foliolab.vm.failure import GuestFailure, JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.outcome import complaints, splats
@@ -128,25 +128,43 @@ def _guest(
 
 
 def _boot(test: Test, config: GuestConfig, log: Path) -> dict[str, str]:
-    """Run the test, and leave all that was said in ``log``; returns its output, and what else there is to judge."""
     printed = {1: bytearray(), 2: bytearray()}
-    reserved = ""
+
+    def perform(guest: Guest) -> JobResult:
+        # Where the tests make their files.
+        guest.run([":mount", "/dev/vda", "/tmp", "ext4"]).checked()
+        guest.run([":write", "/tmp/file", ""]).checked()  # room
+        guest.run(["swapon", "/dev/vdb"]).checked()
+        if test.huge_mib:
+            printed[2].extend(reserve_huge_pages(guest, test.huge_mib).encode())
+        for path, value in test.settings:
+            guest.run([":write", path, value]).checked()
+        # One opens itself by the name it was called by.
+        argv = [f"/bin/{test.program}", *test.argv[1:]]
+        return guest.run(argv, test.seconds, on_output=lambda stream, data: printed[stream].extend(data))
+
+    return boot_for(test.command, config, log, perform, printed.values(), _SKIPPED)
+
+
+def boot_for(
+    command: str,
+    config: GuestConfig,
+    log: Path,
+    perform: Callable[[Guest], JobResult],
+    printed: Iterable[bytearray],
+    skipped: int,
+) -> dict[str, str]:
+    """Have a guest perform a test, and leave all that was said in ``log``.
+
+    Returns the first of what the test has ``printed``, and what else there is to judge: its exit status, of which
+    ``skipped`` is no failure, and the kernel's log.
+    """
     console = log.with_suffix(".console")
     try:
         with Guest(config, console) as guest:
-            # Where the tests make their files.
-            guest.run([":mount", "/dev/vda", "/tmp", "ext4"]).checked()
-            guest.run([":write", "/tmp/file", ""]).checked()  # room
-            guest.run(["swapon", "/dev/vdb"]).checked()
-            if test.huge_mib:
-                reserved = reserve_huge_pages(guest, test.huge_mib)
-            for path, value in test.settings:
-                guest.run([":write", path, value]).checked()
-            # One opens itself by the name it was called by.
-            argv = [f"/bin/{test.program}", *test.argv[1:]]
-            done = guest.run(argv, test.seconds, on_output=lambda stream, data: printed[stream].extend(data))
+            done = perform(guest)
             how = f"signal {done.signal}" if done.signal else f"exit status {done.status}"
-            ending = Verdict.SKIP if done.status == _SKIPPED else Verdict.FAIL
+            ending = Verdict.SKIP if done.status == skipped else Verdict.FAIL
             ending = ending if done.status or done.signal else Verdict.PASS
     except GuestFailure as failure:
         if isinstance(failure, HostLost | NoResult):  # nothing that the kernel is to blame for
@@ -155,10 +173,10 @@ def _boot(test: Test, config: GuestConfig, log: Path) -> dict[str, str]:
     words = console.read_text(errors="replace")
     console.unlink()
     complained = complaints(splats(words), real_time=config.accelerator.real_time)
-    parts = [f"{test.command}: {how}\n{reserved}".encode(), *printed.values(), words.encode()]
-    write_atomic(log, b"\n".join(map(bytes, parts)))
+    output, *others = map(bytes, printed)
+    write_atomic(log, b"\n".join([f"{command}: {how}".encode(), output, *others, words.encode()]))
     return {
-        "output": printed[1].decode(errors="replace"),
+        "output": output.decode(errors="replace"),
         EXIT_STATUS: ending,
         "the kernel's log": Verdict.FAIL if complained else Verdict.PASS,
     }

@@ -5,22 +5,20 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from foliolab.errors import HostLost, NoResult
 from foliolab.files import digest, full_disk_named, write_atomic
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
 from foliolab.kselftest.ktap import Verdict
-from foliolab.kselftest.run import EXIT_STATUS, Result
+from foliolab.kselftest.run import Result, boot_for
 from foliolab.ltp.build import Ltp
 from foliolab.ltp.suite import Test, parse
 from foliolab.paths import cache_directory, results_directory
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
-from foliolab.vm.failure import GuestFailure
+from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.outcome import complaints, splats
 from foliolab.vm.root import Packages
 
 _LAYOUT = "1"
@@ -77,33 +75,17 @@ def run_test(
 
 
 def _boot(test: Test, config: GuestConfig, log: Path) -> dict[str, str]:
-    """Run the test, and leave all that was said in ``log``; returns its output, and what else there is to judge."""
     printed = bytearray()
-    console = log.with_suffix(".console")
     # An emulated guest's clock can run many times as fast as its programs: our deadline is by the host's.
     multiple = "1" if config.accelerator.real_time else "100"
     environment = {**_ENVIRONMENT, "LTP_TIMEOUT_MUL": multiple}
     argv = ["/bin/measure", "--counters", "/counters", "--root", "/root", "--", "/bin/sh", "-c"]
     argv.append(f"{_USER}; {test.command}")
-    try:
-        with Guest(config, console) as guest:
-            for device, place, filesystem in _DISKS:
-                guest.run([":mount", device, place, filesystem]).checked()
-            guest.run([":write", DATA_FILE, ""]).checked()  # room
-            done = guest.run(argv, _SECONDS, env=environment, on_output=lambda _, data: printed.extend(data))
-            how = f"signal {done.signal}" if done.signal else f"exit status {done.status}"
-            ending = Verdict.SKIP if done.status == _SKIPPED else Verdict.FAIL
-            ending = ending if done.status or done.signal else Verdict.PASS
-    except GuestFailure as failure:
-        if isinstance(failure, HostLost | NoResult):  # nothing that the kernel is to blame for
-            raise
-        how, ending = str(failure), Verdict.FAIL
-    words = console.read_text(errors="replace")
-    console.unlink()
-    complained = complaints(splats(words), real_time=config.accelerator.real_time)
-    write_atomic(log, b"\n".join([f"{test.command}: {how}".encode(), bytes(printed), words.encode()]))
-    return {
-        "output": printed.decode(errors="replace"),
-        EXIT_STATUS: ending,
-        "the kernel's log": Verdict.FAIL if complained else Verdict.PASS,
-    }
+
+    def perform(guest: Guest) -> JobResult:
+        for device, place, filesystem in _DISKS:
+            guest.run([":mount", device, place, filesystem]).checked()
+        guest.run([":write", DATA_FILE, ""]).checked()  # room
+        return guest.run(argv, _SECONDS, env=environment, on_output=lambda _, data: printed.extend(data))
+
+    return boot_for(test.command, config, log, perform, [printed], _SKIPPED)
