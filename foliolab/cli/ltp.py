@@ -9,7 +9,7 @@ from foliolab.cli.machine import machine
 from foliolab.experiment.machine import machine_name
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kselftest.run import Result
-from foliolab.ltp.build import build_ltp
+from foliolab.ltp.build import build_ltp, read_tree
 from foliolab.ltp.run import guest_config, run_test
 from foliolab.ltp.suite import LEFT_OUT, chosen
 from foliolab.progress import Reporter
@@ -33,8 +33,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def handle(arguments: argparse.Namespace) -> int:
     arch, page_size = machine(arguments)
     report = Reporter()
-    ltp = build_ltp(arguments.source, arch, report)
-    tests = {test.name: test for test in chosen(ltp.tests, arguments.test)}
+    tree = read_tree(arguments.source)
+    tests = {test.name: test for test in chosen(tree.tests, arguments.test)}
+    ltp = build_ltp(tree, arch, report)
     arguments.extras = sorted({*arguments.extras, "xfs"})  # where folios are large
     kernels = kernels_of(arguments, report)
     guests = {kernel.name: guest_config(kernel, ltp, report) for kernel in kernels}

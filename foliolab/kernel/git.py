@@ -73,7 +73,7 @@ class Repository:
 
     def file(self, tree: str, file: str) -> bytes | None:
         """The content of a file in a tree, or None if there is none."""
-        if not self._git("ls-tree", tree, "--", file).startswith("100"):  # a directory, or nothing
+        if not self._git("ls-tree", "--full-tree", tree, "--", file).startswith("100"):  # a directory, or nothing
             return None
         return self._output("cat-file", "blob", f"{tree}:{file}")
 

@@ -34,7 +34,7 @@ _HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 # As lib.mk builds them. khugepaged.c uses what it does not include.
 _FLAGS = ("-O2", "-w", "-static", "-pthread", "-U_FORTIFY_SOURCE", "-D_GNU_SOURCE=", "-include", "../kselftest.h")
 _SHARED = ("vm_util.c", "thp_settings.c")
-_LAYOUT = "1"
+_LAYOUT = "2"
 """To be raised when the same program on the same kernel is to be run again: another guest, another reading."""
 
 

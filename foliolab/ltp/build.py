@@ -22,43 +22,60 @@ _FLAGS = ("CFLAGS=-O2 -w", "LDFLAGS=-static -s")
 
 
 @dataclass(frozen=True)
-class Ltp:
-    """A commit of LTP, compiled."""
+class LtpTree:
+    """The commit that a git tree of LTP stands on."""
 
+    place: Path
+    commit: str
     version: str
-    """As git describes it, with the commit."""
+    """As git describes it."""
     tests: tuple[Test, ...]
+
+
+@dataclass(frozen=True)
+class Ltp:
+    """The same, compiled."""
+
+    tree: LtpTree
+    key: str
+    """Hash of all that was compiled, and how."""
     disk: Path
     """An ext4 file system with all programs."""
 
+    @property
+    def version(self) -> str:
+        return f"{self.tree.version} ({self.tree.commit[:12]})"
 
-def build_ltp(tree: Path, arch: Architecture, report: Reporter) -> Ltp:
-    """The tests of the commit that a git tree of LTP stands on, compiled for ``arch``; cached.
 
-    SourceError if the tree is none of LTP, BuildError if it cannot be compiled.
-    """
-    git = [process.tool("git", "git"), "-C", str(tree)]
+def read_tree(tree: Path) -> LtpTree:
+    """SourceError if it is none of LTP."""
 
     def said(*command: str) -> str:
-        return process.run([*git, *command], SourceError).decode().strip()
+        return process.run([process.tool("git", "git"), "-C", str(tree), *command], SourceError).decode().strip()
 
     try:
-        commit, version = said("rev-parse", "HEAD"), said("describe", "--tags", "--always")
+        place, commit = Path(said("rev-parse", "--show-toplevel")), said("rev-parse", "HEAD")
         tests = read_lists({name: said("show", f"{commit}:runtest/{name}") for name in CHOSEN})
+        return LtpTree(place, commit, said("describe", "--tags", "--always"), tests)
     except SourceError as error:
-        raise SourceError(f"{tree} is no git tree of LTP: it has no runtest/mm.") from error
+        raise SourceError(f"{tree} is no git tree of LTP with the tests that are run: {error}") from error
+
+
+def build_ltp(tree: LtpTree, arch: Architecture, report: Reporter) -> Ltp:
+    """A tree's commit compiled for ``arch``; cached. BuildError if it cannot be."""
     compiler = process.tool(arch.compiler, arch.compiler_package)
     version_of_compiler = process.run([compiler, "--version"], BuildError)
-    key = digest([_LAYOUT, commit, arch.name, version_of_compiler, *_FLAGS, *DIRECTORIES])
+    key = digest([_LAYOUT, tree.commit, arch.name, version_of_compiler, *_FLAGS, *DIRECTORIES])
 
     def make(partial: Path) -> None:
         source, programs = partial / "source", partial / "programs"
         source.mkdir()
-        archive = process.run([*git, "archive", commit], SourceError)
+        git = [process.tool("git", "git"), "-C", str(tree.place)]
+        archive = process.run([*git, "archive", tree.commit], SourceError)
         process.run([process.tool("tar", "tar"), "--extract", "--directory", str(source)], BuildError, stdin=archive)
         _compile(source, arch, compiler, report)
         programs.mkdir()
-        called = {test.program for test in tests}
+        called = {test.program for test in tree.tests}
         for directory in DIRECTORIES:
             for path in (source / "testcases" / directory).iterdir():
                 if path.is_file() and (path.name in called or os.access(path, os.X_OK)):  # a script may not be
@@ -70,8 +87,7 @@ def build_ltp(tree: Path, arch: Architecture, report: Reporter) -> Ltp:
         shutil.rmtree(source)
         shutil.rmtree(programs)
 
-    made = made_once(cache_directory() / "guest", f"ltp-{key}", make)
-    return Ltp(f"{version} ({commit[:12]})", tests, made / "disk")
+    return Ltp(tree, key, made_once(cache_directory() / "ltp", key, make) / "disk")
 
 
 def _compile(source: Path, arch: Architecture, compiler: str, report: Reporter) -> None:

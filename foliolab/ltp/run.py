@@ -65,7 +65,7 @@ def run_test(
     test: Test, kernel: BuiltKernel, config: GuestConfig, ltp: Ltp, boot: int = 1, *, again: bool = False
 ) -> Result:
     """The result of one test on one kernel: of a boot, or what an earlier one has left in the results directory."""
-    key = digest([_LAYOUT, kernel.hash, config.accelerator.backend, repr(test), ltp.version])
+    key = digest([_LAYOUT, kernel.hash, config.accelerator.backend, repr(test), ltp.key, json.dumps(_ENVIRONMENT)])
     place = results_directory() / "ltp" / f"{stem(kernel.name)}-{test.name}-{key}-{boot}.json"
     log = place.with_suffix(".log")
     if again or not place.exists():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which workloads get worse: columns and sentences, for the terminal, for Markdown and for programs."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -118,7 +119,7 @@ def origin(matrix: Matrix) -> str:
         words.append(f"--variant {','.join(part.variants)}")
         measured = {each.cell: each.workload for each in matrix.differences if each.experiment == part.experiment.name}
         if len(measured) < len(part.experiment.scale(part.scale).cells):
-            words.append(f"--workload {','.join(measured.values())}")
+            words.append(f"--workload {shlex.quote(','.join(measured.values()))}")
         if part.scale != "quick":
             words.append(f"--scale {part.scale}")
         if part.arch != "x86_64":

@@ -117,6 +117,7 @@ def kunit(steps: Walk, console: Path) -> None:
     subprocess.run(command, timeout=_BOOT_SECONDS, check=True, capture_output=True)
     suites = sorted(path.name.removesuffix("_kunit.c") for path in map(Path, steps.state) if path.match("mm/*_kunit.c"))
     words = console.read_text(errors="replace")
+    assert "Linux version" in words
     check_kunit(words, tuple(suites), steps.tree)
     assert splats(words) == []
 

@@ -9,7 +9,7 @@ from foliolab.arch import NATIVE
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kselftest.ktap import Verdict
 from foliolab.ltp import suite
-from foliolab.ltp.build import Ltp
+from foliolab.ltp.build import Ltp, LtpTree
 from foliolab.ltp.run import guest_config, run_test
 from foliolab.progress import Reporter
 from foliolab.vm.tree import make_ext4
@@ -32,7 +32,7 @@ def test_a_test_finds_what_it_needs_and_its_exit_status_counts(tmp_path: Path, m
     (programs / "script").write_text(_SCRIPT)
     (programs / "script").chmod(0o755)
     make_ext4(tmp_path / "disk", 8 << 20, programs)
-    ltp = Ltp("of a script", (), tmp_path / "disk")
+    ltp = Ltp(LtpTree(tmp_path, "0", "of a script", ()), "of a script", tmp_path / "disk")
     kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
     config = guest_config(kernel, ltp, Reporter())
     for status, verdict in ((0, Verdict.PASS), (32, Verdict.SKIP), (34, Verdict.FAIL)):

@@ -46,7 +46,7 @@ def _draw(picture: Picture, width: int) -> Figure:
     faults = max(panel.reads.faults for panel in picture.panels)
     rooms = drawn.subplots(1, 2, sharey=True) if wide else drawn.subplots(2, 1, sharex=True)
     for axes, panel, name in zip(rooms, picture.panels, _COLOURS, strict=True):
-        _panel(axes, panel, name, picture.file_bytes, faults)
+        _panel(axes, panel, name, picture.file_bytes, faults, ", " if wide else "\n")
     rooms[0].set_ylabel("place in the file, MiB")
     if not wide:
         rooms[1].set_ylabel("place in the file, MiB")
@@ -55,7 +55,7 @@ def _draw(picture: Picture, width: int) -> Figure:
     return drawn
 
 
-def _panel(axes: Axes, panel: Panel, name: str, file_bytes: int, faults: int) -> None:
+def _panel(axes: Axes, panel: Panel, name: str, file_bytes: int, faults: int, comma: str) -> None:
     plain(axes)
     least = _LEAST * file_bytes
     faults_of, places = [], []
@@ -67,6 +67,5 @@ def _panel(axes: Axes, panel: Panel, name: str, file_bytes: int, faults: int) ->
     axes.set_xlim(0, faults + 1)
     axes.set_ylim(file_bytes / _MIB, 0)
     reads = panel.reads
-    axes.set_title(
-        f"{panel.title}: {mib(reads.size)} MiB, read by {count(reads.reading)} of {count(reads.faults)} faults"
-    )
+    title = f"{panel.title}: {mib(reads.size)} MiB{comma}read by {count(reads.reading)} of {count(reads.faults)} faults"
+    axes.set_title(title)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernels in the cache."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.arch import Architecture, architecture
+from foliolab.kernel.name import PATCHED
+from foliolab.paths import cache_directory
+
+
+@dataclass(frozen=True)
+class BuiltKernel:
+    """A kernel in the cache."""
+
+    hash: str
+    """Over everything that went in: source, changes on top, options, compiler."""
+    image: Path
+    name: str
+    """By which it was asked for."""
+    profile: str
+    arch: Architecture
+    release: str
+    """As ``uname -r`` prints it."""
+    page_size: int
+    """Bytes."""
+    ours: bool
+    """Whether it has our code, and so our switches."""
+    packaged: str = ""
+    """Its version, if it is not built but came as a package, whose release may say little."""
+    module: Path | None = None
+    """Ours, if guests are to load that as well."""
+
+    @property
+    def version(self) -> str:
+        """As its source says it: "6.12.117"."""
+        return self.packaged or self.release.partition("-foliolab")[0]
+
+    @property
+    def modules(self) -> tuple[Path, ...]:
+        """What a guest has to load, in this order; all is built into the lab's own kernels."""
+        own = sorted((self.image.parent / "modules").glob("*.ko"))
+        return (*own, self.module) if self.module else tuple(own)
+
+    @property
+    def config(self) -> Path:
+        return self.image.parent / "config"
+
+    @property
+    def compiler(self) -> str:
+        """As it names itself; empty for a kernel that was not built here."""
+        facts = json.loads((self.image.parent / "kernel.json").read_text())
+        return str(facts.get("compiler", ""))
+
+
+def kernels_directory() -> Path:
+    """Where each has a directory, named by its hash."""
+    return cache_directory() / "kernels"
+
+
+def built_kernels() -> list[BuiltKernel]:
+    """The kernels in the cache, newest first."""
+    places = sorted(kernels_directory().glob("[0-9a-f]*"), key=lambda place: place.stat().st_mtime, reverse=True)
+    return [kernel for place in places if (kernel := load_kernel(place))]
+
+
+def load_kernel(place: Path) -> BuiltKernel | None:
+    """The kernel in a directory; None if there is none, or not all of one."""
+    try:
+        facts = json.loads((place / "kernel.json").read_text())
+    except (OSError, ValueError):
+        return None
+    arch = architecture(facts["arch"])
+    return BuiltKernel(
+        hash=place.name,
+        image=place / arch.image,
+        name=facts["name"] if "name" in facts else facts["flavour"],
+        profile=facts["profile"],
+        arch=arch,
+        release=facts["release"],
+        page_size=facts.get("page_size", arch.page_sizes[0]),  # kernels of before have the default
+        ours=facts.get("ours", facts.get("flavour") == PATCHED),
+        packaged=facts["version"] if facts.get("packaged") else "",
+    )
