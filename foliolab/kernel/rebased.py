@@ -73,9 +73,8 @@ def applied_mail(mbox: Path, source: Source) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="foliolab-mail-") as name:
         place = Path(name)
         for file in sorted({"Makefile", *files}):
-            if (source.tree / file).is_file():
-                (place / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source.tree / file, place / file)
+            if (content := source.read(file)) is not None:
+                write_atomic(place / file, content)
         _git(place, "init", "--quiet")
         _git(place, "add", "--all", "--force")
         _git(place, "commit", "--quiet", "--message", f"Linux {source.version}")
