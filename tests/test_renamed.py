@@ -50,6 +50,13 @@ def test_the_present_name(name: str, now: str) -> None:
     assert present_name(name) == now
 
 
+def test_a_kernel_as_it_boots_has_the_name_that_it_was_asked_for() -> None:
+    """Which may be that of a directory."""
+    booted = sample(5, variant="stock", named="stock")
+    assert Sample.from_json(booted.to_json()) == booted
+    assert Sample.from_json(sample(5, variant="stock").to_json()).variant == "off"
+
+
 def test_nothing_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "old" / "samples.jsonl"
     file.parent.mkdir()
