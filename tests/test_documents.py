@@ -30,7 +30,7 @@ TYPED = {
     "docs/notes/text.md": 0,
     "docs/notes/reclaim.md": 11,
     "docs/stores.md": 1294,
-    "docs/module.md": 49,
+    "docs/module.md": 19,
     "docs/kselftests.md": 50,
 }
 """Cells of tables with a figure that was typed by hand. These numbers may only fall."""
