@@ -5,7 +5,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from foliolab.campaign.sample import OK, TIMED, Sample
+from foliolab.arch import size_name
+from foliolab.campaign.sample import OK, TIMED, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import machine_name
 from foliolab.grouped import grouped
@@ -33,6 +34,23 @@ class Group:
     @property
     def machine(self) -> str:
         return machine_name(self.arch, self.page_size)
+
+    @property
+    def kernels(self) -> dict[str, KernelFacts]:
+        """By name."""
+        return {sample.kernel.name: sample.kernel for sample in self.samples}
+
+    @property
+    def options(self) -> list[str]:
+        """What tells a command of the lab the scale and the machine, where it would take others."""
+        words = []
+        if self.scale != "quick":
+            words.append(f"--scale {self.scale}")
+        if self.arch != "x86_64":
+            words.append(f"--arch {self.arch}")
+        if self.page_size != 4096:
+            words.append(f"--page-size {size_name(self.page_size)}")
+        return words
 
     @property
     def places(self) -> dict[tuple[Cell, str], list[Sample]]:

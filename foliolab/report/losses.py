@@ -7,7 +7,6 @@ from typing import Any
 
 from foliolab.analyse.differences import Change, Difference, Gap, Part
 from foliolab.analyse.losses import Matrix, VariantSummary, by_variant, make_pairs
-from foliolab.arch import size_name
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
@@ -15,7 +14,7 @@ from foliolab.grouped import grouped
 from foliolab.paired import CHANCE
 from foliolab.report.columns import Column
 from foliolab.report.figures import UNITS
-from foliolab.report.view import EMULATED
+from foliolab.report.view import EMULATED, origin
 
 Row = tuple[Difference, Difference | None]
 """What a row is about, and what the same workload gains most under the same variant."""
@@ -105,30 +104,22 @@ def remarks(matrix: Matrix) -> list[str]:
     ]
 
 
-def origin(matrix: Matrix) -> str:
-    """How often, of which kernels, and the commands that measure it."""
+def origins(matrix: Matrix) -> list[str]:
+    """For each part how often, of which kernels, and by which command it was measured."""
     sentences = []
     for part in matrix.parts:
         if not part.group:
             continue
-        counts = sorted({each.n for each in matrix.differences if each.experiment == part.experiment.name})
-        boots = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1])))) if counts else "0"
-        kernels = {sample.kernel.name: sample.kernel.hash for sample in part.group.samples}
-        hashes = ", ".join(f"{name} `{digest}`" for name, digest in kernels.items())
+        mine = [each for each in matrix.differences if each.experiment == part.experiment.name]
         words = [f"./lab regress {part.experiment.name}", f"--baseline {matrix.baseline}"]
         words.append(f"--variant {','.join(part.variants)}")
-        measured = {each.cell: each.workload for each in matrix.differences if each.experiment == part.experiment.name}
-        if len(measured) < len(part.experiment.scale(part.scale).cells):
-            words.append(f"--workload {shlex.quote(','.join(measured.values()))}")
-        if part.scale != "quick":
-            words.append(f"--scale {part.scale}")
-        if part.arch != "x86_64":
-            words.append(f"--arch {part.arch}")
-        if part.page_size != 4096:
-            words.append(f"--page-size {size_name(part.page_size)}")
-        words.append(f"--repetitions {counts[-1] if counts else 1}")
-        sentences.append(f"n = {boots}, {part.group.backend}, scale {part.scale}, {hashes}: `{' '.join(words)}`.")
-    return "\n".join(sentences)
+        workloads = dict.fromkeys(each.workload for each in mine)
+        if len(workloads) < len(part.experiment.scale(part.scale).cells):
+            words.append(f"--workload {shlex.quote(','.join(workloads))}")
+        words += part.group.options
+        words.append(f"--repetitions {max((each.n for each in mine), default=1)}")
+        sentences.append(origin(part.group, (each.n for each in mine), " ".join(words)))
+    return sentences
 
 
 def again_line(matrix: Matrix) -> str:

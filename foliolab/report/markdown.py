@@ -13,7 +13,7 @@ from foliolab.regret.summary import by_variant as by_way
 from foliolab.report import agreement, losses
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.verdicts import verdict_lines
-from foliolab.report.view import View
+from foliolab.report.view import View, origin
 
 _RANK_OF_OTHERS, _RANK_OF_TIME = 100, 104
 """Of columns that no experiment names, and of those of them that say little under emulation."""
@@ -53,12 +53,9 @@ def to_markdown(view: View) -> str:
 
 def to_table(view: View) -> str:
     """For a document: the table with what decides, how often, of which kernel, and the command that measures it."""
-    counts = sorted({row.n for row in view.rows if row.n})
     most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
     columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
-    hashes = ", ".join(f"{name} `{kernel.hash}`" for name, kernel in view.kernels.items())
-    boots = " to ".join(dict.fromkeys(map(str, (counts[0], counts[-1])))) if counts else "0"
-    about = f"n = {boots}, {view.group.backend}, scale {view.group.scale}, {hashes}: `{view.command}`."
+    about = origin(view.group, (row.n for row in view.rows if row.n), view.command)
     return "\n".join([*_table(columns), "", about]) + "\n"
 
 
@@ -91,7 +88,7 @@ def matrix_to_table(matrix: Matrix) -> str:
     rows = losses.make_rows(matrix, everything=False)
     columns = [column for column in losses.loss_columns(matrix, rows) if column.title != ("", "n")]
     gaps = [line for _, line in losses.gap_lines(matrix)]
-    return "\n".join([*_table(columns), "", losses.origin(matrix), losses.again_line(matrix), *gaps]) + "\n"
+    return "\n".join([*_table(columns), "", *losses.origins(matrix), losses.again_line(matrix), *gaps]) + "\n"
 
 
 def regret_to_table(rows: Sequence[RegretRow]) -> str:

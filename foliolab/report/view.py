@@ -8,7 +8,7 @@ from typing import Any
 from foliolab.analyse.rows import Row, make_rows
 from foliolab.analyse.select import Group, group_samples
 from foliolab.analyse.verdict import Verdict, judge
-from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
+from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import is_again
@@ -24,6 +24,14 @@ MODELLED = (
     "Modelled: no kernel was booted, nothing takes time, read requests are contiguous ranges that no device splits, "
     "and the kernel named below is a hash of the policy that the model compiles."
 )
+
+
+def origin(group: Group, counts: Iterable[int], command: str) -> str:
+    """Below a table of a document: in how many boots its rows were measured, of which kernels, and by which command."""
+    ordered = sorted(counts)
+    boots = " to ".join(dict.fromkeys(map(str, (ordered[0], ordered[-1])))) if ordered else "0"
+    hashes = ", ".join(f"{name} `{kernel.hash}`" for name, kernel in group.kernels.items())
+    return f"n = {boots}, {group.backend}, scale {group.scale}, {hashes}: `{command}`."
 
 
 def _spelled(axes: Iterable[tuple[str, Value]]) -> str:
@@ -77,24 +85,14 @@ class View:
         return scale.factor if scale else None
 
     @property
-    def kernels(self) -> dict[str, KernelFacts]:
-        """By name."""
-        return {sample.kernel.name: sample.kernel for sample in self.group.samples}
-
-    @property
     def command(self) -> str:
         """That measures it: what the experiment would do without options is left out."""
         group = self.group
         words = [f"./lab run {group.experiment}"]
-        if group.scale != "quick":
-            words.append(f"--scale {group.scale}")
+        words += group.options
         if group.backend == MODEL:
             words.append("--backend model")
-        if group.arch != "x86_64":
-            words.append(f"--arch {group.arch}")
-        if group.page_size != 4096:
-            words.append(f"--page-size {group.page_size >> 10}k")
-        others = [name for name in self.kernels if name not in (UNPATCHED, PATCHED)]
+        others = [name for name in group.kernels if name not in (UNPATCHED, PATCHED)]
         words += [f"--kernel {name}" for name in others]
         words += [f"--cell {cell}" for cell in self._cells()]
         own = (row.variant for row in self.rows if not is_again(row.variant))
@@ -129,7 +127,7 @@ class View:
         remarks.append(f"Each figure is the median of n {runs}{floor if has_floor else ''}.")
         if self.experiment:
             remarks += self.experiment.notes
-        spelled = [f"{name} {kernel.release} ({kernel.hash})" for name, kernel in self.kernels.items()]
+        spelled = [f"{name} {kernel.release} ({kernel.hash})" for name, kernel in self.group.kernels.items()]
         remarks.append(f"Kernel: {'; '.join(spelled)}.")
         absent = {sample.sentence for sample in self.group.samples if sample.outcome == NOT_APPLICABLE}
         remarks += sorted(absent)
