@@ -96,6 +96,7 @@ static bool decide(struct mmap_readahead_answer *answer, uint64_t index)
 		.cached_pages = file.cached,
 		.memory_pages = env.pages / MEMORIES,
 		.max_pages = 32,
+		.least_pages = 1,
 		.request_pages = 32,
 		.block_shift = BLOCK_SHIFT,
 		.look = look,
@@ -103,7 +104,6 @@ static bool decide(struct mmap_readahead_answer *answer, uint64_t index)
 		.prior = &prior,
 	};
 
-	miss.page = look(NULL, index);
 	if (file.kind == SPIN) {
 		pthread_spin_lock(&file.lock);
 	} else if (pthread_spin_trylock(&file.lock)) {
@@ -113,7 +113,10 @@ static bool decide(struct mmap_readahead_answer *answer, uint64_t index)
 		};
 		return false;
 	}
-	mmap_readahead_adapt(&file.state, &miss, answer);
+	if (!mmap_readahead_settled(&file.state, &miss, answer)) {
+		miss.page = look(NULL, index);
+		mmap_readahead_adapt(&file.state, &miss, answer);
+	}
 	pthread_spin_unlock(&file.lock);
 	return true;
 }

@@ -376,7 +376,8 @@ static struct mmap_readahead_answer adapt(const struct mmap_readahead_miss *miss
 	struct mmap_readahead_answer answer;
 
 	looks = 0;
-	mmap_readahead_adapt(&state, miss, &answer);
+	if (!mmap_readahead_settled(&state, miss, &answer))
+		mmap_readahead_adapt(&state, miss, &answer);
 	if (looks > most_looks(miss))
 		broken("a decision looks at too many pages", miss, &answer);
 	if (!answer.size)
@@ -690,6 +691,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	base = bases[take_byte(&input) % (sizeof(bases) / sizeof(*bases))];
 	limits = (struct mmap_readahead_miss) {
 		.max_pages = take_limit(&input, MOST_PAGES),
+		.least_pages = 1,
 		.request_pages = take_limit(&input, 16384),
 		.block_shift = take_byte(&input) % 10,
 		.file_paid = take_limit(&input, MOST_PAGES),

@@ -198,7 +198,8 @@ static void adapt(struct slot *slot, struct mmap_readahead_miss *miss)
 	*answer = (struct mmap_readahead_answer) { .start = miss->index, .size = 1 };
 	state = known_file_trylock((struct file *)slot->file, miss, &known);
 	if (state) {
-		mmap_readahead_adapt(state, miss, answer);
+		if (!mmap_readahead_settled(state, miss, answer))
+			mmap_readahead_adapt(state, miss, answer);
 		known_file_unlock(known);
 	} else {
 		count(FAULT_UNKNOWN, 1);

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from foliolab.errors import ModelError
 from foliolab.model.compiled import WINDOW
 
-_ENTRIES = ("mmap_readahead_adapt", "mmap_readahead_mark")
+_ENTRIES = ("mmap_readahead_settled", "mmap_readahead_adapt", "mmap_readahead_mark")
 """What the kernel calls."""
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

@@ -195,7 +195,15 @@ MECHANISMS = (
     Mechanism(
         "settled",
         "Where single pages have done for long, one miss of eight is judged.",
-        (("if (mmap_readahead_settled(state, miss)) { ... return; }", ""),),
+        (
+            (
+                """struct mmap_readahead_regions *regions = &state->regions;
+                   unsigned long region = miss->index >> regions->shift;
+                   if (state->ahead.order ... mmap_readahead_finish(state, miss, NULL, answer);
+                   return true;""",
+                "return false;",
+            ),
+        ),
     ),
     Mechanism(
         "near steps left out",

@@ -87,6 +87,7 @@ static struct mmap_readahead_miss describe(const struct model_machine *machine,
 		.others_paid = device->paid - known->paid,
 		.memory_pages = machine->memory_pages,
 		.max_pages = machine->read_ahead_pages,
+		.least_pages = 1,
 		.request_pages = machine->request_pages,
 		.block_shift = POLICY_BLOCK_SHIFT,
 		.look = look,
@@ -115,8 +116,10 @@ static struct window miss(const struct model_machine *machine,
 	struct mmap_readahead_miss about = describe(machine, &view, index);
 	struct mmap_readahead_answer answer;
 
-	about.page = look(&view, index);
-	mmap_readahead_adapt(file->state, &about, &answer);
+	if (!mmap_readahead_settled(file->state, &about, &answer)) {
+		about.page = look(&view, index);
+		mmap_readahead_adapt(file->state, &about, &answer);
+	}
 	count_file(file);
 	/* Before anybody else asks. */
 	mmap_readahead_submitted(file->state, &answer);

@@ -32,12 +32,13 @@ static struct mmap_readahead_answer ask(unsigned long index)
 {
 	struct mmap_readahead_miss miss = {
 		.index = index, .page = pages[index], .file_pages = 4096, .cached_pages = 1, .memory_pages = 4096,
-		.max_pages = 32, .request_pages = 32, .block_shift = 4, .look = look, .next_miss = next_miss,
+		.max_pages = 32, .least_pages = 1, .request_pages = 32, .block_shift = 4, .look = look, .next_miss = next_miss,
 		.prior = &prior,
 	};
 	struct mmap_readahead_answer answer;
 
-	mmap_readahead_adapt(&state, &miss, &answer);
+	if (!mmap_readahead_settled(&state, &miss, &answer))
+		mmap_readahead_adapt(&state, &miss, &answer);
 	return answer;
 }
 

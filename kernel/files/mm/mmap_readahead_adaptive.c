@@ -137,12 +137,15 @@ void __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	describe(vmf, &miss);
 	if (nothing_to_read(&miss))
 		return;
-	miss.page = look(miss.cache, miss.index);
 
 	/* Who finds it busy, or gets no memory, reads one page, and nothing is learnt. */
-	state = mmap_readahead_trylock(file, &miss, nowait ? GFP_NOWAIT : GFP_KERNEL);
+	state = mmap_readahead_trylock(file, nowait ? GFP_NOWAIT : GFP_KERNEL);
 	if (state) {
-		mmap_readahead_adapt(state, &miss, &answer);
+		if (!mmap_readahead_settled(state, &miss, &answer)) {
+			miss.page = look(miss.cache, miss.index);
+			mmap_readahead_look_around(state, &miss);
+			mmap_readahead_adapt(state, &miss, &answer);
+		}
 		mmap_readahead_unlock(state);
 	}
 	trace_mmap_readahead_miss(file, vmf->pgoff, answer.start, answer.size,
@@ -175,9 +178,10 @@ void __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 	/* Nothing of a large folio was used yet: look before it. */
 	mark.index = folio->index;
 
-	state = mmap_readahead_trylock(vmf->vma->vm_file, &mark, GFP_NOWAIT);
+	state = mmap_readahead_trylock(vmf->vma->vm_file, GFP_NOWAIT);
 	if (!state)
 		return;
+	mmap_readahead_look_around(state, &mark);
 	mmap_readahead_mark(state, &mark, &answer);
 	mmap_readahead_unlock(state);
 

@@ -200,15 +200,12 @@ static bool remember(struct file *file, gfp_t gfp)
 /**
  * mmap_readahead_trylock - what is known of a file, to decide and to learn
  * @file: an open file, no program
- * @miss: what memory and other files of the device have to do with it is added
  * @gfp: how to get memory if nothing is known yet
  *
  * Return: NULL if another thread decides just now, or there is no memory. Else
  * mmap_readahead_unlock() has to follow, and nothing may sleep before.
  */
-struct mmap_readahead_state *mmap_readahead_trylock(struct file *file,
-						    struct mmap_readahead_miss *miss,
-						    gfp_t gfp)
+struct mmap_readahead_state *mmap_readahead_trylock(struct file *file, gfp_t gfp)
 {
 	struct mmap_readahead_file *known;
 
@@ -225,13 +222,6 @@ struct mmap_readahead_state *mmap_readahead_trylock(struct file *file,
 	}
 	if (!known->in_use)
 		WRITE_ONCE(known->in_use, true);
-	/* It takes a hundred instructions to tell, and changes slowly. */
-	if (!known->memory_pages || time_after(jiffies, known->memory_told + HZ / 8)) {
-		known->memory_pages = max(memory_pages(), 1UL);
-		known->memory_told = jiffies;
-	}
-	miss->memory_pages = known->memory_pages;
-	look_at_others(known, miss);
 	/* mmap_readahead_unlock() does, but sparse does not look there. */
 	__release(&known->lock);
 	__release(RCU);
@@ -239,6 +229,26 @@ struct mmap_readahead_state *mmap_readahead_trylock(struct file *file,
 out:
 	rcu_read_unlock();
 	return NULL;
+}
+
+/**
+ * mmap_readahead_look_around - what memory and other files have to do with a miss
+ * @state: what mmap_readahead_trylock() returned
+ * @miss: that is added
+ */
+void mmap_readahead_look_around(struct mmap_readahead_state *state,
+				struct mmap_readahead_miss *miss)
+{
+	struct mmap_readahead_file *known =
+		container_of(state, struct mmap_readahead_file, state);
+
+	/* It takes a hundred instructions to tell, and changes slowly. */
+	if (!known->memory_pages || time_after(jiffies, known->memory_told + HZ / 8)) {
+		known->memory_pages = max(memory_pages(), 1UL);
+		known->memory_told = jiffies;
+	}
+	miss->memory_pages = known->memory_pages;
+	look_at_others(known, miss);
 }
 
 void mmap_readahead_unlock(struct mmap_readahead_state *state)

@@ -53,9 +53,9 @@ static inline bool mmap_readahead_is_program(const struct file *file)
 }
 
 void mmap_readahead_set_program(struct file *file);
-struct mmap_readahead_state *mmap_readahead_trylock(struct file *file,
-						    struct mmap_readahead_miss *miss,
-						    gfp_t gfp);
+struct mmap_readahead_state *mmap_readahead_trylock(struct file *file, gfp_t gfp);
+void mmap_readahead_look_around(struct mmap_readahead_state *state,
+				struct mmap_readahead_miss *miss);
 void mmap_readahead_unlock(struct mmap_readahead_state *state);
 void mmap_readahead_arrived(struct file *file, const struct mmap_readahead_answer *answer);
 

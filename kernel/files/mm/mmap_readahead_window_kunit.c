@@ -100,6 +100,7 @@ static struct fake_file *fake_file(struct kunit *test, unsigned int max_pages,
 		.file_pages = FAKE_PAGES,
 		.memory_pages = 16 * FAKE_PAGES,
 		.max_pages = max_pages,
+		.least_pages = 1,
 		.request_pages = request_pages,
 		.block_shift = ilog2(FAKE_BLOCK),
 		.look = fake_look,
@@ -164,10 +165,12 @@ static void fake_miss(struct fake_file *file, unsigned long index)
 	struct mmap_readahead_miss *miss = &file->facts;
 
 	miss->index = index;
-	miss->page = miss->look(miss->cache, index);
 	file->looks = 0;
 	file->misses++;
-	mmap_readahead_adapt(&file->state, miss, answer);
+	if (!mmap_readahead_settled(&file->state, miss, answer)) {
+		miss->page = miss->look(miss->cache, index);
+		mmap_readahead_adapt(&file->state, miss, answer);
+	}
 	KUNIT_ASSERT_GE(file->test, answer->size, 1);
 	KUNIT_ASSERT_LE(file->test, answer->size, miss->max_pages);
 	KUNIT_ASSERT_LE(file->test, answer->start, index);
@@ -1177,6 +1180,8 @@ struct alone_case {
 	/* If not 0: what memory holds, and the size of what was read before. */
 	unsigned int memory, before;
 	enum mmap_readahead_kind kind;
+	/* If not 0: pages of the file system's blocks. */
+	unsigned int least;
 };
 
 static const struct alone_case alone_cases[] = {
@@ -1191,6 +1196,8 @@ static const struct alone_case alone_cases[] = {
 	{ "not read again", 16, 0, 0, false, 2, 0, 0, 9 },
 	{ "not read again, budget", 16, 5, 7, false, 2, 5, 7, 9 },
 	{ "the very next page", 1, 5, 7, true, 2, 5, 0, 9 },
+	{ "the very next block", 4, 5, 7, true, 8, 5, 0, 9, .least = 4 },
+	{ "not the next block", 5, 5, 7, true, 1, 5, 6, 9, .least = 4 },
 	{ "a window, budget", 4, 5, 7, true, 1, 5, 6, 9, 0, 8 },
 	{ "a window, trial", 4, 464, 0, true, 1, 512, 0, 1024, 0, 8 },
 	{ "a window, no trial", 4, 463, 0, true, 19, 511, 0, 9, 0, 8 },
@@ -1216,6 +1223,8 @@ static void test_alone(struct kunit *test)
 	sweeps->alone = param->budget;
 	if (param->memory)
 		file->facts.memory_pages = param->memory;
+	if (param->least)
+		file->facts.least_pages = param->least;
 	if (param->evicted)
 		fake_set(file, miss, 1, EVICTED);
 	fake_miss(file, miss);

@@ -742,8 +742,8 @@ mmap_readahead_alone(struct mmap_readahead_state *state,
 		unsigned long pages = miss->file_pages / step;
 		unsigned long long cost = (unsigned long long)pages * miss->request_pages;
 
-		/* If the very next page is needed, this is no sweep. */
-		if (step == 1 || pages > miss->memory_pages) {
+		/* If what comes next is needed, this is no sweep. */
+		if (step <= miss->least_pages || pages > miss->memory_pages) {
 			sweeps->alone = 0;
 		} else if (!sweeps->alone && sweeps->spent + MMAP_READAHEAD_SWEEPS *
 			   (unsigned long long)miss->file_pages >= cost) {
@@ -821,33 +821,6 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 	}
 }
 
-/*
- * Is it settled that a miss reads its page alone? Judging costs about as much as a request
- * of a device in memory. Where single pages are read, none was continued for long, and the
- * region has not two thirds of the misses that fill it, four of 32 are judged, and the others
- * are counted.
- */
-static inline bool
-mmap_readahead_settled(struct mmap_readahead_state *state,
-		       const struct mmap_readahead_miss *miss)
-{
-	struct mmap_readahead_regions *regions = &state->regions;
-	unsigned long region = miss->index >> regions->shift;
-
-	if (state->ahead.order | state->ahead.continued | state->behind.order |
-	    state->behind.continued || region >= MMAP_READAHEAD_REGIONS ||
-	    abs_diff(miss->index, regions->last) <= 3UL * miss->request_pages ||
-	    regions->misses[region] % (8 * MMAP_READAHEAD_PATIENCE) < MMAP_READAHEAD_PATIENCE ||
-	    4ULL * regions->misses[region] * (miss->request_pages + 1UL) >=
-	    min(1UL << regions->shift, miss->file_pages - (region << regions->shift)) ||
-	    mmap_readahead_used(miss, max(miss->index, 1UL) - 1))
-		return false;
-	regions->last = miss->index;
-	regions->misses[region]++;
-	regions->nr++;
-	return true;
-}
-
 /* Cut an answer to the file, behind which there is nothing, and remember it as @read. */
 static inline void
 mmap_readahead_finish(struct mmap_readahead_state *state,
@@ -874,7 +847,41 @@ mmap_readahead_finish(struct mmap_readahead_state *state,
 }
 
 /**
- * mmap_readahead_adapt - what to read for a miss
+ * mmap_readahead_settled - whether a miss reads its page alone without more ado
+ * @state: what is known of the file; learns
+ * @miss: the miss, without its page, memory and other files
+ * @answer: set if it does
+ *
+ * Judging costs about as much as a request of a device in memory. Where single pages are
+ * read, none was continued for long, and the region has not two thirds of the misses that
+ * fill it, four of 32 are judged, and the others are counted.
+ */
+static inline bool
+mmap_readahead_settled(struct mmap_readahead_state *state,
+		       const struct mmap_readahead_miss *miss,
+		       struct mmap_readahead_answer *answer)
+{
+	struct mmap_readahead_regions *regions = &state->regions;
+	unsigned long region = miss->index >> regions->shift;
+
+	if (state->ahead.order | state->ahead.continued | state->behind.order |
+	    state->behind.continued || region >= MMAP_READAHEAD_REGIONS ||
+	    abs_diff(miss->index, regions->last) <= 3UL * miss->request_pages ||
+	    regions->misses[region] % (8 * MMAP_READAHEAD_PATIENCE) < MMAP_READAHEAD_PATIENCE ||
+	    4ULL * regions->misses[region] * (miss->request_pages + 1UL) >=
+	    min(1UL << regions->shift, miss->file_pages - (region << regions->shift)) ||
+	    mmap_readahead_used(miss, max(miss->index, 1UL) - 1))
+		return false;
+	regions->last = miss->index;
+	regions->misses[region]++;
+	regions->nr++;
+	*answer = (struct mmap_readahead_answer) { .start = miss->index, .size = 1 };
+	mmap_readahead_finish(state, miss, NULL, answer);
+	return true;
+}
+
+/**
+ * mmap_readahead_adapt - what to read for a miss that is not settled
  * @state: what is known of the file; learns
  * @miss: the miss
  * @answer: set to a read of pages of the file that holds @miss->index
@@ -886,16 +893,9 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 {
 	struct mmap_readahead_read *read;
 
-	*answer = (struct mmap_readahead_answer) {
-		.start = miss->index,
-		.size = 1,
-	};
+	*answer = (struct mmap_readahead_answer) { .start = miss->index, .size = 1 };
 	if (!state->ahead.patience)
 		mmap_readahead_begin(state, miss);
-	if (mmap_readahead_settled(state, miss)) {
-		mmap_readahead_finish(state, miss, NULL, answer);
-		return;
-	}
 	read = mmap_readahead_stream(state, miss, &answer->kind);
 	if (read && answer->kind == MMAP_READAHEAD_SINGLE)
 		return;
