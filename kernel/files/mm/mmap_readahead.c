@@ -161,6 +161,15 @@ void mmap_readahead_range(struct file *file, pgoff_t start, unsigned long size,
 	read_range(file, start, size, async_size, order, file_folio_always());
 }
 
+/* Is one of these pages cached? */
+static bool has_page(const struct file *file, pgoff_t start, unsigned long nr)
+{
+	loff_t at = (loff_t)start << PAGE_SHIFT;
+
+	return filemap_range_has_page(file->f_mapping, at,
+				      at + ((loff_t)nr << PAGE_SHIFT) - 1);
+}
+
 static void read_text(struct vm_fault *vmf, unsigned int order, unsigned int rules,
 		      struct file **fpin)
 {
@@ -170,18 +179,20 @@ static void read_text(struct vm_fault *vmf, unsigned int order, unsigned int rul
 	bool more = rules & MMAP_READAHEAD_TEXT_IN_WINDOWS &&
 		    !(vma->vm_flags & VM_RAND_READ);
 	unsigned int window = more ? READ_ONCE(file->f_ra.ra_pages) : 0;
+	pgoff_t last = vma->vm_pgoff + vma_pages(vma) - 1;
 	struct mmap_readahead_window text =
-		mmap_readahead_text(vmf->pgoff, order, window, vma->vm_pgoff,
-				    vma->vm_pgoff + vma_pages(vma) - 1);
-	pgoff_t folio = round_down(vmf->pgoff, BIT(order));
+		mmap_readahead_text(vmf->pgoff, order, window, vma->vm_pgoff, last);
+	pgoff_t next = text.start + text.size, folio = round_down(vmf->pgoff, BIT(order));
 
 	/* Behind a page that is cached already, readahead goes on with single pages. */
-	if (text.start < folio &&
-	    filemap_range_has_page(file->f_mapping, (loff_t)text.start << PAGE_SHIFT,
-				   ((loff_t)folio << PAGE_SHIFT) - 1)) {
+	if (text.start < folio && has_page(file, text.start, folio - text.start)) {
 		text.size -= folio - text.start;
 		text.start = folio;
 	}
+	/* It is run through, and two windows are cheaper than one twice. */
+	if (window >= BIT(order) && next <= last && text.start &&
+	    has_page(file, text.start - 1, 1) && !has_page(file, next, window))
+		text.size += mmap_readahead_text(next, order, window, next, last).size;
 
 	*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
 	trace_mmap_readahead_miss(file, vmf->pgoff, text.start, text.size, 0, order,

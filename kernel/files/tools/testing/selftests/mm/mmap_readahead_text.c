@@ -355,12 +355,38 @@ static bool test_window(void)
 	     text_reads(0, file_pages, 44 * block - 1, 40 * block, pages);
 	open_text(&text, 0, file_pages);
 	touch(&text.part, 50 * block + 1);
-	/* The next one is a miss of its own. */
+	/* The one before is a miss of its own. */
 	ok &= cached_exactly(&text.whole, 48 * block, pages);
-	touch(&text.part, 48 * block + pages);
-	ok &= cached_exactly(&text.whole, 48 * block, 2 * pages);
-	if (count_folios(text.whole.fd, 48 * block, 2 * pages, counts))
+	touch(&text.part, 48 * block - 1);
+	ok &= cached_exactly(&text.whole, 44 * block, 2 * pages);
+	if (count_folios(text.whole.fd, 44 * block, 2 * pages, counts))
 		ok &= counts[text_size->order] == 2 * WINDOW_BLOCKS;
+	close_text(&text);
+	return ok;
+}
+
+/* Two, behind what is cached; but not if a page of the second one is. */
+static bool test_window_goes_on(void)
+{
+	unsigned long pages = WINDOW_BLOCKS * block;
+	struct text text;
+	bool ok;
+
+	open_text(&text, 0, file_pages);
+	touch(&text.part, 48 * block);
+	touch(&text.part, 52 * block + 1);
+	ok = cached_exactly(&text.whole, 48 * block, 3 * pages);
+	touch(&text.part, 64 * block);
+	touch(&text.part, 60 * block);
+	ok &= cached_exactly(&text.whole, 48 * block, 5 * pages);
+	close_text(&text);
+
+	open_text(&text, 0, 55 * block);
+	touch(&text.part, 48 * block);
+	touch(&text.part, 52 * block - 1);
+	ok &= cached_exactly(&text.whole, 48 * block, pages);
+	touch(&text.part, 52 * block);
+	ok &= cached_exactly(&text.whole, 48 * block, 7 * block);
 	close_text(&text);
 	return ok;
 }
@@ -442,6 +468,7 @@ static const struct text_test {
 	const char *name;
 } window_tests[] = {
 	{ test_window, "window: the aligned one that holds the page" },
+	{ test_window_goes_on, "window: and the next one, behind what is cached" },
 	{ test_window_in_mapping, "window: no more than the mapping has" },
 	{ test_window_in_file, "window: not beyond the end of the file" },
 	{ test_small_window, "window: a block if read_ahead_kb is less" },
