@@ -7,7 +7,6 @@
  * The device is a copy of a disk with a file system on it.
  */
 #define _GNU_SOURCE
-#include <getopt.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #define PROBE	"contention"
 #include "files.h"
 #include "json.h"
+#include "options.h"
 #include "zram.h"
 
 #define CHUNK		(1 << 20)
@@ -31,7 +31,7 @@ static struct env {
 	const char *type;
 	uint64_t one_pages, own_pages;	/* as make-files counts them */
 	uint64_t threads;
-	int files;
+	enum files files;
 	uint64_t read_ahead_kib;
 	uint64_t seed;
 } env = {
@@ -57,84 +57,35 @@ static struct {
 	dev_t device_number;
 } work;
 
-static const char usage[] =
-"Usage: contention --disk DEVICE [OPTION]...\n"
-"Copy a disk with a file system into memory, touch one of 16 pages of its files at\n"
-"random, and print as one line of JSON what that took. Needs root.\n"
-"\n"
-"  --disk DEVICE       on which make-files made one file, and 64 others\n"
-"  --type TYPE         of its file system (ext4)\n"
-"  --one_pages N       of 4 KiB, in the one (16384)\n"
-"  --own_pages N       in each of the others (512)\n"
-"  --threads N         1 to 64 (1)\n"
-"  --files FILES       one: all threads share the touches of one file (default);\n"
-"                      own: each has a file of its own\n"
-"  --read_ahead_kb N   of the device in memory (4)\n"
-"  --seed N            of all that is random (1)\n"
-"  --help              print this text\n"
-"\n"
-"work is in touches.\n";
+static struct probe_option options[] = {
+	{ "disk", "DEVICE", "on which make-files made one file, and 64 others",
+	  .text = &env.disk, .needed = true },
+	{ "type", "TYPE", "of its file system", .text = &env.type },
+	{ "one_pages", "N", "of 4 KiB, in the one",
+	  .number = &env.one_pages, .least = PAGES_A_TOUCH },
+	{ "own_pages", "N", "in each of the others",
+	  .number = &env.own_pages, .least = PAGES_A_TOUCH },
+	{ "threads", "N", "up to 64",
+	  .number = &env.threads, .least = 1, .most = MOST },
+	{ "files", "FILES",
+	  "one: all threads share the touches of one file (default); own: "
+	  "each has a file of its own",
+	  .choice = &env.files, .names = files },
+	{ "read_ahead_kb", "N", "of the device in memory",
+	  .number = &env.read_ahead_kib },
+	{ "seed", "N", "of all that is random", .number = &env.seed },
+	{ 0 }
+};
 
-static void parse_arguments(int argc, char **argv)
-{
-	enum { DISK, TYPE, ONE_PAGES, OWN_PAGES, THREADS, FILES, READ_AHEAD_KB,
-	       SEED, HELP };
-	static const struct option options[] = {
-		{ "disk", required_argument, NULL, DISK },
-		{ "type", required_argument, NULL, TYPE },
-		{ "one_pages", required_argument, NULL, ONE_PAGES },
-		{ "own_pages", required_argument, NULL, OWN_PAGES },
-		{ "threads", required_argument, NULL, THREADS },
-		{ "files", required_argument, NULL, FILES },
-		{ "read_ahead_kb", required_argument, NULL, READ_AHEAD_KB },
-		{ "seed", required_argument, NULL, SEED },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	int option, index;
-
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case DISK:
-			env.disk = optarg;
-			break;
-		case TYPE:
-			env.type = optarg;
-			break;
-		case ONE_PAGES:
-			env.one_pages = parse_number(name, optarg, PAGES_A_TOUCH);
-			break;
-		case OWN_PAGES:
-			env.own_pages = parse_number(name, optarg, PAGES_A_TOUCH);
-			break;
-		case THREADS:
-			env.threads = parse_number(name, optarg, 1);
-			break;
-		case FILES:
-			env.files = parse_name(name, optarg, files);
-			break;
-		case READ_AHEAD_KB:
-			env.read_ahead_kib = parse_number(name, optarg, 0);
-			break;
-		case SEED:
-			env.seed = parse_number(name, optarg, 0);
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	if (optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
-	if (!env.disk)
-		fail(2, "--disk is missing; see --help.");
-	if (env.threads > MOST)
-		fail(2, "--threads goes up to %d.", MOST);
-}
+static const struct usage usage = {
+	.about =
+"--disk DEVICE [OPTION]...\n"
+"Copy a disk with a file system into memory, touch one of 16 pages of its files\n"
+"at random, and print as one line of JSON what that took. Needs root.\n",
+	.options = options,
+	.notes =
+"work is in touches.\n",
+};
 
 static void undo(void)
 {
@@ -273,7 +224,7 @@ int main(int argc, char **argv)
 {
 	struct counters before, after;
 
-	parse_arguments(argc, argv);
+	parse_options(argc, argv, &usage);
 	settings_init(undo);
 	prepare();
 	measure(env.threads, touch, work.device_number, &before, &after);

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <getopt.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,7 +13,7 @@
 #define PROBE	"exec-text"
 #include "folios.h"
 #include "json.h"
-#include "probe.h"
+#include "options.h"
 #include "stub.h"
 
 #define CACHE_LINE	64
@@ -22,6 +21,12 @@
 enum phase { COLD, RANDOM };
 
 static const char *const phases[] = { "cold", "random", NULL };
+
+static const char *const phase_helps[] = {
+	"call into each page once, none in memory yet",
+	"first call into each page in order, which is not measured, then into "
+	"pages at random, which misses the TLB",
+};
 
 static const char *const hints[] = {
 	"none", "huge", "random", "sequential", NULL
@@ -35,7 +40,7 @@ static struct env {
 	const char *file;
 	uint64_t size;		/* bytes; 0 is the file's */
 	enum phase phase;
-	int hint;
+	unsigned int hint;
 	uint64_t threads;
 	uint64_t calls;		/* 0 is unset */
 	uint64_t seed;
@@ -55,26 +60,36 @@ static struct {
 	const uint32_t *order;	/* the page of each call */
 } work;
 
-static const char usage[] =
-"Usage: exec-text --file PATH [OPTION]...\n"
+static struct probe_option options[] = {
+	{ "file", "PATH", "the file; made if it is missing or too short",
+	  .text = &env.file, .needed = true },
+	{ "size", "BYTES",
+	  "of text to map (suffixes K, M, G); by default the whole file",
+	  .bytes = &env.size },
+	{ "phase", "PHASE", "what is measured:", .choice = &env.phase,
+	  .names = phases, .whats = phase_helps },
+	{ "fraction", "F", "with cold, call into this share of the pages only",
+	  .fraction = &env.fraction },
+	{ "calls", "N", "with random, the number of calls (that of the pages)",
+	  .number = &env.calls, .least = 1 },
+	{ "hint", "HINT",
+	  "none (default), huge, random or sequential, by madvise",
+	  .choice = &env.hint, .names = hints },
+	{ "threads", "N", "deal the calls to N threads in turn",
+	  .number = &env.threads, .least = 1, .most = MAX_THREADS },
+	{ "seed", "N", "of the random order", .number = &env.seed },
+	DROP_CACHES(&env.drop_caches),
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"--file PATH [OPTION]...\n"
 "Map PATH, a file of return instructions, as program text, call into its pages\n"
 "at random, and print as one line of JSON what that made the kernel read, and\n"
-"in which folios the text is mapped then.\n"
-"\n"
-"  --file PATH      the file; made if it is missing or too short\n"
-"  --size BYTES     of text to map (suffixes K, M, G); by default the whole file\n"
-"  --phase PHASE    cold (default): call into each page once, none in memory yet;\n"
-"                   random: first call into each page in order, which is not\n"
-"                   measured, then into pages at random, which misses the TLB\n"
-"  --fraction F     with cold, call into this share of the pages only\n"
-"  --calls N        with random, the number of calls (that of the pages)\n"
-"  --hint HINT      none (default), huge, random or sequential, by madvise\n"
-"  --threads N      deal the calls to N threads in turn (1)\n"
-"  --seed N         of the random order (1)\n"
-"  --drop-caches    empty all of the kernel's caches before, not only those\n"
-"                   of the file; needs root\n"
-"  --help           print this text\n"
-"\n"
+"in which folios the text is mapped then.\n",
+	.options = options,
+	.notes =
 "Examples:\n"
 "  exec-text --file /var/tmp/text --size 512M\n"
 "      what a cold start costs\n"
@@ -82,7 +97,8 @@ static const char usage[] =
 "      what TLB misses cost in huge pages\n"
 "\n"
 "Left out is what cannot be known: reads where the file's device keeps no\n"
-"statistics, folios if this is not run as root.\n";
+"statistics, folios if this is not run as root.\n",
+};
 
 static void on_bad_text(int signal)
 {
@@ -100,73 +116,13 @@ static void on_bad_text(int signal)
 
 static void parse_arguments(int argc, char **argv)
 {
-	enum { FILE_, SIZE, PHASE, FRACTION, CALLS, HINT, THREADS, SEED,
-	       DROP_CACHES, HELP };
-	static const struct option options[] = {
-		{ "file", required_argument, NULL, FILE_ },
-		{ "size", required_argument, NULL, SIZE },
-		{ "phase", required_argument, NULL, PHASE },
-		{ "fraction", required_argument, NULL, FRACTION },
-		{ "calls", required_argument, NULL, CALLS },
-		{ "hint", required_argument, NULL, HINT },
-		{ "threads", required_argument, NULL, THREADS },
-		{ "seed", required_argument, NULL, SEED },
-		{ "drop-caches", no_argument, NULL, DROP_CACHES },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	int option, index;
-
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case FILE_:
-			env.file = optarg;
-			break;
-		case SIZE:
-			env.size = parse_bytes(name, optarg);
-			break;
-		case PHASE:
-			env.phase = parse_name(name, optarg, phases);
-			break;
-		case FRACTION:
-			env.fraction = parse_fraction(name, optarg);
-			break;
-		case CALLS:
-			env.calls = parse_number(name, optarg, 1);
-			break;
-		case HINT:
-			env.hint = parse_name(name, optarg, hints);
-			break;
-		case THREADS:
-			env.threads = parse_number(name, optarg, 1);
-			break;
-		case SEED:
-			env.seed = parse_number(name, optarg, 0);
-			break;
-		case DROP_CACHES:
-			env.drop_caches = true;
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	if (optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
-	if (!env.file)
-		fail(2, "--file is missing; see --help.");
+	parse_options(argc, argv, &usage);
 	if (env.phase == COLD && env.calls)
 		fail(2, "--calls is for --phase random; --fraction is for cold.");
 	if (env.phase == RANDOM && env.fraction)
 		fail(2, "--fraction is for --phase cold; --calls is for random.");
 	if (env.size && env.size < work.page_size)
 		fail(2, "--size is to be a page at least.");
-	if (env.threads > MAX_THREADS)
-		fail(2, "--threads goes up to %d.", MAX_THREADS);
 }
 
 /* Whether a page's worth of the file, or what there is of it, is stubs. */

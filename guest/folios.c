@@ -6,11 +6,10 @@
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
-#include <getopt.h>
 
 #define PROBE	"folios"
 #include "folios.h"
-#include "probe.h"
+#include "options.h"
 #include "tracer.h"
 
 static struct env {
@@ -22,39 +21,10 @@ static struct env {
 	size_t nr_pids;
 	unsigned int block_orders[FOLIO_BLOCKS];
 	unsigned int nr_blocks;
+	char **command;
 } env;
 
 static uint64_t nr_processes;
-
-static const char usage[] =
-"Usage: folios [OPTION]... --pid PID | --all | --run -- COMMAND...\n"
-"Print in which folios of the page cache programs have files mapped.\n"
-"\n"
-"  --pid PID    this process; can be repeated\n"
-"  --all        all processes: a page that two of them map counts twice\n"
-"  --run        run COMMAND and look at each process that it starts, just before\n"
-"               the process ends; what they print goes to the standard error,\n"
-"               and the exit status is that of COMMAND\n"
-"  --text       only executable mappings\n"
-"  --cont SIZE  count aligned blocks of this size within one folio, instead of\n"
-"               64K (2M where pages are 16K or 64K); can be repeated\n"
-"  --json       print one JSON object\n"
-"  --help       print this text\n"
-"\n"
-"Rows, as in the kernel's tools/mm/thpmaps but for PTEs and PMDs together:\n"
-"  file-thp-aligned-SIZE    whole folios at addresses that are a multiple of SIZE\n"
-"  file-thp-unaligned-SIZE  whole folios at other addresses\n"
-"  file-thp-partial         folios of which not all is mapped, or not in order\n"
-"  file-cont-aligned-SIZE   aligned blocks within one folio, which arm64 can map\n"
-"                           with one TLB entry (contpte)\n"
-"Shares are of all file memory that is mapped. What is missing from them is in\n"
-"folios of one page. Needs root.\n"
-"\n"
-"Examples:\n"
-"  folios --all --text\n"
-"      the text of all that is running\n"
-"  folios --run -- make -j2\n"
-"      a build, with its short-lived compilers\n";
 
 static unsigned int parse_block(const char *option, const char *text)
 {
@@ -68,66 +38,74 @@ static unsigned int parse_block(const char *option, const char *text)
 	return folio_order(bytes / page_size);
 }
 
-static void parse_arguments(int argc, char **argv)
+static void add_block(const char *option, const char *text)
 {
-	enum { PID, ALL, RUN, TEXT, CONT, JSON, HELP };
-	static const struct option options[] = {
-		{ "pid", required_argument, NULL, PID },
-		{ "all", no_argument, NULL, ALL },
-		{ "run", no_argument, NULL, RUN },
-		{ "text", no_argument, NULL, TEXT },
-		{ "cont", required_argument, NULL, CONT },
-		{ "json", no_argument, NULL, JSON },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	int option, index;
+	if (env.nr_blocks == FOLIO_BLOCKS)
+		fail(2, "--%s can be given %d times.", option, FOLIO_BLOCKS);
+	env.block_orders[env.nr_blocks++] = parse_block(option, text);
+}
 
-	env.pids = calloc(argc, sizeof(*env.pids));
+static void add_wanted(const char *option, const char *text)
+{
+	if (parse_number(option, text, 1) > INT32_MAX)
+		fail(2, "--%s %s is too much.", option, text);
+	env.pids = realloc(env.pids, (env.nr_pids + 1) * sizeof(*env.pids));
 	if (!env.pids)
 		fail_io("No memory for the arguments");
-	/* The options of the command that is to be run are its own. */
-	while ((option = getopt_long(argc, argv, "+", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
+	env.pids[env.nr_pids++] = text;
+}
 
-		switch (option) {
-		case PID:
-			if (parse_number(name, optarg, 1) > INT32_MAX)
-				fail(2, "--pid %s is too much.", optarg);
-			env.pids[env.nr_pids++] = optarg;
-			break;
-		case ALL:
-			env.all = true;
-			break;
-		case RUN:
-			env.run = true;
-			break;
-		case TEXT:
-			env.text = true;
-			break;
-		case CONT:
-			if (env.nr_blocks == FOLIO_BLOCKS)
-				fail(2, "--cont can be given %d times.",
-				     FOLIO_BLOCKS);
-			env.block_orders[env.nr_blocks++] =
-				parse_block(name, optarg);
-			break;
-		case JSON:
-			env.json = true;
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
+static struct probe_option options[] = {
+	{ "pid", "PID", "this process; can be repeated", .call = add_wanted },
+	{ "all", NULL,
+	  "all processes: a page that two of them map counts twice",
+	  .flag = &env.all },
+	{ "run", NULL,
+	  "run COMMAND and look at each process that it starts, just before "
+	  "the process ends; what they print goes to the standard error, and "
+	  "the exit status is that of COMMAND",
+	  .flag = &env.run },
+	{ "text", NULL, "only executable mappings", .flag = &env.text },
+	{ "cont", "SIZE",
+	  "count aligned blocks of this size within one folio, instead of 64K "
+	  "(2M where pages are 16K or 64K); can be repeated",
+	  .call = add_block },
+	{ "json", NULL, "print one JSON object", .flag = &env.json },
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"[OPTION]... --pid PID | --all | --run -- COMMAND...\n"
+"Print in which folios of the page cache programs have files mapped.\n",
+	.options = options,
+	.notes =
+"Rows, as in the kernel's tools/mm/thpmaps but for PTEs and PMDs together:\n"
+"  file-thp-aligned-SIZE    whole folios at addresses that are a multiple of SIZE\n"
+"  file-thp-unaligned-SIZE  whole folios at other addresses\n"
+"  file-thp-partial         folios of which not all is mapped, or not in order\n"
+"  file-cont-aligned-SIZE   aligned blocks within one folio, which arm64 can map\n"
+"                           with one TLB entry (contpte)\n"
+"Shares are of all file memory that is mapped. What is missing from them is in\n"
+"folios of one page. Needs root.\n"
+"\n"
+"Examples:\n"
+"  folios --all --text\n"
+"      the text of all that is running\n"
+"  folios --run -- make -j2\n"
+"      a build, with its short-lived compilers\n",
+	.command = true,
+};
+
+static void parse_arguments(int argc, char **argv)
+{
+	env.command = argv + parse_options(argc, argv, &usage);
 	if ((env.nr_pids > 0) + env.all + env.run != 1)
 		fail(2, "One of --pid, --all and --run is needed; see --help.");
-	if (env.run && optind == argc)
+	if (env.run && !*env.command)
 		fail(2, "--run takes a command; see --help.");
-	if (!env.run && optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
+	if (!env.run && *env.command)
+		fail(2, "'%s' is not an option; see --help.", *env.command);
 }
 
 static void add_pid(struct folios *folios, const char *pid)
@@ -272,7 +250,7 @@ int main(int argc, char **argv)
 	if (env.all)
 		add_all(&folios);
 	if (env.run)
-		status = trace_command(argv + optind, NULL, add_ending,
+		status = trace_command(env.command, NULL, add_ending,
 				       &folios);
 	if (env.json)
 		print_json(&folios, status);

@@ -7,26 +7,33 @@
  * loop does nothing but touch.
  */
 #define _GNU_SOURCE
-#include <getopt.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #define PROBE	"many-files"
 #include "files.h"
 #include "json.h"
+#include "options.h"
 #include "settings.h"
 
 enum access_kind { SPARSE, WHOLE, MIXED };
 
 static const char *const accesses[] = { "sparse", "whole", "mixed", NULL };
 
+static const char *const access_helps[] = {
+	"pages of all files at random",
+	"each file page by page, one after the other",
+	"the same with every second one, and between these, evenly, pages of "
+	"the others at random",
+};
+
 static struct env {
 	const char *directory;
 	uint64_t files;
 	uint64_t file_pages;	/* as make-files counts them */
-	int access;
+	enum access_kind access;
 	uint64_t touches;	/* at random */
-	const char *read_ahead_kb;
+	uint64_t read_ahead_kib;
 	uint64_t seed;
 	bool drop_caches;
 } env = {
@@ -43,90 +50,41 @@ static struct {
 	uint64_t count;
 } work;
 
-static const char usage[] =
-"Usage: many-files --directory PATH --files N --file_pages N [OPTION]...\n"
+static struct probe_option options[] = {
+	{ "directory", "PATH", "what make-files was given",
+	  .text = &env.directory },
+	{ "files", "N", "how many there are", .number = &env.files, .least = 1 },
+	{ "file_pages", "N", "of 4 KiB, in each",
+	  .number = &env.file_pages, .least = 1 },
+	{ "access", "ACCESS", "what is touched:", .choice = &env.access,
+	  .names = accesses, .whats = access_helps },
+	{ "touches", "N", "at random", .number = &env.touches, .least = 1 },
+	{ "read_ahead_kb", "N", "of the disk that the files are on",
+	  .number = &env.read_ahead_kib },
+	{ "seed", "N", "of all that is random", .number = &env.seed },
+	DROP_CACHES(&env.drop_caches),
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"--directory PATH --files N --file_pages N [OPTION]...\n"
 "Map all files of PATH/FILESxPAGES, which make-files makes, touch some of their\n"
-"pages, and print as one line of JSON what that made the kernel read.\n"
-"\n"
-"  --directory PATH     what make-files was given\n"
-"  --files N            how many there are\n"
-"  --file_pages N       of 4 KiB, in each\n"
-"  --access ACCESS\n"
-"      sparse           pages of all files at random (default)\n"
-"      whole            each file page by page, one after the other\n"
-"      mixed            the same with every second one, and between these, evenly,\n"
-"                       pages of the others at random\n"
-"  --touches N          at random (8000)\n"
-"  --read_ahead_kb N    of the disk that the files are on\n"
-"  --seed N             of all that is random (1)\n"
-"  --drop-caches        empty all of the kernel's caches before, not only those\n"
-"                       of the files; needs root\n"
-"  --help               print this text\n"
-"\n"
+"pages, and print as one line of JSON what that made the kernel read.\n",
+	.options = options,
+	.notes =
 "Example:\n"
 "  make-files . 400 1024\n"
 "  many-files --directory . --files 400 --file_pages 1024 --access mixed\n"
 "\n"
 "Files are closed once they are mapped. floor_bytes is what the pages that are\n"
-"touched hold. read_bytes and read_requests are null where the files' device keeps\n"
-"no statistics.\n";
+"touched hold. read_bytes and read_requests are null where the files' device\n"
+"keeps no statistics.\n",
+};
 
 static void parse_arguments(int argc, char **argv)
 {
-	enum { DIRECTORY, FILES, FILE_PAGES, ACCESS, TOUCHES, READ_AHEAD_KB,
-	       SEED, DROP_CACHES, HELP };
-	static const struct option options[] = {
-		{ "directory", required_argument, NULL, DIRECTORY },
-		{ "files", required_argument, NULL, FILES },
-		{ "file_pages", required_argument, NULL, FILE_PAGES },
-		{ "access", required_argument, NULL, ACCESS },
-		{ "touches", required_argument, NULL, TOUCHES },
-		{ "read_ahead_kb", required_argument, NULL, READ_AHEAD_KB },
-		{ "seed", required_argument, NULL, SEED },
-		{ "drop-caches", no_argument, NULL, DROP_CACHES },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	int option, index;
-
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case DIRECTORY:
-			env.directory = optarg;
-			break;
-		case FILES:
-			env.files = parse_number(name, optarg, 1);
-			break;
-		case FILE_PAGES:
-			env.file_pages = parse_number(name, optarg, 1);
-			break;
-		case ACCESS:
-			env.access = parse_name(name, optarg, accesses);
-			break;
-		case TOUCHES:
-			env.touches = parse_number(name, optarg, 1);
-			break;
-		case READ_AHEAD_KB:
-			parse_number(name, optarg, 0);
-			env.read_ahead_kb = optarg;
-			break;
-		case SEED:
-			env.seed = parse_number(name, optarg, 0);
-			break;
-		case DROP_CACHES:
-			env.drop_caches = true;
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	if (optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
+	parse_options(argc, argv, &usage);
 	if (!env.directory || !env.files || !env.file_pages)
 		fail(2, "--directory, --files or --file_pages is missing; see --help.");
 	if (env.access == MIXED && env.files < 2)
@@ -138,21 +96,15 @@ static void path_of(char *path, size_t size, uint64_t file)
 	files_path(path, size, env.directory, env.files, env.file_pages, file);
 }
 
-/* For files that are opened after that. */
-static void set_read_ahead(void)
+static void find_device(void)
 {
 	struct stat stat;
-	char knob[96];
 
 	if (lstat(env.directory, &stat))
 		fail_io(env.directory);
 	work.device = stat.st_dev;
-	if (!env.read_ahead_kb)
-		return;
-	snprintf(knob, sizeof(knob), "/sys/dev/block/%u:%u/queue/read_ahead_kb",
-		 major(work.device), minor(work.device));
-	if (!setting(knob, env.read_ahead_kb))
-		fail_io(knob);
+	if (option_given(&usage, "read_ahead_kb"))
+		set_read_ahead(work.device, env.read_ahead_kib);
 }
 
 static void map_files(void)
@@ -199,7 +151,7 @@ static void prepare(void)
 		path_of(path, sizeof(path), i);
 		forget_caches(path, env.drop_caches && i + 1 == env.files);
 	}
-	set_read_ahead();
+	find_device();
 	map_files();
 }
 

@@ -5,12 +5,12 @@
  * counts go to a file of their own, as one JSON object.
  */
 #define _GNU_SOURCE
-#include <getopt.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 
 #define PROBE	"measure"
+#include "options.h"
 #include "settings.h"
 #include "snapshot.h"
 
@@ -22,63 +22,47 @@ static struct env {
 	const char *input;	/* a device, or NULL */
 	uint64_t input_bytes;
 	struct disk_names disks;
+	char **command;
 } env = {
 	.root = "",
 };
 
-static const char usage[] =
-"Usage: measure --counters FILE [OPTION]... PROGRAM [ARGUMENT]...\n"
+static void add_disk(const char *option, const char *name)
+{
+	if (env.disks.count == MAX_DISKS)
+		fail(2, "--%s can be given %d times.", option, MAX_DISKS);
+	env.disks.names[env.disks.count++] = name;
+}
+
+static struct probe_option options[] = {
+	{ "counters", "FILE", "where to write", .text = &env.counters,
+	  .needed = true },
+	{ "disk", "NAME",
+	  "count the requests of this disk (vda); can be repeated",
+	  .call = add_disk },
+	{ "root", "DIRECTORY", "run it with this as its root directory",
+	  .text = &env.root },
+	{ "input", "DEVICE", "what it is to read from its standard input",
+	  .text = &env.input },
+	{ "input-bytes", "N", "how much of DEVICE that is",
+	  .number = &env.input_bytes },
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"--counters FILE [OPTION]... PROGRAM [ARGUMENT]...\n"
 "Run PROGRAM after dropped caches, and write what the kernel counted meanwhile\n"
-"to FILE. Its status is that of PROGRAM. Needs root, and a guest of its own.\n"
-"\n"
-"  --disk NAME        count the requests of this disk (vda); can be repeated\n"
-"  --root DIR         run it with DIR as its root directory\n"
-"  --input DEVICE     what it is to read from its standard input\n"
-"  --input-bytes N    how much of DEVICE that is\n";
+"to FILE. Its status is that of PROGRAM. Needs root, and a guest of its own.\n",
+	.options = options,
+	.command = true,
+};
 
 static void parse_arguments(int argc, char **argv)
 {
-	enum { COUNTERS, DISK, ROOT, INPUT, INPUT_BYTES, HELP };
-	static const struct option options[] = {
-		{ "counters", required_argument, NULL, COUNTERS },
-		{ "disk", required_argument, NULL, DISK },
-		{ "root", required_argument, NULL, ROOT },
-		{ "input", required_argument, NULL, INPUT },
-		{ "input-bytes", required_argument, NULL, INPUT_BYTES },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	int option;
-
-	/* The program's own options are after its name. */
-	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
-		switch (option) {
-		case COUNTERS:
-			env.counters = optarg;
-			break;
-		case DISK:
-			if (env.disks.count == MAX_DISKS)
-				fail(2, "There are too many disks.");
-			env.disks.names[env.disks.count++] = optarg;
-			break;
-		case ROOT:
-			env.root = optarg;
-			break;
-		case INPUT:
-			env.input = optarg;
-			break;
-		case INPUT_BYTES:
-			env.input_bytes = parse_number("input-bytes", optarg, 0);
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);
-		}
-	}
-	if (!env.counters || optind == argc)
-		fail(2, "--counters and a program are needed; see --help.");
+	env.command = argv + parse_options(argc, argv, &usage);
+	if (!*env.command)
+		fail(2, "PROGRAM is missing; see --help.");
 }
 
 static void in_root(char *path, size_t size, const char *directory)
@@ -235,7 +219,7 @@ int main(int argc, char **argv)
 	drop_caches();
 	read_snapshot(&before, &env.disks);
 	clock_gettime(CLOCK_MONOTONIC, &start);
-	status = attend(argv + optind);
+	status = attend(env.command);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	/* What it wrote is its own, also if it did not wait for the disk. */
 	sync();

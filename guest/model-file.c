@@ -5,13 +5,12 @@
  * Tell what one of the two phases read.
  */
 #define _GNU_SOURCE
-#include <getopt.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #define PROBE	"model-file"
 #include "json.h"
-#include "probe.h"
+#include "options.h"
 #include "settings.h"
 
 enum phase { LOAD, EXPERTS };
@@ -22,12 +21,12 @@ static const int advices[] = { MADV_NORMAL, MADV_RANDOM };
 
 static struct env {
 	const char *file;
-	int phase;
-	int hint;
+	enum phase phase;
+	unsigned int hint;
 	uint64_t tensor;	/* pages */
 	uint64_t count;		/* of tensors */
 	uint64_t seed;
-	const char *read_ahead_kb;
+	uint64_t read_ahead_kib;
 	bool drop_caches;
 } env = {
 	.tensor = 1024,
@@ -42,105 +41,39 @@ static struct {
 	dev_t device;
 } work;
 
-static const char usage[] =
-"Usage: model-file --file PATH [OPTION]...\n"
-"Map PATH, touch all of its pages forward, then those of single tensors at random,\n"
-"and print as one line of JSON what one of the two made the kernel read.\n"
-"\n"
-"  --file PATH         the file to map; it is cut into tensors\n"
-"  --phase PHASE       load (default): what the first touch of all costs; experts:\n"
-"                      what the tensors cost after that\n"
-"  --hint HINT         normal (default), or random, by madvise before that phase\n"
-"  --tensor PAGES      in each tensor (1024)\n"
-"  --count N           so many tensors (32)\n"
-"  --seed N            of what is random (1)\n"
-"  --read_ahead_kb N   of the disk that the file is on\n"
-"  --drop-caches       empty all of the kernel's caches before, not only those\n"
-"                      of the file; needs root\n"
-"  --help              print this text\n"
-"\n"
+static struct probe_option options[] = {
+	{ "file", "PATH", "the file to map; it is cut into tensors",
+	  .text = &env.file, .needed = true },
+	{ "phase", "PHASE",
+	  "load (default): what the first touch of all costs; experts: what "
+	  "the tensors cost after that",
+	  .choice = &env.phase, .names = phases },
+	{ "hint", "HINT",
+	  "normal (default), or random, by madvise before that phase",
+	  .choice = &env.hint, .names = hints },
+	{ "tensor", "PAGES", "in each tensor",
+	  .number = &env.tensor, .least = 1 },
+	{ "count", "N", "so many tensors", .number = &env.count, .least = 1 },
+	{ "seed", "N", "of what is random", .number = &env.seed },
+	{ "read_ahead_kb", "N", "of the disk that the file is on",
+	  .number = &env.read_ahead_kib },
+	DROP_CACHES(&env.drop_caches),
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"--file PATH [OPTION]...\n"
+"Map PATH, touch all of its pages forward, then those of single tensors at\n"
+"random, and print as one line of JSON what one of the two made the kernel read.\n",
+	.options = options,
+	.notes =
 "Example:\n"
 "  model-file --file model.gguf --phase experts --hint random\n"
 "\n"
 "read_bytes and read_requests are null where the file's device keeps no\n"
-"statistics (tmpfs, overlayfs, btrfs).\n";
-
-static void parse_arguments(int argc, char **argv)
-{
-	enum { FILE_NAME, PHASE, HINT, TENSOR, COUNT, SEED,
-	       READ_AHEAD_KB, DROP_CACHES, HELP };
-	static const struct option options[] = {
-		{ "file", required_argument, NULL, FILE_NAME },
-		{ "phase", required_argument, NULL, PHASE },
-		{ "hint", required_argument, NULL, HINT },
-		{ "tensor", required_argument, NULL, TENSOR },
-		{ "count", required_argument, NULL, COUNT },
-		{ "seed", required_argument, NULL, SEED },
-		{ "read_ahead_kb", required_argument, NULL, READ_AHEAD_KB },
-		{ "drop-caches", no_argument, NULL, DROP_CACHES },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	int option, index;
-
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case FILE_NAME:
-			env.file = optarg;
-			break;
-		case PHASE:
-			env.phase = parse_name(name, optarg, phases);
-			break;
-		case HINT:
-			env.hint = parse_name(name, optarg, hints);
-			break;
-		case TENSOR:
-			env.tensor = parse_number(name, optarg, 1);
-			break;
-		case COUNT:
-			env.count = parse_number(name, optarg, 1);
-			break;
-		case SEED:
-			env.seed = parse_number(name, optarg, 0);
-			break;
-		case READ_AHEAD_KB:
-			parse_number(name, optarg, 0);
-			env.read_ahead_kb = optarg;
-			break;
-		case DROP_CACHES:
-			env.drop_caches = true;
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	if (optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
-	if (!env.file)
-		fail(2, "--file is missing; see --help.");
-}
-
-/* Files get their window from the device when they are opened. */
-static void set_read_ahead(void)
-{
-	struct stat status;
-	char knob[80];
-
-	if (!env.read_ahead_kb)
-		return;
-	if (stat(env.file, &status))
-		fail_io(env.file);
-	snprintf(knob, sizeof(knob), "/sys/dev/block/%u:%u/queue/read_ahead_kb",
-		 major(status.st_dev), minor(status.st_dev));
-	settings_init(NULL);
-	if (!setting(knob, env.read_ahead_kb))
-		fail_io(knob);
-}
+"statistics (tmpfs, overlayfs, btrfs).\n",
+};
 
 static void map_file(void)
 {
@@ -151,7 +84,6 @@ static void map_file(void)
 	if (fd < 0 || fstat(fd, &stat))
 		fail_io(env.file);
 	work.page_size = sysconf(_SC_PAGESIZE);
-	work.device = stat.st_dev;
 	work.pages = stat.st_size / work.page_size;
 	if (work.pages < env.tensor)
 		fail(1, "%s holds no tensor of %" PRIu64 " pages.", env.file,
@@ -212,9 +144,15 @@ static void print_result(const struct counters *before,
 int main(int argc, char **argv)
 {
 	struct counters before, after;
+	struct stat status;
 
-	parse_arguments(argc, argv);
-	set_read_ahead();
+	parse_options(argc, argv, &usage);
+	settings_init(NULL);
+	if (stat(env.file, &status))
+		fail_io(env.file);
+	work.device = status.st_dev;
+	if (option_given(&usage, "read_ahead_kb"))
+		set_read_ahead(work.device, env.read_ahead_kib);
 	forget_caches(env.file, env.drop_caches);
 	map_file();
 	if (env.phase == EXPERTS)

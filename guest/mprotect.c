@@ -12,7 +12,6 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <getopt.h>
 #include <linux/userfaultfd.h>
 #include <math.h>
 #include <poll.h>
@@ -28,7 +27,7 @@
 #include "events.h"
 #include "folios.h"
 #include "json.h"
-#include "probe.h"
+#include "options.h"
 #include "settings.h"
 
 #define THP		"/sys/kernel/mm/transparent_hugepage"
@@ -64,6 +63,7 @@ struct times {
 
 struct test_case {
 	const char *name;
+	const char *what;	/* memory it is, for --help */
 	uint64_t folio;		/* bytes; 0 is a page */
 	bool any_folio;		/* --folio may choose another size */
 	void (*prepare)(void);
@@ -103,49 +103,6 @@ static struct {
 	.fd = -1,
 	.scans = -1,
 };
-
-static const char usage[] =
-"Usage: mprotect --case CASE [OPTION]...\n"
-"Make memory read-only and writable again, round after round, and print as one\n"
-"line of JSON what that costs.\n"
-"\n"
-"  --case CASE    what memory:\n"
-"      T1             anonymous, folios of 2 MiB that are mapped by PTEs; with\n"
-"                     pages of 4 KiB, a PMD would map that\n"
-"      T2             anonymous, folios of 64 KiB, or of the next larger size\n"
-"                     that there is (256 KiB with pages of 64 KiB)\n"
-"      T3             anonymous, single pages\n"
-"      shared-dirty   shared, single pages, each written after every round\n"
-"      uffd-wp        anonymous, protected by userfaultfd\n"
-"      private-file   a private mapping of a file, every fourth page written\n"
-"      half-exclusive anonymous, every other page shared with a child process\n"
-"      alternating    anonymous, every other page clean\n"
-"      swap           anonymous, every fourth page swapped out; needs --swap\n"
-"      numa-hint      a scan of NUMA balancing marks anonymous memory of a\n"
-"                     process of two threads\n"
-"      numa-skip      the same of one thread, where the scan has nothing to do\n"
-"  --bytes BYTES  of memory (128M; suffixes K, M, G), rounded up to folios\n"
-"  --rounds N     measured, after one that is not (4); of scans, 3 at most\n"
-"  --folio BYTES  with T3, uffd-wp, half-exclusive and scans, the size of the\n"
-"                 folios: a page, or one that the kernel has; half-exclusive\n"
-"                 shares the second half of each larger one\n"
-"  --file PATH    the file of private-file; by default one in memory\n"
-"  --swap PATH    a file or device that is overwritten and swapped to\n"
-"  --help         print this text\n"
-"\n"
-"Examples:\n"
-"  mprotect --case T2 --bytes 1G --rounds 40\n"
-"      what was published\n"
-"  mprotect --case half-exclusive --folio 64K\n"
-"      large folios, of each of which half is shared\n"
-"\n"
-"It has to be run as root. Settings that it changes are put back. Counts are\n"
-"null where the kernel has no means to count: TLB flushes need kprobe events,\n"
-"batches the tracepoint mprotect_batch; both need histograms of events.\n"
-"seconds are of the calls alone, ptes_visited the entries that they went over;\n"
-"undisturbed_seconds is what it would be if all rounds had been like the fastest\n"
-"ones. batched_share is the share of the entries that were changed, or passed\n"
-"over, in batches of two and more; where there are none, batch_length is null.\n";
 
 /* Times. */
 
@@ -881,81 +838,89 @@ static void count_events(struct counts *counts)
 /* The program. */
 
 static const struct test_case cases[] = {
-	{ .name = "T1", .folio = 2 << 20, .prepare = prepare_split },
-	{ .name = "T2", .folio = 64 << 10, .prepare = prepare_anonymous },
-	{ .name = "T3", .any_folio = true, .prepare = prepare_anonymous },
-	{ .name = "shared-dirty", .prepare = prepare_shared,
-	  .touch = touch_all },
-	{ .name = "uffd-wp", .any_folio = true, .prepare = prepare_uffd,
-	  .protect = protect_uffd },
-	{ .name = "private-file", .prepare = prepare_file },
-	{ .name = "half-exclusive", .any_folio = true,
-	  .prepare = prepare_half_exclusive },
-	{ .name = "alternating", .prepare = prepare_alternating },
-	{ .name = "swap", .prepare = prepare_swap },
-	{ .name = "numa-hint", .any_folio = true,
-	  .prepare = prepare_scans_of_two, .scan = wait_for_scan,
-	  .before_scan = before_scan },
-	{ .name = "numa-skip", .any_folio = true, .prepare = prepare_scans,
+	{ "T1",
+	  "anonymous, folios of 2 MiB that are mapped by PTEs; with pages of "
+	  "4 KiB, a PMD would map that",
+	  .folio = 2 << 20, .prepare = prepare_split },
+	{ "T2",
+	  "anonymous, folios of 64 KiB, or of the next larger size that there "
+	  "is (256 KiB with pages of 64 KiB)",
+	  .folio = 64 << 10, .prepare = prepare_anonymous },
+	{ "T3", "anonymous, single pages",
+	  .any_folio = true, .prepare = prepare_anonymous },
+	{ "shared-dirty",
+	  "shared, single pages, each written after every round",
+	  .prepare = prepare_shared, .touch = touch_all },
+	{ "uffd-wp", "anonymous, protected by userfaultfd",
+	  .any_folio = true, .prepare = prepare_uffd, .protect = protect_uffd },
+	{ "private-file",
+	  "a private mapping of a file, every fourth page written",
+	  .prepare = prepare_file },
+	{ "half-exclusive",
+	  "anonymous, every other page shared with a child process",
+	  .any_folio = true, .prepare = prepare_half_exclusive },
+	{ "alternating", "anonymous, every other page clean",
+	  .prepare = prepare_alternating },
+	{ "swap", "anonymous, every fourth page swapped out; needs --swap",
+	  .prepare = prepare_swap },
+	{ "numa-hint",
+	  "a scan of NUMA balancing marks anonymous memory of a process of "
+	  "two threads",
+	  .any_folio = true, .prepare = prepare_scans_of_two,
 	  .scan = wait_for_scan, .before_scan = before_scan },
+	{ "numa-skip",
+	  "the same of one thread, where the scan has nothing to do",
+	  .any_folio = true, .prepare = prepare_scans,
+	  .scan = wait_for_scan, .before_scan = before_scan },
+	{ 0 }
 };
 
-static const struct test_case *find_case(const char *name)
-{
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (!strcmp(cases[i].name, name))
-			return &cases[i];
-	fail(2, "--case has no value '%s'; see --help.", name);
-}
+static struct probe_option options[] = {
+	{ "case", "CASE", "what memory:", .row = &env.test, ROWS_OF(cases),
+	  .needed = true },
+	{ "bytes", "BYTES",
+	  "of memory (128M; suffixes K, M, G), rounded up to folios",
+	  .bytes = &env.bytes },
+	{ "rounds", "N",
+	  "measured, after one that is not; scans: at most 3",
+	  .number = &env.rounds, .least = 1 },
+	{ "folio", "BYTES",
+	  "with T3, uffd-wp, half-exclusive and scans, the size of the "
+	  "folios: a page, or one that the kernel has; half-exclusive shares "
+	  "the second half of each larger one",
+	  .bytes = &env.folio },
+	{ "file", "PATH", "the file of private-file; by default one in memory",
+	  .text = &env.file },
+	{ "swap", "PATH", "a file or device that is overwritten and swapped to",
+	  .text = &env.swap },
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"--case CASE [OPTION]...\n"
+"Make memory read-only and writable again, round after round, and print as one\n"
+"line of JSON what that costs.\n",
+	.options = options,
+	.notes =
+"Examples:\n"
+"  mprotect --case T2 --bytes 1G --rounds 40\n"
+"      what was published\n"
+"  mprotect --case half-exclusive --folio 64K\n"
+"      large folios, of each of which half is shared\n"
+"\n"
+"It has to be run as root. Settings that it changes are put back. Counts are\n"
+"null where the kernel has no means to count: TLB flushes need kprobe events,\n"
+"batches the tracepoint mprotect_batch; both need histograms of events.\n"
+"seconds are of the calls alone, ptes_visited the entries that they went over;\n"
+"undisturbed_seconds is what it would be if all rounds had been like the fastest\n"
+"ones. batched_share is the share of the entries that were changed, or passed\n"
+"over, in batches of two and more; where there are none, batch_length is null.\n",
+};
 
 static void parse_arguments(int argc, char **argv)
 {
-	enum { CASE, BYTES, ROUNDS, FOLIO, FILE_, SWAP, HELP };
-	static const struct option options[] = {
-		{ "case", required_argument, NULL, CASE },
-		{ "bytes", required_argument, NULL, BYTES },
-		{ "rounds", required_argument, NULL, ROUNDS },
-		{ "folio", required_argument, NULL, FOLIO },
-		{ "file", required_argument, NULL, FILE_ },
-		{ "swap", required_argument, NULL, SWAP },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	int option, index;
-
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case CASE:
-			env.test = find_case(optarg);
-			break;
-		case BYTES:
-			env.bytes = parse_bytes(name, optarg);
-			break;
-		case ROUNDS:
-			env.rounds = parse_number(name, optarg, 1);
-			break;
-		case FOLIO:
-			env.folio = parse_bytes(name, optarg);
-			break;
-		case FILE_:
-			env.file = optarg;
-			break;
-		case SWAP:
-			env.swap = optarg;
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	if (optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
-	if (!env.test)
-		fail(2, "--case is missing; see --help.");
+	parse_options(argc, argv, &usage);
 	if (env.folio && !env.test->any_folio)
 		fail(2, "--folio is not for --case %s.", env.test->name);
 	if (env.test->prepare == prepare_swap && !env.swap)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What probes have in common: complaints, options, random numbers, empty
+ * What probes have in common: complaints, numbers, random ones, empty
  * caches, and counters read around the work.
  *
  * A program defines PROBE, its name, before it includes this.
@@ -52,44 +52,6 @@ static inline uint64_t parse_number(const char *option, const char *text,
 		fail(2, "--%s takes a number of at least %" PRIu64 ", not '%s'.",
 		     option, least, text);
 	return value;
-}
-
-static inline uint64_t parse_bytes(const char *option, const char *text)
-{
-	static const char suffixes[] = "KMG";
-	char digits[32] = "";
-	size_t length = strlen(text);
-	const char *suffix = length ? strchr(suffixes, text[length - 1]) : NULL;
-	int shift = suffix ? (suffix - suffixes + 1) * 10 : 0;
-	uint64_t value;
-
-	snprintf(digits, sizeof(digits), "%.*s",
-		 (int)(suffix ? length - 1 : length), text);
-	value = parse_number(option, digits, 1);
-	if (value > (uint64_t)INT64_MAX >> shift)
-		fail(2, "--%s %s is too much.", option, text);
-	return value << shift;
-}
-
-static inline double parse_fraction(const char *option, const char *text)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || !(value > 0 && value <= 1))
-		fail(2, "--%s takes a number above 0 and up to 1, not '%s'.",
-		     option, text);
-	return value;
-}
-
-/* The index of a word in a list that NULL ends. */
-static inline int parse_name(const char *option, const char *text,
-			     const char *const *names)
-{
-	for (int i = 0; names[i]; i++)
-		if (!strcmp(text, names[i]))
-			return i;
-	fail(2, "--%s has no value '%s'; see --help.", option, text);
 }
 
 /* Put a file out of memory, or with --drop-caches everything. */

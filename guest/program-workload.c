@@ -7,13 +7,12 @@
  * /tmp in memory, which counts as the group's.
  */
 #define _GNU_SOURCE
-#include <getopt.h>
 #include <math.h>
 #include <sys/personality.h>
 
 #define PROBE "program-workload"
 #include "json.h"
-#include "probe.h"
+#include "options.h"
 #include "program.h"
 #include "root.h"
 
@@ -24,24 +23,32 @@
 
 static struct workload {
 	const char *name;
+	const char *what;	/* for --help */
 	uint64_t memory;	/* the limit unless another is given */
 	char *argv[8];		/* nothing: fio's are worked out */
 } workloads[] = {
-	/* Four files in turn: the compiler's own text is most of it. */
-	{ "gcc", 32 * MIB, { "make", "--silent", "--directory=/src",
+	/* The compiler's own text is most of it. */
+	{ "gcc", "compile four files of the project in /src (32M)",
+	  32 * MIB, { "make", "--silent", "--directory=/src",
 			     "/tmp/evlist.o", "/tmp/evsel.o",
 			     "/tmp/parse-options.o", "/tmp/help.o" } },
 	/* Start, load much of the standard library, use a little of each. */
-	{ "python-start", 40 * MIB, { "python3", "/src/program.py" } },
-	/* 96 MiB of records: lookups of few of them, and scans of all. */
-	{ "sqlite", 48 * MIB, { "python3", "/src/databases.py", "use",
-				"sqlite" } },
-	{ "lmdb", 48 * MIB, { "python3", "/src/databases.py", "use", "lmdb" } },
-	/* 4 KiB of each 64 KiB of a mapped file, from end to end and again. */
-	{ "fio-strided", 400 * MIB, { NULL } },
-	/* What the others need on their disk. */
-	{ "prepare", 0, { "make", "--silent", "--directory=/src",
+	{ "python-start", "run /src/program.py (40M)",
+	  40 * MIB, { "python3", "/src/program.py" } },
+	{ "sqlite",
+	  "look up records of a database of 96 MiB, mostly of few, and read "
+	  "all of them in between (48M)",
+	  48 * MIB, { "python3", "/src/databases.py", "use", "sqlite" } },
+	{ "lmdb", "the same (48M)",
+	  48 * MIB, { "python3", "/src/databases.py", "use", "lmdb" } },
+	{ "fio-strided",
+	  "fio reads 4 KiB of each 64 KiB of a mapped file, from end to end "
+	  "and again (400M)",
+	  400 * MIB, { NULL } },
+	{ "prepare", "make what the others need, which stays on the disk",
+	  0, { "make", "--silent", "--directory=/src",
 			  "--file=prepare.mk" } },
+	{ 0 }
 };
 
 static const char *const hints[] = { "none", "sequential", NULL };
@@ -52,7 +59,7 @@ static struct env {
 	uint64_t memory;	/* 0 is unset */
 	const char *file;
 	uint64_t seconds;
-	int hint;
+	unsigned int hint;
 } env = {
 	.seconds = 60,
 };
@@ -69,42 +76,39 @@ struct fio_result {
 	double seconds;
 };
 
-static const char usage[] =
-"Usage: program-workload --root DIRECTORY --workload WORKLOAD [OPTION]...\n"
+static struct probe_option options[] = {
+	{ "root", "DIRECTORY", "the program's root directory",
+	  .text = &env.root, .needed = true },
+	{ "workload", "WORKLOAD", "what is run, and in how much memory:",
+	  .row = &env.workload, ROWS_OF(workloads), .needed = true },
+	{ "memory", "BYTES",
+	  "limit the group's memory to this (suffixes K, M, G)",
+	  .bytes = &env.memory },
+	{ "file", "PATH", "fio: the file", .text = &env.file },
+	{ "seconds", "N", "fio: measure so long, after half of it to warm up",
+	  .number = &env.seconds, .least = 2 },
+	{ "hint", "HINT",
+	  "fio: what it tells the kernel of the mapping: none (default), or "
+	  "sequential, as it does by itself",
+	  .choice = &env.hint, .names = hints },
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"--root DIRECTORY --workload WORKLOAD [OPTION]...\n"
 "Run a program from the file system that is mounted on DIRECTORY in a control\n"
 "group of little memory, and print as one line of JSON what that made the kernel\n"
-"read. Needs root. All caches are emptied before.\n"
-"\n"
-"  --root DIRECTORY     the program's root directory\n"
-"  --workload WORKLOAD  what is run, and in how much memory:\n"
-"      gcc              compile four files of the project in /src (32M)\n"
-"      python-start     run /src/program.py (40M)\n"
-"      sqlite, lmdb     look up records of a database of 96 MiB, mostly of few,\n"
-"                       and read all of them in between (48M)\n"
-"      fio-strided      fio reads 4 KiB of each 64 KiB of a mapped file, from end\n"
-"                       to end and again (400M)\n"
-"      prepare          make what the others need, which stays on the disk\n"
-"  --memory BYTES       limit the group's memory to this (suffixes K, M, G)\n"
-"  --file PATH          fio: the file\n"
-"  --seconds N          fio: measure so long, after half of it to warm up (60)\n"
-"  --hint HINT          fio: what it tells the kernel of the mapping: none\n"
-"                       (default), or sequential, as it does by itself\n"
-"  --help               print this text\n"
-"\n"
+"read. Needs root. All caches are emptied before.\n",
+	.options = options,
+	.notes =
 "Example:\n"
 "  program-workload --root /data --workload sqlite --memory 32M\n"
 "\n"
 "For fio everything but peak_memory_bytes, and young_share, which is of the end,\n"
 "is of the time that it measures, and of no time else. young_share is null where\n"
-"the kernel does not sort pages by generation.\n";
-
-static struct workload *parse_workload(const char *name)
-{
-	for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
-		if (!strcmp(workloads[i].name, name))
-			return &workloads[i];
-	fail(2, "--workload has no value '%s'; see --help.", name);
-}
+"the kernel does not sort pages by generation.\n",
+};
 
 static bool is_fio(void)
 {
@@ -113,61 +117,13 @@ static bool is_fio(void)
 
 static void parse_arguments(int argc, char **argv)
 {
-	enum { ROOT, WORKLOAD, MEMORY, FILE_, SECONDS, HINT, HELP };
-	static const struct option options[] = {
-		{ "root", required_argument, NULL, ROOT },
-		{ "workload", required_argument, NULL, WORKLOAD },
-		{ "memory", required_argument, NULL, MEMORY },
-		{ "file", required_argument, NULL, FILE_ },
-		{ "seconds", required_argument, NULL, SECONDS },
-		{ "hint", required_argument, NULL, HINT },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	const char *fio_only = NULL;
-	int option, index;
+	static const char *const of_fio[] = { "file", "seconds", "hint" };
 
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case ROOT:
-			env.root = optarg;
-			break;
-		case WORKLOAD:
-			env.workload = parse_workload(optarg);
-			break;
-		case MEMORY:
-			env.memory = parse_bytes(name, optarg);
-			break;
-		case FILE_:
-			env.file = optarg;
-			fio_only = name;
-			break;
-		case SECONDS:
-			env.seconds = parse_number(name, optarg, 2);
-			fio_only = name;
-			break;
-		case HINT:
-			env.hint = parse_name(name, optarg, hints);
-			fio_only = name;
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	if (optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
-	if (!env.root)
-		fail(2, "--root is missing; see --help.");
-	if (!env.workload)
-		fail(2, "--workload is missing; see --help.");
-	if (fio_only && !is_fio())
-		fail(2, "--workload %s has no --%s.", env.workload->name,
-		     fio_only);
+	parse_options(argc, argv, &usage);
+	for (size_t i = 0; i < sizeof(of_fio) / sizeof(of_fio[0]); i++)
+		if (option_given(&usage, of_fio[i]) && !is_fio())
+			fail(2, "--workload %s has no --%s.",
+			     env.workload->name, of_fio[i]);
 	if (is_fio() && !env.file)
 		fail(2, "--workload %s needs --file.", env.workload->name);
 	if (!env.memory)

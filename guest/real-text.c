@@ -9,22 +9,36 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <getopt.h>
 
 #define PROBE "real-text"
 #include "folios.h"
 #include "fragment.h"
 #include "json.h"
-#include "probe.h"
+#include "options.h"
 #include "root.h"
 #include "tracer.h"
 
 static struct program {
 	const char *name;
+	const char *what;	/* for --help */
 	char *argv[4];
 } programs[] = {
-	{ "gcc", { "make", "--silent", "--directory=/src" } },
-	{ "python", { "python3", "/src/program.py" } },
+	{ "gcc", "compile the project in /src there",
+	  { "make", "--silent", "--directory=/src" } },
+	{ "python", "run /src/program.py", { "python3", "/src/program.py" } },
+	{ 0 }
+};
+
+enum memory { AS_IT_IS, FRESH, FRAGMENTED };
+
+static const char *const memories[] = {
+	"as-it-is", "fresh", "fragmented", NULL
+};
+
+static const char *const memory_helps[] = {
+	"free memory is not touched",
+	"free memory is put together again",
+	"it is broken up as with --fragment 0.98",
 };
 
 static struct env {
@@ -32,7 +46,7 @@ static struct env {
 	struct program *program;
 	const char *floor;	/* a file */
 	bool drop_caches;
-	bool gather;
+	enum memory memory;
 	double fragment;	/* of the free memory; 0 is not at all */
 	uint64_t seed;
 } env = {
@@ -87,97 +101,49 @@ static struct setting compaction[] = {
 };
 #define COMPACTION_SETTINGS	(sizeof(compaction) / sizeof(compaction[0]))
 
-static const char usage[] =
-"Usage: real-text --root DIRECTORY --program PROGRAM [OPTION]...\n"
+static struct probe_option options[] = {
+	{ "root", "DIRECTORY", "the program's root directory",
+	  .text = &env.root, .needed = true },
+	{ "program", "PROGRAM", "what is run:", .row = &env.program,
+	  ROWS_OF(programs), .needed = true },
+	{ "drop-caches", NULL, "empty all of the kernel's caches before",
+	  .flag = &env.drop_caches },
+	{ "floor", "FILE",
+	  "print as well the least that can be read: what a run reads whose "
+	  "every page is used. It is made before if FILE does not know of "
+	  "one, and noted there",
+	  .text = &env.floor },
+	{ "memory", "STATE", "of free memory, before:",
+	  .choice = &env.memory, .names = memories, .whats = memory_helps },
+	{ "fragment", "SHARE",
+	  "before, pin a page in each aligned 64 KiB (with 64 KiB pages: 2 "
+	  "MiB) of this share of the free memory",
+	  .fraction = &env.fragment },
+	{ "seed", "N", "decides which pages are pinned", .number = &env.seed },
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"--root DIRECTORY --program PROGRAM [OPTION]...\n"
 "Run a program from the file system that is mounted on DIRECTORY, and print as\n"
-"one line of JSON what that made the kernel read. Needs root.\n"
-"\n"
-"  --root DIRECTORY    the program's root directory\n"
-"  --program PROGRAM   gcc: compile the project in /src there\n"
-"                      python: run /src/program.py\n"
-"  --drop-caches       empty all of the kernel's caches before\n"
-"  --floor FILE        print as well the least that can be read: what a run reads\n"
-"                      whose every page is used. It is made before if FILE does\n"
-"                      not know of one, and noted there\n"
-"  --memory STATE      before, put free memory together again (fresh), or break\n"
-"                      it up as with --fragment 0.98 (fragmented)\n"
-"  --fragment SHARE    before, pin a page in each aligned 64 KiB (with 64 KiB\n"
-"                      pages: 2 MiB) of this share of the free memory\n"
-"  --seed N            decides which pages are pinned (1)\n"
-"  --help              print this text\n"
-"\n"
+"one line of JSON what that made the kernel read. Needs root.\n",
+	.options = options,
+	.notes =
 "Example:\n"
 "  real-text --root /data --program python --drop-caches --floor /tmp/floor\n"
 "\n"
 "cached_bytes is by how much the page cache grew. file_alloc and file_fallback\n"
 "are null where the kernel does not count large folios of files.\n"
 "free_in_large_blocks is the share of free memory that was in aligned blocks of\n"
-"64 KiB (with 64 KiB pages: 2 MiB) or more when the program was started.\n";
-
-static struct program *parse_program(const char *name)
-{
-	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
-		if (!strcmp(programs[i].name, name))
-			return &programs[i];
-	fail(2, "--program has no value '%s'; see --help.", name);
-}
+"64 KiB (with 64 KiB pages: 2 MiB) or more when the program was started.\n",
+};
 
 static void parse_arguments(int argc, char **argv)
 {
-	enum { ROOT, PROGRAM, DROP_CACHES, FLOOR, MEMORY, FRAGMENT, SEED, HELP };
-	static const struct option options[] = {
-		{ "root", required_argument, NULL, ROOT },
-		{ "program", required_argument, NULL, PROGRAM },
-		{ "drop-caches", no_argument, NULL, DROP_CACHES },
-		{ "floor", required_argument, NULL, FLOOR },
-		{ "memory", required_argument, NULL, MEMORY },
-		{ "fragment", required_argument, NULL, FRAGMENT },
-		{ "seed", required_argument, NULL, SEED },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	static const char *const memories[] = { "fresh", "fragmented", NULL };
-	int option, index;
-
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case ROOT:
-			env.root = optarg;
-			break;
-		case PROGRAM:
-			env.program = parse_program(optarg);
-			break;
-		case DROP_CACHES:
-			env.drop_caches = true;
-			break;
-		case FLOOR:
-			env.floor = optarg;
-			break;
-		case MEMORY:
-			env.gather = !parse_name(name, optarg, memories);
-			env.fragment = env.gather ? 0 : 0.98;
-			break;
-		case FRAGMENT:
-			env.fragment = parse_fraction(name, optarg);
-			break;
-		case SEED:
-			env.seed = parse_number(name, optarg, 0);
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	if (optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
-	if (!env.root)
-		fail(2, "--root is missing; see --help.");
-	if (!env.program)
-		fail(2, "--program is missing; see --help.");
+	parse_options(argc, argv, &usage);
+	if (env.memory == FRAGMENTED && !env.fragment)
+		env.fragment = 0.98;
 }
 
 /* A file of /proc or /sys with one number. */
@@ -472,7 +438,7 @@ int main(int argc, char **argv)
 		floor = find_floor(device);
 	init_run(&run);
 	forget_caches(env.root, env.drop_caches);
-	if (env.gather)
+	if (env.memory == FRESH)
 		gather_memory();
 	if (env.fragment) {
 		for (size_t i = 0; i < COMPACTION_SETTINGS; i++)

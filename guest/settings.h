@@ -112,4 +112,16 @@ static inline bool setting(const char *path, const char *word)
 	return write_word(path, word);
 }
 
+/* Of a disk; what counts for a file is how it is when that is opened. */
+static inline void set_read_ahead(dev_t device, uint64_t kib)
+{
+	char path[80], word[24];
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/read_ahead_kb",
+		 major(device), minor(device));
+	snprintf(word, sizeof(word), "%" PRIu64, kib);
+	if (!setting(path, word))
+		fail_io(path);
+}
+
 #endif /* FOLIOLAB_SETTINGS_H */

@@ -7,32 +7,70 @@
  * loop does nothing but touch.
  */
 #define _GNU_SOURCE
-#include <getopt.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #define PROBE	"sparse-mmap"
 #include "json.h"
+#include "options.h"
 #include "patterns.h"
-#include "probe.h"
 
 static const char *const hints[] = { "normal", "random", "sequential", NULL };
 static const int advices[] = { MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL };
+
+static const char *const pattern_helps[] = {
+	[PATTERN_RANDOM] = "pages at random",
+	[PATTERN_SEQUENTIAL] = "page by page",
+	[PATTERN_REVERSE] = "page by page backward, from the last one",
+	[PATTERN_STRIDE] = "forward by --stride pages each time",
+	[PATTERN_ZIPF] = "few pages often, most seldom: Zipf's law with 0.99",
+	[PATTERN_STREAMS] =
+		"forward from --streams places, one page each in turn",
+	[PATTERN_PINGPONG] =
+		"the next from the front, the next from the back, in turn",
+	[PATTERN_OBJECTS] = "runs of --object pages at random places, in --order",
+	[PATTERN_BTREE] =
+		"from the root to a random leaf of a tree in the file, 128 "
+		"pages below each, scattered over all of it",
+	[PATTERN_SCAN_RANDOM] = "page by page and at random, in turn",
+	[PATTERN_PHASES] = "a third page by page, a third at random, then on",
+	[PATTERN_DRIFT] = "forward by random steps of less than --stride",
+	[PATTERN_BLOBS] =
+		"runs of up to --object pages, each always at its place, in "
+		"--order",
+	[PATTERN_HOT_SPOTS] =
+		"--burst pages at random within --object pages, then "
+		"elsewhere, at times where it was before",
+	[PATTERN_MERGE] =
+		"forward from --streams places, each at its own speed, and "
+		"after --burst of these, on average, a page at random",
+	[PATTERN_WALK] =
+		"on and back, by normally distributed steps that deviate by "
+		"--stride",
+	[PATTERN_BTREE_SCAN] =
+		"from the root of a tree to a random leaf, and on through up "
+		"to --object leaves, which lie in order",
+	[PATTERN_SCANNERS] =
+		"--streams threads that go forward, each at its own speed, by "
+		"turns of up to --burst pages",
+	[PATTERN_READERS] = "such threads that read objects of --object pages",
+	[PATTERN_SCAN_READERS] =
+		"one that goes forward, others that read objects",
+};
 
 static const char *const memory_states[] = { "cold", "warm", NULL };
 
 static struct env {
 	const char *file;
 	struct pattern pattern;	/* 0 is unset */
-	bool ordered;		/* the order of objects is given */
 	double fraction;	/* of the file's pages; 0 is unset */
 	uint64_t count;		/* pages; 0 is unset */
 	uint64_t passes;
 	uint64_t threads;
-	int hint;
+	unsigned int hint;
 	bool drop_caches;
-	bool warm;
+	unsigned int warm;
 	uint64_t create;	/* bytes; 0 is no */
 } env = {
 	.passes = 1,
@@ -48,61 +86,58 @@ static struct {
 	size_t page_size;
 } work;
 
-static const char usage[] =
-"Usage: sparse-mmap --file PATH [OPTION]...\n"
+static struct probe_option options[] = {
+	{ "file", "PATH", "the file to map", .text = &env.file, .needed = true },
+	{ "create", "BYTES",
+	  "write PATH up to this size first (suffixes K, M, G)",
+	  .bytes = &env.create },
+	{ "pattern", "PATTERN",
+	  "in which order, from page 0 unless told otherwise:",
+	  .choice = &env.pattern.kind, .names = pattern_names,
+	  .whats = pattern_helps },
+	{ "stride", "PAGES", "of the patterns stride, drift and walk",
+	  .number = &env.pattern.stride, .least = 1 },
+	{ "streams", "N",
+	  "how many places or threads, of patterns that have some",
+	  .number = &env.pattern.streams, .least = 1 },
+	{ "object", "PAGES", "size of an object, a hot spot or a scan",
+	  .number = &env.pattern.object, .least = 1 },
+	{ "burst", "N", "touches in a row, of patterns that take turns",
+	  .number = &env.pattern.burst, .least = 1 },
+	{ "order", "ORDER",
+	  "of the pages of an object: forward (default), backward or "
+	  "shuffled, each time anew",
+	  .choice = &env.pattern.order, .names = pattern_orders },
+	{ "region", "F",
+	  "let the pattern random have but a part of the file in one piece, "
+	  "this share of its pages",
+	  .fraction = &env.pattern.region },
+	{ "fraction", "F",
+	  "touches a pass, as a share of the file's pages (0.01)",
+	  .fraction = &env.fraction },
+	{ "count", "N", "touches a pass, as a number",
+	  .number = &env.count, .least = 1 },
+	{ "passes", "N", "repeat the same touches",
+	  .number = &env.passes, .least = 1 },
+	{ "threads", "N", "deal the touches of a pass to N threads in turn",
+	  .number = &env.threads, .least = 1, .most = MAX_THREADS },
+	{ "hint", "HINT", "normal (default), random or sequential, by madvise",
+	  .choice = &env.hint, .names = hints },
+	{ "seed", "N", "of all that is random", .number = &env.pattern.seed },
+	DROP_CACHES(&env.drop_caches),
+	{ "memory", "STATE",
+	  "of the file before: cold (default), or warm: all of it is in memory",
+	  .choice = &env.warm, .names = memory_states },
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"--file PATH [OPTION]...\n"
 "Map PATH, touch one byte of some of its pages, and print as one line of JSON\n"
-"what that made the kernel read.\n"
-"\n"
-"  --file PATH         the file to map\n"
-"  --create BYTES      write PATH up to this size first (suffixes K, M, G)\n"
-"  --pattern PATTERN   in which order, from page 0 unless told otherwise:\n"
-"      random          pages at random (default)\n"
-"      sequential      page by page\n"
-"      reverse         page by page backward, from the last one\n"
-"      stride          forward by --stride pages each time\n"
-"      zipf            few pages often, most seldom: Zipf's law with 0.99\n"
-"      streams         forward from --streams places, one page each in turn\n"
-"      pingpong        the next from the front, the next from the back, in turn\n"
-"      objects         runs of --object pages at random places, in --order\n"
-"      btree           from the root to a random leaf of a tree in the file,\n"
-"                      128 pages below each, scattered over all of it\n"
-"      scan-random     page by page and at random, in turn\n"
-"      phases          a third page by page, a third at random, then on\n"
-"      drift           forward by random steps of less than --stride\n"
-"      blobs           runs of up to --object pages, each always at its place,\n"
-"                      in --order\n"
-"      hot-spots       --burst pages at random within --object pages, then\n"
-"                      elsewhere, at times where it was before\n"
-"      merge           forward from --streams places, each at its own speed, and\n"
-"                      after --burst of these, on average, a page at random\n"
-"      walk            on and back, by normally distributed steps that deviate by\n"
-"                      --stride\n"
-"      btree-scan      from the root of a tree to a random leaf, and on through\n"
-"                      up to --object leaves, which lie in order\n"
-"      scanners        --streams threads that go forward, each at its own speed,\n"
-"                      by turns of up to --burst pages\n"
-"      readers         such threads that read objects of --object pages\n"
-"      scan-readers    one that goes forward, others that read objects\n"
-"  --stride PAGES      of the patterns stride, drift and walk\n"
-"  --streams N         how many places or threads, of patterns that have some\n"
-"  --object PAGES      size of an object, a hot spot or a scan\n"
-"  --burst N           touches in a row, of patterns that take turns\n"
-"  --order ORDER       of the pages of an object: forward (default), backward\n"
-"                      or shuffled, each time anew\n"
-"  --region F          let the pattern random have but a part of the file in\n"
-"                      one piece, this share of its pages\n"
-"  --fraction F        touches a pass, as a share of the file's pages (0.01)\n"
-"  --count N           touches a pass, as a number\n"
-"  --passes N          repeat the same touches (1)\n"
-"  --threads N         deal the touches of a pass to N threads in turn (1)\n"
-"  --hint HINT         normal (default), random or sequential, by madvise\n"
-"  --seed N            of all that is random (1)\n"
-"  --drop-caches       empty all of the kernel's caches before, not only those\n"
-"                      of the file; needs root\n"
-"  --memory STATE      of the file before: cold (default), or warm: all of it is\n"
-"                      in memory\n"
-"  --help              print this text\n"
-"\n"
+"what that made the kernel read.\n",
+	.options = options,
+	.notes =
 "Examples:\n"
 "  sparse-mmap --file /var/tmp/probe --create 1G\n"
 "      1 % of the pages of a new file, at random\n"
@@ -112,7 +147,8 @@ static const char usage[] =
 "      10000 touches by four threads, with read-ahead switched off\n"
 "\n"
 "read_bytes and read_requests are null where the file's device keeps no\n"
-"statistics (tmpfs, overlayfs, btrfs); pgpgin_bytes counts all devices.\n";
+"statistics (tmpfs, overlayfs, btrfs); pgpgin_bytes counts all devices.\n",
+};
 
 /* The file was truncated under the map, or its device failed. */
 static void on_bus_error(int signal)
@@ -127,8 +163,9 @@ static void on_bus_error(int signal)
 }
 
 /* Complain of an option that the pattern has not, or cannot do without. */
-static void check_option(const char *name, bool given, bool known, bool needed)
+static void check_option(const char *name, bool known, bool needed)
 {
+	bool given = option_given(&usage, name);
 	const char *pattern = pattern_names[env.pattern.kind];
 
 	if (given && !known)
@@ -153,116 +190,20 @@ static void check_pattern(void)
 		       kind == PATTERN_BTREE_SCAN || kind == PATTERN_READERS ||
 		       kind == PATTERN_SCAN_READERS;
 
-	check_option("stride", env.pattern.stride, steps, steps);
-	check_option("streams", env.pattern.streams, streams, streams);
-	check_option("object", env.pattern.object, objects, objects);
-	check_option("burst", env.pattern.burst, bursts, bursts);
-	check_option("order", env.ordered, ordered, false);
-	check_option("region", env.pattern.region, kind == PATTERN_RANDOM, false);
+	check_option("stride", steps, steps);
+	check_option("streams", streams, streams);
+	check_option("object", objects, objects);
+	check_option("burst", bursts, bursts);
+	check_option("order", ordered, false);
+	check_option("region", kind == PATTERN_RANDOM, false);
 }
 
 static void parse_arguments(int argc, char **argv)
 {
-	enum { FILE_, PATTERN, STRIDE, STREAMS, OBJECT, BURST, ORDER, REGION,
-	       FRACTION, COUNT, PASSES, THREADS, HINT, SEED, DROP_CACHES,
-	       MEMORY, CREATE, HELP };
-	static const struct option options[] = {
-		{ "file", required_argument, NULL, FILE_ },
-		{ "pattern", required_argument, NULL, PATTERN },
-		{ "stride", required_argument, NULL, STRIDE },
-		{ "streams", required_argument, NULL, STREAMS },
-		{ "object", required_argument, NULL, OBJECT },
-		{ "burst", required_argument, NULL, BURST },
-		{ "order", required_argument, NULL, ORDER },
-		{ "region", required_argument, NULL, REGION },
-		{ "fraction", required_argument, NULL, FRACTION },
-		{ "count", required_argument, NULL, COUNT },
-		{ "passes", required_argument, NULL, PASSES },
-		{ "threads", required_argument, NULL, THREADS },
-		{ "hint", required_argument, NULL, HINT },
-		{ "seed", required_argument, NULL, SEED },
-		{ "drop-caches", no_argument, NULL, DROP_CACHES },
-		{ "memory", required_argument, NULL, MEMORY },
-		{ "create", required_argument, NULL, CREATE },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	int option, index;
-
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case FILE_:
-			env.file = optarg;
-			break;
-		case PATTERN:
-			env.pattern.kind = parse_name(name, optarg,
-						      pattern_names);
-			break;
-		case STRIDE:
-			env.pattern.stride = parse_number(name, optarg, 1);
-			break;
-		case STREAMS:
-			env.pattern.streams = parse_number(name, optarg, 1);
-			break;
-		case OBJECT:
-			env.pattern.object = parse_number(name, optarg, 1);
-			break;
-		case BURST:
-			env.pattern.burst = parse_number(name, optarg, 1);
-			break;
-		case ORDER:
-			env.pattern.order = parse_name(name, optarg,
-						       pattern_orders);
-			env.ordered = true;
-			break;
-		case REGION:
-			env.pattern.region = parse_fraction(name, optarg);
-			break;
-		case FRACTION:
-			env.fraction = parse_fraction(name, optarg);
-			break;
-		case COUNT:
-			env.count = parse_number(name, optarg, 1);
-			break;
-		case PASSES:
-			env.passes = parse_number(name, optarg, 1);
-			break;
-		case THREADS:
-			env.threads = parse_number(name, optarg, 1);
-			break;
-		case HINT:
-			env.hint = parse_name(name, optarg, hints);
-			break;
-		case SEED:
-			env.pattern.seed = parse_number(name, optarg, 0);
-			break;
-		case DROP_CACHES:
-			env.drop_caches = true;
-			break;
-		case MEMORY:
-			env.warm = parse_name(name, optarg, memory_states);
-			break;
-		case CREATE:
-			env.create = parse_bytes(name, optarg);
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	if (optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
-	if (!env.file)
-		fail(2, "--file is missing; see --help.");
+	parse_options(argc, argv, &usage);
 	check_pattern();
 	if (env.fraction && env.count)
 		fail(2, "--fraction and --count exclude each other.");
-	if (env.threads > MAX_THREADS)
-		fail(2, "--threads goes up to %d.", MAX_THREADS);
 	if (!env.fraction)
 		env.fraction = 0.01;
 }

@@ -10,15 +10,14 @@
  */
 #define _GNU_SOURCE
 #include <ftw.h>
-#include <getopt.h>
 #include <math.h>
 #include <sys/personality.h>
 #include <sys/syscall.h>
 
 #define PROBE "store"
 #include "json.h"
+#include "options.h"
 #include "patterns.h"
-#include "probe.h"
 #include "program.h"
 #include "root.h"
 
@@ -52,19 +51,6 @@ static const struct store {
 	{ "sqlite", 6 * MIB, .driver = "sqlite" },
 	{ "git", 16 * MIB, .in_root = true, .driver = "git" },
 	{ "lucene", 80 * MIB, .in_root = true, .program = "/src/lucene" },
-};
-
-static const struct option options[] = {
-	{ "data", required_argument, NULL, 'd' },
-	{ "hint", required_argument, NULL, 'h' },
-	{ "read_ahead_kb", required_argument, NULL, 'r' },
-	{ "records", required_argument, NULL, 'n' },
-	{ "root", required_argument, NULL, 'R' },
-	{ "seed", required_argument, NULL, 's' },
-	{ "store", required_argument, NULL, 'S' },
-	{ "times", required_argument, NULL, 't' },
-	{ "workload", required_argument, NULL, 'w' },
-	{ "help", no_argument, NULL, '?' + 1 },
 	{ 0 }
 };
 
@@ -78,8 +64,8 @@ static struct env {
 	const char *data, *root;
 	uint64_t records;	/* 0 until it is known */
 	uint64_t times, seed;
-	const char *read_ahead_kb;
-	int hint;
+	uint64_t read_ahead_kib;
+	unsigned int hint;
 } env = {
 	.data = "/data",
 	.root = "/programs",
@@ -259,134 +245,75 @@ enum where { DATABASE, COPY, NEW };
 
 static const struct workload {
 	const char *name;
+	const char *what;	/* it does, for --help */
 	void (*operations)(void);
 	enum where where;
 } workloads[] = {
-	{ "uniform", do_uniform, DATABASE },
-	{ "zipf", do_zipf, DATABASE },
-	{ "near", do_near, DATABASE },
-	{ "ranges", do_ranges, DATABASE },
-	{ "forward", do_forward, DATABASE },
-	{ "backward", do_backward, DATABASE },
-	{ "mixed", do_mixed, DATABASE },
-	{ "load-sorted", do_load_sorted, NEW },
-	{ "load-random", do_load_random, NEW },
-	{ "update", do_update, COPY },
-	{ "compact", do_compact, DATABASE },
-	{ "copy", do_copy, DATABASE },
-	{ "check", do_check, DATABASE },
-	{ "open", do_open, DATABASE },
-	{ "index", do_index, COPY },
-	/* Makes the database, which stays on the disk. */
-	{ "build", do_build, DATABASE },
+	{ "uniform", "look up 1,000 records, each as likely",
+	  do_uniform, DATABASE },
+	{ "zipf", "look up 2,000, a few of them often", do_zipf, DATABASE },
+	{ "near", "look up 2,000, each 1 to 30 keys behind the one before",
+	  do_near, DATABASE },
+	{ "ranges", "50 times, read 100 records in order",
+	  do_ranges, DATABASE },
+	{ "forward", "read all records in order", do_forward, DATABASE },
+	{ "backward", "read all records in the opposite order",
+	  do_backward, DATABASE },
+	{ "mixed", "read all records in order, with 1,000 looked up meanwhile",
+	  do_mixed, DATABASE },
+	{ "load-sorted", "write an eighth of the records into a new database",
+	  do_load_sorted, NEW },
+	{ "load-random", "the same in scattered order", do_load_random, NEW },
+	{ "update", "replace 1,000 records of a copy", do_update, COPY },
+	{ "compact", "have the engine write a compact copy",
+	  do_compact, DATABASE },
+	{ "copy", "have the engine write a copy", do_copy, DATABASE },
+	{ "check", "have the engine check the database", do_check, DATABASE },
+	{ "open", "open it and look up 10 records", do_open, DATABASE },
+	{ "index", "make a second index, in a copy", do_index, COPY },
+	{ "build", "make the database, which stays on the disk",
+	  do_build, DATABASE },
+	{ 0 }
 };
 
-static const char usage[] =
-"Usage: store --store STORE --workload WORKLOAD [OPTION]...\n"
+static struct probe_option options[] = {
+	{ "store", "STORE", "lmdb, mdbx, bbolt, sqlite, lucene or git",
+	  .row = &env.store, NAMES_OF(stores), .needed = true },
+	{ "workload", "WORKLOAD", "what it does:", .row = &env.workload,
+	  ROWS_OF(workloads), .needed = true },
+	{ "hint", "HINT",
+	  "none (default), or own: the engine's own switch against readahead",
+	  .choice = &env.hint, .names = hints },
+	{ "times", "N",
+	  "the database is so many times as large as the memory that it gets",
+	  .number = &env.times, .least = 1 },
+	{ "read_ahead_kb", "N", "of the disk that the database is on",
+	  .number = &env.read_ahead_kib },
+	{ "seed", "N", "of random choices", .number = &env.seed },
+	{ "records", "N", "for build", .number = &env.records, .least = 1 },
+	{ "data", "DIRECTORY",
+	  "a directory with the store's disk below it, by its name",
+	  .text = &env.data },
+	{ "root", "DIRECTORY", "the root directory of engines that need one",
+	  .text = &env.root },
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"--store STORE --workload WORKLOAD [OPTION]...\n"
 "Have a storage engine work in a control group of little memory, and print as one\n"
 "line of JSON what that made the kernel read. Needs root, and the disks that the\n"
-"lab makes. All caches are emptied before.\n"
-"\n"
-"  --store STORE        lmdb, mdbx, bbolt, sqlite, lucene or git\n"
-"  --workload WORKLOAD\n"
-"      uniform          look up 1,000 records, each as likely\n"
-"      zipf             look up 2,000, a few of them often\n"
-"      near             look up 2,000, each 1 to 30 keys behind the one before\n"
-"      ranges           50 times, read 100 records in order\n"
-"      forward          read all records in order\n"
-"      backward         read all records in the opposite order\n"
-"      mixed            read all records in order, with 1,000 looked up meanwhile\n"
-"      load-sorted      write an eighth of the records into a new database\n"
-"      load-random      the same in scattered order\n"
-"      update           replace 1,000 records of a copy\n"
-"      compact          have the engine write a compact copy\n"
-"      copy             have the engine write a copy\n"
-"      check            have the engine check the database\n"
-"      open             open it and look up 10 records\n"
-"      index            make a second index, in a copy\n"
-"      build            make the database\n"
-"  --hint HINT          none (default), or own: the engine's own switch against\n"
-"                       readahead\n"
-"  --times N            the database is so many times as large as the memory that\n"
-"                       it gets (2)\n"
-"  --read_ahead_kb N    of the disk that the database is on\n"
-"  --seed N             of random choices (1)\n"
-"  --records N          for build\n"
-"  --data DIRECTORY     a directory with the store's disk below it, by its name\n"
-"                       (/data)\n"
-"  --root DIRECTORY     the root directory of engines that need one (/programs)\n"
-"  --help               print this text\n"
-"\n"
+"lab makes. All caches are emptied before.\n",
+	.options = options,
+	.notes =
 "Example:\n"
-"  store --store lmdb --workload uniform --read_ahead_kb 4096\n";
-
-static void parse_store(const char *name)
-{
-	for (size_t i = 0; i < sizeof(stores) / sizeof(stores[0]); i++)
-		if (!strcmp(stores[i].name, name))
-			env.store = &stores[i];
-	if (!env.store)
-		fail(2, "--store has no value '%s'; see --help.", name);
-}
-
-static void parse_workload(const char *name)
-{
-	for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
-		if (!strcmp(workloads[i].name, name))
-			env.workload = &workloads[i];
-	if (!env.workload)
-		fail(2, "--workload has no value '%s'; see --help.", name);
-}
+"  store --store lmdb --workload uniform --read_ahead_kb 4096\n",
+};
 
 static void parse_arguments(int argc, char **argv)
 {
-	int option, index;
-
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case 'd':
-			env.data = optarg;
-			break;
-		case 'h':
-			env.hint = parse_name(name, optarg, hints);
-			break;
-		case 'r':
-			parse_number(name, optarg, 0);
-			env.read_ahead_kb = optarg;
-			break;
-		case 'n':
-			env.records = parse_number(name, optarg, 1);
-			break;
-		case 'R':
-			env.root = optarg;
-			break;
-		case 's':
-			env.seed = parse_number(name, optarg, 0);
-			break;
-		case 'S':
-			parse_store(optarg);
-			break;
-		case 't':
-			env.times = parse_number(name, optarg, 1);
-			break;
-		case 'w':
-			parse_workload(optarg);
-			break;
-		case '?' + 1:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	if (optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
-	if (!env.store)
-		fail(2, "--store is missing; see --help.");
-	if (!env.workload)
-		fail(2, "--workload is missing; see --help.");
+	parse_options(argc, argv, &usage);
 	if (env.records && env.workload->operations != do_build)
 		fail(2, "--records is for --workload build.");
 	state_of_random = env.seed;
@@ -598,16 +525,6 @@ static pid_t start_driver(const char *directory)
 	fail_io(program);
 }
 
-static void set_read_ahead(dev_t device)
-{
-	char path[80];
-
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/read_ahead_kb",
-		 major(device), minor(device));
-	if (env.read_ahead_kb && !write_word(path, env.read_ahead_kb))
-		fail_io(path);
-}
-
 static dev_t device_of_store(void)
 {
 	struct stat status;
@@ -669,7 +586,8 @@ int main(int argc, char **argv)
 
 	limit = data_bytes / env.times + env.store->own_memory;
 	cgroup_make(env.workload->operations == do_build ? 0 : limit);
-	set_read_ahead(device);
+	if (option_given(&usage, "read_ahead_kb"))
+		set_read_ahead(device, env.read_ahead_kib);
 	forget_caches(here, true);
 	read_state(&before, device);
 	if (!before.counters.has_device)

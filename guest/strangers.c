@@ -7,7 +7,6 @@
  * reader. A few turns of its own let the kernel learn the reader's pattern first.
  */
 #define _GNU_SOURCE
-#include <getopt.h>
 #include <grp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -18,8 +17,8 @@
 #define PROBE	"strangers"
 #include "files.h"
 #include "json.h"
+#include "options.h"
 #include "patterns.h"
-#include "probe.h"
 
 #define RECORD		6	/* pages */
 #define TURN		6	/* the reader's touches */
@@ -30,6 +29,16 @@ enum stranger { NONE, MANY_FILES, RANDOM, SCAN, EXEC };
 
 static const char *const strangers[] = {
 	"none", "many-files", "random", "scan", "exec", NULL
+};
+
+static const char *const stranger_helps[] = {
+	"nobody",
+	"somebody who maps the others and reads each of them, all within as "
+	"many turns as the reader has",
+	"somebody who has opened the file as well and touches 32 pages of its "
+	"second half at random each time",
+	"the same, 64 pages in order",
+	"like random, in an executable mapping",
 };
 
 /* Touches in a turn of each. */
@@ -46,8 +55,8 @@ static struct env {
 	uint64_t file_pages;	/* as make-files counts them */
 	uint64_t others;
 	uint64_t other_pages;
-	int reader;
-	int stranger;
+	enum reader reader;
+	enum stranger stranger;
 	uint64_t turns;
 	uint64_t seed;
 	bool drop_caches;
@@ -71,99 +80,42 @@ static struct {
 /* The stranger waits for a byte before each turn, and sends one after it. */
 static int to_stranger[2], from_stranger[2];
 
-static const char usage[] =
-"Usage: strangers --directory PATH [OPTION]...\n"
-"Touch pages in the first half of a file, by turns with another process, and print\n"
-"as one line of JSON what was read for these touches.\n"
-"\n"
-"  --directory PATH    where make-files made a file for each stranger, and others\n"
-"  --file_pages N      of 4 KiB, in each of the five (131072)\n"
-"  --others N          how many others there are (10000)\n"
-"  --other_pages N     in each of these (16)\n"
-"  --reader PATTERN    random (default): single pages; records: of 6 pages\n"
-"  --stranger WHO\n"
-"      none            nobody (default)\n"
-"      many-files      somebody who maps the others and reads each of them, all\n"
-"                      within as many turns as the reader has\n"
-"      random          somebody who has opened the file as well and touches 32\n"
-"                      pages of its second half at random each time\n"
-"      scan            the same, 64 pages in order\n"
-"      exec            like random, in an executable mapping\n"
-"  --turns N           of the reader, with 6 touches each (500)\n"
-"  --seed N            of all that is random (1)\n"
-"  --drop-caches       empty all of the kernel's caches before, not only those\n"
-"                      of the file; needs root\n"
-"  --help              print this text\n"
-"\n"
+static struct probe_option options[] = {
+	{ "directory", "PATH",
+	  "where make-files made a file for each stranger, and others",
+	  .text = &env.directory, .needed = true },
+	{ "file_pages", "N", "of 4 KiB, in each of the five",
+	  .number = &env.file_pages, .least = 1 },
+	{ "others", "N", "how many others there are",
+	  .number = &env.others, .least = 1 },
+	{ "other_pages", "N", "in each of these",
+	  .number = &env.other_pages, .least = 1 },
+	{ "reader", "PATTERN",
+	  "random (default): single pages; records: of 6 pages",
+	  .choice = &env.reader, .names = readers },
+	{ "stranger", "WHO", "the other process:", .choice = &env.stranger,
+	  .names = strangers, .whats = stranger_helps },
+	{ "turns", "N", "of the reader, with 6 touches each",
+	  .number = &env.turns, .least = 1 },
+	{ "seed", "N", "of all that is random", .number = &env.seed },
+	DROP_CACHES(&env.drop_caches),
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"--directory PATH [OPTION]...\n"
+"Touch pages in the first half of a file, by turns with another process, and\n"
+"print as one line of JSON what was read for these touches.\n",
+	.options = options,
+	.notes =
 "Example:\n"
 "  make-files . 5 131072; make-files . 10000 16\n"
 "  strangers --directory . --stranger scan\n"
 "\n"
-"Run by root, the stranger is the user 65534. read_bytes and read_requests are null\n"
-"where the file's device keeps no statistics.\n";
-
-static void parse_arguments(int argc, char **argv)
-{
-	enum { DIRECTORY, FILE_PAGES, OTHERS, OTHER_PAGES, READER, STRANGER,
-	       TURNS, SEED, DROP_CACHES, HELP };
-	static const struct option options[] = {
-		{ "directory", required_argument, NULL, DIRECTORY },
-		{ "file_pages", required_argument, NULL, FILE_PAGES },
-		{ "others", required_argument, NULL, OTHERS },
-		{ "other_pages", required_argument, NULL, OTHER_PAGES },
-		{ "reader", required_argument, NULL, READER },
-		{ "stranger", required_argument, NULL, STRANGER },
-		{ "turns", required_argument, NULL, TURNS },
-		{ "seed", required_argument, NULL, SEED },
-		{ "drop-caches", no_argument, NULL, DROP_CACHES },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	int option, index;
-
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case DIRECTORY:
-			env.directory = optarg;
-			break;
-		case FILE_PAGES:
-			env.file_pages = parse_number(name, optarg, 1);
-			break;
-		case OTHERS:
-			env.others = parse_number(name, optarg, 1);
-			break;
-		case OTHER_PAGES:
-			env.other_pages = parse_number(name, optarg, 1);
-			break;
-		case READER:
-			env.reader = parse_name(name, optarg, readers);
-			break;
-		case STRANGER:
-			env.stranger = parse_name(name, optarg, strangers);
-			break;
-		case TURNS:
-			env.turns = parse_number(name, optarg, 1);
-			break;
-		case SEED:
-			env.seed = parse_number(name, optarg, 0);
-			break;
-		case DROP_CACHES:
-			env.drop_caches = true;
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	if (optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
-	if (!env.directory)
-		fail(2, "--directory is missing; see --help.");
-}
+"Run by root, the stranger is the user 65534. read_bytes and read_requests are\n"
+"null where the file's device keeps no statistics.\n",
+};
 
 static const volatile char *map_file(const char *path, int protection,
 				     struct stat *stat)
@@ -372,7 +324,7 @@ int main(int argc, char **argv)
 	pid_t stranger = 0;
 	int status = 0;
 
-	parse_arguments(argc, argv);
+	parse_options(argc, argv, &usage);
 	prepare();
 	signal(SIGPIPE, SIG_IGN);
 	if (env.stranger != NONE)

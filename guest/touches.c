@@ -9,7 +9,6 @@
  */
 #define _GNU_SOURCE
 #include <ftw.h>
-#include <getopt.h>
 #include <linux/fs.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -19,6 +18,7 @@
 #define PROBE	"touches"
 #include "events.h"
 #include "json.h"
+#include "options.h"
 #include "settings.h"
 
 #define KNOBS		"/sys/kernel/debug/page_touch/"
@@ -68,66 +68,40 @@ static struct {
 	unsigned int id, seq, ino, generation, index;
 } layout;
 
-static const char usage[] =
-"Usage: touches --out PATH [OPTION]... -- COMMAND...\n"
+static struct probe_option options[] = {
+	{ "files", "DIRECTORY",
+	  "where the file system with these files is mounted",
+	  .text = &env.files },
+	{ "window", "PAGES",
+	  "a touch may be missing if fewer other pages than that were touched "
+	  "since the last one of its page; at least 16",
+	  .number = &env.window, .least = LEAST_WINDOW, .most = MOST_WINDOW },
+	{ "most", "N", "write so many touches, and only count the rest",
+	  .number = &env.most, .least = 1 },
+	{ "out", "PATH", "where to write; not on that file system",
+	  .text = &env.out, .needed = true },
+	{ 0 }
+};
+
+static const struct usage usage = {
+	.about =
+"--out PATH [OPTION]... -- COMMAND...\n"
 "Run COMMAND and write to PATH which pages of files are touched meanwhile through\n"
-"mappings, by whatever process, in order.\n"
-"\n"
-"  --files DIRECTORY  where the file system with these files is mounted (/data)\n"
-"  --window PAGES     a touch may be missing if fewer other pages than that were\n"
-"                     touched since the last one of its page (16, the least)\n"
-"  --most N           write so many touches, and only count the rest (4000000)\n"
-"  --out PATH         where to write; not on that file system\n"
-"  --help             print this text\n"
-"\n"
+"mappings, by whatever process, in order.\n",
+	.options = options,
+	.notes =
 "The exit status is that of COMMAND. Needs root, and our kernel.\n"
 "\n"
 "Example:\n"
-"  touches --out /tmp/touches -- sparse-mmap --file /data/file\n";
+"  touches --out /tmp/touches -- sparse-mmap --file /data/file\n",
+	.command = true,
+};
 
 static void parse_arguments(int argc, char **argv)
 {
-	enum { FILES, WINDOW, MOST, OUT, HELP };
-	static const struct option options[] = {
-		{ "files", required_argument, NULL, FILES },
-		{ "window", required_argument, NULL, WINDOW },
-		{ "most", required_argument, NULL, MOST },
-		{ "out", required_argument, NULL, OUT },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	int option, index;
-
-	while ((option = getopt_long(argc, argv, "+", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case FILES:
-			env.files = optarg;
-			break;
-		case WINDOW:
-			env.window = parse_number(name, optarg, LEAST_WINDOW);
-			break;
-		case MOST:
-			env.most = parse_number(name, optarg, 1);
-			break;
-		case OUT:
-			env.out = optarg;
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	env.command = argv + optind;
+	env.command = argv + parse_options(argc, argv, &usage);
 	if (!*env.command)
 		fail(2, "COMMAND is missing; see --help.");
-	if (!env.out)
-		fail(2, "--out is missing; see --help.");
-	if (env.window > MOST_WINDOW)
-		fail(2, "--window goes up to %d.", MOST_WINDOW);
 }
 
 /* In our own instance of the kernel's trace. */

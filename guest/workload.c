@@ -11,7 +11,6 @@
  * mean the same work.
  */
 #define _GNU_SOURCE
-#include <getopt.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -22,8 +21,8 @@
 #define PROBE	"workload"
 #include "cgroup.h"
 #include "json.h"
+#include "options.h"
 #include "patterns.h"
-#include "probe.h"
 #include "reclaim.h"
 #include "zram.h"
 
@@ -33,7 +32,6 @@
 #define SETTLES		128	/* in a round, at most */
 #define FLUSH_PAGES	64	/* across more than 33, x86 flushes the whole TLB */
 #define MAX_WARM_UP	1000
-#define UNSET		UINT64_MAX
 
 /* What fork-heavy does. */
 #define CHILDREN	64	/* in a round */
@@ -158,6 +156,7 @@ static const struct workload workloads[] = {
 	{ .name = "fork-heavy",
 	  .what = "short programs, with memory to spare",
 	  .forks = true, .warm_up = 1, .rounds = 4 },
+	{ 0 }
 };
 
 static struct env {
@@ -167,14 +166,12 @@ static struct env {
 	uint64_t memory;	/* bytes */
 	uint64_t read_ahead_kib;
 	uint64_t seed;
-	uint64_t warm_up;	/* rounds; UNSET has as many as the workload */
+	uint64_t warm_up;	/* rounds; the workload's unless it is given */
 	bool no_group;
 	bool drop_caches;
-	bool child;
 } env = {
 	.read_ahead_kib = 128,
 	.seed = 1,
-	.warm_up = UNSET,
 };
 
 /* Counters of the whole machine, and of the process with its children. */
@@ -229,30 +226,42 @@ static struct {
 	pid_t worker;
 } made;
 
-static const char usage[] =
-"Usage: workload --workload NAME --memory BYTES [OPTION]...\n"
-"Do a fixed amount of work with little memory, and print as one line of JSON what\n"
-"that cost. Needs root, unless --no-group and --file are given.\n"
-"\n"
-"  --workload NAME     of M, the memory that there is:\n";
+static struct probe_option options[] = {
+	{ "workload", "NAME", "of M, the memory that there is:",
+	  .row = &env.workload, ROWS_OF(workloads), .needed = true },
+	{ "memory", "BYTES",
+	  "M, the limit of the control group for the work (suffixes K, M, G)",
+	  .bytes = &env.memory, .needed = true },
+	{ "file", "PATH",
+	  "the file to read, which holds at least 3 M; by default a device in "
+	  "memory, whose reads end at once",
+	  .text = &env.file },
+	{ "read-ahead-kb", "N", "of that device",
+	  .number = &env.read_ahead_kib },
+	{ "scratch", "PATH",
+	  "with --file, a file that is made, written and removed again by "
+	  "file-write-mix, which needs it",
+	  .text = &env.scratch },
+	{ "no-group", NULL,
+	  "work without a control group: there is as much memory as the "
+	  "machine has, and only sizes follow from --memory",
+	  .flag = &env.no_group },
+	{ "seed", "N", "of all that is random", .number = &env.seed },
+	{ "warm-up", "N",
+	  "rounds that bring memory into the state that it stays in, and are "
+	  "not counted (as many as that takes)",
+	  .number = &env.warm_up, .most = MAX_WARM_UP },
+	DROP_CACHES(&env.drop_caches),
+	{ 0 }
+};
 
-static const char options_usage[] =
-"  --memory BYTES      M, the limit of the control group for the work (suffixes\n"
-"                      K, M, G)\n"
-"  --file PATH         the file to read, which holds at least 3 M; by default a\n"
-"                      device in memory, whose reads end at once\n"
-"  --read-ahead-kb N   of that device (128)\n"
-"  --scratch PATH      with --file, a file that is made, written and removed again\n"
-"                      by file-write-mix, which needs it\n"
-"  --no-group          work without a control group: there is as much memory as\n"
-"                      the machine has, and only sizes follow from --memory\n"
-"  --seed N            of all that is random (1)\n"
-"  --warm-up N         rounds that bring memory into the state that it stays in,\n"
-"                      and are not counted (as many as that takes)\n"
-"  --drop-caches       empty all of the kernel's caches before, not only those\n"
-"                      of the file; needs root\n"
-"  --help              print this text\n"
-"\n"
+static const struct usage usage = {
+	.about =
+"--workload NAME --memory BYTES [OPTION]...\n"
+"Do a fixed amount of work with little memory, and print as one line of JSON what\n"
+"that cost. Needs root, unless --no-group and --file are given.\n",
+	.options = options,
+	.notes =
 "Examples:\n"
 "  workload --workload mmap-mix --memory 64M\n"
 "      does a scan push out what is used again and again?\n"
@@ -265,101 +274,16 @@ static const char options_usage[] =
 "work is in pages that were touched or streamed, or in programs run. Faults and\n"
 "cpu_seconds are of the work and all its children. Events such as refaults_file\n"
 "are those of the whole machine; one that the kernel does not count is null, and\n"
-"so is peak_memory_bytes without a control group.\n";
-
-static void print_usage(void)
-{
-	fputs(usage, stdout);
-	for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
-		printf("      %-22s %s\n", workloads[i].name, workloads[i].what);
-	fputs(options_usage, stdout);
-}
-
-static const struct workload *parse_workload(const char *name)
-{
-	for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++)
-		if (!strcmp(workloads[i].name, name))
-			return &workloads[i];
-	fail(2, "--workload has no value '%s'; see --help.", name);
-}
+"so is peak_memory_bytes without a control group.\n",
+};
 
 static void parse_arguments(int argc, char **argv)
 {
-	enum { WORKLOAD, FILE_, MEMORY, NO_GROUP, SCRATCH, READ_AHEAD_KB, SEED,
-	       WARM_UP, DROP_CACHES, CHILD, HELP };
-	static const struct option options[] = {
-		{ "workload", required_argument, NULL, WORKLOAD },
-		{ "file", required_argument, NULL, FILE_ },
-		{ "memory", required_argument, NULL, MEMORY },
-		{ "no-group", no_argument, NULL, NO_GROUP },
-		{ "scratch", required_argument, NULL, SCRATCH },
-		{ "read-ahead-kb", required_argument, NULL, READ_AHEAD_KB },
-		{ "seed", required_argument, NULL, SEED },
-		{ "warm-up", required_argument, NULL, WARM_UP },
-		{ "drop-caches", no_argument, NULL, DROP_CACHES },
-		/* The short program of fork-heavy. */
-		{ "child", no_argument, NULL, CHILD },
-		{ "help", no_argument, NULL, HELP },
-		{ 0 }
-	};
-	int option, index;
-
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		const char *name = option == '?' ? NULL : options[index].name;
-
-		switch (option) {
-		case WORKLOAD:
-			env.workload = parse_workload(optarg);
-			break;
-		case FILE_:
-			env.file = optarg;
-			break;
-		case MEMORY:
-			env.memory = parse_bytes(name, optarg);
-			break;
-		case NO_GROUP:
-			env.no_group = true;
-			break;
-		case SCRATCH:
-			env.scratch = optarg;
-			break;
-		case READ_AHEAD_KB:
-			env.read_ahead_kib = parse_number(name, optarg, 0);
-			break;
-		case SEED:
-			env.seed = parse_number(name, optarg, 0);
-			break;
-		case WARM_UP:
-			env.warm_up = parse_number(name, optarg, 0);
-			if (env.warm_up > MAX_WARM_UP)
-				fail(2, "--warm-up takes at most %d.",
-				     MAX_WARM_UP);
-			break;
-		case DROP_CACHES:
-			env.drop_caches = true;
-			break;
-		case CHILD:
-			env.child = true;
-			break;
-		case HELP:
-			print_usage();
-			exit(0);
-		default:
-			exit(2);	/* getopt has said why */
-		}
-	}
-	if (optind < argc)
-		fail(2, "'%s' is not an option; see --help.", argv[optind]);
-	if (env.child)
-		return;
-	if (!env.workload)
-		fail(2, "--workload is missing; see --help.");
-	if (!env.memory)
-		fail(2, "--memory is missing; see --help.");
+	parse_options(argc, argv, &usage);
 	/* Less than that is taken by the kernel for the processes alone. */
 	if (env.memory < 16 << 20)
 		fail(2, "--memory has to be at least 16M.");
-	if (env.warm_up == UNSET)
+	if (!option_given(&usage, "warm-up"))
 		env.warm_up = env.workload->warm_up;
 	if (env.workload->stream == STREAM_WRITE && env.file && !env.scratch)
 		fail(2, "--workload %s with --file needs --scratch.",
@@ -713,15 +637,15 @@ static void touch_round(void)
 }
 
 /* What a short program does: it runs text of libraries, and writes data. */
-static int be_child(void)
+static int be_child(const char *file)
 {
 	uint64_t state = env.seed;
 	volatile char *text, *data;
 
 	work.page_size = sysconf(_SC_PAGESIZE);
-	work.fd = open(env.file, O_RDONLY | O_CLOEXEC);
+	work.fd = open(file, O_RDONLY | O_CLOEXEC);
 	if (work.fd < 0)
-		fail_io(env.file);
+		fail_io(file);
 	text = map(TEXT_PAGES, PROT_READ | PROT_EXEC, MAP_PRIVATE, work.fd, 0);
 	data = map(DATA_PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE, work.fd,
 		   TEXT_PAGES);
@@ -745,8 +669,7 @@ static int wait_for(pid_t child)
 static void fork_round(void)
 {
 	char *const argv[] = {
-		(char *)PROBE, (char *)"--child", (char *)"--file",
-		(char *)env.file, NULL
+		(char *)PROBE, (char *)"--child", (char *)env.file, NULL
 	};
 
 	if (!at.set) {
@@ -891,9 +814,9 @@ int main(int argc, char **argv)
 	struct result *result;
 	uint64_t peak = 0;
 
+	if (argc == 3 && !strcmp(argv[1], "--child"))
+		return be_child(argv[2]);
 	parse_arguments(argc, argv);
-	if (env.child)
-		return be_child();
 	fix_addresses(argv);
 	made.owner = getpid();
 	settings_init(undo);

@@ -126,7 +126,7 @@ def test_no_file_is_overwritten(probe: Path, file: Path, tmp_path: Path) -> None
         (["--workload", "anon-swap", "--memory", "much"], "--memory takes a number of at least 1, not 'much'."),
         (["--seed", "-1"], "--seed takes a number of at least 0, not '-1'."),
         (["--warm-up", "x"], "--warm-up takes a number of at least 0, not 'x'."),
-        (["--warm-up", "1001"], "--warm-up takes at most 1000."),
+        (["--warm-up", "1001"], "--warm-up goes up to 1000."),
         (["--read-ahead-kb", "x"], "--read-ahead-kb takes a number of at least 0, not 'x'."),
         (
             ["--workload", "file-write-mix", "--memory", "16M", "--file", "x"],
