@@ -205,19 +205,11 @@ static void print_result(const struct counters *before,
 	print_count("seed", true, env.seed);
 	print_count("page_size", true, work.page_size);
 	print_count("work", true, env.threads * work.touches);
-	print_count("read_bytes", true,
-		    after->device.bytes - before->device.bytes);
-	print_count("read_requests", true,
-		    after->device.requests - before->device.requests);
-	print_count("major_faults", true,
-		    after->usage.ru_majflt - before->usage.ru_majflt);
-	print_count("minor_faults", true,
-		    after->usage.ru_minflt - before->usage.ru_minflt);
+	print_reads(before, after);
 	printf(", \"cpu_seconds\": %.6f, \"seconds\": %.9f}\n",
 	       cpu_seconds(&after->usage) - cpu_seconds(&before->usage),
 	       seconds_between(before, after));
-	if (fflush(stdout))
-		fail_io("The result could not be written");
+	flush_result();
 }
 
 int main(int argc, char **argv)

@@ -419,8 +419,7 @@ static void print_result(const struct counters *before,
 		    folios_after->fallback - folios_before->fallback);
 	print_folios(touched);
 	printf("}\n");
-	if (fflush(stdout))
-		fail_io("The result could not be written");
+	flush_result();
 	free(touched);
 }
 

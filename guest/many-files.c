@@ -214,8 +214,6 @@ static void touch(uint64_t thread)
 static void print_result(const struct counters *before,
 			 const struct counters *after)
 {
-	bool has_device = before->has_device && after->has_device;
-
 	printf("{\"probe\": \"many-files\", \"access\": \"%s\"",
 	       accesses[env.access]);
 	print_count("files", true, env.files);
@@ -223,20 +221,12 @@ static void print_result(const struct counters *before,
 	print_count("seed", true, env.seed);
 	print_count("page_size", true, work.page_size);
 	print_count("touches", true, work.count);
-	print_count("read_bytes", has_device,
-		    after->device.bytes - before->device.bytes);
-	print_count("read_requests", has_device,
-		    after->device.requests - before->device.requests);
-	print_count("major_faults", true,
-		    after->usage.ru_majflt - before->usage.ru_majflt);
-	print_count("minor_faults", true,
-		    after->usage.ru_minflt - before->usage.ru_minflt);
+	print_reads(before, after);
 	print_count("floor_bytes", true, count_distinct() * work.page_size);
 	printf(", \"cpu_seconds\": %.6f, \"seconds\": %.9f}\n",
 	       cpu_seconds(&after->usage) - cpu_seconds(&before->usage),
 	       seconds_between(before, after));
-	if (fflush(stdout))
-		fail_io("The result could not be written");
+	flush_result();
 }
 
 int main(int argc, char **argv)

@@ -119,8 +119,6 @@ static void take_experts(void)
 static void print_result(const struct counters *before,
 			 const struct counters *after)
 {
-	bool known = before->has_device && after->has_device;
-
 	printf("{\"probe\": \"model-file\", \"phase\": \"%s\", \"hint\": \"%s\"",
 	       phases[env.phase], hints[env.hint]);
 	print_count("tensor", true, env.tensor);
@@ -128,17 +126,9 @@ static void print_result(const struct counters *before,
 	print_count("seed", true, env.seed);
 	print_count("page_size", true, work.page_size);
 	print_count("file_bytes", true, work.pages * work.page_size);
-	print_count("read_bytes", known,
-		    after->device.bytes - before->device.bytes);
-	print_count("read_requests", known,
-		    after->device.requests - before->device.requests);
-	print_count("major_faults", true,
-		    after->usage.ru_majflt - before->usage.ru_majflt);
-	print_count("minor_faults", true,
-		    after->usage.ru_minflt - before->usage.ru_minflt);
+	print_reads(before, after);
 	printf(", \"seconds\": %.9f}\n", seconds_between(before, after));
-	if (fflush(stdout))
-		fail_io("The result could not be written");
+	flush_result();
 }
 
 int main(int argc, char **argv)

@@ -988,8 +988,7 @@ static void print_result(double right, const struct times *times,
 		printf(", \"batches\": 0, \"batch_length\": null, \"batched_share\": 0}\n");
 	else
 		printf(", \"batches\": null, \"batch_length\": null, \"batched_share\": null}\n");
-	if (fflush(stdout))
-		fail_io("The result could not be written");
+	flush_result();
 }
 
 int main(int argc, char **argv)

@@ -160,4 +160,26 @@ static inline void print_count(const char *name, bool known, uint64_t value)
 		printf(", \"%s\": null", name);
 }
 
+/* The same of what was read meanwhile, and of the process's faults. */
+static inline void print_reads(const struct counters *before,
+			       const struct counters *after)
+{
+	bool known = before->has_device && after->has_device;
+
+	print_count("read_bytes", known,
+		    after->device.bytes - before->device.bytes);
+	print_count("read_requests", known,
+		    after->device.requests - before->device.requests);
+	print_count("major_faults", true,
+		    after->usage.ru_majflt - before->usage.ru_majflt);
+	print_count("minor_faults", true,
+		    after->usage.ru_minflt - before->usage.ru_minflt);
+}
+
+static inline void flush_result(void)
+{
+	if (fflush(stdout))
+		fail_io("The result could not be written");
+}
+
 #endif /* FOLIOLAB_PROBE_H */

@@ -275,8 +275,7 @@ static void print_result(const struct state *before, const struct state *after)
 	else
 		printf(", \"seconds\": %.6f", seconds_between(&before->counters, &after->counters));
 	printf("}\n");
-	if (fflush(stdout))
-		fail_io("The result could not be written");
+	flush_result();
 }
 
 int main(int argc, char **argv)

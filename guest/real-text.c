@@ -420,8 +420,7 @@ static void print_result(const struct run *run, uint64_t floor)
 		    after->fallbacks - before->fallbacks);
 	print_folios(&run->folios);
 	printf("}\n");
-	if (fflush(stdout))
-		fail_io("The result could not be written");
+	flush_result();
 }
 
 int main(int argc, char **argv)

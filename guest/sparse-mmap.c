@@ -287,23 +287,15 @@ static void touch(uint64_t thread)
 			(void)work.map[work.pages[i] * work.page_size];
 }
 
-static void print_optional(const char *name, bool known, uint64_t value)
-{
-	if (known)
-		printf(", \"%s\": %" PRIu64, name, value);
-	else
-		printf(", \"%s\": null", name);
-}
-
 static void print_pattern(void)
 {
 	const struct pattern *pattern = &env.pattern;
 
 	printf(", \"pattern\": \"%s\"", pattern_names[pattern->kind]);
-	print_optional("stride", pattern->stride, pattern->stride);
-	print_optional("streams", pattern->streams, pattern->streams);
-	print_optional("object", pattern->object, pattern->object);
-	print_optional("burst", pattern->burst, pattern->burst);
+	print_count("stride", pattern->stride, pattern->stride);
+	print_count("streams", pattern->streams, pattern->streams);
+	print_count("object", pattern->object, pattern->object);
+	print_count("burst", pattern->burst, pattern->burst);
 	if (pattern->kind == PATTERN_OBJECTS || pattern->kind == PATTERN_BLOBS)
 		printf(", \"order\": \"%s\"", pattern_orders[pattern->order]);
 	else
@@ -318,7 +310,6 @@ static void print_result(const struct counters *before,
 			 const struct counters *after,
 			 const struct stat *stat, uint64_t distinct)
 {
-	bool has_device = before->has_device && after->has_device;
 	uint64_t read_ahead_kib = 0;
 	bool has_read_ahead = device_read_ahead(stat->st_dev, &read_ahead_kib);
 
@@ -330,25 +321,18 @@ static void print_result(const struct counters *before,
 	       ", \"page_size\": %zu, \"file_bytes\": %" PRIu64,
 	       work.count, env.passes, env.threads, hints[env.hint],
 	       env.pattern.seed, work.page_size, (uint64_t)stat->st_size);
-	print_optional("read_ahead_kb", has_read_ahead, read_ahead_kib);
-	print_optional("read_bytes", has_device,
-		       after->device.bytes - before->device.bytes);
-	print_optional("read_requests", has_device,
-		       after->device.requests - before->device.requests);
+	print_count("read_ahead_kb", has_read_ahead, read_ahead_kib);
+	print_reads(before, after);
 	printf(", \"pgpgin_bytes\": %" PRIu64
-	       ", \"major_faults\": %ld, \"minor_faults\": %ld"
 	       ", \"faults\": %ld, \"cpu_seconds\": %.6f"
 	       ", \"seconds\": %.9f, \"pages_touched\": %" PRIu64
 	       ", \"floor_bytes\": %" PRIu64 "}\n",
 	       (after->pgpgin_kib - before->pgpgin_kib) * 1024,
-	       after->usage.ru_majflt - before->usage.ru_majflt,
-	       after->usage.ru_minflt - before->usage.ru_minflt,
 	       after->usage.ru_majflt - before->usage.ru_majflt +
 	       after->usage.ru_minflt - before->usage.ru_minflt,
 	       cpu_seconds(&after->usage) - cpu_seconds(&before->usage),
 	       seconds_between(before, after), distinct, distinct * work.page_size);
-	if (fflush(stdout))
-		fail_io("The result could not be written");
+	flush_result();
 }
 
 int main(int argc, char **argv)

@@ -551,8 +551,7 @@ static void print_result(uint64_t data_bytes, uint64_t cached, uint64_t limit,
 	       to->bytes - from->bytes +
 	       (to->requests - from->requests) * REQUEST_BYTES,
 	       seconds_between(&before->counters, &after->counters));
-	if (fflush(stdout))
-		fail_io("The result could not be written");
+	flush_result();
 }
 
 int main(int argc, char **argv)

@@ -314,8 +314,7 @@ static void print_result(const struct sums *sums)
 	print_count("minor_faults", true, sums->minor);
 	print_count("floor_bytes", true, count_floor() * work.page_size);
 	printf(", \"seconds\": %.9f}\n", sums->seconds);
-	if (fflush(stdout))
-		fail_io("The result could not be written");
+	flush_result();
 }
 
 int main(int argc, char **argv)

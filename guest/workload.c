@@ -789,8 +789,7 @@ static void print_result(const struct result *result, uint64_t peak)
 	       cpu_seconds(self[1]) - cpu_seconds(self[0]) +
 	       cpu_seconds(children[1]) - cpu_seconds(children[0]),
 	       seconds_between(from, to));
-	if (fflush(stdout))
-		fail_io("The result could not be written");
+	flush_result();
 }
 
 /*
