@@ -4,30 +4,24 @@
 import argparse
 from pathlib import Path
 
-from foliolab.cli.kselftest import add_comparison, kernels_of, run_all, show
 from foliolab.cli.machine import machine
+from foliolab.cli.suite import add_suite, kernels_of, show
 from foliolab.experiment.machine import machine_name
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kselftest.run import Result
 from foliolab.ltp.build import build_ltp, read_tree
 from foliolab.ltp.run import guest_config, run_test
 from foliolab.ltp.suite import LEFT_OUT, chosen
 from foliolab.progress import Reporter
+from foliolab.suites.compared import run_all
+from foliolab.suites.result import Result
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     text = "run LTP's tests of mapped files and memory on the unpatched kernel and on ours, and compare"
-    parser = commands.add_parser(
-        "ltp",
-        help=text,
-        description=f"{text.capitalize()}. The exit status is 1 if another one fails what the first passes.",
-        epilog="example: ./lab ltp --source ~/ltp --test readahead02",
-    )
+    parser = add_suite(commands, "ltp", text, "--source ~/ltp --test readahead02", handle)
     parser.add_argument(
         "--source", type=Path, required=True, metavar="DIR", help="a git tree of LTP, of which its commit is compiled"
     )
-    add_comparison(parser)
-    parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:

@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Build the kernel's mm selftests, and run each in a guest of its own."""
 
-import json
 import shutil
 import struct
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from foliolab import process
 from foliolab.arch import Architecture
-from foliolab.errors import BuildError, HostLost, LabError, NoResult
-from foliolab.files import digest, digest_files, full_disk_named, locked, write_atomic
+from foliolab.errors import BuildError, LabError
+from foliolab.files import digest, digest_files, full_disk_named, locked
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
 from foliolab.kernel.source import Source
-from foliolab.kselftest.ktap import Verdict, parse
 from foliolab.kselftest.suite import Test
 from foliolab.paths import cache_directory, results_directory
 from foliolab.progress import Reporter
+from foliolab.suites.ktap import parse
+from foliolab.suites.result import Result, boot_for, kept
 from foliolab.vm.accel import Accelerator, choose
 from foliolab.vm.disk import DataDisk
-from foliolab.vm.failure import GuestFailure, JobResult
+from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.outcome import complaints, splats
 from foliolab.vm.packages import fetch
 
 _SKIPPED = 4  # the selftests' exit status
@@ -36,25 +35,6 @@ _FLAGS = ("-O2", "-w", "-static", "-pthread", "-U_FORTIFY_SOURCE", "-D_GNU_SOURC
 _SHARED = ("vm_util.c", "thp_settings.c")
 _LAYOUT = "2"
 """To be raised when the same program on the same kernel is to be run again: another guest, another reading."""
-
-
-EXIT_STATUS = "exit status"
-"""The subtest that a program's exit status is."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a test program ended."""
-
-    subtests: dict[str, Verdict]
-    """Its own, then its exit status, then whether the kernel's log is free of complaints."""
-    log: Path
-    """All that it printed, and the kernel's log."""
-    lost: frozenset[str] = frozenset()
-    """If it is of several boots: the subtests that did not run in all of them."""
-
-    def count(self, verdict: Verdict) -> int:
-        return list(self.subtests.values()).count(verdict)
 
 
 def build_programs(arch: Architecture, source: Source, tests: Iterable[Test], report: Reporter) -> dict[str, Path]:
@@ -109,11 +89,11 @@ def run_test(
     key = digest([_LAYOUT, kernel.hash, accelerator.backend, repr(test), programs[test.program].read_bytes()])
     name = "_".join(test.argv).replace("/", "_")
     place = results_directory() / "kselftests" / f"{stem(kernel.name)}-{name}-{key}-{boot}.json"
-    log = place.with_suffix(".log")
-    if again or not place.exists():
-        write_atomic(place, json.dumps(_boot(test, _guest(test, kernel, accelerator, programs, report), log)))
-    facts = json.loads(place.read_text())
-    return Result(parse(facts.pop("output")) | {name: Verdict(value) for name, value in facts.items()}, log)
+
+    def boot_once(log: Path) -> dict[str, str]:
+        return _boot(test, _guest(test, kernel, accelerator, programs, report), log)
+
+    return kept(place, boot_once, parse, again=again)
 
 
 def _guest(
@@ -144,42 +124,6 @@ def _boot(test: Test, config: GuestConfig, log: Path) -> dict[str, str]:
         return guest.run(argv, test.seconds, on_output=lambda stream, data: printed[stream].extend(data))
 
     return boot_for(test.command, config, log, perform, printed.values(), _SKIPPED)
-
-
-def boot_for(
-    command: str,
-    config: GuestConfig,
-    log: Path,
-    perform: Callable[[Guest], JobResult],
-    printed: Iterable[bytearray],
-    skipped: int,
-) -> dict[str, str]:
-    """Have a guest perform a test, and leave all that was said in ``log``.
-
-    Returns the first of what the test has ``printed``, and what else there is to judge: its exit status, of which
-    ``skipped`` is no failure, and the kernel's log.
-    """
-    console = log.with_suffix(".console")
-    try:
-        with Guest(config, console) as guest:
-            done = perform(guest)
-            how = f"signal {done.signal}" if done.signal else f"exit status {done.status}"
-            ending = Verdict.SKIP if done.status == skipped else Verdict.FAIL
-            ending = ending if done.status or done.signal else Verdict.PASS
-    except GuestFailure as failure:
-        if isinstance(failure, HostLost | NoResult):  # nothing that the kernel is to blame for
-            raise
-        how, ending = str(failure), Verdict.FAIL
-    words = console.read_text(errors="replace")
-    console.unlink()
-    complained = complaints(splats(words), real_time=config.accelerator.real_time)
-    output, *others = map(bytes, printed)
-    write_atomic(log, b"\n".join([f"{command}: {how}".encode(), output, *others, words.encode()]))
-    return {
-        "output": output.decode(errors="replace"),
-        EXIT_STATUS: ending,
-        "the kernel's log": Verdict.FAIL if complained else Verdict.PASS,
-    }
 
 
 def reserve_huge_pages(guest: Guest, mib: int) -> str:

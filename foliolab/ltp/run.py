@@ -5,15 +5,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from foliolab.files import digest, full_disk_named, write_atomic
+from foliolab.files import digest, full_disk_named
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
-from foliolab.kselftest.ktap import Verdict
-from foliolab.kselftest.run import Result, boot_for
 from foliolab.ltp.build import Ltp
 from foliolab.ltp.suite import Test, parse
 from foliolab.paths import cache_directory, results_directory
 from foliolab.progress import Reporter
+from foliolab.suites.result import Result, boot_for, kept
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.failure import JobResult
@@ -67,11 +66,7 @@ def run_test(
     """The result of one test on one kernel: of a boot, or what an earlier one has left in the results directory."""
     key = digest([_LAYOUT, kernel.hash, config.accelerator.backend, repr(test), ltp.key, json.dumps(_ENVIRONMENT)])
     place = results_directory() / "ltp" / f"{stem(kernel.name)}-{test.name}-{key}-{boot}.json"
-    log = place.with_suffix(".log")
-    if again or not place.exists():
-        write_atomic(place, json.dumps(_boot(test, config, log)))
-    facts = json.loads(place.read_text())
-    return Result(parse(facts.pop("output")) | {name: Verdict(value) for name, value in facts.items()}, log)
+    return kept(place, lambda log: _boot(test, config, log), parse, again=again)
 
 
 def _boot(test: Test, config: GuestConfig, log: Path) -> dict[str, str]:

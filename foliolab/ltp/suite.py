@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from foliolab.errors import UsageError
-from foliolab.kselftest.ktap import Verdict, worst
+from foliolab.suites.ktap import Verdict, worst
 
 _SYSCALLS = (
     *("cachestat", "fadvise", "madvise", "memfd_create", "mincore", "mlock", "mlock2", "mlockall", "mmap", "mprotect"),

@@ -97,15 +97,15 @@ def regret_to_table(rows: Sequence[RegretRow]) -> str:
         {summary.variant: summary for summary in by_way([row for row in rows if row.group == group])}
         for group in (PATTERNS, FAMILIES, TRACES)
     ]
-    lines = [_row(_REGRETS), _row("---" if title == "variant" else "---:" for title in _REGRETS)]
+    lines = [markdown_row(_REGRETS), markdown_row("---" if title == "variant" else "---:" for title in _REGRETS)]
     for variant, name in _WAYS.items():
         patterns, families, traces = (found[variant] for found in groups)
         judged = patterns.judged_only
         assert judged
         spreads = (patterns.everywhere, families.everywhere, traces.everywhere)
         (mean, worst), *others = ((f"{each.mean:.3f}", _worst(each.worst)) for each in spreads)
-        cells = [mean, worst, f"{judged.mean:.3f}", *(cell for pair in others for cell in pair)]
-        lines.append(_row([name, *cells]) if variant != "adaptive" else _row(f"**{cell}**" for cell in (name, *cells)))
+        cells = [name, mean, worst, f"{judged.mean:.3f}", *(cell for pair in others for cell in pair)]
+        lines.append(markdown_row(cells if variant != "adaptive" else [f"**{cell}**" for cell in cells]))
     return "\n".join(lines) + "\n"
 
 
@@ -116,11 +116,11 @@ def _worst(regret: float) -> str:
 
 def _table(columns: Sequence[Column]) -> list[str]:
     return [
-        _row(" ".join(part for part in column.title if part) for column in columns),
-        _row("---" if column.left else "---:" for column in columns),
-        *(_row(cells) for cells in zip(*(column.cells for column in columns), strict=True)),
+        markdown_row(" ".join(part for part in column.title if part) for column in columns),
+        markdown_row("---" if column.left else "---:" for column in columns),
+        *(markdown_row(cells) for cells in zip(*(column.cells for column in columns), strict=True)),
     ]
 
 
-def _row(cells: Iterable[str]) -> str:
+def markdown_row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"

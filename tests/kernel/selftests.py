@@ -10,9 +10,9 @@ from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kselftest.ktap import Case, Verdict, read
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
+from foliolab.suites.ktap import Case, Verdict, read
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig

@@ -10,9 +10,9 @@ import pytest
 
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kselftest.ktap import Verdict
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
+from foliolab.suites.ktap import Verdict
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
 from tests.kernel.selftests import (

@@ -7,11 +7,11 @@ import pytest
 
 from foliolab.arch import NATIVE
 from foliolab.kernel.build import KernelRequest, build
-from foliolab.kselftest.ktap import Verdict
 from foliolab.ltp import suite
 from foliolab.ltp.build import Ltp, LtpTree
 from foliolab.ltp.run import guest_config, run_test
 from foliolab.progress import Reporter
+from foliolab.suites.ktap import Verdict
 from foliolab.vm.tree import make_ext4
 
 _SCRIPT = """\

@@ -2,8 +2,8 @@
 import pytest
 
 from foliolab.errors import UsageError
-from foliolab.kselftest.ktap import Verdict
 from foliolab.ltp.suite import CHOSEN, chosen, parse, read_lists
+from foliolab.suites.ktap import Verdict
 
 LISTS = dict.fromkeys(CHOSEN, "") | {
     "mm": "#DESCRIPTION:Memory Mgmt tests\nmmap21_01 mmap21 -m 10000\n\noom01 oom01\nksm05 ksm05 -I 10\n",

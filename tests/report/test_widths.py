@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from foliolab.cli import kselftest
 from foliolab.cli.run import RunRequest, measure
-from foliolab.kselftest.ktap import Verdict
-from foliolab.kselftest.run import Result
 from foliolab.progress import Reporter
-from foliolab.report import agreement, losses, regret
+from foliolab.report import agreement, losses, regret, suites
 from foliolab.report import terminal as terminal_report
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.markdown import to_markdown
 from foliolab.report.terminal import print_table, print_view
 from foliolab.report.view import View
+from foliolab.suites.ktap import Verdict
+from foliolab.suites.result import Result
 from tests.report.test_agreement import one
 from tests.report.test_losses import compared
 from tests.report.test_regret import ROWS
@@ -55,10 +54,10 @@ def _contains(line: list[str], row: list[str]) -> bool:
     return any(line[start : start + len(row)] == row for start in range(len(line) - len(row) + 1))
 
 
-def kselftest_columns() -> list[Column]:
+def suite_columns() -> list[Column]:
     found = {f"t{number}": Verdict.PASS for number in range(123)} | {"skipped": Verdict.SKIP}
     result = Result(found, Path("log"))
-    return kselftest.columns({"a-test-of-long-name --with options": {"unpatched": result, "patched": result}})
+    return suites.columns({"a-test-of-long-name --with options": {"unpatched": result, "patched": result}})
 
 
 TABLES: dict[str, Callable[[], Sequence[Column]]] = {
@@ -67,7 +66,7 @@ TABLES: dict[str, Callable[[], Sequence[Column]]] = {
     "agreement": lambda: agreement.agreement_columns(one(110)),
     "losses": lambda: losses.loss_columns(compared(), losses.make_rows(compared(), everything=False)),
     "all losses": lambda: losses.loss_columns(compared(), losses.make_rows(compared(), everything=True)),
-    "kselftest": kselftest_columns,
+    "suites": suite_columns,
 }
 
 

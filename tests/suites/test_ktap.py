@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import pytest
 
-from foliolab.kselftest.ktap import Verdict, parse, read, worse, worst
+from foliolab.suites.ktap import Verdict, parse, read, worse, worst
 
 PASS, SKIP, FAIL = Verdict.PASS, Verdict.SKIP, Verdict.FAIL
 

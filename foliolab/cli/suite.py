@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the commands have in common that run tests of others on kernels and compare how they end."""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+
+from foliolab.cli.machine import add_kernels, add_machine, machine
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
+from foliolab.kernel.config import OPTIONAL, PROFILES
+from foliolab.kernel.name import PATCHED, UNPATCHED, parse_name
+from foliolab.kernel.series import check_names
+from foliolab.progress import Reporter
+from foliolab.report.suites import markdown, print_results
+from foliolab.suites.compared import Results, regressions
+from foliolab.suites.result import Result
+
+
+def add_suite(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    text: str,
+    example: str,
+    handler: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    """A command that takes which tests, which kernels, and how what comes out is printed."""
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}. The exit status is 1 if another one fails what the first passes.",
+        epilog=f"example: ./lab {name} {example}",
+    )
+    parser.set_defaults(handler=handler)
+    parser.add_argument("--test", metavar="NAME", action="append", default=[], help="only this; can be repeated")
+    add_kernels(parser, f"run them on this one; the others are compared with the first ({UNPATCHED} and {PATCHED})")
+    parser.add_argument(
+        "--with", dest="extras", choices=OPTIONAL, action="append", default=[], help="build this into the kernels"
+    )
+    parser.add_argument("--profile", choices=PROFILES, default="lab", help="of these kernels")
+    add_machine(parser)
+    parser.add_argument("--again", action="store_true", help="run what was run before, too")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print Markdown")
+    form.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def kernels_of(arguments: argparse.Namespace, report: Reporter) -> list[BuiltKernel]:
+    """Those that are compared, built; the first is what others are compared with."""
+    arch, page_size = machine(arguments)
+    names = [parse_name(name).text for name in arguments.kernels or (UNPATCHED, PATCHED)]
+    requests = [
+        KernelRequest(arch, name, arguments.profile, tuple(arguments.extras), page_size=page_size)
+        for name in dict.fromkeys(names)
+    ]
+    check_names([request.kernel for request in requests], report)
+    return [build(request, report) for request in requests]
+
+
+def show(
+    arguments: argparse.Namespace,
+    title: str,
+    results: Results,
+    left_out: Mapping[str, str],
+    groups: Mapping[str, str] | None = None,
+) -> int:
+    """Print what came out, as the options ask for it; returns the exit status."""
+    if arguments.json:
+        print(json.dumps({"title": title, "tests": {name: _facts(found) for name, found in results.items()}}))
+    elif arguments.markdown:
+        print(markdown(title, results, left_out, groups), end="")
+    else:
+        print_results(title, results, left_out)
+    return 1 if any(map(regressions, results.values())) else 0
+
+
+def _facts(found: Mapping[str, Result]) -> dict[str, object]:
+    return {kernel: result.subtests for kernel, result in found.items()} | {"worse": regressions(found)}

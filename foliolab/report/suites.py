@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How the tests of a suite end on kernels, as Markdown and on the terminal."""
+
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.text import Text
+
+from foliolab.report.columns import Column
+from foliolab.report.markdown import markdown_row
+from foliolab.report.terminal import print_table
+from foliolab.suites.compared import Results, regressions
+from foliolab.suites.ktap import Verdict
+from foliolab.suites.result import EXIT_STATUS, Result
+
+
+def _counts(result: Result) -> str:
+    return " / ".join(str(result.count(verdict)) for verdict in reversed(Verdict))
+
+
+def _rows(results: Results) -> list[tuple[str, ...]]:
+    rows = []
+    for command, found in results.items():
+        verdict = ("WORSE" if regressions(found) else "ok",) if len(found) > 1 else ()
+        rows.append((command, *map(_counts, found.values()), *verdict))
+    return rows
+
+
+def _header(results: Results) -> list[str]:
+    kernels = list(next(iter(results.values())))
+    return ["test", *(f"{name}: pass / skip / fail" for name in kernels), *(["verdict"] if len(kernels) > 1 else [])]
+
+
+def columns(results: Results) -> list[Column]:
+    """The table as columns: tests, how many subtests pass on each kernel, and the verdict."""
+    titles = [name.rpartition(": ") for name in _header(results)]
+    cells = list(zip(*_rows(results), strict=True))
+    return [Column((titles[i][0], titles[i][2]), cells[i], 0, left=not i) for i in range(len(titles))]
+
+
+def _not_passed(results: Results) -> list[str]:
+    """A line for each subtest that fails on any kernel, or ends worse than on the first."""
+    lines = []
+    for command, found in results.items():
+        names = dict.fromkeys(name for result in found.values() for name in result.subtests)
+        for name in names:
+            verdicts = {kernel: result.subtests.get(name, "absent") for kernel, result in found.items()}
+            if Verdict.FAIL in verdicts.values() or name in regressions(found):
+                how = ", ".join(f"{kernel} {verdict}" for kernel, verdict in verdicts.items())
+                lines.append(f"{command}: {name} ({how})")
+    return lines
+
+
+def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: Mapping[str, str] | None = None) -> str:
+    """One section: a table, what did not pass, what is left out.
+
+    A row has the subtests of a test or, with ``groups``, which name one for each test, the tests of a group. Kernels
+    stand in their order where they differ.
+    """
+    kernels = " → ".join(next(iter(results.values())))
+    lines = [f"## {title}", "", f"| test | {kernels}: pass / skip / fail | verdict |", "| --- | --- | --- |"]
+    rows: dict[str, list[Mapping[str, Result]]] = {}
+    for test, found in results.items():
+        rows.setdefault(groups[test] if groups else f"`{test}`", []).append(found)
+    for name, members in rows.items():
+        ends: list[str] = []
+        for kernel in members[0]:
+            verdicts = [
+                verdict
+                for found in members
+                for subtest, verdict in found[kernel].subtests.items()
+                if not groups or subtest == EXIT_STATUS
+            ]
+            ends.append(" / ".join(str(verdicts.count(verdict)) for verdict in reversed(Verdict)))
+        ending = "WORSE" if any(map(regressions, members)) else "ok" if len(ends) > 1 else "not compared"
+        lines.append(markdown_row((name, " → ".join(ends) if len(set(ends)) > 1 else ends[0], ending)))
+    lines += ["", "What fails:", "", *(f"- {line}" for line in _not_passed(results) or ["nothing"])]
+    lines += ["", "Left out:", "", *(f"- {names}: {reason}" for names, reason in left_out.items())]
+    return "\n".join(lines) + "\n"
+
+
+def print_results(title: str, results: Results, left_out: Mapping[str, str]) -> None:
+    """The same table on the terminal, what did not pass, and where the logs of what is worse are."""
+    console = Console(highlight=False)
+    console.print(Text(title, style="bold"))
+    print_table(console, columns(results), ["red" if row[-1] == "WORSE" else "" for row in _rows(results)])
+    for line in _not_passed(results):
+        console.print(Text(line))
+    for found in results.values():
+        if regressions(found):
+            console.print(Text(f"logs: {', '.join(str(result.log) for result in list(found.values())[1:])}"))
+    console.print(Text(f"Left out, for reasons that --markdown tells: {', '.join(left_out)}", style="dim"))

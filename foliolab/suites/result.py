@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How a test program ended in a guest."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.errors import HostLost, NoResult
+from foliolab.files import write_atomic
+from foliolab.suites.ktap import Verdict
+from foliolab.vm.failure import GuestFailure, JobResult
+from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.outcome import complaints, splats
+
+EXIT_STATUS = "exit status"
+"""The subtest that a program's exit status is."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a test program ended."""
+
+    subtests: dict[str, Verdict]
+    """Its own, then its exit status, then whether the kernel's log is free of complaints."""
+    log: Path
+    """All that it printed, and the kernel's log."""
+    lost: frozenset[str] = frozenset()
+    """If it is of several boots: the subtests that did not run in all of them."""
+
+    def count(self, verdict: Verdict) -> int:
+        return list(self.subtests.values()).count(verdict)
+
+
+def kept(
+    place: Path, boot: Callable[[Path], dict[str, str]], parse: Callable[[str], dict[str, Verdict]], *, again: bool
+) -> Result:
+    """What an earlier boot has left in ``place``, or else a ``boot`` leaves there; that is given where its log goes."""
+    log = place.with_suffix(".log")
+    if again or not place.exists():
+        write_atomic(place, json.dumps(boot(log)))
+    facts = json.loads(place.read_text())
+    return Result(parse(facts.pop("output")) | {name: Verdict(value) for name, value in facts.items()}, log)
+
+
+def boot_for(
+    command: str,
+    config: GuestConfig,
+    log: Path,
+    perform: Callable[[Guest], JobResult],
+    printed: Iterable[bytearray],
+    skipped: int,
+) -> dict[str, str]:
+    """Have a guest perform a test, and leave all that was said in ``log``.
+
+    Returns the first of what the test has ``printed``, and what else there is to judge: its exit status, of which
+    ``skipped`` is no failure, and the kernel's log.
+    """
+    console = log.with_suffix(".console")
+    try:
+        with Guest(config, console) as guest:
+            done = perform(guest)
+            how = f"signal {done.signal}" if done.signal else f"exit status {done.status}"
+            ending = Verdict.SKIP if done.status == skipped else Verdict.FAIL
+            ending = ending if done.status or done.signal else Verdict.PASS
+    except GuestFailure as failure:
+        if isinstance(failure, HostLost | NoResult):  # nothing that the kernel is to blame for
+            raise
+        how, ending = str(failure), Verdict.FAIL
+    words = console.read_text(errors="replace")
+    console.unlink()
+    complained = complaints(splats(words), real_time=config.accelerator.real_time)
+    output, *others = map(bytes, printed)
+    write_atomic(log, b"\n".join([f"{command}: {how}".encode(), output, *others, words.encode()]))
+    return {
+        "output": output.decode(errors="replace"),
+        EXIT_STATUS: ending,
+        "the kernel's log": Verdict.FAIL if complained else Verdict.PASS,
+    }

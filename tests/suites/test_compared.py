@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Results of tests on kernels: when one is worse, and how that is told."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import X86_64
+from foliolab.kernel.built import BuiltKernel
+from foliolab.report.suites import markdown
+from foliolab.suites.compared import compared, regressions
+from foliolab.suites.ktap import Verdict
+from foliolab.suites.result import Result
+
+PASS, SKIP, FAIL = Verdict.PASS, Verdict.SKIP, Verdict.FAIL
+KERNEL = BuiltKernel("hash", Path("image"), "patched", "lab", X86_64, "6.12.0", 4096, ours=True)
+
+
+@pytest.mark.parametrize(
+    ("unpatched", "boots", "worse"),
+    [((PASS,) * 6, 6, ["merges"]), ((PASS, PASS, FAIL), 3, []), ((FAIL,), 1, [])],
+)
+def test_what_ours_fails_the_unpatched_kernel_is_tried_at_again(
+    unpatched: tuple[Verdict, ...], boots: int, worse: list[str]
+) -> None:
+    """And not the other way round: a failure of ours stays one, however often it does not come."""
+    kernels = [replace(KERNEL, name=name) for name in ("unpatched", "patched")]
+    tried = []
+
+    def run(kernel: BuiltKernel, boot: int) -> Result:
+        tried.append((kernel.name, boot))
+        verdict = FAIL if kernel.name == "patched" else unpatched[boot - 1]
+        return Result({"merges": verdict}, Path("log"))
+
+    assert regressions(compared(kernels, run)) == worse
+    assert [boot for flavour, boot in tried if flavour == "unpatched"] == list(range(1, boots + 1))
+    assert tried.count(("patched", 1)) == len(tried) - boots == 1
+
+
+DEAD = {"exit status": FAIL}
+
+
+@pytest.mark.parametrize(
+    ("ours", "unpatched", "worse"),
+    [
+        # One dead reboot, or five: they excuse what dies, not what fails.
+        ({"reads": FAIL, "exit status": FAIL}, [DEAD], ["reads"]),
+        ({"reads": SKIP, "exit status": PASS}, [DEAD], ["reads"]),
+        (DEAD, [DEAD], []),
+        (DEAD, [{"reads": FAIL, "exit status": FAIL}], []),
+        # What really fails after that still counts, and what passes does not undo it.
+        ({"reads": FAIL, "exit status": FAIL}, [DEAD, {"reads": FAIL, "exit status": FAIL}], []),
+        (DEAD, [{"reads": PASS, "exit status": FAIL}, DEAD, {"reads": PASS, "exit status": PASS}], []),
+        # A subtest that only a later boot gets to.
+        ({"reads": PASS, "exit status": PASS, "writes": FAIL}, [{"reads": PASS, "writes": PASS}], ["writes"]),
+        ({"reads": FAIL}, [{"reads": PASS, "exit status": PASS, "writes": PASS}, DEAD], ["reads"]),
+    ],
+)
+def test_a_boot_that_dies_excuses_only_one_that_dies(
+    ours: dict[str, Verdict], unpatched: list[dict[str, Verdict]], worse: list[str]
+) -> None:
+    kernels = [replace(KERNEL, name=name) for name in ("unpatched", "patched")]
+    boots = [{"reads": PASS, "exit status": PASS}, *unpatched]
+
+    def run(kernel: BuiltKernel, boot: int) -> Result:
+        return Result(ours if kernel.name == "patched" else boots[min(boot, len(boots)) - 1], Path("log"))
+
+    assert regressions(compared(kernels, run)) == worse
+
+
+def test_what_is_worse_is_named_in_the_table() -> None:
+    log = Path("log")
+    before, after = Result({"reads": PASS, "writes": PASS}, log), Result({"reads": PASS, "writes": FAIL}, log)
+    same = {"unpatched": after, "patched": after}
+    assert regressions(same) == regressions({"patched": after}) == []
+    lines = markdown("Title", {"cow": {"unpatched": before, "patched": after}, "mdwe_test": same}, {}).splitlines()
+    assert lines[0] == "## Title"
+    assert "| test | unpatched → patched: pass / skip / fail | verdict |" in lines
+    assert "| `cow` | 2 / 0 / 0 → 1 / 0 / 1 | WORSE |" in lines
+    assert "| `mdwe_test` | 1 / 0 / 1 | ok |" in lines
+    assert "- cow: writes (unpatched pass, patched fail)" in lines
+
+
+def test_a_row_of_a_group_counts_tests_by_their_exit_status() -> None:
+    ends = ((PASS, PASS), (SKIP, SKIP), (PASS, FAIL))
+    results = {
+        f"test{number}": {
+            "unpatched": Result({"reads": PASS, "exit status": before}, Path("log")),
+            "patched": Result({"reads": PASS, "exit status": after}, Path("log")),
+        }
+        for number, (before, after) in enumerate(ends)
+    }
+    lines = markdown("Title", results, {}, dict.fromkeys(results, "all")).splitlines()
+    assert "| all | 2 / 1 / 0 → 1 / 1 / 1 | WORSE |" in lines
+    alone = {name: {"patched": found["patched"]} for name, found in results.items()}
+    assert "| all | 1 / 1 / 1 | not compared |" in markdown("Title", alone, {}, dict.fromkeys(alone, "all"))
