@@ -59,22 +59,20 @@ struct record {
 };
 
 /*
- * A storage engine. All functions fail() if they cannot do what they are asked,
- * but get() and move() return whether there is such a record. What an engine has
- * no operation for is NULL.
+ * The storage engine, in the file that includes this. All functions fail() if they
+ * cannot do what they are asked, but store_get() and store_move() return whether
+ * there is such a record.
  */
-struct engine {
-	void (*open)(const char *directory, enum mode mode, bool hint);
-	bool (*get)(uint64_t key, struct record *found);
-	bool (*move)(enum place place, uint64_t key, struct record *found);
-	void (*put)(const struct record *record);
-	void (*commit)(void);
-	void (*compact)(const char *directory);
-	void (*copy)(const char *directory);
-	void (*check)(void);
-	void (*index)(void);
-	void (*close)(void);
-};
+static void store_open(const char *directory, enum mode mode, bool hint);
+static bool store_get(uint64_t key, struct record *found);
+static bool store_move(enum place place, uint64_t key, struct record *found);
+static void store_put(const struct record *record);
+static void store_commit(void);
+static void store_compact(const char *directory);
+static void store_copy(const char *directory);
+static void store_check(void);
+static void store_index(void);
+static void store_close(void);
 
 static void fail(const char *format, ...)
 	__attribute__((noreturn, format(printf, 1, 2)));
@@ -159,7 +157,6 @@ static void check_record(const struct record *record)
 }
 
 static struct {
-	const struct engine *engine;
 	const char *directory;
 	bool hint;
 	bool open, writable;
@@ -189,7 +186,7 @@ static const char *new_directory(const char *path)
 
 static void start(enum mode mode)
 {
-	driver.engine->open(driver.directory, mode, driver.hint);
+	store_open(driver.directory, mode, driver.hint);
 	driver.open = true;
 	driver.writable = mode != READ_ONLY;
 }
@@ -215,7 +212,7 @@ static void do_get(const char *const *words)
 	struct record found;
 	uint64_t key = number(words[1]);
 
-	if (!driver.engine->get(key, &found))
+	if (!store_get(key, &found))
 		fail("record %" PRIu64 " is missing", key);
 	check_record(&found);
 }
@@ -224,7 +221,7 @@ static bool move(enum place place, uint64_t key)
 {
 	struct record found;
 
-	if (!driver.engine->move(place, key, &found))
+	if (!store_move(place, key, &found))
 		return false;
 	check_record(&found);
 	driver.at = found.key;
@@ -285,7 +282,7 @@ static void do_put(const char *const *words)
 {
 	struct record record = make_record(number(words[1]), number(words[2]));
 
-	driver.engine->put(&record);
+	store_put(&record);
 	driver.writing = true;
 }
 
@@ -294,36 +291,36 @@ static void do_commit(const char *const *words)
 	(void)words;
 	if (!driver.writing)
 		fail("there is nothing to commit");
-	driver.engine->commit();
+	store_commit();
 	driver.writing = false;
 }
 
 static void do_compact(const char *const *words)
 {
-	driver.engine->compact(new_directory(words[1]));
+	store_compact(new_directory(words[1]));
 }
 
 static void do_copy(const char *const *words)
 {
-	driver.engine->copy(new_directory(words[1]));
+	store_copy(new_directory(words[1]));
 }
 
 static void do_check(const char *const *words)
 {
 	(void)words;
-	driver.engine->check();
+	store_check();
 }
 
 static void do_index(const char *const *words)
 {
 	(void)words;
-	driver.engine->index();
+	store_index();
 }
 
 static void do_close(const char *const *words)
 {
 	(void)words;
-	driver.engine->close();
+	store_close();
 	driver.open = false;
 }
 
@@ -356,21 +353,10 @@ static const struct operation {
 	{ "close", do_close, 0, COMMITTED },
 };
 
-static bool engine_has(const struct operation *operation)
-{
-	const struct engine *engine = driver.engine;
-
-	return !(operation->execute == do_compact && !engine->compact) &&
-	       !(operation->execute == do_copy && !engine->copy) &&
-	       !(operation->execute == do_check && !engine->check) &&
-	       !(operation->execute == do_index && !engine->index);
-}
-
 static const struct operation *find(const char *name)
 {
 	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++)
-		if (!strcmp(operations[i].name, name) &&
-		    engine_has(&operations[i]))
+		if (!strcmp(operations[i].name, name))
 			return &operations[i];
 	fail("no operation '%s'", name);
 }
@@ -398,14 +384,13 @@ static void execute(char *line)
 	operation->execute(words);
 }
 
-static int drive(int argc, char **argv, const struct engine *engine)
+static int drive(int argc, char **argv)
 {
 	char *line = NULL;
 	size_t room = 0;
 
 	if (argc != 3 || (strcmp(argv[2], "none") && strcmp(argv[2], "own")))
 		fail("usage: DATA-DIRECTORY none|own");
-	driver.engine = engine;
 	driver.directory = argv[1];
 	driver.hint = !strcmp(argv[2], "own");
 	while (getline(&line, &room, stdin) > 0) {
@@ -417,7 +402,7 @@ static int drive(int argc, char **argv, const struct engine *engine)
 	if (driver.writing)
 		fail("the operations end before a commit");
 	if (driver.open)
-		engine->close();
+		store_close();
 	free(line);
 	return 0;
 }

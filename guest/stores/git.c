@@ -265,26 +265,19 @@ static void store_put(const struct record *record)
 	fail("no operation 'put'");
 }
 
+static void store_commit(void)
+{
+	fail("no operation 'commit'");
+}
+
 static void store_close(void)
 {
 	stop_reader();
 }
 
-static const struct engine engine = {
-	.open = store_open,
-	.get = store_get,
-	.move = store_move,
-	.put = store_put,
-	.compact = store_compact,
-	.copy = store_copy,
-	.check = store_check,
-	.index = store_index,
-	.close = store_close,
-};
-
 int main(int argc, char **argv)
 {
 	/* A git that has gone is an error of our own to tell of. */
 	signal(SIGPIPE, SIG_IGN);
-	return drive(argc, argv, &engine);
+	return drive(argc, argv);
 }

@@ -128,6 +128,11 @@ static void store_copy(const char *directory)
 	must(mdb_env_copy(env, directory), directory);
 }
 
+static void store_check(void)
+{
+	fail("no operation 'check'");
+}
+
 static void store_index(void)
 {
 	MDB_val key, value;
@@ -157,19 +162,7 @@ static void store_close(void)
 	mdb_env_close(env);
 }
 
-static const struct engine engine = {
-	.open = store_open,
-	.get = store_get,
-	.move = store_move,
-	.put = store_put,
-	.commit = store_commit,
-	.compact = store_compact,
-	.copy = store_copy,
-	.index = store_index,
-	.close = store_close,
-};
-
 int main(int argc, char **argv)
 {
-	return drive(argc, argv, &engine);
+	return drive(argc, argv);
 }

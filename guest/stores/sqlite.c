@@ -250,20 +250,7 @@ static void store_close(void)
 	must(sqlite3_close(db), "cannot close");
 }
 
-static const struct engine engine = {
-	.open = store_open,
-	.get = store_get,
-	.move = store_move,
-	.put = store_put,
-	.commit = store_commit,
-	.compact = store_compact,
-	.copy = store_copy,
-	.check = store_check,
-	.index = store_index,
-	.close = store_close,
-};
-
 int main(int argc, char **argv)
 {
-	return drive(argc, argv, &engine);
+	return drive(argc, argv);
 }
