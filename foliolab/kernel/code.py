@@ -4,19 +4,33 @@
 from pathlib import Path
 
 from foliolab.errors import LabError
-from foliolab.files import digest_files
+from foliolab.files import digest, digest_files
 from foliolab.kernel.name import OURS, parse_name
-from foliolab.kernel.series import ported
+from foliolab.kernel.series import diffs, ported
 from foliolab.paths import KERNEL
 
-_NOT_COMPILED = ("Documentation", "tools")
+_NOT_COMPILED = ("Documentation", "MAINTAINERS", "tools")
 
 
 def code_hash(version: str, kernel: Path = KERNEL) -> str:
-    """Over what our series for Linux ``version`` puts into a kernel: new files and hooks, but no documentation."""
-    files = [path for path in (kernel / "files").rglob("*") if path.is_file()]
-    compiled = [path for path in files if path.relative_to(kernel / "files").parts[0] not in _NOT_COMPILED]
-    return digest_files([*compiled, *ported(version, kernel).iterdir()], kernel)
+    """Over what our series for Linux ``version`` puts into a kernel: new files and hooks.
+
+    Neither documentation nor changelogs.
+    """
+    files = kernel / "files"
+    compiled = [path for path in files.rglob("*") if path.is_file() and _compiled(path.relative_to(files))]
+    hooks = [
+        part
+        for patch in sorted(ported(version, kernel).glob("*.patch"))
+        for path, diff in sorted(diffs(patch).items())
+        if _compiled(Path(path))
+        for part in (path, diff)
+    ]
+    return digest([digest_files(compiled, kernel), *hooks])
+
+
+def _compiled(path: Path) -> bool:
+    return path.parts[0] not in _NOT_COMPILED
 
 
 def code_of(name: str, version: str) -> str:
