@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Our kernel code, by a hash that takes neither a source nor a compiler."""
 
+import re
 from pathlib import Path
 
 from foliolab.errors import LabError
@@ -8,6 +9,9 @@ from foliolab.files import digest, digest_files
 from foliolab.kernel.name import OURS, parse_name
 from foliolab.kernel.series import diffs, ported
 from foliolab.paths import KERNEL
+
+_PLACE = re.compile(r"^@@ .*", re.MULTILINE)
+"""Where a hunk lies moves with those before it."""
 
 _NOT_COMPILED = ("Documentation", "MAINTAINERS", "tools")
 
@@ -24,7 +28,7 @@ def code_hash(version: str, kernel: Path = KERNEL) -> str:
         for patch in sorted(ported(version, kernel).glob("*.patch"))
         for path, diff in sorted(diffs(patch).items())
         if _compiled(Path(path))
-        for part in (path, diff)
+        for part in (path, _PLACE.sub("@@", diff))
     ]
     return digest([digest_files(compiled, kernel), *hooks])
 

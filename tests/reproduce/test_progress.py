@@ -87,14 +87,14 @@ def test_the_text_is_that_of_the_code(tmp_path: Path) -> None:
     (tmp_path / "patches/6.12/series").write_text("a.patch files/mm/a.c")
     hook = tmp_path / "patches/6.12/a.patch"
 
-    def patch(message: str, **hooks: str) -> None:
-        diff = "".join(f"--- a/{file}\n+++ b/{file}\n@@ -1 +1 @@\n-\n+{line}\n" for file, line in hooks.items())
+    def patch(message: str, place: str = "-1 +1", **hooks: str) -> None:
+        diff = "".join(f"--- a/{file}\n+++ b/{file}\n@@ {place} @@\n-\n+{line}\n" for file, line in hooks.items())
         hook.write_text(f"From: A <a@b.invalid>\nDate: today\nSubject: [PATCH] a\n\n{message}\n---\n{diff}")
 
     patch("Why.", mm="one", MAINTAINERS="one")
     before = code_hash("6.12.3", tmp_path)
     (tmp_path / "files/Documentation/a.rst").write_text("words")
-    patch("Why, in other words.", mm="one", MAINTAINERS="two")
+    patch("Why, in other words.", place="-7 +7", mm="one", MAINTAINERS="two")
     assert code_hash("6.12.3", tmp_path) == before
     patch("Why.", mm="two", MAINTAINERS="one")
     hooked = code_hash("6.12.3", tmp_path)
