@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +14,9 @@ from foliolab.vm.guest import GuestConfig, qemu_command
 def test_kvm_is_tried_once_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
     verdict = probe_kvm(X86_64)
-    start = time.monotonic()
-    assert probe_kvm(X86_64) == verdict
-    assert time.monotonic() - start < 1
     assert verdict.reason
+    monkeypatch.setattr(accel, "boot_tiny_guest", pytest.fail)
+    assert probe_kvm(X86_64) == verdict
 
 
 def test_no_kvm_for_a_foreign_architecture() -> None:
