@@ -5,7 +5,9 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_origin
+from typing import Any
+
+import msgspec
 
 from foliolab.experiment.machine import machine_name
 from foliolab.files import digest
@@ -44,23 +46,6 @@ class KernelFacts:
     def of(cls, kernel: BuiltKernel) -> "KernelFacts":
         return cls(kernel.name, kernel.version, kernel.release, kernel.hash)
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "KernelFacts":
-        """What a sample says of its kernel. Samples of before kernels had names have its parts beside each other."""
-        found = data.get("kernel")
-        if isinstance(found, str):
-            release = str(data["kernel_release"])
-            found = {
-                "name": data["flavour"],
-                "version": release.partition("-foliolab")[0],
-                "release": release,
-                "hash": found,
-            }
-        names = [field.name for field in dataclasses.fields(cls)]
-        if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in names):
-            raise TypeError("'kernel' is not as it should be")
-        return cls(*(found[name] for name in names))
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -89,7 +74,7 @@ class Sample:
     """Of the kernel: "lab", "debug" ..."""
     workload: str
     """Hash of the probe's sources, its command, and the machine that it runs on."""
-    parameters: dict[str, str | int | float]
+    parameters: dict[str, str | int | float | bool]
     metrics: dict[str, int | float]
     """Named as in foliolab.experiment.metrics; empty unless ok."""
     boot: str
@@ -116,18 +101,17 @@ class Sample:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Sample":
-        """The inverse of ``to_json``; TypeError for what is missing or of another type.
+        """The inverse of ``to_json``; ValueError for what is missing or of another type.
 
-        A variant has its present name, and the key goes with it: a new name makes no measurement stale.
+        A variant has its present name, and the key goes with it: a new name makes no measurement stale. Samples of
+        before kernels had names have what is said of the kernel beside each other.
         """
-        values = {}
-        for field in dataclasses.fields(cls):
-            value = KernelFacts.from_json(data) if field.name == "kernel" else data.get(field.name, field.default)
-            kind = get_origin(field.type) or field.type
-            if not isinstance(value, kind) or isinstance(value, bool):  # type: ignore[arg-type]
-                raise TypeError(f"'{field.name}' is not as it should be")
-            values[field.name] = value
-        sample = cls(**values)
+        kernel = data.get("kernel")
+        if isinstance(kernel, str):
+            release = str(data.get("kernel_release"))
+            version = release.partition("-foliolab")[0]
+            kernel = {"name": data.get("flavour"), "version": version, "release": release, "hash": kernel}
+        sample = msgspec.convert({**data, "kernel": kernel}, cls)
         # A kernel as it boots has the name that it was asked for.
         name = sample.variant if sample.variant == sample.kernel.name else present_name(sample.variant)
         return sample if sample.variant == name else with_key(dataclasses.replace(sample, variant=name))

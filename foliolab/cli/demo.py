@@ -5,6 +5,7 @@ import argparse
 import json
 import re
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -50,7 +51,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def handle(arguments: argparse.Namespace) -> int:
     if arguments.picture:
         found = picture(Reporter())
-        write_atomic(results_directory() / PICTURE, json.dumps(found.to_json()))
+        write_atomic(results_directory() / PICTURE, json.dumps(asdict(found)))
         write_atomic(arguments.picture, draw(found))
         return 0
     console = Console(highlight=False)

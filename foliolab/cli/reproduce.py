@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -198,7 +199,7 @@ def _ship(parts: Sequence[Part]) -> None:
     write_released(released_anew(here, before))
     picture = read_picture(results_directory() / PICTURE)
     if picture and picture.code == code_hash(BASE_VERSION):
-        write_atomic(RELEASE / PICTURE, json.dumps(picture.to_json()))
+        write_atomic(RELEASE / PICTURE, json.dumps(asdict(picture)))
 
 
 def _documents(parts: Sequence[Part]) -> list[Path]:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Simulating a suite. Runs that several cells have in common are made once, and kept in the cache."""
 
-import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
+
+import msgspec
 
 from foliolab.files import digest, write_atomic
 from foliolab.model.compiled import compiled
@@ -104,7 +105,7 @@ def _simulate(missing: Sequence[_Job], window: str, report: Reporter) -> None:
             results = [pool.map(partial(_counts, job.case, window), job.machines) for job in missing]
             for job, counts in zip(missing, results, strict=True):
                 task.note(job.case.name)
-                _write(job.file, zip(job.machines, counts, strict=True))
+                write_atomic(job.file, msgspec.json.encode(list(map(_Run, job.machines, counts))))
                 task.advance()
         finally:
             # After Ctrl-C, wait for what runs right now only.
@@ -124,14 +125,11 @@ def _key(case: Case | TraceCase) -> str:
     return repr((case.pattern, case.count, case.passes, case.then))
 
 
-def _write(file: Path, runs: Iterable[tuple[Machine, Counts]]) -> None:
-    plain = [{"machine": asdict(machine), "counts": asdict(counts)} for machine, counts in runs]
-    write_atomic(file, json.dumps(plain))
+@dataclass(frozen=True)
+class _Run:
+    machine: Machine
+    counts: Counts
 
 
 def _read(file: Path) -> Runs:
-    runs = {}
-    for plain in json.loads(file.read_text()):
-        kinds = tuple(plain["counts"].pop("kinds"))
-        runs[Machine(**plain["machine"])] = Counts(**plain["counts"], kinds=kinds)
-    return runs
+    return {run.machine: run.counts for run in msgspec.json.decode(file.read_bytes(), type=list[_Run])}

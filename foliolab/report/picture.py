@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What page faults of one file read, from a trace of the kernel's."""
 
-import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from foliolab.errors import StoreError
 
@@ -71,26 +71,14 @@ class Picture:
     """The hash of our code in it."""
     backend: str
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Picture":
-        """The inverse of ``to_json``; TypeError or KeyError for what is none."""
-        panels = [
-            Panel(each["title"], Reads(each["reads"]["faults"], tuple(Run(**run) for run in each["reads"]["runs"])))
-            for each in data["panels"]
-        ]
-        return cls(**{**data, "panels": tuple(panels)})
-
 
 def read_picture(file: Path) -> Picture | None:
     """What ``./lab demo --picture`` has kept; None without it. StoreError if it is damaged."""
     try:
-        return Picture.from_json(json.loads(file.read_text()))
+        return msgspec.json.decode(file.read_bytes(), type=Picture)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, KeyError) as error:
+    except ValueError as error:
         raise StoreError(f"{file} is damaged ({error}); './lab demo --picture FILE' makes it anew.") from None
 
 

@@ -74,7 +74,7 @@ def test_a_damaged_line_is_named(file: Path, damage: bytes) -> None:
 def test_a_line_with_a_wrong_type_is_damaged(file: Path) -> None:
     file.parent.mkdir()
     file.write_text(json.dumps(sample(1).to_json() | {"repetition": "1"}) + "\n")
-    with pytest.raises(StoreError, match="'repetition' is not as it should be"):
+    with pytest.raises(StoreError, match=r"got `str` - at `\$\.repetition`"):
         read_samples(file)
 
 
@@ -160,5 +160,5 @@ def test_samples_of_before_kernels_had_names_are_read(file: Path) -> None:
     file.write_text(json.dumps(old) + "\n")
     assert read_samples(file) == [new]
     file.write_text(json.dumps(new.to_json() | {"kernel": {"name": "patched"}}) + "\n")
-    with pytest.raises(StoreError, match="'kernel' is not as it should be"):
+    with pytest.raises(StoreError, match=r"field `version` - at `\$\.kernel`"):
         read_samples(file)

@@ -3,6 +3,7 @@
 
 import json
 import re
+from dataclasses import asdict
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -238,7 +239,7 @@ def test_a_file_brings_its_colours() -> None:
 def test_a_picture_is_kept_whole(tmp_path: Path) -> None:
     file = tmp_path / "reads.json"
     assert read_picture(file) is None
-    file.write_text(json.dumps(PICTURE.to_json()))
+    file.write_text(json.dumps(asdict(PICTURE)))
     assert read_picture(file) == PICTURE
     file.write_text('{"panels": []}')
     with pytest.raises(StoreError, match="damaged"):

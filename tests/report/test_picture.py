@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import json
 import re
+from dataclasses import asdict
 
+import msgspec
 import pytest
 
 from foliolab.cli.demo import picture
@@ -53,4 +54,4 @@ def test_a_kernel_is_drawn() -> None:
     assert before.size > 50 * after.size
     assert after.size >= found.touched_bytes
     assert min(len(before.runs), len(after.runs)) > 100
-    assert Picture.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert msgspec.convert(asdict(found), Picture) == found
