@@ -7,54 +7,15 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-from foliolab.cli import (
-    bisect,
-    cure,
-    demo,
-    diagnose,
-    doctor,
-    execute,
-    folios,
-    kernel,
-    kselftest,
-    ltp,
-    merge,
-    module,
-    regress,
-    regret,
-    report,
-    reproduce,
-    run,
-    shell,
-    test,
-    trace,
-)
 from foliolab.errors import DiskFull, LabError
 
 _COMMANDS = (
-    demo,
-    run,
-    merge,
-    report,
-    regress,
-    bisect,
-    regret,
-    reproduce,
-    trace,
-    execute,
-    shell,
-    diagnose,
-    cure,
-    folios,
-    kernel,
-    module,
-    kselftest,
-    ltp,
-    doctor,
-    test,
+    *("demo", "run", "merge", "report", "regress", "bisect", "regret", "reproduce", "trace", "execute", "shell"),
+    *("diagnose", "cure", "folios", "kernel", "module", "kselftest", "ltp", "doctor", "test"),
 )
-
+"""Modules beside this one, each with a command."""
 _RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest", "ltp")
 _KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
 
@@ -68,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for command in _COMMANDS:
-        command.add_parser(commands)
+        import_module(f"foliolab.cli.{command}").add_parser(commands)
     for name in _RESUMED:
         commands.choices[name].set_defaults(interrupted=_KEPT)
     return top
