@@ -4,6 +4,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from foliolab.arch import size_name
 from foliolab.campaign.sample import OK, TIMED, KernelFacts, Sample
@@ -34,6 +35,10 @@ class Group:
     @property
     def machine(self) -> str:
         return machine_name(self.arch, self.page_size)
+
+    def to_json(self) -> dict[str, Any]:
+        """What rows of a table for programs begin with."""
+        return {name: getattr(self, name) for name in ("experiment", "scale", "arch", "page_size", "backend")}
 
     @property
     def kernels(self) -> dict[str, KernelFacts]:

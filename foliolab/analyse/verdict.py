@@ -63,6 +63,7 @@ def _judge(
     metric: str,
 ) -> Verdict:
     value, status, reason = None, Status.NOT_MEASURED, ""
+    rows: list[Row] = []
     for place, name in dict.fromkeys([(cell, variant), *_others(expectation, cell)]):
         row = found.get((place, name))
         said = name if place == cell else f"{name} with {place.label}"
@@ -72,9 +73,10 @@ def _judge(
         if not row or metric not in row.metrics:
             reason = f"{said} was not measured"
             break
+        rows.append(row)
     else:
-        mine = found[cell, variant].metrics[metric].median
-        other = _base(experiment, expectation, found, cell, variant, metric)
+        mine = rows[0].metrics[metric].median
+        other = _base(experiment, expectation, rows, metric)
         value = mine / other if other else 1.0 if mine == other else None
         status = Status.HOLDS if value is not None and _within(value, expectation) else Status.FAILS
         reason = f"{mine:g} instead of none" if value is None else ""
@@ -106,23 +108,15 @@ def _others(expectation: Expectation, cell: Cell) -> list[tuple[Cell, str]]:
     return [(cell.where(dict(expectation.where)), relative_to)]
 
 
-def _base(
-    experiment: Experiment,
-    expectation: Expectation,
-    found: Mapping[tuple[Cell, str], Row],
-    cell: Cell,
-    variant: str,
-    metric: str,
-) -> float:
-    """What the metric is divided by."""
+def _base(experiment: Experiment, expectation: Expectation, rows: Sequence[Row], metric: str) -> float:
+    """What the metric of the first row is divided by; it is that of the last one, which may be the same."""
     if expectation.relative_to is None:
         return 1.0
     if expectation.relative_to == PUBLISHED_FIGURE:
-        return found[cell, variant].published[metric]
+        return rows[0].published[metric]
     if expectation.relative_to == FLOOR and experiment.floor:
-        return found[cell, variant].metrics[experiment.floor].median
-    ((other, name),) = _others(expectation, cell)
-    return found[other, name].metrics[metric].median
+        return rows[0].metrics[experiment.floor].median
+    return rows[-1].metrics[metric].median
 
 
 def _within(value: float, expectation: Expectation) -> bool:

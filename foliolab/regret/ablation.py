@@ -14,7 +14,7 @@ from foliolab.regret.header import Mechanism, count_lines, lines_of, without
 from foliolab.regret.mechanisms import MECHANISMS
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Row, count, make_rows
 from foliolab.regret.suite import Case, Suite, TraceCase
-from foliolab.regret.summary import Spread, spread
+from foliolab.regret.summary import Regrets, spread
 
 WHOLE = "whole policy"
 """In the place of a mechanism: none is off."""
@@ -41,32 +41,21 @@ class Ablation:
     does: str
     lines: int
     """Of code that the mechanism alone needs; of the whole header for WHOLE."""
-    patterns: Spread | None
-    families: Spread | None
-    traces: Spread | None
-    judged: Spread | None
+    patterns: Regrets | None
+    families: Regrets | None
+    traces: Regrets | None
+    judged: Regrets | None
     """Patterns, of new families as well, that the window was not designed with."""
     hurt: tuple[Hurt, ...]
     """Who loses most, at most three."""
 
     def to_json(self) -> dict[str, Any]:
-        def figures(of: Spread | None) -> tuple[float | None, float | None]:
-            return (of.mean, of.worst) if of else (None, None)
-
-        mean, worst = figures(self.patterns)
-        families_mean, families_worst = figures(self.families)
-        traces_mean, traces_worst = figures(self.traces)
+        plain = {name: getattr(self, name) for name in ("mechanism", "does", "lines")}
+        for name, of in (("", self.patterns), ("families_", self.families), ("traces_", self.traces)):
+            plain |= {f"{name}mean": of and of.mean, f"{name}worst": of and of.worst}
         return {
-            "mechanism": self.mechanism,
-            "does": self.does,
-            "lines": self.lines,
-            "mean": mean,
-            "worst": worst,
-            "judged_mean": figures(self.judged)[0],
-            "families_mean": families_mean,
-            "families_worst": families_worst,
-            "traces_mean": traces_mean,
-            "traces_worst": traces_worst,
+            **plain,
+            "judged_mean": self.judged and self.judged.mean,
             "hurt": [asdict(each) for each in self.hurt],
         }
 
@@ -128,7 +117,7 @@ def _ablation(name: str, does: str, lines: int, rows: Sequence[Row], whole: Sequ
     )
 
 
-def _spread(rows: Sequence[Row]) -> Spread | None:
+def _spread(rows: Sequence[Row]) -> Regrets | None:
     return spread(rows) if rows else None
 
 

@@ -37,7 +37,7 @@ BOUNDS = {
 
 
 @dataclass(frozen=True)
-class Spread:
+class Regrets:
     """The regret of one variant in several cells."""
 
     worst: float
@@ -48,8 +48,8 @@ class Spread:
 @dataclass(frozen=True)
 class VariantSummary:
     variant: str
-    everywhere: Spread
-    judged_only: Spread | None
+    everywhere: Regrets
+    judged_only: Regrets | None
     """None where no such pattern was asked for."""
 
 
@@ -80,16 +80,16 @@ class PatternSummary:
     pattern: str
     judged_only: bool
     cells: int
-    spreads: dict[str, Spread]
+    spreads: dict[str, Regrets]
     """By variant."""
     worst: Comparison
     """The cell where ``adaptive`` has the highest regret."""
 
 
-def spread(rows: Iterable[Row]) -> Spread:
+def spread(rows: Iterable[Row]) -> Regrets:
     """Of at least one row."""
     regrets = [row.regret for row in rows]
-    return Spread(max(regrets), geometric_mean(regrets))
+    return Regrets(max(regrets), geometric_mean(regrets))
 
 
 def by_variant(rows: Sequence[Row]) -> list[VariantSummary]:

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from foliolab.regret.ablation import Ablation
-from foliolab.regret.summary import Spread
+from foliolab.regret.summary import Regrets
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
 
@@ -33,11 +33,11 @@ def print_ablations(console: Console, found: Sequence[Ablation]) -> None:
     print_table(console, columns, ["bold", *[""] * (len(found) - 1)])
 
 
-def _mean(of: Spread | None) -> str:
+def _mean(of: Regrets | None) -> str:
     return f"{of.mean:.4f}" if of else "-"
 
 
-def _worst(of: Spread | None) -> str:
+def _worst(of: Regrets | None) -> str:
     return f"{of.worst:.2f}" if of else "-"
 
 

@@ -73,14 +73,9 @@ def explain(row: AgreementRow, metric: str, figure: Figure) -> str:
 
 def to_json(comparison: Comparison) -> list[dict[str, Any]]:
     """A row for each figure; sizes in bytes, differences as shares."""
-    kernel = comparison.kernel
     return [
         {
-            "experiment": kernel.experiment,
-            "scale": kernel.scale,
-            "arch": kernel.arch,
-            "page_size": kernel.page_size,
-            "backend": kernel.backend,
+            **comparison.kernel.to_json(),
             "cell": row.cell.as_dict(),
             "variant": row.variant,
             "n": row.n,

@@ -14,7 +14,7 @@ from foliolab.regret.summary import (
     WORSE_THAN_OFF,
     Comparison,
     PatternSummary,
-    Spread,
+    Regrets,
     VariantSummary,
     by_pattern,
     by_variant,
@@ -120,7 +120,7 @@ def _counted(found: Sequence[Comparison]) -> Iterator[str]:
         yield f"{number:>5}  {pattern}"
 
 
-def _figures(title: str, spreads: Sequence[Spread | None], rank: int) -> list[Column]:
+def _figures(title: str, spreads: Sequence[Regrets | None], rank: int) -> list[Column]:
     """The worst regret, and the mean unless the table gets too wide."""
     return [
         Column((title, "worst"), tuple(_regret(spread.worst) if spread else "-" for spread in spreads), 0),

@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How the tests of a suite end on kernels, as Markdown and on the terminal."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from rich.console import Console
 from rich.text import Text
 
+from foliolab.grouped import grouped
 from foliolab.report.columns import Column
 from foliolab.report.markdown import markdown_row
 from foliolab.report.terminal import print_table
 from foliolab.suites.compared import Results, regressions
 from foliolab.suites.ktap import Verdict
-from foliolab.suites.result import EXIT_STATUS, Result
+from foliolab.suites.result import EXIT_STATUS
 
 
-def _counts(result: Result) -> str:
-    return " / ".join(str(result.count(verdict)) for verdict in reversed(Verdict))
+def _counts(verdicts: Iterable[Verdict]) -> str:
+    found = Counter(verdicts)
+    return " / ".join(str(found[verdict]) for verdict in reversed(Verdict))
 
 
 def _rows(results: Results) -> list[tuple[str, ...]]:
     rows = []
     for command, found in results.items():
         verdict = ("WORSE" if regressions(found) else "ok",) if len(found) > 1 else ()
-        rows.append((command, *map(_counts, found.values()), *verdict))
+        rows.append((command, *(_counts(result.subtests.values()) for result in found.values()), *verdict))
     return rows
 
 
@@ -59,19 +62,17 @@ def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: 
     """
     kernels = " → ".join(next(iter(results.values())))
     lines = [f"## {title}", "", f"| test | {kernels}: pass / skip / fail | verdict |", "| --- | --- | --- |"]
-    rows: dict[str, list[Mapping[str, Result]]] = {}
-    for test, found in results.items():
-        rows.setdefault(groups[test] if groups else f"`{test}`", []).append(found)
-    for name, members in rows.items():
-        ends: list[str] = []
-        for kernel in members[0]:
-            verdicts = [
+    for name, tests in grouped(results, lambda test: groups[test] if groups else f"`{test}`").items():
+        members = [results[test] for test in tests]
+        ends = [
+            _counts(
                 verdict
                 for found in members
                 for subtest, verdict in found[kernel].subtests.items()
                 if not groups or subtest == EXIT_STATUS
-            ]
-            ends.append(" / ".join(str(verdicts.count(verdict)) for verdict in reversed(Verdict)))
+            )
+            for kernel in members[0]
+        ]
         ending = "WORSE" if any(map(regressions, members)) else "ok" if len(ends) > 1 else "not compared"
         lines.append(markdown_row((name, " → ".join(ends) if len(set(ends)) > 1 else ends[0], ending)))
     lines += ["", "What fails:", "", *(f"- {line}" for line in _not_passed(results) or ["nothing"])]

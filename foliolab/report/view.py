@@ -143,15 +143,10 @@ class View:
 
     def to_json(self) -> list[dict[str, Any]]:
         """The rows for programs; sizes in bytes."""
-        group = self.group
         return [
             {
-                "experiment": group.experiment,
-                "scale": group.scale,
-                "arch": group.arch,
-                "page_size": group.page_size,
-                "backend": group.backend,
-                "profile": group.profile,
+                **self.group.to_json(),
+                "profile": self.group.profile,
                 "kernel": self._kernel_of(row),
                 "cell": row.cell.as_dict(),
                 "variant": row.variant,

@@ -28,9 +28,6 @@ class Result:
     lost: frozenset[str] = frozenset()
     """If it is of several boots: the subtests that did not run in all of them."""
 
-    def count(self, verdict: Verdict) -> int:
-        return list(self.subtests.values()).count(verdict)
-
 
 def kept(
     place: Path, boot: Callable[[Path], dict[str, str]], parse: Callable[[str], dict[str, Verdict]], *, again: bool
