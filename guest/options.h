@@ -89,7 +89,8 @@ static inline double parse_fraction(const char *option, const char *text)
 
 /* The text that the number'th row has in the place of "first". */
 static inline const char *const *text_in_row(const struct probe_option *option,
-					     const char *const *first, int number)
+					     const char *const *first,
+					     unsigned int number)
 {
 	size_t stride = option->stride ? option->stride : sizeof(*first);
 
@@ -166,15 +167,15 @@ static inline void print_option(const struct probe_option *option)
 		 option->argument ?: "");
 	snprintf(text, sizeof(text), "%s%s", option->help, set);
 	print_column(left, text);
-	for (int i = 0; option->whats; i++) {
+	for (unsigned int i = 0; option->whats; i++) {
 		const char *name = *text_in_row(option, option->names, i);
-		const char *what = *text_in_row(option, option->whats, i);
 
 		if (!name)
 			break;
 		snprintf(left, sizeof(left), "      %s", name);
-		snprintf(text, sizeof(text), "%s%s", what,
-			 option->choice && (int)*option->choice == i ?
+		snprintf(text, sizeof(text), "%s%s",
+			 *text_in_row(option, option->whats, i),
+			 option->choice && *option->choice == i ?
 				 " (default)" : "");
 		print_column(left, text);
 	}
