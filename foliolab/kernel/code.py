@@ -5,13 +5,13 @@ import re
 from pathlib import Path
 
 from foliolab.errors import LabError
-from foliolab.files import digest, digest_files
+from foliolab.files import digest
 from foliolab.kernel.name import OURS, parse_name
-from foliolab.kernel.series import diffs, ported
+from foliolab.kernel.series import diffs, read_series
 from foliolab.paths import KERNEL
 
 _PLACE = re.compile(r"^@@ .*", re.MULTILINE)
-"""Where a hunk lies moves with those before it."""
+"""Where a hunk lies moves with those before it. That it has moved to equal text elsewhere is not noticed."""
 
 _NOT_COMPILED = ("Documentation", "MAINTAINERS", "tools")
 
@@ -21,20 +21,18 @@ def code_hash(version: str, kernel: Path = KERNEL) -> str:
 
     Neither documentation nor changelogs.
     """
-    files = kernel / "files"
-    compiled = [path for path in files.rglob("*") if path.is_file() and _compiled(path.relative_to(files))]
-    hooks = [
-        part
-        for patch in sorted(ported(version, kernel).glob("*.patch"))
-        for path, diff in sorted(diffs(patch).items())
-        if _compiled(Path(path))
-        for part in (path, _PLACE.sub("@@", diff))
-    ]
-    return digest([digest_files(compiled, kernel), *hooks])
+    parts: list[str | bytes] = []
+    for feature in read_series(version, kernel):
+        for file in filter(_compiled, feature.files):
+            parts += [file, (kernel / "files" / file).read_bytes()]
+        for file, diff in diffs(feature.patch).items():
+            if _compiled(file):
+                parts += [file, _PLACE.sub("@@", diff)]
+    return digest(parts)
 
 
-def _compiled(path: Path) -> bool:
-    return path.parts[0] not in _NOT_COMPILED
+def _compiled(file: str) -> bool:
+    return file.split("/")[0] not in _NOT_COMPILED
 
 
 def code_of(name: str, version: str) -> str:

@@ -84,8 +84,9 @@ def test_the_text_is_that_of_the_code(tmp_path: Path) -> None:
     for name in ("files/mm", "files/Documentation", "patches/6.12"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "files/mm/a.c").write_text("one")
-    (tmp_path / "patches/6.12/series").write_text("a.patch files/mm/a.c")
-    hook = tmp_path / "patches/6.12/a.patch"
+    (tmp_path / "files/Documentation/a.rst").write_text("text")
+    series, hook = tmp_path / "patches/6.12/series", tmp_path / "patches/6.12/a.patch"
+    series.write_text("a.patch mm/a.c Documentation/a.rst")
 
     def patch(message: str, place: str = "-1 +1", **hooks: str) -> None:
         diff = "".join(f"--- a/{file}\n+++ b/{file}\n@@ {place} @@\n-\n+{line}\n" for file, line in hooks.items())
@@ -99,7 +100,10 @@ def test_the_text_is_that_of_the_code(tmp_path: Path) -> None:
     patch("Why.", mm="two", MAINTAINERS="one")
     hooked = code_hash("6.12.3", tmp_path)
     (tmp_path / "files/mm/a.c").write_text("two")
-    assert len({before, hooked, code_hash("6.12.3", tmp_path)}) == 3
+    written = code_hash("6.12.3", tmp_path)
+    (tmp_path / "patches/6.12/b.patch").write_text(hook.read_text().replace("two", "three"))
+    series.write_text(f"{series.read_text()}\nb.patch")
+    assert len({before, hooked, written, code_hash("6.12.3", tmp_path)}) == 4
 
 
 def test_a_part_is_shipped_as_a_whole() -> None:
