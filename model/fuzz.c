@@ -370,13 +370,40 @@ static unsigned int most_looks(const struct mmap_readahead_miss *miss)
 	return MMAP_READAHEAD_READS + 4 + ilog2(run) + 1;
 }
 
+/* What is settled must not depend on what is told of a miss only afterwards. */
+static bool settled(const struct mmap_readahead_miss *miss,
+		    struct mmap_readahead_answer *answer)
+{
+	struct mmap_readahead_answer other_answer = { };
+	struct mmap_readahead_state other = state;
+	struct mmap_readahead_miss unknown = *miss;
+	unsigned int before = looks, after;
+	bool is = mmap_readahead_settled(&state, miss, answer);
+
+	/* The same looks find the same pages. */
+	after = looks;
+	looks = before;
+	unknown.page = miss->page == MMAP_READAHEAD_ABSENT ? MMAP_READAHEAD_EVICTED :
+							     MMAP_READAHEAD_ABSENT;
+	unknown.memory_pages = ~miss->memory_pages;
+	unknown.file_paid = ~miss->file_paid;
+	unknown.others_pages = ~miss->others_pages;
+	unknown.others_paid = ~miss->others_paid;
+	if (mmap_readahead_settled(&other, &unknown, &other_answer) != is ||
+	    memcmp(&other, &state, sizeof(state)) ||
+	    (is && memcmp(&other_answer, answer, sizeof(*answer))))
+		broken("it is settled by what is not known yet", miss, answer);
+	looks = after;
+	return is;
+}
+
 /* Decide on a miss, and check that. */
 static struct mmap_readahead_answer adapt(const struct mmap_readahead_miss *miss)
 {
 	struct mmap_readahead_answer answer;
 
 	looks = 0;
-	if (!mmap_readahead_settled(&state, miss, &answer))
+	if (!settled(miss, &answer))
 		mmap_readahead_adapt(&state, miss, &answer);
 	if (looks > most_looks(miss))
 		broken("a decision looks at too many pages", miss, &answer);

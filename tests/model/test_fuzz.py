@@ -104,6 +104,11 @@ BREAKAGES = {
         "answer->start = mark->index;",
         "goes on where it has been",
     ),
+    "memory settles what is not told yet": (
+        "4ULL * regions->misses[region] * (miss->request_pages + 1UL) >=",
+        "miss->memory_pages % 2 || 4ULL * regions->misses[region] * (miss->request_pages + 1UL) >=",
+        "it is settled by what is not known yet",
+    ),
     "a miss is not counted": (
         "regions->nr += counts;",
         "",
