@@ -738,16 +738,17 @@ mmap_readahead_alone(struct mmap_readahead_state *state,
 	if (size < 2 || miss->page != MMAP_READAHEAD_EVICTED)
 		return false;
 	if (read && read->kind == MMAP_READAHEAD_FORWARD && read->size == 1) {
-		unsigned long step = miss->index - read->index;
-		unsigned long pages = miss->file_pages / step;
-		unsigned long long cost = (unsigned long long)pages * miss->request_pages;
+		unsigned long least = miss->least_pages;
+		unsigned long step = miss->index / least - read->index / least;
+		unsigned long reads = miss->file_pages / least / max(step, 1UL);
+		unsigned long long cost = (unsigned long long)reads * miss->request_pages;
 
-		/* If what comes next is needed, this is no sweep. */
-		if (step <= miss->least_pages || pages > miss->memory_pages) {
+		/* If the very next block is needed, this is no sweep. */
+		if (step <= 1 || reads * least > miss->memory_pages) {
 			sweeps->alone = 0;
 		} else if (!sweeps->alone && sweeps->spent + MMAP_READAHEAD_SWEEPS *
 			   (unsigned long long)miss->file_pages >= cost) {
-			sweeps->alone = pages + pages / 4;
+			sweeps->alone = reads + reads / 4;
 			sweeps->trial = cost;
 			sweeps->spent = 0;
 		}
