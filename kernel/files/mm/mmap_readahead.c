@@ -16,6 +16,7 @@
 #include <linux/mmap_readahead_text.h>
 #include <linux/mutex.h>
 #include <linux/pagemap.h>
+#include <linux/xarray.h>
 #include <trace/events/mmap_readahead.h>
 
 #include "file_folio.h"
@@ -178,21 +179,30 @@ static void read_text(struct vm_fault *vmf, unsigned int order, unsigned int rul
 	struct file *file = vma->vm_file;
 	bool more = rules & MMAP_READAHEAD_TEXT_IN_WINDOWS &&
 		    !(vma->vm_flags & VM_RAND_READ);
+	bool evicted = more && xa_is_value(xa_load(&file->f_mapping->i_pages, vmf->pgoff));
 	unsigned int window = more ? READ_ONCE(file->f_ra.ra_pages) : 0;
-	pgoff_t last = vma->vm_pgoff + vma_pages(vma) - 1;
-	struct mmap_readahead_window text =
-		mmap_readahead_text(vmf->pgoff, order, window, vma->vm_pgoff, last);
-	pgoff_t next = text.start + text.size, folio = round_down(vmf->pgoff, BIT(order));
+	pgoff_t next, folio, last = vma->vm_pgoff + vma_pages(vma) - 1;
+	struct mmap_readahead_window text, second = { };
+
+	/* What reclaim has taken it is to take page by page the next time. */
+	if (evicted)
+		order = mapping_min_folio_order(file->f_mapping);
+	text = mmap_readahead_text(vmf->pgoff, order, window, vma->vm_pgoff, last);
+	next = text.start + text.size;
 
 	/* Behind a page that is cached already, readahead goes on with single pages. */
-	if (text.start < folio && has_page(file, text.start, folio - text.start)) {
+	folio = round_down(vmf->pgoff, BIT(order));
+	if (!evicted && text.start < folio &&
+	    has_page(file, text.start, folio - text.start)) {
 		text.size -= folio - text.start;
 		text.start = folio;
 	}
-	/* It is run through, and two windows are cheaper than one twice. */
-	if (window >= BIT(order) && next <= last && text.start &&
-	    has_page(file, text.start - 1, 1) && !has_page(file, next, window))
-		text.size += mmap_readahead_text(next, order, window, next, last).size;
+	/* Text that is run through: two windows are cheaper than one twice. */
+	if (!evicted && window >= BIT(order) && next <= last &&
+	    text.start > vma->vm_pgoff && has_page(file, text.start - 1, 1))
+		second = mmap_readahead_text(next, order, window, next, last);
+	if (second.size && !has_page(file, second.start, second.size))
+		text.size += second.size;
 
 	*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
 	trace_mmap_readahead_miss(file, vmf->pgoff, text.start, text.size, 0, order,

@@ -391,6 +391,28 @@ static bool test_window_goes_on(void)
 	return ok;
 }
 
+/* What reclaim has taken comes back in folios that are no larger than they have to be. */
+static bool test_window_evicted(void)
+{
+	unsigned long page, counts[MAX_ORDER_NR], pages = WINDOW_BLOCKS * block;
+	struct text text;
+	bool ok;
+
+	open_text(&text, 0, file_pages);
+	for (page = 20 * block; page < 20 * block + pages; page++)
+		touch(&text.part, page);
+	if (madvise(text.part.start + 20 * block * page_bytes, pages * page_bytes,
+		    MADV_PAGEOUT))
+		ksft_exit_fail_perror("madvise");
+	ok = !cached_pages(&text.whole, 0, file_pages);
+	touch(&text.part, 20 * block);
+	ok &= cached_exactly(&text.whole, 20 * block, pages);
+	if (one_folio < block && count_folios(text.whole.fd, 20 * block, pages, counts))
+		ok &= !counts[text_size->order];
+	close_text(&text);
+	return ok;
+}
+
 static bool test_window_in_mapping(void)
 {
 	unsigned long first = 10 * block + 1, pages = WINDOW_BLOCKS * block;
@@ -469,6 +491,7 @@ static const struct text_test {
 } window_tests[] = {
 	{ test_window, "window: the aligned one that holds the page" },
 	{ test_window_goes_on, "window: and the next one, behind what is cached" },
+	{ test_window_evicted, "window: in small folios, of pages that were evicted" },
 	{ test_window_in_mapping, "window: no more than the mapping has" },
 	{ test_window_in_file, "window: not beyond the end of the file" },
 	{ test_small_window, "window: a block if read_ahead_kb is less" },
