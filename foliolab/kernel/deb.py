@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,13 @@ from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source, held
 from foliolab.kernel.tree import working_tree
 from foliolab.paths import KERNEL, cache_directory
-from foliolab.process import tool
+from foliolab.process import run, tool
 from foliolab.progress import Reporter
 
 _DEBIAN = "debian:"
+
+_IMAGE = "linux-image-"
+"""How the name of a package with a kernel begins."""
 
 _TOOLS = {
     "dh_builddeb": "debhelper",
@@ -34,6 +38,17 @@ _TOOLS = {
     "zstd": "zstd",
 }
 """What making packages takes beside compiling, and the packages that bring it."""
+
+_LAST_WORDS = """\
+# depmod writes files that the package does not have, of which newer ones know more.
+case $1 in
+remove | purge)
+	rm -f "${{DPKG_ROOT:-}}/lib/modules/{release}"/modules.*
+	rmdir "${{DPKG_ROOT:-}}/lib/modules/{release}" 2>/dev/null || true
+	;;
+esac
+"""
+"""What the package of a kernel does last when it is removed."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +93,8 @@ def build_packages(request: PackageRequest, directory: Path, report: Reporter) -
                 _configure(objects, tree, base | wanted, loaded, report)
                 config.check(_text(wanted), (objects / ".config").read_text())
                 _make_packages(objects, tree, f"Building packages of Linux {source.version}, {name.text}", report)
+                for image in place.glob(f"{_IMAGE}*.deb"):
+                    _complete(image)
             return _published(place, directory)
 
 
@@ -152,10 +169,23 @@ def _make_packages(objects: Path, tree: Path, title: str, report: Reporter) -> N
     run_make(command, objects, "packages", title, report)
 
 
+def _complete(package: Path) -> None:
+    """Have the package of a kernel leave nothing behind when it is removed."""
+    dpkg_deb = tool("dpkg-deb", "dpkg")
+    release = package.name.removeprefix(_IMAGE).partition("_")[0]
+    with tempfile.TemporaryDirectory(dir=package.parent) as scratch:
+        tree, new = Path(scratch) / "tree", Path(scratch) / package.name
+        run([dpkg_deb, "--raw-extract", str(package), str(tree)], BuildError)
+        postrm = tree / "DEBIAN/postrm"
+        postrm.write_text(postrm.read_text().removesuffix("exit 0\n") + _LAST_WORDS.format(release=release))
+        run([dpkg_deb, "--root-owner-group", "--build", str(tree), str(new)], BuildError)
+        new.rename(package)
+
+
 def _published(place: Path, directory: Path) -> tuple[Path, ...]:
     """Copy the packages that people install; that of headers for programs would replace the distribution's own."""
-    made = sorted(file for file in place.glob("*.deb") if file.name.startswith(("linux-image-", "linux-headers-")))
-    if not any(file.name.startswith("linux-image-") for file in made):
+    made = sorted(file for file in place.glob("*.deb") if file.name.startswith((_IMAGE, "linux-headers-")))
+    if not any(file.name.startswith(_IMAGE) for file in made):
         raise BuildError(f"make has made no package of the kernel in {place}.")
     with full_disk_named(directory):
         for file in made:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Packages of our kernel: what they are configured with, and what is refused before anything is compiled."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,32 @@ def test_our_options_are_set_where_the_distribution_has_them(source: Source) -> 
     unpatched = deb._wanted(base, source, parse_name("unpatched"), ours=False)
     assert unpatched["CONFIG_LOCALVERSION"] == '"-foliolab-unpatched"'
     assert "CONFIG_PAGE_TOUCH" not in unpatched
+
+
+def test_a_removed_kernel_leaves_nothing_behind(tmp_path: Path) -> None:
+    """By the real dpkg, in a root directory of its own."""
+    root, tree, package = tmp_path / "root", tmp_path / "tree", tmp_path / "linux-image-6.0-x_1_all.deb"
+    control = "Package: linux-image-6.0-x\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n"
+    scripts = {"control": control, "postrm": '#!/bin/sh\nset -e\ntouch "$DPKG_ROOT/hooks-ran"\nexit 0\n'}
+    for name, text in scripts.items():
+        (tree / "DEBIAN").mkdir(parents=True, exist_ok=True)
+        (tree / "DEBIAN" / name).write_text(text)
+        (tree / "DEBIAN" / name).chmod(0o755)
+    (tree / "lib/modules/6.0-x").mkdir(parents=True)
+    (tree / "lib/modules/6.0-x/modules.dep").touch()
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, package], check=True)
+    deb._complete(package)
+
+    (root / "var/lib/dpkg/updates").mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    there = root / "lib/modules/6.0-x"
+    dpkg = ["dpkg", f"--root={root}", "--log=/dev/null", "--force-not-root,script-chrootless,bad-path"]
+    subprocess.run([*dpkg, "--install", package], check=True)
+    assert [file.name for file in there.iterdir()] == ["modules.dep"]
+    (there / "modules.weakdep").touch()
+    subprocess.run([*dpkg, "--remove", "linux-image-6.0-x"], check=True)
+    assert not there.exists()
+    assert (root / "hooks-ran").exists()
 
 
 @pytest.mark.boot
