@@ -52,12 +52,14 @@ def test_our_options_are_set_where_the_distribution_has_them(source: Source) -> 
         "CONFIG_SYSTEM_TRUSTED_KEYS": '"theirs.pem"',
         "CONFIG_DEBUG_INFO_NONE": "n",
         "CONFIG_DEBUG_FS": "y",
+        "CONFIG_RD_ZSTD": "n",
     }
     ours = deb._wanted(base, source, parse_name("patched"), ours=True)
     assert ours == {
         "CONFIG_LOCALVERSION": '"-foliolab"',
         "CONFIG_SYSTEM_TRUSTED_KEYS": '""',
         "CONFIG_DEBUG_INFO_NONE": "y",
+        "CONFIG_RD_ZSTD": "y",
         "CONFIG_PAGE_TOUCH": "y",
     }
     assert "CONFIG_PAGE_TOUCH" not in deb._wanted(
