@@ -158,11 +158,12 @@ class QemuMachine:
 
     @property
     def files(self) -> list[Path]:
-        return [self.config.kernel, self.config.initramfs, *(disk.path for disk in self.config.disks)]
+        booted = filter(None, (self.config.kernel, self.config.initramfs))
+        return [*booted, *(disk.path for disk in self.config.disks)]
 
     def elsewhere(self, place: Callable[[Path], Path]) -> "QemuMachine":
         disks = tuple(replace(disk, path=place(disk.path)) for disk in self.config.disks)
-        kernel, image = place(self.config.kernel), place(self.config.initramfs)
+        kernel, image = (path and place(path) for path in (self.config.kernel, self.config.initramfs))
         return replace(self, config=replace(self.config, kernel=kernel, initramfs=image, disks=disks))
 
     def obstacle(self) -> str:

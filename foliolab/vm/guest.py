@@ -48,8 +48,9 @@ class GuestConfig:
     """All that decides how a guest is started."""
 
     arch: Architecture
-    kernel: Path
-    initramfs: Path
+    kernel: Path | None
+    """None: the boot loader of the first disk has one, and decides about its command line."""
+    initramfs: Path | None
     accelerator: Accelerator
     memory_mib: int = 512
     cpus: int = 1
@@ -96,12 +97,14 @@ def qemu_command(config: GuestConfig) -> list[str]:
     if limit is not None and config.cpus > limit:
         raise UsageError(f"{config.accelerator.backend} runs guests of one CPU only, not of {config.cpus}.")
     arch = config.arch
-    arguments = [f"console={arch.console}", _BOOT_ARGUMENTS, arch.boot_arguments, config.boot_arguments]
     argv = [process.tool(arch.qemu, arch.qemu_package), *config.accelerator.options]
     argv += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     argv += ["-m", f"{config.memory_mib}M", "-smp", str(config.cpus)]
-    argv += ["-kernel", str(config.kernel), "-initrd", str(config.initramfs)]
-    argv += ["-append", " ".join(filter(None, arguments)), "-serial", "chardev:console"]
+    if config.kernel:
+        arguments = [f"console={arch.console}", _BOOT_ARGUMENTS, arch.boot_arguments, config.boot_arguments]
+        argv += ["-kernel", str(config.kernel), "-initrd", str(config.initramfs)]
+        argv += ["-append", " ".join(filter(None, arguments))]
+    argv += ["-serial", "chardev:console"]
     argv += ["-device", "virtio-serial-pci", "-device", f"virtserialport,chardev=control,name={_PORT_NAME}"]
     argv += ["-device", "virtio-rng-pci"]
     for number, disk in enumerate(config.disks):

@@ -70,8 +70,9 @@ chroot . sh -e -c "$2" 2>&1
 """Of a shell whose first argument is the mounted root: runs the second there. GRUB would refuse a loop device."""
 
 _GRUB = (
-    "mkdir --parents /boot/grub; cp --recursive /usr/lib/grub/i386-pc /boot/grub; grub-mkimage --format=i386-pc "
-    "--output=/boot/grub/core.img '--prefix=(hd0,msdos1)/boot/grub' biosdisk part_msdos ext2; update-grub"
+    "mkdir --parents /boot/grub; cp --recursive /usr/lib/grub/i386-pc /boot/grub; grub-editenv - create; "
+    "grub-mkimage --format=i386-pc --output=/boot/grub/core.img '--prefix=(hd0,msdos1)/boot/grub' "
+    "biosdisk part_msdos ext2; update-grub"
 )
 _BOOT_LOADER = """\
 dd if="$1/i386-pc/boot.img" of="$2" bs=440 count=1 conv=notrunc status=none
