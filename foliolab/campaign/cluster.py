@@ -8,8 +8,8 @@ worker; what is left of its job goes to another one. Only this process writes to
 
 import json
 import logging
-import shlex
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 import distributed
 
 from foliolab.campaign.files import Source, resolved, serving
+from foliolab.campaign.hosts import Hosts, connected
 from foliolab.campaign.job import Job, Watcher
 from foliolab.campaign.sample import TIMED, Sample
 from foliolab.campaign.worker import Done, Order, lab_code, perform
@@ -38,45 +39,39 @@ _PATIENCE_SECONDS = 300
 @contextmanager
 def local(workers: int) -> Iterator["Cluster"]:
     """So many processes of this host, one job each."""
-    _be_quiet()
     with (
         TemporaryDirectory(prefix="foliolab-workers-") as place,
-        distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address=None,
-            memory_limit=None,
-            silence_logs=logging.CRITICAL,
-            local_directory=place,
-            # A job that was lost with its worker comes back to us, who know what is left of it.
-            scheduler_kwargs={"allowed_failures": 0},
-        ) as cluster,
-        distributed.Client(cluster) as client,
+        _scheduler("127.0.0.1", n_workers=workers, memory_limit=None, local_directory=place) as scheduler,
+        distributed.Client(scheduler) as client,
     ):
         # A worker that ends while it starts is not started again without this.
-        cluster.adapt(minimum=workers, maximum=workers)
+        scheduler.adapt(minimum=workers, maximum=workers)
         yield Cluster(client)
 
 
 @contextmanager
-def ssh(hosts: list[str], *, checkout: str, workers_per_host: int) -> Iterator["Cluster"]:
-    """Processes on hosts that ssh reaches, by a checkout of foliolab there; the first one has the scheduler too."""
+def ssh(hosts: Hosts) -> Iterator["Cluster"]:
+    """Processes on hosts that ssh reaches; the scheduler is here."""
+    with (
+        _scheduler(hosts.see_us_at(), n_workers=0) as scheduler,
+        distributed.Client(scheduler) as client,
+        connected(hosts, scheduler.scheduler_address) as connections,
+    ):
+        yield Cluster(client, connections.news)
+
+
+def _scheduler(address: str, **workers: Any) -> Any:
+    """One in this process, at an address of this host."""
     _be_quiet()
-    options = {"nthreads": 1, "n_workers": workers_per_host, "memory_limit": "0"}
-    python = f"env PYTHONPATH={shlex.quote(checkout)} {shlex.quote(checkout + '/.venv/bin/python')}"
-    try:
-        cluster = distributed.SSHCluster(
-            [hosts[0], *hosts],
-            worker_options=options,
-            # As for workers of this host.
-            scheduler_options={"allowed_failures": 0, "dashboard": False},
-            remote_python=python,
-        )
-    except Exception as error:  # asyncssh and Dask have many
-        raise ClusterError(f"No cluster on {', '.join(hosts)}: {error or type(error).__name__}") from None
-    with cluster, distributed.Client(cluster) as client:
-        yield Cluster(client)
+    return distributed.LocalCluster(
+        host=address,
+        threads_per_worker=1,
+        dashboard_address=None,
+        silence_logs=logging.CRITICAL,
+        # A job that was lost with its worker comes back to us, who know what is left of it.
+        scheduler_kwargs={"allowed_failures": 0},
+        **workers,
+    )
 
 
 @contextmanager
@@ -94,13 +89,16 @@ def scheduled(address: str) -> Iterator["Cluster"]:
 def _be_quiet() -> None:
     """What becomes of workers is told here."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", "Port .* is already in use", UserWarning)  # that of Dask's pages, of no use here
 
 
 class Cluster:
     """The workers of a Dask scheduler."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, news: Callable[[], list[str]] = list) -> None:
+        """``news`` is what became of hosts since it was last called, as sentences; it may raise ClusterError."""
         self.client = client
+        self._news = news
 
     def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
         """Execute all; ClusterError when the scheduler is gone, or workers do not fit."""
@@ -108,12 +106,15 @@ class Cluster:
         address = self.client.scheduler_info(n_workers=0).get("address") or self.client.scheduler.address
         host = address.split("://")[1].rpartition(":")[0].strip("[]")
         with serving(distributed.utils.get_ip(host)) as source:
-            _Run(self.client, source, consoles, watcher).run(jobs)
+            _Run(self.client, self._news, source, consoles, watcher).run(jobs)
 
 
 class _Run:
-    def __init__(self, client: Any, source: Source, consoles: Path, watcher: Watcher) -> None:
+    def __init__(
+        self, client: Any, news: Callable[[], list[str]], source: Source, consoles: Path, watcher: Watcher
+    ) -> None:
         self._client = client
+        self._news = news
         self._source = source
         self._consoles = consoles
         self._watcher = watcher
@@ -161,6 +162,8 @@ class _Run:
 
     def _look_after(self, waited: int) -> int:
         """Nothing was heard for another second."""
+        for each in self._news():
+            self._watcher.say(each)
         if self._client.status != "running" or any(each.status == "lost" for each in self._orders):
             raise ClusterError(_GONE)
         if self._client.scheduler_info(n_workers=-1)["workers"]:

@@ -59,6 +59,7 @@ def workers(arguments: argparse.Namespace) -> Iterator[Workers]:
         raise UsageError("At least one worker is needed.")
     try:
         from foliolab.campaign import cluster
+        from foliolab.campaign.hosts import Hosts
     except ImportError as error:
         raise MissingTool(f"{error.name} is not installed; '.venv/bin/pip install distributed' brings it.") from None
     if arguments.workers:
@@ -73,6 +74,6 @@ def workers(arguments: argparse.Namespace) -> Iterator[Workers]:
         made = cluster.scheduled(place.convert(table, _Scheduled).scheduler)
     else:
         hosts = place.convert(table, _Hosts)
-        made = cluster.ssh(list(hosts.ssh), checkout=hosts.checkout, workers_per_host=hosts.workers_per_host)
+        made = cluster.ssh(Hosts(hosts.ssh, hosts.checkout, hosts.workers_per_host))
     with made as found:
         yield found
