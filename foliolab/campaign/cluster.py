@@ -39,6 +39,7 @@ _PATIENCE_SECONDS = 300
 @contextmanager
 def local(workers: int) -> Iterator["Cluster"]:
     """So many processes of this host, one job each."""
+    _be_quiet()
     with (
         TemporaryDirectory(prefix="foliolab-workers-") as place,
         _scheduler("127.0.0.1", n_workers=workers, memory_limit=None, local_directory=place) as scheduler,
@@ -52,6 +53,7 @@ def local(workers: int) -> Iterator["Cluster"]:
 @contextmanager
 def ssh(hosts: Hosts) -> Iterator["Cluster"]:
     """Processes on hosts that ssh reaches; the scheduler is here."""
+    _be_quiet()
     with (
         _scheduler(hosts.see_us_at(), n_workers=0) as scheduler,
         distributed.Client(scheduler) as client,
@@ -62,7 +64,6 @@ def ssh(hosts: Hosts) -> Iterator["Cluster"]:
 
 def _scheduler(address: str, **workers: Any) -> Any:
     """One in this process, at an address of this host."""
-    _be_quiet()
     return distributed.LocalCluster(
         host=address,
         threads_per_worker=1,
@@ -89,7 +90,9 @@ def scheduled(address: str) -> Iterator["Cluster"]:
 def _be_quiet() -> None:
     """What becomes of workers is told here."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    warnings.filterwarnings("ignore", "Port .* is already in use", UserWarning)  # that of Dask's pages, of no use here
+    # Dask's pages of its own are not wanted, and ssh tells better of a host without an address.
+    for words in ("Port .* is already in use", "Couldn't detect a suitable IP address"):
+        warnings.filterwarnings("ignore", words)
 
 
 class Cluster:

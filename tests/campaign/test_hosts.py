@@ -9,7 +9,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,11 +118,19 @@ def alive(pid: int) -> bool:
     return False
 
 
+def nothing_left(pids: Callable[[], list[int]]) -> None:
+    """Soon at least."""
+    until = time.monotonic() + 10
+    while left := pids():
+        assert time.monotonic() < until, left
+        time.sleep(0.05)
+
+
 @pytest.fixture
 def names(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """Two of this machine, to be used one after the other."""
     monkeypatch.setenv("PATH", f"{sshd.place}/bin:{os.environ['PATH']}")
-    assert not children(sshd.pid)
+    nothing_left(lambda: children(sshd.pid))
     return "here", "there"
 
 
@@ -163,10 +171,7 @@ def test_hosts_that_are_cut_off_lose_nothing_and_keep_nothing(
         with cutting(sshd, second, store, samples=3), pytest.raises(ClusterError, match=complaint):
             run_fake(store, FakeBackend(slow), plan, found)
         assert 3 <= len(read_samples(store)) < len(alone)
-    until = time.monotonic() + 10
-    while left := [pid for pid in there if alive(pid)]:
-        assert time.monotonic() < until, left
-        time.sleep(0.1)
+    nothing_left(lambda: [pid for pid in there if alive(pid)])
 
 
 @pytest.mark.parametrize(
