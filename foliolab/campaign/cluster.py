@@ -18,6 +18,7 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import dask
 import distributed
 
 from foliolab.campaign.files import Source, resolved, serving
@@ -34,6 +35,11 @@ _LOST_WORKERS = 20
 _GONE = "The scheduler is gone. What was measured is kept, and the same command goes on from there."
 _PATIENCE_SECONDS = 300
 """How long there may be no worker at all."""
+
+_FETCH_SECONDS = 5
+"""How long the end of a job may take to be fetched from its worker."""
+_SILENCE_SECONDS = 60
+"""How long a worker of a host that ssh reaches may not be heard of."""
 
 
 @contextmanager
@@ -55,6 +61,8 @@ def ssh(hosts: Hosts) -> Iterator["Cluster"]:
     """Processes on hosts that ssh reaches; the scheduler is here."""
     _be_quiet()
     with (
+        # It looks as often whether a worker was silent for so long, which is one whose host froze.
+        dask.config.set({"distributed.scheduler.worker-ttl": f"{_SILENCE_SECONDS} s"}),
         _scheduler(hosts.see_us_at(), n_workers=0) as scheduler,
         distributed.Client(scheduler) as client,
         connected(hosts, scheduler.scheduler_address) as connections,
@@ -218,7 +226,11 @@ class _Run:
         if order is None:
             return
         if future.status == "finished":
-            done: Done = future.result()
+            try:
+                done: Done = future.result(timeout=_FETCH_SECONDS)
+            except TimeoutError:  # its worker was lost in between, and Dask would wait for others for ever
+                self._again(order)
+                return
             for name, content in done.consoles.items():
                 self._keep(name, content)
             if done.refused:
