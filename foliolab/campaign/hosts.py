@@ -22,7 +22,11 @@ from foliolab.campaign.worker import lab_code
 from foliolab.errors import ClusterError
 from foliolab.process import dying_with_parent, run, tool
 
-_OPTIONS = ("-T", "-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=15", "-oServerAliveCountMax=3")
+_OPTIONS = (
+    *("-T", "-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=15", "-oServerAliveCountMax=3"),
+    # What a user's configuration does at a login is no business of workers.
+    *("-oRemoteCommand=none", "-oClearAllForwardings=yes", "-oPermitLocalCommand=no"),
+)
 _READY_SECONDS = 120
 _END_SECONDS = 10
 _NO_CONNECTION = 255

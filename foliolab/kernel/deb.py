@@ -177,7 +177,10 @@ def _complete(package: Path) -> None:
         tree, new = Path(scratch) / "tree", Path(scratch) / package.name
         run([dpkg_deb, "--raw-extract", str(package), str(tree)], BuildError)
         postrm = tree / "DEBIAN/postrm"
-        postrm.write_text(postrm.read_text().removesuffix("exit 0\n") + _LAST_WORDS.format(release=release))
+        script, end, rest = postrm.read_text().rpartition("exit 0\n")
+        if not end or rest:
+            raise BuildError(f"{package.name} has a postrm of another form than is known.")
+        postrm.write_text(script + _LAST_WORDS.format(release=release))
         run([dpkg_deb, "--root-owner-group", "--build", str(tree), str(new)], BuildError)
         new.rename(package)
 
