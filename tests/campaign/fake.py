@@ -5,6 +5,7 @@ As a program (``python -m tests.campaign.fake STORE``) it runs a whole plan into
 """
 
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -115,6 +116,26 @@ def run_fake(
 def slow(step: Step, tried: int) -> dict[str, int | float]:
     time.sleep(0.02)
     return plain(step, tried)
+
+
+@contextmanager
+def once(happened: Callable[[], bool], then: Callable[[], object]) -> Iterator[None]:
+    """Do something as soon as something else has happened."""
+
+    def wait() -> None:
+        while not happened():
+            if over.wait(0.05):
+                return
+        then()
+
+    over = threading.Event()
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 if __name__ == "__main__":

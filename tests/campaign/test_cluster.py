@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from foliolab.errors import ClusterError, GuestCrashed
 from foliolab.experiment.plan import Step
 from foliolab.paths import REPOSITORY, cache_directory
 from foliolab.vm.outcome import OutcomeKind
-from tests.campaign.fake import FakeBackend, ending, fake_plan, run_fake, slow
+from tests.campaign.fake import FakeBackend, ending, fake_plan, once, run_fake, slow
 
 KILLS = 10
 
@@ -111,25 +111,6 @@ def scheduler(place: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
             assert time.monotonic() < until
             time.sleep(0.05)
         yield process, json.loads(file.read_text())["address"]
-
-
-@contextmanager
-def once(happened: Callable[[], bool], then: Callable[[], object]) -> Iterator[None]:
-    """Do something as soon as something else has happened."""
-
-    def wait() -> None:
-        while not happened() and not over.wait(0.05):
-            pass
-        then()
-
-    over = threading.Event()
-    thread = threading.Thread(target=wait)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @contextmanager

@@ -7,10 +7,9 @@ import shutil
 import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from foliolab.campaign.hosts import Hosts
 from foliolab.campaign.store import read_samples
 from foliolab.errors import ClusterError
 from foliolab.paths import REPOSITORY
-from tests.campaign.fake import FakeBackend, fake_plan, run_fake, slow
+from tests.campaign.fake import FakeBackend, fake_plan, once, run_fake, slow
 
 OURS = str(REPOSITORY)
 
@@ -134,25 +133,6 @@ def names(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     return "here", "there"
 
 
-@contextmanager
-def cutting(sshd: Sshd, connection: int, store: Path, samples: int) -> Iterator[None]:
-    """Kill the sshd of a connection as soon as a store has so many samples."""
-
-    def cut() -> None:
-        while len(read_samples(store)) < samples and not over.wait(0.05):
-            pass
-        os.kill(connection, signal.SIGKILL)
-
-    over = threading.Event()
-    thread = threading.Thread(target=cut)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
 def test_hosts_that_are_cut_off_lose_nothing_and_keep_nothing(
     sshd: Sshd, names: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -162,13 +142,16 @@ def test_hosts_that_are_cut_off_lose_nothing_and_keep_nothing(
     with cluster.ssh(Hosts(names, OURS, workers=1)) as found:
         first, second = children(sshd.pid)
         there = below(sshd.pid)
-        with cutting(sshd, first, store, samples=3):
+        with once(lambda: len(read_samples(store)) >= 3, lambda: os.kill(first, signal.SIGKILL)):
             run_fake(store, FakeBackend(slow), plan, found)
         assert sorted(each.key for each in read_samples(store)) == sorted(each.key for each in alone)
         assert alive(second) and not alive(first)
         store = tmp_path / "other.jsonl"
         complaint = r"no connection with (here|there): .* No host is left\."
-        with cutting(sshd, second, store, samples=3), pytest.raises(ClusterError, match=complaint):
+        with (
+            once(lambda: len(read_samples(store)) >= 3, lambda: os.kill(second, signal.SIGKILL)),
+            pytest.raises(ClusterError, match=complaint),
+        ):
             run_fake(store, FakeBackend(slow), plan, found)
         assert 3 <= len(read_samples(store)) < len(alone)
     nothing_left(lambda: [pid for pid in there if alive(pid)])
