@@ -146,7 +146,7 @@ static unsigned long next_miss(const void *cache, unsigned long index, unsigned 
 	return miss;
 }
 
-/* The facts that the policy judges, but for memory and other files. */
+/* The facts that the policy judges, but for the page, memory and other files. */
 static void describe(const struct readahead_control *ractl, pgoff_t index,
 		     unsigned int request_pages, struct mmap_readahead_miss *miss)
 {
@@ -166,7 +166,6 @@ static void describe(const struct readahead_control *ractl, pgoff_t index,
 		.next_miss = next_miss,
 		.cache = mapping,
 	};
-	miss->page = look(miss->cache, index);
 }
 
 /* Is this the window around some page, which misses in mapped files read? */
@@ -198,8 +197,10 @@ static void adapt(struct slot *slot, struct mmap_readahead_miss *miss)
 	*answer = (struct mmap_readahead_answer) { .start = miss->index, .size = 1 };
 	state = known_file_trylock((struct file *)slot->file, miss, &known);
 	if (state) {
-		if (!mmap_readahead_settled(state, miss, answer))
+		if (!mmap_readahead_settled(state, miss, answer)) {
+			miss->page = look(miss->cache, miss->index);
 			mmap_readahead_adapt(state, miss, answer);
+		}
 		known_file_unlock(known);
 	} else {
 		count(FAULT_UNKNOWN, 1);
