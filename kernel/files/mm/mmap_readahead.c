@@ -66,18 +66,35 @@ static int huge_order(const struct vm_area_struct *vma, unsigned int rules)
 	return -1;
 }
 
-/* Folio size of the text that a mapping holds, or -1. */
+/*
+ * Folio size of the text that a mapping holds, or -1. A folio is evicted as a whole,
+ * so that text of which memory cannot hold enough is not to be in large ones.
+ */
 static int text_order(const struct vm_area_struct *vma, unsigned int rules)
 {
 	const struct address_space *mapping = vma->vm_file->f_mapping;
+	const struct file_ra_state *ra = &vma->vm_file->f_ra;
 
 	if (!(vma->vm_flags & VM_EXEC) ||
-	    !(rules & MMAP_READAHEAD_TEXT_IN_FOLIOS) ||
-	    !vma->vm_file->f_ra.ra_pages)
+	    !(rules & MMAP_READAHEAD_TEXT_IN_FOLIOS) || !ra->ra_pages ||
+	    (rules & MMAP_READAHEAD_TEXT_IN_WINDOWS && READ_ONCE(ra->text_evicted)))
 		return -1;
 	return mmap_readahead_text_order(file_folio_exec(),
 					 mapping_min_folio_order(mapping),
 					 mapping_max_folio_order(mapping));
+}
+
+/* The same of a miss, which sees whether the page was evicted. */
+static int missed_text_order(const struct vm_fault *vmf, unsigned int rules)
+{
+	struct file *file = vmf->vma->vm_file;
+	int order = text_order(vmf->vma, rules);
+
+	if (order < 0 || !(rules & MMAP_READAHEAD_TEXT_IN_WINDOWS) ||
+	    !xa_is_value(xa_load(&file->f_mapping->i_pages, vmf->pgoff)))
+		return order;
+	WRITE_ONCE(file->f_ra.text_evicted, true);
+	return -1;
 }
 
 /* Whether a miss in a mapping raises the counter. */
@@ -179,27 +196,20 @@ static void read_text(struct vm_fault *vmf, unsigned int order, unsigned int rul
 	struct file *file = vma->vm_file;
 	bool more = rules & MMAP_READAHEAD_TEXT_IN_WINDOWS &&
 		    !(vma->vm_flags & VM_RAND_READ);
-	bool evicted = more && xa_is_value(xa_load(&file->f_mapping->i_pages, vmf->pgoff));
 	unsigned int window = more ? READ_ONCE(file->f_ra.ra_pages) : 0;
-	pgoff_t next, folio, last = vma->vm_pgoff + vma_pages(vma) - 1;
-	struct mmap_readahead_window text, second = { };
-
-	/* What reclaim has taken it is to take page by page the next time. */
-	if (evicted)
-		order = mapping_min_folio_order(file->f_mapping);
-	text = mmap_readahead_text(vmf->pgoff, order, window, vma->vm_pgoff, last);
-	next = text.start + text.size;
+	pgoff_t last = vma->vm_pgoff + vma_pages(vma) - 1;
+	struct mmap_readahead_window second = { }, text =
+		mmap_readahead_text(vmf->pgoff, order, window, vma->vm_pgoff, last);
+	pgoff_t next = text.start + text.size, folio = round_down(vmf->pgoff, BIT(order));
 
 	/* Behind a page that is cached already, readahead goes on with single pages. */
-	folio = round_down(vmf->pgoff, BIT(order));
-	if (!evicted && text.start < folio &&
-	    has_page(file, text.start, folio - text.start)) {
+	if (text.start < folio && has_page(file, text.start, folio - text.start)) {
 		text.size -= folio - text.start;
 		text.start = folio;
 	}
 	/* Text that is run through: two windows are cheaper than one twice. */
-	if (!evicted && window >= BIT(order) && next <= last &&
-	    text.start > vma->vm_pgoff && has_page(file, text.start - 1, 1))
+	if (window >= BIT(order) && next <= last && text.start > vma->vm_pgoff &&
+	    has_page(file, text.start - 1, 1))
 		second = mmap_readahead_text(next, order, window, next, last);
 	if (second.size && !has_page(file, second.start, second.size))
 		text.size += second.size;
@@ -240,7 +250,7 @@ bool __mmap_readahead_uncounted(struct vm_fault *vmf, struct file **fpin)
 		return true;
 	}
 
-	order = text_order(vmf->vma, rules);
+	order = missed_text_order(vmf, rules);
 	if (order < 0 || !(rules & MMAP_READAHEAD_TEXT_UNCOUNTED))
 		return false;
 	read_text(vmf, order, rules, fpin);
@@ -250,7 +260,7 @@ bool __mmap_readahead_uncounted(struct vm_fault *vmf, struct file **fpin)
 bool __mmap_readahead_counted(struct vm_fault *vmf, struct file **fpin)
 {
 	unsigned int rules = READ_ONCE(mmap_readahead_rules);
-	int order = text_order(vmf->vma, rules);
+	int order = missed_text_order(vmf, rules);
 
 	if (order < 0)
 		return false;

@@ -395,32 +395,47 @@ static bool test_window_goes_on(void)
 	return ok;
 }
 
-/* What reclaim has taken comes back in folios that are no larger than they have to be. */
+/* A miss that reads the window around its page, in folios that are not those of text. */
+static bool reads_as_data(const struct text *text, unsigned long page)
+{
+	unsigned long counts[MAX_ORDER_NR], pages = WINDOW_BLOCKS * block;
+	const struct expected expected = {
+		.reason = "around",
+		.start = page - pages / 2,
+		.size = pages,
+		.async_size = pages / 4,
+	};
+
+	return first_miss_is(&text->part, page, &expected) &&
+	       cached_pages(&text->whole, expected.start, pages) == pages &&
+	       (!count_folios(text->whole.fd, expected.start, pages, counts) ||
+		!counts[text_size->order]);
+}
+
+/* Once reclaim has taken some, all text is read as data, until it is opened anew. */
 static bool test_window_evicted(void)
 {
-	unsigned long page, counts[MAX_ORDER_NR], pages = WINDOW_BLOCKS * block;
+	unsigned long page, pages = WINDOW_BLOCKS * block;
 	unsigned int tries = 100;
 	struct text text;
-	bool ok = true;
+	bool ok;
 
 	open_text(&text, 0, file_pages);
 	for (page = 20 * block; page < 20 * block + pages; page++)
 		touch(&text.part, page);
-	if (count_folios(text.whole.fd, 20 * block, pages, counts))
-		ok = counts[text_size->order] == WINDOW_BLOCKS;
 	/* Folios that somebody else has isolated or locked stay. */
 	while (cached_pages(&text.whole, 0, file_pages) && tries--) {
 		if (madvise(text.part.start + 20 * block * page_bytes,
 			    pages * page_bytes, MADV_PAGEOUT))
 			ksft_exit_fail_perror("madvise");
 	}
-	ok &= !cached_pages(&text.whole, 0, file_pages);
-	touch(&text.part, 20 * block);
-	ok &= cached_exactly(&text.whole, 20 * block, pages);
-	if (count_folios(text.whole.fd, 20 * block, pages, counts))
-		ok &= !counts[text_size->order];
+	ok = !cached_pages(&text.whole, 0, file_pages) &&
+	     reads_as_data(&text, 20 * block) && reads_as_data(&text, 60 * block);
+	/* None is left evicted. */
+	for (page = 20 * block; page < 20 * block + pages; page++)
+		touch(&text.part, page);
 	close_text(&text);
-	return ok;
+	return ok && text_reads(0, file_pages, 60 * block, 60 * block, pages);
 }
 
 static bool test_window_in_mapping(void)
@@ -501,7 +516,7 @@ static const struct text_test {
 } window_tests[] = {
 	{ test_window, "window: the aligned one that holds the page" },
 	{ test_window_goes_on, "window: and the next one, behind what is cached" },
-	{ test_window_evicted, "window: in small folios, of pages that were evicted" },
+	{ test_window_evicted, "window: none once text was evicted" },
 	{ test_window_in_mapping, "window: no more than the mapping has" },
 	{ test_window_in_file, "window: not beyond the end of the file" },
 	{ test_small_window, "window: a block if read_ahead_kb is less" },
