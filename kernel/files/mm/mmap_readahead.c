@@ -66,10 +66,7 @@ static int huge_order(const struct vm_area_struct *vma, unsigned int rules)
 	return -1;
 }
 
-/*
- * Folio size of the text that a mapping holds, or -1. A folio is evicted as a whole,
- * so that text of which memory cannot hold enough is not to be in large ones.
- */
+/* Folio size of the text that a mapping holds, or -1. */
 static int text_order(const struct vm_area_struct *vma, unsigned int rules)
 {
 	const struct address_space *mapping = vma->vm_file->f_mapping;
@@ -84,16 +81,22 @@ static int text_order(const struct vm_area_struct *vma, unsigned int rules)
 					 mapping_max_folio_order(mapping));
 }
 
-/* The same of a miss, which sees whether the page was evicted. */
+/*
+ * The same of a miss, which sees whether its page was evicted. A folio is evicted as
+ * a whole: where memory is short, text is not to be in larger ones than it has to be.
+ */
 static int missed_text_order(const struct vm_fault *vmf, unsigned int rules)
 {
 	struct file *file = vmf->vma->vm_file;
 	int order = text_order(vmf->vma, rules);
 
-	if (order < 0 || !(rules & MMAP_READAHEAD_TEXT_IN_WINDOWS) ||
+	if (order <= (int)mapping_min_folio_order(file->f_mapping) ||
+	    !(rules & MMAP_READAHEAD_TEXT_IN_WINDOWS) ||
 	    !xa_is_value(xa_load(&file->f_mapping->i_pages, vmf->pgoff)))
 		return order;
 	WRITE_ONCE(file->f_ra.text_evicted, true);
+	/* So far no hit in text has lowered it. */
+	WRITE_ONCE(file->f_ra.mmap_miss, 0);
 	return -1;
 }
 
