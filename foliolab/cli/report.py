@@ -13,7 +13,9 @@ from foliolab.analyse.select import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.errors import NoResult, UsageError
+from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
+from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Experiment
 from foliolab.files import digest_files, write_atomic
 from foliolab.model.compiled import POLICIES
@@ -23,7 +25,7 @@ from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import SUITE, trace_cases
 from foliolab.report import agreement
 from foliolab.report.check import check
-from foliolab.report.markdown import comparison_to_markdown, to_markdown, to_table
+from foliolab.report.markdown import comparison_to_markdown, to_columns, to_markdown, to_table
 from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.terminal import print_comparison, print_view
 from foliolab.report.view import make_views
@@ -39,6 +41,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("experiment", nargs="?", help="an experiment's name or .toml file (default: all)")
     parser.add_argument("--scale", help="only this scale")
     parser.add_argument("--variant", metavar="V,...", help="only these variants")
+    parser.add_argument(
+        "--cell", metavar="AXIS=VALUE,...", action="append", default=[], help="only these cells; may be repeated"
+    )
     parser.add_argument("--machine", help="only this, such as arm64-16k")
     parser.add_argument("--backend", help="only what this backend measured, such as qemu-tcg or model")
     parser.add_argument(
@@ -56,6 +61,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     form.add_argument(
         "--json", action="store_true", help='print {"rows": [...], "verdicts": [...], "agreement": [...]}'
     )
+    parser.add_argument(
+        "--column",
+        metavar="HEAD=VARIANT",
+        action="append",
+        default=[],
+        help="with --table: a column for this variant, under this head; repeated, in this order. Rows are then cells and"
+        " metrics",
+    )
+    parser.add_argument("--metric", metavar="M,...", help="with --column: these (default: the experiment's own)")
     parser.add_argument(
         "--check", action="store_true", help="exit with 1 if an expectation fails or the model is too far off"
     )
@@ -82,6 +96,29 @@ def _only(samples: list[Sample], what: str, wanted: str | None) -> list[Sample]:
     return [sample for sample in samples if getattr(sample, what) in names]
 
 
+def _heads(arguments: argparse.Namespace) -> dict[str, str]:
+    """The variants of --column, by their heads."""
+    heads: dict[str, str] = {}
+    for column in arguments.column:
+        head, _, variant = column.partition("=")
+        if not head or not variant or head in heads:
+            raise UsageError(f"--column '{column}' is no HEAD=VARIANT with a head of its own.")
+        heads[head] = variant
+    if heads and (arguments.variant or not arguments.table):
+        raise UsageError("--column is about --table, and chooses the variants itself.")
+    if arguments.metric and not heads:
+        raise UsageError("--metric chooses the rows of a --table with --column.")
+    return heads
+
+
+def _metrics(arguments: argparse.Namespace) -> list[str]:
+    names = arguments.metric.split(",") if arguments.metric else []
+    for name in names:
+        if name not in METRICS:
+            raise UsageError(f"There is no metric '{name}'; known: {', '.join(METRICS)}.")
+    return names
+
+
 def handle(arguments: argparse.Namespace) -> int:
     samples = read_released() if arguments.released else read_samples(store_file())
     experiments: dict[str, Experiment] = {}
@@ -100,7 +137,10 @@ def handle(arguments: argparse.Namespace) -> int:
         samples = [sample for sample in samples if sample.scale == arguments.scale]
     samples = _only(samples, "machine", arguments.machine)
     samples = _only(samples, "backend", arguments.backend)
-    samples = _only(samples, "variant", arguments.variant)
+    heads = _heads(arguments)
+    samples = _only(samples, "variant", ",".join(heads.values()) if heads else arguments.variant)
+    cells = choose(list(dict.fromkeys(Cell.of(sample.cell) for sample in samples)), arguments.cell)
+    samples = [sample for sample in samples if Cell.of(sample.cell) in cells]
     if arguments.html:
         if arguments.experiment or arguments.check:
             raise UsageError("--html is about everything: it goes with neither an experiment nor --check.")
@@ -119,6 +159,8 @@ def handle(arguments: argparse.Namespace) -> int:
         raise NoResult("Nothing was measured that such a table could show.")
     elif not views:
         print(f"Nothing was measured yet; './lab run {arguments.experiment or 'sparse-mmap'}' does.")
+    elif heads:
+        print("\n".join(to_columns(view, heads, _metrics(arguments)) for view in views), end="")
     elif arguments.table:
         print("\n".join(map(to_table, views)), end="")
     elif arguments.markdown:

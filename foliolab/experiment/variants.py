@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from foliolab.errors import UnknownVariant, UsageError
 from foliolab.experiment.machine import MACHINES, applies
-from foliolab.kernel.name import OURS, PATCHED, KernelName, parse_name
+from foliolab.kernel.name import OURS, PATCHED, UNPATCHED, KernelName, parse_name
 from foliolab.paths import EXPERIMENTS
 from foliolab.table import Place, Text, Texts, Value, read_toml
 
@@ -29,7 +29,7 @@ class Variant:
     machines: tuple[str, ...] = ()
     """That have what it sets; empty: all."""
     ours: bool = True
-    """Whether it takes a kernel with our code; the others are kernels as they boot."""
+    """Whether it takes a kernel with our code; the others are kernels as they boot, or with switches of Linux's own."""
     again: bool = False
     """Whether it is measured a second time, in boots of its own."""
 
@@ -74,8 +74,8 @@ def _variant(name: str, place: Place, table: _Table, before: Mapping[str, Varian
         place.at("kernel").fail("is that of 'like'" if table.like else "is missing, and 'like' as well")
     like = before[table.like] if table.like else None
     kernel = like.kernel if like else str(table.kernel)
-    if kernel != PATCHED and table.switches:
-        place.at("switches").fail(f"cannot be: only the {PATCHED} kernel has some")
+    if kernel not in (PATCHED, UNPATCHED) and table.switches:
+        place.at("switches").fail(f"cannot be: only the {PATCHED} and the {UNPATCHED} kernel have some")
     inner = place.at("switches")
     for switch in table.switches:
         if ".." in switch.split("/") or (switch.startswith("/") and not switch.startswith("/sys/kernel/debug/")):
@@ -100,16 +100,17 @@ def choose(names: Iterable[str], known: Mapping[str, Variant]) -> tuple[Variant,
 def on_kernels(variants: Sequence[Variant], kernels: Iterable[str], *, asked: bool) -> tuple[Variant, ...]:
     """The variants on each of these kernels.
 
-    A kernel that has our series by its name has the variants of ours, any other one is as it boots. Those that
-    were ``asked`` for are there all the same: whether a kernel has what they take is known when it is built.
+    A kernel that has our series by its name has the variants of ours, any other one is as it boots, or has switches
+    of Linux's own. Those that were ``asked`` for are there all the same: whether a kernel has what they take is known
+    when it is built.
     """
     chosen: dict[str, Variant] = {}
     for kernel in map(parse_name, kernels):
         ours = OURS in kernel.series
         found = [
-            _as_booted(kernel)
-            if not variant.ours
-            else replace(variant, name=_on(variant.name, kernel), kernel=kernel.text)
+            replace(variant, name=_on(variant.name, kernel), kernel=kernel.text)
+            if variant.ours or variant.switches
+            else _as_booted(kernel)
             for variant in variants
             if variant.ours is ours or (variant.ours and asked)
         ]
@@ -122,7 +123,7 @@ def _as_booted(kernel: KernelName) -> Variant:
 
 
 def _on(name: str, kernel: KernelName) -> str:
-    return name if kernel.text == PATCHED else f"{name} on {kernel.text}"
+    return name if kernel.text in (PATCHED, UNPATCHED) else f"{name} on {kernel.text}"
 
 
 def again_name(name: str) -> str:

@@ -5,7 +5,7 @@ First the experiment's own metric with all that is said about it, then the furth
 what is of interest in any experiment.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from foliolab.analyse.rows import Row
@@ -65,13 +65,11 @@ def make_columns(view: View) -> list[Column]:
 
     rows = view.rows
     main = METRICS[view.metric]
-    unit = GIB if main.kind is Kind.BYTES else UNITS[main.kind]
+    unit = _unit(main, view)
     columns = [
         Column(("", "cell"), tuple(first_of_each(row.cell.label for row in rows)), 0, left=True),
         column(("", "variant"), lambda row: row.variant, left=True),
-        column(
-            _title(main, unit, view), lambda row: _median(row, main.name, unit) if row.n else ", ".join(row.failures)
-        ),
+        column(_title(main, unit, view), lambda row: _figure(row, main, unit)),
     ]
     if any(row.n > 1 for row in rows):
         columns.append(column(("min to max", unit.name), lambda row: _range(row, main.name, unit), rank=_RANGE))
@@ -90,6 +88,39 @@ def make_columns(view: View) -> list[Column]:
             columns += measured(name, UNITS[METRICS[name].kind], rank)
     columns.append(column(("", "n"), lambda row: str(row.n)))
     return columns
+
+
+def variant_columns(view: View, heads: Mapping[str, str], metrics: Sequence[str]) -> list[Column]:
+    """A column for each variant, by the head that it has, and a row for each cell and metric.
+
+    Without metrics it is the experiment's own. A single one is named in the corner, several beside their cells.
+    """
+    chosen = [METRICS[name] for name in metrics or [view.metric]]
+    titles = [" ".join(_title(metric, _unit(metric, view), view)).strip() for metric in chosen]
+    cells = list(dict.fromkeys(row.cell for row in view.rows))
+    rows = {(row.cell, row.variant): row for row in view.rows}
+
+    def figures(variant: str) -> tuple[str, ...]:
+        found = ((rows.get((cell, variant)), metric) for cell in cells for metric in chosen)
+        return tuple(_figure(row, metric, _unit(metric, view)) if row else "" for row, metric in found)
+
+    named = Column(
+        ("", "cell" if len(chosen) > 1 else titles[0]),
+        tuple(first_of_each(cell.label for cell in cells for _ in chosen)),
+        0,
+        left=True,
+    )
+    beside = [Column(("", "figure"), tuple(titles) * len(cells), 0, left=True)] if len(chosen) > 1 else []
+    return [named, *beside, *(Column(("", head), figures(variant), 0) for head, variant in heads.items())]
+
+
+def _figure(row: Row, metric: Metric, unit: Unit) -> str:
+    return _median(row, metric.name, unit) if row.n else ", ".join(row.failures)
+
+
+def _unit(metric: Metric, view: View) -> Unit:
+    """The metric that a table is about has larger ones."""
+    return GIB if metric.kind is Kind.BYTES and metric.name == view.metric else UNITS[metric.kind]
 
 
 def _title(metric: Metric, unit: Unit, view: View) -> tuple[str, str]:

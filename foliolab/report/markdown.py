@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tables in Markdown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from foliolab.analyse.agreement import Comparison
 from foliolab.analyse.losses import Matrix, by_variant
@@ -11,7 +11,7 @@ from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES
 from foliolab.regret.rows import Row as RegretRow
 from foliolab.regret.summary import by_variant as by_way
 from foliolab.report import agreement, losses
-from foliolab.report.columns import Column, make_columns
+from foliolab.report.columns import Column, make_columns, variant_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View, origin
 
@@ -55,7 +55,16 @@ def to_table(view: View) -> str:
     """For a document: the table with what decides, how often, of which kernel, and the command that measures it."""
     most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
     columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
-    about = origin(view.group, (row.n for row in view.rows if row.n), view.command)
+    return _with_origin(view, columns)
+
+
+def to_columns(view: View, heads: Mapping[str, str], metrics: Sequence[str]) -> str:
+    """For a document: as ``variant_columns``, with how often, of which kernels, and the commands that measure it."""
+    return _with_origin(view, variant_columns(view, heads, metrics))
+
+
+def _with_origin(view: View, columns: Sequence[Column]) -> str:
+    about = origin(view.group, (row.n for row in view.rows if row.n), *view.commands)
     return "\n".join([*_table(columns), "", about]) + "\n"
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Everything that is said about one group of samples, ready to be laid out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from foliolab.analyse.rows import Row, make_rows
 from foliolab.analyse.select import Group, group_samples
 from foliolab.analyse.verdict import Verdict, judge
-from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
+from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import is_again
@@ -26,12 +26,14 @@ MODELLED = (
 )
 
 
-def origin(group: Group, counts: Iterable[int], command: str) -> str:
-    """Below a table of a document: in how many boots its rows were measured, of which kernels, and by which command."""
+def origin(group: Group, counts: Iterable[int], *commands: str) -> str:
+    """Below a table of a document: how often its rows were measured, of which kernels, and by which commands."""
     ordered = sorted(counts)
     boots = " to ".join(dict.fromkeys(map(str, (ordered[0], ordered[-1])))) if ordered else "0"
     hashes = ", ".join(f"{name} `{kernel.hash}`" for name, kernel in group.kernels.items())
-    return f"n = {boots}, {group.backend}, scale {group.scale}, {hashes}: `{command}`."
+    return (
+        f"n = {boots}, {group.backend}, scale {group.scale}, {hashes}: {', '.join(f'`{each}`' for each in commands)}."
+    )
 
 
 def _spelled(axes: Iterable[tuple[str, Value]]) -> str:
@@ -85,34 +87,40 @@ class View:
         return scale.factor if scale else None
 
     @property
-    def command(self) -> str:
-        """That measures it: what the experiment would do without options is left out."""
+    def commands(self) -> list[str]:
+        """That measure it, our two kernels and all others: what an experiment would do without options is left out."""
+        own = [row for row in self.rows if self._kernel_of(row).name in (UNPATCHED, PATCHED)]
+        others = [row for row in self.rows if row not in own]
+        return [self._command(rows) for rows in (own, others) if rows]
+
+    def _command(self, rows: Sequence[Row]) -> str:
         group = self.group
         words = [f"./lab run {group.experiment}"]
         words += group.options
         if group.backend == MODEL:
             words.append("--backend model")
-        others = [name for name in group.kernels if name not in (UNPATCHED, PATCHED)]
+        kernels = dict.fromkeys(self._kernel_of(row).name for row in rows)
+        others = [name for name in kernels if name not in (UNPATCHED, PATCHED)]
         words += [f"--kernel {name}" for name in others]
-        words += [f"--cell {cell}" for cell in self._cells()]
-        own = (row.variant for row in self.rows if not is_again(row.variant))
-        variants = dict.fromkeys(name.partition(" on ")[0] for name in own)
+        words += [f"--cell {cell}" for cell in self._cells(rows)]
+        once = (row.variant for row in rows if not is_again(row.variant))
+        variants = dict.fromkeys(name.partition(" on ")[0] for name in once)
         if named := [name for name in variants if name not in others]:
             words.append(f"--variant {','.join(named)}")
-        words.append(f"--repetitions {max((row.n for row in self.rows), default=1)}")
+        words.append(f"--repetitions {max(row.n for row in rows)}")
         return " ".join(words)
 
-    def _cells(self) -> list[str]:
+    def _cells(self, rows: Sequence[Row]) -> list[str]:
         """What chooses the cells that were measured, for --cell each; nothing if those are all of the scale."""
         scale = self.experiment.scales.get(self.group.scale) if self.experiment else None
-        mine = {row.cell for row in self.rows}
+        mine = {row.cell for row in rows}
         if not scale or mine.issuperset(scale.cells) or not mine.issubset(scale.cells):
             return []
-        first = next(row.cell for row in self.rows)
+        first = rows[0].cell
         shared = [axis for axis in first.axes if all(axis in cell.axes for cell in mine)]
         if shared and {cell for cell in scale.cells if cell.matches(dict(shared))} == mine:
             return [_spelled(shared)]
-        return list(dict.fromkeys(_spelled(row.cell.axes) for row in self.rows))
+        return list(dict.fromkeys(_spelled(row.cell.axes) for row in rows))
 
     def remarks(self) -> list[str]:
         """The sentences below the table."""
@@ -147,7 +155,7 @@ class View:
             {
                 **self.group.to_json(),
                 "profile": self.group.profile,
-                "kernel": self._kernel_of(row),
+                "kernel": asdict(self._kernel_of(row)),
                 "cell": row.cell.as_dict(),
                 "variant": row.variant,
                 "n": row.n,
@@ -166,8 +174,8 @@ class View:
         place = {"experiment": group.experiment, "scale": group.scale, "backend": group.backend}
         return [{**place, **asdict(verdict), "cell": verdict.cell.as_dict()} for verdict in self.verdicts]
 
-    def _kernel_of(self, row: Row) -> dict[str, str]:
-        return next(asdict(sample.kernel) for sample in self.group.samples if sample.variant == row.variant)
+    def _kernel_of(self, row: Row) -> KernelFacts:
+        return next(sample.kernel for sample in self.group.samples if sample.variant == row.variant)
 
 
 def make_views(samples: Iterable[Sample], experiments: dict[str, Experiment]) -> list[View]:

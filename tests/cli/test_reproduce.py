@@ -9,7 +9,7 @@ import pytest
 
 from foliolab.cli import report, reproduce
 from foliolab.cli.main import main
-from foliolab.errors import ChecksFailed, NoResult, UsageError
+from foliolab.errors import ChecksFailed, NoResult, UnknownCell, UsageError
 from foliolab.reproduce.plan import load_plan
 from foliolab.reproduce.released import read_released, write_released
 from tests.cli.command import lab, sentence
@@ -108,6 +108,24 @@ def test_what_no_released_sample_has_is_named(option: str) -> None:
     done = lab("report", "fault-cost", "--released", option, "nothing")
     assert done.returncode == UsageError.status
     assert "'nothing'; there are: " in sentence(done)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("--table --column kernel=nothing", "no sample has the variant 'nothing'"),
+        ("--table --column off", "'off' is no head=variant with a head of its own"),
+        ("--table --column a=off --column a=adaptive", "'a=adaptive' is no head=variant with a head of its own"),
+        ("--column a=off", "--column is about --table"),
+        ("--table --column a=off --metric nothing", "no metric 'nothing'"),
+        ("--table --metric major_faults", "--table with --column"),
+        ("--table --cell stride=7", "no cell of this experiment matches 'stride=7'"),
+    ],
+)
+def test_columns_that_cannot_be_are_named(words: str, complaint: str) -> None:
+    done = lab("report", "fault-cost", "--released", *words.split())
+    assert done.returncode in (UsageError.status, UnknownCell.status)
+    assert complaint in sentence(done).lower()
 
 
 def test_a_table_of_nothing_is_an_error() -> None:

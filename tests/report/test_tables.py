@@ -16,7 +16,7 @@ from foliolab.experiment.spec import Published
 from foliolab.report import terminal as terminal_report
 from foliolab.report.check import check
 from foliolab.report.figures import change, rate, scale_factor
-from foliolab.report.markdown import to_markdown, to_table
+from foliolab.report.markdown import to_columns, to_markdown, to_table
 from foliolab.report.terminal import print_view
 from foliolab.report.view import View, make_views
 from tests.samples import sample
@@ -233,10 +233,49 @@ def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
             scale="full",
         ),
     )
-    assert other.command == (
+    assert other.commands == [
         "./lab run sparse-mmap --scale full --arch arm64 --page-size 64k"
         " --kernel debian:7.3 --kernel debian:7.3+ours --cell pattern=random --variant adaptive --repetitions 1"
+    ]
+
+
+KERNELS = {"Linux 6.12": "unpatched", "Linux 7.3": "debian:7.3", "ours": "published"}
+"""Heads of columns, and their variants."""
+
+
+def of_three_kernels() -> View:
+    newer = sample(
+        variant="debian:7.3", named="debian:7.3", kernel="k7", cell=STRIDE, metrics={**MODEST, "read_bytes": GIB}
     )
+    return view(*measured(), newer)
+
+
+def test_kernels_stand_beside_each_other() -> None:
+    *table, empty, about = to_columns(of_three_kernels(), KERNELS, []).splitlines()
+    assert table == [
+        "| read GiB | Linux 6.12 | Linux 7.3 | ours |",
+        "| --- | ---: | ---: | ---: |",
+        "| random | 29.500 |  | 1.250 |",
+        "| stride 2053 | 51.198 | 1.000 | guest-crash |",
+    ]
+    assert not empty
+    assert about.endswith(
+        ": `./lab run sparse-mmap --cell pattern=random --cell pattern=stride,stride=2053"
+        " --variant unpatched,off,published --repetitions 2`,"
+        " `./lab run sparse-mmap --kernel debian:7.3 --cell pattern=stride,stride=2053 --repetitions 1`."
+    )
+
+
+def test_rows_beside_each_other_may_be_of_several_metrics() -> None:
+    *table, _, _ = to_columns(of_three_kernels(), KERNELS, ["major_faults", "read_bytes"]).splitlines()
+    assert table == [
+        "| cell | figure | Linux 6.12 | Linux 7.3 | ours |",
+        "| --- | --- | ---: | ---: | ---: |",
+        "| random | major faults | 4,000 |  | 4,000 |",
+        "|  | read GiB | 29.500 |  | 1.250 |",
+        "| stride 2053 | major faults | 4,000 | 4,000 | guest-crash |",
+        "|  | read GiB | 51.198 | 1.000 | guest-crash |",
+    ]
 
 
 def test_rows_for_programs() -> None:
@@ -282,7 +321,8 @@ def test_rates_have_digits_that_say_something(number: float, text: str) -> None:
 
 def test_the_command_of_a_table_chooses_its_cells_and_no_others() -> None:
     def command(*cells: dict[str, str | int]) -> str:
-        return view(*(sample(7, variant="adaptive", cell=cell) for cell in cells)).command
+        (only,) = view(*(sample(7, variant="adaptive", cell=cell) for cell in cells)).commands
+        return only
 
     strides = [{"pattern": "stride", "stride": stride} for stride in (1021, 2053, 4099)]
     assert "--cell pattern=stride --variant" in command(*strides)
