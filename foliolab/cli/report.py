@@ -66,8 +66,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="HEAD=VARIANT",
         action="append",
         default=[],
-        help="with --table: a column for this variant, under this head; repeated, in this order. Rows are then cells and"
-        " metrics",
+        help="with --table: a column for this variant under this head, and rows for cells and metrics; may be repeated",
     )
     parser.add_argument("--metric", metavar="M,...", help="with --column: these (default: the experiment's own)")
     parser.add_argument(
