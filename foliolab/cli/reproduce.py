@@ -5,8 +5,10 @@ import argparse
 import contextlib
 import io
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 from rich.console import Console
@@ -17,7 +19,7 @@ from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.demo import draw
 from foliolab.cli.run import RunRequest, measure, planned
 from foliolab.cli.workers import Shard, add_workers, workers
-from foliolab.errors import ChecksFailed, EmptyPart, LabError, UsageError
+from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageError
 from foliolab.files import write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
@@ -26,7 +28,9 @@ from foliolab.progress import Reporter
 from foliolab.report.columns import Column
 from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.terminal import print_table
-from foliolab.reproduce.documents import differing, documents, filled, typed_figures
+from foliolab.reproduce.documents import Run, documents, fill, shown
+from foliolab.reproduce.figures import FIGURES, load_figures
+from foliolab.reproduce.outputs import read_output, write_output
 from foliolab.reproduce.plan import Part, choose_parts, load_plan
 from foliolab.reproduce.progress import Progress, measured
 from foliolab.reproduce.released import read_released, released_anew, write_released
@@ -51,12 +55,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     what.add_argument(
         "--write",
         action="store_true",
-        help="measure nothing; ship what was measured, part by part, in release/, and fill the tables of the documents",
+        help="measure nothing; ship what was measured, part by part, in release/, and fill the figures of the documents",
     )
     what.add_argument(
         "--check",
         action="store_true",
-        help="measure nothing; exit with 1 if a table is not what its command makes of release/, or if release/ was"
+        help="measure nothing; exit with 1 if a figure is not what its command makes of release/, or if release/ was"
         " measured with other code",
     )
     add_workers(parser)
@@ -116,8 +120,8 @@ def _measure(part: Part, by: Workers, shard: Shard | None) -> LabError | None:
     report.say(f"{part.name}: {' '.join(part.command) or part.experiment}")
     try:
         if part.command:
-            if not shard or shard[0] == 1:
-                _run_command(part)
+            if (not shard or shard[0] == 1) and not _is_done(part):
+                write_output(part, run_lab(part.command), _kept())
             return None
         return failure_of(measure(_request(part, shard), report, by).samples)
     except EmptyPart as error:
@@ -128,24 +132,15 @@ def _measure(part: Part, by: Workers, shard: Shard | None) -> LabError | None:
         return error
 
 
-def _run_command(part: Part) -> None:
-    if not _kept(part):
-        output = run_lab(part.command)
-        kept = {"command": part.command, "code": code_hash(BASE_VERSION), "output": output}
-        write_atomic(_output_file(part), json.dumps(kept))
+def _kept() -> Path:
+    """Where what commands print is kept."""
+    return results_directory() / "reproduced"
 
 
-def _output_file(part: Part) -> Path:
-    return results_directory() / "reproduced" / f"{part.name}.json"
-
-
-def _kept(part: Part) -> bool:
-    """Whether the output of a command is there, of the code as it stands."""
-    try:
-        kept = json.loads(_output_file(part).read_text())
-        return bool(kept["code"] == code_hash(BASE_VERSION) and kept["command"] == list(part.command))
-    except (OSError, ValueError, KeyError):
-        return False
+def _is_done(part: Part) -> bool:
+    """Whether what a command prints is kept, of the code as it stands."""
+    output = read_output(part, _kept())
+    return output is not None and output.is_of(part)
 
 
 def run_lab(argv: Sequence[str]) -> str:
@@ -163,7 +158,7 @@ def _progress(parts: Sequence[Part], samples: Sequence[Sample]) -> list[Progress
     found = []
     for part in parts:
         if part.command:
-            done = int(_kept(part))
+            done = int(_is_done(part))
             found.append(Progress(part, 1, (), done, 0 if done else part.hours))
         else:
             found.append(measured(part, planned(_request(part))[0].steps, samples))
@@ -197,62 +192,101 @@ def _ship(parts: Sequence[Part]) -> None:
     experiments = [part for part in parts if not part.command]
     here, before = (_progress(experiments, samples) for samples in (read_samples(store_file()), read_released()))
     write_released(released_anew(here, before))
+    for part in _shown_commands(parts):
+        if _is_done(part) and (output := read_output(part, _kept())):
+            write_output(part, output.output, RELEASE)
     picture = read_picture(results_directory() / PICTURE)
     if picture and picture.code == code_hash(BASE_VERSION):
         write_atomic(RELEASE / PICTURE, json.dumps(asdict(picture)))
 
 
-def _documents(parts: Sequence[Part]) -> list[Path]:
-    return documents([place for part in parts for place in part.shown], REPOSITORY)
+def _texts(parts: Sequence[Part]) -> dict[str, str]:
+    """The documents of the plan, by their names in the repository."""
+    files = documents([place for part in parts for place in part.shown], REPOSITORY)
+    return {str(file.relative_to(REPOSITORY)): file.read_text() for file in files}
+
+
+def _shown_commands(parts: Sequence[Part]) -> list[Part]:
+    """Those whose output documents show."""
+    figures = load_figures(RELEASE / FIGURES)
+    wanted = {command for text in _texts(parts).values() for command in shown(text, figures)}
+    return [part for part in parts if shlex.join(part.command) in wanted]
+
+
+def _runs(parts: Sequence[Part]) -> Run:
+    """Runs each command once. What commands of the plan print is that of release/; others may measure nothing."""
+    planned = {part.command: part for part in parts if part.command}
+
+    @cache
+    def run(argv: tuple[str, ...]) -> str:
+        if argv in planned:
+            output = read_output(planned[argv], RELEASE)
+            if not output:
+                raise NoResult(f"'{shlex.join(argv)}' was not released.")
+            return output.output
+        if argv[0] != "regret" and not (argv[0] in ("report", "regress") and "--released" in argv):
+            raise UsageError(f"'{shlex.join(argv)}' may measure: regret, report and regress with --released do not.")
+        return run_lab(argv)
+
+    return lambda argv: run(tuple(argv))
 
 
 def _fill(parts: Sequence[Part]) -> None:
     if picture := read_picture(RELEASE / PICTURE):
         write_atomic(REPOSITORY / _DRAWN, draw(picture))
+    run, figures = _runs(parts), load_figures(RELEASE / FIGURES)
     faults = []
-    for file in _documents(parts):
-        before = file.read_text()
+    for name, before in _texts(parts).items():
         try:
-            after = filled(before, run_lab)
+            after = fill(before, run, figures).text
         except LabError as error:
-            faults.append(f"{file.relative_to(REPOSITORY)} is as it was: {error}")
+            faults.append(f"{name} is as it was: {error}")
             continue
         if after != before:
-            write_atomic(file, after)
-            Reporter().say(f"{file.relative_to(REPOSITORY)} has new tables.")
+            write_atomic(REPOSITORY / name, after)
+            Reporter().say(f"{name} has new figures.")
     if faults:
         raise ChecksFailed(" ".join(faults))
 
 
 def _check(parts: Sequence[Part], as_json: bool) -> int:
-    experiments = [part for part in parts if not part.command]
-    shipped = [each for each in _progress(experiments, read_released()) if each.samples]
-    older = [each.part.name for each in shipped if not each.complete]
-    files = _documents(parts)
-    texts = {str(file.relative_to(REPOSITORY)): file.read_text() for file in files}
-    wrong = []
-    for name, text in texts.items():
+    wrong, typed = [], {}
+    run, figures = _runs(parts), load_figures(RELEASE / FIGURES)
+    for name, text in _texts(parts).items():
         try:
-            wrong += [f"{name}: {command}" for command in differing(text, run_lab)]
+            filled = fill(text, run, figures)
         except LabError as error:
             wrong.append(f"{name}: {error}")
+            continue
+        wrong += [f"{name}: {what}" for what in filled.changed]
+        typed[name] = filled.typed
     picture = read_picture(RELEASE / PICTURE)
     if picture and draw(picture) != (REPOSITORY / _DRAWN).read_text():
         wrong.append(str(_DRAWN))
-    if picture and picture.code != code_hash(BASE_VERSION):
-        older.append(str(_DRAWN))
-    typed = {name: typed_figures(text) for name, text in texts.items()}
+    older = _older(parts)
     if as_json:
         print(json.dumps({"differing": wrong, "older": older, "typed": typed}, indent=1))
     else:
-        print(f"{sum(typed.values())} figures in tables are not from the store:")
+        print(f"{sum(typed.values())} figures are typed:")
         for name, number in typed.items():
             print(f"{number:>6}  {name}")
     faults = []
     if wrong:
-        faults.append(f"Tables and pictures differ from what their commands make: {'; '.join(wrong)}.")
+        faults.append(f"Figures and pictures differ from what their commands make: {'; '.join(wrong)}.")
     if older:
         faults.append(f"Measured with other code than stands here: {', '.join(older)}.")
     if faults:
         raise ChecksFailed(" ".join(faults))
     return 0
+
+
+def _older(parts: Sequence[Part]) -> list[str]:
+    """What is shipped and was measured with other code than stands here."""
+    experiments = _progress([part for part in parts if not part.command], read_released())
+    found = [each.part.name for each in experiments if each.samples and not each.complete]
+    for part in _shown_commands(parts):
+        output = read_output(part, RELEASE)
+        if output and not output.is_of(part):
+            found.append(part.name)
+    picture = read_picture(RELEASE / PICTURE)
+    return [*found, str(_DRAWN)] if picture and picture.code != code_hash(BASE_VERSION) else found

@@ -1,76 +1,118 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables of documents that a command of the lab makes, and what was typed by hand.
+"""Figures of documents that commands of the lab make, and how many were typed by hand.
 
 A block stands between two comments, of which the first has the command::
 
     <!-- foliolab: report fault-cost --released --table -->
     ...
     <!-- foliolab: end -->
+
+A figure in a sentence, or in a table that is no block, has a name of release/figures.toml behind it::
+
+    It takes 2<!--=cost-of-a-page--> % more instructions.
+
+Where there is nothing yet that a command could show, what was typed stays, and is counted as such.
 """
 
+import itertools
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliolab.errors import UsageError
+from foliolab.errors import NoResult, UsageError
+from foliolab.reproduce.figures import Figure, spell
 
-_BLOCK = re.compile(
-    r"(?P<head><!-- foliolab: (?P<command>(?!end -->).+?) -->\n)(?P<content>.*?)(?P<foot><!-- foliolab: end -->)",
+_MADE = re.compile(
+    r"(?P<head><!-- foliolab: (?P<command>(?!end -->).+?) -->\n)(?P<block>.*?)(?P<foot><!-- foliolab: end -->)"
+    r"|(?P<figure>[-+]?\d[\d,]*(?:\.\d+)?|`\w+`)(?P<mark><!--=(?P<name>[\w.-]+)-->)",
     re.DOTALL,
 )
-_ALLOWED = ("report", "regret")
-"""Commands that measure nothing."""
+"""A block, or a figure and its mark."""
+_PUBLISHED = ("published:", "reported:")
+"""How the head of a column begins whose figures are others': they are typed, and not counted."""
 
 Run = Callable[[Sequence[str]], str]
-"""Runs a command of the lab, and returns what it prints."""
+"""Runs a command of the lab that measures nothing, and returns what it prints; NoResult if there is nothing."""
 
 
 @dataclass(frozen=True)
-class Block:
-    command: str
-    content: str
+class Filled:
+    """A document with what commands make."""
+
+    text: str
+    changed: tuple[str, ...]
+    """The commands of blocks, and the names of figures, that had something else before."""
+    typed: int
+    """How many cells of tables have a figure that no command makes, and how many marked ones no command makes yet."""
 
 
-def blocks(text: str) -> list[Block]:
-    """In order. UsageError for one that has no end, or whose command may measure."""
-    found = [Block(match["command"], match["content"]) for match in _BLOCK.finditer(text)]
-    if len(found) * 2 != text.count("<!-- foliolab:"):
+def shown(text: str, figures: Mapping[str, Figure]) -> set[str]:
+    """The commands whose output the document shows."""
+    names = [found["name"] for found in _MADE.finditer(text)]
+    blocks = {found["command"] for found in _MADE.finditer(text) if found["command"]}
+    return blocks | {figures[name].command for name in names if name in figures}
+
+
+def fill(text: str, run: Run, figures: Mapping[str, Figure]) -> Filled:
+    """The document anew.
+
+    UsageError for a comment that begins or ends no block, stands behind no figure, or has the name of an unknown one,
+    and whatever a command fails with, but for NoResult.
+    """
+    _check_comments(text, figures)
+    changed: list[str] = []
+    written, typed, end = "", "", 0
+    for found in _MADE.finditer(text):
+        plain = text[end : found.start()]
+        end = found.end()
+        before = found["block"] if found["command"] else found["figure"]
+        after = _make(found, run, figures)
+        if after not in (None, before):
+            changed.append(found["command"] or found["name"])
+        written += f"{plain}{found['head'] or ''}{before if after is None else after}{found['foot'] or found['mark']}"
+        typed += plain + (found[0] if after is None else "")
+    return Filled(written + text[end:], tuple(changed), _count_typed(typed + text[end:]))
+
+
+def _check_comments(text: str, figures: Mapping[str, Figure]) -> None:
+    found = list(_MADE.finditer(text))
+    names = [match["name"] for match in found if match["name"]]
+    if (len(found) - len(names)) * 2 != text.count("<!-- foliolab:"):
         raise UsageError("A comment '<!-- foliolab: ... -->' begins or ends no block.")
-    for block in found:
-        words = block.command.split()
-        if words[0] not in _ALLOWED and not (words[0] == "regress" and "--released" in words):
-            raise UsageError(f"'{block.command}' makes no table: {', '.join(_ALLOWED)} and regress --released do.")
-    return found
+    if len(names) != text.count("<!--="):
+        raise UsageError("A comment '<!--=...-->' stands behind no figure.")
+    if unknown := [name for name in names if name not in figures]:
+        raise UsageError(f"There is no figure '{unknown[0]}' in release/figures.toml.")
 
 
-def filled(text: str, run: Run) -> str:
-    """The text with what the commands of its blocks print."""
-    blocks(text)
-    return _BLOCK.sub(lambda found: found["head"] + run(shlex.split(found["command"])) + found["foot"], text)
+def _make(found: re.Match[str], run: Run, figures: Mapping[str, Figure]) -> str | None:
+    """The content of a block, or a figure; None if there is no result yet."""
+    try:
+        if found["command"]:
+            return run(shlex.split(found["command"]))
+        figure = figures[found["name"]]
+        return spell(figure, run(shlex.split(figure.command)), found["figure"])
+    except NoResult:
+        return None
 
 
-def differing(text: str, run: Run) -> list[str]:
-    """The commands of blocks that have not what the commands print."""
-    return [block.command for block in blocks(text) if block.content != run(shlex.split(block.command))]
-
-
-def typed(text: str) -> str:
-    """The text without blocks and comments."""
-    return re.sub(r"<!--.*?-->", "", _BLOCK.sub("", text), flags=re.DOTALL)
-
-
-def typed_figures(text: str) -> int:
-    """How many cells of tables have a figure that was typed."""
-    return sum(1 for cell in _cells(typed(text)) if _is_figure(cell))
+def _count_typed(text: str) -> int:
+    marks = sum(line.count("<!--=") for line in text.splitlines() if not line.startswith("|"))
+    return marks + sum(map(_is_figure, _cells(re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL))))
 
 
 def _cells(text: str) -> Iterator[str]:
-    """Of the bodies of all tables."""
-    for table in re.findall(r"^\|[ :|-]+\|\n((?:\|.*\n?)+)", text, re.MULTILINE):
-        for line in table.splitlines():
-            yield from re.split(r"(?<!\\)\|", line.strip().strip("|"))[1:]
+    """Of the bodies of all tables, but for first columns and what others published."""
+    for head, body in re.findall(r"^(\|.*)\n\|[ :|-]+\|\n((?:\|.*\n?)+)", text, re.MULTILINE):
+        ours = [not title.startswith(_PUBLISHED) for title in _split(head)]
+        for line in body.splitlines():
+            yield from itertools.compress(_split(line)[1:], ours[1:])
+
+
+def _split(row: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip().strip("|"))]
 
 
 def _is_figure(cell: str) -> bool:

@@ -45,6 +45,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "<!-- foliolab: report access-patterns --released --backend model --table -->\n"
         "| typed |\n<!-- foliolab: end -->\n| a | b |\n| --- | --- |\n| x | 7 |\n"
     )
+    (tmp_path / "figures.toml").write_text("")
     part = '[[part]]\nname = "p"\nexperiment = "access-patterns"\nvariants = ["off", "adaptive"]\nbackend = "model"\n'
     (tmp_path / "plan.toml").write_text(part + 'shown = ["doc.md"]\nhours = 1\n')
     released = tmp_path / "samples.xz"
@@ -137,15 +138,61 @@ def test_a_table_of_nothing_is_an_error() -> None:
         assert "othing" in sentence(done)
 
 
-def test_a_document_whose_table_cannot_be_made_stays_as_it_was(
-    copied: Path, capsys: pytest.CaptureFixture[str]
+def test_what_was_not_released_stays_as_it_was_typed(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = copied / "doc.md"
+    table = "| a | b |\n| --- | --- |\n| x | 3 |\n"
+    before = f"<!-- foliolab: report strangers --released --table -->\n{table}<!-- foliolab: end -->\n"
+    document.write_text(before)
+    assert main(["reproduce", "--write"]) == 0
+    assert document.read_text() == before
+    capsys.readouterr()
+    assert main(["reproduce", "--check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["typed"] == {"doc.md": 1}
+
+
+@pytest.mark.parametrize(
+    ("block", "words"),
+    [
+        ("<!-- foliolab: report access-patterns --table -->\n<!-- foliolab: end -->\n", "may measure"),
+        ("<!-- foliolab: report fault-cost --released --scale mile -->\n<!-- foliolab: end -->\n", "'mile'"),
+        ("5<!--=none-->\n", "There is no figure 'none'"),
+    ],
+)
+def test_a_document_whose_figures_cannot_be_made_stays_as_it_was(
+    block: str, words: str, copied: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["reproduce"]) == 0
     document = copied / "doc.md"
-    before = document.read_text() + "<!-- foliolab: report strangers --table -->\n<!-- foliolab: end -->\n"
+    before = document.read_text() + block
     document.write_text(before)
     assert main(["reproduce", "--write"]) == ChecksFailed.status
-    assert "doc.md is as it was: " in capsys.readouterr().err
+    assert "doc.md is as it was: " in (said := capsys.readouterr().err)
+    assert words in said
     assert document.read_text() == before
     assert main(["reproduce", "--check"]) == ChecksFailed.status
-    assert "Nothing was measured" in capsys.readouterr().err
+    assert words in capsys.readouterr().err
+
+
+def test_what_a_command_printed_is_shipped_and_shown(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = "regret --pattern zipf --device nvme --json"
+    command = json.dumps(argv.split())
+    (copied / "plan.toml").write_text(f'[[part]]\nname = "q"\ncommand = {command}\nshown = ["doc.md"]\nhours = 1\n')
+    (copied / "figures.toml").write_text(
+        f'[zipf]\ncommand = "{argv}"\n[zipf.figures]\ncells = {{ value = "regret", take = "number" }}\n'
+    )
+    (copied / "doc.md").write_text("Of 1<!--=cells--> cells.\n")
+    assert main(["reproduce", "--write"]) == 0
+    assert (copied / "doc.md").read_text() == "Of 1<!--=cells--> cells.\n"
+    assert main(["reproduce"]) == 0
+    assert main(["reproduce", "--write"]) == 0
+    assert (copied / "doc.md").read_text() == f"Of {5 * 3 * 22}<!--=cells--> cells.\n"
+    kept = json.loads((copied / "q.json").read_text())
+    assert kept["command"] == argv.split()
+    capsys.readouterr()
+    assert main(["reproduce", "--check"]) == 0
+    (copied / "q.json").write_text(json.dumps({**kept, "code": "older"}))
+    assert main(["reproduce", "--check"]) == ChecksFailed.status
+    assert "other code than stands here: q." in capsys.readouterr().err
+    assert main(["reproduce", "--json"]) == 0
+    assert main(["reproduce", "--write"]) == 0
+    assert main(["reproduce", "--check"]) == 0

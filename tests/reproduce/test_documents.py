@@ -1,52 +1,76 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Blocks of documents, on documents made here; those of the repository are judged in tests/test_documents.py."""
+"""Figures of documents, on documents made here; those of the repository are judged in tests/test_documents.py."""
 
+import json
 from collections.abc import Sequence
 
 import pytest
 
-from foliolab.errors import UsageError
-from foliolab.reproduce.documents import blocks, differing, filled, typed_figures
+from foliolab.errors import NoResult, UsageError
+from foliolab.reproduce.documents import fill, shown
+from foliolab.reproduce.figures import Figure
 
 TEXT = """# Title
-| a | b |
-| --- | ---: |
-| x 1 | 2,000 |
-| `y 2` | none |
+| a | b | published: c |
+| --- | ---: | ---: |
+| x 1 | 2,000 | 3 |
+| `y 2` | none | 4 |
 
 <!-- foliolab: report one --table -->
 | a | b |
 | --- | --- |
 | x | 7 |
 <!-- foliolab: end -->
-Text, and 5 in it.
+Text, 5 in it, and 40.0<!--=misses--> more.
 <!-- foliolab: regret --table -->
 <!-- foliolab: end -->
+<!-- foliolab: report none --table -->
+| a | b |
+| --- | --- |
+| x | 8 |
+| y | 9 and 10 |
+<!-- foliolab: end -->
+| a | b |
+| --- | --- |
+| x | 9<!--=misses--> |
+| y | 9<!--=later--> |
+
+and 11<!--=later-->.
 """
+FIGURES = {
+    "misses": Figure(command="report one --json", value="misses"),
+    "later": Figure(command="report none --json", value="misses"),
+}
+MADE = {
+    "report one --table": "| a | b |\n| --- | --- |\n| x | 7 |\n",
+    "report one --json": json.dumps({"rows": [{"misses": 41}]}),
+    "regret --table": "new\n",
+}
 
 
 def run(argv: Sequence[str]) -> str:
-    return {"report": "| a | b |\n| --- | --- |\n| x | 7 |\n", "regret": "new\n"}[argv[0]]
+    if " ".join(argv) not in MADE:
+        raise NoResult("Nothing was measured.")
+    return MADE[" ".join(argv)]
 
 
-def test_a_block_has_its_command_and_content() -> None:
-    assert [(block.command, block.content.count("\n")) for block in blocks(TEXT)] == [
-        ("report one --table", 3),
-        ("regret --table", 0),
-    ]
+def test_commands_of_blocks_and_of_figures_are_shown() -> None:
+    assert shown(TEXT, FIGURES) == {*MADE, "report none --table", "report none --json"}
 
 
-def test_what_differs_is_told_and_filled() -> None:
-    assert differing(TEXT, run) == ["regret --table"]
-    after = filled(TEXT, run)
-    assert differing(after, run) == []
-    assert after == TEXT.replace("--table -->\n<!-- foliolab: end", "--table -->\nnew\n<!-- foliolab: end")
-    assert filled(after, run) == after
+def test_what_differs_is_told_and_filled_and_what_was_not_measured_stays() -> None:
+    found = fill(TEXT, run, FIGURES)
+    assert found.changed == ("misses", "regret --table", "misses")
+    after = TEXT.replace("40.0<", "41.0<").replace("| x | 9<", "| x | 41<")
+    assert found.text == after.replace("--table -->\n<!-- foliolab: end", "--table -->\nnew\n<!-- foliolab: end")
+    again = fill(found.text, run, FIGURES)
+    assert (again.text, again.changed) == (found.text, ())
 
 
-def test_only_figures_outside_of_blocks_are_typed() -> None:
-    assert typed_figures(TEXT) == 1
-    assert typed_figures("| a | b |\n| --- | --- |\n| x | [y](z1.md) `k2` |\n| <!-- 4 --> x | y |\n") == 0
+def test_what_no_command_made_is_counted() -> None:
+    """2,000; of the block of which nothing was measured 8 and 9; the figure that was not, in a table and beside."""
+    assert fill(TEXT, run, FIGURES).typed == 1 + 2 + 2
+    assert fill("| a | b |\n| --- | --- |\n| x | [y](z1.md) `k2` |\n| <!-- 4 --> x | y |\n", run, {}).typed == 0
 
 
 @pytest.mark.parametrize(
@@ -55,10 +79,11 @@ def test_only_figures_outside_of_blocks_are_typed() -> None:
         "<!-- foliolab: report one -->\n",
         "<!-- foliolab: end -->\n",
         "<!-- foliolab: report one -->\n<!-- foliolab: report two -->\n<!-- foliolab: end -->\n",
-        "<!-- foliolab: run one -->\n<!-- foliolab: end -->\n",
-        "<!-- foliolab: regress one -->\n<!-- foliolab: end -->\n",
+        "<!--=misses-->\n",
+        "four <!--=misses-->\n",
+        "4<!--=another-->\n",
     ],
 )
-def test_what_is_no_block_is_refused(text: str) -> None:
+def test_a_comment_that_makes_nothing_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        blocks(text)
+        fill(text, run, FIGURES)
