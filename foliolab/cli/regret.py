@@ -16,9 +16,9 @@ from foliolab.regret.ablation import ablate
 from foliolab.regret.cost import Device
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import SUITE, Case, TraceCase, trace_cases
-from foliolab.regret.summary import check
+from foliolab.regret.summary import check, summary_to_json
 from foliolab.report.ablation import print_ablations
-from foliolab.report.markdown import regret_to_table
+from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.regret import print_regret
 
 
@@ -49,7 +49,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--device", metavar="NAME,...", action="append", help="only these; may be repeated")
     parser.add_argument("--all", action="store_true", help="list every cell where adaptive costs much, not how many")
     parser.add_argument(
-        "--table", action="store_true", help="print the means in Markdown, for a document; of all cells"
+        "--table", action="store_true", help="print the means, or the --ablation, in Markdown for a document, or the means with --json; of all cells"
     )
     parser.add_argument(
         "--json", action="store_true", help='print {"rows": [...]} or {"mechanisms": [...]} and nothing else'
@@ -75,14 +75,14 @@ def handle(arguments: argparse.Namespace) -> int:
         raise UsageError("--ablation has neither bounds nor cells to list: it goes with neither --check nor --all.")
     if arguments.check and (arguments.pattern or arguments.trace or arguments.device):
         raise UsageError("--check is about the whole suite: it goes with none of --pattern, --trace and --device.")
-    if arguments.table and (arguments.pattern or arguments.device or arguments.ablation or arguments.json):
-        raise UsageError("--table is about all cells: it goes with none of --pattern, --device, --ablation and --json.")
+    if arguments.table and (arguments.pattern or arguments.device):
+        raise UsageError("--table is about all cells: it goes with neither --pattern nor --device.")
     if arguments.ablation:
-        _ablate(cases, devices, arguments.json)
+        _ablate(cases, devices, arguments)
         return 0
     rows = make_rows(SUITE, cases, devices, Reporter())
     if arguments.json:
-        _print_json("rows", [row.to_json() for row in rows])
+        _print_json("rows", summary_to_json(rows) if arguments.table else [row.to_json() for row in rows])
     elif arguments.table:
         print(regret_to_table(rows), end="")
     else:
@@ -92,10 +92,12 @@ def handle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _ablate(cases: Sequence[Case | TraceCase], devices: Sequence[Device], as_json: bool) -> None:
+def _ablate(cases: Sequence[Case | TraceCase], devices: Sequence[Device], arguments: argparse.Namespace) -> None:
     found = ablate(SUITE, cases, devices, Reporter())
-    if as_json:
+    if arguments.json:
         _print_json("mechanisms", [each.to_json() for each in found])
+    elif arguments.table:
+        print(ablation_to_table(found), end="")
     else:
         print_ablations(Console(highlight=False), found)
 

@@ -91,7 +91,7 @@ def _only(samples: list[Sample], what: str, wanted: str | None) -> list[Sample]:
     there = dict.fromkeys(str(getattr(sample, what)) for sample in samples)
     for name in names:
         if name not in there:
-            raise UsageError(f"No sample has the {what} '{name}'; there are: {', '.join(there) or 'none at all'}.")
+            raise NoResult(f"No sample has the {what} '{name}'; there are: {', '.join(there) or 'none at all'}.")
     return [sample for sample in samples if getattr(sample, what) in names]
 
 

@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
+from typing import Any
 
 from foliolab.errors import ChecksFailed
 from foliolab.grouped import grouped
@@ -121,6 +122,24 @@ def by_pattern(rows: Sequence[Row], variants: Sequence[str]) -> list[PatternSumm
             )
         )
     return sorted(summaries, key=lambda summary: -summary.worst.adaptive.regret)
+
+
+def summary_to_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """One for each group and variant; that of ``adaptive`` counts the cells where it costs much, and where it loses."""
+    found = []
+    for group, members in grouped(rows, lambda row: row.group).items():
+        comparisons = compare(members)
+        counts = {
+            "cells": len(comparisons),
+            "over": sum(each.over for each in comparisons),
+            "lost": sum(each.lost for each in comparisons),
+        }
+        for each in by_variant(members):
+            spread_of = {"mean": each.everywhere.mean, "worst": each.everywhere.worst}
+            judged = {"judged_mean": each.judged_only and each.judged_only.mean}
+            more = counts if each.variant == "adaptive" else {}
+            found.append({"group": group, "variant": each.variant, **spread_of, **judged, **more})
+    return found
 
 
 def check(rows: Sequence[Row]) -> None:

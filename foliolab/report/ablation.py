@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What each mechanism of the adaptive window is worth, as a table for the terminal."""
+"""What each mechanism of the adaptive window is worth, as a table."""
 
 from collections.abc import Sequence
 
@@ -19,8 +19,13 @@ def print_ablations(console: Console, found: Sequence[Ablation]) -> None:
         "Lines of code that it alone needs; regrets: geometric mean, worst; who pays most, in multiples of its cost."
     )
     console.print(Text(remark, style="italic"))
-    columns = [
-        Column(("", "without"), ("", *(each.mechanism for each in found[1:])), 0, left=True),
+    print_table(console, make_columns(found), ["bold", *[""] * (len(found) - 1)])
+
+
+def make_columns(found: Sequence[Ablation]) -> list[Column]:
+    """One row for each; the first one is the whole policy."""
+    return [
+        Column(("", "without"), ("nothing", *(each.mechanism for each in found[1:])), 0, left=True),
         Column(("", "lines"), tuple(str(each.lines) for each in found), 0),
         Column(("patterns", "mean"), tuple(_mean(each.patterns) for each in found), 0),
         Column(("", "worst"), tuple(_worst(each.patterns) for each in found), 1),
@@ -30,7 +35,6 @@ def print_ablations(console: Console, found: Sequence[Ablation]) -> None:
         Column(("traces", "mean"), tuple(_mean(each.traces) for each in found), 4),
         Column(("", "who pays"), tuple(_hurt(each) for each in found), 0, left=True),
     ]
-    print_table(console, columns, ["bold", *[""] * (len(found) - 1)])
 
 
 def _mean(of: Regrets | None) -> str:

@@ -7,10 +7,11 @@ from foliolab.analyse.agreement import Comparison
 from foliolab.analyse.losses import Matrix, by_variant
 from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
+from foliolab.regret.ablation import Ablation
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES
 from foliolab.regret.rows import Row as RegretRow
 from foliolab.regret.summary import by_variant as by_way
-from foliolab.report import agreement, losses
+from foliolab.report import ablation, agreement, losses
 from foliolab.report.columns import Column, make_columns, variant_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View, origin
@@ -116,6 +117,12 @@ def regret_to_table(rows: Sequence[RegretRow]) -> str:
         cells = [name, mean, worst, f"{judged.mean:.3f}", *(cell for pair in others for cell in pair)]
         lines.append(markdown_row(cells if variant != "adaptive" else [f"**{cell}**" for cell in cells]))
     return "\n".join(lines) + "\n"
+
+
+def ablation_to_table(found: Sequence[Ablation]) -> str:
+    """For a document: what each mechanism is worth, and what it does."""
+    does = Column(("", "what it does"), ("", *(each.does for each in found[1:])), 0, left=True)
+    return "\n".join(_table([*ablation.make_columns(found), does])) + "\n"
 
 
 def _worst(regret: float) -> str:

@@ -83,16 +83,11 @@ def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample]) -> Pr
     looked at: it is known when a measurement is asked for, by a key of all that decides.
     """
     fresh = Freshness()
-    alike = [sample for sample in samples if _alike(part, sample)]
-    # What was measured by another probe, or with other parameters, stands in no table beside the newest.
-    newest_setting = setting(alike[-1]) if alike else None
-    alike = [sample for sample in alike if setting(sample) == newest_setting]
     wanted = {_place(part, step) for step in steps}
-    newest = {
-        _place_of(sample): sample
-        for sample in alike
-        if sample.outcome in (OK, NOT_APPLICABLE) and _place_of(sample) in wanted
-    }
+    mine = [sample for sample in samples if _alike(part, sample) and _place_of(sample) in wanted]
+    # What was measured by another probe, or with other parameters, stands in no table beside the newest.
+    alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]
+    newest = {_place_of(sample): sample for sample in alike if sample.outcome in (OK, NOT_APPLICABLE)}
     done = sum(map(fresh, newest.values()))
     took = [sample.took for sample in alike if sample.took]
     each = mean(took) / 3600 if took else part.hours / len(wanted)

@@ -137,7 +137,7 @@ def test_ctrl_c_ends_it_at_once_and_it_goes_on_later(tmp_path: Path) -> None:
     assert 0 < len(list(kept.glob("*/runs/*.json"))) < len(SUITE.cases)
 
 
-@pytest.mark.parametrize("other", [["--pattern", "zipf"], ["--device", "nvme"], ["--ablation"], ["--json"]])
+@pytest.mark.parametrize("other", [["--pattern", "zipf"], ["--device", "nvme"]])
 def test_a_table_is_of_all_cells(other: list[str]) -> None:
     done = lab("regret", "--table", *other)
     assert done.returncode == UsageError.status

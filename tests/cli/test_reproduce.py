@@ -107,7 +107,7 @@ def test_what_was_measured_with_other_code_is_told(copied: Path, capsys: pytest.
 @pytest.mark.parametrize("option", ["--variant", "--backend", "--machine"])
 def test_what_no_released_sample_has_is_named(option: str) -> None:
     done = lab("report", "fault-cost", "--released", option, "nothing")
-    assert done.returncode == UsageError.status
+    assert done.returncode == NoResult.status
     assert "'nothing'; there are: " in sentence(done)
 
 

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from foliolab.regret.ablation import WHOLE, Ablation, Hurt
 from foliolab.regret.rows import Row
+from foliolab.regret.summary import Regrets, summary_to_json
+from foliolab.report.markdown import ablation_to_table
 from foliolab.report.regret import print_regret
 from tests.regret.small import row
 
@@ -98,3 +101,21 @@ def test_traces_have_tables_of_their_own() -> None:
     assert line(traces, "adaptive ").split() == ["adaptive", "1.75", "1.750", "1.75", "1.750"]
     assert line(traces, "trace:lmdb *").split()[2:4] == ["1", "1.00"]
     assert traces[traces.index("adaptive over 1.5 in traces: 1 cells") + 1] == "    1  trace:lmdb"
+
+
+def test_means_for_programs() -> None:
+    found = {each["variant"]: each for each in summary_to_json(ROWS)}
+    assert found["adaptive"]["group"] == "patterns"
+    assert (found["adaptive"]["worst"], round(found["adaptive"]["mean"], 3)) == (1.75, 1.433)
+    assert [found["adaptive"][count] for count in ("cells", "over", "lost")] == [4, 2, 3]
+    assert "lost" not in found["off"]
+
+
+def test_an_ablation_for_a_document_says_what_mechanisms_do() -> None:
+    of = Regrets(2.5, 1.25)
+    whole = Ablation(WHOLE, "Everything is on.", 500, of, of, of, of, ())
+    streams = Ablation("streams", "Reads go on.", 40, of, of, None, of, (Hurt("reverse", 41.7),))
+    assert ablation_to_table([whole, streams]).splitlines()[2:] == [
+        "| nothing | 500 | 1.2500 | 2.50 | 1.2500 | 1.2500 | 2.50 | 1.2500 |  |  |",
+        "| streams | 40 | 1.2500 | 2.50 | 1.2500 | 1.2500 | 2.50 | - | reverse 41.70 | Reads go on. |",
+    ]

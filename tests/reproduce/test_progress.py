@@ -129,3 +129,11 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     file.write_bytes(b"none")
     with pytest.raises(StoreError, match=r"samples\.xz cannot be read"):
         read_released(file)
+
+
+def test_another_part_of_the_same_experiment_may_have_another_probe() -> None:
+    other = structs.replace(PART, name="module", variants=("off",))
+    steps = [Step(Cell.of({"pattern": "random"}), load_variants()["off"], 1)]
+    samples = [kept("off", 1, workload="older probe"), *(kept("adaptive", number) for number in (1, 2))]
+    assert len(measured(other, steps, samples).samples) == 1
+    assert len(measured(PART, STEPS, samples).samples) == 2
