@@ -49,7 +49,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--device", metavar="NAME,...", action="append", help="only these; may be repeated")
     parser.add_argument("--all", action="store_true", help="list every cell where adaptive costs much, not how many")
     parser.add_argument(
-        "--table", action="store_true", help="print the means, or the --ablation, in Markdown for a document, or the means with --json; of all cells"
+        "--table",
+        action="store_true",
+        help="print the means, or the --ablation, in Markdown for a document; with --json the means; of all cells",
     )
     parser.add_argument(
         "--json", action="store_true", help='print {"rows": [...]} or {"mechanisms": [...]} and nothing else'

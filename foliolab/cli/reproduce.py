@@ -55,7 +55,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     what.add_argument(
         "--write",
         action="store_true",
-        help="measure nothing; ship what was measured, part by part, in release/, and fill the figures of the documents",
+        help="measure nothing; ship what was measured, part by part, in release/, and fill the figures of documents",
     )
     what.add_argument(
         "--check",

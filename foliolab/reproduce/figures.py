@@ -26,9 +26,11 @@ class Figure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a row has to have; of a list one."""
     against: Mapping[str, Value] = {}
     """In what the row differs from the one by whose value its own is divided."""
-    take: Literal["only", "least", "most", "number"] = "only"
-    """Of several rows: the least value, the greatest, or how many there are."""
+    take: Literal["only", "least", "most", "farthest", "number"] = "only"
+    """Of several rows: the least value, the greatest, the one farthest from 0 without its sign, or how many others."""
     unit: Literal["", "KiB", "MiB", "GiB", "MB", "million", "%", "% more", "% less", "times less", "hash"] = ""
+    list: str = ""
+    """That has the row; the first of what the command prints unless it is named."""
     command: str = ""
     """That of the table in which the figure stands."""
 
@@ -58,7 +60,7 @@ def spell(figure: Figure, output: str, before: str) -> str:
 
     NoResult if no row has it, BadExperiment if several do.
     """
-    value = _value(figure, _rows(output))
+    value = _value(figure, _rows(output, figure.list))
     if figure.unit == "hash":
         return f"`{value}`"
     sign = "+" if before[0] in "+-" else ""
@@ -74,15 +76,16 @@ def _converted(value: float, unit: str) -> float:
     return 1 / value if unit == "times less" else value * _FACTORS.get(unit, 1)
 
 
-def _rows(output: str) -> list[Row]:
-    """Of the one list in what a command prints; axes of cells and medians of metrics by their names."""
-    (rows, *_) = json.loads(output).values()
+def _rows(output: str, name: str) -> list[Row]:
+    """Of a list in what a command prints; axes of cells and medians of metrics by their names."""
+    lists = json.loads(output)
+    rows = lists[name] if name else next(iter(lists.values()))
     return [
         {
             **row,
             **row.get("cell", {}),
             **{name: metric["median"] for name, metric in row.get("metrics", {}).items()},
-            "kernel": row.get("kernel", {}).get("hash"),
+            "kernel": row["kernel"]["hash"] if isinstance(row.get("kernel"), dict) else row.get("kernel"),
         }
         for row in rows
     ]
@@ -92,11 +95,13 @@ def _value(figure: Figure, rows: Sequence[Row]) -> Any:
     found = [row for row in rows if _has(row, figure.where) and row.get(figure.value) is not None]
     if not found:
         raise NoResult(f"No row of '{figure.command}' has {figure.value} where {figure.where}.")
-    if figure.take == "number":
-        return len(found)
     values = [_of(row, figure, rows) for row in found]
+    if figure.take == "number":
+        return len(set(values))
     if figure.take == "only" and len(set(values)) > 1:
         raise BadExperiment(f"'{figure.command}' has several rows with {figure.value} where {figure.where}.")
+    if figure.take == "farthest":
+        return max(map(abs, values))
     return max(values) if figure.take == "most" else min(values)
 
 

@@ -24,7 +24,8 @@ OUTPUT = json.dumps(
             row("off", "walk", 100),
             row("adaptive", "walk", 125),
             row("adaptive", "lost", 7),
-        ]
+        ],
+        "agreement": [{"difference": 0.01, "kernel": 5}, {"difference": -0.015, "kernel": 6}],
     }
 )
 ZIPF = {"pattern": "zipf", "variant": "adaptive"}
@@ -43,6 +44,8 @@ OFF = {"variant": "off"}
         (Figure(value="reads", where=ZIPF, against=OFF, unit="times less"), "1.00", "1.33"),
         (Figure(value="kernel", where=ZIPF, unit="hash"), "`k0`", "`k1`"),
         (Figure(value="reads", where={"variant": "adaptive"}, take="number"), "0", "3"),
+        (Figure(value="pattern", take="number"), "0", "3"),
+        (Figure(value="difference", list="agreement", take="farthest", unit="%"), "0.0", "1.5"),
         (Figure(value="reads", where={"pattern": ["zipf", "walk"]}, take="least"), "0", "100"),
         (
             Figure(
