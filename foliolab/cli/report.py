@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from foliolab.analyse.again import Arm, make_arms
 from foliolab.analyse.agreement import compare
 from foliolab.analyse.select import group_samples
 from foliolab.campaign.sample import Sample
@@ -23,11 +24,11 @@ from foliolab.paths import RELEASE, REPOSITORY, TRACES, results_directory
 from foliolab.progress import Reporter
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import SUITE, trace_cases
-from foliolab.report import agreement
+from foliolab.report import again, agreement
 from foliolab.report.check import check
-from foliolab.report.markdown import comparison_to_markdown, to_columns, to_markdown, to_table
+from foliolab.report.markdown import again_to_table, comparison_to_markdown, to_columns, to_markdown, to_table
 from foliolab.report.picture import PICTURE, read_picture
-from foliolab.report.terminal import print_comparison, print_view
+from foliolab.report.terminal import print_comparison, print_table, print_view
 from foliolab.report.view import make_views
 from foliolab.reproduce.released import read_released
 
@@ -69,6 +70,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="with --table: a column for this variant under this head, and rows for cells and metrics; may be repeated",
     )
     parser.add_argument("--metric", metavar="M,...", help="with --column: these (default: the experiment's own)")
+    parser.add_argument(
+        "--again", action="store_true", help="how often kernels that were measured twice differ from themselves"
+    )
     parser.add_argument(
         "--check", action="store_true", help="exit with 1 if an expectation fails or the model is too far off"
     )
@@ -118,6 +122,18 @@ def _metrics(arguments: argparse.Namespace) -> list[str]:
     return names
 
 
+def _print_again(arms: Sequence[Arm], arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print(json.dumps(again.to_json(arms), indent=1))
+    elif arguments.table or arguments.markdown:
+        print(again_to_table(arms), end="")
+    else:
+        console = Console(highlight=False)
+        if arms:
+            print_table(console, again.again_columns(arms), [""] * len(arms))
+        console.print(again.sentence(arms))
+
+
 def handle(arguments: argparse.Namespace) -> int:
     samples = read_released() if arguments.released else read_samples(store_file())
     experiments: dict[str, Experiment] = {}
@@ -146,6 +162,11 @@ def handle(arguments: argparse.Namespace) -> int:
         write_atomic(
             arguments.html, _page(samples, experiments, RELEASE if arguments.released else results_directory())
         )
+        return 0
+    if arguments.again and (arguments.check or arguments.column):
+        raise UsageError("--again is a table of its own: it goes with neither --check nor --column.")
+    if arguments.again:
+        _print_again(make_arms(samples, experiments), arguments)
         return 0
     views = make_views(samples, experiments)
     comparisons = compare([view.group for view in views], experiments)

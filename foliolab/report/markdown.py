@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from foliolab.analyse.again import Arm
 from foliolab.analyse.agreement import Comparison
 from foliolab.analyse.losses import Matrix, by_variant
 from foliolab.analyse.verdict import Status
@@ -11,7 +12,7 @@ from foliolab.regret.ablation import Ablation
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES
 from foliolab.regret.rows import Row as RegretRow
 from foliolab.regret.summary import by_variant as by_way
-from foliolab.report import ablation, agreement, losses
+from foliolab.report import ablation, again, agreement, losses
 from foliolab.report.columns import Column, make_columns, variant_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View, origin
@@ -86,6 +87,13 @@ def matrix_to_markdown(matrix: Matrix, *, everything: bool) -> str:
     if conclusion := losses.conclusion(matrix):
         lines += ["", conclusion]
     return "\n".join(lines) + "\n"
+
+
+def again_to_table(arms: Sequence[Arm]) -> str:
+    """For a document: kernels that were measured twice, and what all of them come to. NoResult if there are none."""
+    if not arms:
+        raise NoResult(again.sentence(arms))
+    return "\n".join([*_table(again.again_columns(arms)), "", again.sentence(arms)]) + "\n"
 
 
 def matrix_to_table(matrix: Matrix) -> str:
