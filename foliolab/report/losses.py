@@ -95,12 +95,19 @@ def remarks(matrix: Matrix) -> list[str]:
         *(EMULATED[backend] for backend in backends if backend in EMULATED),
         f"A loss is how much worse a metric is than {matrix.baseline}'s; gains are negative. Figures are medians of n"
         " boots, losses medians of what pairs of boots differ by.",
-        "95 %: interval of the loss, by itself (Wilcoxon); exact: equal in every boot. Worse, better: by more than"
-        f" chance does to {len(matrix.differences)} figures (Benjamini-Hochberg, {CHANCE * 100:g} %).",
-        "Same to x: a difference of x would have been seen.",
+        *legend(matrix),
         f"In parentheses: over {_percent(matrix.threshold)}, but of no account, or not shown at this n;"
         f" {matrix.boots_needed} boots can show any one.",
         again_line(matrix),
+    ]
+
+
+def legend(matrix: Matrix) -> list[str]:
+    """What the words of the table mean."""
+    return [
+        "95 %: interval of the loss, by itself (Wilcoxon); exact: it repeats exactly. Worse, better: by more than"
+        f" chance does to {len(matrix.differences)} figures (Benjamini-Hochberg, {CHANCE * 100:g} %).",
+        "Same to x: x is the smallest difference that these boots would have shown; without x, boots repeat exactly.",
     ]
 
 

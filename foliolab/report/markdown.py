@@ -66,8 +66,8 @@ def to_columns(view: View, heads: Mapping[str, str], metrics: Sequence[str]) -> 
 
 
 def _with_origin(view: View, columns: Sequence[Column]) -> str:
-    about = origin(view.group, (row.n for row in view.rows if row.n), *view.commands)
-    return "\n".join([*_table(columns), "", about]) + "\n"
+    about = [origin(view.group, (row.n for row in view.rows if row.n), *view.commands), *view.repeats()]
+    return "\n".join([*_table(columns), "", " ".join(about)]) + "\n"
 
 
 def comparison_to_markdown(comparison: Comparison) -> str:
@@ -106,7 +106,8 @@ def matrix_to_table(matrix: Matrix) -> str:
     rows = losses.make_rows(matrix, everything=False)
     columns = [column for column in losses.loss_columns(matrix, rows) if column.title != ("", "n")]
     gaps = [line for _, line in losses.gap_lines(matrix)]
-    return "\n".join([*_table(columns), "", *losses.origins(matrix), losses.again_line(matrix), *gaps]) + "\n"
+    remarks = [*losses.legend(matrix), *losses.origins(matrix), losses.again_line(matrix), *gaps]
+    return "\n".join([*_table(columns), "", *remarks]) + "\n"
 
 
 def regret_to_table(rows: Sequence[RegretRow]) -> str:

@@ -122,6 +122,14 @@ class View:
             return [_spelled(shared)]
         return list(dict.fromkeys(_spelled(row.cell.axes) for row in rows))
 
+    def repeats(self) -> list[str]:
+        """How far boots of one row are apart in the table's metric; nothing if there is one boot of each."""
+        spreads = [row.metrics[self.metric] for row in self.rows if row.n > 1 and self.metric in row.metrics]
+        if not spreads:
+            return []
+        most = max((each.most - each.least) / each.median if each.median else 0.0 for each in spreads)
+        return [f"Boots of a row differ by up to {most * 100:.2g} %." if most else "Boots of a row repeat exactly."]
+
     def remarks(self) -> list[str]:
         """The sentences below the table."""
         remarks = []

@@ -273,10 +273,12 @@ def test_a_check_of_nothing_fails() -> None:
 
 
 def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
-    *table, empty, about, again = matrix_to_table(compared()).splitlines()
+    *table, empty, interval, same, about, again = matrix_to_table(compared()).splitlines()
     assert table[0] == "| workload | variant | metric | off | value | loss | 95 % | verdict | but gains |"
     assert len(table) == 6
     assert not empty
+    assert "exact: it repeats exactly" in interval
+    assert "the smallest difference that these boots would have shown" in same
     assert re.fullmatch(
         r"n = 1, qemu-tcg, scale quick, patched `\w+`: `\./lab regress programs --baseline off"
         r" --variant published,adaptive --workload gcc,sqlite --repetitions 1`\.",

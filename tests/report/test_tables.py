@@ -219,6 +219,8 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
     assert "unpatched `" in about
     assert "`./lab run sparse-mmap --cell pattern=random " in about
     assert " --variant unpatched,off,published --repetitions 2`" in about
+    assert to_table(view(sample(7))).endswith(" --repetitions 1`.\n")
+    assert to_table(view(sample(7), sample(7, repetition=2))).endswith("Boots of a row repeat exactly.\n")
 
 
 def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
@@ -259,6 +261,8 @@ def test_kernels_stand_beside_each_other() -> None:
         "| stride 2053 | 51.198 | 1.000 | guest-crash |",
     ]
     assert not empty
+    about, _, apart = about.partition(" Boots of a row ")
+    assert apart == "differ by up to 3.4 %."
     assert about.endswith(
         ": `./lab run sparse-mmap --cell pattern=random --cell pattern=stride,stride=2053"
         " --variant unpatched,off,published --repetitions 2`,"
