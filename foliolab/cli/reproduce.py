@@ -283,7 +283,7 @@ def _check(parts: Sequence[Part], as_json: bool) -> int:
 def _older(parts: Sequence[Part]) -> list[str]:
     """What is shipped and was measured with other code than stands here."""
     experiments = _progress([part for part in parts if not part.command], read_released())
-    found = [each.part.name for each in experiments if each.samples and not each.complete]
+    found = [each.part.name for each in experiments if each.older]
     for part in _shown_commands(parts):
         output = read_output(part, RELEASE)
         if output and not output.is_of(part):

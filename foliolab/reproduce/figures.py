@@ -2,7 +2,7 @@
 """Single figures of documents, as release/figures.toml defines them: a command of the lab, a row of it, and a value."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +16,15 @@ FIGURES = "figures.toml"
 
 _FACTORS = {"KiB": 1 / 1024, "MiB": 1 / (1 << 20), "GiB": 1 / (1 << 30), "MB": 1e-6, "million": 1e-6, "%": 100}
 
+_TAKE: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    "only": min,
+    "least": min,
+    "most": max,
+    "farthest": lambda values: max(map(abs, values)),
+    "values": lambda values: len(set(values)),
+    "rows": len,
+}
+
 Row = dict[str, Any]
 
 
@@ -26,9 +35,10 @@ class Figure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a row has to have; of a list one."""
     against: Mapping[str, Value] = {}
     """In what the row differs from the one by whose value its own is divided."""
-    take: Literal["only", "least", "most", "farthest", "number"] = "only"
-    """Of several rows: the least value, the greatest, the one farthest from 0 without its sign, or how many others."""
-    unit: Literal["", "KiB", "MiB", "GiB", "MB", "million", "%", "% more", "% less", "times less", "hash"] = ""
+    take: Literal["only", "least", "most", "farthest", "values", "rows"] = "only"
+    """Of several rows: the least value, the greatest, the one farthest from 0 without its sign; how many values, or
+    rows, there are."""
+    unit: Literal["", "KiB", "MiB", "GiB", "MB", "million", "%", "% more", "% less", "% gained", "times less"] = ""
     list: str = ""
     """That has the row; the first of what the command prints unless it is named."""
     command: str = ""
@@ -60,20 +70,47 @@ def spell(figure: Figure, output: str, before: str) -> str:
 
     NoResult if no row has it, BadExperiment if several do.
     """
-    value = _value(figure, _rows(output, figure.list))
-    if figure.unit == "hash":
+    value = _taken(figure, _rows(output, figure.list))
+    if isinstance(value, str):
         return f"`{value}`"
     sign = "+" if before[0] in "+-" else ""
     digits = len(before.partition(".")[2])
-    return f"{round(_converted(value, figure.unit), digits) + 0.0:{sign},.{digits}f}"
+    return f"{round(value, digits) + 0.0:{sign},.{digits}f}"
 
 
-def _converted(value: float, unit: str) -> float:
+def _taken(figure: Figure, rows: Sequence[Row]) -> Any:
+    found = [row for row in rows if _has(row, figure.where) and row.get(figure.value) is not None]
+    if not found:
+        raise NoResult(f"No row of '{figure.command}' has {figure.value} where {figure.where}.")
+    values = [_converted(_over(row, figure, rows), figure.unit) for row in found]
+    if figure.take == "only" and len(set(values)) > 1:
+        raise BadExperiment(f"'{figure.command}' has several rows with {figure.value} where {figure.where}.")
+    return _TAKE[figure.take](values)
+
+
+def _over(row: Row, figure: Figure, rows: Sequence[Row]) -> Any:
+    """The row's value, over that of the other row if there is to be one."""
+    if not figure.against:
+        return row[figure.value]
+    place = {"variant": row["variant"], **row["cell"], **figure.against}
+    others = {other[figure.value] for other in rows if _has(other, place) and other.get(figure.value)}
+    if len(others) > 1:
+        raise BadExperiment(f"'{figure.command}' has several rows with {figure.value} where {place}.")
+    if not others:
+        raise NoResult(f"No row of '{figure.command}' has {figure.value} where {place}.")
+    return row[figure.value] / others.pop()
+
+
+def _converted(value: Any, unit: str) -> Any:
     if unit == "% more":
         return (value - 1) * 100
     if unit == "% less":
         return (1 - value) * 100
-    return 1 / value if unit == "times less" else value * _FACTORS.get(unit, 1)
+    if unit == "% gained":  # a loss is a share
+        return -value * 100
+    if unit == "times less":
+        return 1 / value
+    return value * _FACTORS[unit] if unit else value
 
 
 def _rows(output: str, name: str) -> list[Row]:
@@ -89,27 +126,6 @@ def _rows(output: str, name: str) -> list[Row]:
         }
         for row in rows
     ]
-
-
-def _value(figure: Figure, rows: Sequence[Row]) -> Any:
-    found = [row for row in rows if _has(row, figure.where) and row.get(figure.value) is not None]
-    if not found:
-        raise NoResult(f"No row of '{figure.command}' has {figure.value} where {figure.where}.")
-    values = [_of(row, figure, rows) for row in found]
-    if figure.take == "number":
-        return len(set(values))
-    if figure.take == "only" and len(set(values)) > 1:
-        raise BadExperiment(f"'{figure.command}' has several rows with {figure.value} where {figure.where}.")
-    if figure.take == "farthest":
-        return max(map(abs, values))
-    return max(values) if figure.take == "most" else min(values)
-
-
-def _of(row: Row, figure: Figure, rows: Sequence[Row]) -> Any:
-    if not figure.against:
-        return row[figure.value]
-    place = {"variant": row["variant"], **row["cell"], **figure.against}
-    return row[figure.value] / _value(structs.replace(figure, where=place, against={}, take="only"), rows)
 
 
 def _has(row: Row, wanted: Mapping[str, Value | Sequence[Value]]) -> bool:

@@ -37,6 +37,11 @@ class Progress:
         return self.done == self.steps
 
     @property
+    def older(self) -> bool:
+        """Whether some are of other code."""
+        return self.done < len(self.samples)
+
+    @property
     def kernel(self) -> str | None:
         """The hash of ours, if it was measured, or else of another; None for nothing."""
         ours = [sample for sample in self.samples if sample.code or sample.backend == MODEL]

@@ -46,7 +46,7 @@ def test_nothing_is_measured() -> None:
 
 def test_all_is_measured() -> None:
     found = measured(PART, STEPS, [kept(variant, number) for variant in VARIANTS for number in (1, 2)])
-    assert (found.done, found.complete, found.hours) == (4, True, 0)
+    assert (found.done, found.complete, found.older, found.hours) == (4, True, False, 0)
     assert found.kernel == f"of-{NOW}"
     assert found.to_json()["complete"] is True
     assert found.to_json()["n"] == 2
@@ -57,6 +57,7 @@ def test_what_was_measured_with_other_code_counts_for_nothing_but_the_price() ->
     found = measured(PART, STEPS, older)
     assert (found.done, found.hours) == (2, 1.0)  # the unpatched kernel has none of our code
     assert len(found.samples) == 4
+    assert found.older
 
 
 @pytest.mark.parametrize(
