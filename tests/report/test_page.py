@@ -132,7 +132,13 @@ def test_a_page_needs_nothing_else() -> None:
 def test_a_page_has_every_picture_twice_with_its_command_and_kernel() -> None:
     text = page()
     figures = re.findall(r"<figure.*?</figure>", text, re.DOTALL)
-    assert [re.search(r'id="(.+?)"', each)[1] for each in figures] == ["reads", "cost", "change", "heat", "forest-0"]  # type: ignore[index]
+    assert [re.search(r'id="(.+?)"', each)[1] for each in figures] == [
+        "reads",
+        "cost",
+        "change",
+        "heat",
+        "forest-0-adaptive",
+    ]  # type: ignore[index]
     for each in figures:
         assert len(re.findall(r'<svg role="img" aria-label="[^"]+"', each)) == 2
         assert re.search(r"<code>\./lab \w+", each)
@@ -170,7 +176,7 @@ def test_titles_say_what_the_rows_come_to() -> None:
 
 def test_a_forest_counts_and_spells_intervals() -> None:
     forest = drawings()[-1]
-    assert forest.title == "workloads, against off: 1 of 19 workloads are shown to lose by some metric, and 17 to gain"
+    assert forest.title == "workloads, against off: 1 of 19 workloads is shown to lose by some metric, and 17 to gain"
     assert forest.rows[1] == ("mmap-random-exceeds", "major faults", "+25.0 % (+20.0 to +31.0)", "6")
     assert "95 % intervals" in forest.remark
 

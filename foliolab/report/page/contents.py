@@ -23,7 +23,8 @@ _LEAD = (
     "A program touches single pages of a mapped file that is larger than memory; for each of them Linux reads a "
     "window. This kernel reads what has paid in that file. Where that loses, it is shown as well."
 )
-_JUDGED = "adaptive"
+_JUDGED = {"adaptive": BASES, "adaptive-mglru": ("unpatched-mglru", "off-mglru")}
+"""Variants with workloads, and the first of these that was measured beside them."""
 _THRESHOLD = 0.02
 
 
@@ -56,16 +57,17 @@ def _forests(groups: Sequence[Group], experiments: Mapping[str, Experiment]) -> 
         experiment = experiments.get(group.experiment)
         if not experiment or not experiment.regress or group.backend == MODEL or group.scale not in experiment.scales:
             continue
-        measured = {sample.variant for sample in group.samples}
-        baseline = next((name for name in BASES if name in measured), None)
-        if baseline is None or _JUDGED not in measured:
-            continue
+        measured = {sample.variant: sample.kernel.hash for sample in group.samples}
         scale = experiment.scale(group.scale)
-        part = Part(experiment, scale.name, group.arch, group.page_size, scale.cells, (_JUDGED,), group)
-        lines = make_lines(make_matrix([part], baseline=baseline, threshold=_THRESHOLD), _JUDGED)
-        if lines:
-            kernel = next(sample.kernel.hash for sample in group.samples if sample.variant == _JUDGED)
-            source = f"{group.machine}, {group.backend}, scale {group.scale}, kernel {kernel}"
-            command = f"./lab regress {experiment.name} --variant {_JUDGED} --baseline {baseline}"
-            drawings.append(forest_drawing(f"forest-{number}", experiment.name, lines, baseline, source, command))
+        for judged, bases in _JUDGED.items():
+            baseline = next((name for name in bases if name in measured), None)
+            if baseline is None or judged not in measured:
+                continue
+            part = Part(experiment, scale.name, group.arch, group.page_size, scale.cells, (judged,), group)
+            if lines := make_lines(make_matrix([part], baseline=baseline, threshold=_THRESHOLD), judged):
+                what = f"{experiment.name} on {group.machine}"
+                source = f"{group.backend}, scale {group.scale}, {judged}, kernel {measured[judged]}"
+                words = ["./lab regress", experiment.name, f"--variant {judged} --baseline {baseline}", *group.options]
+                name = f"forest-{number}-{judged}"
+                drawings.append(forest_drawing(name, what, lines, baseline, source, " ".join(words)))
     return drawings
