@@ -77,8 +77,8 @@ def forest_drawing(name: str, what: str, lines: Sequence[Line], baseline: str, s
     bars = "Bars are 95 % intervals." if any(line.interval for line in lines) else f"{n} gives no interval."
     return Drawing(
         name=name,
-        title=f"{what}, against {baseline}: {len(worse)} of {workloads} workloads {are} shown to lose by some metric, and "
-        f"{len(better)} to gain",
+        title=f"{what}, against {baseline}: {len(worse)} of {workloads} workloads {are} shown to lose by some metric, "
+        f"and {len(better)} to gain",
         remark="For each workload the metric that loses most, and the one that gains most. Right of 1 it is worse. "
         f"{bars} Hollow is what boots do not show, or what is too little to count. An arrow: less than {_LEAST:g} "
         "times.",
