@@ -26,7 +26,14 @@ from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import SUITE, trace_cases
 from foliolab.report import again, agreement
 from foliolab.report.check import check
-from foliolab.report.markdown import again_to_table, comparison_to_markdown, to_columns, to_markdown, to_table
+from foliolab.report.markdown import (
+    again_to_table,
+    comparison_to_markdown,
+    prices_to_table,
+    to_columns,
+    to_markdown,
+    to_table,
+)
 from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.terminal import print_comparison, print_table, print_view
 from foliolab.report.view import make_views
@@ -70,6 +77,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="with --table: a column for this variant under this head, and rows for cells and metrics; may be repeated",
     )
     parser.add_argument("--metric", metavar="M,...", help="with --column: these (default: the experiment's own)")
+    parser.add_argument(
+        "--prices",
+        action="store_true",
+        help="with --table, of stores: what look-ups and scans cost with the adaptive window, against none",
+    )
     parser.add_argument(
         "--again", action="store_true", help="how often kernels that were measured twice differ from themselves"
     )
@@ -163,6 +175,8 @@ def handle(arguments: argparse.Namespace) -> int:
             arguments.html, _page(samples, experiments, RELEASE if arguments.released else results_directory())
         )
         return 0
+    if arguments.prices and not (arguments.table and arguments.experiment == "stores"):
+        raise UsageError("--prices is about a --table of stores.")
     if arguments.again and (arguments.check or arguments.column):
         raise UsageError("--again is a table of its own: it goes with neither --check nor --column.")
     if arguments.again:
@@ -179,6 +193,8 @@ def handle(arguments: argparse.Namespace) -> int:
         raise NoResult("Nothing was measured that such a table could show.")
     elif not views:
         print(f"Nothing was measured yet; './lab run {arguments.experiment or 'sparse-mmap'}' does.")
+    elif arguments.prices:
+        print("\n".join(map(prices_to_table, views)), end="")
     elif heads:
         print("\n".join(to_columns(view, heads, _metrics(arguments)) for view in views), end="")
     elif arguments.table:

@@ -14,6 +14,7 @@ from foliolab.regret.rows import Row as RegretRow
 from foliolab.regret.summary import by_variant as by_way
 from foliolab.report import ablation, again, agreement, losses
 from foliolab.report.columns import Column, make_columns, variant_columns
+from foliolab.report.prices import price_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View, origin
 
@@ -58,6 +59,11 @@ def to_table(view: View) -> str:
     most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
     columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
     return _with_origin(view, columns)
+
+
+def prices_to_table(view: View) -> str:
+    """For a document: as ``price_columns``, with how often, of which kernels, and the commands that measure it."""
+    return _with_origin(view, price_columns(view))
 
 
 def to_columns(view: View, heads: Mapping[str, str], metrics: Sequence[str]) -> str:

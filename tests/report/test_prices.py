@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The table of look-ups and scans of stores, of prices that were never measured."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from foliolab.errors import NoResult
+from foliolab.experiment.load import find_experiment
+from foliolab.report.markdown import prices_to_table
+from foliolab.report.view import View, make_views
+from tests.samples import sample
+
+_STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene")
+_WORK = ("uniform", "zipf", "forward", "compact")
+MIB = 1 << 20
+
+
+def view(after: Mapping[tuple[str, str, int], int], stores: tuple[str, ...] = _STORES) -> View:
+    """Everything costs 400 MiB with all rules off, and so it does with the window but for these."""
+
+    def cost(store: str, workload: str, window: int, variant: str) -> int:
+        return after.get((store, workload, window), 400) if variant == "adaptive" else 400
+
+    samples = [
+        sample(
+            experiment="stores",
+            scale="full",
+            cell={"store": store, "workload": workload, "read_ahead_kb": window, "hint": "none", "times": times},
+            variant=variant,
+            metrics={"price_bytes": cost(store, workload, window, variant) * MIB * times},
+        )
+        for store in stores
+        for workload in _WORK
+        for window in (128, 4096)
+        for times in (2, 5)
+        for variant in ("off", "adaptive")
+    ]
+    (found,) = make_views(samples, {"stores": find_experiment("stores")})
+    return found
+
+
+def test_a_row_has_what_look_ups_and_scans_cost_least_and_most() -> None:
+    after = {
+        ("lmdb", "uniform", 128): 320,
+        ("lmdb", "zipf", 128): 312,
+        ("lmdb", "uniform", 4096): 20,
+        ("lmdb", "zipf", 4096): 25,
+        ("bbolt", "forward", 128): 396,
+        ("bbolt", "compact", 128): 432,
+        ("sqlite", "zipf", 4096): 20,
+    }
+    head, _, lmdb, mdbx, bbolt, sqlite, _, _, about = prices_to_table(view(after)).splitlines()
+    assert head == "| no hint, `read_ahead_kb` | look-ups, 128 | scans, 128 | look-ups, 4096 | scans, 4096 |"
+    assert lmdb == "| LMDB | -22 to -20 % | 0 % | 1/20 to 1/16 | 0 % |"
+    assert mdbx == "| MDBX | 0 % | 0 % | 0 % | 0 % |"
+    assert bbolt == "| bbolt | 0 % | -1 to +8 % | 0 % | 0 % |"
+    assert sqlite == "| SQLite | 0 % | 0 % | -95 to 0 % | 0 % |"
+    assert "./lab run stores --scale full" in about
+
+
+def test_a_store_that_was_not_measured_makes_no_table() -> None:
+    with pytest.raises(NoResult, match=r"No look-ups of lucene"):
+        prices_to_table(view({}, _STORES[:-1]))
