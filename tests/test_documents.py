@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from foliolab.cli.main import main
-from foliolab.paths import REPOSITORY
+from foliolab.paths import RELEASE, REPOSITORY
 from foliolab.reproduce.documents import documents
+from foliolab.reproduce.figures import FIGURES, load_figures
 from foliolab.reproduce.plan import load_plan
 from foliolab.reproduce.released import RELEASED, read_released
 
@@ -127,6 +128,11 @@ def checked() -> dict[str, Any]:
 @pytest.mark.parametrize("name", TYPED)
 def test_fewer_and_fewer_figures_are_typed(name: str, checked: dict[str, Any]) -> None:
     assert checked["typed"][name] <= TYPED[name]
+
+
+def test_every_figure_is_shown() -> None:
+    texts = "".join((REPOSITORY / name).read_text() for name in TYPED)
+    assert set(load_figures(RELEASE / FIGURES)) == set(re.findall(r"<!--=(.*?)-->", texts))
 
 
 def test_every_document_of_the_plan_is_counted() -> None:
