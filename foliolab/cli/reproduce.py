@@ -251,6 +251,7 @@ def _fill(parts: Sequence[Part]) -> None:
 
 def _check(parts: Sequence[Part], as_json: bool) -> int:
     wrong, typed = [], {}
+    waiting: list[str] = []
     run, figures = _runs(parts), load_figures(RELEASE / FIGURES)
     for name, text in _texts(parts).items():
         try:
@@ -259,17 +260,20 @@ def _check(parts: Sequence[Part], as_json: bool) -> int:
             wrong.append(f"{name}: {error}")
             continue
         wrong += [f"{name}: {what}" for what in filled.changed]
+        waiting += [f"{name}: {what}" for what in filled.waiting]
         typed[name] = filled.typed
     picture = read_picture(RELEASE / PICTURE)
     if picture and draw(picture) != (REPOSITORY / _DRAWN).read_text():
         wrong.append(str(_DRAWN))
     older = _older(parts)
     if as_json:
-        print(json.dumps({"differing": wrong, "older": older, "typed": typed}, indent=1))
+        print(json.dumps({"differing": wrong, "older": older, "waiting": waiting, "typed": typed}, indent=1))
     else:
         print(f"{sum(typed.values())} figures are typed:")
         for name, number in typed.items():
             print(f"{number:>6}  {name}")
+        if waiting:
+            print("Not measured yet:", *waiting, sep="\n  ")
     faults = []
     if wrong:
         faults.append(f"Figures and pictures differ from what their commands make: {'; '.join(wrong)}.")

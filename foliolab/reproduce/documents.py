@@ -44,6 +44,8 @@ class Filled:
     text: str
     changed: tuple[str, ...]
     """The commands of blocks, and the names of figures, that had something else before."""
+    waiting: tuple[str, ...]
+    """Those of which nothing was measured yet."""
     typed: int
     """How many cells of tables have a figure that no command makes, and how many marked ones no command makes yet."""
 
@@ -63,17 +65,18 @@ def fill(text: str, run: Run, figures: Mapping[str, Figure]) -> Filled:
     """
     _check_comments(text, figures)
     changed: list[str] = []
+    waiting: list[str] = []
     written, typed, end = "", "", 0
     for found in _MADE.finditer(text):
         plain = text[end : found.start()]
         end = found.end()
         before = found["block"] if found["command"] else found["figure"]
         after = _make(found, run, figures)
-        if after not in (None, before):
-            changed.append(found["command"] or found["name"])
+        if after != before:
+            (waiting if after is None else changed).append(found["command"] or found["name"])
         written += f"{plain}{found['head'] or ''}{before if after is None else after}{found['foot'] or found['mark']}"
         typed += plain + (found[0] if after is None else "")
-    return Filled(written + text[end:], tuple(changed), _count_typed(typed + text[end:]))
+    return Filled(written + text[end:], tuple(changed), tuple(waiting), _count_typed(typed + text[end:]))
 
 
 def _check_comments(text: str, figures: Mapping[str, Figure]) -> None:

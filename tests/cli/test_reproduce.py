@@ -68,7 +68,12 @@ def test_documents_are_filled_and_then_hold(copied: Path, capsys: pytest.Capture
     assert "| random, count 700 | off |" in (copied / "doc.md").read_text()
     capsys.readouterr()
     assert main(["reproduce", "--check", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"differing": [], "older": [], "typed": {"doc.md": 1}}
+    assert json.loads(capsys.readouterr().out) == {
+        "differing": [],
+        "older": [],
+        "waiting": [],
+        "typed": {"doc.md": 1},
+    }
     text = (copied / "doc.md").read_text()
     (copied / "doc.md").write_text(text.replace("| random, count 700 | off | 1", "| random, count 700 | off | 2"))
     assert main(["reproduce", "--check"]) == ChecksFailed.status
@@ -147,7 +152,11 @@ def test_what_was_not_released_stays_as_it_was_typed(copied: Path, capsys: pytes
     assert document.read_text() == before
     capsys.readouterr()
     assert main(["reproduce", "--check", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["typed"] == {"doc.md": 1}
+    said = json.loads(capsys.readouterr().out)
+    assert said["typed"] == {"doc.md": 1}
+    assert said["waiting"] == ["doc.md: report strangers --released --table"]
+    assert main(["reproduce", "--check"]) == 0
+    assert "Not measured yet:\n  doc.md: report strangers" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

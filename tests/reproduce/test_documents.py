@@ -61,6 +61,7 @@ def test_commands_of_blocks_and_of_figures_are_shown() -> None:
 def test_what_differs_is_told_and_filled_and_what_was_not_measured_stays() -> None:
     found = fill(TEXT, run, FIGURES)
     assert found.changed == ("misses", "regret --table", "misses")
+    assert found.waiting == ("report none --table", "later", "later")
     after = TEXT.replace("40.0<", "41.0<").replace("| x | 9<", "| x | 41<")
     assert found.text == after.replace("--table -->\n<!-- foliolab: end", "--table -->\nnew\n<!-- foliolab: end")
     again = fill(found.text, run, FIGURES)
