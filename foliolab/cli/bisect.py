@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab bisect``: which commit changed a figure."""
+"""Find the commit of a git tree that changed a figure of an experiment. Commits between a good and a bad one are
+built, booted and measured. Each takes as many boots as chance makes necessary; a commit that cannot be judged is
+passed over. Killed at any moment, the same command goes on where it was.
+
+example: ./lab bisect --good ~/linux@v6.12 --bad ~/linux@HEAD sparse-mmap --cell pattern=random --metric read_bytes
+"""
 
 import argparse
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import get_args
 
 from foliolab.campaign.runner import failure_of
 from foliolab.campaign.sample import LOST_HOST, Sample
 from foliolab.campaign.search import MOST_BOOTS, Search, Step
-from foliolab.cli.machine import add_machine, machine
+from foliolab.cli.options import add_accelerator, add_json, add_machine, machine
 from foliolab.cli.run import RunRequest, measure
 from foliolab.errors import NoResult, UnknownCell, UsageError
 from foliolab.experiment import cell as cells
@@ -22,20 +26,9 @@ from foliolab.kernel.git import Repository
 from foliolab.kernel.name import OURS, KernelName, parse_name
 from foliolab.progress import Reporter
 from foliolab.report.figures import UNITS
-from foliolab.vm.accel import Wanted
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "bisect",
-        help="find the commit that changed a figure",
-        description="Find the commit of a git tree that changed a figure of an experiment: build, boot and measure"
-        " commits between a good and a bad one. Each takes as many boots as chance makes necessary; a commit that"
-        " cannot be built, booted or measured is passed over. Killed at any moment, the same command goes on where it"
-        " was.",
-        epilog="example: ./lab bisect --good ~/linux@v6.12 --bad ~/linux@HEAD sparse-mmap --cell pattern=random"
-        " --metric read_bytes",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", help="its name, or the path of a .toml file")
     parser.add_argument("--good", metavar="TREE@REF", required=True, help="a kernel as it was; +SERIES as anywhere")
     parser.add_argument("--bad", metavar="TREE@REF", required=True, help="a later one of the same tree")
@@ -46,10 +39,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--repetitions", metavar="N", type=int, default=MOST_BOOTS, help=f"boots of a commit at most ({MOST_BOOTS})"
     )
-    parser.add_argument("--accelerator", choices=get_args(Wanted), help="(default: what the experiment wants, or auto)")
+    add_accelerator(parser)
     add_machine(parser)
-    parser.add_argument("--json", action="store_true", help='print {"first_bad": [...], ...} and nothing else')
-    parser.set_defaults(handler=handle)
+    add_json(parser, '{"first_bad": [...], ...}')
 
 
 def handle(arguments: argparse.Namespace) -> int:

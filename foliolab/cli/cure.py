@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab cure``: other windows for this machine's devices and open files, until they are put back."""
+"""Give a device, or one open file of a process, another window, and put it back. Takes root."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from foliolab.cli.options import add_command, add_json, add_verbs
 from foliolab.errors import UsageError
 from foliolab.live.cures import Cure, applied, apply_to_device, apply_to_open_file, state_of, undo
 from foliolab.live.devices import device_of
@@ -17,32 +18,15 @@ from foliolab.report.figures import count
 from foliolab.report.terminal import print_table
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "give a device, or one open file of a process, another window, and put it back"
-    parser = commands.add_parser("cure", help=text, description=f"{text.capitalize()}. Takes root.")
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-    text = "set a window"
-    verb = verbs.add_parser(
-        "apply",
-        help=text,
-        description=f"{text.capitalize()}, and remember what was there. With --device-of, files that are opened from"
-        " then on have it; with --pid and --file, what the process has open. Other files of the device that are opened"
-        " in the moment of the latter inherit the window.",
-        epilog="example: sudo ./lab cure apply --pid 4711 --file /srv/db/data.mdb --read-ahead-kb 16",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    verbs = add_verbs(parser)
+    verb = add_command(verbs, "apply", _apply.__doc__, _apply)
     _add_choice(verb)
     verb.add_argument(
         "--read-ahead-kb", type=int, metavar="KIB", required=True, help="the window; 0 reads single pages"
     )
-    verb.set_defaults(handler=handle_apply)
-    text = "put back what was set: all, or what the options name"
-    verb = verbs.add_parser("undo", help=text, description=f"{text.capitalize()}.")
-    _add_choice(verb)
-    verb.set_defaults(handler=handle_undo)
-    text = "list what was set, and whether it still holds"
-    verb = verbs.add_parser("show", help=text, description=f"{text.capitalize()}.")
-    verb.add_argument("--json", action="store_true", help="print one JSON object")
-    verb.set_defaults(handler=handle_show)
+    _add_choice(add_command(verbs, "undo", _undo.__doc__, _undo))
+    add_json(add_command(verbs, "show", _show.__doc__, _show))
 
 
 def _add_choice(verb: argparse.ArgumentParser) -> None:
@@ -51,7 +35,13 @@ def _add_choice(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--file", type=Path, help="the file that --pid has open")
 
 
-def handle_apply(arguments: argparse.Namespace) -> int:
+def _apply(arguments: argparse.Namespace) -> int:
+    """Set a window, and remember what was there. With --device-of, files that are opened from then on have it; with
+    --pid and --file, what the process has open. Other files of the device that are opened in the moment of the latter
+    inherit the window.
+
+    example: sudo ./lab cure apply --pid 4711 --file /srv/db/data.mdb --read-ahead-kb 16
+    """
     _require_one(arguments)
     if arguments.device_of:
         cure = apply_to_device(arguments.device_of, arguments.read_ahead_kb)
@@ -68,7 +58,8 @@ def handle_apply(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def handle_undo(arguments: argparse.Namespace) -> int:
+def _undo(arguments: argparse.Namespace) -> int:
+    """Put back what was set: all, or what the options name."""
     everything = not (arguments.device_of or arguments.pid is not None or arguments.file)
     if not everything:
         _require_one(arguments)
@@ -80,7 +71,8 @@ def handle_undo(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def handle_show(arguments: argparse.Namespace) -> int:
+def _show(arguments: argparse.Namespace) -> int:
+    """List what was set, and whether it still holds."""
     cures = applied()
     if arguments.json:
         print(json.dumps({"cures": [{**asdict(cure), "state": state_of(cure)} for cure in cures]}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab demo``: the problem and the cure, in a model at once and on a real kernel in minutes."""
+"""Start here: what sparse mmap access reads before and after, in a model at once and then on a real 6.12 kernel."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from foliolab.arch import NATIVE
 from foliolab.campaign.runner import failure_of
-from foliolab.cli.machine import add_kernels
+from foliolab.cli.options import add_kernels
 from foliolab.cli.run import RunRequest, measure
 from foliolab.errors import NoResult
 from foliolab.experiment.machine import machine_name
@@ -40,12 +40,9 @@ _DISK = "254:0"  # /dev/vda
 _TRACING = "/sys/kernel/tracing"
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "show what sparse mmap access reads before and after, in a model at once and then on a real 6.12 kernel"
-    parser = commands.add_parser("demo", help="start here: " + text, description=text.capitalize() + ".")
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--picture", metavar="FILE", type=Path, help="write a picture of the reads (SVG), and no more")
     add_kernels(parser, "compare ours with this kernel, too")
-    parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:

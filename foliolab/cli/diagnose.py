@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab diagnose``: on this machine's own kernel, how much of mapped files is read for each byte used."""
+"""Tell how much of mapped files is read here for each byte used, and what helps. Any Linux since 6.1, as the user
+whose processes these are. A command keeps its input, output and exit status, and the report goes to the standard
+error; with --json, the command's output does.
+
+example: ./lab diagnose --pid 4711 --seconds 30
+"""
 
 import argparse
 import json
@@ -14,6 +19,7 @@ from typing import Any
 
 from rich.console import Console
 
+from foliolab.cli.options import add_json, add_words, words
 from foliolab.errors import UsageError
 from foliolab.live import pages
 from foliolab.live.devices import device_of
@@ -28,28 +34,18 @@ from foliolab.report.diagnosis import print_diagnosis, print_file, to_json
 _SECONDS = 10.0
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "tell how much of mapped files is read here for each byte used, and what helps"
-    parser = commands.add_parser(
-        "diagnose",
-        help=text,
-        description=f"{text.capitalize()}. Any Linux since 6.1, as the user whose processes these are. A command keeps"
-        " its input, output and exit status, and the report goes to the standard error; with --json, the command's"
-        " output does.",
-        epilog="example: ./lab diagnose --pid 4711 --seconds 30",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pid", type=int, action="append", default=[], help="this process; can be repeated")
     parser.add_argument("--file", type=Path, help="this file, and whoever maps it")
     parser.add_argument(
         "--seconds", type=float, metavar="N", help=f"look for so long (default: {_SECONDS:.0f}; a command: to its end)"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="a command to run")
-    parser.set_defaults(handler=handle)
+    add_json(parser)
+    add_words(parser)
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    command = words(arguments)
     if bool(arguments.pid) + (arguments.file is not None) + bool(command) != 1:
         raise UsageError("Say what to look at: --pid, --file, or -- and a command.")
     if arguments.seconds is not None and not 0 < arguments.seconds < 1e6:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab doctor``: what this machine can do, and the cure for what it cannot."""
+"""Tell what this machine can do, and the cure for each thing missing."""
 
 import argparse
 import json
@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from foliolab.arch import ARCHITECTURES, Architecture, size_name
+from foliolab.cli.options import add_json
 from foliolab.errors import LabError
 from foliolab.paths import REPOSITORY, cache_directory, results_directory
 from foliolab.process import tool
@@ -32,11 +33,8 @@ class Finding:
     cure: str = ""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "tell what this machine can do, and the cure for each thing missing"
-    parser = commands.add_parser("doctor", help=text, description=text.capitalize() + ".")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(handler=handle)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
 
 
 def handle(arguments: argparse.Namespace) -> int:

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab folios``: in which folios programs of this machine have their files mapped."""
+"""Tell in which folios programs of this machine have files mapped, and what their text takes of the TLB. With a
+command, run it and look at each of its processes just before that ends; its output goes to the standard error. Takes
+root.
+
+example: ./lab folios --text -- make -j2
+"""
 
 import argparse
 import os
@@ -8,20 +13,13 @@ import signal
 import sys
 
 from foliolab.arch import ARCHITECTURES, NATIVE
+from foliolab.cli.options import add_json, add_words, words
 from foliolab.errors import UsageError
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "tell in which folios programs of this machine have files mapped, and what their text takes of the TLB"
-    parser = commands.add_parser(
-        "folios",
-        help=text,
-        description=f"{text.capitalize().replace('tlb', 'TLB')}. With a command, run it and look at each of its"
-        " processes just before that ends; its output goes to the standard error. Takes root.",
-        epilog="example: ./lab folios --text -- make -j2",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pid", type=int, action="append", default=[], help="this process; can be repeated")
     parser.add_argument("--all", action="store_true", help="all processes; what two of them map counts twice")
     parser.add_argument("--text", action="store_true", help="only executable mappings")
@@ -32,13 +30,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         default=[],
         help="count aligned blocks of this size (default: 64K; 2M where pages are 16K or 64K)",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="a command to run")
-    parser.set_defaults(handler=handle)
+    add_json(parser)
+    add_words(parser)
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
+    command = words(arguments)
     if bool(arguments.pid) + arguments.all + bool(command) != 1:
         raise UsageError("Say whose folios: --pid, --all, or -- and a command.")
     if not NATIVE.native:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab kernel``: build, configure, compile, package, export, import, list and clean kernels."""
+"""Build, configure, compile, package, export, import, list and clean kernels."""
 
 import argparse
 import json
@@ -10,12 +10,20 @@ from typing import Any
 from foliolab.arch import size_name
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli import kernel_matrix
-from foliolab.cli.machine import add_machine, machine
+from foliolab.cli.options import (
+    add_command,
+    add_extras,
+    add_json,
+    add_machine,
+    add_module,
+    add_profile,
+    add_verbs,
+    machine,
+)
 from foliolab.errors import UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.kernel.build import KernelRequest, build, clean, configure
 from foliolab.kernel.built import BuiltKernel, built_kernels
-from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.deb import PackageRequest, build_packages
 from foliolab.kernel.export import checked_author, export
 from foliolab.kernel.git import Repository
@@ -28,31 +36,20 @@ from foliolab.report.letter import letter
 from foliolab.vm import scratch
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "kernel", help="build, configure, compile, package, export, import, list and clean kernels"
-    )
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-
-    for name, handle, text in (
-        ("build", _build, "build a kernel, or find it in the cache, and print where it is"),
-        ("config", _config, "print the final .config of a kernel, checked against the fragments"),
-    ):
-        verb = verbs.add_parser(name, help=text, description=text)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    verbs = add_verbs(parser)
+    for name, handle in (("build", _build), ("config", _config)):
+        verb = add_command(verbs, name, handle.__doc__, handle)
         _add_source(verb, PATCHED, "which")
-        verb.add_argument("--profile", choices=PROFILES, default="lab", help="debug: KASAN, lockdep, DEBUG_VM, KUnit")
-        verb.add_argument(
-            "--with", dest="extras", choices=OPTIONAL, action="append", default=[], help="build this in too"
-        )
+        add_profile(verb)
+        add_extras(verb)
         add_machine(verb)
         if name == "build":
-            verb.add_argument("--json", action="store_true", help="print one JSON object")
-        verb.set_defaults(handler=handle)
+            add_json(verb)
 
-    kernel_matrix.add_parser(verbs)
+    add_module(verbs, "matrix", kernel_matrix)
 
-    text = "Debian packages of a kernel for a machine of your own, with a distribution's configuration"
-    verb = verbs.add_parser("deb", help=text, description=text)
+    verb = add_command(verbs, "deb", _deb.__doc__, _deb)
     verb.add_argument("directory", type=Path, help="where to put them; made if it is not there")
     _add_source(verb, PATCHED, "which")
     verb.add_argument(
@@ -68,10 +65,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="FILE",
         help="leave out all modules but those in this list, which lsmod has printed on the machine",
     )
-    verb.set_defaults(handler=_deb, interrupted="Interrupted; the same command goes on compiling where it was.")
+    verb.set_defaults(interrupted="Interrupted; the same command goes on compiling where it was.")
 
-    text = "write the series as a git branch and as an mbox that 'git am' and b4 take, with a cover letter"
-    verb = verbs.add_parser("export", help=text, description=text)
+    verb = add_command(verbs, "export", _export.__doc__, _export)
     verb.add_argument("directory", type=Path, help="where to; must not exist yet")
     _add_source(verb, UNPATCHED, "the kernel that the series is put on")
     verb.add_argument(
@@ -79,20 +75,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar='"NAME <ADDRESS>"',
         help="who sends it: all commits are theirs and signed off by them (default: nobody signs anything off)",
     )
-    verb.set_defaults(handler=_export)
 
-    text = "bring a rebased or edited branch of the series back into kernel/patches and kernel/files"
-    verb = verbs.add_parser("import", help=text, description=text)
+    verb = add_command(verbs, "import", _import.__doc__, _import)
     verb.add_argument("branch", metavar="BRANCH|MBOX", help="a git tree, with @REF if it is not HEAD, or an mbox")
     _add_source(verb, UNPATCHED, "the kernel that the mbox is for")
-    verb.set_defaults(handler=_import)
 
-    verb = verbs.add_parser("list", help="list the kernels in the cache, newest first")
-    verb.add_argument("--json", action="store_true", help="print one JSON object")
-    verb.set_defaults(handler=_list)
-
-    verb = verbs.add_parser("clean", help="empty the cache: kernels, objects, sources, programs, packages, disks")
-    verb.set_defaults(handler=_clean)
+    add_json(add_command(verbs, "list", _list.__doc__, _list))
+    add_command(verbs, "clean", _clean.__doc__, _clean)
 
 
 def _add_source(verb: argparse.ArgumentParser, default: str, text: str) -> None:
@@ -117,17 +106,20 @@ def _facts(kernel: BuiltKernel) -> dict[str, Any]:
 
 
 def _build(arguments: argparse.Namespace) -> int:
+    """Build a kernel, or find it in the cache, and print where it is."""
     kernel = build(_request(arguments), Reporter())
     print(json.dumps(_facts(kernel)) if arguments.json else kernel.image)
     return 0
 
 
 def _config(arguments: argparse.Namespace) -> int:
+    """Print the final .config of a kernel, checked against the fragments."""
     print(configure(_request(arguments), Reporter()), end="")
     return 0
 
 
 def _deb(arguments: argparse.Namespace) -> int:
+    """Make Debian packages of a kernel for a machine of your own, with a distribution's configuration."""
     request = PackageRequest(arguments.kernel, arguments.config, arguments.modules, arguments.newest)
     for package in build_packages(request, arguments.directory, Reporter()):
         print(f"{package}  {package.stat().st_size / (1 << 20):.1f} MiB")
@@ -135,6 +127,7 @@ def _deb(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
+    """Write the series as a git branch and as an mbox that 'git am' and b4 take, with a cover letter."""
     report = Reporter()
     name = parse_name(arguments.kernel)
     if name.series:
@@ -153,6 +146,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
+    """Bring a rebased or edited branch of the series back into kernel/patches and kernel/files."""
     report = Reporter()
     if Path(arguments.branch).is_file():
         with (
@@ -174,6 +168,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    """List the kernels in the cache, newest first."""
     kernels = built_kernels()
     if arguments.json:
         print(json.dumps({"kernels": [_facts(kernel) for kernel in kernels]}))
@@ -185,6 +180,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _clean(arguments: argparse.Namespace) -> int:
+    """Empty the cache: kernels, objects, sources, programs, packages, disks."""
     clean(Reporter())
     scratch.sweep()
     return 0

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab kernel matrix``: what our series changes, compiled for configurations that the lab does not boot."""
+"""Compile what our series changes for configurations that the lab does not boot. They are other architectures, and
+kernels without what ours may take for granted. Only the objects of changed files are made, with W=1. The exit status
+is 1 if a compiler complains.
+
+example: ./lab kernel matrix riscv64 x86_64-no-thp
+"""
 
 import argparse
 import json
@@ -8,29 +13,20 @@ from dataclasses import asdict
 
 from rich.console import Console
 
-from foliolab.cli.machine import add_kernels
+from foliolab.cli.options import add_json, add_kernels
 from foliolab.kernel.matrix import Outcome, compiled, ported_kernels, read_targets
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "compile what our series changes for configurations that the lab does not boot"
-    verb = verbs.add_parser(
-        "matrix",
-        help=text,
-        description=f"{text.capitalize()}: other architectures, and kernels without what ours may take for granted."
-        " Only the objects of changed files are made, with W=1. Killed at any moment, the same command goes on where it"
-        " was. The exit status is 1 if a compiler complains.",
-        epilog="example: ./lab kernel matrix riscv64 x86_64-no-thp",
-    )
-    verb.add_argument(
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(interrupted="Interrupted; the same command goes on where it was.")
+    parser.add_argument(
         "target", nargs="*", help=f"only these (default: all): {', '.join(target.name for target in read_targets())}"
     )
-    add_kernels(verb, f"with the series on this one (default: {' and '.join(ported_kernels())})")
-    verb.add_argument("--json", action="store_true", help='print {"outcomes": [...]} and nothing else')
-    verb.set_defaults(handler=_handle, interrupted="Interrupted; the same command goes on where it was.")
+    add_kernels(parser, f"with the series on this one (default: {' and '.join(ported_kernels())})")
+    add_json(parser, '{"outcomes": [...]}')
 
 
 def _handle(arguments: argparse.Namespace) -> int:

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab kselftest``: the kernel's own mm selftests, on our kernel and on the control."""
+"""Run the kernel's own mm selftests on the unpatched kernel and on ours, or on any others, and compare. The exit status
+is 1 if another one fails what the first passes.
+
+example: ./lab kselftest --test soft-dirty --test cow
+"""
 
 import argparse
 
-from foliolab.cli.machine import machine
+from foliolab.cli.options import machine
 from foliolab.cli.suite import add_suite, kernels_of, show
 from foliolab.experiment.machine import machine_name
 from foliolab.kernel.built import BuiltKernel
@@ -15,9 +19,8 @@ from foliolab.suites.compared import run_all
 from foliolab.suites.result import Result
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "run the kernel's own mm selftests on the unpatched kernel and on ours, or on any others, and compare"
-    add_suite(commands, "kselftest", text, "--test soft-dirty --test cow", handle)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_suite(parser)
 
 
 def handle(arguments: argparse.Namespace) -> int:

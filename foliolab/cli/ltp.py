@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab ltp``: the Linux Test Project's tests of mapped files and memory, on our kernel and on the control."""
+"""Run LTP's tests of mapped files and memory on the unpatched kernel and on ours, and compare. The exit status is 1 if
+another one fails what the first passes.
+
+example: ./lab ltp --source ~/ltp --test readahead02
+"""
 
 import argparse
 from pathlib import Path
 
-from foliolab.cli.machine import machine
+from foliolab.cli.options import machine
 from foliolab.cli.suite import add_suite, kernels_of, show
 from foliolab.experiment.machine import machine_name
 from foliolab.kernel.built import BuiltKernel
@@ -16,9 +20,8 @@ from foliolab.suites.compared import run_all
 from foliolab.suites.result import Result
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "run LTP's tests of mapped files and memory on the unpatched kernel and on ours, and compare"
-    parser = add_suite(commands, "ltp", text, "--source ~/ltp --test readahead02", handle)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_suite(parser)
     parser.add_argument(
         "--source", type=Path, required=True, metavar="DIR", help="a git tree of LTP, of which its commit is compiled"
     )

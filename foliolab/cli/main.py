@@ -9,18 +9,19 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from foliolab.cli.options import add_module
 from foliolab.errors import DiskFull, LabError
 
 _COMMANDS = (
-    *("demo", "run", "merge", "report", "regress", "bisect", "regret", "reproduce", "trace", "execute", "shell"),
+    *("demo", "run", "merge", "report", "regress", "bisect", "regret", "reproduce", "trace", "exec", "shell"),
     *("diagnose", "cure", "folios", "kernel", "module", "kselftest", "ltp", "doctor", "test"),
 )
-"""Modules beside this one, each with a command."""
+"""Modules beside this one, each of which is a command."""
 _RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest", "ltp")
 _KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
 
 
-def parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
     """The whole command line."""
     top = argparse.ArgumentParser(
         prog="./lab",
@@ -28,19 +29,19 @@ def parser() -> argparse.ArgumentParser:
         epilog="'./lab demo' is the place to start; './lab COMMAND --help' tells more.",
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        import_module(f"foliolab.cli.{command}").add_parser(commands)
-    for name in _RESUMED:
-        commands.choices[name].set_defaults(interrupted=_KEPT)
+    for name in _COMMANDS:
+        parser = add_module(commands, name, import_module(f"foliolab.cli.{name}"))
+        if name in _RESUMED:
+            parser.set_defaults(interrupted=_KEPT)
     return top
 
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; returns the exit status."""
     if not argv:
-        parser().print_help(sys.stderr)
+        command_line().print_help(sys.stderr)
         return 2
-    arguments = parser().parse_args(argv)
+    arguments = command_line().parse_args(argv)
     # Whoever asks us to end gets the clean-up that Ctrl-C gets.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

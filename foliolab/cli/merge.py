@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""lab merge: samples that were measured elsewhere, into the store."""
+"""Add samples of other stores, which were measured elsewhere, to this one. What it has already is not added again.
+
+example: ./lab merge /net/node7/results/samples.jsonl /net/node8/results/samples.jsonl
+"""
 
 import argparse
 from pathlib import Path
@@ -9,15 +12,8 @@ from foliolab.errors import UsageError
 from foliolab.progress import Reporter
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "merge",
-        help="take over what was measured elsewhere",
-        description="Add samples of other stores to this one. What it has already is not added again.",
-        epilog="example: ./lab merge /net/node7/results/samples.jsonl /net/node8/results/samples.jsonl",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("store", nargs="+", type=Path, help="a samples.jsonl, or the directory that has it")
-    parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:

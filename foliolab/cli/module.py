@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab module``: the adaptive window as a module for kernels that Debian has built."""
+"""Build and export the adaptive window as a module for kernels that Debian has built."""
 
 import argparse
 from pathlib import Path
 
 from foliolab.arch import NATIVE
+from foliolab.cli.options import add_command, add_verbs
 from foliolab.errors import UsageError
 from foliolab.kernel import dkms, module
 from foliolab.kernel.build import KernelRequest, build
@@ -12,27 +13,18 @@ from foliolab.kernel.name import MODULE, parse_name
 from foliolab.progress import Reporter
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser("module", help="the adaptive window as a module for kernels that Debian has built")
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-
-    text = "build the module for a kernel, or find it in the cache, and print where it is"
-    verb = verbs.add_parser("build", help=text, description=text)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    verbs = add_verbs(parser)
+    verb = add_command(verbs, "build", _build.__doc__, _build)
     verb.add_argument("--kernel", metavar="NAME", default="image:debian:6.12", help="(default: image:debian:6.12)")
-    verb.set_defaults(handler=_build)
-
-    text = "write the module's sources, complete with the policy, where DKMS looks for them"
-    verb = verbs.add_parser("export", help=text, description=text)
+    verb = add_command(verbs, "export", _export.__doc__, _export)
     verb.add_argument("directory", type=Path, help="where to; must not exist yet")
-    verb.set_defaults(handler=_export)
-
-    text = "write a Debian package with the sources, which has DKMS build them"
-    verb = verbs.add_parser("package", help=text, description=text)
+    verb = add_command(verbs, "package", _package.__doc__, _package)
     verb.add_argument("directory", type=Path, nargs="?", default=Path(), help="where to (default: here)")
-    verb.set_defaults(handler=_package)
 
 
 def _build(arguments: argparse.Namespace) -> int:
+    """Build the module for a kernel, or find it in the cache, and print where it is."""
     name = parse_name(arguments.kernel)
     if not name.image:
         raise UsageError(
@@ -44,11 +36,13 @@ def _build(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
+    """Write the module's sources, complete with the policy, where DKMS looks for them."""
     module.export(arguments.directory)
     print(arguments.directory)
     return 0
 
 
 def _package(arguments: argparse.Namespace) -> int:
+    """Write a Debian package with the sources, which has DKMS build them."""
     print(dkms.package(arguments.directory))
     return 0

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab regress``: which workloads get worse under a variant."""
+"""Tell which workloads get worse under a variant than under a baseline, the worst first. They are the cells of all
+experiments that have a list 'regress' of metrics. What the store has already is not measured again.
+
+example: ./lab regress --variant published,adaptive --workload gcc,sqlite --check
+"""
 
 import argparse
 import json
@@ -15,7 +19,14 @@ from foliolab.analyse.select import group_samples, place_of
 from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.machine import add_kernels, add_machine, machine
+from foliolab.cli.options import (
+    add_json,
+    add_kernels,
+    add_machine,
+    add_sizes,
+    add_tables,
+    machine,
+)
 from foliolab.cli.run import RunRequest, measure
 from foliolab.cli.workers import add_workers, workers
 from foliolab.errors import EmptyPart, UnknownCell, UsageError
@@ -35,15 +46,7 @@ _DEFAULT = "adaptive"
 _BASELINE = "unpatched"
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "regress",
-        help="tell which workloads get worse under a variant",
-        description="Measure workloads under a baseline and under other variants, and list what gets worse, the worst"
-        " first. They are the cells of all experiments that have a list 'regress' of metrics. What the store has"
-        " already is not measured again.",
-        epilog="example: ./lab regress --variant published,adaptive --workload gcc,sqlite --check",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "experiment",
         nargs="*",
@@ -57,8 +60,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="what is compared with, measured twice (default: unpatched, or the first kernel)",
     )
     parser.add_argument("--workload", metavar="NAME,...", action="append", help="only these; may be repeated")
-    parser.add_argument("--scale", default="quick", help="of the experiments (default: quick)")
-    parser.add_argument("--repetitions", metavar="N", type=int, help="boots of each kernel")
+    add_sizes(parser)
     add_machine(parser)
     add_workers(parser)
     parser.add_argument(
@@ -74,18 +76,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--all", action="store_true", help="list all metrics, not the one that decides")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--markdown", action="store_true", help="print Markdown")
-    form.add_argument("--table", action="store_true", help="print Markdown for a document: the table, and what made it")
-    form.add_argument(
-        "--json", action="store_true", help='print {"rows": [...], "again": [...]}, all metrics, and nothing else'
-    )
+    add_tables(form)
+    add_json(form, '{"rows": [...], "again": [...]}, all metrics,')
     parser.add_argument(
         "--check",
         action="store_true",
         help=f"exit with 1 if a variant that was asked for loses anything that counts, or if boots are too few to tell"
         f" what looks so; without --variant, if {_DEFAULT} does",
     )
-    parser.set_defaults(handler=handle)
 
 
 def _share(text: str) -> float:

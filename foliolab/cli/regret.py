@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab regret``: how far each way to read is from the best fixed window, by the model of the page cache."""
+"""Compare ways to read with the best fixed window, by a model. Access patterns and traces are simulated on a model of
+the page cache. What each way to read costs is told in multiples of an oracle: the fixed window that is cheapest for
+this very cell. The oracle stays within read_ahead_kb, which is the administrator's limit for the device. Boots
+nothing.
+
+example: ./lab regret --pattern zipf,btree --device nvme --all
+"""
 
 import argparse
 import json
@@ -9,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from rich.console import Console
 
+from foliolab.cli.options import add_json
 from foliolab.errors import UsageError
 from foliolab.paths import TRACES
 from foliolab.progress import Reporter
@@ -30,16 +37,7 @@ class _Named(Protocol):
 _Any = TypeVar("_Any", bound=_Named)
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "compare ways to read with the best fixed window, by a model"
-    parser = commands.add_parser(
-        "regret",
-        help=text,
-        description="Simulate access patterns and traces on a model of the page cache, and tell what each way to read"
-        " costs in multiples of an oracle: the fixed window that is cheapest for this very cell. The oracle stays"
-        " within read_ahead_kb, which is the administrator's limit for the device. Boots nothing.",
-        epilog="example: ./lab regret --pattern zipf,btree --device nvme --all",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pattern", metavar="NAME,...", action="append", help="only these patterns and traces; may be repeated"
     )
@@ -53,9 +51,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         action="store_true",
         help="print the means, or the --ablation, in Markdown for a document; with --json the means; of all cells",
     )
-    parser.add_argument(
-        "--json", action="store_true", help='print {"rows": [...]} or {"mechanisms": [...]} and nothing else'
-    )
+    add_json(parser, '{"rows": [...]} or {"mechanisms": [...]}')
     parser.add_argument(
         "--ablation",
         action="store_true",
@@ -67,7 +63,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="exit with 1 if the regrets of adaptive are over their bounds, or a rival has a better mean or worst one;"
         " of the whole suite",
     )
-    parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:

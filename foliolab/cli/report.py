@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""lab report: tables from what the store holds, without measuring anything."""
+"""Show tables of what was measured, beside what was published. They are of what the store holds. Boots nothing."""
 
 import argparse
 import json
@@ -13,6 +13,7 @@ from foliolab.analyse.agreement import compare
 from foliolab.analyse.select import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
+from foliolab.cli.options import add_json, add_tables
 from foliolab.errors import NoResult, UsageError
 from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
@@ -40,12 +41,7 @@ from foliolab.report.view import make_views
 from foliolab.reproduce.released import read_released
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = subparsers.add_parser(
-        "report",
-        help="show tables of what was measured",
-        description="Show tables of what the store holds, beside what was published. Boots nothing.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", nargs="?", help="an experiment's name or .toml file (default: all)")
     parser.add_argument("--scale", help="only this scale")
     parser.add_argument("--variant", metavar="V,...", help="only these variants")
@@ -58,17 +54,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--released", action="store_true", help="of the samples in release/, which are behind README and docs"
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--markdown", action="store_true", help="print Markdown")
-    form.add_argument("--table", action="store_true", help="print Markdown for a document: the table, and what made it")
+    add_tables(form)
     form.add_argument(
         "--html",
         metavar="FILE",
         type=Path,
         help="write a page with pictures of all that was measured, and of the model, that needs nothing else",
     )
-    form.add_argument(
-        "--json", action="store_true", help='print {"rows": [...], "verdicts": [...], "agreement": [...]}'
-    )
+    add_json(form, '{"rows": [...], "verdicts": [...], "agreement": [...]}')
     parser.add_argument(
         "--column",
         metavar="HEAD=VARIANT",
@@ -88,7 +81,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--check", action="store_true", help="exit with 1 if an expectation fails or the model is too far off"
     )
-    parser.set_defaults(handler=handle)
 
 
 def _page(samples: Sequence[Sample], experiments: dict[str, Experiment], place: Path) -> str:

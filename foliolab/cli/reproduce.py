@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab reproduce``: measure what is behind the figures of README and docs, and hold them to it."""
+"""Measure all that is behind the figures of README and docs. It is what release/plan.toml names, with the code as it
+stands. What the store has already is not measured again: killed at any moment, the same command goes on where it was.
+
+example: ./lab reproduce --quick --plan
+"""
 
 import argparse
 import contextlib
@@ -17,6 +21,7 @@ from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.demo import draw
+from foliolab.cli.options import add_json
 from foliolab.cli.run import RunRequest, measure, planned
 from foliolab.cli.workers import Shard, add_workers, workers
 from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageError
@@ -39,15 +44,7 @@ _DRAWN = Path("docs/reads.svg")
 """The picture of the README, in the repository."""
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "reproduce",
-        help="measure all that is behind the figures of README and docs",
-        description="Measure what release/plan.toml names, which is all that is behind the figures of README and docs,"
-        " with the code as it stands. What the store has already is not measured again: killed at any moment, the same"
-        " command goes on where it was.",
-        epilog="example: ./lab reproduce --quick --plan",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="PART,...", action="append", default=[], help="only these; may be repeated")
     parser.add_argument("--quick", action="store_true", help="only what a day is enough for")
     what = parser.add_mutually_exclusive_group()
@@ -64,8 +61,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         " measured with other code",
     )
     add_workers(parser)
-    parser.add_argument("--json", action="store_true", help='print {"experiments": [...]} and nothing else')
-    parser.set_defaults(handler=handle)
+    add_json(parser, '{"experiments": [...]}')
 
 
 def handle(arguments: argparse.Namespace) -> int:
@@ -145,11 +141,11 @@ def _is_done(part: Part) -> bool:
 
 def run_lab(argv: Sequence[str]) -> str:
     """What another command of the lab prints; whatever it fails with is raised."""
-    from foliolab.cli.main import parser  # which imports this module
+    from foliolab.cli.main import command_line  # which imports this module
 
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        arguments = parser().parse_args(list(argv))
+        arguments = command_line().parse_args(list(argv))
         arguments.handler(arguments)
     return output.getvalue()
 

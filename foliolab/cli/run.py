@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""lab run: measure an experiment; what the store has already is not measured again."""
+"""Measure an experiment. Killed at any moment, the same command goes on where it was.
+
+example: ./lab run sparse-mmap --variant unpatched,published --cell pattern=random
+"""
 
 import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 from rich.console import Console
 
@@ -18,7 +20,15 @@ from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.runner import KernelFor, Workers, failure_of, run_plan
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import open_store, store_file
-from foliolab.cli.machine import add_kernels, add_machine, machine
+from foliolab.cli.options import (
+    add_accelerator,
+    add_json,
+    add_kernels,
+    add_machine,
+    add_profile,
+    add_sizes,
+    machine,
+)
 from foliolab.cli.workers import Shard, add_workers, workers
 from foliolab.errors import UsageError
 from foliolab.experiment import cell, variants
@@ -30,7 +40,7 @@ from foliolab.experiment.plan import Plan, make_plan
 from foliolab.experiment.spec import Experiment
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.config import OPTIONAL, PROFILES
+from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.series import check_names
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
@@ -157,45 +167,30 @@ def _on_model(
     return plan, backend, backend.kernel
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = subparsers.add_parser(
-        "run",
-        help="measure an experiment",
-        description="Measure an experiment. Killed at any moment, the same command goes on where it was.",
-        epilog="example: ./lab run sparse-mmap --variant unpatched,published --cell pattern=random",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", help="its name, or the path of a .toml file")
-    parser.add_argument(
-        "--scale", default="quick", help="quick: an eighth of the published sizes; full; demo (default: quick)"
-    )
+    add_sizes(parser)
     parser.add_argument("--variant", metavar="V,...", help="only these variants")
     add_kernels(parser, "measure on this kernel")
     parser.add_argument(
         "--cell", metavar="AXIS=VALUE,...", action="append", default=[], help="only these cells; may be repeated"
     )
-    parser.add_argument("--repetitions", metavar="N", type=int, help="boots of each kernel")
     parser.add_argument(
         "--backend",
         metavar="|".join(BACKENDS),
         default="qemu",
         help="qemu: a kernel in a guest; model: no kernel, but what the model of its page cache says (default: qemu)",
     )
-    parser.add_argument(
-        "--accelerator",
-        choices=get_args(Wanted),
-        help="auto: KVM where it works, else emulation (tcg); icount: emulation that counts instructions "
-        "(default: what the experiment wants, or auto)",
-    )
+    add_accelerator(parser)
     add_machine(parser)
     add_workers(parser)
-    parser.add_argument("--profile", choices=PROFILES, default="lab", help="debug: a kernel with KASAN and lockdep")
-    parser.add_argument("--json", action="store_true", help='print {"samples": [...]} and nothing else')
+    add_profile(parser)
+    add_json(parser, '{"samples": [...]}')
     parser.add_argument(
         "--check",
         action="store_true",
         help="exit with 1 if an expectation of the experiment fails or the model is too far off",
     )
-    parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:

@@ -3,12 +3,18 @@
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from foliolab.cli.machine import add_kernels, add_machine, machine
+from foliolab.cli.options import (
+    add_extras,
+    add_json,
+    add_kernels,
+    add_machine,
+    add_profile,
+    machine,
+)
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.name import PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.series import check_names
 from foliolab.progress import Reporter
@@ -17,33 +23,17 @@ from foliolab.suites.compared import Results, regressions
 from foliolab.suites.result import Result
 
 
-def add_suite(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    text: str,
-    example: str,
-    handler: Callable[[argparse.Namespace], int],
-) -> argparse.ArgumentParser:
-    """A command that takes which tests, which kernels, and how what comes out is printed."""
-    parser = commands.add_parser(
-        name,
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}. The exit status is 1 if another one fails what the first passes.",
-        epilog=f"example: ./lab {name} {example}",
-    )
-    parser.set_defaults(handler=handler)
+def add_suite(parser: argparse.ArgumentParser) -> None:
+    """Which tests, which kernels, and how what comes out is printed."""
     parser.add_argument("--test", metavar="NAME", action="append", default=[], help="only this; can be repeated")
     add_kernels(parser, f"run them on this one; the others are compared with the first ({UNPATCHED} and {PATCHED})")
-    parser.add_argument(
-        "--with", dest="extras", choices=OPTIONAL, action="append", default=[], help="build this into the kernels"
-    )
-    parser.add_argument("--profile", choices=PROFILES, default="lab", help="of these kernels")
+    add_extras(parser)
+    add_profile(parser)
     add_machine(parser)
     parser.add_argument("--again", action="store_true", help="run what was run before, too")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print Markdown")
-    form.add_argument("--json", action="store_true", help="print one JSON object")
-    return parser
+    add_json(form)
 
 
 def kernels_of(arguments: argparse.Namespace, report: Reporter) -> list[BuiltKernel]:

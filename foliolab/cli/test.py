@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab test``: style, types, and everything that boots."""
+"""Check style and types, then run all tests, booting the kernels that they need.
+
+example: ./lab test -- -m 'not boot'
+"""
 
 import argparse
 import subprocess
 import sys
 
+from foliolab.cli.options import add_words, words
 from foliolab.paths import REPOSITORY
 from foliolab.process import dying_with_parent
 
@@ -19,21 +23,13 @@ _CHECKS = (
 _ALL_TESTS = ("--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", "--no-loadscope-reorder", "--durations=20")
 
 
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "check style and types, then run all tests, booting the kernels that they need"
-    parser = commands.add_parser("test", help=text, description=text.capitalize() + ".")
-    parser.add_argument(
-        "pytest",
-        nargs=argparse.REMAINDER,
-        help="after --, arguments for pytest, which then runs in one process: './lab test -- -m \"not boot\"'",
-    )
-    parser.set_defaults(handler=handle)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_words(parser, "arguments for pytest, which then runs in one process")
 
 
 def handle(arguments: argparse.Namespace) -> int:
     failed = [check[0] for check in _CHECKS if _module(*check)]
-    chosen = arguments.pytest[1:] if arguments.pytest[:1] == ["--"] else arguments.pytest
-    status = _module("pytest", *(chosen or _ALL_TESTS))
+    status = _module("pytest", *(words(arguments) or _ALL_TESTS))
     if failed:
         print(f"lab: {', '.join(dict.fromkeys(failed))} found something to mend; see above.", file=sys.stderr)
     return status or bool(failed)

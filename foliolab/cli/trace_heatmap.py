@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab trace heatmap``: where in a file a program was, and when."""
+"""Draw which places of a file were touched when, on the terminal or as a picture. What a trace of reads has is drawn
+alike.
+
+example: ./lab trace heatmap traces/lmdb-zipf.trace --svg zipf.svg
+"""
 
 import argparse
 from fnmatch import fnmatchcase
@@ -7,25 +11,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from foliolab.cli.execute_options import require_room_for
+from foliolab.cli.options import require_room_for
 from foliolab.errors import UsageError
 from foliolab.files import write_atomic
 from foliolab.report.heatmap import draw_heatmap, print_heatmap
 from foliolab.trace.format import Trace, read_trace
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "draw which places of a file were touched when"
-    parser = verbs.add_parser(
-        "heatmap",
-        help=text,
-        description=f"{text.capitalize()}, on the terminal or as a picture. What a trace of reads has is drawn alike.",
-        epilog="example: ./lab trace heatmap traces/lmdb-zipf.trace --svg zipf.svg",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", metavar="TRACE", type=Path)
     parser.add_argument("--file", metavar="GLOB", help="of the trace's files (default: the one with most touches)")
     parser.add_argument("--svg", metavar="FILE", type=Path, help="write a picture for a browser, in place of drawing")
-    parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:

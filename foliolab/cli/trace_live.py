@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from foliolab.cli.execute_options import require_room_for, size_of
+from foliolab.cli.options import require_room_for, size_of
 from foliolab.errors import LabError, UsageError
 from foliolab.live.record import LIMIT_BYTES, Recording, record
 from foliolab.live.target import Process, Program

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""``lab trace store``: what a storage engine of the lab touches, beside what it was measured to read."""
+"""Record what storage engines of the lab touch in the workloads of the experiment 'stores'. A trace for each also
+gets what './lab run stores' has measured with the same seed.
+
+example: ./lab trace store --store lmdb,sqlite --workload uniform,zipf -o traces
+"""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -11,7 +15,7 @@ from foliolab.arch import Architecture
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.sample import OK, Sample
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.machine import add_machine, machine
+from foliolab.cli.options import add_machine, machine
 from foliolab.errors import NoResult, UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
@@ -34,15 +38,7 @@ _SCALE = "full"
 _SECONDS = 900
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "record what storage engines of the lab touch in the workloads of the experiment 'stores'"
-    parser = verbs.add_parser(
-        "store",
-        help=text,
-        description=f"{text.capitalize()}, a trace for each. A trace also gets what './lab run {_EXPERIMENT}' has"
-        " measured with the same seed.",
-        epilog="example: ./lab trace store --store lmdb,sqlite --workload uniform,zipf -o traces",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-o", "--output", metavar="DIRECTORY", type=Path, required=True, help="where STORE-WORKLOAD.trace go")
     add("--store", metavar="NAME,...", required=True)
@@ -51,7 +47,6 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     add("--seed", type=int, default=1, help="of random choices, and the repetition of measurements (1)")
     add("--judged-only", action="store_true", help="note in the traces that nothing may be tuned by them")
     add_machine(parser)
-    parser.set_defaults(handler=handle)
 
 
 def handle(arguments: argparse.Namespace) -> int:

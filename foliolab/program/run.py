@@ -93,9 +93,9 @@ def run_boot(
     cells: Sequence[Cell],
     console: Path,
     *,
-    before: Callable[[Cell], None],
-    on_output: OnOutput,
     after: Callable[[Run], None],
+    before: Callable[[Cell], None] = lambda cell: None,
+    on_output: OnOutput | None = None,
 ) -> None:
     """Run the program in every cell of one boot, in order; ``console`` gets the guest's log.
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,7 @@ import pytest
 
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import open_store
-from foliolab.cli import report, run
+from foliolab.cli.main import command_line
 from foliolab.errors import (
     BadExperiment,
     ChecksFailed,
@@ -29,11 +28,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(*argv: str) -> int:
-    parser = argparse.ArgumentParser()
-    subparsers = parser.add_subparsers()
-    run.add_parser(subparsers)
-    report.add_parser(subparsers)
-    arguments = parser.parse_args(argv)
+    arguments = command_line().parse_args(argv)
     status: int = arguments.handler(arguments)
     return status
 

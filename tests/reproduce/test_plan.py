@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.cli.main import parser
+from foliolab.cli.main import command_line
 from foliolab.cli.reproduce import _request
 from foliolab.cli.run import planned
 from foliolab.errors import BadExperiment, UsageError
@@ -24,7 +24,7 @@ GOOD = '[[part]]\nname = "one"\nexperiment = "mprotect"\nshown = ["README.md"]\n
 def test_every_part_can_be_asked_for() -> None:
     for part in load_plan():
         if part.command:
-            parser().parse_args(list(part.command))
+            command_line().parse_args(list(part.command))
         else:
             assert planned(_request(part))[0].steps
 

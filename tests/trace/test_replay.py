@@ -178,7 +178,7 @@ def test_commands_print_tables(path: Path) -> None:
         (["replay", "none.trace"], 15, "The trace none.trace cannot be read: No such file or directory."),
         (["info", "README.md"], 15, "README.md is not a trace."),
         (["replay", "PATH", "--variant", "stock"], 2, "no variant 'stock'; known: off, published, adaptive, random"),
-        (["replay", "PATH", "--read-ahead-kb", "128k"], 2, "--read-ahead-kb takes whole numbers"),
+        (["replay", "PATH", "--read-ahead-kb", "128k"], 2, "--read-ahead-kb takes numbers of KiB"),
         (["replay", "PATH", "--memory", "much"], 2, "'much' is not a size"),
         (["replay", "PATH", "--memory", "1M"], 36, "A memory of 256 pages is too small"),
     ],

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Commands of the command line, the options that several of them have, and what these mean."""
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TypeAlias, get_args
+
+from foliolab.arch import ARCHITECTURES, NATIVE, Architecture, architecture, size_name
+from foliolab.errors import UsageError
+from foliolab.experiment.sizes import parse_size
+from foliolab.kernel.config import OPTIONAL, PROFILES
+from foliolab.kernel.name import HELP
+from foliolab.vm.accel import Wanted
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+_PAGE_SIZES = {size_name(size): size for arch in ARCHITECTURES.values() for size in arch.page_sizes}
+
+
+def add_command(
+    commands: _Commands, name: str, words: str | None, handler: Callable[[argparse.Namespace], int] | None = None
+) -> argparse.ArgumentParser:
+    """A command that ``words`` tell of: a sentence that says what it does, others, and as a last paragraph an example.
+
+    They are the docstring of its handler or module. Without a handler it has verbs, which ``add_verbs`` returns.
+    """
+    told, *examples = (" ".join(part.split()) for part in str(words).split("\n\n"))
+    first = told.partition(". ")[0].rstrip(".")
+    text, epilog = first[0].lower() + first[1:], " ".join(examples)
+    parser = commands.add_parser(name, help=text, description=told, epilog=epilog)
+    if handler:
+        parser.set_defaults(handler=handler)
+    return parser
+
+
+def add_module(commands: _Commands, name: str, module: ModuleType) -> argparse.ArgumentParser:
+    """A command that is a module, whose docstring tells of it. It has ``add_options``, and ``handle`` or verbs."""
+    parser = add_command(commands, name, module.__doc__, getattr(module, "handle", None))
+    module.add_options(parser)
+    return parser
+
+
+def add_verbs(parser: argparse.ArgumentParser) -> _Commands:
+    """What the verbs of a command are added to."""
+    return parser.add_subparsers(metavar="VERB", required=True)
+
+
+def add_machine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--arch", choices=ARCHITECTURES, default=NATIVE.name, help=f"(default: {NATIVE.name})")
+    parser.add_argument("--page-size", choices=_PAGE_SIZES, help="of the kernel (default: the architecture's smallest)")
+
+
+def machine(arguments: argparse.Namespace) -> tuple[Architecture, int]:
+    """Architecture and page size in bytes; UsageError if they do not go together."""
+    arch = architecture(arguments.arch)
+    return arch, arch.page_size(_PAGE_SIZES.get(arguments.page_size))
+
+
+def add_kernels(parser: argparse.ArgumentParser, text: str) -> None:
+    """``--kernel``, which may be repeated."""
+    parser.add_argument(
+        "--kernel", dest="kernels", metavar="NAME", action="append", default=[], help=f"{text}; may be repeated. {HELP}"
+    )
+
+
+def add_profile(parser: argparse.ArgumentParser) -> None:
+    text = "of the kernel; debug has KASAN, lockdep, DEBUG_VM and KUnit (default: lab)"
+    parser.add_argument("--profile", choices=PROFILES, default="lab", help=text)
+
+
+def add_extras(parser: argparse.ArgumentParser) -> None:
+    text = "build this in too"
+    parser.add_argument("--with", dest="extras", choices=OPTIONAL, action="append", default=[], help=text)
+
+
+def add_accelerator(parser: argparse.ArgumentParser, default: Wanted | None = None) -> None:
+    text = "auto: KVM where it works, else emulation (tcg); icount: emulation that counts instructions"
+    text += f" (default: {default or 'what the experiment wants, or auto'})"
+    parser.add_argument("--accelerator", choices=get_args(Wanted), default=default, help=text)
+
+
+def add_guest(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--memory", default="1G", help="of the guest (default: 1G)")
+    parser.add_argument("--cpus", type=int, default=1, help="of the guest (default: 1)")
+
+
+def add_json(parser: argparse._ActionsContainer, what: str = "one JSON object") -> None:
+    parser.add_argument("--json", action="store_true", help=f"print {what} and nothing else")
+
+
+def add_tables(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--markdown", action="store_true", help="print Markdown")
+    text = "print Markdown for a document: the table, and what made it"
+    parser.add_argument("--table", action="store_true", help=text)
+
+
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    text = "quick: an eighth of the published sizes; full; or what else the experiment has (default: quick)"
+    parser.add_argument("--scale", default="quick", help=text)
+    parser.add_argument("--repetitions", metavar="N", type=int, help="boots of each kernel")
+
+
+def add_words(parser: argparse.ArgumentParser, text: str = "a command to run") -> None:
+    """Words behind ``--``, which ``words`` returns."""
+    parser.add_argument("command", nargs=argparse.REMAINDER, help=text)
+
+
+def words(arguments: argparse.Namespace) -> list[str]:
+    found: list[str] = arguments.command
+    return found[1:] if found[:1] == ["--"] else found
+
+
+def names_of(text: str | None) -> list[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def limits_of(text: str | None) -> list[int | None]:
+    """Readahead limits in KiB, each once; [None] without any."""
+    if not text:
+        return [None]
+    found = list(dict.fromkeys(text.split(",")))
+    if not all(word.isascii() and word.isdecimal() for word in found):
+        raise UsageError(f"--read-ahead-kb takes numbers of KiB, such as 128,4096, not '{text}'.")
+    return [int(word) for word in found]
+
+
+def size_of(text: str) -> int:
+    """Bytes; UsageError for what is no size."""
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"{error}.") from None
+
+
+def pairs_of(texts: Sequence[str]) -> dict[str, str]:
+    """Names and values of ``--env``."""
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--env takes NAME=VALUE, not '{text}'.")
+        pairs[name] = value
+    return pairs
+
+
+def require_room_for(option: str, file: Path | None) -> None:
+    """UsageError for a file that cannot be written; that is better known before a program has run for an hour."""
+    if not file:
+        return
+    if not file.parent.is_dir():
+        raise UsageError(f"{option}: {file.parent} is no directory.")
+    # Files are replaced whole, which would take a device such as /dev/null away.
+    if (file.exists() and not file.is_file()) or not os.access(file.parent, os.W_OK):
+        raise UsageError(f"{option}: {file} cannot be written.")
