@@ -27,6 +27,8 @@ _DISK_BYTES = 8 << 30
 _PARTITION_BYTES = 1 << 20
 """Where the partition begins; before it there is room for the boot loader."""
 _MEMORY_MIB = 512
+_SECONDS = 1800
+"""How long anything in a chroot may take."""
 _INIT = "/usr/sbin/foliolab-init"
 _ARGUMENTS = (
     f"root=/dev/vda1 console={NATIVE.console} init={_INIT} panic=-1 oops=panic printk.time=1 {NATIVE.boot_arguments}"
@@ -132,9 +134,10 @@ class DebianMachine:
         return machine
 
     def _mounted(self, *command: str) -> str:
-        argv = [tool("unshare", "util-linux"), "--mount", "sh", "-e", "-c", _MOUNTED, "sh", str(_PARTITION_BYTES)]
-        argv += [str(self.disk), str(self.disk.with_suffix(".mounted")), *command]
-        done = subprocess.run(dying_with_parent(argv), capture_output=True, text=True, check=False)
+        # With the first process of a PID namespace all others of it die, and with the last one of them the mounts.
+        argv = [tool("unshare", "util-linux"), "--mount", "--pid", "--fork", "--kill-child", "sh", "-e", "-c", _MOUNTED]
+        argv += ["sh", str(_PARTITION_BYTES), str(self.disk), str(self.disk.with_suffix(".mounted")), *command]
+        done = subprocess.run(dying_with_parent(argv), capture_output=True, text=True, check=False, timeout=_SECONDS)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout
 
