@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import distributed
@@ -119,12 +119,15 @@ class _Connection:
             return f"{self._host} has no such foliolab with its Python environment in {self._checkout}: {reason}."
         return f"{self._host} cannot measure: {reason}."
 
-    def close(self) -> None:
-        """End the workers, or at least the connection."""
+    def end(self) -> None:
+        """Have the workers end."""
         assert self._process.stdin
         with suppress(BrokenPipeError):
             self._process.stdin.close()
-        self._listener.join(_END_SECONDS)
+
+    def close(self, until: float) -> None:
+        """Wait for that until a time of the monotonic clock, and end the connection."""
+        self._listener.join(max(until - time.monotonic(), 0))
         self._process.kill()
         self._listener.join()
         self._words.close()
@@ -150,11 +153,16 @@ class Connections:
 def connected(hosts: Hosts, scheduler: str) -> Iterator[Connections]:
     """All with all their workers, ready, at a scheduler's address; ClusterError if one cannot be had."""
     until = time.monotonic() + _READY_SECONDS
-    with ExitStack() as stack:
-        connections = []
+    connections = []
+    try:
         for name in hosts.names:
             connections.append(_Connection(name, hosts, scheduler))
-            stack.callback(connections[-1].close)
         for connection in connections:
             connection.wait_until_ready(until)
         yield Connections(connections)
+    finally:
+        for connection in connections:  # all at once: frozen ones are waited for
+            connection.end()
+        until = time.monotonic() + _END_SECONDS
+        for connection in connections:
+            connection.close(until)
