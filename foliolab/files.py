@@ -66,15 +66,24 @@ def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[in
         os.close(handle)
 
 
+@contextmanager
+def emptied(place: Path) -> Iterator[Path]:
+    """A directory for half-made things, which is gone after the block; what a kill has left there goes before it."""
+    shutil.rmtree(place, ignore_errors=True)
+    with full_disk_named(place.parent):
+        place.mkdir(parents=True)
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
 def made_once(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
     """``directory / name``, a directory that ``make`` fills if it is not there yet; it is whole or absent."""
     published = directory / name
     with locked(directory / "lock"):
         if not published.exists():
-            with full_disk_named(directory):
-                partial = directory / "partial"
-                shutil.rmtree(partial, ignore_errors=True)
-                partial.mkdir()
+            with emptied(directory / "partial") as partial:
                 make(partial)
                 partial.rename(published)
     return published

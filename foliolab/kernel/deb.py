@@ -4,14 +4,13 @@
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab.arch import NATIVE
 from foliolab.errors import BuildError, UsageError
-from foliolab.files import full_disk_named, write_atomic
+from foliolab.files import emptied, full_disk_named, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.build import KernelRequest, build, has_our_code, package_lock
 from foliolab.kernel.make import run_make, unfinished_swept
@@ -173,8 +172,8 @@ def _complete(package: Path) -> None:
     """Have the package of a kernel leave nothing behind when it is removed."""
     dpkg_deb = tool("dpkg-deb", "dpkg")
     release = package.name.removeprefix(_IMAGE).partition("_")[0]
-    with tempfile.TemporaryDirectory(dir=package.parent) as scratch:
-        tree, new = Path(scratch) / "tree", Path(scratch) / package.name
+    with emptied(package.parent / "completing") as scratch:
+        tree, new = scratch / "tree", scratch / package.name
         run([dpkg_deb, "--raw-extract", str(package), str(tree)], BuildError)
         postrm = tree / "DEBIAN/postrm"
         script, end, rest = postrm.read_text().rpartition("exit 0\n")

@@ -3,11 +3,10 @@
 
 import json
 import re
-import tempfile
 from pathlib import Path
 
 from foliolab.errors import SourceError
-from foliolab.files import full_disk_named, write_atomic
+from foliolab.files import emptied, locked, write_atomic
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.tarball import Source, sources, unpacked, version_of
 from foliolab.process import run, tool
@@ -39,12 +38,10 @@ def from_debian(version: str, report: Reporter, *, newest: bool = False) -> Sour
         if (home / "pristine").is_dir():
             return Source(home / "pristine", version_of(home / "pristine"), home.name)
     package = f"linux-source-{version}"
-    with full_disk_named(sources()):
-        sources().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=sources()) as scratch:
-            with report.task(f"Fetching Debian's {package}"):
-                tarball = _fetch(package, Path(scratch))
-            source = unpacked(tarball, report)
+    with locked(note.with_suffix(".lock")), emptied(note.with_suffix(".fetching")) as scratch:
+        with report.task(f"Fetching Debian's {package}"):
+            tarball = _fetch(package, scratch)
+        source = unpacked(tarball, report)
     write_atomic(note, json.dumps({"home": source.home.name}))
     return source
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.errors import SourceError
-from foliolab.files import digest, digest_files, full_disk_named, locked
+from foliolab.files import digest, digest_files, emptied, locked
 from foliolab.kernel.debian import SUITES
 from foliolab.kernel.name import RELEASES
 from foliolab.paths import cache_directory
@@ -51,11 +51,10 @@ def fetched(version: str, arch: Architecture, report: Reporter, *, newest: bool 
     lock, new = (home.with_name(f"{home.name}.{what}") for what in ("lock", "partial"))
     with locked(lock, lambda: report.say(f"waiting for another process to fetch {home.name}")):
         if newest or not home.exists():
-            shutil.rmtree(new, ignore_errors=True)
-            with full_disk_named(home), report.task(f"Fetching Debian's kernel {version} for {arch.name}"):
+            with emptied(new), report.task(f"Fetching Debian's kernel {version} for {arch.name}"):
                 _fetch(version, arch, new)
-            shutil.rmtree(home, ignore_errors=True)
-            new.rename(home)
+                shutil.rmtree(home, ignore_errors=True)
+                new.rename(home)
         yield tuple(sorted(home.glob("*.deb"), key=lambda file: (not file.name.startswith("linux-image"), file.name)))
 
 

@@ -3,15 +3,12 @@
 
 import hashlib
 import re
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from foliolab.errors import SourceError
-from foliolab.files import full_disk_named, locked
+from foliolab.files import emptied, locked
 from foliolab.paths import cache_directory
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
@@ -76,10 +73,9 @@ def unpacked(tarball: Path, report: Reporter) -> Source:
         identity = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
     home = sources() / identity
     pristine = home / "pristine"
-    with full_disk_named(home), locked(sources() / f"{identity}.lock"):
+    with locked(sources() / f"{identity}.lock"):
         if not pristine.is_dir():
-            home.mkdir(parents=True, exist_ok=True)
-            with report.task(f"Unpacking {tarball.name}"), _scratch(home) as scratch:
+            with report.task(f"Unpacking {tarball.name}"), emptied(home / "unpacking") as scratch:
                 argv = [tool("tar", "tar"), "--extract", "--file", str(tarball), "--directory", str(scratch)]
                 try:
                     run(argv, SourceError)
@@ -92,15 +88,3 @@ def unpacked(tarball: Path, report: Reporter) -> Source:
                 version_of(trees[0])
                 trees[0].rename(pristine)
     return Source(pristine, version_of(pristine), identity)
-
-
-@contextmanager
-def _scratch(home: Path) -> Iterator[Path]:
-    """A directory for half-made things; what a killed run left there is swept first."""
-    scratch = home / "unpacking"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)

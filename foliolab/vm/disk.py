@@ -12,7 +12,7 @@ from typing import Literal
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import DiskFull, LabError, UsageError
-from foliolab.files import digest, full_disk_named, locked
+from foliolab.files import digest, emptied, locked
 from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 from foliolab.vm.guest import Disk, Guest, GuestConfig
@@ -135,17 +135,11 @@ def publish(path: Path, text: str, make: Callable[[Path], Path], report: Reporte
     with locked(path.with_suffix(".lock"), lambda: report.say(f"waiting for another process {text}")):
         if path.exists():
             return
-        place = path.with_suffix(".making")
-        with report.task(text), full_disk_named(path.parent):
-            shutil.rmtree(place, ignore_errors=True)
-            place.mkdir()
-            try:
-                made = make(place)
-                with made.open("rb") as stream:
-                    os.fsync(stream.fileno())
-                made.rename(path)
-            finally:
-                shutil.rmtree(place, ignore_errors=True)
+        with report.task(text), emptied(path.with_suffix(".making")) as place:
+            made = make(place)
+            with made.open("rb") as stream:
+                os.fsync(stream.fileno())
+            made.rename(path)
 
 
 def _prepare(path: Path, content: _Content, text: str, guest: GuestConfig, report: Reporter) -> Disk:
