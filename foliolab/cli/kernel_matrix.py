@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser, '{"outcomes": [...]}')
 
 
-def _handle(arguments: argparse.Namespace) -> int:
+def handle(arguments: argparse.Namespace) -> int:
     report = Reporter()
     targets = read_targets(arguments.target)
     kernels = dict.fromkeys(arguments.kernels or ported_kernels())

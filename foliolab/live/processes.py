@@ -5,7 +5,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from pathlib import Path
 
 from foliolab.errors import LabError, NotPermitted, UsageError
@@ -28,21 +29,11 @@ class Counters:
     """Of all memory, not of files alone."""
 
     def __add__(self, other: "Counters") -> "Counters":
-        return Counters(
-            self.read_bytes + other.read_bytes,
-            self.called_bytes + other.called_bytes,
-            self.major_faults + other.major_faults,
-            self.minor_faults + other.minor_faults,
-        )
+        return Counters(*map(add, astuple(self), astuple(other)))
 
     def since(self, before: "Counters") -> "Counters":
         """The difference, and never less than nothing: a process that ended takes its counters along."""
-        return Counters(
-            max(0, self.read_bytes - before.read_bytes),
-            max(0, self.called_bytes - before.called_bytes),
-            max(0, self.major_faults - before.major_faults),
-            max(0, self.minor_faults - before.minor_faults),
-        )
+        return Counters(*(max(0, now - then) for now, then in zip(astuple(self), astuple(before), strict=True)))
 
 
 @dataclass(frozen=True)

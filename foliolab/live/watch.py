@@ -33,7 +33,7 @@ class FileSeen:
     hint: str
     size_bytes: int
     rss_bytes: int
-    pmd_bytes: int
+    pmd_mapped_bytes: int
     mapped_pages: int
     """That came into page tables: touched, or mapped around a touch."""
     places: int
@@ -205,7 +205,7 @@ def _seen(file: _File) -> FileSeen:
         hint=next((piece.hint for piece in pieces if piece.hint), ""),
         size_bytes=status.st_size if status else max(piece.offset + piece.end - piece.start for piece in pieces),
         rss_bytes=sum(piece.rss_bytes for piece in pieces),
-        pmd_bytes=sum(piece.pmd_bytes for piece in pieces),
+        pmd_mapped_bytes=sum(piece.pmd_bytes for piece in pieces),
         mapped_pages=file.mapped_pages,
         places=file.places,
         cached_pages=None if file.cached is None else file.cached_pages,

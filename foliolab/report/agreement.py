@@ -2,6 +2,7 @@
 """The model against a kernel: columns, and a sentence, for the terminal, for Markdown and for programs."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from foliolab.analyse.agreement import AgreementRow, Comparison, Figure
@@ -80,10 +81,8 @@ def to_json(comparison: Comparison) -> list[dict[str, Any]]:
             "variant": row.variant,
             "n": row.n,
             "metric": name,
-            "model": figure.model,
-            "kernel": figure.kernel,
+            **asdict(figure),
             "difference": figure.difference,
-            "tolerance": figure.tolerance,
             "within": figure.within,
         }
         for row, name, figure in comparison.figures

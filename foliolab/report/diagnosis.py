@@ -25,16 +25,13 @@ def to_json(seen: Observation, verdict: Verdict) -> dict[str, Any]:
         "verdict": verdict.kind.value,
         "sentence": verdict.sentence,
         "seconds": round(seen.seconds, 3),
-        "read_bytes": counted.read_bytes,
+        **asdict(counted),
         "mapped_read_bytes": verdict.read_bytes,
         "used_bytes": verdict.used_most,
         "used_bytes_least": verdict.used_least,
         "ratio_least": verdict.least,
         "ratio_most": verdict.most,
         "read_bytes_before": seen.before.read_bytes,
-        "major_faults": counted.major_faults,
-        "minor_faults": counted.minor_faults,
-        "called_bytes": counted.called_bytes,
         "machine_read_bytes": seen.machine_read_bytes,
         "machine_major_faults": seen.machine_major_faults,
         "page_bytes": seen.page_bytes,
@@ -43,26 +40,15 @@ def to_json(seen: Observation, verdict: Verdict) -> dict[str, Any]:
 
 
 def _file_json(file: FileShare, verdict: Verdict, page_bytes: int) -> dict[str, Any]:
-    seen = file.seen
     return {
-        "path": seen.path,
+        **asdict(file.seen),
         "read_bytes": file.read_bytes,
         "read_method": file.method or None,
         "used_bytes": file.used_most,
         "used_bytes_least": file.used_least,
         "major_faults": None,
-        "device": seen.device,
-        "rotational": seen.rotational,
-        "window_kb": seen.window_kb,
-        "hint": seen.hint or None,
-        "engine": seen.engine or None,
-        "text": seen.text,
-        "size_bytes": seen.size_bytes,
-        "resident_bytes": seen.resident_bytes,
-        "rss_bytes": seen.rss_bytes,
-        "pmd_mapped_bytes": seen.pmd_bytes,
-        "processes": list(seen.processes),
-        "open_in": list(seen.open_in),
+        "hint": file.seen.hint or None,
+        "engine": file.seen.engine or None,
         "remedies": [asdict(remedy) for remedy in remedies(verdict, file, page_bytes)],
     }
 
@@ -119,7 +105,7 @@ def _cached(file: FileShare) -> str:
 
 def _print_text(console: Console, files: Sequence[FileShare]) -> None:
     rss = sum(file.seen.rss_bytes for file in files if file.seen.text)
-    pmd = sum(file.seen.pmd_bytes for file in files if file.seen.text)
+    pmd = sum(file.seen.pmd_mapped_bytes for file in files if file.seen.text)
     if rss:
         words = (
             f"Program text: {size(rss)} mapped, {size(pmd)} of it by PMDs; './lab folios --text' has all folio sizes."

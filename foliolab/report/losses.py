@@ -3,9 +3,10 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
 from typing import Any
 
-from foliolab.analyse.differences import Change, Difference, Gap, Part
+from foliolab.analyse.differences import Change, Difference, Gap
 from foliolab.analyse.losses import Matrix, VariantSummary, by_variant, make_pairs
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
@@ -206,45 +207,18 @@ def to_json(matrix: Matrix) -> dict[str, list[dict[str, Any]]]:
     Sizes are in bytes, losses and whatever bounds them are shares.
     """
     parts = {part.experiment.name: part for part in matrix.parts}
+    blank = dict.fromkeys([*(field.name for field in fields(Difference)), "smallest_visible"])
 
-    def of(thing: Difference | Gap) -> dict[str, Any]:
-        return {**_place_to_json(parts[thing.experiment], thing), **_figures_to_json(thing)}
+    def row(thing: Difference | Gap) -> dict[str, Any]:
+        part = parts[thing.experiment]
+        figures: dict[str, Any] = {"outcome": OK, "sentence": ""}
+        figures |= {"smallest_visible": thing.smallest_visible} if isinstance(thing, Difference) else {"n": 0}
+        place = {"scale": part.scale, "arch": part.arch, "page_size": part.page_size, "cell": thing.cell.as_dict()}
+        backend = part.group.backend if part.group else None
+        return {**blank, **figures, **asdict(thing), **place, "backend": backend}
 
-    things: tuple[Difference | Gap, ...] = (*matrix.differences, *matrix.gaps)
-    return {"rows": [of(each) for each in things], "again": [of(each) for each in matrix.again]}
-
-
-_FIGURES = (
-    "metric",
-    "baseline",
-    "value",
-    "loss",
-    "interval",
-    "p",
-    "p_corrected",
-    "smallest_visible",
-    "repeats",
-    "change",
-)
-
-
-def _figures_to_json(thing: Difference | Gap) -> dict[str, Any]:
-    if isinstance(thing, Gap):
-        return {**dict.fromkeys(_FIGURES), "n": 0, "outcome": thing.outcome, "sentence": thing.sentence}
-    return {**{name: getattr(thing, name) for name in _FIGURES}, "n": thing.n, "outcome": OK, "sentence": ""}
-
-
-def _place_to_json(part: Part, thing: Difference | Gap) -> dict[str, Any]:
-    return {
-        "workload": thing.workload,
-        "variant": thing.variant,
-        "experiment": thing.experiment,
-        "cell": thing.cell.as_dict(),
-        "scale": part.scale,
-        "arch": part.arch,
-        "page_size": part.page_size,
-        "backend": part.group.backend if part.group else None,
-    }
+    rows = [*map(row, matrix.differences), *map(row, matrix.gaps)]
+    return {"rows": rows, "again": [*map(row, matrix.again)]}
 
 
 def check(matrix: Matrix, variants: Sequence[str]) -> None:

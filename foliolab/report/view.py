@@ -164,15 +164,8 @@ class View:
                 **self.group.to_json(),
                 "profile": self.group.profile,
                 "kernel": asdict(self._kernel_of(row)),
+                **asdict(row),
                 "cell": row.cell.as_dict(),
-                "variant": row.variant,
-                "n": row.n,
-                "failures": dict(row.failures),
-                "metrics": {name: asdict(spread) for name, spread in row.metrics.items()},
-                "times_floor": row.times_floor,
-                "ratio": row.ratio,
-                "ratio_to": row.ratio_to,
-                "published": dict(row.published),
             }
             for row in self.rows
         ]

@@ -27,41 +27,20 @@ class GuestFailure(LabError):
         self.report = outcome.report
 
 
-class _Crashed(GuestFailure, GuestCrashed):
-    pass
-
-
-class _Hung(GuestFailure, GuestHung):
-    pass
-
-
-class _OutOfMemory(GuestFailure, GuestOutOfMemory):
-    pass
-
-
-class _NoResult(GuestFailure, NoResult):
-    pass
-
-
-class _NotApplicable(_NoResult):
-    pass
-
-
-class _HostLost(GuestFailure, HostLost):
-    pass
-
-
 class NotBooted(GuestFailure, BootFailed):
     pass
 
 
+_ERRORS: Mapping[OutcomeKind, type[LabError]] = {
+    OutcomeKind.GUEST_CRASH: GuestCrashed,
+    OutcomeKind.HANG: GuestHung,
+    OutcomeKind.OUT_OF_MEMORY: GuestOutOfMemory,
+    OutcomeKind.NO_RESULT: NoResult,
+    OutcomeKind.NOT_APPLICABLE: NoResult,
+    OutcomeKind.LOST_HOST: HostLost,
+}
 _FAILURES: Mapping[OutcomeKind, type[GuestFailure]] = {
-    OutcomeKind.GUEST_CRASH: _Crashed,
-    OutcomeKind.HANG: _Hung,
-    OutcomeKind.OUT_OF_MEMORY: _OutOfMemory,
-    OutcomeKind.NO_RESULT: _NoResult,
-    OutcomeKind.NOT_APPLICABLE: _NotApplicable,
-    OutcomeKind.LOST_HOST: _HostLost,
+    kind: type(error.__name__, (GuestFailure, error), {}) for kind, error in _ERRORS.items()
 }
 
 

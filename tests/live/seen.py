@@ -21,7 +21,7 @@ def file_seen(**changes: Any) -> FileSeen:
         "hint": "",
         "size_bytes": 1024 * MIB,
         "rss_bytes": MIB,
-        "pmd_bytes": 0,
+        "pmd_mapped_bytes": 0,
         "mapped_pages": 0,
         "places": 0,
         "cached_pages": 0,

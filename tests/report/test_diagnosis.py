@@ -30,7 +30,7 @@ def test_the_verdict_comes_first_and_commands_are_whole() -> None:
 
 
 def test_nothing_wrong_is_short() -> None:
-    text = file_seen(path="/bin/x", text=True, mapped_pages=9, rss_bytes=4 * MIB, pmd_bytes=2 * MIB)
+    text = file_seen(path="/bin/x", text=True, mapped_pages=9, rss_bytes=4 * MIB, pmd_mapped_bytes=2 * MIB)
     lines = printed(observation(text, read_bytes=4096)).splitlines()
     assert lines == [
         "Nothing wrong: 4 KiB were read in 10.0 s.",
