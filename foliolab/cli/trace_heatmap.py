@@ -14,7 +14,7 @@ from rich.console import Console
 from foliolab.cli.options import require_room_for
 from foliolab.errors import UsageError
 from foliolab.files import write_atomic
-from foliolab.report.heatmap import draw_heatmap, print_heatmap
+from foliolab.report.heatmap import print_heatmap
 from foliolab.trace.format import Trace, read_trace
 
 
@@ -29,7 +29,10 @@ def handle(arguments: argparse.Namespace) -> int:
     require_room_for("--svg", arguments.svg)
     file = _chosen(trace, arguments.trace, arguments.file)
     if arguments.svg:
-        write_atomic(arguments.svg, draw_heatmap(trace, file, arguments.trace.stem))
+        from foliolab.report.page.style import to_file  # takes a second, which the terminal does not need
+        from foliolab.report.page.touches import touches_drawing
+
+        write_atomic(arguments.svg, to_file(touches_drawing(trace, file, arguments.trace.stem)))
         return 0
     console = Console(highlight=False)
     print_heatmap(console, trace, file)

@@ -13,7 +13,9 @@ from rich.console import Console
 
 from foliolab.cli.main import main
 from foliolab.paths import REPOSITORY
-from foliolab.report.heatmap import Axis, draw_heatmap, heatmap, print_heatmap
+from foliolab.report.heatmap import Axis, heatmap, print_heatmap
+from foliolab.report.page.style import to_file
+from foliolab.report.page.touches import make_runs, touches_drawing
 from foliolab.trace.format import Trace, TraceFile, write_trace
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -61,13 +63,6 @@ def test_shades_go_by_the_logarithm() -> None:
     assert heatmap(TRACE, 1, 4, 4).shade(1, 4) == 3
 
 
-def test_ticks_are_round() -> None:
-    assert Axis("", 512, "").ticks(6) == [0, 100, 200, 300, 400, 500]
-    assert Axis("", 0.5, "").ticks(5) == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5])
-    assert Axis("", 1, "").ticks(8) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
-    assert Axis("", 0, "").ticks(8) == [0]
-
-
 @pytest.mark.parametrize("width", [30, 80, 200])
 def test_a_terminal_is_filled_and_has_no_colours_elsewhere(width: int) -> None:
     out = io.StringIO()
@@ -83,16 +78,19 @@ def test_a_terminal_is_filled_and_has_no_colours_elsewhere(width: int) -> None:
 
 
 def test_the_picture_stands_by_itself() -> None:
-    svg = draw_heatmap(TIMED, 0, "a & b")
-    root = ElementTree.fromstring(svg)
-    texts = [element.text for element in root.iter(f"{SVG}text")]
-    assert {"a & b", "data <1> & more", "place in the file, MiB", "time, s", "pages read in a cell: 1"} <= set(texts)
+    svg = to_file(touches_drawing(TIMED, 0, "a & b"))
+    texts = {"".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(f"{SVG}text")}
+    axes = {"place in the file, MiB", "time, s", "pages read in a cell: 1"}
+    assert {"a & b: pages read of data <1> & more", *axes} <= texts
     assert "prefers-color-scheme:dark" in svg
-    assert not re.search(r"href|url\(|@import", svg)
-    # The runs of cells are as long as those with touches.
-    paths = [path.get("d", "") for path in root.iter(f"{SVG}path") if (path.get("class") or "").startswith("h")]
-    width = sum(float(length) for path in paths for length in re.findall(r"h([0-9.]+)v", path))
-    assert width == pytest.approx(sum(bool(cell) for row in heatmap(TIMED, 0, 175, 80).cells for cell in row) * 4)
+    assert not re.search(r"https?://(?!www.w3.org)|@import", svg)
+
+
+def test_runs_are_as_long_as_the_cells_with_touches() -> None:
+    found = heatmap(TIMED, 0, 175, 80)
+    cells = sum(bool(cell) for row in found.cells for cell in row)
+    runs = [run.get_extents() for some in make_runs(found) for run in some]
+    assert sum(run.width * run.height for run in runs) == pytest.approx(cells * 5 / 175 * found.place.end / 80)
 
 
 def test_traces_that_are_shipped_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
