@@ -27,8 +27,7 @@ class Mechanism:
     does: str
     """In a sentence."""
     edits: tuple[tuple[str, str], ...]
-    """Text of the header, and what takes its place where the mechanism is off. Numbers stand for any number, a space
-    or the end of a line for all space between two words, and "..." for all up to what follows."""
+    """Text of the header, of the form that model/mechanisms.toml tells, and what takes its place where it is off."""
 
 
 def without(mechanism: Mechanism, header: str) -> str:

@@ -11,10 +11,10 @@ from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import WHOLE, Ablation, ablate
 from foliolab.regret.header import Mechanism, count_lines, lines_of, without
-from foliolab.regret.mechanisms import MECHANISMS
+from foliolab.regret.mechanisms import read_mechanisms
 from tests.regret.small import SMALL
 
-_BY_NAME = {mechanism.name: mechanism for mechanism in MECHANISMS}
+_BY_NAME = {mechanism.name: mechanism for mechanism in read_mechanisms()}
 _STREAMS = _BY_NAME["streams"]
 
 
