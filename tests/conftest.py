@@ -10,6 +10,7 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.series import patched_files, read_series
 from foliolab.kernel.source import Source, obtain
+from foliolab.model.compiled import compiled
 from foliolab.progress import Reporter
 from tests.machines import MACHINES, Machine
 
@@ -57,6 +58,17 @@ def machine(request: pytest.FixtureRequest) -> Machine:
     """For tests of what depends on architecture or page size."""
     chosen: Machine = request.param
     return chosen
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache with nothing but the model, compiled once for all."""
+    library = compiled(Reporter())
+    place = tmp_path / "cache/model" / library.parent.name
+    place.mkdir(parents=True)
+    shutil.copyfile(library, place / library.name)
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 @pytest.fixture(scope="session")

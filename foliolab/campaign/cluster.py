@@ -36,6 +36,8 @@ _GONE = "The scheduler is gone. What was measured is kept, and the same command 
 _PATIENCE_SECONDS = 300
 """How long there may be no worker at all."""
 
+_ANSWER_SECONDS = 10
+"""How long a scheduler may take to answer."""
 _FETCH_SECONDS = 5
 """How long the end of a job may take to be fetched from its worker."""
 _SILENCE_SECONDS = 60
@@ -88,7 +90,7 @@ def scheduled(address: str) -> Iterator["Cluster"]:
     """The workers of a scheduler that is there already."""
     _be_quiet()
     try:
-        client = distributed.Client(address, timeout="10s")
+        client = distributed.Client(address, timeout=_ANSWER_SECONDS)
     except (OSError, ValueError, TypeError) as error:
         raise ClusterError(f"No scheduler answers at {address}: {error}") from None
     with client:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.campaign import cluster
 from foliolab.campaign.store import read_samples
 from foliolab.cli.main import main
 from foliolab.errors import EmptyPart
@@ -67,8 +68,9 @@ def test_a_part_that_cannot_be(shard: str) -> None:
     ],
 )
 def test_a_cluster_that_cannot_be_had(
-    text: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cluster, "_ANSWER_SECONDS", 1)
     file = tmp_path / "cluster.toml"
     file.write_text(text)
     assert main(["run", "sparse-mmap", "--backend", "model", "--cluster", str(file)]) not in (0, 1)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -120,14 +119,13 @@ def test_traces_that_cannot_be_compared(tmp_path: Path) -> None:
     assert done.returncode == 15
 
 
-def test_ctrl_c_ends_it_at_once_and_it_goes_on_later(tmp_path: Path) -> None:
-    environment = os.environ | {"FOLIOLAB_CACHE": str(tmp_path)}
+def test_ctrl_c_ends_it_at_once_and_it_goes_on_later(own_cache: Path) -> None:
     argv = [sys.executable, "-m", "foliolab", "regret"]
-    with subprocess.Popen(argv, cwd=REPOSITORY, env=environment, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(argv, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr
         while "simulating" not in running.stderr.readline():
             pass
-        kept = tmp_path / "model"
+        kept = own_cache / "model"
         while not list(kept.glob("*/runs/*.json")):
             assert running.poll() is None
         running.send_signal(signal.SIGINT)

@@ -13,12 +13,7 @@ from foliolab.regret.runs import machines, run
 from tests.regret.small import FAST, SLOW, SMALL
 
 STEPS = SMALL.cases[2]
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 class Simulator:

@@ -18,6 +18,8 @@ from foliolab.trace.format import Trace, TraceFile, write_trace
 from foliolab.trace.replay import simulate_trace
 from tests.regret.small import SMALL
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 
 def stepping(pages: int = 4096, step: int = 48, judged_only: bool = False) -> Trace:
     """What the pattern of that stride touches in two passes."""
@@ -25,11 +27,6 @@ def stepping(pages: int = 4096, step: int = 48, judged_only: bool = False) -> Tr
     files = (TraceFile("a", pages), TraceFile("b", 0))
     other = {"judged_only": True} if judged_only else {}
     return Trace(files, array("I", [0] * len(touched)), touched, 16, other=other)
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
 
 
 def test_a_trace_costs_what_the_pattern_costs_that_it_is_of() -> None:
