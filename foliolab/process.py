@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from foliolab.errors import LabError, MissingTool
+from foliolab.arch import Architecture
+from foliolab.errors import BuildError, LabError, MissingTool
 
 
 def tool(name: str, package: str) -> str:
@@ -22,6 +23,12 @@ def tool(name: str, package: str) -> str:
     if found is None:
         raise MissingTool(f"{name} is not installed; 'apt-get install {package}' brings it.")
     return found
+
+
+def compiler(arch: Architecture) -> tuple[str, bytes]:
+    """The C compiler for an architecture, and what it says of its version."""
+    found = tool(arch.compiler, arch.compiler_package)
+    return found, run([found, "--version"], BuildError)
 
 
 def dying_with_parent(argv: Sequence[str]) -> list[str]:
@@ -52,6 +59,16 @@ def run(
         reason = words[0] if words else f"exit status {done.returncode}"
         raise failure(f"'{shlex.join(argv)}' failed: {reason}")
     return done.stdout
+
+
+def git_environment(settings: Mapping[str, str] | None = None, *, alone: bool = True) -> dict[str, str]:
+    """Without what a caller may have set to mean another repository, and ``alone`` without its hooks and settings.
+
+    The names of ``settings`` are without GIT_.
+    """
+    own = {**(settings or {}), **({"CONFIG_GLOBAL": os.devnull, "CONFIG_NOSYSTEM": "1"} if alone else {})}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return inherited | {f"GIT_{name}": value for name, value in own.items()}
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from foliolab.process import tool
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
 from foliolab.stores.catalogue import NEEDS
-from foliolab.vm.accel import boot_tiny_guest, choose, probe_kvm
+from foliolab.vm.accel import boot_tiny_guest, choose, kvm_fails
 
 _GIB = 1 << 30
 
@@ -77,8 +77,8 @@ def _guests(arch: Architecture) -> Finding:
     subject = f"{arch.name} guests"
     if not _has(arch.qemu, arch.qemu_package):
         return Finding(subject, "missing", f"no {arch.qemu}", f"apt-get install {arch.qemu_package}")
-    verdict = probe_kvm(arch, again=True)
-    if verdict.works:
+    reason = kvm_fails(arch, again=True)
+    if not reason:
         return Finding(subject, "ok", "run under KVM: a guest was booted to see")
     emulated = choose(arch, "tcg")
     if failure := boot_tiny_guest(arch, emulated):
@@ -86,7 +86,7 @@ def _guests(arch: Architecture) -> Finding:
     return Finding(
         subject,
         "limited",
-        f"run by emulation; no KVM: {verdict.reason}",
+        f"run by emulation; no KVM: {reason}",
         "counts are exact all the same; for seconds, use a machine whose KVM works",
     )
 

@@ -134,12 +134,8 @@ _ALL = (
     # That reclaim looked at, and took.
     Metric("scanned_pages", Kind.COUNT, ("pages", "scanned")),
     Metric("reclaimed_pages", Kind.COUNT, ("pages", "reclaimed")),
-    _folio_row("file_thp_aligned_16kb"),
-    _folio_row("file_thp_aligned_32kb"),
-    _folio_row("file_thp_aligned_64kb"),
-    _folio_row("file_thp_aligned_128kb"),
-    _folio_row("file_thp_unaligned_16kb"),
-    _folio_row("file_thp_unaligned_128kb"),
+    *(_folio_row(f"file_thp_aligned_{size}kb") for size in (16, 32, 64, 128)),
+    *(_folio_row(f"file_thp_unaligned_{size}kb") for size in (16, 128)),
     _folio_row("file_cont_aligned_64kb"),
 )
 

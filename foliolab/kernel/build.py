@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from foliolab.arch import Architecture, size_name
-from foliolab.errors import BuildError, UsageError
+from foliolab.errors import UsageError
 from foliolab.files import digest, full_disk_named, locked, made_once, write_atomic
 from foliolab.kernel import config, module, packaged
 from foliolab.kernel.built import BuiltKernel, kernels_directory, load_kernel
@@ -22,7 +22,7 @@ from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source, held
 from foliolab.kernel.tree import working_tree
 from foliolab.paths import cache_directory
-from foliolab.process import run, tool
+from foliolab.process import compiler
 from foliolab.progress import Reporter
 
 _CACHED = (
@@ -205,10 +205,9 @@ def package_lock(report: Reporter) -> AbstractContextManager[int]:
 def _gathered(request: KernelRequest, report: Reporter) -> Iterator[_Inputs]:
     """The inputs, of which none changes before the end of the block."""
     name = parse_name(request.kernel)
-    arch = request.arch
-    compiler = run([tool(arch.compiler, arch.compiler_package), "--version"], BuildError).decode().splitlines()[0]
+    _, version = compiler(request.arch)
     with held(name, report, newest=request.newest) as source:
-        yield _Inputs(request, name, source, applied(source, name.series), compiler)
+        yield _Inputs(request, name, source, applied(source, name.series), version.decode().splitlines()[0])
 
 
 def _found(inputs: _Inputs) -> BuiltKernel | None:

@@ -9,9 +9,8 @@ from foliolab.errors import SourceError
 from foliolab.files import emptied, locked, write_atomic
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.tarball import Source, sources, unpacked, version_of
-from foliolab.process import run, tool
 from foliolab.progress import Reporter
-from foliolab.vm.packages import Downloads
+from foliolab.vm.packages import Downloads, unpack
 
 SUITES = (
     "",
@@ -49,7 +48,7 @@ def from_debian(version: str, report: Reporter, *, newest: bool = False) -> Sour
 def _fetch(package: str, directory: Path) -> Path:
     with Downloads(directory, SUITES) as packages:
         file = packages.bring(re.escape(package), package)
-    run([tool("dpkg-deb", "dpkg"), "--extract", str(file), str(directory / "package")], SourceError)
+    unpack(file, directory / "package")
     file.unlink()
     tarballs = list((directory / "package/usr/src").glob("linux-source-*.tar.*"))
     if not tarballs:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The series as kernel developers take it: a git branch, an mbox, and a cover letter."""
 
-import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from foliolab.errors import LabError, UsageError
 from foliolab.files import full_disk_named, write_atomic
 from foliolab.kernel.series import Mail, commits, read_mail, read_series
 from foliolab.kernel.source import Source
-from foliolab.process import run, tool
+from foliolab.process import git_environment, run, tool
 from foliolab.progress import Reporter
 
 BRANCH = "foliolab"
@@ -99,7 +98,7 @@ def _commit(repository: Path, mail: Mail, *, signed: bool) -> None:
         LabError,
         cwd=repository,
         stdin=f"{mail.subject}\n\n{mail.message}".encode(),
-        env=_environment() | {"GIT_COMMITTER_DATE": mail.date},
+        env=git_environment({"COMMITTER_DATE": mail.date}),
     )  # fmt: skip
 
 
@@ -109,10 +108,4 @@ def _parts(author: str) -> tuple[str, str]:
 
 
 def _git(repository: Path, *arguments: str) -> bytes:
-    return run([tool("git", "git"), *arguments], LabError, cwd=repository, env=_environment())
-
-
-def _environment() -> dict[str, str]:
-    """Without the user's hooks, signatures and repository, which are not for ours."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return inherited | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    return run([tool("git", "git"), *arguments], LabError, cwd=repository, env=git_environment())

@@ -6,7 +6,6 @@ the next and writes only the files that differ, so that make builds again what d
 the cache has is found without that, or what the tree goes back to would be built a second time.
 """
 
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from pathlib import Path
 from foliolab.errors import SourceError, UnknownKernel
 from foliolab.files import digest, full_disk_named
 from foliolab.kernel.tarball import Source, sources, version_in
-from foliolab.process import run, tool
+from foliolab.process import git_environment, run, tool
 from foliolab.progress import Reporter
 
 
@@ -39,7 +38,7 @@ class Repository:
         """The repository whose top is ``place``; UnknownKernel if there is none."""
         argv = [tool("git", "git"), "-C", str(place), "rev-parse", "--path-format=absolute"]
         try:
-            found = run([*argv, "--git-dir", "--git-common-dir"], UnknownKernel, env=_environment())
+            found = run([*argv, "--git-dir", "--git-common-dir"], UnknownKernel, env=git_environment(alone=False))
         except UnknownKernel as error:
             raise UnknownKernel(f"{place} is not a git tree, so there are no refs in it. ({error})") from None
         directory, common = map(Path, found.decode().splitlines())
@@ -144,14 +143,14 @@ class Repository:
         options = [word for setting in settings for word in ("-c", setting)]
         objects = self.home / "objects"
         objects.mkdir(parents=True, exist_ok=True)
-        environment = _environment() | {
-            "GIT_DIR": str(self.directory),
-            "GIT_INDEX_FILE": str(index or self.home / "index"),
-            "GIT_OBJECT_DIRECTORY": str(objects),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self.common / "objects"),
+        places = {
+            "DIR": self.directory,
+            "INDEX_FILE": index or self.home / "index",
+            "OBJECT_DIRECTORY": objects,
+            "ALTERNATE_OBJECT_DIRECTORIES": self.common / "objects",
+            **({"WORK_TREE": work_tree} if work_tree else {}),
         }
-        if work_tree:
-            environment["GIT_WORK_TREE"] = str(work_tree)
+        environment = git_environment({name: str(place) for name, place in places.items()}, alone=False)
         argv = [tool("git", "git"), *options, *arguments]
         return run(argv, SourceError, cwd=work_tree, env=environment)
 
@@ -175,8 +174,3 @@ class _GitSource(Source):
 
 def _identity(tree: str) -> str:
     return tree[:16]
-
-
-def _environment() -> dict[str, str]:
-    """Without what a caller may have set to mean another repository."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

@@ -13,9 +13,8 @@ from foliolab.errors import SourceError, UsageError
 from foliolab.files import digest_files, made_once
 from foliolab.kernel.debian import SUITES
 from foliolab.paths import cache_directory
-from foliolab.process import run, tool
 from foliolab.progress import Reporter
-from foliolab.vm.packages import Downloads, fetch
+from foliolab.vm.packages import Downloads, fetch, package_field, unpack
 
 _LIBRARIES = ("libc6", "libelf1t64", "libssl3t64", "zlib1g")
 _LIBRARIES_SUITE = "trixie"
@@ -46,7 +45,7 @@ def headers(release: str, arch: Architecture, report: Reporter) -> Headers:
     def make(partial: Path) -> None:
         with report.task(f"Unpacking headers of {release}"):
             for package in packages:
-                _extract(package, partial)
+                unpack(package, partial)
             _make_tools_run(partial, report)
 
     tree = made_once(cache_directory() / "headers", key, make)
@@ -63,16 +62,12 @@ def _packages(release: str, report: Reporter) -> list[Path]:
     def make(partial: Path) -> None:
         with report.task(f"Fetching Debian's headers of {release}"), Downloads(partial, SUITES) as packages:
             file = packages.bring(re.escape(f"linux-headers-{release}"), f"linux-headers-{release}")
-            needs = run([tool("dpkg-deb", "dpkg"), "--field", str(file), "Depends"], SourceError)
-            for name in re.findall(r"\blinux-(?:headers-[\w.+~-]+-common|kbuild-[\w.+~-]+)", needs.decode()):
+            needs = package_field(file, "Depends")
+            for name in re.findall(r"\blinux-(?:headers-[\w.+~-]+-common|kbuild-[\w.+~-]+)", needs):
                 packages.bring(re.escape(name), name)
 
     home = made_once(cache_directory() / "packages", f"headers-{release}", make)
     return sorted(home.glob("*.deb"))
-
-
-def _extract(package: Path, tree: Path) -> None:
-    run([tool("dpkg-deb", "dpkg"), "--extract", str(package), str(tree)], SourceError)
 
 
 def _make_tools_run(tree: Path, report: Reporter) -> None:
@@ -84,7 +79,7 @@ def _make_tools_run(tree: Path, report: Reporter) -> None:
     libraries.mkdir()
     with tempfile.TemporaryDirectory(dir=tree) as scratch:
         for package in fetch(NATIVE, _LIBRARIES, report, _LIBRARIES_SUITE):
-            _extract(package.file, Path(scratch))
+            unpack(package.file, Path(scratch))
         for file in Path(scratch).glob("usr/lib*/**/*.so*"):
             if not (file.is_symlink() and file.readlink().name == file.name):
                 file.rename(libraries / file.name)

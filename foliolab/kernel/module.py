@@ -11,6 +11,7 @@ from foliolab.errors import BuildError, UsageError
 from foliolab.files import digest, digest_files, made_once
 from foliolab.kernel.headers import Headers, headers
 from foliolab.paths import KERNEL, MODULE, cache_directory
+from foliolab.process import compiler as compiler_of
 from foliolab.process import process_group, run, tool
 from foliolab.progress import Reporter
 
@@ -50,8 +51,7 @@ def built(release: str, arch: Architecture, report: Reporter) -> Module:
     Its name comes last among the modules of a guest. Raises BuildError, with the compiler's first complaint.
     """
     found = headers(release, arch, report)
-    compiler = tool(arch.compiler, arch.compiler_package)
-    version = run([compiler, "--version"], BuildError)
+    compiler, version = compiler_of(arch)
     named = sources()
     key = digest([found.hash, version, *named, digest_files(named.values(), MODULE.parent)])
 

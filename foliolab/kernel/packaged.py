@@ -16,9 +16,8 @@ from foliolab.files import digest, digest_files, emptied, locked
 from foliolab.kernel.debian import SUITES
 from foliolab.kernel.name import RELEASES
 from foliolab.paths import cache_directory
-from foliolab.process import run, tool
 from foliolab.progress import Reporter
-from foliolab.vm.packages import Downloads
+from foliolab.vm.packages import Downloads, package_field, unpack
 
 _NEEDED = ("virtio_pci", "virtio_blk", "virtio_console", "ext4")
 """Modules without which a guest of the lab does not work."""
@@ -63,7 +62,7 @@ def _fetch(version: str, arch: Architecture, directory: Path) -> None:
     shown = "*" if version in RELEASES else f"{version}.*"
     with Downloads(directory, suites, arch) as packages:
         kernel = packages.bring(package_name(version, arch), f"linux-image-{shown}-{arch.debian}")
-        for name in re.findall(r"\blinux-(?:base|binary|modules)-\d[\w.+~-]*", _field(kernel, "Depends")):
+        for name in re.findall(r"\blinux-(?:base|binary|modules)-\d[\w.+~-]*", package_field(kernel, "Depends")):
             packages.bring(re.escape(name), name)
 
 
@@ -81,7 +80,7 @@ def unpacked(packages: Sequence[Path], arch: Architecture, directory: Path) -> t
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
         tree = Path(scratch)
         for package in packages:
-            run([tool("dpkg-deb", "dpkg"), "--extract", str(package), str(tree)], SourceError)
+            unpack(package, tree)
         images = [*tree.glob("boot/vmlinu?-*"), *tree.glob("usr/lib/modules/*/vmlinu?")]
         modules = [*tree.glob("lib/modules/*/kernel"), *tree.glob("usr/lib/modules/*/kernel")]
         configs = [*tree.glob("boot/config-*"), *tree.glob("usr/lib/modules/*/config")]
@@ -93,12 +92,8 @@ def unpacked(packages: Sequence[Path], arch: Architecture, directory: Path) -> t
         (directory / "modules").mkdir()
         for number, (name, content) in enumerate(_modules(modules[0].parent, kernel)):
             (directory / "modules" / f"{number:02}-{name}.ko").write_bytes(content)
-    found = re.match(r"(?:\d+:)?(\d+\.\d+(?:\.\d+)*)", _field(packages[0], "Version"))
+    found = re.match(r"(?:\d+:)?(\d+\.\d+(?:\.\d+)*)", package_field(packages[0], "Version"))
     return release, found[1] if found else release
-
-
-def _field(package: Path, name: str) -> str:
-    return run([tool("dpkg-deb", "dpkg"), "--field", str(package), name], SourceError).decode()
 
 
 def _modules(place: Path, kernel: str) -> list[tuple[str, bytes]]:

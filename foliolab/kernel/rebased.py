@@ -2,7 +2,6 @@
 """A branch of ours, rebased or edited, back in kernel/patches and kernel/files."""
 
 import difflib
-import os
 import re
 import shutil
 import tempfile
@@ -17,7 +16,7 @@ from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.series import Feature, Mail, commits, diffs, ported, read_mail, read_series
 from foliolab.kernel.tarball import Source, version_in
 from foliolab.paths import KERNEL
-from foliolab.process import run, tool
+from foliolab.process import git_environment, run, tool
 
 _REACH = 4
 """So many times as many commits as the series has are looked at for the first one of ours."""
@@ -219,17 +218,14 @@ def _taken(made: Path, kernel: Path) -> list[Path]:
 
 
 def _show(place: Path, what: str) -> bytes:
-    return run([tool("git", "git"), "-C", str(place), "show", what], SeriesError, env=_environment())
+    return _output(place, "show", what)
 
 
 def _git(place: Path, *arguments: str) -> str:
-    argv = [tool("git", "git"), "-C", str(place), *arguments]
-    return run(argv, SeriesError, env=_environment()).decode(errors="replace")
+    return _output(place, *arguments).decode(errors="replace")
 
 
-def _environment() -> dict[str, str]:
-    """Without the user's hooks and settings; somebody has to commit what mail says."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    identity = {f"GIT_COMMITTER_{name}": value for name, value in (("NAME", "foliolab"), ("EMAIL", "foliolab@invalid"))}
-    identity |= {f"GIT_AUTHOR_{name}": value for name, value in (("NAME", "foliolab"), ("EMAIL", "foliolab@invalid"))}
-    return inherited | identity | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+def _output(place: Path, *arguments: str) -> bytes:
+    # Somebody has to commit what mail says.
+    identity = {f"{who}_{what}": "foliolab" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    return run([tool("git", "git"), "-C", str(place), *arguments], SeriesError, env=git_environment(identity))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from foliolab import process
 from foliolab.arch import Architecture
-from foliolab.errors import BuildError, LabError
+from foliolab.errors import BuildError
 from foliolab.files import digest, digest_files, full_disk_named, locked
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
@@ -24,7 +24,7 @@ from foliolab.vm.disk import DataDisk
 from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.packages import fetch
+from foliolab.vm.packages import fetch, unpack
 
 _SKIPPED = 4  # the selftests' exit status
 _MEMORY_MIB = 2048
@@ -39,8 +39,7 @@ _LAYOUT = "2"
 
 def build_programs(arch: Architecture, source: Source, tests: Iterable[Test], report: Reporter) -> dict[str, Path]:
     """The programs of ``tests`` from the pristine tree, compiled for ``arch``: name -> path. Cached each by itself."""
-    compiler = process.tool(arch.compiler, arch.compiler_package)
-    version = process.run([compiler, "--version"], BuildError)
+    compiler, version = process.compiler(arch)
     code = source.tree / "tools/testing/selftests/mm"
     libraries = {test.program: test.libraries for test in tests}
     sources = digest_files([*code.glob("*.[ch]"), *code.parent.glob("*.h")], code.parent)
@@ -74,7 +73,7 @@ def _libraries(arch: Architecture, home: Path, names: set[str], report: Reporter
     wanted = {f"lib{name}-dev" for name in names}
     for package in fetch(arch, wanted, report):
         if package.file.name.split("_")[0] in wanted:  # the C library is here already
-            process.run([process.tool("dpkg-deb", "dpkg"), "--extract", str(package.file), str(place)], LabError)
+            unpack(package.file, place)
     options = ["-isystem", str(place / "usr/include")]
     for directory in (place / "usr/lib").iterdir():
         options += ["-isystem", str(place / "usr/include" / directory.name), "-L", str(directory)]

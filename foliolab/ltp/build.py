@@ -63,9 +63,8 @@ def read_tree(tree: Path) -> LtpTree:
 
 def build_ltp(tree: LtpTree, arch: Architecture, report: Reporter) -> Ltp:
     """A tree's commit compiled for ``arch``; cached. BuildError if it cannot be."""
-    compiler = process.tool(arch.compiler, arch.compiler_package)
-    version_of_compiler = process.run([compiler, "--version"], BuildError)
-    key = digest([_LAYOUT, tree.commit, arch.name, version_of_compiler, *_FLAGS, *DIRECTORIES])
+    compiler, version = process.compiler(arch)
+    key = digest([_LAYOUT, tree.commit, arch.name, version, *_FLAGS, *DIRECTORIES])
 
     def make(partial: Path) -> None:
         source, programs = partial / "source", partial / "programs"

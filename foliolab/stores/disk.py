@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from string import ascii_lowercase
 
-from foliolab import process
 from foliolab.arch import Architecture
-from foliolab.errors import LabError
 from foliolab.files import digest, digest_files
 from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
 from foliolab.vm.disk import full_disk_suspected, publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.tree import mke2fs
 from foliolab.vm.userland import Userland
 
 MOUNTED = "/data"
@@ -82,11 +81,8 @@ class StoreDisk:
         self._fill(tree)
         with disk.open("wb") as stream:
             stream.truncate(_DISK_BYTES)
-        argv = [process.tool("mke2fs", "e2fsprogs"), "-q", "-F", "-t", "ext4", "-b", "4096", "-U", _UUID]
-        # Nothing may be left for the guest's kernel to initialise while something is measured.
-        argv += ["-E", f"hash_seed={_UUID},lazy_itable_init=0,lazy_journal_init=0,root_owner=0:0"]
-        argv += ["-i", str(1 << 18), "-m", "0", "-d", str(tree), str(disk)]
-        process.run(argv, LabError)
+        options = ("-U", _UUID, "-i", str(1 << 18), "-d", str(tree))
+        mke2fs(disk, *options, extended=f"hash_seed={_UUID},root_owner=0:0,")
         if not self.database:
             disks = (Disk(disk, "raw", keep_writes=True), *root)
             with full_disk_suspected(place):

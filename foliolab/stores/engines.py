@@ -88,7 +88,7 @@ def _sqlite(arch: Architecture, report: Reporter) -> dict[str, Path]:
 
 def _mdbx(arch: Architecture, report: Reporter) -> dict[str, Path]:
     source = _mdbx_source(report)
-    compiler, version = _compiler(arch)
+    compiler, version = process.compiler(arch)
 
     def make(partial: Path) -> None:
         with report.task(f"compiling libmdbx for {arch.name}"):
@@ -157,14 +157,8 @@ def _cache(name: str) -> Path:
     return cache_directory() / "stores" / name
 
 
-def _compiler(arch: Architecture) -> tuple[str, bytes]:
-    """The C compiler, and what it says of its version."""
-    compiler = process.tool(arch.compiler, arch.compiler_package)
-    return compiler, process.run([compiler, "--version"], BuildError)
-
-
 def _c_driver(arch: Architecture, name: str, library: _Library, report: Reporter) -> dict[str, Path]:
-    compiler, version = _compiler(arch)
+    compiler, version = process.compiler(arch)
     sources = [_SOURCES / "driver.h", _SOURCES / f"{name}.c"]
 
     def make(partial: Path) -> None:
@@ -184,7 +178,7 @@ def _debian_library(
     (found,) = (each for each in fetched if each.file.name.startswith(f"{package}_"))
 
     def make(partial: Path) -> None:
-        process.run([process.tool("dpkg-deb", "dpkg"), "--extract", str(found.file), str(partial)], LabError)
+        packages.unpack(found.file, partial)
 
     tree = made_once(_cache(package), digest([found.file.name, found.hash]), make)
     archives = tuple(tree.glob(f"usr/lib/*/{archive}"))

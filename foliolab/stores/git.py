@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A repository of git's with a part of the kernel's source in one pack, and the driver that reads it."""
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from foliolab import process
@@ -23,19 +22,12 @@ _PARTS = (
     *("drivers/media", "drivers/net", "drivers/scsi", "drivers/staging"),
 )
 
-_DATE = "1700000000 +0000"
-_ENVIRONMENT = {
-    "GIT_AUTHOR_DATE": _DATE,
-    "GIT_AUTHOR_EMAIL": "foliolab",
-    "GIT_AUTHOR_NAME": "foliolab",
-    "GIT_COMMITTER_DATE": _DATE,
-    "GIT_COMMITTER_EMAIL": "foliolab",
-    "GIT_COMMITTER_NAME": "foliolab",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "LC_ALL": "C",
+_IDENTITY = {
+    f"{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("DATE", "1700000000 +0000"), ("EMAIL", "foliolab"), ("NAME", "foliolab"))
 }
-"""What decides the names of commits, and what a machine's own settings could change."""
+"""What decides the names of commits."""
 
 _LAYOUT = "1"
 """To be raised when the same source is to make another repository."""
@@ -63,8 +55,7 @@ def repository(report: Reporter) -> Path:
 
 def drivers(arch: Architecture, report: Reporter) -> dict[str, Path]:
     """The driver for ``arch``, which knows the blobs of ``repository``: name -> path. Cached by all that goes in."""
-    compiler = process.tool(arch.compiler, arch.compiler_package)
-    version = process.run([compiler, "--version"], BuildError)
+    compiler, version = process.compiler(arch)
     names = repository(report)
 
     def make(partial: Path) -> None:
@@ -106,6 +97,6 @@ class _Repository:
             yield line.split("\t")[0].split()[2]
 
     def _run(self, *words: str, cwd: Path | None = None) -> bytes:
-        own: Mapping[str, str] = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        place = self._place.resolve()
-        return process.run([self._git, f"--git-dir={place}", *words], LabError, cwd=cwd, env={**own, **_ENVIRONMENT})
+        argv = [self._git, f"--git-dir={self._place.resolve()}", *words]
+        environment = process.git_environment(_IDENTITY) | {"LC_ALL": "C"}
+        return process.run(argv, LabError, cwd=cwd, env=environment)

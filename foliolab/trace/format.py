@@ -150,28 +150,14 @@ def _content(path: Path) -> bytes:
 
 
 def _header(trace: Trace) -> dict[str, Any]:
-    return {
-        "page_size": trace.page_size,
-        "window": trace.window,
-        "files": [{"name": file.name, "pages": file.pages} for file in trace.files],
-        "touches": trace.touches,
-        "lost": trace.lost,
-        "memory_bytes": trace.memory_bytes,
-        "program": list(trace.program),
-        "measured": [
-            {
-                "variant": each.variant,
-                "read_ahead_kb": each.read_ahead_kb,
-                "read_bytes": each.read_bytes,
-                "read_requests": each.read_requests,
-                "major_faults": each.major_faults,
-                "memory_bytes": each.memory_bytes,
-                **dict(sorted(each.other.items())),
-            }
-            for each in trace.measured
-        ],
-        **dict(sorted(trace.other.items())),
-    }
+    measured = [_written(each, _Measured) for each in trace.measured]
+    return _written(trace, _Header) | {"measured": measured}
+
+
+def _written(thing: Trace | Measured, kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The keys of a ``kind`` in their order, and all others: the inverse of ``_keys``."""
+    known = {name: msgspec.to_builtins(getattr(thing, name)) for name in kind.__struct_fields__}
+    return known | dict(sorted(thing.other.items()))
 
 
 def _encode(path: Path, trace: Trace) -> bytes:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What executes a guest: KVM where it really works, else QEMU's emulation."""
 
-import json
 import os
 import subprocess
 import tempfile
@@ -39,14 +38,6 @@ class Accelerator:
         return self.backend == "qemu-kvm"
 
 
-@dataclass(frozen=True)
-class KvmVerdict:
-    """Whether KVM runs guests here, and if not, why."""
-
-    works: bool
-    reason: str
-
-
 def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:
     """Boot the architecture's tiny guest; returns why that failed, or nothing."""
     guest = arch.tiny_guest
@@ -78,26 +69,23 @@ def qemu_version(arch: Architecture) -> bytes:
     return process.run([process.tool(arch.qemu, arch.qemu_package), "--version"], HostLost)
 
 
-def probe_kvm(arch: Architecture, *, again: bool = False) -> KvmVerdict:
-    """Whether KVM runs guests of ``arch`` here: tried once a boot of this machine, then remembered.
+def kvm_fails(arch: Architecture, *, again: bool = False) -> str:
+    """Why KVM runs no guests of ``arch`` here, or nothing: tried once a boot of this machine, then remembered.
 
     ``again`` tries anew: a busy machine may have missed the deadline.
     """
     if not arch.native:
-        return KvmVerdict(False, f"this machine is no {arch.name} machine")
+        return f"this machine is no {arch.name} machine"
     try:
         os.close(os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
-        return KvmVerdict(False, f"/dev/kvm: {error.strerror}")
+        return f"/dev/kvm: {error.strerror}"
     boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     key = digest([boot, qemu_version(arch), arch.tiny_guest.image])
-    remembered = cache_directory() / "kvm" / f"{arch.name}-{key}.json"
-    if remembered.exists() and not again:
-        return KvmVerdict(**json.loads(remembered.read_text()))
-    failure = boot_tiny_guest(arch, _kvm(arch))
-    verdict = KvmVerdict(not failure, failure or "a guest ran under KVM")
-    write_atomic(remembered, json.dumps({"works": verdict.works, "reason": verdict.reason}))
-    return verdict
+    remembered = cache_directory() / "kvm" / f"{arch.name}-{key}"
+    if again or not remembered.exists():
+        write_atomic(remembered, boot_tiny_guest(arch, _kvm(arch)))
+    return remembered.read_text()
 
 
 def choose(arch: Architecture, wanted: Wanted = "auto") -> Accelerator:
@@ -107,11 +95,11 @@ def choose(arch: Architecture, wanted: Wanted = "auto") -> Accelerator:
         options = (*arch.qemu_machine, "-accel", arch.emulation, "-icount", "shift=0,sleep=off")
         return Accelerator("qemu-icount", options, patience=12, max_cpus=1)
     if wanted in ("auto", "kvm"):
-        verdict = probe_kvm(arch)
-        if verdict.works:
+        failure = kvm_fails(arch)
+        if not failure:
             return _kvm(arch)
         if wanted == "kvm":
-            raise UsageError(f"KVM does not work here: {verdict.reason}.")
+            raise UsageError(f"KVM does not work here: {failure}.")
     return Accelerator("qemu-tcg", (*arch.qemu_machine, "-accel", arch.emulation), patience=4)
 
 

@@ -16,6 +16,7 @@ from foliolab.files import digest, emptied, locked
 from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.tree import mke2fs
 
 Filesystem = Literal["ext4", "xfs"]
 Content = Literal["zeros", "stubs"]
@@ -41,15 +42,11 @@ def _disk_bytes(file_bytes: int) -> int:
 
 def _make_filesystem(filesystem: Filesystem, path: Path, files: int) -> None:
     if filesystem == "ext4":
-        argv = [process.tool("mke2fs", "e2fsprogs"), "-q", "-F", "-t", "ext4", "-b", str(_BLOCK)]
-        # Nothing may be left for the guest's kernel to initialise while something is measured.
-        argv += ["-E", f"hash_seed={_UUID},lazy_itable_init=0,lazy_journal_init=0", "-U", _UUID]
-        # Few inodes, no blocks kept for root.
-        argv += ["-N", str(files + _SPARE_INODES)] if files > 1 else ["-i", str(1 << 20)]
-        argv += ["-m", "0"]
+        inodes = ["-N", str(files + _SPARE_INODES)] if files > 1 else ["-i", str(1 << 20)]  # few
+        mke2fs(path, "-U", _UUID, *inodes, extended=f"hash_seed={_UUID},")
     else:
         argv = [process.tool("mkfs.xfs", "xfsprogs"), "-q", "-f", "-m", f"uuid={_UUID}"]
-    process.run([*argv, str(path)], LabError)
+        process.run([*argv, str(path)], LabError)
 
 
 @contextmanager

@@ -19,8 +19,7 @@ _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-std=gnu
 
 def guest_programs(arch: Architecture, report: Reporter) -> dict[str, Path]:
     """Every program of guest/, compiled for ``arch``: name -> path. Cached by all that goes in."""
-    compiler = process.tool(arch.compiler, arch.compiler_package)
-    version = process.run([compiler, "--version"], BuildError)
+    compiler, version = process.compiler(arch)
     sources = digest_files(GUEST.glob("*.[ch]"), GUEST)
     names = sorted(source.stem for source in GUEST.glob("*.c"))
 

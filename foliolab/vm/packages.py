@@ -16,7 +16,7 @@ from foliolab.arch import NATIVE, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
 from foliolab.files import digest, full_disk_named, locked, write_atomic
 from foliolab.paths import cache_directory
-from foliolab.process import dying_with_parent, tool
+from foliolab.process import dying_with_parent, run, tool
 from foliolab.progress import Reporter
 
 # Only "#clear" takes back what the machine's own configuration has put into a list. Its hooks would run after
@@ -61,6 +61,16 @@ def fetch(arch: Architecture, names: Iterable[str], report: Reporter, suite: str
             return found
         with report.task(text), full_disk_named(home):
             return _fetch(home, arch, wanted, suite)
+
+
+def unpack(package: Path, tree: Path) -> None:
+    """Put the files of a package into a directory, which is made if need be."""
+    run([tool("dpkg-deb", "dpkg"), "--extract", str(package), str(tree)], LabError)
+
+
+def package_field(package: Path, name: str) -> str:
+    """What a package file says of itself, such as "Depends"."""
+    return run([tool("dpkg-deb", "dpkg"), "--field", str(package), name], LabError).decode()
 
 
 class Downloads:

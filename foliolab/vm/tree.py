@@ -22,6 +22,13 @@ def require_directory(directory: Path, option: str) -> None:
         raise UsageError(f"{option}: the whole of this machine, with its /proc and /dev, cannot be copied.")
 
 
+def mke2fs(path: Path, *options: str, extended: str = "") -> None:
+    """Make a file ext4, with no blocks kept for root, and nothing left for a kernel to initialise while it measures."""
+    lazy = f"{extended}lazy_itable_init=0,lazy_journal_init=0"
+    argv = [process.tool("mke2fs", "e2fsprogs"), "-q", "-F", "-t", "ext4", "-b", str(_BLOCK), "-m", "0", "-E", lazy]
+    process.run([*argv, *options, str(path)], LabError)
+
+
 def make_ext4(path: Path, size_bytes: int | None, directory: Path | None = None) -> None:
     """An ext4 file system of ``size_bytes`` in the sparse file ``path``, with all that is in ``directory``.
 
@@ -32,19 +39,16 @@ def make_ext4(path: Path, size_bytes: int | None, directory: Path | None = None)
     size = size_bytes or 2 * content + _ROOM
     if size < content:
         raise UsageError(f"{directory} holds {content >> 20} MiB, and does not fit onto a disk of {size >> 20} MiB.")
-    argv = [process.tool("mke2fs", "e2fsprogs"), "-q", "-F", "-t", "ext4", "-b", str(_BLOCK), "-m", "0"]
-    # Nothing may be left for the guest's kernel to initialise while something is measured.
-    argv += ["-E", "lazy_itable_init=0,lazy_journal_init=0"]
+    options = ["-d", str(directory)] if directory else []
     if size >= _ROOM:
-        argv += ["-N", str(2 * entries + _SPARE_INODES)]
+        options += ["-N", str(2 * entries + _SPARE_INODES)]
     elif entries:
-        argv += ["-N", str(2 * entries + 1024)]
-    argv += ["-d", str(directory)] if directory else []
+        options += ["-N", str(2 * entries + 1024)]
     with full_disk_named(path.parent):
         with path.open("wb") as stream:
             stream.truncate(size)
         try:
-            process.run([*argv, str(path)], LabError)
+            mke2fs(path, *options)
         except LabError as error:
             if "Could not allocate" in str(error):
                 raise UsageError(f"{directory} does not fit onto a disk of {size >> 20} MiB.") from error

@@ -7,21 +7,20 @@ import pytest
 from foliolab.arch import ARCHITECTURES, X86_64, Architecture
 from foliolab.errors import UsageError
 from foliolab.vm import accel
-from foliolab.vm.accel import boot_tiny_guest, choose, probe_kvm
+from foliolab.vm.accel import boot_tiny_guest, choose, kvm_fails
 from foliolab.vm.guest import GuestConfig, qemu_command
 
 
 def test_kvm_is_tried_once_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
-    verdict = probe_kvm(X86_64)
-    assert verdict.reason
+    reason = kvm_fails(X86_64)
     monkeypatch.setattr(accel, "boot_tiny_guest", pytest.fail)
-    assert probe_kvm(X86_64) == verdict
+    assert kvm_fails(X86_64) == reason
 
 
 def test_no_kvm_for_a_foreign_architecture() -> None:
     foreign = replace(X86_64, name="vax", machine="vax")
-    assert probe_kvm(foreign).reason == "this machine is no vax machine"
+    assert kvm_fails(foreign) == "this machine is no vax machine"
     assert choose(foreign, "auto").backend == "qemu-tcg"
     with pytest.raises(UsageError, match="KVM does not work here: this machine is no vax machine"):
         choose(foreign, "kvm")
