@@ -4,7 +4,7 @@
 import platform
 from dataclasses import dataclass, field
 
-from foliolab.errors import UsageError
+from foliolab.errors import UsageError, require_known
 
 
 @dataclass(frozen=True)
@@ -175,8 +175,5 @@ NATIVE = next((arch for arch in ARCHITECTURES.values() if arch.native), X86_64)
 
 def architecture(name: str) -> Architecture:
     """Look an architecture up by name."""
-    try:
-        return ARCHITECTURES[name]
-    except KeyError:
-        known = ", ".join(ARCHITECTURES)
-        raise UsageError(f"There is no architecture '{name}'; known: {known}.") from None
+    require_known("There is no architecture", [name], ARCHITECTURES)
+    return ARCHITECTURES[name]

@@ -5,6 +5,8 @@ Nothing below the command line calls ``sys.exit``: it raises one of these, and
 ``foliolab.cli.main`` prints the sentence and exits with ``status``.
 """
 
+from collections.abc import Iterable
+
 
 class LabError(Exception):
     """Base of all expected failures; the message is a sentence for the user."""
@@ -24,6 +26,16 @@ class UsageError(LabError):
     """The command line asks for something that makes no sense (argparse uses 2 as well)."""
 
     status = 2
+
+
+def require_known(
+    complaint: str, names: Iterable[str], known: Iterable[str], error: type[LabError] = UsageError
+) -> None:
+    """Raise ``error`` for the first name that is not known; the complaint ends before the name."""
+    there = list(known)
+    for name in names:
+        if name not in there:
+            raise error(f"{complaint} '{name}'; known: {', '.join(there)}.")
 
 
 class UnknownExperiment(LabError):

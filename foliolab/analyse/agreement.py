@@ -74,20 +74,17 @@ def compare(groups: Iterable[Group], experiments: Mapping[str, Experiment]) -> l
         if not experiment or not experiment.agreement:
             continue
         for kernel in known:
-            if kernel.backend != MODEL and _machine(kernel) == _machine(model) and _same_parameters(kernel, model):
+            if kernel.backend != MODEL and _place(kernel) == _place(model):
                 rows = tuple(_rows(model, kernel, experiment))
                 if rows:
                     comparisons.append(Comparison(model, kernel, tuple(experiment.agreement), rows))
     return comparisons
 
 
-def _machine(group: Group) -> tuple[str, str, str, int, str]:
-    return group.experiment, group.scale, group.arch, group.page_size, group.profile
-
-
-def _same_parameters(one: Group, other: Group) -> bool:
-    """A group's samples share theirs."""
-    return one.samples[0].parameters == other.samples[0].parameters
+def _place(group: Group) -> tuple[object, ...]:
+    """What model and kernel share where they can be compared. All samples of a group have the same parameters."""
+    parameters = group.samples[0].parameters
+    return group.experiment, group.scale, group.arch, group.page_size, group.profile, parameters
 
 
 def _rows(model: Group, kernel: Group, experiment: Experiment) -> Iterable[AgreementRow]:

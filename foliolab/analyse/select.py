@@ -36,6 +36,12 @@ class Group:
     def machine(self) -> str:
         return machine_name(self.arch, self.page_size)
 
+    @property
+    def title(self) -> str:
+        kernels = f", {self.profile} kernels" if self.profile != "lab" else ""
+        pages = f"{self.arch} with {self.page_size // 1024} KiB pages"
+        return f"{self.experiment}, scale {self.scale}, {pages}, backend {self.backend}{kernels}"
+
     def to_json(self) -> dict[str, Any]:
         """What rows of a table for programs begin with."""
         return {name: getattr(self, name) for name in ("experiment", "scale", "arch", "page_size", "backend")}

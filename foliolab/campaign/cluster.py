@@ -110,8 +110,7 @@ class Cluster:
 
     def __init__(self, client: Any, news: Callable[[], list[str]] = list) -> None:
         """``news`` is what became of hosts since it was last called, as sentences; it may raise ClusterError."""
-        self.client = client
-        self._news = news
+        self.client, self.news = client, news
 
     def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
         """Execute all; ClusterError when the scheduler is gone, or workers do not fit."""
@@ -119,18 +118,13 @@ class Cluster:
         address = self.client.scheduler_info(n_workers=0).get("address") or self.client.scheduler.address
         host = address.split("://")[1].rpartition(":")[0].strip("[]")
         with serving(distributed.utils.get_ip(host)) as source:
-            _Run(self.client, self._news, source, consoles, watcher).run(jobs)
+            _Run(self, source, consoles, watcher).run(jobs)
 
 
 class _Run:
-    def __init__(
-        self, client: Any, news: Callable[[], list[str]], source: Source, consoles: Path, watcher: Watcher
-    ) -> None:
-        self._client = client
-        self._news = news
-        self._source = source
-        self._consoles = consoles
-        self._watcher = watcher
+    def __init__(self, cluster: "Cluster", source: Source, consoles: Path, watcher: Watcher) -> None:
+        self._client, self._news = cluster.client, cluster.news
+        self._source, self._consoles, self._watcher = source, consoles, watcher
         self._topic = f"foliolab-{token_hex(8)}"
         self._code = lab_code()
         self._events: SimpleQueue[Any] = SimpleQueue()

@@ -13,14 +13,16 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 import distributed
+from msgspec import Struct
 
 from foliolab.campaign.hosted import READY
 from foliolab.campaign.worker import lab_code
 from foliolab.errors import ClusterError
+from foliolab.paths import REPOSITORY
 from foliolab.process import dying_with_parent, run, tool
+from foliolab.table import Positive, Text, Texts
 
 _OPTIONS = (
     *("-T", "-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=15", "-oServerAliveCountMax=3"),
@@ -34,24 +36,24 @@ _NO_CONNECTION = 255
 _NO_PROGRAM = (126, 127)
 
 
-@dataclass(frozen=True)
-class Hosts:
-    names: Sequence[str]
-    """As ssh knows them."""
-    checkout: str
+class Hosts(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file for --cluster says of them."""
+
+    ssh: Texts
+    """Their names as ssh knows them."""
+    checkout: Text = str(REPOSITORY)
     """Of foliolab, on each."""
-    workers: int
-    """On each."""
+    workers_per_host: Positive = 1
 
     def command(self, scheduler: str) -> str:
         """For the shell there."""
         python = f"{self.checkout}/.venv/bin/python"
         words = ["env", f"PYTHONPATH={self.checkout}", python, "-m", "foliolab.campaign.hosted"]
-        return shlex.join([*words, scheduler, str(self.workers), lab_code()])
+        return shlex.join([*words, scheduler, str(self.workers_per_host), lab_code()])
 
     def see_us_at(self) -> str:
         """The address of this host by which they reach it."""
-        addresses: list[str] = [distributed.utils.get_ip(_address(name)) for name in self.names]
+        addresses: list[str] = [distributed.utils.get_ip(_address(name)) for name in self.ssh]
         # A host that is this one as well reaches any of its addresses.
         return next((each for each in addresses if not ipaddress.ip_address(each).is_loopback), addresses[0])
 
@@ -155,7 +157,7 @@ def connected(hosts: Hosts, scheduler: str) -> Iterator[Connections]:
     until = time.monotonic() + _READY_SECONDS
     connections = []
     try:
-        for name in hosts.names:
+        for name in hosts.ssh:
             connections.append(_Connection(name, hosts, scheduler))
         for connection in connections:
             connection.wait_until_ready(until)

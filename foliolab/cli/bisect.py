@@ -17,7 +17,7 @@ from foliolab.campaign.sample import LOST_HOST, Sample
 from foliolab.campaign.search import MOST_BOOTS, Search, Step
 from foliolab.cli.options import add_accelerator, add_json, add_machine, machine
 from foliolab.cli.run import RunRequest, measure
-from foliolab.errors import NoResult, UnknownCell, UsageError
+from foliolab.errors import NoResult, UnknownCell, UsageError, require_known
 from foliolab.experiment import cell as cells
 from foliolab.experiment import variants
 from foliolab.experiment.load import find_experiment
@@ -99,8 +99,7 @@ def _what(arguments: argparse.Namespace) -> tuple[Callable[[str, int], RunReques
         some = "; ".join(cell.label for cell in chosen[:3])
         raise UnknownCell(f"{len(chosen)} cells are meant, such as {some}; choose one of them with --cell.")
     name = arguments.metric or experiment.metric
-    if name not in METRICS:
-        raise UsageError(f"There is no metric '{name}'; known: {', '.join(METRICS)}.")
+    require_known("There is no metric", [name], METRICS)
     accelerator = arguments.accelerator or scale.parameters.accelerator
     if METRICS[name].by_instructions and accelerator != "icount":
         raise UsageError(f"{name} takes counting instructions: use --accelerator icount.")

@@ -29,7 +29,7 @@ from foliolab.cli.options import (
 )
 from foliolab.cli.run import RunRequest, measure
 from foliolab.cli.workers import add_workers, workers
-from foliolab.errors import EmptyPart, UnknownCell, UsageError
+from foliolab.errors import EmptyPart, UnknownCell, UsageError, require_known
 from foliolab.experiment import variants
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import experiment_names, find_experiment
@@ -167,9 +167,7 @@ def _chosen(parts: Sequence[Part], workloads: Sequence[str] | None) -> list[Part
         return list(parts)
     known = dict.fromkeys(workload_name(part.experiment, cell) for part in parts for cell in part.cells)
     wanted = [name for text in workloads for name in text.split(",")]
-    for name in wanted:
-        if name not in known:
-            raise UnknownCell(f"There is no workload '{name}'; known: {', '.join(known)}.")
+    require_known("There is no workload", wanted, known, UnknownCell)
     chosen = [
         replace(part, cells=tuple(cell for cell in part.cells if workload_name(part.experiment, cell) in wanted))
         for part in parts

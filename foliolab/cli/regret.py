@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from rich.console import Console
 
 from foliolab.cli.options import add_json
-from foliolab.errors import UsageError
+from foliolab.errors import UsageError, require_known
 from foliolab.paths import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import ablate
@@ -121,7 +121,5 @@ def _chosen(what: str, known: Sequence[_Any], wanted: Iterable[str] | None) -> l
     if wanted is None:
         return list(known)
     names = [name for some in wanted for name in some.split(",")]
-    for name in names:
-        if all(each.name != name for each in known):
-            raise UsageError(f"There is no {what} '{name}'; known: {', '.join(each.name for each in known)}.")
+    require_known(f"There is no {what}", names, (each.name for each in known))
     return [each for each in known if each.name in names]

@@ -30,7 +30,7 @@ from foliolab.cli.options import (
     machine,
 )
 from foliolab.cli.workers import Shard, add_workers, workers
-from foliolab.errors import UsageError
+from foliolab.errors import UsageError, require_known
 from foliolab.experiment import cell, variants
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
@@ -112,8 +112,7 @@ def measure(request: RunRequest, report: Reporter, workers: Workers | None = Non
 
 def planned(request: RunRequest) -> tuple[Plan, Architecture, int]:
     """What a request comes to, with the machine and its page size in bytes; nothing is built or booted."""
-    if request.backend not in BACKENDS:
-        raise UsageError(f"There is no backend '{request.backend}'; known: {', '.join(BACKENDS)}.")
+    require_known("There is no backend", [request.backend], BACKENDS)
     experiment = request.experiment
     if isinstance(experiment, str):
         experiment = find_experiment(experiment)

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from foliolab.cli.options import add_json, limits_of, size_of
-from foliolab.errors import UsageError
+from foliolab.errors import require_known
 from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB
 from foliolab.progress import Reporter
@@ -57,7 +57,5 @@ def handle(arguments: argparse.Namespace) -> int:
 
 def _variants(text: str) -> list[str]:
     names = text.split(",")
-    for name in names:
-        if name not in RULES:
-            raise UsageError(f"The model has no variant '{name}'; known: {', '.join(RULES)}.")
+    require_known("The model has no variant", names, RULES)
     return names

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from foliolab.campaign.runner import Here, Workers
 from foliolab.errors import MissingTool, UsageError
-from foliolab.paths import REPOSITORY
-from foliolab.table import Place, Positive, Text, Texts, read_toml
+from foliolab.table import Place, Text, read_toml
 
 Shard = tuple[int, int]
 """Which, counted from 1, of how many."""
@@ -19,12 +18,6 @@ Shard = tuple[int, int]
 
 class _Scheduled(Struct, forbid_unknown_fields=True):
     scheduler: Text
-
-
-class _Hosts(Struct, forbid_unknown_fields=True):
-    ssh: Texts
-    checkout: Text = str(REPOSITORY)
-    workers_per_host: Positive = 1
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +66,6 @@ def workers(arguments: argparse.Namespace) -> Iterator[Workers]:
     if "scheduler" in table:
         made = cluster.scheduled(place.convert(table, _Scheduled).scheduler)
     else:
-        hosts = place.convert(table, _Hosts)
-        made = cluster.ssh(Hosts(hosts.ssh, hosts.checkout, hosts.workers_per_host))
+        made = cluster.ssh(place.convert(table, Hosts))
     with made as found:
         yield found

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from foliolab.errors import UsageError
+from foliolab.errors import require_known
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import applies
 from foliolab.experiment.metrics import METRICS
@@ -167,8 +167,7 @@ class Experiment:
     """Metrics by which ``lab regress`` tells whether a variant is worse; empty: it leaves this experiment alone."""
 
     def scale(self, name: str) -> Scale:
-        if name not in self.scales:
-            raise UsageError(f"{self.name} has no scale '{name}'; known: {', '.join(self.scales)}.")
+        require_known(f"{self.name} has no scale", [name], self.scales)
         return self.scales[name]
 
     def published_for(self, scale: Scale, variant: str, cell: Cell, machine: str) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from foliolab.errors import UnknownVariant, UsageError
+from foliolab.errors import UnknownVariant, UsageError, require_known
 from foliolab.experiment.machine import MACHINES, applies
 from foliolab.kernel.name import OURS, PATCHED, UNPATCHED, KernelName, parse_name
 from foliolab.paths import EXPERIMENTS
@@ -89,12 +89,9 @@ def _variant(name: str, place: Place, table: _Table, before: Mapping[str, Varian
 
 def choose(names: Iterable[str], known: Mapping[str, Variant]) -> tuple[Variant, ...]:
     """The variants of these names, each once; UnknownVariant for a name that is not there."""
-    chosen = []
-    for name in dict.fromkeys(names):
-        if name not in known:
-            raise UnknownVariant(f"There is no variant '{name}'; known: {', '.join(known)}.")
-        chosen.append(known[name])
-    return tuple(chosen)
+    chosen = list(dict.fromkeys(names))
+    require_known("There is no variant", chosen, known, UnknownVariant)
+    return tuple(known[name] for name in chosen)
 
 
 def on_kernels(variants: Sequence[Variant], kernels: Iterable[str], *, asked: bool) -> tuple[Variant, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from foliolab.errors import BuildError, ConfigError, UsageError
+from foliolab.errors import BuildError, ConfigError, UsageError, require_known
 from foliolab.files import digest, full_disk_named, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.make import build_lock, first_error, logged, unfinished_swept
@@ -211,9 +211,7 @@ def read_targets(names: Sequence[str] = (), file: Path = MATRIX) -> list[Target]
         name: _target(name, top.at(f"targets.{name}").convert(content, _Target), matrix.common)
         for name, content in matrix.targets.items()
     }
-    for name in names:
-        if name not in known:
-            raise UsageError(f"There is no target '{name}'; known: {', '.join(known)}.")
+    require_known("There is no target", names, known)
     return [known[name] for name in dict.fromkeys(names or known)]
 
 

@@ -142,7 +142,7 @@ def _write(branch: list[_Commit], source: Source, features: tuple[Feature, ...],
     befores = {}
     for feature in features:
         after = olds.get(feature, {})
-        befores[feature] = {file: state[file] if file in state else _pristine(source, file) for file in after}
+        befores[feature] = {file: state[file] if file in state else source.read(file) or b"" for file in after}
         state |= after
     if series.parent.name == BASE_VERSION:
         for file in {file for feature in features for file in feature.files} - brought:
@@ -181,10 +181,6 @@ def _fits(brought: list[str], files: Path, finished: dict[str, bytes]) -> dict[s
 def _message(body: str) -> str:
     """A changelog without who signed it off, which is of the export, not of the series."""
     return re.sub(r"^Signed-off-by: .*\n?", "", body, flags=re.MULTILINE).strip() + "\n"
-
-
-def _pristine(source: Source, file: str) -> bytes:
-    return source.read(file) or b""
 
 
 def _files_of(place: Path, commit: str, files: set[str], tree: Path, version: str) -> Source:

@@ -76,7 +76,7 @@ def record(
     available = memory_bytes(target.process)
     with Instance(fields, limit_bytes, fine) as instance, _asked_to_end() as asked:
         maps.look([target.process])
-        instance.start(_threads(target.process))
+        instance.start(int(path.name) for path in Path(f"/proc/{target.process}/task").iterdir())
         target.begin()
         start = looked = time.monotonic()
         full = False
@@ -141,10 +141,6 @@ def _fields(place: Path, fine: bool, reads: bool) -> dict[str, tuple[str, ...]]:
     # With faults that map one page, those of files tell all, at half the cost.
     wanted |= {FAULT} if fine and FAULT in there else set(FIELDS) - {ADD}
     return {name: fields for name, fields in there.items() if name in wanted}
-
-
-def _threads(process: int) -> list[int]:
-    return [int(path.name) for path in Path(f"/proc/{process}/task").iterdir()]
 
 
 @contextmanager

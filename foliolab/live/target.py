@@ -7,26 +7,10 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from foliolab.errors import UsageError
 from foliolab.live.processes import stat_fields
 from foliolab.process import dying_with_parent
-
-
-class Target(Protocol):
-    process: int
-
-    def begin(self) -> None:
-        """It is recorded now."""
-
-    def ended(self) -> bool: ...
-
-    def end(self) -> None:
-        """Ask what is ours to end."""
-
-    def status(self) -> int:
-        """The exit status of a program of ours, as a shell has it, after its end; 0 for a process of others."""
 
 
 class Process:
@@ -38,7 +22,7 @@ class Process:
             raise UsageError(f"There is no process {process}.")
 
     def begin(self) -> None:
-        pass
+        """It is recorded now."""
 
     def ended(self) -> bool:
         try:
@@ -47,9 +31,10 @@ class Process:
             return True
 
     def end(self) -> None:
-        pass
+        """Ask what is ours to end, which this is not."""
 
     def status(self) -> int:
+        """The exit status of a program of ours, as a shell has it, after its end."""
         return 0
 
 
@@ -77,3 +62,6 @@ class Program:
     def status(self) -> int:
         status = self._child.wait()
         return status if status >= 0 else 128 - status
+
+
+Target = Process | Program

@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass
 from functools import cache
 from typing import Self
 
-from foliolab.errors import ModelError
+from foliolab.errors import ModelError, require_known
 from foliolab.model.compiled import compiled
 from foliolab.progress import Reporter
 
@@ -264,8 +264,7 @@ def _pattern_struct(pattern: Pattern) -> PatternStruct:
 
 
 def _number(what: str, name: str, names: Sequence[str]) -> int:
-    if name not in names:
-        raise ModelError(f"The model has no {what} '{name}'; known: {', '.join(names)}.")
+    require_known(f"The model has no {what}", [name], names, ModelError)
     return names.index(name)
 
 

@@ -12,12 +12,7 @@ from foliolab.report.figures import UNITS
 
 
 def title(comparison: Comparison) -> str:
-    kernel = comparison.kernel
-    return (
-        f"Model against kernel: {kernel.experiment}, scale {kernel.scale}, {kernel.arch} with "
-        f"{kernel.page_size // 1024} KiB pages, backend {kernel.backend}"
-        + (f", {kernel.profile} kernels" if kernel.profile != "lab" else "")
-    )
+    return f"Model against kernel: {comparison.kernel.title}"
 
 
 def agreement_columns(comparison: Comparison) -> list[Column]:

@@ -92,7 +92,8 @@ def _seconds(marks: Sequence[float], number: int, touches: int) -> float:
 
 def print_heatmap(console: Console, trace: Trace, file: int, rows: int = 20) -> None:
     """Draw with block characters, as wide as the terminal."""
-    labels = _edge_labels(heatmap(trace, file, 1, 1).place)
+    place = heatmap(trace, file, 1, 1).place
+    labels = "0", f"{place.end:,.4g} {place.unit}"
     indent = max(map(len, labels))
     columns = max(console.width - indent - 2, 10)
     found = heatmap(trace, file, columns, rows)
@@ -105,7 +106,3 @@ def print_heatmap(console: Console, trace: Trace, file: int, rows: int = 20) -> 
     console.print(Text(f"{'':{indent}} └{'─' * columns}"), soft_wrap=True)
     console.print(Text(f"{'':{indent}}  0{found.time.title:^{max(columns - 1 - len(end), 0)}}{end}"), soft_wrap=True)
     console.print(Text(f"{'':{indent}}  {_SHADES[0]} 1 to {_SHADES[-1]} {count(found.most)} {found.what}"))
-
-
-def _edge_labels(place: Axis) -> tuple[str, str]:
-    return "0", f"{place.end:,.4g} {place.unit}"

@@ -38,8 +38,8 @@ def letter(samples: Iterable[Sample], experiments: dict[str, Experiment], kernel
 
 
 def _section(view: View) -> str:
-    lines = [f"{view.title}:", "", *(f"  {line}" for line in _table(make_columns(view))), ""]
-    return "\n".join(lines + _wrapped(view.remarks()))
+    lines = [f"{view.group.title}:", "", *(f"  {line}" for line in _table(make_columns(view))), ""]
+    return "\n".join(lines + [line for remark in view.remarks() for line in (*textwrap.wrap(remark, _WIDTH), "")])
 
 
 def _table(columns: list[Column]) -> list[str]:
@@ -54,7 +54,3 @@ def _table(columns: list[Column]) -> list[str]:
 
 def _aligned(column: Column, text: str) -> str:
     return text.ljust(column.width) if column.left else text.rjust(column.width)
-
-
-def _wrapped(remarks: Iterable[str]) -> list[str]:
-    return [line for remark in remarks for line in (*textwrap.wrap(remark, _WIDTH), "")]

@@ -40,7 +40,7 @@ _MARKS = {Status.HOLDS: "holds", Status.FAILS: "**fails**", Status.NOT_MEASURED:
 def to_markdown(view: View) -> str:
     """One section: title, table, remarks, verdicts."""
     columns = make_columns(view)
-    lines = [f"### {view.title}", ""]
+    lines = [f"### {view.group.title}", ""]
     if view.experiment:
         lines += [view.experiment.question, ""]
     lines += _table(columns)

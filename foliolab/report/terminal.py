@@ -30,7 +30,7 @@ _CHANGES = {Change.WORSE: "red", Change.SUSPECTED: "yellow", Change.BETTER: "gre
 
 def print_view(console: Console, view: View) -> None:
     """Print one table, its remarks and its verdicts, as wide as the console allows."""
-    console.print(Text(view.title, style="bold"))
+    console.print(Text(view.group.title, style="bold"))
     if view.experiment:
         console.print(Text(view.experiment.question, style="italic"))
     _print_rows(console, view)

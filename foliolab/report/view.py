@@ -51,14 +51,6 @@ class View:
     verdicts: tuple[Verdict, ...]
 
     @property
-    def title(self) -> str:
-        group = self.group
-        return (
-            f"{group.experiment}, scale {group.scale}, {group.arch} with {group.page_size // 1024} KiB pages, "
-            f"backend {group.backend}" + (f", {group.profile} kernels" if group.profile != "lab" else "")
-        )
-
-    @property
     def metric(self) -> str:
         """The one that the table is about."""
         return self.experiment.metric if self.experiment else "read_bytes"

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from foliolab.arch import NATIVE
-from foliolab.errors import UsageError
+from foliolab.errors import require_known
 from foliolab.experiment.machine import MACHINES
 from foliolab.paths import RELEASE
 from foliolab.table import Number, Place, Positive, Text, Texts, read_toml
@@ -76,7 +76,5 @@ def load_plan(file: Path = PLAN) -> list[Part]:
 
 def choose_parts(parts: Sequence[Part], names: Sequence[str], *, quick: bool) -> list[Part]:
     """The parts of these names, or all, or the quick ones; UsageError for a name that is not there."""
-    for name in names:
-        if all(part.name != name for part in parts):
-            raise UsageError(f"There is no part '{name}'; known: {', '.join(part.name for part in parts)}.")
+    require_known("There is no part", names, (part.name for part in parts))
     return [part for part in parts if (part.name in names or not names) and (part.quick or not quick)]

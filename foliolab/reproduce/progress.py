@@ -2,7 +2,7 @@
 """How far a part of the plan is, and what the rest of it costs, from what a store holds."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean
 from typing import Any
@@ -106,13 +106,9 @@ def _alike(part: Part, sample: Sample) -> bool:
 
 
 def _place(part: Part, step: Step) -> _Place:
-    return _spelled(step.cell.as_dict()), step.variant.name, str(step.repetition), part.backend
+    return json.dumps(step.cell.as_dict(), sort_keys=True), step.variant.name, str(step.repetition), part.backend
 
 
 def _place_of(sample: Sample) -> _Place:
     backend = MODEL if sample.backend == MODEL else "qemu"
-    return _spelled(sample.cell), sample.variant, str(sample.repetition), backend
-
-
-def _spelled(cell: Mapping[str, str | int]) -> str:
-    return json.dumps(cell, sort_keys=True)
+    return json.dumps(sample.cell, sort_keys=True), sample.variant, str(sample.repetition), backend

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache
 
 from foliolab.arch import Architecture
-from foliolab.errors import UsageError
+from foliolab.errors import require_known
 from foliolab.progress import Reporter
 from foliolab.stores import engines, git, lucene
 from foliolab.stores.disk import StoreDisk
@@ -32,8 +32,7 @@ def store_disk(arch: Architecture, name: str, report: Reporter) -> StoreDisk:
 
     UsageError for a store that is not there.
     """
-    if name not in STORES:
-        raise UsageError(f"There is no store '{name}'; known: {', '.join(STORES)}.")
+    require_known("There is no store", [name], STORES)
     match name:
         case "lucene":
             return StoreDisk(arch, name, {}, records=_RECORDS, root=lucene.root(arch, report))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from foliolab import process
 from foliolab.arch import Architecture
-from foliolab.errors import BuildError, LabError, MissingTool, UsageError
+from foliolab.errors import BuildError, LabError, MissingTool, require_known
 from foliolab.files import digest, digest_files, made_once
 from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
@@ -59,11 +59,8 @@ def drivers(arch: Architecture, store: str, report: Reporter) -> dict[str, Path]
     The one of bbolt always gives bbolt's hint, and has a second one beside it that never does. UsageError for a
     store that is unknown; MissingTool, BuildError, or whatever stops the fetching of the engine.
     """
-    try:
-        make = _STORES[store]
-    except KeyError:
-        raise UsageError(f"There is no driver for a store '{store}'; known: {', '.join(_STORES)}.") from None
-    return make(arch, report)
+    require_known("There is no driver for a store", [store], _STORES)
+    return _STORES[store](arch, report)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -32,6 +32,7 @@ _BLOCK = 4096
 _SPARE_INODES = 64
 _FULL_BYTES = 64 << 20  # with less than this left, a failed write had no room
 _FILL_SECONDS_PER_GIB = 60
+_MEMORY_MIB = 512
 
 
 def _disk_bytes(file_bytes: int) -> int:
@@ -153,15 +154,7 @@ def _make(guest: GuestConfig, content: _Content, place: Path) -> Path:
     argv = [process.tool("qemu-img", "qemu-utils"), "convert", "-q", "-O", "qcow2", str(raw), str(disk)]
     process.run(argv, LabError)
     raw.unlink()
-    config = GuestConfig(
-        guest.arch,
-        guest.kernel,
-        guest.initramfs,
-        guest.accelerator,
-        disks=(Disk(disk, keep_writes=True),),
-        boot_arguments=guest.boot_arguments,
-        boot_deadline_seconds=guest.boot_deadline_seconds,
-    )
+    config = replace(guest, memory_mib=_MEMORY_MIB, cpus=1, disks=(Disk(disk, keep_writes=True),), kernel_name="")
     deadline = 60 + _FILL_SECONDS_PER_GIB * content.file_bytes / (1 << 30)
     # While what was written is still there to be looked at.
     with full_disk_suspected(place), Guest(config, place / "console") as machine:

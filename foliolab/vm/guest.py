@@ -74,13 +74,9 @@ class Ready:
     memory_kib: int
 
 
-def _quoted(path: Path) -> str:
-    """A path in an option of QEMU, where a single comma would end it."""
-    return str(path).replace(",", ",,")
-
-
 def _drive(number: int, disk: Disk) -> list[str]:
-    options = [f"file={_quoted(disk.path)},format={disk.format},if=none,id=disk{number}"]
+    path = str(disk.path).replace(",", ",,")  # a single one would end it
+    options = [f"file={path},format={disk.format},if=none,id=disk{number}"]
     options.append("cache=unsafe,discard=unmap,detect-zeroes=unmap" if disk.keep_writes else "snapshot=on")
     # With QEMU's default, a full host disk would stop the guest without a word.
     options.append("werror=report,rerror=report")

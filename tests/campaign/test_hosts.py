@@ -139,7 +139,7 @@ def test_hosts_that_are_cut_off_lose_nothing_and_keep_nothing(
     plan = fake_plan(repetitions=2)
     store = tmp_path / "store.jsonl"
     alone = run_fake(tmp_path / "alone.jsonl", FakeBackend(), plan)
-    with cluster.ssh(Hosts(names, OURS, workers=1)) as found:
+    with cluster.ssh(Hosts(tuple(names), OURS)) as found:
         first, second = children(sshd.pid)
         there = below(sshd.pid)
         with once(lambda: len(read_samples(store)) >= 3, lambda: os.kill(first, signal.SIGKILL)):
@@ -167,7 +167,7 @@ def test_hosts_that_are_cut_off_lose_nothing_and_keep_nothing(
 )
 @pytest.mark.usefixtures("names")
 def test_a_host_that_cannot_measure(host: str, checkout: str, complaint: str) -> None:
-    with pytest.raises(ClusterError, match=complaint), cluster.ssh(Hosts([host], checkout, workers=1)):
+    with pytest.raises(ClusterError, match=complaint), cluster.ssh(Hosts((host,), checkout)):
         pass
 
 

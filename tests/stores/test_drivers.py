@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from foliolab import process
 from foliolab.arch import NATIVE
 from foliolab.errors import BuildError, LabError, MissingTool, UsageError
 from foliolab.progress import Reporter
@@ -298,7 +299,7 @@ def test_without_a_network_one_sentence_says_so(empty_cache: Path, store: str, t
 @pytest.mark.parametrize("store, package", [("mdbx", "cargo"), ("bbolt", "golang-go")])
 def test_missing_tools_are_named(empty_cache: Path, monkeypatch: pytest.MonkeyPatch, store: str, package: str) -> None:
     monkeypatch.setenv("PATH", "/usr/bin/no-such-directory")
-    monkeypatch.setattr(engines, "_compiler", lambda arch: ("cc", b""))
+    monkeypatch.setattr(process, "compiler", lambda arch: ("cc", b""))
     with pytest.raises(MissingTool, match=f"'apt-get install {package}' brings it"):
         drivers(NATIVE, store, Reporter())
 

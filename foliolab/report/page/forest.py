@@ -12,6 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from foliolab.analyse.differences import Change, Difference
 from foliolab.analyse.losses import Matrix
 from foliolab.experiment.metrics import METRICS
+from foliolab.grouped import grouped
 from foliolab.report.page.style import WIDE, Drawing, colour, figure, plain, styled
 
 _LEAST = 0.01
@@ -45,21 +46,15 @@ class Line:
 def make_lines(matrix: Matrix, variant: str) -> list[Line]:
     """The metric that loses most of each workload under ``variant``, and the one that gains most, if either is of any
     account; else what differs most. The greatest loss first."""
-    of_workload: dict[str, list[Difference]] = {}
-    for each in matrix.differences:
-        if each.variant == variant:
-            of_workload.setdefault(each.workload, []).append(each)
     found: list[Difference] = []
-    for differences in of_workload.values():
+    of_variant = (each for each in matrix.differences if each.variant == variant)
+    for differences in grouped(of_variant, lambda each: each.workload).values():
         counting = [each for each in differences if each.counts(each.loss, matrix.threshold)]
-        ends = (max(counting, key=_loss), min(counting, key=_loss)) if counting else ()
+        counting.sort(key=lambda each: -each.loss)
+        ends = (counting[0], counting[-1]) if counting else ()
         both = [each for each, sign in zip(ends, (1, -1), strict=False) if each.loss * sign > 0]
         found += both or [max(differences, key=lambda each: abs(each.loss))]
     return [_line(each) for each in sorted(found, key=lambda each: -each.loss)]
-
-
-def _loss(found: Difference) -> float:
-    return found.loss
 
 
 def _line(found: Difference) -> Line:

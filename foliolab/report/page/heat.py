@@ -4,15 +4,16 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import partial
-from statistics import geometric_mean
 
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from foliolab.grouped import grouped
 from foliolab.regret.rows import Row
 from foliolab.regret.suite import TRACE
+from foliolab.regret.summary import spread
 from foliolab.report.page.style import HEAT, WIDE, Drawing, colour, figure, plain, styled
 
 _STEPS = (1.05, 1.2, 1.5, 2.0, 4.0, 20.0)
@@ -47,11 +48,8 @@ def heat_drawing(rows: Sequence[Row], source: str) -> Drawing:
 
 
 def _means(rows: Sequence[Row], variant: str) -> Means:
-    regrets: dict[tuple[str, float], list[float]] = {}
-    for row in rows:
-        if row.variant == variant:
-            regrets.setdefault((row.cell.pattern, row.cell.memory), []).append(row.regret)
-    return {place: geometric_mean(values) for place, values in regrets.items()}
+    found = grouped((row for row in rows if row.variant == variant), lambda row: (row.cell.pattern, row.cell.memory))
+    return {place: spread(some).mean for place, some in found.items()}
 
 
 @styled
@@ -62,7 +60,8 @@ def _draw(means: dict[str, Means], patterns: Sequence[str], memories: Sequence[f
     for axes, (variant, title) in zip(rooms, _SHOWN.items(), strict=True):
         _squares(axes, means[variant], patterns, memories)
         axes.set_title(title)
-    rooms[0].set_yticks(range(len(patterns)), [_short(pattern) for pattern in patterns], fontsize=9 if wide else 7.5)
+    names = [pattern.removeprefix(TRACE) for pattern in patterns]
+    rooms[0].set_yticks(range(len(patterns)), names, fontsize=9 if wide else 7.5)
     drawn.legend(
         handles=[Patch(color=colour(name), label=label) for name, label in zip(HEAT, _labels(), strict=True)],
         loc="outside lower center",
@@ -101,10 +100,6 @@ def _labels() -> list[str]:
     first, *others = _STEPS
     between = [f"to {step:g}" for step in others]
     return [f"to {first:g}", *between, f"over {_STEPS[-1]:g}"]
-
-
-def _short(pattern: str) -> str:
-    return pattern.removeprefix(TRACE)
 
 
 def _spell(value: float) -> str:
