@@ -48,7 +48,7 @@ def judge(experiment: Experiment, group: Group, rows: Sequence[Row]) -> list[Ver
         for expectation in experiment.expectations
         if group.scale in expectation.scales and applies(expectation.machines, group.machine)
         for cell in experiment.scales[group.scale].cells
-        if cell.matches(dict(expectation.cell))
+        if cell.matches(expectation.cell)
         for variant in expectation.variants
         for metric in expectation.metrics
     ]
@@ -96,7 +96,7 @@ def _judge(
 
 def _in_words(expectation: Expectation) -> str | None:
     """What the metric is divided by."""
-    where = ", ".join(f"{name} {value}" for name, value in expectation.where)
+    where = ", ".join(f"{name} {value}" for name, value in expectation.where.items())
     return f"{expectation.relative_to} with {where}" if where else expectation.relative_to
 
 
@@ -105,7 +105,7 @@ def _others(expectation: Expectation, cell: Cell) -> list[tuple[Cell, str]]:
     relative_to = expectation.relative_to
     if relative_to is None or relative_to in (PUBLISHED_FIGURE, FLOOR):
         return []
-    return [(cell.where(dict(expectation.where)), relative_to)]
+    return [(cell.where(expectation.where), relative_to)]
 
 
 def _base(experiment: Experiment, expectation: Expectation, rows: Sequence[Row], metric: str) -> float:

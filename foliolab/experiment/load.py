@@ -3,7 +3,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,19 +38,6 @@ _Tables = Annotated[list[dict[str, Any]], Meta(min_length=1)]
 
 class _Workload(Struct, forbid_unknown_fields=True):
     argv: Texts
-
-
-class _Expect(Struct, forbid_unknown_fields=True):
-    says: Text
-    scales: Texts
-    cell: dict[str, Any]
-    variants: Texts
-    metrics: Texts
-    relative_to: Text | None = None
-    where: dict[str, Any] = {}
-    at_least: Share | None = None
-    at_most: Share | None = None
-    machines: Texts = ()
 
 
 _Published = defstruct(
@@ -94,7 +80,7 @@ class _File(Struct, forbid_unknown_fields=True):
     regress: Texts = ()
     agreement: dict[str, Any] = {}
     published: list[dict[str, Any]] = []
-    expect: list[_Expect] = []
+    expect: list[Expectation] = []
 
 
 def experiment_names() -> list[str]:
@@ -138,17 +124,15 @@ def load_experiment(file: Path, known: Mapping[str, Variant] | None = None) -> E
         argv=table.workload.argv,
         scales={name: _scale(top.at("scales").at(name), name, table, cells, variants) for name in table.scales},
         published=_published(top, table.published, cells, variants, machines),
-        expectations=(),
+        expectations=tuple(table.expect),
         notes=table.notes,
         agreement={name: top.at(f"agreement.{name}").convert(each, Share) for name, each in table.agreement.items()},
         regress=top.at("regress").all_of(table.regress, METRICS),
     )
     _check_argv(top.at("workload").at("argv"), experiment)
-    expectations = (
-        _expectation(top.at(f"expect[{number}]"), each, variants, experiment)
-        for number, each in enumerate(table.expect)
-    )
-    return replace(experiment, expectations=tuple(expectations))
+    for number, each in enumerate(table.expect):
+        _check_expectation(top.at(f"expect[{number}]"), each, variants, experiment)
+    return experiment
 
 
 def _scale(place: Place, name: str, top: _File, cells: tuple[Cell, ...], known: Mapping[str, Variant]) -> Scale:
@@ -236,29 +220,20 @@ def _published(
     return tuple(entries)
 
 
-def _expectation(place: Place, table: _Expect, known: Mapping[str, Variant], experiment: Experiment) -> Expectation:
+def _check_expectation(place: Place, table: Expectation, known: Mapping[str, Variant], experiment: Experiment) -> None:
     scales = place.at("scales").all_of(table.scales, experiment.scales)
     partial, where = place.at("cell").scalars(table.cell), place.at("where").scalars(table.where)
     matching = {name: [cell for cell in experiment.scales[name].cells if cell.matches(partial)] for name in scales}
     for name, cells in matching.items():
         if not cells:
             place.at("cell").fail(f"matches no cell of the scale '{name}'")
-    expectation = Expectation(
-        says=table.says,
-        scales=scales,
-        cell=tuple(partial.items()),
-        variants=place.at("variants").all_of(table.variants, known),
-        metrics=place.at("metrics").all_of(table.metrics, METRICS),
-        relative_to=table.relative_to,
-        where=tuple(where.items()),
-        at_least=table.at_least,
-        at_most=table.at_most,
-        machines=place.at("machines").all_of(table.machines, experiment.machines or MACHINES),
-    )
+    place.at("variants").all_of(table.variants, known)
+    place.at("metrics").all_of(table.metrics, METRICS)
+    place.at("machines").all_of(table.machines, experiment.machines or MACHINES)
     relative_to = place.at("relative_to")
     if table.relative_to == PUBLISHED_FIGURE:
         every = dict.fromkeys(cell for cells in matching.values() for cell in cells)
-        _check_published(relative_to, experiment, every, expectation)
+        _check_published(relative_to, experiment, every, table)
     elif table.relative_to == FLOOR and not experiment.floor:
         relative_to.fail(f"is '{FLOOR}', but the experiment has none")
     elif table.relative_to not in (None, FLOOR, *known):
@@ -271,7 +246,6 @@ def _expectation(place: Place, table: _Expect, known: Mapping[str, Variant], exp
                 place.at("where").fail(f"makes no other cell of the scale '{name}' of {cell.label}")
     if table.at_least is None and table.at_most is None:
         place.at("at_least").fail("is missing, and 'at_most' as well")
-    return expectation
 
 
 def _check_published(place: Place, experiment: Experiment, cells: Iterable[Cell], expectation: Expectation) -> None:

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, structs
 
@@ -12,7 +12,7 @@ from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import applies
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
-from foliolab.table import Count, Number, Positive, Value
+from foliolab.table import Count, Number, Positive, Share, Text, Texts
 from foliolab.vm.accel import Wanted
 from foliolab.vm.disk import Filesystem
 
@@ -122,24 +122,23 @@ class Published:
     """By metric."""
 
 
-@dataclass(frozen=True)
-class Expectation:
+class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
     """A claim that the medians of ``metrics``, divided by what they are relative to, if anything, lie within bounds."""
 
-    says: str
-    scales: tuple[str, ...]
-    cell: tuple[tuple[str, Value], ...]
+    says: Text
+    scales: Texts
+    cell: dict[str, Any]
     """Axis values; the claim is made for every cell that has them."""
-    variants: tuple[str, ...]
-    metrics: tuple[str, ...]
-    relative_to: str | None
+    variants: Texts
+    metrics: Texts
+    relative_to: Text | None = None
     """A variant, PUBLISHED_FIGURE, FLOOR, or None: the bounds are of the metric itself."""
-    at_least: float | None
-    at_most: float | None
-    machines: tuple[str, ...] = ()
-    """On which the claim is made; empty: all."""
-    where: tuple[tuple[str, Value], ...] = ()
+    where: dict[str, Any] = {}
     """Axis values that the cell of the variant in ``relative_to`` has instead; empty: it is the cell itself."""
+    at_least: Share | None = None
+    at_most: Share | None = None
+    machines: Texts = ()
+    """On which the claim is made; empty: all."""
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,18 @@ def test_instructions_under_icount_repeat_though_the_disk_does_not(
     assert first.metrics["instructions"] > 1_000_000
 
 
+_COUNTED = """
+accelerator = "icount"
+cpus = 1
+read_ahead_kb = 128
+watermark_scale_factor = 10
+deadline_seconds = 60
+[scales.quick]
+factor = 1
+memory = "256M"
+file = "16M"
+work = "32M"
+"""
 MPROTECT = """
 question = "What does it cost?"
 metric = "instructions_per_pte"
@@ -117,23 +129,12 @@ argv = ["mprotect", "--bytes", "{work_bytes}", "--rounds", "{rounds}", "--swap",
 [parameters]
 filesystem = "ext4"
 writable = true
-accelerator = "icount"
-cpus = 1
-read_ahead_kb = 128
-watermark_scale_factor = 10
-deadline_seconds = 60
-[scales.quick]
-factor = 1
-memory = "256M"
-file = "16M"
-work = "32M"
-rounds = 2
 """
 
 
 def test_instructions_for_each_entry_repeat_to_a_thousandth(tmp_path: Path, unpatched_kernel: BuiltKernel) -> None:
     file = tmp_path / "little.toml"
-    file.write_text(MPROTECT)
+    file.write_text(f"{MPROTECT}{_COUNTED}rounds = 2\n")
     samples = run(tmp_path, plan_of(find_experiment(str(file)), "unpatched"), unpatched_kernel, accelerator="icount")
     assert failure_of(samples) is None
     for case in ("T3", "swap"):  # which writes to the disk
@@ -153,22 +154,12 @@ cells = [{ workload = ["mmap-random-fits", "mmap-sequential", "anon-swap"] }]
 argv = ["workload", "--memory", "{work_bytes}", "--seed", "1", "--drop-caches"]
 [parameters]
 filesystem = "ext4"
-accelerator = "icount"
-cpus = 1
-read_ahead_kb = 128
-watermark_scale_factor = 10
-deadline_seconds = 60
-[scales.quick]
-factor = 1
-memory = "256M"
-file = "16M"
-work = "32M"
 """
 
 
 def test_workloads_are_held_to_their_memory_and_repeat(tmp_path: Path, unpatched_kernel: BuiltKernel) -> None:
     file = tmp_path / "little.toml"
-    file.write_text(WORKLOADS)
+    file.write_text(WORKLOADS + _COUNTED)
     samples = run(tmp_path, plan_of(find_experiment(str(file)), "unpatched"), unpatched_kernel, accelerator="icount")
     assert failure_of(samples) is None
     found = {}

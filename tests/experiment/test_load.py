@@ -312,7 +312,7 @@ ELSEWHERE = GOOD.replace('relative_to = "published figure"', 'relative_to = "off
 
 def test_an_expectation_relative_to_another_cell(tmp_path: Path) -> None:
     expectation = find_experiment(write(tmp_path, ELSEWHERE)).expectations[0]
-    assert (expectation.relative_to, expectation.where) == ("off", (("stride", 3),))
+    assert (expectation.relative_to, expectation.where) == ("off", {"stride": 3})
 
 
 @pytest.mark.parametrize(

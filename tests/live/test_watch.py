@@ -6,22 +6,28 @@ from pathlib import Path
 
 from foliolab.live import pages
 from foliolab.live.processes import PAGE_BYTES
-from foliolab.live.verdict import Kind, judge
-from foliolab.live.watch import Watch
+from foliolab.live.verdict import FileShare, Kind, Verdict, judge
+from foliolab.live.watch import Observation, Watch
 from tests.live.conftest import Toucher
 from tests.live.toucher import drop
 
 
-def test_random_touches_of_a_cold_file(large_file: Path, start: Callable[..., Toucher]) -> None:
-    drop(large_file)
-    program = start(large_file)
+def watched(start: Callable[..., Toucher], path: Path, touches: str) -> tuple[Toucher, Observation, Verdict, FileShare]:
+    """What a program does to a cold file."""
+    drop(path)
+    program = start(path)
     watch = Watch(lambda: [program.pid])
-    program.tell("random 150")
+    program.tell(touches)
     watch.look()
     seen = watch.finish()
     verdict = judge(seen)
+    (file,) = [each for each in verdict.files if each.seen.path == str(path)]
+    return program, seen, verdict, file
+
+
+def test_random_touches_of_a_cold_file(large_file: Path, start: Callable[..., Toucher]) -> None:
+    program, seen, verdict, file = watched(start, large_file, "random 150")
     assert verdict.kind is Kind.READS_TOO_MUCH, verdict.sentence
-    (file,) = [each for each in verdict.files if each.seen.path == str(large_file)]
     assert file is verdict.files[0]
     assert 16 <= seen.counted.major_faults <= 160
     assert 0 < file.used_least <= 151 * PAGE_BYTES
@@ -32,15 +38,8 @@ def test_random_touches_of_a_cold_file(large_file: Path, start: Callable[..., To
 
 
 def test_a_scan_is_well(large_file: Path, start: Callable[..., Toucher]) -> None:
-    drop(large_file)
-    program = start(large_file)
-    watch = Watch(lambda: [program.pid])
-    program.tell("scan")
-    watch.look()
-    seen = watch.finish()
-    verdict = judge(seen)
+    _, seen, verdict, file = watched(start, large_file, "scan")
     assert verdict.kind is Kind.NOTHING_WRONG, verdict.sentence
-    (file,) = [each for each in verdict.files if each.seen.path == str(large_file)]
     assert file.used_most == large_file.stat().st_size
     assert file.seen.places == -(-file.seen.mapped_pages // pages.AROUND_PAGES)
     assert seen.machine_read_bytes >= seen.counted.read_bytes > file.used_most / 2
