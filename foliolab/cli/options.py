@@ -10,9 +10,9 @@ from typing import TypeAlias, get_args
 
 from foliolab.arch import ARCHITECTURES, NATIVE, Architecture, architecture, size_name
 from foliolab.errors import UsageError
-from foliolab.experiment.sizes import parse_size
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.name import HELP
+from foliolab.table import parse_size
 from foliolab.vm.accel import Wanted
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

@@ -26,7 +26,6 @@ from foliolab.progress import Reporter
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import SUITE, trace_cases
 from foliolab.report import again, agreement
-from foliolab.report.check import check
 from foliolab.report.markdown import (
     again_to_table,
     comparison_to_markdown,
@@ -37,6 +36,7 @@ from foliolab.report.markdown import (
 )
 from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.terminal import print_comparison, print_table, print_view
+from foliolab.report.verdicts import check
 from foliolab.report.view import make_views
 from foliolab.reproduce.released import read_released
 

@@ -44,8 +44,8 @@ from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.series import check_names
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
-from foliolab.report.check import check
 from foliolab.report.terminal import print_comparison, print_view
+from foliolab.report.verdicts import check
 from foliolab.report.view import View, make_views
 from foliolab.vm.accel import Wanted, choose
 

@@ -14,7 +14,6 @@ from foliolab.errors import BadExperiment, UnknownExperiment
 from foliolab.experiment.cell import Cell, expand
 from foliolab.experiment.machine import MACHINES, applies
 from foliolab.experiment.metrics import METRICS
-from foliolab.experiment.sizes import parse_size
 from foliolab.experiment.spec import (
     FLOOR,
     PUBLISHED_FIGURE,
@@ -29,7 +28,7 @@ from foliolab.experiment.spec import (
 )
 from foliolab.experiment.variants import Variant, load_variants
 from foliolab.paths import EXPERIMENTS
-from foliolab.table import Number, Place, Positive, Share, Text, Texts, read_toml
+from foliolab.table import Number, Place, Positive, Share, Text, Texts, parse_size, read_toml
 
 _GIB = 1 << 30
 

@@ -3,7 +3,7 @@ import pytest
 
 from foliolab.errors import UnknownCell
 from foliolab.experiment.cell import Cell, choose, expand
-from foliolab.experiment.sizes import parse_size
+from foliolab.table import parse_size
 
 CELLS = [*expand({"pattern": "random"}), *expand({"pattern": "stride", "stride": [1021, 2053]})]
 

@@ -7,9 +7,9 @@ from rich.console import Console
 from foliolab.analyse.agreement import Comparison
 from foliolab.errors import ChecksFailed
 from foliolab.report import agreement
-from foliolab.report.check import check
 from foliolab.report.markdown import comparison_to_markdown
 from foliolab.report.terminal import print_comparison
+from foliolab.report.verdicts import check
 from tests.analyse.test_agreement import compared, modelled
 from tests.samples import sample
 

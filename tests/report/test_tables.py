@@ -14,10 +14,10 @@ from foliolab.experiment.load import find_experiment
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Published
 from foliolab.report import terminal as terminal_report
-from foliolab.report.check import check
 from foliolab.report.figures import change, rate, scale_factor
 from foliolab.report.markdown import to_columns, to_markdown, to_table
 from foliolab.report.terminal import print_view
+from foliolab.report.verdicts import check
 from foliolab.report.view import View, make_views
 from tests.samples import sample
 
