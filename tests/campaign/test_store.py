@@ -130,7 +130,9 @@ def test_a_full_disk_is_named_and_leaves_whole_lines(tmp_path: Path) -> None:
         status=$?
         cp {small}/samples.jsonl {tmp_path}/full.jsonl
         mount -o remount,size=1m {small}
-        timeout -s KILL 2 {sys.executable} -m tests.campaign.write {small}/samples.jsonl 1000 > {tmp_path}/more
+        {sys.executable} -m tests.campaign.write {small}/samples.jsonl 1000 > {tmp_path}/more &
+        while kill -0 $! && [ ! -s {tmp_path}/more ]; do sleep 0.1; done
+        kill -KILL $!
         cp {small}/samples.jsonl {tmp_path}/later.jsonl
         exit $status
     """
