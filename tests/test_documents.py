@@ -31,7 +31,7 @@ TYPED = {
     "README.md": 29,
     "docs/results.md": 123,
     "docs/window.md": 0,
-    "docs/linux-7.3.md": 112,
+    "docs/linux-7.3.md": 19,
     "docs/notes/text.md": 0,
     "docs/notes/reclaim.md": 11,
     "docs/stores.md": 1294,
