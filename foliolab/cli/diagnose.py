@@ -113,8 +113,19 @@ def _command(command: list[str], seconds: float | None, as_json: bool) -> int:
     before, us = _children(), os.getpid()
     # Ctrl-C is for the command, which ends by it, and so do we then.
     signal.signal(signal.SIGINT, lambda number, frame: None)
+    started: list[subprocess.Popen[bytes]] = []
+    asked: list[int] = []
+
+    def end(number: int, frame: object) -> None:
+        asked.append(number)
+        for each in started:
+            each.terminate()
+
+    signal.signal(signal.SIGTERM, end)
     child = subprocess.Popen(dying_with_parent(command), stdout=sys.stderr if as_json else None)
-    signal.signal(signal.SIGTERM, lambda number, frame: child.terminate())
+    started.append(child)
+    if asked:
+        child.terminate()
     watch = Watch(lambda: descendants(us), fresh=True)
     watch.run(seconds, lambda: _ended(child.pid))
     if _ended(child.pid):
