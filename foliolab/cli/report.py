@@ -27,6 +27,7 @@ from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import SUITE, trace_cases
 from foliolab.report import again, agreement
 from foliolab.report.markdown import (
+    PRICES,
     again_to_table,
     comparison_to_markdown,
     prices_to_table,
@@ -72,8 +73,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", metavar="M,...", help="with --column: these (default: the experiment's own)")
     parser.add_argument(
         "--prices",
-        action="store_true",
-        help="with --table, of stores: what look-ups and scans cost with the adaptive window, against none",
+        choices=PRICES,
+        help="with --table, of stores: a row for each store, with what look-ups and scans cost with the adaptive window"
+        " against none, or for each workload, with price and major faults",
     )
     parser.add_argument(
         "--again", action="store_true", help="how often kernels that were measured twice differ from themselves"
@@ -186,7 +188,7 @@ def handle(arguments: argparse.Namespace) -> int:
     elif not views:
         print(f"Nothing was measured yet; './lab run {arguments.experiment or 'sparse-mmap'}' does.")
     elif arguments.prices:
-        print("\n".join(map(prices_to_table, views)), end="")
+        print("\n".join(prices_to_table(view, arguments.prices) for view in views), end="")
     elif heads:
         print("\n".join(to_columns(view, heads, _metrics(arguments)) for view in views), end="")
     elif arguments.table:

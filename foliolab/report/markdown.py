@@ -14,7 +14,7 @@ from foliolab.regret.rows import Row as RegretRow
 from foliolab.regret.summary import by_variant as by_way
 from foliolab.report import ablation, again, agreement, losses
 from foliolab.report.columns import Column, make_columns, variant_columns
-from foliolab.report.prices import price_columns
+from foliolab.report.prices import kind_columns, workload_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View, origin
 
@@ -33,6 +33,9 @@ _WAYS = {
     "adaptive": "adaptive",
 }
 """Ways to read that documents compare."""
+
+PRICES = {"stores": kind_columns, "workloads": workload_columns}
+"""What the rows of a table of prices can be."""
 
 _MARKS = {Status.HOLDS: "holds", Status.FAILS: "**fails**", Status.NOT_MEASURED: "not measured"}
 
@@ -61,9 +64,9 @@ def to_table(view: View) -> str:
     return _with_origin(view, columns)
 
 
-def prices_to_table(view: View) -> str:
-    """For a document: as ``price_columns``, with how often, of which kernels, and the commands that measure it."""
-    return _with_origin(view, price_columns(view))
+def prices_to_table(view: View, rows: str) -> str:
+    """For a document: prices of stores by ``PRICES``, how often, of which kernels, and the commands that measure it."""
+    return _with_origin(view, PRICES[rows](view))
 
 
 def to_columns(view: View, heads: Mapping[str, str], metrics: Sequence[str]) -> str:

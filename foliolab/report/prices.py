@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What look-ups and scans of real stores cost under ``adaptive``, against the same with every rule off."""
+"""What real stores cost under ``adaptive``, against the same with every rule off."""
 
 from collections.abc import Iterator
 
+from foliolab.analyse.rows import Row
 from foliolab.errors import NoResult
+from foliolab.experiment.cell import Cell
 from foliolab.report.columns import Column
 from foliolab.report.view import View
 
@@ -12,9 +14,11 @@ _WINDOWS_KB = (128, 4096)
 _NAMES = {"lmdb": "LMDB", "mdbx": "MDBX", "bbolt": "bbolt", "sqlite": "SQLite", "lucene": "Lucene"}
 _TIMES = 2
 """As large as memory the database is."""
+_METRICS = {"price_bytes": ("price", 1 << 20, 0.03, 2 << 20), "major_faults": ("faults", 1, 0.1, 16)}
+"""What a metric is called, its unit, and what a loss exceeds: a share, and a difference."""
 
 
-def price_columns(view: View) -> list[Column]:
+def kind_columns(view: View) -> list[Column]:
     """A row for each store, a column for each kind of work and window. NoResult if one was not measured."""
     prices = {
         (cell["store"], cell["workload"], cell["read_ahead_kb"], row.variant): row.metrics["price_bytes"].median
@@ -49,3 +53,57 @@ def _range(least: float, most: float) -> str:
     ends = [f"1/{1 / ratio:.0f}" if few else f"{round((ratio - 1) * 100):+d}" for ratio in (least, most)]
     spelled = " to ".join(dict.fromkeys(end.replace("+0", "0") for end in ends))
     return spelled if few else f"{spelled} %"
+
+
+def workload_columns(view: View) -> list[Column]:
+    """A row for each workload, columns for price in MiB and major faults with each window; losses are bold.
+
+    Beside them the price with the engine's own hint, where that was measured.
+    """
+    rows = {(row.cell, row.variant): row for row in view.rows if row.n}
+    plain = [row.cell.where({"read_ahead_kb": 0}) for row in view.rows if row.cell.as_dict()["hint"] == "none"]
+    workloads = list(dict.fromkeys(plain))
+
+    def row(workload: Cell, window: int, variant: str, hint: str = "none") -> Row | None:
+        return rows.get((workload.where({"read_ahead_kb": window, "hint": hint}), variant))
+
+    columns = [Column(("", "workload"), tuple(_names(workloads)), 0, left=True)]
+    for window in _WINDOWS_KB:
+        for metric, (title, *_) in _METRICS.items():
+            pairs = [(row(each, window, "off"), row(each, window, "adaptive")) for each in workloads]
+            before = tuple(_figure(off, metric) for off, _ in pairs)
+            after = tuple(_against(off, adaptive, metric) for off, adaptive in pairs)
+            columns += [Column((f"{window}: {title},", "off"), before, 0), Column(("", "adaptive"), after, 0)]
+            hints = tuple(_figure(row(each, window, "off", "own"), metric) for each in workloads)
+            if metric == view.metric and any(hints):
+                columns.append(Column(("", "hint"), hints, 0))
+    return columns
+
+
+def _names(workloads: list[Cell]) -> Iterator[str]:
+    """What tells them from each other."""
+    several = len({cell.as_dict()["store"] for cell in workloads}) > 1
+    for axes in (cell.as_dict() for cell in workloads):
+        store = _NAMES.get(str(axes["store"]), axes["store"])
+        yield f"{store}, {axes['workload']}" if several else str(axes["workload"])
+
+
+def _figure(row: Row | None, metric: str) -> str:
+    return f"{row.metrics[metric].median / _METRICS[metric][1]:,.0f}" if row else ""
+
+
+def _against(off: Row | None, adaptive: Row | None, metric: str) -> str:
+    """The figure, and by how much it differs where that is of account."""
+    figure = _figure(adaptive, metric)
+    if not off or not adaptive:
+        return figure
+    _, _, share, least = _METRICS[metric]
+    before, after = (row.metrics[metric].median for row in (off, adaptive))
+    if abs(after - before) < least:
+        return figure
+    ratio = after / before if before else 0.0
+    if ratio <= 1 / 4 or ratio >= 2:
+        figure += f" ({f'1/{1 / ratio:.0f}' if 0 < ratio < 1 else f'{ratio:.1f} times' if ratio else 'from 0'})"
+    elif round(ratio * 100) != 100:
+        figure += f" ({round((ratio - 1) * 100):+d} %)"
+    return f"**{figure}**" if after > before * (1 + share) else figure

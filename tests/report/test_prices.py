@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The table of look-ups and scans of stores, of prices that were never measured."""
+"""Tables of what stores cost, of prices that were never measured."""
 
 from collections.abc import Mapping
 
@@ -28,7 +28,7 @@ def view(after: Mapping[tuple[str, str, int], int], stores: tuple[str, ...] = _S
             scale="full",
             cell={"store": store, "workload": workload, "read_ahead_kb": window, "hint": "none", "times": times},
             variant=variant,
-            metrics={"price_bytes": cost(store, workload, window, variant) * MIB * times},
+            metrics={"price_bytes": cost(store, workload, window, variant) * MIB * times, "major_faults": 7},
         )
         for store in stores
         for workload in _WORK
@@ -50,7 +50,7 @@ def test_a_row_has_what_look_ups_and_scans_cost_least_and_most() -> None:
         ("bbolt", "compact", 128): 432,
         ("sqlite", "zipf", 4096): 20,
     }
-    head, _, lmdb, mdbx, bbolt, sqlite, _, _, about = prices_to_table(view(after)).splitlines()
+    head, _, lmdb, mdbx, bbolt, sqlite, _, _, about = prices_to_table(view(after), "stores").splitlines()
     assert head == "| no hint, `read_ahead_kb` | look-ups, 128 | scans, 128 | look-ups, 4096 | scans, 4096 |"
     assert lmdb == "| LMDB | -22 to -20 % | 0 % | 1/20 to 1/16 | 0 % |"
     assert mdbx == "| MDBX | 0 % | 0 % | 0 % | 0 % |"
@@ -61,4 +61,43 @@ def test_a_row_has_what_look_ups_and_scans_cost_least_and_most() -> None:
 
 def test_a_store_that_was_not_measured_makes_no_table() -> None:
     with pytest.raises(NoResult, match=r"No look-ups of lucene"):
-        prices_to_table(view({}, _STORES[:-1]))
+        prices_to_table(view({}, _STORES[:-1]), "stores")
+
+
+def row_of(off: tuple[int, int], adaptive: tuple[int, int], hint: int | None = None) -> list[str]:
+    """The cells, with windows of 128 KiB, of one workload, whose prices in MiB and major faults these are."""
+    cell = {"store": "lmdb", "workload": "zipf", "read_ahead_kb": 128, "hint": "none", "times": 2}
+    samples = [
+        sample(
+            experiment="stores",
+            cell=cell,
+            variant=variant,
+            metrics={"price_bytes": price * MIB, "major_faults": faults},
+        )
+        for variant, (price, faults) in (("off", off), ("adaptive", adaptive))
+    ]
+    if hint is not None:
+        metrics = {"price_bytes": hint * MIB, "major_faults": 7}
+        samples.append(sample(experiment="stores", cell=cell | {"hint": "own"}, variant="off", metrics=metrics))
+    (found,) = make_views(samples, {"stores": find_experiment("stores")})
+    head, _, row, *_ = prices_to_table(found, "workloads").splitlines()
+    assert head.startswith("| workload | 128: price, off | adaptive |")
+    assert ("hint" in head) == (hint is not None)
+    return [text.strip() for text in row.strip("|").split("|")][: 6 if hint is not None else 5]
+
+
+def test_a_workload_has_a_row_in_which_losses_are_bold() -> None:
+    assert row_of((200, 100), (152, 150), 155) == ["zipf", "200", "152 (-24 %)", "155", "100", "**150 (+50 %)**"]
+    assert row_of((1900, 40), (100, 100)) == ["zipf", "1,900", "100 (1/19)", "40", "**100 (2.5 times)**"]
+    assert row_of((200, 200), (208, 221)) == ["zipf", "200", "**208 (+4 %)**", "200", "**221 (+10 %)**"]
+
+
+def test_what_is_of_no_account_is_no_loss() -> None:
+    assert row_of((10, 4), (11, 19)) == ["zipf", "10", "11", "4", "19"]
+    assert row_of((200, 200), (204, 218)) == ["zipf", "200", "204 (+2 %)", "200", "218 (+9 %)"]
+
+
+def test_rows_of_several_stores_name_them() -> None:
+    after = {("lucene", "forward", 128): 800}
+    rows = [line.split(" | ") for line in prices_to_table(view(after), "workloads").splitlines()]
+    assert "| Lucene, forward" in [row[0] for row in rows]
