@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tell what a trace comes to with other windows, variants and memory, by a model. What the model predicts stands beside
-what guests were measured to do with the same variant, window and memory. Boots nothing.
+what guests were measured to do with the same variant, window and memory, as the trace says or, of storage engines,
+what './lab run stores --scale full' has measured. Boots nothing.
 
 example: ./lab trace replay traces/lmdb.trace --variant off,adaptive --memory 64M
 """
@@ -11,18 +12,23 @@ from pathlib import Path
 
 from rich.console import Console
 
+from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_json, limits_of, size_of
 from foliolab.errors import require_known
 from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB
+from foliolab.paths import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.suite import SUITE
+from foliolab.report.markdown import replays_to_table
 from foliolab.report.trace import print_replays
+from foliolab.reproduce.released import read_released
+from foliolab.trace.measured import store_groups, with_measured
 from foliolab.trace.replay import RULES, read_replayable, replays
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", nargs="+", type=Path)
+    parser.add_argument("file", metavar="FILE", nargs="*", type=Path, help="default: those in traces/")
     parser.add_argument(
         "--variant",
         metavar="NAME,...",
@@ -36,7 +42,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=[device.name for device in SUITE.devices],
         help="tell seconds on this device, and take requests to cost what they do there",
     )
-    add_json(parser, '{"replays": [...]}')
+    parser.add_argument(
+        "--released", action="store_true", help="beside the samples in release/, which are behind README and docs"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--table", action="store_true", help="print Markdown for a document: how far the model is off")
+    add_json(form, '{"replays": [...]}')
 
 
 def handle(arguments: argparse.Namespace) -> int:
@@ -44,12 +55,16 @@ def handle(arguments: argparse.Namespace) -> int:
     memory = size_of(arguments.memory) if arguments.memory is not None else None
     device = next((each for each in SUITE.devices if each.name == arguments.device), None)
     request_kb = device.request_kb if device else DEFAULT_REQUEST_KB
-    traces = [(str(path), read_replayable(path)) for path in arguments.file]
+    groups = store_groups(read_released() if arguments.released else read_samples(store_file()))
+    paths = arguments.file or sorted(TRACES.glob("*.trace"))
+    traces = [(str(path), with_measured(read_replayable(path), groups)) for path in paths]
     compiled(Reporter())
     found = [replay for name, trace in traces for replay in replays(name, trace, variants, windows, memory, request_kb)]
     if arguments.json:
         lines = ",\n".join(json.dumps(replay.to_json()) for replay in found)
         print(f'{{"replays": [\n{lines}\n]}}')
+    elif arguments.table:
+        print(replays_to_table(found), end="")
     else:
         print_replays(Console(highlight=False), found, device)
     return 0

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Record what storage engines of the lab touch in the workloads of the experiment 'stores'. A trace for each also
-gets what './lab run stores' has measured with the same seed.
+"""Record what storage engines of the lab touch in the workloads of the experiment 'stores'. './lab trace replay' sets
+what './lab run stores' has measured with the same seed beside what it predicts.
 
 example: ./lab trace store --store lmdb,sqlite --workload uniform,zipf -o traces
 """
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from foliolab.analyse.select import group_samples
 from foliolab.arch import Architecture
 from foliolab.campaign.qemu_backend import QemuBackend
-from foliolab.campaign.sample import OK, Sample
-from foliolab.campaign.store import read_samples, store_file
+from foliolab.campaign.store import store_file
 from foliolab.cli.options import add_machine, machine
 from foliolab.errors import NoResult, UsageError
 from foliolab.experiment.cell import Cell
@@ -28,13 +26,12 @@ from foliolab.progress import Reporter
 from foliolab.stores.catalogue import store_disk
 from foliolab.stores.disk import MOUNTED
 from foliolab.table import Value
-from foliolab.trace.format import Measured, Trace, write_trace
+from foliolab.trace.format import Trace, write_trace
+from foliolab.trace.measured import EXPERIMENT, SCALE
 from foliolab.trace.record import record
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import OnOutput
 
-_EXPERIMENT = "stores"
-_SCALE = "full"
 _SECONDS = 900
 
 
@@ -54,19 +51,16 @@ def handle(arguments: argparse.Namespace) -> int:
     arch, page_size = machine(arguments)
     if not arguments.output.is_dir():
         raise UsageError(f"There is no directory {arguments.output}.")
-    scale = find_experiment(_EXPERIMENT).scale(_SCALE)
-    samples = read_samples(store_file())
+    scale = find_experiment(EXPERIMENT).scale(SCALE)
+    other: dict[str, str | bool] = {"judged_only": True} if arguments.judged_only else {}
     for store in arguments.store.split(","):
         cells = [_cell(scale, store, workload, arguments.times) for workload in arguments.workload.split(",")]
+        other["data"] = store_disk(arch, store, report).hash
         for cell, trace in _traces(arch, page_size, cells, arguments.seed, report):
             named = cell.as_dict()
-            data = store_disk(arch, store, report).hash
-            same = [sample for sample in samples if sample.data == data and sample.repetition == arguments.seed]
-            measured = tuple(_measured(same, cell, arch, page_size, trace.memory_bytes or 0))
-            other = {"judged_only": True} if arguments.judged_only else {}
             path = arguments.output / f"{named['store']}-{named['workload']}.trace"
-            write_trace(path, replace(trace, measured=measured, other={**trace.other, **other}))
-            report.say(f"{path}: {trace.touches} touches, {len(measured)} measurements.")
+            write_trace(path, replace(trace, other={**trace.other, **other}))
+            report.say(f"{path}: {trace.touches} touches.")
     return 0
 
 
@@ -75,7 +69,7 @@ def _cell(scale: Scale, store: str, workload: str, times: int) -> Cell:
     wanted: dict[str, Value] = {"store": store, "workload": workload, "hint": "none", "times": times}
     found = [cell for cell in scale.cells if cell.matches(wanted)]
     if not found:
-        raise UsageError(f"'{_EXPERIMENT}' has no workload '{workload}' of '{store}' with --times {times}.")
+        raise UsageError(f"'{EXPERIMENT}' has no workload '{workload}' of '{store}' with --times {times}.")
     return found[0]
 
 
@@ -83,7 +77,7 @@ def _traces(
     arch: Architecture, page_size: int, cells: list[Cell], seed: int, report: Reporter
 ) -> Iterator[tuple[Cell, Trace]]:
     """Record cells of one store in one boot."""
-    experiment = find_experiment(_EXPERIMENT)
+    experiment = find_experiment(EXPERIMENT)
     # Recording takes no disk that is waited for.
     scale = experiment.scale("quick")
     variant = choose_one("adaptive", machine_name(arch.name, page_size))
@@ -123,28 +117,3 @@ def _collector(words: list[bytes]) -> OnOutput:
             words.append(data)
 
     return keep
-
-
-def _measured(
-    samples: Iterable[Sample], cell: Cell, arch: Architecture, page_size: int, least_bytes: int
-) -> Iterator[Measured]:
-    """What kernels came to with the same accesses, in ``least_bytes`` of memory or more."""
-    groups = [
-        group
-        for group in group_samples(sample for sample in samples if sample.experiment == _EXPERIMENT)
-        if (group.scale, group.arch, group.page_size) == (_SCALE, arch.name, page_size)
-    ]
-    accesses = {name: value for name, value in cell.axes if name != "read_ahead_kb"}
-    for group in groups[-1:]:
-        for sample in group.samples:
-            if sample.outcome != OK or not Cell.of(sample.cell).matches(accesses):
-                continue
-            yield Measured(
-                variant=sample.variant,
-                read_ahead_kb=int(sample.cell["read_ahead_kb"]),
-                read_bytes=int(sample.metrics["read_bytes"]),
-                read_requests=int(sample.metrics["read_requests"]),
-                major_faults=int(sample.metrics["major_faults"]),
-                # Where little was read, what was cached does not tell what could have been.
-                memory_bytes=max(int(sample.metrics["cached_bytes"]), least_bytes),
-            )

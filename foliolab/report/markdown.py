@@ -15,8 +15,10 @@ from foliolab.regret.summary import by_variant as by_way
 from foliolab.report import ablation, again, agreement, losses
 from foliolab.report.columns import Column, make_columns, variant_columns
 from foliolab.report.prices import kind_columns, workload_columns
+from foliolab.report.trace import difference_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View, origin
+from foliolab.trace.replay import Replay
 
 _RANK_OF_OTHERS, _RANK_OF_TIME = 100, 104
 """Of columns that no experiment names, and of those of them that say little under emulation."""
@@ -135,6 +137,11 @@ def regret_to_table(rows: Sequence[RegretRow]) -> str:
         cells = [name, mean, worst, f"{judged.mean:.3f}", *(cell for pair in others for cell in pair)]
         lines.append(markdown_row(cells if variant != "adaptive" else [f"**{cell}**" for cell in cells]))
     return "\n".join(lines) + "\n"
+
+
+def replays_to_table(replays: Sequence[Replay]) -> str:
+    """For a document: how far the model is off guests that did what was recorded."""
+    return "\n".join(_table(difference_columns(replays))) + "\n"
 
 
 def ablation_to_table(found: Sequence[Ablation]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from foliolab.errors import NoResult
 from foliolab.regret.cost import Device, cost
 from foliolab.report.columns import Column
 from foliolab.report.figures import count, mib, percent, seconds
@@ -39,6 +40,37 @@ def print_replays(console: Console, replays: Sequence[Replay], device: Device | 
         costs = tuple(seconds(cost(each.counts, device)) for each in replays)
         columns.append(Column((device.name, "seconds"), costs, 4))
     print_table(console, columns, [""] * len(replays), [each.trace for each in replays])
+
+
+def difference_columns(replays: Sequence[Replay]) -> list[Column]:
+    """A row for each trace, a column for each variant and window: by how many per cent the model is off the guest.
+
+    In bytes, requests and major faults. NoResult if no guest was measured.
+    """
+    off_by = {
+        (each.trace, (each.variant, each.read_ahead_kb)): _off_by(each.predicted, each.recorded)
+        for each in replays
+        if each.recorded
+    }
+    if not off_by:
+        raise NoResult("Nothing was measured that these traces could stand beside.")
+    traces = dict.fromkeys(trace for trace, _ in off_by)
+    heads = dict.fromkeys(head for _, head in off_by)
+    return [
+        Column(("", "trace"), tuple(Path(trace).stem for trace in traces), 0, left=True),
+        *(
+            Column(
+                ("", f"{variant}, {window}"), tuple(off_by.get((trace, (variant, window)), "") for trace in traces), 0
+            )
+            for variant, window in heads
+        ),
+    ]
+
+
+def _off_by(predicted: Figures, recorded: Figures) -> str:
+    pairs = [(getattr(predicted, name), getattr(recorded, name)) for _, name, _, _ in _FIGURES]
+    shares = [round((one / other - 1) * 100) if other else 0 for one, other in pairs]
+    return " / ".join(f"{share:+d}" if share else "0" for share in shares)
 
 
 def _columns(

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from foliolab.errors import BadTrace, ModelError, UsageError
+from foliolab.errors import BadTrace, ModelError, NoResult, UsageError
 from foliolab.model.library import Machine
 from foliolab.model.library import replay as replay_pages
+from foliolab.report.markdown import replays_to_table
 from foliolab.report.trace import difference, print_replays, print_trace
 from foliolab.trace.format import Measured, Trace, TraceFile, write_trace
 from foliolab.trace.replay import Figures, read_replayable, replays
@@ -57,6 +58,24 @@ def test_the_recorded_figures_are_the_mean_of_those_with_the_same_variant_window
     assert adaptive.recorded == Figures(5 << 20, 0, 400)
     assert wide.recorded is None
     assert wide_adaptive.recorded is None
+
+
+def test_a_table_tells_how_far_the_model_is_off() -> None:
+    found = list(replays("traces/t.trace", TRACE, ["off", "adaptive"], [128, 512]))
+    off, _, adaptive, _ = (each.predicted for each in found)
+    head, _, row = replays_to_table(found).splitlines()
+    assert head == "| trace | off, 128 | adaptive, 128 |"
+    pairs = [
+        (off.read_bytes, 11 << 20),
+        (off.read_requests, 101),
+        (off.major_faults, 201),
+        (adaptive.read_bytes, 5 << 20),
+        (adaptive.major_faults, 400),
+    ]
+    read, requests, faults, read_less, waits = (f"{(one / other - 1) * 100:+.0f}" for one, other in pairs)
+    assert row == f"| t | {read} / {requests} / {faults} | {read_less} / 0 / {waits} |"
+    with pytest.raises(NoResult, match="Nothing was measured"):
+        replays_to_table([each for each in found if not each.recorded])
 
 
 def test_another_memory_was_not_measured() -> None:

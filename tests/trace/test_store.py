@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Recording storage engines, and what was measured of them."""
+"""Recording storage engines, and what was measured with the same accesses."""
 
+from array import array
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.main import main
 from foliolab.progress import Reporter
 from foliolab.stores.catalogue import store_disk
-from foliolab.trace.format import read_trace
+from foliolab.trace.format import Trace, read_trace
+from foliolab.trace.measured import store_groups, with_measured
 from tests.samples import sample
 
 CELL = {"store": "lmdb", "workload": "uniform", "read_ahead_kb": 128, "hint": "none", "times": 2}
@@ -35,7 +38,7 @@ def test_what_cannot_be_recorded(
 
 
 @pytest.mark.boot
-def test_a_store_is_recorded_with_what_was_measured(
+def test_a_store_is_recorded_and_replayed_beside_what_was_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path))
@@ -44,15 +47,9 @@ def test_a_store_is_recorded_with_what_was_measured(
     plain["data"] = store_disk(NATIVE, "lmdb", Reporter()).hash
     with open_store(store_file()) as store:
         store.append(sample(cell=CELL, **plain))
-        store.append(sample(cell=CELL | {"read_ahead_kb": 4096}, **plain))
-        store.append(sample(cell=CELL | {"hint": "own"}, **plain))
-        store.append(sample(cell=CELL | {"workload": "zipf"}, **plain))
-        store.append(sample(cell=CELL, repetition=2, **plain))
-        store.append(sample(cell=CELL, **plain | {"data": "another", "variant": "adaptive"}))
     assert main(["trace", "store", "--store", "lmdb", "--workload", "uniform", "-o", str(tmp_path)]) == 0
     trace = read_trace(tmp_path / "lmdb-uniform.trace")
-    assert {(each.variant, each.read_ahead_kb) for each in trace.measured} == {("off", 128), ("off", 4096)}
-    assert {each.memory_bytes for each in trace.measured} == {100 << 20}
+    assert trace.other["data"] == plain["data"]
     (data,) = (number for number, file in enumerate(trace.files) if file.name.endswith("data.mdb"))
     # Each lookup reads the path to a leaf, of which only the leaf, or its neighbour, is new.
     assert 1000 <= trace.touches_by_file()[data] <= 4000
@@ -60,3 +57,35 @@ def test_a_store_is_recorded_with_what_was_measured(
     capsys.readouterr()
     assert main(["trace", "replay", "--json", "--variant", "off", str(tmp_path / "lmdb-uniform.trace")]) == 0
     assert '"recorded": {"read_bytes": 5242880' in capsys.readouterr().out
+
+
+def test_what_was_measured_with_the_same_accesses_stands_beside_a_trace() -> None:
+    words = "--data /data --seed 1 --store lmdb --workload uniform --read_ahead_kb 128 --hint none --times 2"
+    trace = Trace(
+        files=(),
+        file_of=array("I"),
+        page_of=array("I"),
+        window=16,
+        memory_bytes=120 << 20,
+        program=("store", *words.split()),
+        other={"data": "d"},
+    )
+    same: dict[str, Any] = {"experiment": "stores", "scale": "full", "metrics": METRICS, "data": "d", "variant": "off"}
+    samples = [
+        sample(cell=CELL, **same),
+        sample(cell=CELL | {"read_ahead_kb": 4096}, **same | {"metrics": METRICS | {"cached_bytes": 130 << 20}}),
+        sample(cell=CELL | {"hint": "own"}, **same),
+        sample(cell=CELL | {"workload": "zipf"}, **same),
+        sample(cell=CELL | {"times": 5}, **same),
+        sample(cell=CELL, repetition=2, **same),
+        sample(cell=CELL, **same | {"data": "another", "variant": "adaptive"}),
+        sample(cell=CELL, **same | {"outcome": "panic", "variant": "published"}),
+        sample(cell=CELL, **same | {"scale": "quick", "variant": "adaptive"}),
+    ]
+    found = with_measured(trace, store_groups(samples)).measured
+    places = [(each.variant, each.read_ahead_kb, each.memory_bytes) for each in found]
+    assert places == [("off", 128, 120 << 20), ("off", 4096, 130 << 20)]
+    assert {(each.read_bytes, each.read_requests, each.major_faults) for each in found} == {(5 << 20, 70, 60)}
+    of_16k = replace(trace, page_size=16384)
+    another = replace(trace, program=("driver", *trace.program[1:]))
+    assert [with_measured(each, store_groups(samples)).measured for each in (of_16k, another)] == [(), ()]
