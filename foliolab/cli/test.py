@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from foliolab.cli.options import add_words, words
+from foliolab.errors import UsageError
 from foliolab.paths import REPOSITORY
 from foliolab.process import dying_with_parent
 
@@ -21,15 +22,22 @@ _CHECKS = (
 
 # Guests keep one core busy or two. Each file's tests stay together, in one process: they share guests.
 _ALL_TESTS = ("--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", "--no-loadscope-reorder", "--durations=20")
+_UNCHANGED = ("-p", "tests.unchanged")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    text = "leave out test files that passed, and of which nothing that they may use has changed since"
+    parser.add_argument("--changed", action="store_true", help=text)
     add_words(parser, "arguments for pytest, which then runs in one process")
 
 
 def handle(arguments: argparse.Namespace) -> int:
+    chosen = words(arguments)
+    if chosen and arguments.changed:
+        raise UsageError("--changed is about all tests: it goes with no arguments for pytest.")
     failed = [check[0] for check in _CHECKS if _module(*check)]
-    status = _module("pytest", *(words(arguments) or _ALL_TESTS))
+    unchanged = [*_UNCHANGED, "--changed"] if arguments.changed else _UNCHANGED
+    status = _module("pytest", *(chosen or (*_ALL_TESTS, *unchanged)))
     if failed:
         print(f"lab: {', '.join(dict.fromkeys(failed))} found something to mend; see above.", file=sys.stderr)
     return status or bool(failed)
