@@ -75,7 +75,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--prices",
         choices=PRICES,
         help="with --table, of stores: a row for each store, with what look-ups and scans cost with the adaptive window"
-        " against none, or for each workload, with price and major faults",
+        " against none; for each workload, with price and major faults; or for pairs of works that users want both of",
     )
     parser.add_argument(
         "--again", action="store_true", help="how often kernels that were measured twice differ from themselves"

@@ -14,7 +14,7 @@ from foliolab.regret.rows import Row as RegretRow
 from foliolab.regret.summary import by_variant as by_way
 from foliolab.report import ablation, again, agreement, losses
 from foliolab.report.columns import Column, make_columns, variant_columns
-from foliolab.report.prices import kind_columns, workload_columns
+from foliolab.report.prices import kind_columns, pair_columns, workload_columns
 from foliolab.report.trace import difference_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View, origin
@@ -36,7 +36,7 @@ _WAYS = {
 }
 """Ways to read that documents compare."""
 
-PRICES = {"stores": kind_columns, "workloads": workload_columns}
+PRICES = {"stores": kind_columns, "workloads": workload_columns, "pairs": pair_columns}
 """What the rows of a table of prices can be."""
 
 _MARKS = {Status.HOLDS: "holds", Status.FAILS: "**fails**", Status.NOT_MEASURED: "not measured"}

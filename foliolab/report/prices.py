@@ -8,27 +8,29 @@ from foliolab.errors import NoResult
 from foliolab.experiment.cell import Cell
 from foliolab.report.columns import Column
 from foliolab.report.view import View
+from foliolab.table import Value
 
 _KINDS = {"look-ups": ("uniform", "zipf"), "scans": ("forward", "backward", "check", "compact", "index")}
 _WINDOWS_KB = (128, 4096)
 _NAMES = {"lmdb": "LMDB", "mdbx": "MDBX", "bbolt": "bbolt", "sqlite": "SQLite", "lucene": "Lucene"}
 _TIMES = 2
 """As large as memory the database is."""
-_METRICS = {"price_bytes": ("price", 1 << 20, 0.03, 2 << 20), "major_faults": ("faults", 1, 0.1, 16)}
+_PAIRS = {"lmdb": ("look-ups", "compaction"), "bbolt": ("look-ups", "compaction"), "lucene": ("searches", "merge")}
+"""What users of a store want both of, which are ``uniform`` and ``compact``, in their words."""
+_AS_GOOD = 1.05
+"""A setting that is no more than so many times as dear as another is as good."""
+_MIB = 1 << 20
+_METRICS = {"price_bytes": ("price", _MIB, 0.03, 2 * _MIB), "major_faults": ("faults", 1, 0.1, 16)}
 """What a metric is called, its unit, and what a loss exceeds: a share, and a difference."""
 
 
 def kind_columns(view: View) -> list[Column]:
     """A row for each store, a column for each kind of work and window. NoResult if one was not measured."""
-    prices = {
-        (cell["store"], cell["workload"], cell["read_ahead_kb"], row.variant): row.metrics["price_bytes"].median
-        for row in view.rows
-        if row.n and (cell := row.cell.as_dict())["hint"] == "none" and cell["times"] == _TIMES
-    }
+    prices = _prices(view)
 
     def ratios(store: str, kind: str, window: int) -> Iterator[float]:
         for workload in _KINDS[kind]:
-            before, after = (prices.get((store, workload, window, variant)) for variant in ("off", "adaptive"))
+            before, after = (prices.get((store, workload, window, "none", variant)) for variant in ("off", "adaptive"))
             if before and after:
                 yield after / before
 
@@ -53,6 +55,56 @@ def _range(least: float, most: float) -> str:
     ends = [f"1/{1 / ratio:.0f}" if few else f"{round((ratio - 1) * 100):+d}" for ratio in (least, most)]
     spelled = " to ".join(dict.fromkeys(end.replace("+0", "0") for end in ends))
     return spelled if few else f"{spelled} %"
+
+
+def pair_columns(view: View) -> list[Column]:
+    """A row for each work of pairs that users want both of, columns for prices in MiB by every setting.
+
+    Bold is what is not as good as the better of rules off and hint. NoResult if something was not measured.
+    """
+    prices = _prices(view)
+    works = {
+        (store, workload): f"{_NAMES[store]}: {words}"
+        for store, pair in _PAIRS.items()
+        for workload, words in zip(("uniform", "compact"), pair, strict=True)
+    }
+
+    def price(work: tuple[str, str], window: int, hint: str, variant: str) -> float:
+        found = prices.get((*work, window, hint, variant))
+        if found is None:
+            raise NoResult(f"{' '.join(work)} was not measured with all settings.")
+        return found
+
+    def column(title: str, window: int, hint: str, variant: str) -> Column:
+        return Column(("", title), tuple(cell(work, window, hint, variant) for work in works), 0)
+
+    def cell(work: tuple[str, str], window: int, hint: str, variant: str) -> str:
+        mine = price(work, window, hint, variant)
+        better = min(price(work, window, "none", "off"), price(work, _WINDOWS_KB[0], "own", "off"))
+        return (
+            f"**{mine / _MIB:,.0f}**" if variant == "adaptive" and mine > better * _AS_GOOD else f"{mine / _MIB:,.0f}"
+        )
+
+    return [
+        Column(("", "price"), tuple(works.values()), 0, left=True),
+        column("hint", _WINDOWS_KB[0], "own", "off"),
+        *(
+            column(f"{window}: {title}", window, "none", title)
+            for window in _WINDOWS_KB
+            for title in ("off", "adaptive")
+        ),
+    ]
+
+
+def _prices(view: View) -> dict[tuple[Value, Value, Value, Value, str], float]:
+    """By store, workload, window, hint and variant."""
+    return {
+        (cell["store"], cell["workload"], cell["read_ahead_kb"], cell["hint"], row.variant): row.metrics[
+            "price_bytes"
+        ].median
+        for row in view.rows
+        if row.n and (cell := row.cell.as_dict())["times"] == _TIMES
+    }
 
 
 def workload_columns(view: View) -> list[Column]:

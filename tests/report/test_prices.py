@@ -64,6 +64,30 @@ def test_a_store_that_was_not_measured_makes_no_table() -> None:
         prices_to_table(view({}, _STORES[:-1]), "stores")
 
 
+def test_pairs_of_works_show_where_the_window_is_not_as_good_as_the_better_setting() -> None:
+    costs = {("none", "off"): 400, ("none", "adaptive"): 157, ("own", "off"): 150}
+    samples = [
+        sample(
+            experiment="stores",
+            cell={"store": store, "workload": workload, "read_ahead_kb": window, "hint": hint, "times": 2},
+            variant=variant,
+            metrics={"price_bytes": (158 if (store, window, variant) == ("lucene", 4096, "adaptive") else cost) * MIB},
+        )
+        for store in ("lmdb", "bbolt", "lucene")
+        for workload in ("uniform", "compact")
+        for window in (128, 4096)
+        for (hint, variant), cost in costs.items()
+    ]
+    (found,) = make_views(samples, {"stores": find_experiment("stores")})
+    head, _, *rows = prices_to_table(found, "pairs").splitlines()
+    assert head == "| price | hint | 128: off | 128: adaptive | 4096: off | 4096: adaptive |"
+    assert rows[0] == "| LMDB: look-ups | 150 | 400 | 157 | 400 | 157 |"
+    assert rows[4:6] == [f"| Lucene: {work} | 150 | 400 | 157 | 400 | **158** |" for work in ("searches", "merge")]
+    (found,) = make_views(samples[1:], {"stores": find_experiment("stores")})
+    with pytest.raises(NoResult, match="lmdb uniform was not measured with all settings"):
+        prices_to_table(found, "pairs")
+
+
 def row_of(off: tuple[int, int], adaptive: tuple[int, int], hint: int | None = None) -> list[str]:
     """The cells, with windows of 128 KiB, of one workload, whose prices in MiB and major faults these are."""
     cell = {"store": "lmdb", "workload": "zipf", "read_ahead_kb": 128, "hint": "none", "times": 2}
