@@ -466,7 +466,10 @@ mmap_readahead_learn_used(const struct mmap_readahead_miss *miss,
 	side->quiet = 0;
 }
 
-/* What a single miss reads beside its own page: as much as has paid. */
+/*
+ * What a single miss reads beside its own page: as much as has paid. If more would pay
+ * than one read may have, a mark on the last page reads on.
+ */
 static inline void
 mmap_readahead_answer_single(struct mmap_readahead_state *state,
 			     const struct mmap_readahead_miss *miss,
@@ -487,6 +490,9 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 	answer->kind = MMAP_READAHEAD_SINGLE;
 	answer->start = miss->index - behind;
 	answer->size = 1 + ahead + behind;
+	answer->async_size = 2UL << state->ahead.order > max(miss->max_pages, 2U) &&
+			     mmap_readahead_pays(state->ahead.continued, 1UL << state->ahead.order,
+						 miss->request_pages);
 }
 
 /* Prior: what the first misses of files should have read. */
@@ -844,6 +850,7 @@ mmap_readahead_finish(struct mmap_readahead_state *state,
 	read->index = miss->index;
 	read->end = max(read->end, answer->start + answer->size - 1);
 	read->size = answer->size;
+	read->kind = answer->kind;
 	read->pending = answer->size > 1;
 }
 
@@ -916,7 +923,6 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 	}
 	mmap_readahead_finish(state, miss, read, answer);
 	read->start = min(read->start, answer->start);
-	read->kind = answer->kind;
 }
 
 /**
@@ -940,7 +946,7 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 
 	*answer = (struct mmap_readahead_answer) { .kind = MMAP_READAHEAD_FORWARD };
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++)
-		if (read->kind == MMAP_READAHEAD_FORWARD && mark->index <= read->end &&
+		if (read->kind <= MMAP_READAHEAD_FORWARD && mark->index <= read->end &&
 		    read->end - mark->index < read->size)
 			stream = read;
 	if (stream) {
@@ -964,8 +970,9 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 					   mark->look(mark->cache, answer->start), size))
 		return;
 	answer->size = size;
+	/* Of a single read, the next mark tells whether it is a stream. */
+	answer->async_size = stream && stream->kind == MMAP_READAHEAD_SINGLE ? size / 2 : size;
 	mmap_readahead_finish(state, mark, stream, answer);
-	answer->async_size = answer->size;
 }
 
 /**
