@@ -683,6 +683,7 @@ static const struct single_case single_cases[] = {
 	{ "more would pay, and may be read", 5, 0, 64, 4, 1003, 1003, 32, 255, 0 },
 	{ "more would pay than a page", 0, 0, 1, 4, 1003, 1003, 1, 255, 0 },
 	{ "more would pay than two pages", 1, 0, 2, 4, 1003, 1003, 2, 255, 1 },
+	{ "more would pay than none", 1, 1, 2, 4, 1003, 1002, 2, 255, 0 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(single, single_cases, name);

@@ -490,7 +490,7 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 	answer->kind = MMAP_READAHEAD_SINGLE;
 	answer->start = miss->index - behind;
 	answer->size = 1 + ahead + behind;
-	answer->async_size = 2UL << state->ahead.order > max(miss->max_pages, 2U) &&
+	answer->async_size = ahead && 2UL << state->ahead.order > miss->max_pages &&
 			     mmap_readahead_pays(state->ahead.continued, 1UL << state->ahead.order,
 						 miss->request_pages);
 }
