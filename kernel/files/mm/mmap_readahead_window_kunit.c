@@ -1377,7 +1377,7 @@ static void test_long_objects(struct kunit *test)
 		if (object == 20)
 			known = file->misses;
 		for (page = 0; page < 64; page++)
-			fake_touch(file, object * 37 % 40 * 200 + 40 + page);
+			fake_touch(file, object * 37 % 40 * 1600 + 40 + page);
 	}
 	KUNIT_EXPECT_GT(test, known, 20);
 	KUNIT_EXPECT_EQ(test, file->misses - known, 20);
