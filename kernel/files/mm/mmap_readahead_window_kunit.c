@@ -1358,6 +1358,7 @@ static void test_mark(struct kunit *test)
 			    param->answer.async_size);
 	/* Nothing is learnt but that a stream went on. */
 	if (param->answer.start == param->read.end + 1) {
+		after.reads[0].tried = param->read.kind == SINGLE;
 		after.reads[0].kind = FORWARD;
 		after.reads[0].index = param->miss;
 		after.reads[0].size = param->answer.size;
@@ -1365,6 +1366,24 @@ static void test_mark(struct kunit *test)
 		after.reads[0].end += param->answer.size;
 	}
 	KUNIT_EXPECT_MEMEQ(test, &file->state, &after, sizeof(after));
+}
+
+/* What is read at the mark of a single read was continued if its own mark is reached. */
+static void test_tried(struct kunit *test)
+{
+	struct fake_file *file = file_with_read(test, SINGLE, 4000, 32, 4000);
+
+	file->facts.max_pages = 32;
+	file->state.ahead.order = 5;
+	fake_mark(file, 4031);
+	expect_read(file, FORWARD, 4032, 32, 16);
+	KUNIT_EXPECT_EQ(test, file->state.ahead.continued, 0);
+	fake_mark(file, 4048);
+	expect_read(file, FORWARD, 4064, 32, 32);
+	KUNIT_EXPECT_EQ(test, file->state.ahead.continued, mmap_readahead_share(0, true));
+	fake_mark(file, 4064);
+	expect_read(file, FORWARD, 4096, 32, 32);
+	KUNIT_EXPECT_EQ(test, file->state.ahead.continued, mmap_readahead_share(0, true));
 }
 
 /* Each of many objects twice as long as a read may be takes one miss, once that is known. */
@@ -1580,6 +1599,7 @@ static struct kunit_case mmap_readahead_window_cases[] = {
 	KUNIT_CASE_PARAM(test_alone, alone_gen_params),
 	KUNIT_CASE(test_sweep_again),
 	KUNIT_CASE_PARAM(test_mark, mark_gen_params),
+	KUNIT_CASE(test_tried),
 	KUNIT_CASE(test_long_objects),
 	KUNIT_CASE(test_trial_at_mark),
 	KUNIT_CASE(test_looks),

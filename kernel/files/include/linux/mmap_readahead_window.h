@@ -90,6 +90,7 @@ enum mmap_readahead_kind {
  * @size: pages of the last one, 0 if there was none
  * @kind: &enum mmap_readahead_kind of the last one
  * @pending: whether pages of it may not be in the page cache yet
+ * @tried: whether the last one goes on from a single one, and nobody got to its mark yet
  */
 struct mmap_readahead_read {
 	unsigned long index;
@@ -98,6 +99,7 @@ struct mmap_readahead_read {
 	unsigned int size;
 	unsigned char kind;
 	bool pending;
+	bool tried;
 };
 
 /**
@@ -438,11 +440,9 @@ mmap_readahead_learn_used(const struct mmap_readahead_miss *miss,
 {
 	unsigned long near = far - (long)(far - read->index) * 3 / 8;
 
-	/* Single pages continue to do. */
-	if (!(side->order | side->continued))
-		return;
-	/* It had less than half of what is read today. */
-	if (2 * abs_diff(far, read->index) + 1 < 1UL << side->order)
+	/* Single pages continue to do, or it had less than half of what is read today. */
+	if (!(side->order | side->continued) ||
+	    2 * abs_diff(far, read->index) + 1 < 1UL << side->order)
 		return;
 	side->continued = mmap_readahead_share(side->continued, false);
 	if (!side->order)
@@ -918,8 +918,7 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 			mmap_readahead_learn_used(miss, read, read->start, &state->behind);
 		}
 		mmap_readahead_start(state, miss, answer);
-		read->start = miss->index;
-		read->end = miss->index;
+		*read = (struct mmap_readahead_read) { .start = miss->index, .end = miss->index };
 	}
 	mmap_readahead_finish(state, miss, read, answer);
 	read->start = min(read->start, answer->start);
@@ -933,8 +932,9 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
  *
  * Once requests are large enough each is a quarter larger than the one before: nobody
  * waits for them, so growing faster gains little, and what is read beyond the end of a
- * long stream comes down to about half of it. At any other mark a stream was forgotten,
- * which reads on by what is still there of it, and stays so.
+ * long stream comes down to about half of it. Behind a single read as much is tried, of
+ * which the next mark tells whether it was continued. At any other mark a stream was
+ * forgotten, which reads on by what is still there of it, and stays so.
  */
 static inline void
 mmap_readahead_mark(struct mmap_readahead_state *state,
@@ -946,12 +946,14 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 
 	*answer = (struct mmap_readahead_answer) { .kind = MMAP_READAHEAD_FORWARD };
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++)
-		if (read->kind <= MMAP_READAHEAD_FORWARD && mark->index <= read->end &&
-		    read->end - mark->index < read->size)
+		if (read->kind <= MMAP_READAHEAD_FORWARD && read->end - mark->index < read->size)
 			stream = read;
 	if (stream) {
 		mmap_readahead_begun(state, mark, MMAP_READAHEAD_FORWARD);
 		end = stream->end;
+		if (stream->tried)
+			mmap_readahead_learn_continued(state, mark, &state->ahead);
+		stream->tried = stream->kind == MMAP_READAHEAD_SINGLE;
 		size = stream->size < mark->request_pages ? 2 * stream->size :
 		       stream->size + (stream->size + 3) / 4;
 	} else {
@@ -970,8 +972,7 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 					   mark->look(mark->cache, answer->start), size))
 		return;
 	answer->size = size;
-	/* Of a single read, the next mark tells whether it is a stream. */
-	answer->async_size = stream && stream->kind == MMAP_READAHEAD_SINGLE ? size / 2 : size;
+	answer->async_size = stream && stream->tried ? size / 2 : size;
 	mmap_readahead_finish(state, mark, stream, answer);
 }
 
