@@ -25,7 +25,7 @@ def command_line() -> argparse.ArgumentParser:
     """The whole command line."""
     top = argparse.ArgumentParser(
         prog="./lab",
-        description="Large-folio memory mapping for Linux 6.12, proven on a real kernel.",
+        description="Readahead of mapped files for Linux 6.12, and what it gains and loses on kernels that are booted.",
         epilog="'./lab demo' is the place to start; './lab COMMAND --help' tells more.",
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True)

@@ -100,7 +100,7 @@ def add_tables(parser: argparse._ActionsContainer) -> None:
 def add_sizes(parser: argparse.ArgumentParser) -> None:
     text = "quick: an eighth of the published sizes; full; or what else the experiment has (default: quick)"
     parser.add_argument("--scale", default="quick", help=text)
-    parser.add_argument("--repetitions", metavar="N", type=int, help="boots of each kernel")
+    parser.add_argument("--repetitions", metavar="N", type=int, help="boots of each kernel (default: the experiment's)")
 
 
 def add_words(parser: argparse.ArgumentParser, text: str = "a command to run") -> None:
