@@ -220,8 +220,8 @@ def _runs(parts: Sequence[Part]) -> Run:
             if not output:
                 raise NoResult(f"'{shlex.join(argv)}' was not released.")
             return output.output
-        if argv[0] != "regret" and not (argv[0] in ("report", "regress") and "--released" in argv):
-            raise UsageError(f"'{shlex.join(argv)}' may measure: regret, report and regress with --released do not.")
+        if argv[0] != "regret" and "--released" not in argv:
+            raise UsageError(f"'{shlex.join(argv)}' may measure: regret does not, nor what has --released.")
         return run_lab(argv)
 
     return lambda argv: run(tuple(argv))
