@@ -8,7 +8,7 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.series import patched_files, read_series
+from foliolab.kernel.series import diffs, read_series
 from foliolab.kernel.source import Source, obtain
 from foliolab.model.compiled import compiled
 from foliolab.progress import Reporter
@@ -46,7 +46,7 @@ def small_source(source: Source, tmp_path: Path) -> Source:
 
 def reduced(source: Source, tree: Path) -> Source:
     """In ``tree``, those files of a source that our hooks change, and its Makefile."""
-    for file in {"Makefile"}.union(*(patched_files(feature.patch) for feature in read_series(source.version))):
+    for file in {"Makefile"}.union(*(diffs(feature.patch) for feature in read_series(source.version))):
         if (source.tree / file).exists():
             (tree / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source.tree / file, tree / file)

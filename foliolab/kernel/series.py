@@ -99,17 +99,6 @@ def applied(source: Source, series: Sequence[str]) -> dict[str, bytes | None]:
         return scratch.content()
 
 
-def changed_files(source: Source, features: tuple[Feature, ...], kernel: Path = KERNEL) -> dict[str, bytes]:
-    """Path and content of every file in which the tree with our series differs from the pristine one.
-
-    Raises HookError, naming patch, file and hunk, for a hook that does not apply.
-    """
-    with tempfile.TemporaryDirectory(prefix="foliolab-hooks-") as name:
-        scratch = _Scratch(source, Path(name), set())
-        scratch.apply_features(features, kernel)
-        return {file: content for file, content in scratch.content().items() if content is not None}
-
-
 def commits(source: Source, features: tuple[Feature, ...], kernel: Path = KERNEL) -> list[dict[str, bytes]]:
     """For each feature in turn, what the files that it brings or changes are after it: path and content.
 
@@ -120,7 +109,7 @@ def commits(source: Source, features: tuple[Feature, ...], kernel: Path = KERNEL
         scratch.apply_features(features, kernel)
         contents = []
         for feature in reversed(features):
-            contents.append(scratch.read({*feature.files, *patched_files(feature.patch)}))
+            contents.append(scratch.read({*feature.files, *diffs(feature.patch)}))
             scratch.take_back(feature)
         scratch.check_pristine()
         return contents[::-1]
@@ -248,8 +237,3 @@ def diffs(patch: Path) -> dict[str, str]:
     """What a patch changes: path and diff of each file."""
     parts = re.split(r"^(?=--- a/\S+\n\+\+\+ b/)", read_mail(patch).diff, flags=re.MULTILINE)[1:]
     return {part.split(maxsplit=2)[1].removeprefix("a/"): part for part in parts}
-
-
-def patched_files(patch: Path) -> set[str]:
-    """The files that a patch changes."""
-    return set(diffs(patch))

@@ -8,7 +8,8 @@ import pytest
 
 from foliolab.errors import UsageError
 from foliolab.kernel.export import Export, checked_author, export
-from foliolab.kernel.series import changed_files, read_series
+from foliolab.kernel.name import OURS
+from foliolab.kernel.series import applied, read_series
 from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
 
@@ -29,7 +30,7 @@ def test_mbox_applies_to_the_pristine_tree_and_equals_the_branch(small_source: S
     git(exported.repository, "switch", "--quiet", "--create", "again", base)
     git(exported.repository, "am", "--quiet", str(exported.mbox))
     assert git(exported.repository, "diff", exported.branch, "again") == ""
-    for file, content in changed_files(small_source, features).items():
+    for file, content in applied(small_source, [OURS]).items():
         assert (exported.repository / file).read_bytes() == content
 
 

@@ -16,7 +16,8 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.export import export
 from foliolab.kernel.headers import headers
-from foliolab.kernel.series import changed_files, patched_files, read_series
+from foliolab.kernel.name import OURS
+from foliolab.kernel.series import applied, diffs, read_series
 from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
 from foliolab.paths import MODULE, cache_directory
@@ -64,7 +65,7 @@ def test_series_passes_checkpatch(version: str, tmp_path: Path) -> None:
     assert [line for line in complaints if form.match(line)]  # or it has not looked
     # A patch that adds files without a line for them: MAINTAINERS has one already, or a later one than for all files.
     added = re.compile(r"^(\S+?)(?::\d+:)? WARNING:FILE_PATH_CHANGES")
-    maintainers = changed_files(source, read_series(version))["MAINTAINERS"].decode()
+    maintainers = (applied(source, [OURS])["MAINTAINERS"] or b"").decode()
     listed = [pattern for pattern in re.findall(r"^F:\t(\S+)$", maintainers, re.MULTILINE) if pattern.strip("*/")]
     rest = [line for line in complaints if not form.match(line)]
     assert [line for line in rest if not (match := added.match(line)) or not _covers(listed, match[1])] == []
@@ -89,7 +90,7 @@ def checked(source: Source) -> dict[str, set[str]]:
         for flavour, objects in (("unpatched", _STOCK_OBJECTS), ("patched", _OBJECTS)):
             build = cache_directory() / "build" / f"{source.home.name}-check-{flavour}"
             build.mkdir(parents=True, exist_ok=True)
-            changed = changed_files(source, read_series()) if flavour == "patched" else {}
+            changed = applied(source, [OURS]) if flavour == "patched" else {}
             tree = working_tree(source, flavour, changed)
             make = ["make", "--silent", "-C", str(tree), f"O={build}", "-j2"]
             (build / "options.config").write_text(
@@ -119,7 +120,7 @@ def test_no_new_warning_from_sparse_or_the_compiler(checked: dict[str, set[str]]
 
 
 def test_every_changed_c_file_is_checked() -> None:
-    changed = {file for feature in read_series() for file in (*patched_files(feature.patch), *feature.files)}
+    changed = {file for feature in read_series() for file in (*diffs(feature.patch), *feature.files)}
     sources = {file for file in changed if file.startswith("mm/") and file.endswith(".c")}
     assert {file.removesuffix(".c") + ".o" for file in sources} == set(_OBJECTS)
 
