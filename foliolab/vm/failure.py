@@ -62,8 +62,6 @@ class JobResult:
     """Processes that the guest's kernel killed for want of memory during the job."""
     cpu_seconds: float
     """CPU time of the program itself, from its start to its end, as the guest counts it."""
-    seconds: float
-    """Wall-clock time as the host saw it."""
 
     @property
     def outcome(self) -> Outcome:

@@ -71,7 +71,6 @@ class Ready:
     page_size: int
     """Bytes."""
     cpus: int
-    memory_kib: int
 
 
 def _drive(number: int, disk: Disk) -> list[str]:
@@ -135,7 +134,7 @@ class Guest:
         try:
             with self._deadline(self.config.boot_deadline_seconds, "end its boot"):
                 event = self._event()
-            self.ready = Ready(event["release"], event["page_size"], event["cpus"], event["memory_kib"])
+            self.ready = Ready(event["release"], event["page_size"], event["cpus"])
         except GuestFailure as error:
             self._qemu.close()
             if not self.config.kernel_name or error.outcome.kind is OutcomeKind.LOST_HOST:
@@ -152,11 +151,6 @@ class Guest:
     ) -> None:
         self._qemu.close()
 
-    @property
-    def qemu_pid(self) -> int:
-        """The process to look at, or to profile, from outside."""
-        return self._qemu.pid
-
     def run(
         self,
         argv: Sequence[str],
@@ -171,7 +165,6 @@ class Guest:
         Its own failure raises nothing: see ``JobResult.checked``.
         """
         output = {1: bytearray(), 2: bytearray()}
-        start = time.monotonic()
         with self._deadline(deadline_seconds, f"end {argv[0]}"):
             self._request(argv, env)
             while (event := self._event())["event"] == "output":
@@ -190,7 +183,6 @@ class Guest:
             stderr=bytes(output[2]),
             oom_kills=event["oom_kills"],
             cpu_seconds=event["cpu_us"] / 1e6,
-            seconds=time.monotonic() - start,
         )
 
     def power_off(self, deadline_seconds: float = 60) -> None:

@@ -60,10 +60,6 @@ class Qemu:
         self._keyboard = self._process.stdin
         self._send("qmp_capabilities")  # without it there are no events
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def force_stacks(self) -> None:
         """Have a hung guest panic by an interrupt that it cannot mask, and wait until it has printed its stacks."""
         self._send("inject-nmi")

@@ -34,9 +34,9 @@ class Printing:
 
     def run(self, argv: list[str], deadline_seconds: float | None = None) -> JobResult:
         if argv[0].startswith(":"):
-            return JobResult(tuple(argv), 0, 0, self._line.encode(), b"", 0, 0.0, 0.0)
+            return JobResult(tuple(argv), 0, 0, self._line.encode(), b"", 0, 0.0)
         self._said = self._says
-        return JobResult(tuple(argv), self._status, 0, self._line.encode(), self._words.encode(), 0, 0.0, 0.0)
+        return JobResult(tuple(argv), self._status, 0, self._line.encode(), self._words.encode(), 0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ class FakeGuest:
             self.reserved = min(self.asked, self.most)
         elif argv[1] == "/proc/meminfo":
             output = f"MemTotal:  2000000 kB\nHugePages_Total:  0\nHugepagesize:  {self.size_kib} kB\n"
-        return JobResult(tuple(argv), 0, 0, output.encode(), b"", 0, 0.0, 0.0)
+        return JobResult(tuple(argv), 0, 0, output.encode(), b"", 0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from foliolab.vm.failure import JobResult
 
 def run(counts: dict[str, Any], signal: int = 0) -> Run:
     (variant,) = choose(["off"], load_variants())
-    job = JobResult(("x",), 0, signal, b"", b"", 0, 0.1, 0.2)
+    job = JobResult(("x",), 0, signal, b"", b"", 0, 0.1)
     return Run(
         Cell(variant, 128), 128, KernelFacts("patched", "6.12.1", "6.12.1-foliolab-patched", "0123"), job, counts, []
     )

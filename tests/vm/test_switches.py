@@ -52,7 +52,7 @@ class FakeGuest:
 
 
 def result(argv: list[str], output: str, status: int = 0) -> JobResult:
-    return JobResult(tuple(argv), status, 0, output.encode(), b"", 0, 0.0, 0.0)
+    return JobResult(tuple(argv), status, 0, output.encode(), b"", 0, 0.0)
 
 
 def switches_of(guest: FakeGuest) -> Switches:
