@@ -4,7 +4,7 @@
 The model knows what guest/sparse-mmap.c does with one thread. It reads the very command that the guest would run.
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,12 +18,11 @@ from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import Experiment, Parameters
 from foliolab.experiment.variants import Variant
-from foliolab.files import digest, digest_files
+from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import parse_name
-from foliolab.model.compiled import POLICIES, identity
+from foliolab.model.compiled import identity, policy_hash
 from foliolab.model.library import DEFAULT_REQUEST_KB, KINDS, ORDERS, PAGE_BYTES, Machine, Pattern, simulate
-from foliolab.paths import REPOSITORY
 
 PROGRAM = "sparse-mmap"
 
@@ -57,8 +56,7 @@ class ModelBackend:
 
     def kernel(self, name: str) -> BuiltKernel:
         """What samples name as their kernel; there is none."""
-        hash_ = digest_files(POLICIES, REPOSITORY)
-        return BuiltKernel(hash_, Path(), name, "lab", self.architecture, "model", PAGE_BYTES, ours=True)
+        return BuiltKernel(policy_hash(), Path(), name, "lab", self.architecture, "model", PAGE_BYTES, ours=True)
 
     def made_with(self, kernel: BuiltKernel) -> str:
         return ""
@@ -197,9 +195,7 @@ class _Options(ArgumentParser):
 def _accesses(plan: Plan, step: Step) -> _Accesses:
     """What the probe's command does; ValueError for what the model cannot."""
     parameters = plan.scale.parameters
-    options = _Options().parse_args(
-        plan.experiment.command(step.cell, parameters, step.repetition, "")[1:], Namespace()
-    )
+    options = _Options().parse_args(plan.experiment.command(step.cell, parameters, step.repetition, "")[1:])
     if options.threads != 1:
         raise ValueError("it has one thread only")
     file_pages = parameters.file_bytes // PAGE_BYTES

@@ -19,9 +19,9 @@ from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Experiment
-from foliolab.files import digest_files, write_atomic
-from foliolab.model.compiled import POLICIES
-from foliolab.paths import RELEASE, REPOSITORY, TRACES, results_directory
+from foliolab.files import write_atomic
+from foliolab.model.compiled import policy_hash
+from foliolab.paths import RELEASE, TRACES, results_directory
 from foliolab.progress import Reporter
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import SUITE, trace_cases
@@ -90,7 +90,7 @@ def _page(samples: Sequence[Sample], experiments: dict[str, Experiment], place: 
 
     rows = make_rows(SUITE, [*SUITE.cases, *trace_cases(sorted(TRACES.glob("*.trace")))], SUITE.devices, Reporter())
     picture = read_picture(place / PICTURE)
-    return make_contents(picture, rows, digest_files(POLICIES, REPOSITORY), group_samples(samples), experiments)
+    return make_contents(picture, rows, policy_hash(), group_samples(samples), experiments)
 
 
 def _only(samples: list[Sample], what: str, wanted: str | None) -> list[Sample]:

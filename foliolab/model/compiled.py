@@ -32,6 +32,11 @@ def _compiled() -> list[Path]:
     return [path for name in _SOURCES for path in sorted(MODEL.glob(name))]
 
 
+def policy_hash() -> str:
+    """Of these headers: what the model's samples have for a kernel."""
+    return digest_files(POLICIES, REPOSITORY)
+
+
 @cache
 def identity() -> str:
     """A hash of all that decides what the model answers, as it was when this was first asked for."""

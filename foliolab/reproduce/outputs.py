@@ -6,11 +6,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from foliolab.errors import StoreError
-from foliolab.files import digest_files, write_atomic
+from foliolab.files import write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
-from foliolab.model.compiled import POLICIES
-from foliolab.paths import REPOSITORY
+from foliolab.model.compiled import policy_hash
 from foliolab.reproduce.plan import Part
 
 
@@ -27,7 +26,7 @@ class Output:
 
 
 def code_behind(part: Part) -> str:
-    return digest_files(POLICIES, REPOSITORY) if part.command[0] == "regret" else code_hash(BASE_VERSION)
+    return policy_hash() if part.command[0] == "regret" else code_hash(BASE_VERSION)
 
 
 def output_file(part: Part, directory: Path) -> Path:
