@@ -4,20 +4,19 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import mean
 from typing import Any
 
 from foliolab.analyse.select import setting
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
 from foliolab.experiment.plan import Step
-from foliolab.files import digest_files
 from foliolab.kernel.code import code_of
-from foliolab.model.compiled import POLICIES
-from foliolab.paths import REPOSITORY
+from foliolab.model.compiled import policy_hash
 from foliolab.reproduce.plan import Part
 
-_Place = tuple[str, str, str, str]
-"""Of a measurement in its experiment: cell, variant, repetition, and whether it is the model's."""
+_Place = tuple[str, str, int]
+"""Of a measurement in its experiment: cell, variant, repetition."""
 
 
 @dataclass(frozen=True)
@@ -65,30 +64,21 @@ class Progress:
         }
 
 
-class Freshness:
-    """Whether samples are of the code as it stands, which is hashed once."""
-
-    def __init__(self) -> None:
-        self._policy = digest_files(POLICIES, REPOSITORY)
-        self._codes: dict[tuple[str, str], str] = {}
-
-    def __call__(self, sample: Sample) -> bool:
-        if sample.backend == MODEL:
-            return sample.kernel.hash == self._policy
-        place = sample.kernel.name, sample.kernel.version
-        if place not in self._codes:
-            self._codes[place] = code_of(*place)
-        return sample.code == self._codes[place]
-
-
 def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample]) -> Progress:
     """The progress of an experiment whose plan has these steps.
 
     Of samples with several probes or parameters only those like the newest count. Whether that is today's probe is not
     looked at: it is known when a measurement is asked for, by a key of all that decides.
     """
-    fresh = Freshness()
-    wanted = {_place(part, step) for step in steps}
+    policy, code = policy_hash(), cache(code_of)
+
+    def fresh(sample: Sample) -> bool:
+        """Whether it is of the code as it stands."""
+        if sample.backend == MODEL:
+            return sample.kernel.hash == policy
+        return sample.code == code(sample.kernel.name, sample.kernel.version)
+
+    wanted = {_place(step) for step in steps}
     mine = [sample for sample in samples if _alike(part, sample) and _place_of(sample) in wanted]
     # What was measured by another probe, or with other parameters, stands in no table beside the newest.
     alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]
@@ -105,10 +95,9 @@ def _alike(part: Part, sample: Sample) -> bool:
     return mine == (sample.experiment, sample.scale, sample.arch, sample.page_size, backend, sample.profile)
 
 
-def _place(part: Part, step: Step) -> _Place:
-    return json.dumps(step.cell.as_dict(), sort_keys=True), step.variant.name, str(step.repetition), part.backend
+def _place(step: Step) -> _Place:
+    return json.dumps(step.cell.as_dict(), sort_keys=True), step.variant.name, step.repetition
 
 
 def _place_of(sample: Sample) -> _Place:
-    backend = MODEL if sample.backend == MODEL else "qemu"
-    return json.dumps(sample.cell, sort_keys=True), sample.variant, str(sample.repetition), backend
+    return json.dumps(sample.cell, sort_keys=True), sample.variant, sample.repetition
