@@ -53,9 +53,6 @@ class Backend(Protocol):
     def name(self) -> str:
         """As samples have it, for instance "qemu-tcg" or "model"."""
 
-    @property
-    def arch(self) -> str: ...
-
     def made_with(self, kernel: BuiltKernel) -> str:
         """What made and executes a kernel, in words; empty if nothing did."""
 

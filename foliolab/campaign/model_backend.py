@@ -50,10 +50,6 @@ class ModelBackend:
     def name(self) -> str:
         return MODEL
 
-    @property
-    def arch(self) -> str:
-        return self.architecture.name
-
     def kernel(self, name: str) -> BuiltKernel:
         """What samples name as their kernel; there is none."""
         return BuiltKernel(policy_hash(), Path(), name, "lab", self.architecture, "model", PAGE_BYTES, ours=True)

@@ -56,10 +56,6 @@ class QemuBackend:
     def name(self) -> str:
         return self.accelerator.backend
 
-    @property
-    def arch(self) -> str:
-        return self.architecture.name
-
     def made_with(self, kernel: BuiltKernel) -> str:
         qemu = qemu_version(self.architecture).decode().splitlines()[0]
         return "; ".join(part for part in (qemu, kernel.compiler) if part)
@@ -201,7 +197,8 @@ class QemuSession:
 
     def __init__(self, boot: str, guest: Guest, plan: Plan, kernel: str) -> None:
         self.boot = boot
-        self._guest = guest
+        self.guest = guest
+        """For those who run something else in it as well."""
         self._plan = plan
         self._kernel = kernel
         self._switches = Switches(guest)
@@ -210,14 +207,9 @@ class QemuSession:
         self.remark = ""
 
     @property
-    def guest(self) -> Guest:
-        """What runs it, for those who run something else in it."""
-        return self._guest
-
-    @property
     def page_size(self) -> int:
         """Bytes."""
-        return self._guest.ready.page_size
+        return self.guest.ready.page_size
 
     def measure(self, step: Step) -> dict[str, int | float]:
         """Set the switches and the readahead limit, run the probe; a kernel that complains meanwhile has crashed."""
@@ -227,16 +219,16 @@ class QemuSession:
             sentence = f"{self._kernel} has no switch {name}, which {step.variant.name} sets."
             raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence))
         self._switches.set(step.variant.switches)
-        self._guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(parameters.read_ahead_kb)]).checked()
+        self.guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(parameters.read_ahead_kb)]).checked()
         data = DATA_FILE if parameters.file_bytes else _DATA
         command = self._plan.experiment.command(step.cell, parameters, step.repetition, data)
-        result = self._guest.run(command, parameters.deadline_seconds)
+        result = self.guest.run(command, parameters.deadline_seconds)
         if result.status == _KERNEL_LACKS:
             raise failure(replace(result.outcome, kind=OutcomeKind.NOT_APPLICABLE))
         result.checked()
         self._check_console()
         metrics = _metrics(result)
-        if self._guest.config.accelerator.backend == "qemu-icount":
+        if self.guest.config.accelerator.backend == "qemu-icount":
             # CPU time, because the clock jumps ahead whenever the guest waits for its disk.
             metrics["instructions"] = round(result.cpu_seconds * 1e9)
             # Of these the probes say that nothing waits meanwhile.
@@ -253,7 +245,7 @@ class QemuSession:
 
     def _check_console(self) -> None:
         new = self._look()
-        serious = complaints(new, real_time=self._guest.config.accelerator.real_time)
+        serious = complaints(new, real_time=self.guest.config.accelerator.real_time)
         if serious:
             sentence = f"The guest's kernel complained: {serious[0]}"
             raise failure(Outcome(OutcomeKind.GUEST_CRASH, sentence, "\n".join(serious)))
@@ -261,7 +253,7 @@ class QemuSession:
 
     def _look(self) -> list[str]:
         """What the console says that it did not say before."""
-        titles = splats(self._guest.console())
+        titles = splats(self.guest.console())
         new, self._seen = titles[self._seen :], len(titles)
         return new
 

@@ -122,7 +122,7 @@ class _Campaign:
         for step in self._plan.steps:
             key, variant = self._key(step), step.variant
             kernel = self._kernels[variant.kernel]
-            machine = machine_name(self._backend.arch, kernel.page_size)
+            machine = machine_name(kernel.arch.name, kernel.page_size)
             obstacle = (
                 variant.obstacle(machine) or variant.lacking(kernel.ours) or self._backend.obstacle(self._plan, step)
             )
@@ -150,7 +150,7 @@ class _Campaign:
             cell=step.cell.as_dict(),
             variant=step.variant.name,
             switches=dict(step.variant.switches),
-            arch=self._backend.arch,
+            arch=kernel.arch.name,
             page_size=kernel.page_size,
             backend=self._backend.name,
             scale=self._plan.scale.name,

@@ -48,7 +48,6 @@ class FakeBackend:
     boots: int = 0
     tried: Counter[Step] = field(default_factory=Counter)
     name: str = "fake"
-    arch: str = "x86_64"
     files: tuple[Path, ...] = ()
 
     def made_with(self, kernel: BuiltKernel) -> str:
