@@ -9,6 +9,7 @@ worker; what is left of its job goes to another one. Only this process writes to
 import json
 import logging
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -132,7 +133,7 @@ class _Run:
         """What is under way, by its future."""
         self._final: set[str] = set()
         self._seen: set[str] = set()
-        self._lost: dict[int, int] = {}
+        self._lost: Counter[int] = Counter()
         """How many workers were lost with a job."""
 
     def run(self, jobs: Iterable[Job]) -> None:
@@ -251,10 +252,10 @@ class _Run:
     def _again(self, order: Order) -> None:
         """Give another worker what is left of a job."""
         left = order.job.without(self._final)
-        lost = self._lost[order.number] = self._lost.get(order.number, 0) + 1
+        self._lost[order.number] += 1
         if not left.works:
             return
-        if lost > _LOST_WORKERS:
+        if (lost := self._lost[order.number]) > _LOST_WORKERS:
             raise HostLost(f"{lost} workers ended while they measured with {order.job.kernel}.")
         self._watcher.say(f"A worker is gone; {len(left.works)} measurements with {left.kernel} go to another one.")
         self._submit(replace(order, job=left))

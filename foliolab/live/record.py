@@ -215,8 +215,8 @@ class _Kept:
             variant="off",
             read_ahead_kb=window_kb,
             read_bytes=sum(file in self._number for file in found.read_file_of) * self._page_size,
-            read_requests=sum(found.requests.get(file, 0) for file in self._number),
-            major_faults=sum(found.majors.get(file, 0) for file in self._number),
+            read_requests=sum(found.requests[file] for file in self._number),
+            major_faults=sum(found.majors[file] for file in self._number),
         )
 
 

@@ -2,6 +2,7 @@
 """Which pages of files were touched and read, of the kernel's events about faults and the page cache."""
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 File = tuple[int, int]
@@ -68,9 +69,9 @@ class Touches:
         self.read_time_of = array("Q")
         self.start: int | None = None
         """The time of the first event."""
-        self.requests: dict[int, int] = {}
+        self.requests: Counter[int] = Counter()
         """By file: adjacent pages that faults of one task read in a row."""
-        self.majors: dict[int, int] = {}
+        self.majors: Counter[int] = Counter()
         """By file: faults that read their own page."""
         self._wanted, self._page_size, self._around, self._locate = wanted, page_size, around, locate
         self._numbers: dict[File, int | None] = {}
@@ -154,10 +155,10 @@ class Touches:
             return  # of a file that nobody wants, or by read() or write()
         count = 1 << order
         if self._ends.get(task) != (number, first):
-            self.requests[number] = self.requests.get(number, 0) + 1
+            self.requests[number] += 1
         self._ends[task] = number, first + count
         if fault.read is not None and first <= fault.read < first + count:
-            self.majors[number] = self.majors.get(number, 0) + 1
+            self.majors[number] += 1
         for page in range(first, first + count):
             self.read_file_of.append(number)
             self.read_page_of.append(page)
