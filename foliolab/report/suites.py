@@ -29,16 +29,16 @@ def _rows(results: Results) -> list[tuple[str, ...]]:
     return rows
 
 
-def _header(results: Results) -> list[str]:
-    kernels = list(next(iter(results.values())))
-    return ["test", *(f"{name}: pass / skip / fail" for name in kernels), *(["verdict"] if len(kernels) > 1 else [])]
-
-
 def columns(results: Results) -> list[Column]:
     """The table as columns: tests, how many subtests pass on each kernel, and the verdict."""
-    titles = [name.rpartition(": ") for name in _header(results)]
-    cells = list(zip(*_rows(results), strict=True))
-    return [Column((titles[i][0], titles[i][2]), cells[i], 0, left=not i) for i in range(len(titles))]
+    kernels = list(next(iter(results.values())))
+    titles = [("", "test"), *((name, "pass / skip / fail") for name in kernels)]
+    if len(kernels) > 1:
+        titles.append(("", "verdict"))
+    return [
+        Column(title, cells, 0, left=title == ("", "test"))
+        for title, cells in zip(titles, zip(*_rows(results), strict=True), strict=True)
+    ]
 
 
 def _not_passed(results: Results) -> list[str]:
