@@ -102,9 +102,8 @@ def colour(name: str) -> str:
 
 
 def figure(width: int, height: int) -> Figure:
-    """An empty figure of so many pixels, whose parts find their places by themselves."""
-    with mpl.rc_context(_SETTINGS):
-        made = Figure(figsize=(width / 72, height / 72), layout="constrained", facecolor="none")
+    """An empty figure of so many pixels, whose parts find their places by themselves; for what is ``styled``."""
+    made = Figure(figsize=(width / 72, height / 72), layout="constrained", facecolor="none")
     made.get_layout_engine().set(w_pad=0.04, h_pad=0.06)  # type: ignore[union-attr, call-arg]
     return made
 
