@@ -33,7 +33,8 @@ def print_view(console: Console, view: View) -> None:
     console.print(Text(view.group.title, style="bold"))
     if view.experiment:
         console.print(Text(view.experiment.question, style="italic"))
-    _print_rows(console, view)
+    styles = [_style(row, METRICS[view.metric]) for row in view.rows]
+    print_table(console, make_columns(view), styles, [row.cell for row in view.rows])
     console.print()
     for remark in view.remarks():
         console.print(Text(remark, style="dim"))
@@ -82,11 +83,6 @@ def print_matrix(console: Console, matrix: Matrix, *, everything: bool) -> None:
     if conclusion := losses.conclusion(matrix):
         console.print(Text(conclusion, style="bold"))
     console.print()
-
-
-def _print_rows(console: Console, view: View) -> None:
-    styles = [_style(row, METRICS[view.metric]) for row in view.rows]
-    print_table(console, make_columns(view), styles, [row.cell for row in view.rows])
 
 
 def print_table(
