@@ -11,9 +11,6 @@ from rich.text import Text
 from foliolab.report.figures import count
 from foliolab.trace.format import Trace
 
-Cells = list[list[int]]
-"""Touches; the first row is the start of the file, the first column that of the trace."""
-
 _SHADES = "░▒▓█"
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 
@@ -34,7 +31,8 @@ class Heatmap:
     name: str
     what: str
     """What the cells count: touches or pages read."""
-    cells: Cells
+    cells: list[list[int]]
+    """The first row is the start of the file, the first column that of the trace."""
     time: Axis
     place: Axis
 
