@@ -14,7 +14,7 @@ from foliolab.analyse.select import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_json, add_tables
-from foliolab.errors import NoResult, UsageError
+from foliolab.errors import NoResult, UsageError, require_known
 from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.metrics import METRICS
@@ -121,10 +121,8 @@ def _heads(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _metrics(arguments: argparse.Namespace) -> list[str]:
-    names = arguments.metric.split(",") if arguments.metric else []
-    for name in names:
-        if name not in METRICS:
-            raise UsageError(f"There is no metric '{name}'; known: {', '.join(METRICS)}.")
+    names: list[str] = arguments.metric.split(",") if arguments.metric else []
+    require_known("There is no metric", names, METRICS)
     return names
 
 
