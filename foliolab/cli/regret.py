@@ -11,7 +11,7 @@ import argparse
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console
 
@@ -28,13 +28,7 @@ from foliolab.report.ablation import print_ablations
 from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.regret import print_regret
 
-
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-_Any = TypeVar("_Any", bound=_Named)
+_Named = TypeVar("_Named", Case | TraceCase, Device)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +110,7 @@ def _cases(names: Iterable[str] | None, paths: Sequence[Path]) -> list[Case | Tr
     return [case for case in known if case in chosen or case in traces[len(ours) :]]
 
 
-def _chosen(what: str, known: Sequence[_Any], wanted: Iterable[str] | None) -> list[_Any]:
+def _chosen(what: str, known: Sequence[_Named], wanted: Iterable[str] | None) -> list[_Named]:
     """Those with these names, in their own order; all of them if none are named."""
     if wanted is None:
         return list(known)
