@@ -164,13 +164,9 @@ def _mixtures() -> Iterator[Case]:
     yield Case("areas", areas[0], _touches(0.01), passes=4, then=tuple(areas[1:]))
 
 
-def _families() -> Iterator[Case]:
-    """Patterns of other kinds, with files and seeds of their own."""
-    yield from _tuned_families()
-    yield from _judged_families()
-
-
 def _tuned_families() -> Iterator[Case]:
+    """Patterns of other kinds, with files and seeds of their own; so are those of the judged families."""
+
     def case(family: str, name: str, pattern: Pattern, pages: int, share: float, passes: int = 1) -> Case:
         """With so many accesses in a pass, as a share of the file's pages."""
         return Case(name, pattern, int(share * pages), passes, family=family, file_pages=pages)
@@ -226,7 +222,7 @@ def _touches(share: float) -> int:
 
 
 SUITE = Suite(
-    cases=(*_random(), *_strides(), *_runs(), *_objects(), *_mixtures(), *_families()),
+    cases=(*_random(), *_strides(), *_runs(), *_objects(), *_mixtures(), *_tuned_families(), *_judged_families()),
     devices=(
         Device(
             "disk",
