@@ -78,7 +78,7 @@ def picture(report: Reporter) -> Picture:
     NoResult if the trace lost events, as its buffer was too small, or has none.
     """
     accelerator = choose(NATIVE, "auto")
-    kernel = build(KernelRequest(NATIVE, "patched"), report)
+    kernel = build(KernelRequest(NATIVE, PATCHED), report)
     bare = GuestConfig(NATIVE, kernel.image, initramfs(guest_programs(NATIVE, report)), accelerator)
     disk = DataDisk("ext4", _FILE_BYTES).prepare(bare, report)
     config = GuestConfig(NATIVE, bare.kernel, bare.initramfs, accelerator, memory_mib=_MEMORY_MIB, disks=(disk,))
