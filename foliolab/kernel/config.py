@@ -3,7 +3,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from foliolab.arch import Architecture, size_name
 from foliolab.errors import ConfigError
@@ -32,11 +32,10 @@ def merge(
     options = {"CONFIG_LOCALVERSION": f'"-foliolab-{label}"'}
     for name in names:
         options |= parse((KERNEL / "config" / f"{name}.config").read_text())
-    options = known(options, version, ours)
-    return "".join(line(name, value) + "\n" for name, value in options.items())
+    return text(known(options, version, ours))
 
 
-def known(options: dict[str, str], version: str, ours: bool) -> dict[str, str]:
+def known(options: Mapping[str, str], version: str, ours: bool) -> dict[str, str]:
     """The options as Linux ``version`` has them; ``ours`` says whether the source has our code."""
     special = tomllib.loads((KERNEL / "config/options.toml").read_text())
     there = {}
@@ -59,6 +58,11 @@ def numbers(version: str) -> tuple[int, ...]:
 def line(name: str, value: str) -> str:
     """One option as .config spells it."""
     return f"# {name} is not set" if value == "n" else f"{name}={value}"
+
+
+def text(options: Mapping[str, str]) -> str:
+    """A fragment, one line for each option."""
+    return "".join(line(name, value) + "\n" for name, value in options.items())
 
 
 def parse(text: str) -> dict[str, str]:

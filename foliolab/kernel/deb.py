@@ -90,7 +90,7 @@ def build_packages(request: PackageRequest, directory: Path, report: Reporter) -
             objects = place / "objects"
             with full_disk_named(place), unfinished_swept(objects):
                 _configure(objects, tree, base | wanted, loaded, report)
-                config.check(_text(wanted), (objects / ".config").read_text())
+                config.check(config.text(wanted), (objects / ".config").read_text())
                 _make_packages(objects, tree, f"Building packages of Linux {source.version}, {name.text}", report)
                 for image in place.glob(f"{_IMAGE}*.deb"):
                     _complete(image)
@@ -141,12 +141,8 @@ def _place(request: PackageRequest, source: Source, name: KernelName) -> Path:
     return cache_directory() / "build" / directory
 
 
-def _text(options: Mapping[str, str]) -> str:
-    return "".join(config.line(name, value) + "\n" for name, value in options.items())
-
-
 def _configure(objects: Path, tree: Path, options: Mapping[str, str], loaded: str | None, report: Reporter) -> None:
-    write_atomic(objects / ".config", _text(options))
+    write_atomic(objects / ".config", config.text(options))
     make = [tool("make", "make"), "--silent", "-C", str(tree), f"O={objects}"]
     run_make([*make, "olddefconfig"], objects, "config", "Configuring", report)
     if loaded is not None:

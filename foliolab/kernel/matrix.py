@@ -82,8 +82,7 @@ class _Job:
     @property
     def options(self) -> str:
         """A fragment."""
-        known = config.known(dict(self.target.options), self.source.version, OURS in self.kernel.series)
-        return "".join(config.line(name, value) + "\n" for name, value in known.items())
+        return config.text(config.known(self.target.options, self.source.version, OURS in self.kernel.series))
 
     @property
     def note(self) -> Path:

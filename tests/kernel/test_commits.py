@@ -75,7 +75,7 @@ class Walk:
         options = config.parse("".join(each.read_text() for each in fragments))
         # allnoconfig passes over what the tree has not yet.
         self.options = config.known(options, self.source.version, ours=True)
-        write_atomic(fragment, "".join(config.line(*option) + "\n" for option in self.options.items()))
+        write_atomic(fragment, config.text(self.options))
         self.make("allnoconfig", environment={"KCONFIG_ALLCONFIG": str(fragment)})
 
     def make(self, *targets: str, environment: dict[str, str] | None = None) -> str:
@@ -142,6 +142,6 @@ def test_each_commit_compiles_without_a_new_warning(arch: Architecture, tmp_path
                 kunit(steps, tmp_path / f"{feature.patch.stem}.log")
             print(f"{feature.patch.stem}: {time.monotonic() - started:.0f} s, CPU {cpu_seconds() - used:.0f} s")
         config.check(
-            "".join(config.line(*option) + "\n" for option in steps.options.items()),
+            config.text(steps.options),
             (steps.directory / ".config").read_text(),
         )
