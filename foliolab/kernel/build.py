@@ -16,6 +16,7 @@ from foliolab.errors import UsageError
 from foliolab.files import digest, full_disk_named, locked, made_once, write_atomic
 from foliolab.kernel import config, module, packaged
 from foliolab.kernel.built import BuiltKernel, kernels_directory, load_kernel
+from foliolab.kernel.code import NOT_BUILT
 from foliolab.kernel.make import build_lock, make, unfinished_swept
 from foliolab.kernel.name import KernelName, parse_name
 from foliolab.kernel.series import applied
@@ -30,9 +31,6 @@ _CACHED = (
     *("disks", "packages", "userlands", "stores", "model", "matrix", "fetched", "ltp"),
 )
 """All directories of the cache but ``kvm``, which says what the machine can do, and ``scratch``, which has owners."""
-
-_NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
-"""Changes there make no other kernel."""
 
 _APART = ("ftrace", "preempt-rt")
 """Extras with which most objects are others."""
@@ -94,7 +92,7 @@ class _Inputs:
     def hash(self) -> str:
         parts: list[bytes | str] = [self.source.identity, self.request.arch.name, self.options, self.compiler]
         for file, content in self.changed.items():
-            if not file.startswith(_NOT_BUILT):
+            if not file.startswith(NOT_BUILT):
                 parts += [file, b"\0gone" if content is None else content]
         return digest(parts)
 

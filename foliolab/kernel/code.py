@@ -13,7 +13,8 @@ from foliolab.paths import KERNEL
 _PLACE = re.compile(r"^@@ .*", re.MULTILINE)
 """Where a hunk lies moves with those before it. That it has moved to equal text elsewhere is not noticed."""
 
-_NOT_COMPILED = ("Documentation", "MAINTAINERS", "tools")
+NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
+"""Changes there make no other kernel."""
 
 
 def code_hash(version: str, kernel: Path = KERNEL) -> str:
@@ -23,16 +24,13 @@ def code_hash(version: str, kernel: Path = KERNEL) -> str:
     """
     parts: list[str | bytes] = []
     for feature in read_series(version, kernel):
-        for file in filter(_compiled, feature.files):
-            parts += [file, (kernel / "files" / file).read_bytes()]
+        for file in feature.files:
+            if not file.startswith(NOT_BUILT):
+                parts += [file, (kernel / "files" / file).read_bytes()]
         for file, diff in diffs(feature.patch).items():
-            if _compiled(file):
+            if not file.startswith(NOT_BUILT):
                 parts += [file, _PLACE.sub("@@", diff)]
     return digest(parts)
-
-
-def _compiled(file: str) -> bool:
-    return file.split("/")[0] not in _NOT_COMPILED
 
 
 def code_of(name: str, version: str) -> str:
