@@ -120,7 +120,7 @@ def _objects(directory: Path) -> int:
 def first_error(log: str) -> str:
     """The first line of a build log that says what is wrong."""
     lines = log.splitlines()
-    for pattern in (r"\berror:", r"\*\*\* ", r"^E: "):
+    for pattern in (r"\b(?:error|ERROR):", r"\*\*\* ", r"^E: "):
         for text in lines:
             if re.search(pattern, text):
                 return text.strip()

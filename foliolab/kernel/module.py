@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The adaptive window as a module for kernels that Debian has built, compiled against their headers."""
 
-import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from foliolab.arch import Architecture
 from foliolab.errors import BuildError, UsageError
 from foliolab.files import digest, digest_files, made_once
 from foliolab.kernel.headers import Headers, headers
+from foliolab.kernel.make import first_error
 from foliolab.paths import KERNEL, MODULE, cache_directory
 from foliolab.process import compiler as compiler_of
 from foliolab.process import process_group, run, tool
@@ -101,11 +101,7 @@ def compiled(source: Path, found: Headers, compiler: str, *options: str) -> str:
         status = child.wait()
     text = log.read_text(errors="replace")
     if status:
-        lines = text.splitlines()
-        reason = next(
-            (line for line in lines if re.search(r"\berror:|\bERROR:", line)), (lines or ["make said nothing"])[-1]
-        )
-        raise BuildError(f"The module does not build against {found.build.name}: {reason}")
+        raise BuildError(f"The module does not build against {found.build.name}: {first_error(text)}")
     return text
 
 

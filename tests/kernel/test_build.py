@@ -69,6 +69,7 @@ def test_kernels_of_before_there_were_page_sizes_and_names_are_still_known(
     [
         ("  CC mm/a.o\nmm/a.c:3: error: expected ';'\nmake: *** [mm/a.o] Error 1\n", "mm/a.c:3: error: expected ';'"),
         ("make: *** No rule to make target 'x'.  Stop.\n", "make: *** No rule to make target 'x'.  Stop."),
+        ("  MODPOST x\nERROR: modpost: \"f\" undefined!\nmake: *** [x] Error 1\n", "ERROR: modpost: \"f\" undefined!"),
         ("one\ntwo\n", "two"),
         ("", "make said nothing"),
     ],
