@@ -21,6 +21,7 @@ from foliolab.paths import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import ablate
 from foliolab.regret.cost import Device
+from foliolab.regret.mechanisms import read_mechanisms
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import SUITE, Case, TraceCase, trace_cases
 from foliolab.regret.summary import check, summary_to_json
@@ -84,7 +85,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _ablate(cases: Sequence[Case | TraceCase], devices: Sequence[Device], arguments: argparse.Namespace) -> None:
-    found = ablate(SUITE, cases, devices, Reporter())
+    found = ablate(SUITE, cases, devices, read_mechanisms(), Reporter())
     if arguments.json:
         _print_json("mechanisms", [each.to_json() for each in found])
     elif arguments.table:

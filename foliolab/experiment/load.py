@@ -102,9 +102,9 @@ def find_experiment(name: str) -> Experiment:
     return load_experiment(EXPERIMENTS / f"{name}.toml")
 
 
-def load_experiment(file: Path, known: Mapping[str, Variant] | None = None) -> Experiment:
+def load_experiment(file: Path) -> Experiment:
     """Read one file; BadExperiment names the file and the key of whatever is wrong."""
-    variants = load_variants() if known is None else known
+    variants = load_variants()
     top = Place(file)
     table = top.convert(read_toml(file), _File)
     cells = _cells(top, table.cells)

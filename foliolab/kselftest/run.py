@@ -14,7 +14,7 @@ from foliolab.files import digest, digest_files, full_disk_named, locked
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
 from foliolab.kernel.source import Source
-from foliolab.kselftest.suite import Test
+from foliolab.kselftest.suite import HUGE_PAGES, Test
 from foliolab.paths import cache_directory, results_directory
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import parse
@@ -29,7 +29,6 @@ from foliolab.vm.packages import fetch, unpack
 _SKIPPED = 4  # the selftests' exit status
 _MEMORY_MIB = 2048
 _SWAP_BYTES = 512 << 20
-_HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 # As lib.mk builds them. khugepaged.c uses what it does not include.
 _FLAGS = ("-O2", "-w", "-static", "-pthread", "-U_FORTIFY_SOURCE", "-D_GNU_SOURCE=", "-include", "../kselftest.h")
 _SHARED = ("vm_util.c", "thp_settings.c")
@@ -134,8 +133,8 @@ def reserve_huge_pages(guest: Guest, mib: int) -> str:
     facts = dict(line.split(":") for line in lines)
     size = int(facts["Hugepagesize"].split()[0])
     count = max(mib * 1024 // size, 1)
-    guest.run([":write", _HUGE_PAGES, str(count)]).checked()
-    got = int(guest.run([":read", _HUGE_PAGES]).checked().stdout)
+    guest.run([":write", HUGE_PAGES, str(count)]).checked()
+    got = int(guest.run([":read", HUGE_PAGES]).checked().stdout)
     return f"huge pages of {size} KiB: {got} of {count}\n"
 
 

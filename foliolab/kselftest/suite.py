@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from foliolab.arch import ARCHITECTURES
 from foliolab.errors import UsageError
 
-_HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
+HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Test:
 
 
 def _one_huge_page(command: str) -> Test:
-    return Test(command, huge_mib=0, settings=((_HUGE_PAGES, "1"),))
+    return Test(command, huge_mib=0, settings=((HUGE_PAGES, "1"),))
 
 
 def _ksm(options: str, nodes: int = 1) -> Test:

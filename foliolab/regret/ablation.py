@@ -11,7 +11,6 @@ from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
 from foliolab.regret.header import Mechanism, count_lines, lines_of, without
-from foliolab.regret.mechanisms import read_mechanisms
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Row, count, make_rows
 from foliolab.regret.suite import Case, Suite, TraceCase
 from foliolab.regret.summary import Regrets, spread
@@ -64,16 +63,15 @@ def ablate(
     suite: Suite,
     cases: Sequence[Case | TraceCase],
     devices: Sequence[Device],
+    mechanisms: Sequence[Mechanism],
     report: Reporter,
-    mechanisms: Sequence[Mechanism] | None = None,
 ) -> list[Ablation]:
     """The whole policy, and then without each mechanism. ModelError if the header is not one that they can be cut from.
 
     Only adaptive is simulated anew: the oracle and the rivals stay what they are.
     """
     header = WINDOW.read_text()
-    chosen = read_mechanisms() if mechanisms is None else mechanisms
-    cut = [(mechanism, without(mechanism, header), lines_of(mechanism, header)) for mechanism in chosen]
+    cut = [(mechanism, without(mechanism, header), lines_of(mechanism, header)) for mechanism in mechanisms]
     whole = [row for row in make_rows(suite, cases, devices, report) if row.variant == _VARIANT]
     found = [_ablation(WHOLE, "Everything is on.", count_lines(header), whole, whole)]
     for number, (mechanism, window, lines) in enumerate(cut, 1):

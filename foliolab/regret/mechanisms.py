@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The mechanisms of the adaptive window, and how each is switched off, as model/mechanisms.toml says it."""
 
-from pathlib import Path
-
 from msgspec import Struct
 
 from foliolab.paths import MODEL
@@ -21,8 +19,9 @@ class _File(Struct, forbid_unknown_fields=True):
     mechanism: list[_Mechanism]
 
 
-def read_mechanisms(file: Path = MODEL / "mechanisms.toml") -> list[Mechanism]:
+def read_mechanisms() -> list[Mechanism]:
     """All of them in their order; BadExperiment for a mistake in the file."""
+    file = MODEL / "mechanisms.toml"
     place = Place(file)
     tables = {table.name: table for table in place.convert(read_toml(file), _File).mechanism}
     for table in tables.values():

@@ -64,7 +64,7 @@ def test_text_that_the_header_lacks_or_has_twice_is_named(old: str) -> None:
 @pytest.fixture(scope="module")
 def found() -> list[Ablation]:
     nothing = Mechanism("nothing", "Nothing is off.", ())
-    return ablate(SMALL, SMALL.cases, SMALL.devices, Reporter(), [nothing, _STREAMS])
+    return ablate(SMALL, SMALL.cases, SMALL.devices, [nothing, _STREAMS], Reporter())
 
 
 def test_the_whole_policy_comes_first_and_what_changes_nothing_is_as_good(found: list[Ablation]) -> None:
