@@ -20,7 +20,6 @@ class Variant:
     name: str
     kernel: str
     """The name of the kernel it runs on."""
-    description: str
     switches: tuple[tuple[str, Value], ...]
     """Files and what to write to them; empty: leave all as booted.
 
@@ -51,6 +50,7 @@ class _Table(Struct, forbid_unknown_fields=True):
     """A variant as a file has it."""
 
     description: Text
+    """For who reads the file."""
     kernel: Literal["patched", "unpatched", "image:debian:6.12", "image:debian:6.12+module"] | None = None
     like: Text | None = None
     """The variant whose kernel, switches and machines it starts from."""
@@ -84,7 +84,7 @@ def _variant(name: str, place: Place, table: _Table, before: Mapping[str, Varian
             )
     switches = {**dict(like.switches if like else ()), **inner.scalars(table.switches)}
     machines = place.at("machines").all_of(table.machines, MACHINES) or (like.machines if like else ())
-    return Variant(name, kernel, table.description, tuple(switches.items()), machines, ours=kernel == PATCHED)
+    return Variant(name, kernel, tuple(switches.items()), machines, ours=kernel == PATCHED)
 
 
 def choose(names: Iterable[str], known: Mapping[str, Variant]) -> tuple[Variant, ...]:
@@ -116,7 +116,7 @@ def on_kernels(variants: Sequence[Variant], kernels: Iterable[str], *, asked: bo
 
 
 def _as_booted(kernel: KernelName) -> Variant:
-    return Variant(kernel.text, kernel.text, "as it boots", (), ours=False)
+    return Variant(kernel.text, kernel.text, (), ours=False)
 
 
 def _on(name: str, kernel: KernelName) -> str:
