@@ -35,7 +35,7 @@ from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.terminal import print_table
 from foliolab.reproduce.documents import Run, documents, fill, shown
 from foliolab.reproduce.figures import FIGURES, load_figures
-from foliolab.reproduce.outputs import read_output, write_output
+from foliolab.reproduce.outputs import Output, read_output, write_output
 from foliolab.reproduce.plan import Part, choose_parts, load_plan
 from foliolab.reproduce.progress import Progress, measured
 from foliolab.reproduce.released import read_released, released_anew, write_released
@@ -116,7 +116,7 @@ def _measure(part: Part, by: Workers, shard: Shard | None) -> LabError | None:
     report.say(f"{part.name}: {' '.join(part.command) or part.experiment}")
     try:
         if part.command:
-            if (not shard or shard[0] == 1) and not _is_done(part):
+            if (not shard or shard[0] == 1) and not _done(part):
                 write_output(part, run_lab(part.command), _kept())
             return None
         return failure_of(measure(_request(part, shard), report, by).samples)
@@ -133,10 +133,10 @@ def _kept() -> Path:
     return results_directory() / "reproduced"
 
 
-def _is_done(part: Part) -> bool:
-    """Whether what a command prints is kept, of the code as it stands."""
+def _done(part: Part) -> Output | None:
+    """What a command has printed, if it is of the code as it stands."""
     output = read_output(part, _kept())
-    return output is not None and output.is_of(part)
+    return output if output and output.is_of(part) else None
 
 
 def run_lab(argv: Sequence[str]) -> str:
@@ -154,7 +154,7 @@ def _progress(parts: Sequence[Part], samples: Sequence[Sample]) -> list[Progress
     found = []
     for part in parts:
         if part.command:
-            done = int(_is_done(part))
+            done = int(_done(part) is not None)
             found.append(Progress(part, 1, (), done, 0 if done else part.hours))
         else:
             found.append(measured(part, planned(_request(part))[0].steps, samples))
@@ -189,7 +189,7 @@ def _ship(parts: Sequence[Part]) -> None:
     here, before = (_progress(experiments, samples) for samples in (read_samples(store_file()), read_released()))
     write_released(released_anew(here, before))
     for part in _shown_commands(parts):
-        if _is_done(part) and (output := read_output(part, _kept())):
+        if output := _done(part):
             write_output(part, output.output, RELEASE)
     picture = read_picture(results_directory() / PICTURE)
     if picture and picture.code == code_hash(BASE_VERSION):
