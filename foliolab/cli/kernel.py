@@ -25,7 +25,7 @@ from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.kernel.build import KernelRequest, build, clean, configure
 from foliolab.kernel.built import BuiltKernel, built_kernels
 from foliolab.kernel.deb import PackageRequest, build_packages
-from foliolab.kernel.export import checked_author, export
+from foliolab.kernel.export import BRANCH, checked_author, export
 from foliolab.kernel.git import Repository
 from foliolab.kernel.name import HELP, OURS, PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.rebased import applied_mail, take_over
@@ -139,7 +139,7 @@ def _export(arguments: argparse.Namespace) -> int:
     with held(name, report, newest=arguments.newest) as source:
         base = commit_of(name, source)
         exported = export(source, arguments.directory, report, words=words, author=author, base=base)
-    print(f"branch {exported.branch} in {exported.repository}")
+    print(f"branch {BRANCH} in {exported.repository}")
     print(f"mbox   {exported.mbox}")
     print(f"letter {exported.letter}")
     return 0

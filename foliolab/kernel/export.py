@@ -22,8 +22,7 @@ _BASE_AUTHOR = "Linux <linux@foliolab.invalid>"
 @dataclass(frozen=True)
 class Export:
     repository: Path
-    """A git repository: the pristine tree, and our branch on it, a commit for each feature."""
-    branch: str
+    """A git repository: the pristine tree, and BRANCH on it, a commit for each feature."""
     mbox: Path
     letter: Path
 
@@ -77,7 +76,7 @@ def export(
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
-    return Export(repository, BRANCH, mbox, letter)
+    return Export(repository, mbox, letter)
 
 
 def _mails(repository: Path, version: str, author: str) -> tuple[str, list[str]]:

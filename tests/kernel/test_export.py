@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import UsageError
-from foliolab.kernel.export import Export, checked_author, export
+from foliolab.kernel.export import BRANCH, Export, checked_author, export
 from foliolab.kernel.name import OURS
 from foliolab.kernel.series import applied, read_series
 from foliolab.kernel.source import Source
@@ -26,17 +26,17 @@ def test_mbox_applies_to_the_pristine_tree_and_equals_the_branch(small_source: S
     exported = export(small_source, tmp_path / "out", Reporter())
     features = read_series()
     base = f"v{small_source.version}"
-    assert git(exported.repository, "rev-list", "--count", f"{base}..{exported.branch}") == f"{len(features)}\n"
+    assert git(exported.repository, "rev-list", "--count", f"{base}..{BRANCH}") == f"{len(features)}\n"
     git(exported.repository, "switch", "--quiet", "--create", "again", base)
     git(exported.repository, "am", "--quiet", str(exported.mbox))
-    assert git(exported.repository, "diff", exported.branch, "again") == ""
+    assert git(exported.repository, "diff", BRANCH, "again") == ""
     for file, content in applied(small_source, [OURS]).items():
         assert (exported.repository / file).read_bytes() == content
 
 
 def test_nobody_signs_off_without_an_author(small_source: Source, tmp_path: Path) -> None:
     exported = export(small_source, tmp_path / "out", Reporter())
-    log = git(exported.repository, "log", "-1", "--format=%an <%ae>%n%s%n%b", "--grep=fault proves", exported.branch)
+    log = git(exported.repository, "log", "-1", "--format=%an <%ae>%n%s%n%b", "--grep=fault proves", BRANCH)
     author, subject, body = log.split("\n", 2)
     assert author.endswith(".invalid>")
     assert subject == "mm/filemap: count as mmap hit only what a fault proves"
@@ -89,7 +89,7 @@ def test_b4_takes_the_mbox(verb: str, sent: Export, tmp_path: Path) -> None:
     if verb == "am":
         [ready] = (tmp_path / "am").glob("*.mbx")
         git(sent.repository, "am", "--quiet", str(ready))
-    assert git(sent.repository, "diff", sent.branch, "again") == ""
+    assert git(sent.repository, "diff", BRANCH, "again") == ""
 
 
 @pytest.mark.parametrize("author", ["", "ann", "ann@example.org", "<ann@example.org>", "Ann <ann>", "A <a@b>\n"])

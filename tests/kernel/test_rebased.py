@@ -10,7 +10,7 @@ import pytest
 from foliolab.errors import SeriesError
 from foliolab.files import digest_files
 from foliolab.kernel.debian import from_debian
-from foliolab.kernel.export import Export, export
+from foliolab.kernel.export import BRANCH, Export, export
 from foliolab.kernel.rebased import applied_mail, take_over
 from foliolab.kernel.series import commits, read_mail, read_series
 from foliolab.kernel.source import Source
@@ -75,7 +75,7 @@ def test_an_export_changes_nothing(
     version: str, exports: dict[str, Export], sources: dict[str, Source], kernel: Path
 ) -> None:
     before = everything(kernel)
-    assert take_over(exports[version].repository, exports[version].branch, kernel) == []
+    assert take_over(exports[version].repository, BRANCH, kernel) == []
     with applied_mail(exports[version].mbox, sources[version]) as place:
         assert take_over(place, "HEAD", kernel) == []
     assert everything(kernel) == before
