@@ -51,7 +51,7 @@ def unfinished_swept(directory: Path) -> Iterator[None]:
                 # What is linked is worked on for minutes after its time; it is soon linked again.
                 if path.lstat().st_mtime >= since or "vmlinux" in path.name:
                     path.unlink()
-    if not stamp.exists():
+    else:
         stamp.touch()
     try:
         yield
