@@ -45,12 +45,13 @@ def repository(report: Reporter) -> Path:
 
     def make(partial: Path) -> None:
         with report.task("making a git repository of a part of the kernel's source, in minutes"):
-            _Repository(git, partial / "data/repository").fill(source.tree)
-            names = list(dict.fromkeys(_Repository(git, partial / "data/repository").blobs()))
+            made = _Repository(git, partial / "data/repository")
+            made.fill(source.tree)
+            names = list(dict.fromkeys(made.blobs()))
             (partial / "oids").write_text("".join(f"{name}\0" for name in names))
             (partial / "records").write_text(f"{len(names)}\n")
 
-    return made_once(_cache("git"), digest([_LAYOUT, source.identity, version, *_PARTS]), make)
+    return made_once(cache_directory() / "stores/git", digest([_LAYOUT, source.identity, version, *_PARTS]), make)
 
 
 def drivers(arch: Architecture, report: Reporter) -> dict[str, Path]:
@@ -64,11 +65,7 @@ def drivers(arch: Architecture, report: Reporter) -> dict[str, Path]:
             process.run(argv, BuildError, cwd=names)
 
     key = digest([arch.name, version, *_FLAGS, digest_files(_SOURCES, GUEST), (names / "oids").read_bytes()])
-    return {"git": made_once(_cache("git-driver"), key, make) / "git"}
-
-
-def _cache(name: str) -> Path:
-    return cache_directory() / "stores" / name
+    return {"git": made_once(cache_directory() / "stores/git-driver", key, make) / "git"}
 
 
 class _Repository:
