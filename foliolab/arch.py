@@ -23,8 +23,6 @@ class TinyGuest:
 
 @dataclass(frozen=True)
 class Architecture:
-    """One guest architecture."""
-
     name: str
     """Its name on our command line, and tuxmake's."""
     machine: str
@@ -174,6 +172,6 @@ NATIVE = next((arch for arch in ARCHITECTURES.values() if arch.native), X86_64)
 
 
 def architecture(name: str) -> Architecture:
-    """Look an architecture up by name."""
+    """UsageError for a name that is not there."""
     require_known("There is no architecture", [name], ARCHITECTURES)
     return ARCHITECTURES[name]

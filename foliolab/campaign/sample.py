@@ -31,8 +31,6 @@ _DECISIVE = (
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """Which kernel it was."""
-
     name: str
     """By which it was asked for."""
     version: str

@@ -22,7 +22,6 @@ _KEPT = "Interrupted; what was measured is kept, and the same command goes on fr
 
 
 def command_line() -> argparse.ArgumentParser:
-    """The whole command line."""
     top = argparse.ArgumentParser(
         prog="./lab",
         description="Readahead of mapped files for Linux 6.12, and what it gains and loses on kernels that are booted.",

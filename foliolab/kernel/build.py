@@ -41,8 +41,6 @@ _OUR_FILE = "mm/mmap_readahead_adaptive.c"
 
 @dataclass(frozen=True)
 class KernelRequest:
-    """What to build."""
-
     arch: Architecture
     kernel: str
     """Its name, as foliolab.kernel.name has them."""

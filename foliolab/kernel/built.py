@@ -12,8 +12,6 @@ from foliolab.paths import cache_directory
 
 @dataclass(frozen=True)
 class BuiltKernel:
-    """A kernel in the cache."""
-
     hash: str
     """Over everything that went in: source, changes on top, options, compiler."""
     image: Path

@@ -52,8 +52,6 @@ esac
 
 @dataclass(frozen=True)
 class PackageRequest:
-    """What to build."""
-
     kernel: str
     """Its name, as foliolab.kernel.name has them."""
     config: str = ""

@@ -71,7 +71,6 @@ class Verdict:
 
 
 def judge(seen: Observation) -> Verdict:
-    """The verdict on an observation."""
     page = seen.page_bytes
     files = tuple(_shares(seen))
     data = [file for file in files if not file.seen.text]

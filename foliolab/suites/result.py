@@ -19,8 +19,6 @@ EXIT_STATUS = "exit status"
 
 @dataclass(frozen=True)
 class Result:
-    """How a test program ended."""
-
     subtests: dict[str, Verdict]
     """Its own, then its exit status, then whether the kernel's log is free of complaints."""
     log: Path
