@@ -21,7 +21,7 @@ _PAGE_SIZES = {size_name(size): size for arch in ARCHITECTURES.values() for size
 
 
 def add_command(
-    commands: _Commands, name: str, words: str | None, handler: Callable[[argparse.Namespace], int] | None = None
+    commands: _Commands, name: str, words: str | None, handler: Callable[[argparse.Namespace], int] | None
 ) -> argparse.ArgumentParser:
     """A command that ``words`` tell of: a sentence that says what it does, others, and as a last paragraph an example.
 

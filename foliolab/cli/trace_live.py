@@ -44,7 +44,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def require_place(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """UsageError for options of a guest with --live, or the other way round."""
-    for name in _given(arguments, parser):
+    given = (name for name, value in vars(arguments).items() if value != parser.get_default(name))
+    for name in given:
         option = f"--{name.replace('_', '-')}"
         if arguments.live and name not in (*_OURS, *_SHARED, "live"):
             raise UsageError(f"{option} is of guests; it does not go with --live.")
@@ -52,10 +53,6 @@ def require_place(arguments: argparse.Namespace, parser: argparse.ArgumentParser
             raise UsageError(f"{option} goes with --live only.")
     if bool(arguments.program) == bool(arguments.live and arguments.pid):
         raise UsageError("Name a program, or with --live a process by --pid.")
-
-
-def _given(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterator[str]:
-    return (name for name, value in vars(arguments).items() if value != parser.get_default(name))
 
 
 def handle(arguments: argparse.Namespace) -> int:

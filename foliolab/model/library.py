@@ -135,7 +135,7 @@ class CountsStruct(ctypes.Structure):
 
 
 @cache
-def load(window: str = "") -> ctypes.CDLL:
+def load(window: str) -> ctypes.CDLL:
     """The library, ready to be called. Call this from the main thread before others simulate."""
     library = ctypes.CDLL(str(compiled(Reporter(), window)))
     library.model_new.argtypes = (ctypes.POINTER(MachineStruct), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint32)

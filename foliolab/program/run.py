@@ -13,7 +13,6 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.program.cells import Cell
 from foliolab.program.record import Run
 from foliolab.vm.disk import Filesystem
-from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
 from foliolab.vm.outcome import OutcomeKind, complaints, splats
 from foliolab.vm.switches import Switches, require_module
@@ -133,7 +132,7 @@ def _limit(guest: Guest, program: Program, read_ahead_kb: int | None) -> int | N
 
 def _counts(guest: Guest, program: Program) -> dict[str, Any]:
     """What was counted, or nothing if the counting itself was killed."""
-    text: JobResult = guest.run([":read", _COUNTERS])
+    text = guest.run([":read", _COUNTERS])
     if text.outcome.kind is not OutcomeKind.OK or not text.stdout.strip():
         return {}
     counts: dict[str, Any] = json.loads(text.stdout)

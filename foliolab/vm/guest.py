@@ -27,6 +27,8 @@ _PORT_NAME = "org.foliolab.control"
 # and all blocked tasks are doing, a reset. Time stamps are wanted whatever the configuration says.
 _BOOT_ARGUMENTS = "panic=-1 oops=panic panic_print=0xc0 printk.time=1"
 
+_POWER_OFF_SECONDS = 60
+
 OnOutput = Callable[[int, bytes], None]
 """Called with 1 or 2, for the job's output or error output, and the bytes, as they come."""
 
@@ -185,12 +187,12 @@ class Guest:
             cpu_seconds=event["cpu_us"] / 1e6,
         )
 
-    def power_off(self, deadline_seconds: float = 60) -> None:
+    def power_off(self) -> None:
         """Sync and unmount the guest's disks and end it; for disks that keep what was written.
 
         DiskFull if some of that could not be written.
         """
-        with self._deadline(deadline_seconds, "switch itself off"):
+        with self._deadline(_POWER_OFF_SECONDS, "switch itself off"):
             self._request([":poweroff"])
             if self._line():
                 raise failure(Outcome(OutcomeKind.NO_RESULT, "The guest did not switch itself off."))
