@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -220,10 +220,6 @@ def cargo() -> str:
 
 def _verify(directory: Path, hashes: Mapping[str, str]) -> None:
     """BuildError unless these files have these SHA-256 hashes."""
-    wrong: Iterable[str] = (
-        name
-        for name, expected in hashes.items()
-        if hashlib.sha256((directory / name).read_bytes()).hexdigest() != expected
-    )
-    if name := next(iter(wrong), None):
-        raise BuildError(f"{name} of the crate {_MDBX_CRATE} {_MDBX_VERSION} is not the file that is known.")
+    for name, expected in hashes.items():
+        if hashlib.sha256((directory / name).read_bytes()).hexdigest() != expected:
+            raise BuildError(f"{name} of the crate {_MDBX_CRATE} {_MDBX_VERSION} is not the file that is known.")
