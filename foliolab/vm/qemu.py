@@ -70,7 +70,8 @@ class Qemu:
         patience = _ANSWER_SECONDS
         for key, answer in _KEYS:
             said = self._console.stat().st_size
-            self._execute("chardev-send-break", id="console")
+            self._send("chardev-send-break", id="console")
+            self._read(self._commands)  # until that is done
             with suppress(BrokenPipeError):
                 self._keyboard.write(key)
                 self._keyboard.flush()
@@ -127,11 +128,6 @@ class Qemu:
                 return False
             time.sleep(0.01)
         return True
-
-    def _execute(self, name: str, **arguments: str) -> None:
-        """Have a command of the monitor executed, and wait until it was."""
-        self._send(name, **arguments)
-        self._read(self._commands)
 
     def _send(self, name: str, **arguments: str) -> None:
         self._commands += 1
