@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Changes on top of a tree: ours, as new files and the hooks that call them from existing ones, and the user's."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ from foliolab.kernel.git import Repository
 from foliolab.kernel.name import BASE_VERSION, OURS, parse_name
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
-from foliolab.process import run, tool
+from foliolab.process import git_environment, run, tool
 from foliolab.progress import Reporter
 
 
@@ -166,7 +165,7 @@ class _Scratch:
         for file in files:
             self._take(file)
         # Inside of some other repository git would pass over all files.
-        environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(self.place.parent)}
+        environment = git_environment({"CEILING_DIRECTORIES": str(self.place.parent)})
         try:
             run([tool("git", "git"), "apply", str(patches)], SeriesError, cwd=self.place, env=environment)
         except SeriesError as error:

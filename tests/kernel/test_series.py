@@ -134,6 +134,15 @@ def test_series_are_put_on_top_of_each_other(tiny: Source, tmp_path: Path) -> No
         applied(tiny, [str(second), str(first)])
 
 
+def test_what_a_series_makes_does_not_depend_on_the_users_settings(
+    tiny: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text("[apply]\n\twhitespace = fix\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    (tmp_path / "patch").write_text(RENAMED.replace("+two", "+two "))
+    assert applied(tiny, [str(tmp_path / "patch")])["mm/b.c"] == b"two \nlast\n"
+
+
 def test_a_file_without_a_patch_is_no_series(tiny: Source, tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("Dear all\n")
     with pytest.raises(SeriesError, match="letter holds no patch"):
