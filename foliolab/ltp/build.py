@@ -51,7 +51,7 @@ def read_tree(tree: Path) -> LtpTree:
     """SourceError if it is none of LTP."""
 
     def said(*command: str) -> str:
-        return process.run([process.tool("git", "git"), "-C", str(tree), *command], SourceError).decode().strip()
+        return _git(tree, *command).decode().strip()
 
     try:
         place, commit = Path(said("rev-parse", "--show-toplevel")), said("rev-parse", "HEAD")
@@ -59,6 +59,11 @@ def read_tree(tree: Path) -> LtpTree:
         return LtpTree(place, commit, said("describe", "--tags", "--always"), tests)
     except SourceError as error:
         raise SourceError(f"{tree} is no git tree of LTP with the tests that are run: {error}") from error
+
+
+def _git(place: Path, *arguments: str) -> bytes:
+    argv = [process.tool("git", "git"), "-C", str(place), *arguments]
+    return process.run(argv, SourceError, env=process.git_environment(alone=False))
 
 
 def build_ltp(tree: LtpTree, arch: Architecture, report: Reporter) -> Ltp:
@@ -69,8 +74,7 @@ def build_ltp(tree: LtpTree, arch: Architecture, report: Reporter) -> Ltp:
     def make(partial: Path) -> None:
         source, programs = partial / "source", partial / "programs"
         source.mkdir()
-        git = [process.tool("git", "git"), "-C", str(tree.place)]
-        archive = process.run([*git, "archive", tree.commit], SourceError)
+        archive = _git(tree.place, "archive", tree.commit)
         process.run([process.tool("tar", "tar"), "--extract", "--directory", str(source)], BuildError, stdin=archive)
         _compile(source, arch, compiler, report)
         programs.mkdir()
