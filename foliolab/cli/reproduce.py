@@ -33,10 +33,10 @@ from foliolab.progress import Reporter
 from foliolab.report.columns import Column
 from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.terminal import print_table
-from foliolab.reproduce.documents import Run, documents, fill, shown
+from foliolab.reproduce.documents import Run, fill, shown
 from foliolab.reproduce.figures import FIGURES, load_figures
 from foliolab.reproduce.outputs import Output, read_output, write_output
-from foliolab.reproduce.plan import Part, choose_parts, load_plan
+from foliolab.reproduce.plan import Part, choose_parts, documents, load_plan
 from foliolab.reproduce.progress import Progress, measured
 from foliolab.reproduce.released import read_released, released_anew, write_released
 
@@ -198,8 +198,7 @@ def _ship(parts: Sequence[Part]) -> None:
 
 def _texts(parts: Sequence[Part]) -> dict[str, str]:
     """The documents of the plan, by their names in the repository."""
-    files = documents([place for part in parts for place in part.shown], REPOSITORY)
-    return {str(file.relative_to(REPOSITORY)): file.read_text() for file in files}
+    return {name: (REPOSITORY / name).read_text() for name in documents(parts)}
 
 
 def _shown_commands(parts: Sequence[Part]) -> list[Part]:

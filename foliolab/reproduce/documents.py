@@ -19,7 +19,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from foliolab.errors import NoResult, UsageError
 from foliolab.reproduce.figures import Figure, spell
@@ -121,8 +120,3 @@ def _split(row: str) -> list[str]:
 def _is_figure(cell: str) -> bool:
     """A measured figure has a digit outside of code and links."""
     return bool(re.search(r"\d", re.sub(r"`[^`]*`|\]\([^)]*\)", "", cell)))
-
-
-def documents(shown: Sequence[str], root: Path) -> list[Path]:
-    """The files that parts of the plan name, each once."""
-    return [root / name for name in dict.fromkeys(place.partition("#")[0] for place in shown)]

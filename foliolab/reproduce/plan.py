@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is behind the figures of README and docs, as release/plan.toml says it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -78,3 +78,8 @@ def choose_parts(parts: Sequence[Part], names: Sequence[str], *, quick: bool) ->
     """The parts of these names, or all, or the quick ones; UsageError for a name that is not there."""
     require_known("There is no part", names, (part.name for part in parts))
     return [part for part in parts if (part.name in names or not names) and (part.quick or not quick)]
+
+
+def documents(parts: Iterable[Part]) -> list[str]:
+    """The files that show parts, each once, by their names in the repository."""
+    return list(dict.fromkeys(place.partition("#")[0] for part in parts for place in part.shown))
