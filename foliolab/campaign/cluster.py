@@ -172,7 +172,7 @@ class _Run:
         """Nothing was heard for another second."""
         for each in self._news():
             self._watcher.say(each)
-        if self._client.status != "running" or any(each.status == "lost" for each in self._orders):
+        if self._client.status != "running":
             raise ClusterError(_GONE)
         if self._client.scheduler_info(n_workers=-1)["workers"]:
             return 0
@@ -236,7 +236,8 @@ class _Run:
                 raise failure(done.failed)
             return
         error = future.exception() if future.status == "error" else None
-        if isinstance(error, distributed.scheduler.KilledWorker):
+        # What is lost is the end of a job, with its worker; what a scheduler takes along is cancelled.
+        if isinstance(error, distributed.scheduler.KilledWorker) or future.status == "lost":
             self._again(order)
         elif isinstance(error, LabError | OSError):
             raise error
