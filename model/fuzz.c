@@ -436,8 +436,7 @@ static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark
 			broken("a run goes on where it has been", mark, &answer);
 		if (answer.start - mark->index > reach)
 			broken("a run goes on too far away", mark, &answer);
-		if (!answer.async_size && answer.size > 1 &&
-		    answer.start + answer.size < mark->file_pages)
+		if (answer.async_size != answer.size)
 			broken("a run goes on without a mark", mark, &answer);
 	}
 	check_state(mark);

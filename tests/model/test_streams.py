@@ -38,23 +38,6 @@ def test_memory_for_two_windows_of_each(streams: int, passes: int) -> None:
     assert cost(adaptive, WINDOW) < 0.82 * cost(off, WINDOW)
 
 
-def test_objects_of_two_windows_take_one_miss() -> None:
-    """The window cannot grow to their size: a mark goes on instead, and costs nothing if the object ends there."""
-    for pages in (64, 33, 32):
-        off, adaptive = (
-            simulate(
-                Machine(rules, FILE_PAGES, FILE_PAGES // 3, WINDOW), Pattern("objects", object=pages, seed=5), 30000
-            )
-            for rules in ("off", "adaptive")
-        )
-        print(
-            f"objects of {pages} pages: {adaptive.major_faults} waits, {adaptive.requests} requests, "
-            f"{adaptive.pages_read} pages (off: {off.major_faults}, {off.requests}, {off.pages_read})"
-        )
-        assert adaptive.major_faults < 1.05 * 30000 / pages
-        assert cost(adaptive, WINDOW) < 0.9 * cost(off, WINDOW)
-
-
 def both(streams: int, memory_pages: int, passes: int) -> tuple[Counts, Counts]:
     adaptive, off = (run(rules, streams, memory_pages, passes) for rules in ("adaptive", "off"))
     print(

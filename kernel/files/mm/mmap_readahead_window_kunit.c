@@ -197,7 +197,7 @@ static void fake_mark(struct fake_file *file, unsigned long index)
 	KUNIT_ASSERT_GT(file->test, answer->start, index);
 	KUNIT_ASSERT_LT(file->test, answer->start, mark->file_pages);
 	KUNIT_ASSERT_LE(file->test, answer->size, mark->file_pages - answer->start);
-	KUNIT_ASSERT_LE(file->test, answer->async_size, answer->size);
+	KUNIT_ASSERT_EQ(file->test, answer->async_size, answer->size);
 	KUNIT_ASSERT_EQ(file->test, answer->order, mmap_readahead_order(answer->size));
 	KUNIT_ASSERT_EQ(file->test, answer->kind, FORWARD);
 }
@@ -660,7 +660,7 @@ struct single_case {
 	const char *name;
 	unsigned int ahead, behind, max, shift;
 	unsigned long miss, start;
-	unsigned int size, continued, async_size;
+	unsigned int size;
 };
 
 static const struct single_case single_cases[] = {
@@ -678,12 +678,6 @@ static const struct single_case single_cases[] = {
 	{ "a page more than may be read", 9, 2, 514, 4, 1003, 1000, 514 },
 	{ "less than was learnt ahead", 10, 0, 32, 4, 1003, 1003, 32 },
 	{ "less than was learnt behind", 0, 10, 32, 4, 1003, 972, 32 },
-	{ "more would pay", 5, 0, 32, 4, 1003, 1003, 32, 128, 1 },
-	{ "more would not pay", 5, 0, 32, 4, 1003, 1003, 32, 127, 0 },
-	{ "more would pay, and may be read", 5, 0, 64, 4, 1003, 1003, 32, 255, 0 },
-	{ "more would pay than a page", 0, 0, 1, 4, 1003, 1003, 1, 255, 0 },
-	{ "more would pay than two pages", 1, 0, 2, 4, 1003, 1003, 2, 255, 1 },
-	{ "more would pay than none", 1, 1, 2, 4, 1003, 1002, 2, 255, 0 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(single, single_cases, name);
@@ -697,9 +691,8 @@ static void test_single(struct kunit *test)
 	file->facts.block_shift = param->shift;
 	file->state.ahead.order = param->ahead;
 	file->state.behind.order = param->behind;
-	file->state.ahead.continued = param->continued;
 	fake_miss(file, param->miss);
-	expect_read(file, SINGLE, param->start, param->size, param->async_size);
+	expect_read(file, SINGLE, param->start, param->size, 0);
 	KUNIT_EXPECT_EQ(test, file->state.next, 1);
 }
 
@@ -1315,11 +1308,11 @@ static const struct window_case mark_cases[] = {
 	{ "of the window before it, whose end is gone", { 4000, 4000, 4255, 64, FORWARD }, 4191,
 	  { 192, 4192, USED }, { FORWARD, 4192, 32, 32 } },
 	{ "to the end of the file", { 4000, 4000, 4063, 64, FORWARD }, 4000, { },
-	  { FORWARD, 4064, 5, 0 }, .file = 4069 },
+	  { FORWARD, 4064, 5, 5 }, .file = 4069 },
 	{ "at the end of the file", { 4000, 4000, 4063, 64, FORWARD }, 4000, { }, { },
 	  .file = 4064 },
-	{ "of a single read", { 4000, 4000, 4063, 64, SINGLE }, 4063, { 100, 4064, USED },
-	  { FORWARD, 4064, 80, 40 } },
+	{ "in a single read", { 4000, 4000, 4063, 64, SINGLE }, 4000, { 100, 4001, USED },
+	  { FORWARD, 4001, 32, 32 } },
 	{ "in a backward stream", { 4000, 4000, 4063, 64, BACKWARD }, 4000, { 100, 4001, USED },
 	  { FORWARD, 4001, 32, 32 } },
 	{ "in a block of a region", { 4000, 4000, 4063, 64, FILL }, 4000, { 100, 4001, USED },
@@ -1354,52 +1347,15 @@ static void test_mark(struct kunit *test)
 	fake_mark(file, param->miss);
 	KUNIT_EXPECT_EQ(test, file->answer.size, param->answer.size);
 	if (param->answer.size)
-		expect_read(file, FORWARD, param->answer.start, param->answer.size,
-			    param->answer.async_size);
+		KUNIT_EXPECT_EQ(test, file->answer.start, param->answer.start);
 	/* Nothing is learnt but that a stream went on. */
 	if (param->answer.start == param->read.end + 1) {
-		after.reads[0].tried = param->read.kind == SINGLE;
-		after.reads[0].kind = FORWARD;
 		after.reads[0].index = param->miss;
 		after.reads[0].size = param->answer.size;
 		after.reads[0].pending = true;
 		after.reads[0].end += param->answer.size;
 	}
 	KUNIT_EXPECT_MEMEQ(test, &file->state, &after, sizeof(after));
-}
-
-/* What is read at the mark of a single read was continued if its own mark is reached. */
-static void test_tried(struct kunit *test)
-{
-	struct fake_file *file = file_with_read(test, SINGLE, 4000, 32, 4000);
-
-	file->facts.max_pages = 32;
-	file->state.ahead.order = 5;
-	fake_mark(file, 4031);
-	expect_read(file, FORWARD, 4032, 32, 16);
-	KUNIT_EXPECT_EQ(test, file->state.ahead.continued, 0);
-	fake_mark(file, 4048);
-	expect_read(file, FORWARD, 4064, 32, 32);
-	KUNIT_EXPECT_EQ(test, file->state.ahead.continued, mmap_readahead_share(0, true));
-	fake_mark(file, 4064);
-	expect_read(file, FORWARD, 4096, 32, 32);
-	KUNIT_EXPECT_EQ(test, file->state.ahead.continued, mmap_readahead_share(0, true));
-}
-
-/* Each of many objects twice as long as a read may be takes one miss, once that is known. */
-static void test_long_objects(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, 32, 32);
-	unsigned int object, page, known = 0;
-
-	for (object = 0; object < 40; object++) {
-		if (object == 20)
-			known = file->misses;
-		for (page = 0; page < 64; page++)
-			fake_touch(file, object * 37 % 40 * 1600 + 40 + page);
-	}
-	KUNIT_EXPECT_GT(test, known, 20);
-	KUNIT_EXPECT_EQ(test, file->misses - known, 20);
 }
 
 /* All of it */
@@ -1599,8 +1555,6 @@ static struct kunit_case mmap_readahead_window_cases[] = {
 	KUNIT_CASE_PARAM(test_alone, alone_gen_params),
 	KUNIT_CASE(test_sweep_again),
 	KUNIT_CASE_PARAM(test_mark, mark_gen_params),
-	KUNIT_CASE(test_tried),
-	KUNIT_CASE(test_long_objects),
 	KUNIT_CASE(test_trial_at_mark),
 	KUNIT_CASE(test_looks),
 	KUNIT_CASE(test_extremes),

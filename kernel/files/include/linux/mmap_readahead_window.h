@@ -90,7 +90,6 @@ enum mmap_readahead_kind {
  * @size: pages of the last one, 0 if there was none
  * @kind: &enum mmap_readahead_kind of the last one
  * @pending: whether pages of it may not be in the page cache yet
- * @tried: whether the last one goes on from a single one, and nobody got to its mark yet
  */
 struct mmap_readahead_read {
 	unsigned long index;
@@ -99,7 +98,6 @@ struct mmap_readahead_read {
 	unsigned int size;
 	unsigned char kind;
 	bool pending;
-	bool tried;
 };
 
 /**
@@ -440,9 +438,11 @@ mmap_readahead_learn_used(const struct mmap_readahead_miss *miss,
 {
 	unsigned long near = far - (long)(far - read->index) * 3 / 8;
 
-	/* Single pages continue to do, or it had less than half of what is read today. */
-	if (!(side->order | side->continued) ||
-	    2 * abs_diff(far, read->index) + 1 < 1UL << side->order)
+	/* Single pages continue to do. */
+	if (!(side->order | side->continued))
+		return;
+	/* It had less than half of what is read today. */
+	if (2 * abs_diff(far, read->index) + 1 < 1UL << side->order)
 		return;
 	side->continued = mmap_readahead_share(side->continued, false);
 	if (!side->order)
@@ -466,10 +466,7 @@ mmap_readahead_learn_used(const struct mmap_readahead_miss *miss,
 	side->quiet = 0;
 }
 
-/*
- * What a single miss reads beside its own page: as much as has paid. If more would pay
- * than one read may have, a mark on the last page reads on.
- */
+/* What a single miss reads beside its own page: as much as has paid. */
 static inline void
 mmap_readahead_answer_single(struct mmap_readahead_state *state,
 			     const struct mmap_readahead_miss *miss,
@@ -490,9 +487,6 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 	answer->kind = MMAP_READAHEAD_SINGLE;
 	answer->start = miss->index - behind;
 	answer->size = 1 + ahead + behind;
-	answer->async_size = ahead && 2UL << state->ahead.order > miss->max_pages &&
-			     mmap_readahead_pays(state->ahead.continued, 1UL << state->ahead.order,
-						 miss->request_pages);
 }
 
 /* Prior: what the first misses of files should have read. */
@@ -850,7 +844,6 @@ mmap_readahead_finish(struct mmap_readahead_state *state,
 	read->index = miss->index;
 	read->end = max(read->end, answer->start + answer->size - 1);
 	read->size = answer->size;
-	read->kind = answer->kind;
 	read->pending = answer->size > 1;
 }
 
@@ -918,10 +911,12 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 			mmap_readahead_learn_used(miss, read, read->start, &state->behind);
 		}
 		mmap_readahead_start(state, miss, answer);
-		*read = (struct mmap_readahead_read) { .start = miss->index, .end = miss->index };
+		read->start = miss->index;
+		read->end = miss->index;
 	}
 	mmap_readahead_finish(state, miss, read, answer);
 	read->start = min(read->start, answer->start);
+	read->kind = answer->kind;
 }
 
 /**
@@ -932,9 +927,8 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
  *
  * Once requests are large enough each is a quarter larger than the one before: nobody
  * waits for them, so growing faster gains little, and what is read beyond the end of a
- * long stream comes down to about half of it. Behind a single read as much is tried, of
- * which the next mark tells whether it was continued. At any other mark a stream was
- * forgotten, which reads on by what is still there of it, and stays so.
+ * long stream comes down to about half of it. At any other mark a stream was forgotten,
+ * which reads on by what is still there of it, and stays so.
  */
 static inline void
 mmap_readahead_mark(struct mmap_readahead_state *state,
@@ -946,14 +940,12 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 
 	*answer = (struct mmap_readahead_answer) { .kind = MMAP_READAHEAD_FORWARD };
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++)
-		if (read->kind <= MMAP_READAHEAD_FORWARD && read->end - mark->index < read->size)
+		if (read->kind == MMAP_READAHEAD_FORWARD && mark->index <= read->end &&
+		    read->end - mark->index < read->size)
 			stream = read;
 	if (stream) {
 		mmap_readahead_begun(state, mark, MMAP_READAHEAD_FORWARD);
 		end = stream->end;
-		if (stream->tried)
-			mmap_readahead_learn_continued(state, mark, &state->ahead);
-		stream->tried = stream->kind == MMAP_READAHEAD_SINGLE;
 		size = stream->size < mark->request_pages ? 2 * stream->size :
 		       stream->size + (stream->size + 3) / 4;
 	} else {
@@ -972,8 +964,8 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 					   mark->look(mark->cache, answer->start), size))
 		return;
 	answer->size = size;
-	answer->async_size = stream && stream->tried ? size / 2 : size;
 	mmap_readahead_finish(state, mark, stream, answer);
+	answer->async_size = answer->size;
 }
 
 /**
