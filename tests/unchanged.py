@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.files import digest_files
+from foliolab.files import digest
 from foliolab.paths import REPOSITORY
 
 _PASSED = "foliolab/passed"
@@ -32,8 +32,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Before anything runs: what is edited meanwhile was not tested.
-    digests = {_name(file): digest_of(file) for file in sorted((REPOSITORY / "tests").rglob("test_*.py"))}
+    # Before anything runs: what is edited meanwhile was not tested. A process of pytest-xdist's records nothing.
+    tests = sorted((REPOSITORY / "tests").rglob("test_*.py"))
+    needed = config.getoption("changed") or not hasattr(config, "workerinput")
+    digests = {_name(file): digest_of(file) for file in tests} if needed else {}
     config.pluginmanager.register(_Unchanged(config, digests))
 
 
@@ -59,7 +61,7 @@ class _Unchanged:
             self._failed.add(name)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        whole = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        whole = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not session.shouldfail
         if whole and session.config.cache and not hasattr(session.config, "workerinput"):
             ran = {name: self._digests[name] for name in self._ran - self._failed}
             kept = {name: digest for name, digest in self._passed.items() if name not in self._failed}
@@ -69,10 +71,12 @@ class _Unchanged:
 def digest_of(test: Path) -> str:
     """Of all that the test file may use."""
     modules = _used(test)
-    others = [file for file in _tracked() if file.suffix != ".py"]
-    if not any(_name(module).startswith("foliolab/reproduce/") for module in modules):
-        others = [file for file in others if not _name(file).startswith(_DOCUMENTS)]
-    return digest_files([*modules, *others], REPOSITORY)
+    used = {*_tracked()}
+    if "REPOSITORY" not in test.read_text():  # a test that names it may read anything there
+        used = {file for file in used if file.suffix != ".py"} | modules
+        if not any(_name(module).startswith("foliolab/reproduce/") for module in modules):
+            used = {file for file in used if not _name(file).startswith(_DOCUMENTS)}
+    return digest([part for file in sorted(used) for part in (_name(file), _content(file))])
 
 
 def _used(test: Path) -> set[Path]:
@@ -101,7 +105,8 @@ def _names(tree: ast.Module) -> Iterator[str]:
             yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
         elif isinstance(node, ast.List):
             words = [str(word.value) if isinstance(word, ast.Constant) else "" for word in node.elts]
-            yield from (f"{name}.__main__" for option, name in pairwise(words) if option == "-m")
+            run = [name for option, name in pairwise(words) if option == "-m"]
+            yield from (*run, *(f"{name}.__main__" for name in run))
 
 
 def _files(name: str) -> Iterator[Path]:
@@ -120,6 +125,11 @@ def _tracked() -> tuple[Path, ...]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     listed = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout
     return tuple(path for name in listed.split("\0") if name and (path := REPOSITORY / name).is_file())
+
+
+@cache
+def _content(file: Path) -> str:
+    return digest([file.read_bytes()])
 
 
 def _name(file: Path) -> str:

@@ -69,8 +69,8 @@ def difference_columns(replays: Sequence[Replay]) -> list[Column]:
 
 def _off_by(predicted: Figures, recorded: Figures) -> str:
     pairs = [(getattr(predicted, name), getattr(recorded, name)) for _, name, _, _ in _FIGURES]
-    shares = [round((one / other - 1) * 100) if other else 0 for one, other in pairs]
-    return " / ".join(f"{share:+d}" if share else "0" for share in shares)
+    shares = [round((one / other - 1) * 100) if other else None for one, other in pairs]
+    return " / ".join("-" if share is None else f"{share:+d}" if share else "0" for share in shares)
 
 
 def _columns(

@@ -13,15 +13,15 @@ SCALE = "full"
 
 
 def with_measured(trace: Trace, groups: Iterable[Group]) -> Trace:
-    """``trace`` with what the newest of ``groups`` of its database, boot and memory came to, beside what it has."""
+    """``trace`` with what the last of ``groups`` that has its database did with its accesses, beside what it has."""
     accesses = _accesses(trace)
     mine = [group for group in groups if accesses and group.page_size == trace.page_size]
-    found = tuple(each for group in mine[-1:] for each in _measured(trace, accesses, group))
-    return replace(trace, measured=(*trace.measured, *found))
+    found = [each for group in mine if (each := tuple(_measured(trace, accesses, group)))]
+    return replace(trace, measured=(*trace.measured, *(found[-1] if found else ())))
 
 
 def store_groups(samples: Iterable[Sample]) -> list[Group]:
-    """Those of real stores, in full, the newest last."""
+    """Those of real stores, in full."""
     chosen = (sample for sample in samples if (sample.experiment, sample.scale) == (EXPERIMENT, SCALE))
     return group_samples(chosen)
 

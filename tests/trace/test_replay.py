@@ -73,7 +73,7 @@ def test_a_table_tells_how_far_the_model_is_off() -> None:
         (adaptive.major_faults, 400),
     ]
     read, requests, faults, read_less, waits = (f"{(one / other - 1) * 100:+.0f}" for one, other in pairs)
-    assert row == f"| t | {read} / {requests} / {faults} | {read_less} / 0 / {waits} |"
+    assert row == f"| t | {read} / {requests} / {faults} | {read_less} / - / {waits} |"
     with pytest.raises(NoResult, match="Nothing was measured"):
         replays_to_table([each for each in found if not each.recorded])
 

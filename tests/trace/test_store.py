@@ -86,6 +86,8 @@ def test_what_was_measured_with_the_same_accesses_stands_beside_a_trace() -> Non
     places = [(each.variant, each.read_ahead_kb, each.memory_bytes) for each in found]
     assert places == [("off", 128, 120 << 20), ("off", 4096, 130 << 20)]
     assert {(each.read_bytes, each.read_requests, each.major_faults) for each in found} == {(5 << 20, 70, 60)}
+    on_arm64 = store_groups([*samples, sample(cell=CELL, **same | {"arch": "arm64", "data": "of another machine"})])
+    assert with_measured(trace, on_arm64).measured == found
     of_16k = replace(trace, page_size=16384)
     another = replace(trace, program=("driver", *trace.program[1:]))
     assert [with_measured(each, store_groups(samples)).measured for each in (of_16k, another)] == [(), ()]
