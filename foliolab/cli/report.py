@@ -14,7 +14,7 @@ from foliolab.analyse.select import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_json, add_tables
-from foliolab.errors import NoResult, UsageError, require_known
+from foliolab.errors import NoResult, UnknownCell, UsageError, require_known
 from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.metrics import METRICS
@@ -105,6 +105,16 @@ def _only(samples: list[Sample], what: str, wanted: str | None) -> list[Sample]:
     return [sample for sample in samples if getattr(sample, what) in names]
 
 
+def _cells(samples: Sequence[Sample], experiments: dict[str, Experiment], filters: Sequence[str]) -> tuple[Cell, ...]:
+    """Those of samples that match; NoResult if others of the experiments do, UnknownCell if none does."""
+    try:
+        return choose(list(dict.fromkeys(Cell.of(sample.cell) for sample in samples)), filters)
+    except UnknownCell as error:
+        scales = [scale for experiment in experiments.values() for scale in experiment.scales.values()]
+        choose([cell for scale in scales for cell in scale.cells], filters)
+        raise NoResult(f"Not measured: {error}") from error
+
+
 def _heads(arguments: argparse.Namespace) -> dict[str, str]:
     """The variants of --column, by their heads."""
     heads: dict[str, str] = {}
@@ -158,7 +168,7 @@ def handle(arguments: argparse.Namespace) -> int:
     samples = _only(samples, "backend", arguments.backend)
     heads = _heads(arguments)
     samples = _only(samples, "variant", ",".join(heads.values()) if heads else arguments.variant)
-    cells = choose(list(dict.fromkeys(Cell.of(sample.cell) for sample in samples)), arguments.cell)
+    cells = _cells(samples, experiments, arguments.cell)
     samples = [sample for sample in samples if Cell.of(sample.cell) in cells]
     if arguments.html:
         if arguments.experiment or arguments.check:

@@ -112,7 +112,13 @@ class View:
         shared = [axis for axis in first.axes if all(axis in cell.axes for cell in mine)]
         if shared and {cell for cell in scale.cells if cell.matches(dict(shared))} == mine:
             return [_spelled(shared)]
-        return list(dict.fromkeys(_spelled(row.cell.axes) for row in rows))
+        # By the first axis, which is often what a table leaves a value of out.
+        found: dict[str, None] = {}
+        for cell in dict.fromkeys(row.cell for row in rows):
+            alike = dict.fromkeys((cell.axes[0], *shared))
+            whole = all(each in mine for each in scale.cells if each.matches(dict(alike)))
+            found[_spelled(list(alike) if whole else cell.axes)] = None
+        return list(found)
 
     def repeats(self) -> list[str]:
         """How far boots of one row are apart in the table's metric; nothing if there is one boot of each."""
