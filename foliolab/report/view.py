@@ -115,9 +115,9 @@ class View:
         # By the first axis, which is often what a table leaves a value of out.
         found: dict[str, None] = {}
         for cell in dict.fromkeys(row.cell for row in rows):
-            alike = dict.fromkeys((cell.axes[0], *shared))
-            whole = all(each in mine for each in scale.cells if each.matches(dict(alike)))
-            found[_spelled(list(alike) if whole else cell.axes)] = None
+            alike = dict((cell.axes[0], *shared))
+            whole = all(each in mine for each in scale.cells if each.matches(alike))
+            found[_spelled(alike.items() if whole else cell.axes)] = None
         return list(found)
 
     def repeats(self) -> list[str]:
