@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Give a device, or one open file of a process, another window, and put it back. Takes root."""
+"""Give a device, or one open file of a process, another readahead window, and put it back. Takes root."""
 
 import argparse
 import json

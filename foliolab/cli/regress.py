@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tell which workloads get worse under a variant than under a baseline, the worst first. They are the cells of all
-experiments that have a list 'regress' of metrics. What the store has already is not measured again.
+"""Tell which workloads get worse under a variant or a kernel than under a baseline, the worst first. They are the cells
+of all experiments that have a list 'regress' of metrics. What the store has already is not measured again.
 
 example: ./lab regress --variant published,adaptive --workload gcc,sqlite --check
 """
