@@ -126,7 +126,9 @@ class View:
         if not spreads:
             return []
         most = max((each.most - each.least) / each.median if each.median else 0.0 for each in spreads)
-        return [f"Boots of a row differ by up to {most * 100:.2g} %." if most else "Boots of a row repeat exactly."]
+        if not most:
+            return ["Boots of a row repeat exactly."]
+        return [f"Boots of a row differ by up to {float(f'{most * 100:.2g}'):g} %."]
 
     def remarks(self) -> list[str]:
         """The sentences below the table."""
