@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foliolab.arch import size_name
-from foliolab.campaign.sample import OK, TIMED, KernelFacts, Sample
+from foliolab.campaign.sample import OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import machine_name
 from foliolab.grouped import grouped
@@ -25,8 +25,8 @@ class Group:
     backend: str
     profile: str
     """Of the kernels: lab or debug."""
-    host: str
-    """Which one it was, where seconds are measured; else empty, and samples are of any."""
+    timed_on: str
+    """The host, where seconds are measured; else empty, and samples are of any."""
     samples: tuple[Sample, ...]
     """The last attempt at each measurement, oldest first."""
     older: int
@@ -40,11 +40,13 @@ class Group:
     def title(self) -> str:
         kernels = f", {self.profile} kernels" if self.profile != "lab" else ""
         pages = f"{self.arch} with {self.page_size // 1024} KiB pages"
-        return f"{self.experiment}, scale {self.scale}, {pages}, backend {self.backend}{kernels}"
+        host = f" on {self.timed_on}" if self.timed_on else ""
+        return f"{self.experiment}, scale {self.scale}, {pages}, backend {self.backend}{host}{kernels}"
 
     def to_json(self) -> dict[str, Any]:
         """What rows of a table for programs begin with."""
-        return {name: getattr(self, name) for name in ("experiment", "scale", "arch", "page_size", "backend")}
+        names = ("experiment", "scale", "arch", "page_size", "backend", "timed_on")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def kernels(self) -> dict[str, KernelFacts]:
@@ -71,8 +73,7 @@ class Group:
 
 def place_of(thing: Sample | Group) -> tuple[str, str, str, int, str, str, str]:
     """What tells the group of a sample from all others, also of a Group itself."""
-    host = thing.host if thing.backend == TIMED else ""
-    return thing.experiment, thing.scale, thing.arch, thing.page_size, thing.backend, thing.profile, host
+    return thing.experiment, thing.scale, thing.arch, thing.page_size, thing.backend, thing.profile, thing.timed_on
 
 
 def by_repetition(samples: Iterable[Sample]) -> dict[int, Sample]:
@@ -107,6 +108,6 @@ def _cell(sample: Sample) -> str:
     return json.dumps(sample.cell, sort_keys=True)
 
 
-def setting(sample: Sample) -> tuple[str, str]:
-    """Probe and parameters."""
-    return sample.workload, json.dumps(sample.parameters, sort_keys=True)
+def setting(sample: Sample) -> tuple[str, str, str]:
+    """Probe and parameters, and the host if seconds are measured."""
+    return sample.workload, json.dumps(sample.parameters, sort_keys=True), sample.timed_on

@@ -8,11 +8,13 @@ worker; what is left of its job goes to another one. Only this process writes to
 
 import json
 import logging
+import platform
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from secrets import token_hex
@@ -21,11 +23,12 @@ from typing import Any
 
 import dask
 import distributed
+from distributed.comm.addressing import get_address_host
 
 from foliolab.campaign.files import Source, resolved, serving
 from foliolab.campaign.hosts import Hosts, connected
 from foliolab.campaign.job import Job, Watcher
-from foliolab.campaign.sample import TIMED, Sample
+from foliolab.campaign.sample import Sample
 from foliolab.campaign.worker import Done, Order, lab_code, perform
 from foliolab.errors import ClusterError, HostLost, LabError
 from foliolab.files import full_disk_named, write_atomic
@@ -36,6 +39,7 @@ _LOST_WORKERS = 20
 _GONE = "The scheduler is gone. What was measured is kept, and the same command goes on from there."
 _PATIENCE_SECONDS = 300
 """How long there may be no worker at all."""
+_NO_WORKER = f"The scheduler has had no worker for {_PATIENCE_SECONDS} seconds."
 
 _ANSWER_SECONDS = 10
 """How long a scheduler may take to answer."""
@@ -121,10 +125,33 @@ class Cluster:
         with serving(distributed.utils.get_ip(host)) as source:
             _Run(self, source, consoles, watcher).run(jobs)
 
+    def timed_on(self) -> str:
+        return self.timed_at[1]
+
+    @cached_property
+    def timed_at(self) -> tuple[str, str]:
+        """Address and name of the host that seconds are of, also when workers of others come later.
+
+        ClusterError if they are of several already, or none comes.
+        """
+        try:
+            self.client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
+            names = self.client.run(platform.node, on_error="ignore")
+        except TimeoutError:
+            names = {}
+        except OSError:
+            raise ClusterError(_GONE) from None
+        hosts = {(get_address_host(address), name) for address, name in names.items()}
+        if len(hosts) > 1:
+            raise ClusterError("Under KVM, seconds are measured, which are not the same on all hosts: use one host.")
+        if not hosts:
+            raise ClusterError(_NO_WORKER)
+        return hosts.pop()
+
 
 class _Run:
     def __init__(self, cluster: "Cluster", source: Source, consoles: Path, watcher: Watcher) -> None:
-        self._client, self._news = cluster.client, cluster.news
+        self._cluster, self._client, self._news = cluster, cluster.client, cluster.news
         self._source, self._consoles, self._watcher = source, consoles, watcher
         self._topic = f"foliolab-{token_hex(8)}"
         self._code = lab_code()
@@ -140,7 +167,6 @@ class _Run:
         self._client.subscribe_topic(self._topic, lambda event: self._events.put(event[1]))
         try:
             for number, job in enumerate(jobs):
-                self._one_host(job)
                 self._source.offer(job.machine.files)
                 job = replace(job, machine=job.machine.elsewhere(resolved))
                 self._submit(Order(number, job, self._topic, self._source.elsewhere(), self._code))
@@ -164,7 +190,8 @@ class _Run:
                 self._client.unsubscribe_topic(self._topic)
 
     def _submit(self, order: Order) -> None:
-        future = self._client.submit(perform, order, key=f"{self._topic}-{order.number}-{token_hex(4)}", pure=False)
+        key = f"{self._topic}-{order.number}-{token_hex(4)}"
+        future = self._client.submit(perform, order, key=key, pure=False, workers=self._hosts(order))
         self._orders[future] = order
         future.add_done_callback(self._events.put)
 
@@ -174,19 +201,17 @@ class _Run:
             self._watcher.say(each)
         if self._client.status != "running":
             raise ClusterError(_GONE)
-        if self._client.scheduler_info(n_workers=-1)["workers"]:
+        hosts = self._hosts(next(iter(self._orders.values())))
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        if any(not hosts or worker["host"] in hosts for worker in workers):
             return 0
         if waited == _PATIENCE_SECONDS:
-            raise ClusterError(f"The scheduler has had no worker for {_PATIENCE_SECONDS} seconds.")
+            raise ClusterError(_NO_WORKER)
         return waited + 1
 
-    def _one_host(self, job: Job) -> None:
-        """Where seconds are measured, they are of one host."""
-        if job.works[0].form.backend != TIMED:
-            return
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        if len({worker["host"] for worker in workers}) > 1:
-            raise ClusterError("Under KVM, seconds are measured, which are not the same on all hosts: use one host.")
+    def _hosts(self, order: Order) -> list[str] | None:
+        """The addresses of those that may execute it; None if all may."""
+        return [self._cluster.timed_at[0]] if order.job.works[0].form.timed_on else None
 
     def _hear_all(self) -> None:
         """What has arrived, without waiting; the end of jobs is left for later."""

@@ -7,13 +7,12 @@ recorded as not applicable, without a boot.
 
 import platform
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from foliolab.campaign.backend import Backend
 from foliolab.campaign.job import Job, Watcher, Work, ended, execute
-from foliolab.campaign.sample import LOST_HOST, MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample, with_key
+from foliolab.campaign.sample import LOST_HOST, MODEL, NOT_APPLICABLE, OK, TIMED, KernelFacts, Sample, with_key
 from foliolab.campaign.store import Store
 from foliolab.errors import LabError
 from foliolab.experiment.cell import Cell
@@ -36,6 +35,9 @@ class Workers(Protocol):
     def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
         """Execute all of them; a job is made when it is asked for. Raises what ``execute`` does."""
 
+    def timed_on(self) -> str:
+        """The only host that executes jobs in which seconds are measured; ClusterError if there is not one."""
+
 
 class Here:
     """One job after the other, in this process."""
@@ -43,6 +45,9 @@ class Here:
     def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
         for job in jobs:
             execute(job, consoles, watcher)
+
+    def timed_on(self) -> str:
+        return platform.node()
 
 
 def run_plan(
@@ -57,7 +62,7 @@ def run_plan(
 
     Raises GuestFailure if a guest ends before it can run any cell.
     """
-    return _Campaign(plan, store, backend, kernel_for, report).run(workers or Here())
+    return _Campaign(plan, store, backend, kernel_for, report, workers or Here()).run()
 
 
 def failure_of(samples: Iterable[Sample]) -> LabError | None:
@@ -77,11 +82,15 @@ def _lacked(sample: Sample) -> bool:
 
 
 class _Campaign:
-    def __init__(self, plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter) -> None:
+    def __init__(
+        self, plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter, workers: Workers
+    ) -> None:
         self._plan = plan
         self._store = store
         self._backend = backend
         self._report = report
+        self._workers = workers
+        self._host = workers.timed_on() if backend.name == TIMED else platform.node()
         self._kernels = {name: kernel_for(name) for name in dict.fromkeys(boot.kernel for boot in plan.boots)}
         booted = {} if backend.name == MODEL else self._kernels
         self._codes = {name: code_of(name, kernel.version) for name, kernel in booted.items()}
@@ -94,7 +103,7 @@ class _Campaign:
         final = [each for each in store.samples if each.outcome not in undecided or _lacked(each)]
         self._had = {sample.key: sample for sample in final}
 
-    def run(self, workers: Workers) -> list[Sample]:
+    def run(self) -> list[Sample]:
         self._pass_over()
         steps = self._plan.steps
         missing = sum(self._key(step) not in self._had for step in steps)
@@ -113,7 +122,7 @@ class _Campaign:
                         self._had[sample.key] = sample
                         task.advance()
 
-                workers.run(self._jobs(), self._store.consoles, Watcher(record, task.note, self._report.say))
+                self._workers.run(self._jobs(), self._store.consoles, Watcher(record, task.note, self._report.say))
         return [self._had[self._key(step)] for step in steps]
 
     def _pass_over(self) -> None:
@@ -129,8 +138,7 @@ class _Campaign:
             if key in self._had or not obstacle:
                 continue
             if key not in known:
-                form = replace(self._form(step), host=platform.node())
-                self._store.append(ended(form, Outcome(OutcomeKind.NOT_APPLICABLE, obstacle)))
+                self._store.append(ended(self._form(step), Outcome(OutcomeKind.NOT_APPLICABLE, obstacle)))
                 known[key] = self._store.samples[-1]
             self._had[key] = known[key]
 
@@ -165,6 +173,7 @@ class _Campaign:
             boot="",
             recorded="",
             data=self._data[step.cell],
+            host=self._host,
             code=self._codes.get(step.variant.kernel, ""),
             made_with=self._made_with[step.variant.kernel],
         )

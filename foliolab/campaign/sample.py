@@ -26,7 +26,7 @@ TIMED = "qemu-kvm"
 _DECISIVE = (
     "experiment", "scale", "parameters", "cell", "variant", "switches", "repetition", "workload", "backend",
 )  # fmt: skip
-"""What decides a result beside the kernel, and the data if there are any."""
+"""What decides a result beside the kernel, the data if there are any, and the host if seconds are measured."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,11 @@ class Sample:
     """Seconds on the host, with the boot if it was the first of one."""
 
     @property
+    def timed_on(self) -> str:
+        """The host if seconds are those of it; else empty, because hosts do not matter."""
+        return self.host if self.backend == TIMED else ""
+
+    @property
     def machine(self) -> str:
         return machine_name(self.arch, self.page_size)
 
@@ -101,8 +106,9 @@ class Sample:
     def from_json(cls, data: Mapping[str, Any]) -> "Sample":
         """The inverse of ``to_json``; ValueError for what is missing or of another type.
 
-        A variant has its present name, and the key goes with it: a new name makes no measurement stale. Samples of
-        before kernels had names have what is said of the kernel beside each other.
+        A variant has its present name, and the key goes with it: a new name makes no measurement stale. It goes with
+        the host that seconds are of, too, which keys were once without. Samples of before kernels had names have what
+        is said of the kernel beside each other.
         """
         kernel = data.get("kernel")
         if isinstance(kernel, str):
@@ -112,7 +118,9 @@ class Sample:
         sample = msgspec.convert({**data, "kernel": kernel}, cls)
         # A kernel as it boots has the name that it was asked for.
         name = sample.variant if sample.variant == sample.kernel.name else present_name(sample.variant)
-        return sample if sample.variant == name else with_key(dataclasses.replace(sample, variant=name))
+        if sample.variant == name and not sample.timed_on:
+            return sample
+        return with_key(dataclasses.replace(sample, variant=name))
 
 
 def with_key(sample: Sample) -> Sample:
@@ -120,4 +128,6 @@ def with_key(sample: Sample) -> Sample:
     decisive = {name: getattr(sample, name) for name in _DECISIVE} | {"kernel": sample.kernel.hash}
     if sample.data:
         decisive["data"] = sample.data
+    if sample.timed_on:
+        decisive["host"] = sample.timed_on
     return dataclasses.replace(sample, key=digest([json.dumps(decisive, sort_keys=True)]))

@@ -31,9 +31,9 @@ def read_released(file: Path = RELEASED) -> list[Sample]:
 
 
 def write_released(samples: Iterable[Sample], file: Path = RELEASED) -> None:
-    """The same samples make the same file, wherever they were measured: names of hosts are left out."""
+    """The same samples make the same file, wherever they were measured: a host is named only if seconds are of it."""
     ordered = sorted(
-        (replace(sample, host="") for sample in samples),
+        (replace(sample, host=sample.timed_on) for sample in samples),
         key=lambda sample: (sample.recorded, sample.experiment, sample.key),
     )
     lines = "".join(json.dumps(sample.to_json()) + "\n" for sample in ordered)

@@ -11,6 +11,20 @@ def kept(*samples: Sample) -> list[str]:
     return [each.key for each in group.samples]
 
 
+def test_seconds_of_two_hosts_are_never_in_one_table() -> None:
+    hosts = ["a", "b"]
+    timed, emulated = ([sample(1, backend=name, host=host) for host in hosts] for name in ("qemu-kvm", "qemu-tcg"))
+    # As stores have it from when the key of such a sample was that of any host.
+    lines = [{**each.to_json(), "key": "one"} for each in (*timed, *emulated)]
+    groups = group_samples(map(Sample.from_json, lines))
+    assert [([each.host for each in group.samples], group.timed_on) for group in groups] == [
+        (["a"], "a"),
+        (["b"], "b"),
+        (["b"], ""),
+    ]
+    assert [" on a" in group.title for group in groups] == [True, False, False]
+
+
 def test_data_of_other_parameters_does_not_count_as_newer() -> None:
     first = sample(key="first", data="d1")
     other = sample(key="other", data="d2", parameters={"cpus": 1})

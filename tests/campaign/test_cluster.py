@@ -17,7 +17,7 @@ import pytest
 from distributed import Client, get_worker
 
 from foliolab.campaign import cluster
-from foliolab.campaign.sample import Sample
+from foliolab.campaign.sample import TIMED, Sample
 from foliolab.campaign.store import read_samples
 from foliolab.errors import ClusterError, GuestCrashed
 from foliolab.experiment.plan import Step
@@ -129,9 +129,12 @@ def started(*argv: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]
         process.wait()
 
 
-def worker(address: str, name: str, **environment: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+def worker(
+    address: str, name: str, host: str = "127.0.0.1", **environment: str
+) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """One that is had at ``host``, by which hosts are told apart."""
     argv = ["-m", "distributed.cli.dask_worker", address, "--name", name, "--nthreads", "1", "--no-nanny"]
-    return started(*argv, "--no-dashboard", **environment)
+    return started(*argv, "--no-dashboard", "--host", host, **environment)
 
 
 def test_late_workers_help_and_a_command_goes_on_after_its_scheduler(tmp_path: Path) -> None:
@@ -155,6 +158,37 @@ def test_late_workers_help_and_a_command_goes_on_after_its_scheduler(tmp_path: P
     assert {1, 2} == {sample.metrics["worker"] for sample in read_samples(store)[len(before) :]}
     alone = run_fake(tmp_path / "alone.jsonl", FakeBackend(), plan)
     assert sorted(sample.key for sample in read_samples(store)) == sorted(sample.key for sample in alone)
+
+
+def test_late_workers_of_another_host_measure_no_seconds(tmp_path: Path) -> None:
+    store = tmp_path / "samples.jsonl"
+    with ExitStack() as stack, scheduler(tmp_path) as (_, address), worker(address, "1"):
+        found = stack.enter_context(cluster.scheduled(address))
+        come = once(
+            lambda: len(read_samples(store)) > 2, lambda: stack.enter_context(worker(address, "2", host="127.0.0.2"))
+        )
+        with come:
+            run_fake(store, FakeBackend(by_whom, name=TIMED), fake_plan(repetitions=4), found)
+        found.client.wait_for_workers(2, timeout=30)
+        assert {sample.metrics["worker"] for sample in read_samples(store)} == {1}
+        # What was measured counts, and the other worker may emulate.
+        run_fake(store, FakeBackend(by_whom, name=TIMED), fake_plan(repetitions=4), found)
+        run_fake(store, FakeBackend(by_whom), fake_plan(repetitions=1), found)
+    counts = [sample for sample in read_samples(store) if sample.backend != TIMED]
+    assert len(read_samples(store)) - len(counts) == len(fake_plan(repetitions=4).steps)
+    assert {sample.metrics["worker"] for sample in counts} == {1, 2}
+
+
+def test_seconds_of_two_hosts_are_refused(tmp_path: Path) -> None:
+    with (
+        scheduler(tmp_path) as (_, address),
+        worker(address, "1"),
+        worker(address, "2", host="127.0.0.2"),
+        cluster.scheduled(address) as found,
+    ):
+        found.client.wait_for_workers(2, timeout=30)
+        with pytest.raises(ClusterError, match="use one host"):
+            run_fake(tmp_path / "samples.jsonl", FakeBackend(reading, name=TIMED), fake_plan(1), found)
 
 
 def reading(step: Step, tried: int) -> dict[str, int | float]:

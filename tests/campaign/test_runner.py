@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import platform
 import random
 import subprocess
 import sys
@@ -13,8 +14,8 @@ from msgspec import structs
 from foliolab.analyse.select import group_samples
 from foliolab.campaign.job import ATTEMPTS
 from foliolab.campaign.runner import failure_of
-from foliolab.campaign.sample import Sample
-from foliolab.campaign.store import read_samples
+from foliolab.campaign.sample import TIMED, Sample, with_key
+from foliolab.campaign.store import open_store, read_samples
 from foliolab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, Step, make_plan
@@ -129,6 +130,22 @@ def test_a_variant_that_the_machine_cannot_have_is_not_applicable(file: Path) ->
     assert again.boots == 0
     assert {sample.outcome for sample in run_fake(file, again, restricted("x86_64-4k"))} == {"ok"}
     assert {step.variant.name for step in again.tried} == {"published"}
+
+
+@pytest.mark.parametrize(("backend", "again"), [(TIMED, True), ("fake", False)])
+def test_seconds_of_another_host_are_measured_here_again(backend: str, again: bool, file: Path) -> None:
+    plan = restricted("arm64-4k")
+    here = run_fake(file, FakeBackend(name=backend), plan)
+    with open_store(file.with_name("theirs.jsonl")) as store:
+        for sample in here:
+            store.append(with_key(replace(sample, host="another")))
+    theirs = FakeBackend(name=backend)
+    found = run_fake(store.file, theirs, plan)
+    assert theirs.boots == (len(plan.boots) if again else 0)
+    assert {sample.host for sample in found} == {platform.node() if again else "another"}
+    assert [sample.outcome for sample in found] == [sample.outcome for sample in here]
+    # Both hosts have a table.
+    assert len(group_samples(read_samples(store.file))) == 1 + again
 
 
 @pytest.mark.parametrize(

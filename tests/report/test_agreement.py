@@ -66,6 +66,7 @@ def test_rows_for_programs() -> None:
         "arch": "x86_64",
         "page_size": 4096,
         "backend": "qemu-tcg",
+        "timed_on": "",
         "cell": {"pattern": "random"},
         "variant": "off",
         "n": 1,

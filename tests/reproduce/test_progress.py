@@ -137,6 +137,19 @@ def test_the_file_keeps_samples_and_is_the_same_for_the_same_ones(tmp_path: Path
     assert sorted(each.key for each in read_released(one)) == sorted(each.key for each in samples)
 
 
+@pytest.mark.parametrize(("backend", "mixed"), [("qemu-kvm", False), ("qemu-tcg", True)])
+def test_seconds_of_two_hosts_are_not_shipped_as_one(tmp_path: Path, backend: str, mixed: bool) -> None:
+    ours, theirs = (
+        [kept(variant, number, backend=backend, host=host) for variant in VARIANTS for number in (1, 2)]
+        for host in ("ours", "theirs")
+    )
+    assert measured(PART, STEPS, [*ours, theirs[0]]).complete is mixed
+    parts = [measured(PART, STEPS, samples) for samples in (ours, theirs)]
+    file = tmp_path / "samples.xz"
+    write_released(released_anew(parts, parts), file)
+    assert {sample.host for sample in read_released(file)} == ({""} if mixed else {"ours", "theirs"})
+
+
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "samples.xz"
     file.write_bytes(b"none")
