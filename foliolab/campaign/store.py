@@ -26,6 +26,11 @@ def store_file() -> Path:
     return results_directory() / "samples.jsonl"
 
 
+def consoles_of(file: Path) -> Path:
+    """The directory of the console logs of boots that the samples of a store are of."""
+    return file.parent / "consoles"
+
+
 class _Busy(Exception):
     pass
 
@@ -67,7 +72,7 @@ class Store:
     @property
     def consoles(self) -> Path:
         """The directory of the boots' console logs."""
-        return self.file.parent / "consoles"
+        return consoles_of(self.file)
 
     def append(self, sample: Sample) -> None:
         """Add one sample; on return it survives a power cut.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Add samples of other stores, which were measured elsewhere, to this one. What it has already is not added again.
+"""Add samples of other stores, which were measured elsewhere, to this one, with the consoles of their boots. What it
+has already is not added again.
 
 example: ./lab merge /net/node7/results/samples.jsonl /net/node8/results/samples.jsonl
 """
@@ -7,8 +8,9 @@ example: ./lab merge /net/node7/results/samples.jsonl /net/node8/results/samples
 import argparse
 from pathlib import Path
 
-from foliolab.campaign.store import open_store, read_samples, store_file
+from foliolab.campaign.store import consoles_of, open_store, read_samples, store_file
 from foliolab.errors import UsageError
+from foliolab.files import write_atomic
 from foliolab.progress import Reporter
 
 
@@ -22,11 +24,14 @@ def handle(arguments: argparse.Namespace) -> int:
         file = place / "samples.jsonl" if place.is_dir() else place
         if not file.is_file():
             raise UsageError(f"There is no store at {place}.")
-        found += read_samples(file)
+        found += [(sample, consoles_of(file)) for sample in read_samples(file)]
     with open_store(store_file()) as store:
         had = {repr(sample) for sample in store.samples}
-        new = {repr(sample): sample for sample in found if repr(sample) not in had}
-        for sample in new.values():
+        new = {repr(sample): (sample, consoles) for sample, consoles in found if repr(sample) not in had}
+        for console in {consoles / f"{sample.boot}.log" for sample, consoles in new.values()}:
+            if console.exists():
+                write_atomic(store.consoles / console.name, console.read_bytes())
+        for sample, _ in new.values():
             store.append(sample)
     Reporter().say(f"{len(new)} of {len(found)} samples are new.")
     return 0

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from foliolab.campaign import cluster
-from foliolab.campaign.store import read_samples
+from foliolab.campaign.store import open_store, read_samples
 from foliolab.cli.main import main
 from foliolab.errors import EmptyPart
 from tests.campaign.fake import FakeBackend, fake_plan, run_fake
+from tests.samples import sample
 
 
 def test_parts_make_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,6 +33,22 @@ def test_parts_make_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         # What is there already is not added again.
         assert main(["merge", str(places[0] / "samples.jsonl")]) == 0
         assert read_samples(merged) == had
+
+
+def test_consoles_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = tmp_path / "ours/samples.jsonl", tmp_path / "theirs/samples.jsonl"
+    for file, boots in ((ours, ["common"]), (theirs, ["common", "their", "lost", ""])):
+        with open_store(file) as store:
+            for repetition, boot in enumerate(boots, start=1):
+                store.append(sample(1, repetition=repetition, boot=boot))
+            store.consoles.mkdir()
+            for boot in boots[:2]:
+                (store.consoles / f"{boot}.log").write_text(f"{boot} of {file.parent.name}")
+    monkeypatch.setenv("FOLIOLAB_RESULTS", str(ours.parent))
+    assert main(["merge", str(theirs)]) == 0
+    assert [each.boot for each in read_samples(ours)] == ["common", "their", "lost", ""]
+    consoles = {file.name: file.read_text() for file in (ours.parent / "consoles").iterdir()}
+    assert consoles == {"common.log": "common of ours", "their.log": "their of theirs"}
 
 
 def test_a_repetition_is_not_torn_apart(tmp_path: Path) -> None:
