@@ -36,7 +36,7 @@ class Machine(Protocol):
 
     @property
     def files(self) -> Sequence[Path]:
-        """Of the cache, named by their content: what another host has to have."""
+        """Of the cache: what another host has to have."""
 
     def elsewhere(self, place: Callable[[Path], Path]) -> "Machine":
         """The same with its files where ``place`` says."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Jobs in other processes, and on other hosts, by Dask.
 
-Workers are Python processes with foliolab and QEMU. What a job takes of the cache, named by its content, they fetch
-from here if they do not find it. Every attempt at a measurement is sent as it ends, so that little is lost with a
-worker; what is left of its job goes to another one. Only this process writes to the store.
+Workers are Python processes with foliolab and QEMU. What a job takes of the cache, they fetch from here if they
+do not have the very same. Every attempt at a measurement is sent as it ends, so that little is lost with a worker; what
+is left of its job goes to another one. Only this process writes to the store.
 """
 
 import json

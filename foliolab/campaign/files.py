@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Files of the cache for other hosts: offered by HTTP, fetched once."""
+"""Files of the cache for other hosts: offered by HTTP, fetched once.
 
+Their names say what was asked for, and hosts may have made that with other programs, a disk with another mkfs for
+instance. All take the very file that is offered, by a hash of its content.
+"""
+
+import hashlib
 import shutil
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from http import HTTPStatus
 from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,16 +33,16 @@ class Source:
     """Known to those who may have them."""
     cache: Path
     """The directory that they are below, on their own host."""
-    offered: set[str] = field(default_factory=set)
-    """Their paths below it."""
+    offered: dict[str, str] = field(default_factory=dict)
+    """Hashes of their contents, by their paths below it."""
 
     def offer(self, files: Iterable[Path]) -> None:
         """Let these be fetched."""
-        self.offered.update(str(file.relative_to(self.cache)) for file in map(resolved, files))
+        self.offered.update({str(file.relative_to(self.cache)): _content_of(file) for file in map(resolved, files)})
 
     def elsewhere(self) -> "Source":
-        """What others have to know."""
-        return Source(self.url, self.cache)
+        """As it is now, for others."""
+        return replace(self, offered=dict(self.offered))
 
 
 def resolved(file: Path) -> Path:
@@ -44,12 +50,24 @@ def resolved(file: Path) -> Path:
     return file.parent.resolve() / file.name
 
 
+def _content_of(file: Path) -> str:
+    """A hash of what is in a file, which is read once as long as nobody changes it."""
+    status = file.stat()
+    return _content(file, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@cache
+def _content(file: Path, *_: int) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 @contextmanager
 def serving(address: str) -> Iterator[Source]:
     """Offer files at an address of this host, to whoever has the URL, until the block ends."""
     secret = token_urlsafe(16)
-    offered: set[str] = set()
-    cache = cache_directory().resolve()
+    offered: dict[str, str] = {}
+    root = cache_directory().resolve()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -57,9 +75,8 @@ def serving(address: str) -> Iterator[Source]:
             if asked != secret or name not in offered:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
-            with (cache / name).open("rb") as file:
+            with (root / name).open("rb") as file:
                 self.send_response(HTTPStatus.OK)
-                self.send_header("Content-Length", str((cache / name).stat().st_size))
                 self.end_headers()
                 shutil.copyfileobj(file, self.wfile, 1 << 20)
 
@@ -74,7 +91,7 @@ def serving(address: str) -> Iterator[Source]:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
-            yield Source(f"http://{address}:{server.server_port}/{secret}/", cache, offered)
+            yield Source(f"http://{address}:{server.server_port}/{secret}/", root, offered)
         finally:
             server.shutdown()
             thread.join()
@@ -83,21 +100,21 @@ def serving(address: str) -> Iterator[Source]:
 def fetch(path: Path, source: Source) -> Path:
     """Where this host has a file of the cache of ``source``; fetched if need be. ClusterError if it cannot be had."""
     name = str(path.relative_to(source.cache))
-    if (here := cache_directory().resolve() / name).exists():
+    content = source.offered[name]
+    if (here := cache_directory().resolve() / name).exists() and _content_of(here) == content:
         return here
     # Apart, because what the cache has of its own is whole directories.
-    mine = cache_directory().resolve() / "fetched" / name
+    mine = cache_directory().resolve() / "fetched" / content[:16] / path.name
     with locked(mine.with_name(f".{mine.name}.fetch")), full_disk_named(mine.parent):
         partial = mine.with_name(f".{mine.name}.partial")
         try:
-            if not mine.exists():
+            if not (mine.exists() and _content_of(mine) == content):
                 # A proxy has nothing to do with hosts of one cluster, and is not to know the URL.
                 direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
                 with direct.open(source.url + name, timeout=60) as answer, partial.open("wb") as file:
                     shutil.copyfileobj(answer, file, 1 << 20)
-                    wanted = int(answer.headers["Content-Length"])
-                if partial.stat().st_size != wanted:
-                    raise ClusterError(f"{name} could not be fetched: it came in part.")
+                if _content_of(partial) != content:
+                    raise ClusterError(f"{name} could not be fetched: what came is not what was offered.")
                 partial.replace(mine)
         except (urllib.error.URLError, ConnectionError, TimeoutError, HTTPException) as error:
             raise ClusterError(f"{name} could not be fetched from {source.url.split('/')[2]}: {error}.") from None

@@ -208,5 +208,6 @@ def test_a_host_with_a_cache_of_its_own_fetches_what_it_lacks(tmp_path: Path) ->
             run_fake(tmp_path / "samples.jsonl", FakeBackend(reading, files=(image,)), fake_plan(1), found)
     finally:
         image.unlink()
-    assert (tmp_path / "cache/fetched/images/of-a-test").read_bytes() == b"image" * 1000
-    assert not list((tmp_path / "cache/fetched/images").glob("*.partial"))
+    (fetched,) = (tmp_path / "cache/fetched").rglob("of-a-test")
+    assert fetched.read_bytes() == b"image" * 1000
+    assert not list((tmp_path / "cache/fetched").rglob("*.partial"))
