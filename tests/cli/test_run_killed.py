@@ -2,9 +2,13 @@
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,41 +18,109 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.paths import REPOSITORY
 from tests.small import small_experiment
 
+_PATIENCE_SECONDS = 120
 
-def processes_that_name(place: Path) -> list[str]:
-    """Command lines in which ``place`` stands, as it does in those of our guests."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
+
+def wait_until(happened: Callable[[], object], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a small experiment with a store of its own, by which its processes are known: they inherit its name."""
+
+    place: Path
+    options: Sequence[str]
+
+    @property
+    def results(self) -> Path:
+        return self.place / "results"
+
+    @contextmanager
+    def started(self) -> Iterator[subprocess.Popen[bytes]]:
+        """Killed at the end of the block."""
+        with (self.place / "output").open("wb") as stream:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "foliolab", "run", str(small_experiment(self.place)), "--json", *self.options],
+                cwd=REPOSITORY,
+                env={**os.environ, "FOLIOLAB_RESULTS": str(self.results)},
+                stdout=stream,
+                stderr=subprocess.DEVNULL,
+            )
         try:
-            words = process.read_bytes().decode(errors="replace").replace("\0", " ")
-        except OSError:
-            continue  # it has ended meanwhile
-        if str(place) in words:
-            found.append(words)
-    return found
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def processes(self) -> dict[int, tuple[str, int]]:
+        """Command line and parent of each, be it a command, a worker or a guest."""
+        found = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                mine = f"FOLIOLAB_RESULTS={self.results}\0".encode() in (process / "environ").read_bytes()
+                words = (process / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
+                status = (process / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended meanwhile
+            if mine:
+                found[int(process.name)] = (words, int(status[1]))
+        return found
+
+    def guests(self) -> dict[int, int]:
+        """Their parents."""
+        return {pid: parent for pid, (words, parent) in self.processes().items() if " -kernel " in words}
+
+    def require_guests(self) -> None:
+        """Wait for the first, and a moment for as many as there can be."""
+        assert wait_until(self.guests, _PATIENCE_SECONDS)
+        wait_until(lambda: len(self.guests()) == 3, 0.5)
+
+    def require_nothing(self) -> None:
+        """Nothing is left a moment later."""
+        wait_until(lambda: not self.processes(), 10)
+        assert self.processes() == {}
+
+    def require_all(self, process: subprocess.Popen[bytes]) -> None:
+        """The command measures what is left, and then there are three cells, thrice each."""
+        assert process.wait() == 0
+        samples = json.loads((self.place / "output").read_bytes())["samples"]
+        places = [(str(sample["cell"]), sample["variant"], sample["repetition"]) for sample in samples]
+        assert len(set(places)) == len(places) == 3 * 3
+        assert {sample["outcome"] for sample in samples} == {"ok"}
+        assert len(read_samples(self.results / "samples.jsonl")) == len(samples)
+        self.require_nothing()
 
 
 @pytest.mark.boot
 def test_a_run_killed_ten_times_measures_all_the_same(
     tmp_path: Path, patched_kernel: BuiltKernel, unpatched_kernel: BuiltKernel
 ) -> None:
-    results = tmp_path / "results"
-    environment = {**os.environ, "FOLIOLAB_RESULTS": str(results)}
-    command = [sys.executable, "-m", "foliolab", "run", str(small_experiment(tmp_path)), "--json"]
-    command += ["--variant", "unpatched,off,published"]
+    run = Run(tmp_path, ["--variant", "unpatched,off,published"])
     moments = random.Random(3)
     for _ in range(10):
-        process = subprocess.Popen(
-            command, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(moments.uniform(0.5, 5))
-        process.kill()
-        process.wait()
-        time.sleep(0.5)
-        assert processes_that_name(results) == []
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, check=True)
-    samples = json.loads(done.stdout)["samples"]
-    places = [(str(sample["cell"]), sample["variant"], sample["outcome"]) for sample in samples]
-    assert len(set(places)) == len(places) == 3 * 3
-    assert {outcome for _, _, outcome in places} == {"ok"}
-    assert len(read_samples(results / "samples.jsonl")) == len(samples)
+        with run.started():
+            time.sleep(moments.uniform(0.5, 5))
+        run.require_nothing()
+    with run.started() as process:
+        run.require_all(process)
+
+
+@pytest.mark.boot
+def test_no_guest_outlives_its_worker_or_the_run_of_that(tmp_path: Path, patched_kernel: BuiltKernel) -> None:
+    run = Run(tmp_path, ["--variant", "off", "--repetitions", "3", "--workers", "3"])
+    with run.started():
+        run.require_guests()
+    run.require_nothing()
+    with run.started() as process:
+        run.require_guests()
+        guest, worker = run.guests().popitem()
+        assert worker != process.pid
+        os.kill(worker, signal.SIGKILL)
+        assert wait_until(lambda: guest not in run.guests(), 10)
+        run.require_all(process)
