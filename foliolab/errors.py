@@ -104,6 +104,12 @@ class SeriesError(LabError):
     status = 25
 
 
+class DirtyTree(LabError):
+    """A git tree with changes that are not committed, where a commit is what matters."""
+
+    status = 26
+
+
 class MissingTool(LabError):
     status = 30
 

@@ -20,7 +20,7 @@ from foliolab.cli.options import (
     add_verbs,
     machine,
 )
-from foliolab.errors import UsageError
+from foliolab.errors import DirtyTree, UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.kernel.build import KernelRequest, build, clean, configure
 from foliolab.kernel.built import BuiltKernel, built_kernels
@@ -159,6 +159,13 @@ def _import(arguments: argparse.Namespace) -> int:
         if name.debian or name.image or name.series:
             raise UsageError(f"{arguments.branch} is neither a git tree nor an mbox.")
         repository = Repository.at(name.path)
+        if repository.has_changes():
+            if not name.ref:
+                raise DirtyTree(
+                    f"{name.path} has changes that are not committed, and only commits come back; commit them, or "
+                    f"write {name.path}@HEAD to leave them out."
+                )
+            report.say(f"What is not committed in {name.path} is left out.")
         written = take_over(name.path, repository.commit(name.ref or "HEAD"))
     for file in written:
         print(file.relative_to(REPOSITORY))

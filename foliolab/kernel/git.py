@@ -113,6 +113,14 @@ class Repository:
         lines = self._git("rev-list", "--bisect-all", bad, *(f"^{commit}" for commit in good)).splitlines()
         return [line.split()[0] for line in lines]
 
+    def has_changes(self) -> bool:
+        """Whether the working tree has what is not committed, and not ignored."""
+        index = self.directory / "index"
+        if not index.exists():  # a bare repository
+            return False
+        command = ("--no-optional-locks", "status", "--porcelain", "--untracked-files=normal")
+        return bool(self._git(*command, work_tree=self.place, index=index))
+
     def _resolved(self, ref: str, kind: str) -> str:
         try:
             return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{{kind}}}").strip()

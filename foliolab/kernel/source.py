@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from foliolab.errors import SourceError, UnknownKernel, UsageError
+from foliolab.errors import DirtyTree, SourceError, UnknownKernel, UsageError
 from foliolab.files import digest, full_disk_named, locked
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.git import Repository, is_git_tree
@@ -40,13 +40,14 @@ def held(name: KernelName, report: Reporter, *, newest: bool = False) -> Iterato
         home = repository.home if repository else sources() / f"tree-{digest([str(name.path)])}"
         waiting = f"Another build of {name.path} is running; waiting for it."
         with locked(home / "lock", lambda: report.say(waiting)):
-            with full_disk_named(home), report.task(f"Looking at {name.path}"):
+            without = ", without what is not committed" if name.ref and repository and repository.has_changes() else ""
+            with full_disk_named(home), report.task(f"Looking at {name.path}{without}"):
                 source = repository.source(name.ref, report) if repository else _mirrored(name.path, home / "pristine")
             yield source
 
 
 def commit_of(name: KernelName, source: Source) -> str:
-    """The commit that ``source`` is, as a name says it; nothing if it is none, or has changes beside it."""
+    """The commit that ``source`` is, as a name says it; nothing if it is none. DirtyTree if it has changes on top."""
     if name.debian or name.path.is_file() or not (name.ref or is_git_tree(name.path)):
         return ""
     repository = Repository.at(name.path)
@@ -54,7 +55,12 @@ def commit_of(name: KernelName, source: Source) -> str:
         commit = repository.commit(name.ref or "HEAD")
     except UnknownKernel:  # a tree, or the first commit is yet to be made
         return ""
-    return commit if repository.identity(commit) == source.identity else ""
+    if repository.identity(commit) != source.identity:
+        raise DirtyTree(
+            f"{name.path} has changes that are not committed, so that no commit is its base; commit them, or write "
+            f"{name.path}@HEAD to leave them out."
+        )
+    return commit
 
 
 def _mirrored(tree: Path, pristine: Path) -> Source:

@@ -15,6 +15,7 @@ from foliolab.errors import LabError
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import Source
 from tests.cli.command import lab, sentence
+from tests.kernel.test_git import git
 from tests.small import small_experiment
 
 
@@ -86,6 +87,47 @@ def test_a_wrong_kernel_is_named_before_another_is_built(
         done = lab(command, "workloads", *kernels, FOLIOLAB_RESULTS=str(tmp_path / "results"))
         assert words in sentence(done)
         assert done.returncode == status
+
+
+@pytest.fixture
+def dirty(tmp_path: Path) -> Path:
+    """A git tree of a kernel in which a file is new."""
+    place = tmp_path / "linux"
+    place.mkdir()
+    (place / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\n")
+    git(place, "init", "--quiet")
+    git(place, "add", "--all")
+    git(place, "commit", "--quiet", "--message=Linux")
+    (place / "new.c").touch()
+    return place
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["import", "{tree}"], "and only commits come back; commit them"),
+        (["export", "{tree}-out", "--kernel", "{tree}"], "so that no commit is its base; commit them"),
+    ],
+    ids=["import", "export"],
+)
+def test_a_tree_with_changes_is_no_commit(dirty: Path, tmp_path: Path, argv: list[str], words: str) -> None:
+    cache = str(tmp_path / "cache")
+    done = lab("kernel", *(word.format(tree=dirty) for word in argv), FOLIOLAB_CACHE=cache)
+    assert sentence(done).startswith(f"{dirty} has changes that are not committed, {words}")
+    assert done.returncode == 26
+    assert not Path(f"{dirty}-out").exists()
+    git(dirty, "add", "--all")
+    git(dirty, "commit", "--quiet", "--message=new")
+    done = lab("kernel", *(word.format(tree=dirty) for word in argv), FOLIOLAB_CACHE=cache)
+    assert "not committed" not in done.stderr
+    assert done.returncode != 26
+
+
+def test_with_a_ref_changes_are_left_out_aloud(dirty: Path, tmp_path: Path) -> None:
+    done = lab("kernel", "import", f"{dirty}@HEAD", FOLIOLAB_CACHE=str(tmp_path / "cache"))
+    assert f"What is not committed in {dirty} is left out." in " ".join(done.stderr.split())
+    assert "has no commit of ours" in sentence(done)
+    assert done.returncode == 25
 
 
 def test_a_file_that_is_no_tarball(tmp_path: Path) -> None:

@@ -95,6 +95,22 @@ def test_a_tree_is_taken_as_it_stands_and_left_as_it_is(repository: Path) -> Non
     assert source_of(f"{repository}@HEAD") == dirty
 
 
+def test_what_a_ref_leaves_out_is_said(repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = "without what is not committed"
+    git(tmp_path, "clone", "--quiet", "--bare", str(repository), "bare")
+    (repository / "mm/b.o").write_text("ignored\n")
+    for clean in (f"{repository}@HEAD", f"{tmp_path}/bare@HEAD", str(repository)):
+        source_of(clean)
+    assert said not in capsys.readouterr().err
+    (repository / "mm/b.c").write_text("edited\n")
+    source_of(str(repository))
+    assert said not in capsys.readouterr().err
+    index = (repository / ".git/index").stat()
+    source_of(f"{repository}@HEAD~1")
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert (repository / ".git/index").stat().st_mtime_ns == index.st_mtime_ns
+
+
 def test_a_change_that_is_undone_where_git_does_not_see_it_is_made_again(repository: Path) -> None:
     """As after a kill between two refs: files of another one, with git's index as it was before."""
     source = source_of(f"{repository}@HEAD")
