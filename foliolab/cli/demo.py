@@ -21,6 +21,7 @@ from foliolab.files import write_atomic
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.code import code_of
 from foliolab.kernel.name import PATCHED, UNPATCHED
+from foliolab.kernel.series import check_refs
 from foliolab.paths import results_directory
 from foliolab.progress import Reporter
 from foliolab.report.picture import EVENTS, PICTURE, Panel, Picture, parse
@@ -51,6 +52,7 @@ def handle(arguments: argparse.Namespace) -> int:
         write_atomic(results_directory() / PICTURE, json.dumps(asdict(found)))
         write_atomic(arguments.picture, draw(found))
         return 0
+    check_refs(arguments.kernels)
     console = Console(highlight=False)
     console.print("A model of the page cache says:\n")
     print_view(console, measure(RunRequest("sparse-mmap", scale="demo", backend="model"), Reporter()).view)

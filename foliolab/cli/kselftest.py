@@ -27,8 +27,8 @@ def handle(arguments: argparse.Namespace) -> int:
     arch, page_size = machine(arguments)
     report = Reporter()
     tests = {test.command: test for test in chosen(arguments.test, arch.name)}
-    source = obtain(report)
     kernels = kernels_of(arguments, report)
+    source = obtain(report)
     programs = build_programs(arch, source, tests.values(), report)
 
     def one(command: str, kernel: BuiltKernel, boot: int) -> Result:

@@ -13,7 +13,7 @@ from foliolab.errors import HookError, SeriesError
 from foliolab.kernel.config import numbers
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.git import Repository
-from foliolab.kernel.name import BASE_VERSION, OURS, parse_name
+from foliolab.kernel.name import BASE_VERSION, OURS, KernelName, parse_name
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
 from foliolab.process import git_environment, run, tool
@@ -71,16 +71,23 @@ def _features(series: Path) -> list[Feature]:
     return features
 
 
-def check_names(names: Iterable[str], report: Reporter) -> None:
+def check_names(texts: Iterable[str], report: Reporter) -> None:
     """Raise what is wrong with the names of several kernels before the first is built, which takes minutes.
 
-    As far as that can be told at once: a ref has to be there, a series to apply to a source of Debian's.
+    A series has to apply to a source of Debian's, which is fetched once all refs are there.
     """
-    for name in map(parse_name, names):
+    for name in check_refs(texts):
+        if name.debian and name.series:
+            applied(from_debian(name.debian, report), name.series)
+
+
+def check_refs(texts: Iterable[str]) -> list[KernelName]:
+    """What names of kernels say; raises what is wrong with them as far as that can be told at once."""
+    names = [parse_name(text) for text in texts]
+    for name in names:
         if name.ref:
             Repository.at(name.path).tree(name.ref)
-        elif name.debian and name.series:
-            applied(from_debian(name.debian, report), name.series)
+    return names
 
 
 def applied(source: Source, series: Sequence[str]) -> dict[str, bytes | None]:

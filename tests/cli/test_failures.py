@@ -130,6 +130,16 @@ def test_with_a_ref_changes_are_left_out_aloud(dirty: Path, tmp_path: Path) -> N
     assert done.returncode == 25
 
 
+@pytest.mark.parametrize("command", [["kselftest"], ["demo"], ["run", "sparse-mmap", "--kernel", "patched"]])
+def test_a_ref_is_looked_at_before_anything_is_fetched(command: list[str], dirty: Path, tmp_path: Path) -> None:
+    places = {"FOLIOLAB_CACHE": str(tmp_path / "cache"), "FOLIOLAB_RESULTS": str(tmp_path / "results")}
+    done = lab(*command, "--kernel", f"{dirty}@gone", **places)
+    assert sentence(done) == f"{dirty} has no ref 'gone'."
+    assert done.returncode == 24
+    assert done.stdout == ""
+    assert "Fetching" not in done.stderr
+
+
 def test_a_file_that_is_no_tarball(tmp_path: Path) -> None:
     file = tmp_path / "linux.tar"
     file.write_text("hello\n")
