@@ -33,6 +33,7 @@ from foliolab.kernel.source import commit_of, held
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.report.letter import letter
+from foliolab.reproduce.released import with_released
 from foliolab.vm import scratch
 
 
@@ -134,7 +135,7 @@ def _export(arguments: argparse.Namespace) -> int:
         raise UsageError(f"Our series is exported on a kernel that has none: not on {name.text}.")
     author = checked_author(arguments.author) if arguments.author is not None else ""
     ours = parse_name(f"debian:{name.debian}+{OURS}" if name.debian else f"{name.text}+{OURS}").text
-    samples = read_samples(store_file())
+    samples = with_released(read_samples(store_file()))
     words = letter(samples, {name: find_experiment(name) for name in experiment_names()}, ours)
     with held(name, report, newest=arguments.newest) as source:
         base = commit_of(name, source)

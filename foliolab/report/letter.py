@@ -13,12 +13,12 @@ _WIDTH = 72
 
 _OPENING = """\
 A fault in a mapped file reads a window around itself, whatever the program
-will use of it, and what stops that is a counter that hardly ever gets to
-where it would. These patches make the kernel read what pays: hits count
-for what they prove, program text comes in folios that the processor can
-keep in one TLB entry, and the window adapts to what reading more was good
-for. Besides, mprotect() changes entries in runs. Each patch compiles
-by itself; the first ones need none of the others.
+will use of it, and goes on so until a hundred misses stand that no hits
+have cancelled. These patches let the window adapt to what reading more was
+good for. Besides, administrators choose which sizes of folios the page
+cache has, and program text, and mprotect() changes entries in runs. What
+each of them does and costs is in its changelog. Each compiles by itself;
+the first ones need none of the others.
 """
 
 
@@ -31,8 +31,8 @@ def letter(samples: Iterable[Sample], experiments: dict[str, Experiment], kernel
     ]
     if not views:
         return (
-            f"{_OPENING}\nNothing of this kernel has been measured where this letter was written. This does, and "
-            f"a letter\nthat is written then has the figures:\n\n    ./lab run sparse-mmap --kernel {kernel}\n"
+            f"{_OPENING}\nNothing of this kernel has been measured yet. This does, and a letter that is\n"
+            f"written then has the figures:\n\n    ./lab run sparse-mmap --kernel {kernel}\n"
         )
     return "\n".join([_OPENING, *map(_section, views)])
 
