@@ -8,9 +8,11 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
+from foliolab.kernel.config import numbers
 from foliolab.kernel.series import diffs, read_series
 from foliolab.kernel.source import Source, obtain
 from foliolab.model.compiled import compiled
+from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
 from tests.machines import MACHINES, Machine
 
@@ -20,6 +22,8 @@ pytest.register_assert_rewrite("tests.kernel.selftests")
 # In a shell's background all that tests start would ignore it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+BASES = tuple(sorted((series.parent.name for series in KERNEL.glob("patches/*/series")), key=numbers))
+"""The versions of Linux that our series is made for."""
 
 _FETCHED = {"source", "patched_kernel", "unpatched_kernel", "debug_kernel", "engine", "lucene_root"}
 """Fixtures that cannot be had without a network the first time: a kernel's source, kernels, storage engines."""

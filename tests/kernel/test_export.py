@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import UsageError
+from foliolab.kernel.debian import from_debian
 from foliolab.kernel.export import BRANCH, Export, checked_author, export
 from foliolab.kernel.name import OURS
 from foliolab.kernel.series import applied, read_series
 from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
+from tests.conftest import BASES, reduced
 
 AUTHOR = "Ann Other <ann@example.org>"
 BASE = "0123456789abcdef0123456789abcdef01234567"
@@ -66,16 +68,14 @@ def test_the_letter_has_words_subjects_diffstat_and_base(sent: Export) -> None:
     assert letter.endswith(f"\nbase-commit: {BASE}\n")
 
 
+@pytest.mark.boot
 @pytest.mark.parametrize("verb", ["am", "shazam"])
-def test_b4_takes_the_mbox(verb: str, sent: Export, tmp_path: Path) -> None:
-    git(
-        sent.repository,
-        "switch",
-        "--quiet",
-        "--create",
-        "again",
-        git(sent.repository, "rev-list", "--max-parents=0", "HEAD").strip(),
-    )
+@pytest.mark.parametrize("version", BASES)
+def test_b4_takes_the_mbox(version: str, verb: str, tmp_path: Path) -> None:
+    source = reduced(from_debian(version, Reporter()), tmp_path / "small/pristine")
+    sent = export(source, tmp_path / "out", Reporter(), words="What it is for.\n", author=AUTHOR, base=BASE)
+    first = git(sent.repository, "rev-list", "--max-parents=0", "HEAD").strip()
+    git(sent.repository, "switch", "--quiet", "--create", "again", first)
     git(sent.repository, "config", "user.name", "t")
     git(sent.repository, "config", "user.email", "t@invalid")
     b4 = Path(sys.executable).with_name("b4")
@@ -85,7 +85,7 @@ def test_b4_takes_the_mbox(verb: str, sent: Export, tmp_path: Path) -> None:
         command, cwd=sent.repository, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert f"Total patches: {len(read_series())}" in done.stderr + done.stdout
+    assert f"Total patches: {len(read_series(version))}" in done.stderr + done.stdout
     if verb == "am":
         [ready] = (tmp_path / "am").glob("*.mbx")
         git(sent.repository, "am", "--quiet", str(ready))

@@ -16,11 +16,9 @@ from foliolab.kernel.series import commits, read_mail, read_series
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
-from tests.conftest import reduced
+from tests.conftest import BASES, reduced
 
 pytestmark = pytest.mark.boot
-
-VERSIONS = ("6.12", "7.3")
 
 
 def git(place: Path, *arguments: str) -> str:
@@ -31,14 +29,14 @@ def git(place: Path, *arguments: str) -> str:
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Source]:
     place = tmp_path_factory.mktemp("sources")
-    return {version: reduced(from_debian(version, Reporter()), place / version / "pristine") for version in VERSIONS}
+    return {version: reduced(from_debian(version, Reporter()), place / version / "pristine") for version in BASES}
 
 
 @pytest.fixture(scope="module")
 def exports(sources: dict[str, Source], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Export]:
     """By somebody who has signed them off, which stays with the branch."""
     place, author = tmp_path_factory.mktemp("exports"), "Ann Other <ann@example.org>"
-    return {version: export(sources[version], place / version, Reporter(), author=author) for version in VERSIONS}
+    return {version: export(sources[version], place / version, Reporter(), author=author) for version in BASES}
 
 
 @pytest.fixture
@@ -70,7 +68,7 @@ def amend(branch: Path, patch: str, version: str, file: str, old: str, new: str)
     git(branch, "rebase", "--quiet", "--onto", "HEAD", commit, "foliolab")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", BASES)
 def test_an_export_changes_nothing(
     version: str, exports: dict[str, Export], sources: dict[str, Source], kernel: Path
 ) -> None:

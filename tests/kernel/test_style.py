@@ -22,7 +22,7 @@ from foliolab.kernel.source import Source
 from foliolab.kernel.tree import working_tree
 from foliolab.paths import MODULE, cache_directory
 from foliolab.progress import Reporter
-from tests.conftest import reduced
+from tests.conftest import BASES, reduced
 
 _STOCK_OBJECTS = [
     *("mm/backing-dev.o", "mm/filemap.o", "mm/huge_memory.o", "mm/memcontrol.o", "mm/memory.o", "mm/mmap.o"),
@@ -52,7 +52,7 @@ def checkpatch(source: Source, patch: str, *files: Path) -> list[str]:
 
 
 @pytest.mark.boot
-@pytest.mark.parametrize("version", ["6.12", "7.3"])
+@pytest.mark.parametrize("version", BASES)
 def test_series_passes_checkpatch(version: str, tmp_path: Path) -> None:
     source = from_debian(version, Reporter())
     somebody = "Ann Other <ann@example.org>"
