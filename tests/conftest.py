@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -9,6 +10,7 @@ from foliolab.arch import NATIVE
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import numbers
+from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.series import diffs, read_series
 from foliolab.kernel.source import Source, obtain
 from foliolab.model.compiled import compiled
@@ -24,6 +26,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BASES = tuple(sorted((series.parent.name for series in KERNEL.glob("patches/*/series")), key=numbers))
 """The versions of Linux that our series is made for."""
+ALL_COMMITS = os.environ.get("FOLIOLAB_COMMITS") == "all"
+"""Whether each commit of each of them is to be tried, which takes an hour of a processor."""
+BUILT_BASES = BASES if ALL_COMMITS else (BASE_VERSION,)
+"""Those whose objects are compiled only to see what compilers say."""
 
 _FETCHED = {"source", "patched_kernel", "unpatched_kernel", "debug_kernel", "engine", "lucene_root"}
 """Fixtures that cannot be had without a network the first time: a kernel's source, kernels, storage engines."""
