@@ -7,10 +7,12 @@ from typing import cast
 import pytest
 
 from foliolab.campaign.sample import OK
-from foliolab.cli import bisect
+from foliolab.cli import bisect, run
 from foliolab.cli.main import main
 from foliolab.cli.run import RunRequest, RunResult
+from foliolab.experiment.plan import Step
 from foliolab.progress import Reporter
+from tests.campaign.fake import FakeBackend, kernel_for
 from tests.cli.command import lab
 from tests.kernel.test_git import git
 from tests.samples import sample
@@ -117,3 +119,31 @@ def test_a_host_that_fails_is_nobody_s_fault(
     results(longer, monkeypatch, {"1": "lost-host", "2": "lost-host"})
     assert search(longer) == 35
     assert capsys.readouterr().out == ""
+
+
+def test_an_interrupted_search_goes_on_where_it_was(
+    longer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C in a boot of the good end, and then in one between the ends: only those two boots are made again."""
+    monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / "results"))
+    bad = git(longer, "rev-parse", "HEAD~1").strip()
+    interrupted: list[int] = []
+
+    def measure(step: Step, tried: int) -> dict[str, int | float]:
+        if backend.boots in interrupted:
+            raise KeyboardInterrupt
+        name = step.variant.kernel.partition("@")[2]
+        newer = name in git(longer, "rev-list", f"{bad}^..HEAD")
+        return {"read_bytes": (9 if newer else 1) << 30}
+
+    backend = FakeBackend(measure)
+    monkeypatch.setattr(run, "_on_qemu", lambda request, plan, *_: (plan, backend, kernel_for))
+    said = []
+    for interrupted[:], status in (([2], 130), ([8], 130), ([], 0)):
+        assert search(longer) == status
+        said.append(capsys.readouterr())
+    assert said[2].out == f"{bad} is the first bad commit: 2\n"
+    assert "the same command goes on from there" in said[0].err
+    assert sorted(backend.tried.values(), reverse=True)[:3] == [2, 2, 1]
+    # Three boots of either end and one of each commit between them, and two that were interrupted.
+    assert backend.boots == 3 + 3 + 2 + 2
