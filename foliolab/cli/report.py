@@ -19,6 +19,7 @@ from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Experiment
+from foliolab.experiment.variants import check_name
 from foliolab.files import write_atomic
 from foliolab.model.compiled import policy_hash
 from foliolab.paths import RELEASE, TRACES, results_directory
@@ -68,7 +69,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="HEAD=VARIANT",
         action="append",
         default=[],
-        help="with --table: a column for this variant under this head, and rows for cells and metrics; may be repeated",
+        help="with --table: a column for this variant under this head, and rows for cells and metrics; may be repeated."
+        " What was not measured says so, if anything else was",
     )
     parser.add_argument("--metric", metavar="M,...", help="with --column: these (default: the experiment's own)")
     parser.add_argument(
@@ -130,6 +132,17 @@ def _heads(arguments: argparse.Namespace) -> dict[str, str]:
     return heads
 
 
+def _of_columns(samples: list[Sample], variants: Sequence[str]) -> list[Sample]:
+    """The samples of these variants; NoResult if there are none. A variant that was not measured yet may be there."""
+    there = {sample.variant for sample in samples}
+    for variant in variants:
+        if variant not in there:
+            check_name(variant)
+    if not there.intersection(variants):
+        raise NoResult(f"Nothing was measured of {', '.join(variants)}.")
+    return [sample for sample in samples if sample.variant in variants]
+
+
 def _metrics(arguments: argparse.Namespace) -> list[str]:
     names: list[str] = arguments.metric.split(",") if arguments.metric else []
     require_known("There is no metric", names, METRICS)
@@ -167,7 +180,8 @@ def handle(arguments: argparse.Namespace) -> int:
     samples = _only(samples, "machine", arguments.machine)
     samples = _only(samples, "backend", arguments.backend)
     heads = _heads(arguments)
-    samples = _only(samples, "variant", ",".join(heads.values()) if heads else arguments.variant)
+    columns = list(heads.values())
+    samples = _of_columns(samples, columns) if heads else _only(samples, "variant", arguments.variant)
     cells = _cells(samples, experiments, arguments.cell)
     samples = [sample for sample in samples if Cell.of(sample.cell) in cells]
     if arguments.html:

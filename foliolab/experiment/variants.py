@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from foliolab.errors import UnknownVariant, UsageError, require_known
+from foliolab.errors import UnknownKernel, UnknownVariant, UsageError, require_known
 from foliolab.experiment.machine import MACHINES, applies
 from foliolab.kernel.name import OURS, PATCHED, UNPATCHED, KernelName, parse_name
 from foliolab.paths import EXPERIMENTS
@@ -121,6 +121,18 @@ def _as_booted(kernel: KernelName) -> Variant:
 
 def _on(name: str, kernel: KernelName) -> str:
     return name if kernel.text in (PATCHED, UNPATCHED) else f"{name} on {kernel.text}"
+
+
+def check_name(name: str) -> None:
+    """Raise UnknownVariant for what no sample has as its variant, of whatever kernel."""
+    variant, on, kernel = name.removesuffix(again_name("")).partition(" on ")
+    try:
+        if on or variant not in load_variants():
+            parse_name(kernel if on else variant)
+    except UnknownKernel as error:
+        raise UnknownVariant(f"'{name}' is neither a variant nor a kernel. {error}") from None
+    if on:
+        choose([variant], load_variants())
 
 
 def again_name(name: str) -> str:

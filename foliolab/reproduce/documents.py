@@ -11,7 +11,8 @@ A figure in a sentence, or in a table that is no block, has a name of release/fi
 
     It takes 2<!--=cost-of-a-page--> % more instructions.
 
-Where there is nothing yet that a command could show, what was typed stays, and is counted as such.
+Where there is nothing yet that a command could show, what was typed stays, and is counted as such. A table with
+columns of which some were not measured shows the others.
 """
 
 import itertools
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from foliolab.errors import NoResult, UsageError
+from foliolab.report.columns import NOT_MEASURED
 from foliolab.reproduce.figures import Figure, spell
 
 _MADE = re.compile(
@@ -44,7 +46,7 @@ class Filled:
     changed: tuple[str, ...]
     """The commands of blocks, and the names of figures, that had something else before."""
     waiting: tuple[str, ...]
-    """Those of which nothing was measured yet."""
+    """Those of which nothing was measured yet, or not all."""
     typed: int
     """How many cells of tables have a figure that no command makes, and how many marked ones no command makes yet."""
 
@@ -71,8 +73,11 @@ def fill(text: str, run: Run, figures: Mapping[str, Figure]) -> Filled:
         end = found.end()
         before = found["block"] if found["command"] else found["figure"]
         after = _make(found, run, figures)
-        if after != before:
-            (waiting if after is None else changed).append(found["command"] or found["name"])
+        name = found["command"] or found["name"]
+        if after is None or NOT_MEASURED in after:
+            waiting.append(name)
+        if after not in (None, before):
+            changed.append(name)
         written += f"{plain}{found['head'] or ''}{before if after is None else after}{found['foot'] or found['mark']}"
         typed += plain + (found[0] if after is None else "")
     return Filled(written + text[end:], tuple(changed), tuple(waiting), _count_typed(typed + text[end:]))

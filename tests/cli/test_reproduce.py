@@ -2,6 +2,7 @@
 """``lab reproduce`` on parts that take no kernel."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 
 from foliolab.cli import report, reproduce
 from foliolab.cli.main import main
-from foliolab.errors import ChecksFailed, NoResult, UnknownCell, UsageError
+from foliolab.errors import ChecksFailed, NoResult, UnknownCell, UnknownVariant, UsageError
 from foliolab.reproduce.plan import load_plan
 from foliolab.reproduce.released import read_released, write_released
 from tests.cli.command import lab, sentence
+from tests.small import small_experiment
 
 
 def test_a_part_is_planned_measured_and_complete(tmp_path: Path) -> None:
@@ -119,7 +121,10 @@ def test_what_no_released_sample_has_is_named(option: str) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ("--table --column kernel=nothing", "no sample has the variant 'nothing'"),
+        ("--table --column kernel=nothing", "'nothing' is neither a variant nor a kernel"),
+        ("--table --column a=off --column b=of", "'of' is neither a variant nor a kernel"),
+        ("--table --column a=off --column b=nothing_on_patched", "no variant 'nothing'"),
+        ("--table --column b=text_on_debian:6.1", "nothing was measured of text on debian:6.1"),
         ("--table --column off", "'off' is no head=variant with a head of its own"),
         ("--table --column a=off --column a=adaptive", "'a=adaptive' is no head=variant with a head of its own"),
         ("--column a=off", "--column is about --table"),
@@ -129,15 +134,28 @@ def test_what_no_released_sample_has_is_named(option: str) -> None:
     ],
 )
 def test_columns_that_cannot_be_are_named(words: str, complaint: str) -> None:
-    done = lab("report", "fault-cost", "--released", *words.split())
-    assert done.returncode in (NoResult.status, UsageError.status, UnknownCell.status)
+    done = lab("report", "fault-cost", "--released", *(word.replace("_", " ") for word in words.split()))
+    assert done.returncode in (NoResult.status, UsageError.status, UnknownCell.status, UnknownVariant.status)
     assert complaint in sentence(done).lower()
 
 
-def test_a_table_of_nothing_is_an_error() -> None:
+def test_a_column_may_be_yet_to_be_measured() -> None:
+    """Of the samples in release/, in which no kernel is of a version that is yet to come."""
+    columns = ("--column", "6.12=off", "--column", "later=adaptive on debian:99.9+ours")
+    done = lab("report", "fault-cost", "--released", "--table", *columns)
+    assert done.returncode == 0, done.stderr
+    head, _, *rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert head.endswith("| 6.12 | later |")
+    assert rows
+    assert all(re.search(r"\| [\d,.]+ \| not measured \|$", row) for row in rows)
+
+
+def test_a_table_of_nothing_is_an_error(tmp_path: Path) -> None:
     """Else a document would have it, and a check find it there."""
-    for argv in (["report", "strangers", "--table"], ["regress", "workloads", "--baseline", "unpatched", "--table"]):
-        done = lab(*argv, "--released")
+    mine = small_experiment(tmp_path)
+    mine.write_text('regress = ["read_bytes"]\n' + mine.read_text())
+    for argv in (["report", str(mine)], ["regress", str(mine), "--baseline", "unpatched"]):
+        done = lab(*argv, "--table", "--released")
         assert done.returncode == NoResult.status
         assert not done.stdout
         assert "othing" in sentence(done)

@@ -257,7 +257,7 @@ def test_kernels_stand_beside_each_other() -> None:
     assert table == [
         "| read GiB | Linux 6.12 | Linux 7.3 | ours |",
         "| --- | ---: | ---: | ---: |",
-        "| random | 29.500 |  | 1.250 |",
+        "| random | 29.500 | not measured | 1.250 |",
         "| stride 2053 | 51.198 | 1.000 | guest-crash |",
     ]
     assert not empty
@@ -275,8 +275,8 @@ def test_rows_beside_each_other_may_be_of_several_metrics() -> None:
     assert table == [
         "| cell | figure | Linux 6.12 | Linux 7.3 | ours |",
         "| --- | --- | ---: | ---: | ---: |",
-        "| random | major faults | 4,000 |  | 4,000 |",
-        "|  | read GiB | 29.500 |  | 1.250 |",
+        "| random | major faults | 4,000 | not measured | 4,000 |",
+        "|  | read GiB | 29.500 | not measured | 1.250 |",
         "| stride 2053 | major faults | 4,000 | 4,000 | guest-crash |",
         "|  | read GiB | 51.198 | 1.000 | guest-crash |",
     ]

@@ -68,6 +68,16 @@ def test_what_differs_is_told_and_filled_and_what_was_not_measured_stays() -> No
     assert (again.text, again.changed) == (found.text, ())
 
 
+def test_a_table_that_lacks_a_column_is_made_and_waits() -> None:
+    table = "| a | b |\n| --- | --- |\n| 1 | not measured |\n"
+    text = "<!-- foliolab: report half --table -->\n| a | b |\n| --- | --- |\n| 1 | 2 |\n<!-- foliolab: end -->\n"
+    found = fill(text, lambda _: table, {})
+    assert (found.changed, found.waiting) == (("report half --table",), ("report half --table",))
+    assert table in found.text
+    again = fill(found.text, lambda _: table, {})
+    assert (again.changed, again.waiting, again.typed) == ((), found.waiting, 0)
+
+
 def test_what_no_command_made_is_counted() -> None:
     """2,000; of the block of which nothing was measured 8 and 9; the figure that was not, in a table and beside."""
     assert fill(TEXT, run, FIGURES).typed == 1 + 2 + 2
