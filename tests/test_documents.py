@@ -30,7 +30,7 @@ TYPED = {
     "README.md": 6,
     "docs/results.md": 24,
     "docs/window.md": 0,
-    "docs/linux-7.3.md": 19,
+    "docs/linux-7.3.md": 3,
     "docs/notes/text.md": 0,
     "docs/notes/reclaim.md": 11,
     "docs/stores.md": 0,
