@@ -99,9 +99,12 @@ def digest(parts: Iterable[bytes | str]) -> str:
     return total.hexdigest()[:16]
 
 
-def digest_files(paths: Iterable[Path], root: Path) -> str:
-    """A hash over names relative to ``root`` and contents of ``paths``, in sorted order."""
+def digest_files(paths: Iterable[Path], root: Path | None = None) -> str:
+    """A hash over names and contents of ``paths``, in sorted order.
+
+    Names are relative to ``root``; without one, the directories that files lie in do not count.
+    """
     parts: list[bytes | str] = []
-    for path in sorted(paths):
-        parts += [str(path.relative_to(root)), path.read_bytes()]
+    for name, path in sorted((path.relative_to(root) if root else Path(path.name), path) for path in paths):
+        parts += [str(name), path.read_bytes()]
     return digest(parts)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Cells in the model of the page cache: no kernel is built or booted, and nothing takes time.
 
-The model knows what guest/sparse-mmap.c does with one thread. It reads the very command that the guest would run.
+The model knows what the guest's sparse-mmap does with one thread. It reads the very command that the guest would run.
 """
 
 from argparse import ArgumentParser

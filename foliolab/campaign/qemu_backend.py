@@ -2,7 +2,6 @@
 """Cells in a QEMU guest."""
 
 import json
-import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from foliolab.files import digest, digest_files
 from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED, stem
-from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.stores import disk as stores
 from foliolab.stores.catalogue import store_disk
@@ -28,7 +26,7 @@ from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
 from foliolab.vm.failure import JobResult, failure
 from foliolab.vm.guest import Disk, Guest, GuestConfig
-from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.image import guest_programs, initramfs, program_sources, with_headers
 from foliolab.vm.outcome import Outcome, OutcomeKind, complaints, splats
 from foliolab.vm.switches import Switches, require_module
 from foliolab.vm.userland import Userland
@@ -40,8 +38,6 @@ _PROGRAMS = "/programs"
 
 _KERNEL_LACKS = 77
 """Exit status of a probe whose case the kernel does not have."""
-
-_INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -66,10 +62,10 @@ class QemuBackend:
         UsageError without such a program.
         """
         program = experiment.argv[0]
-        source = GUEST / f"{program}.c"
-        if not source.is_file():
-            raise UsageError(f"{experiment.name} runs '{program}', but there is no guest/{program}.c.")
-        sources = digest_files(_with_headers(source), GUEST)
+        known = program_sources()
+        if program not in known:
+            raise UsageError(f"{experiment.name} runs '{program}', which is no program of guest/.")
+        sources = digest_files(with_headers(known[program]))
         parameters = [scale.parameters for scale in experiment.scales.values()]
         names = {entry.content for entry in parameters} & ROOTS
         if any(entry.programs for entry in parameters):
@@ -256,17 +252,6 @@ class QemuSession:
         titles = splats(self.guest.console())
         new, self._seen = titles[self._seen :], len(titles)
         return new
-
-
-def _with_headers(source: Path) -> set[Path]:
-    """A program's source with the headers beside it that it includes, themselves or through others."""
-    found: set[Path] = set()
-    new = {source}
-    while new:
-        found |= new
-        names = {name for file in new for name in _INCLUDE.findall(file.read_text())}
-        new = {GUEST / name for name in names} - found
-    return found
 
 
 def _metrics(result: JobResult) -> dict[str, int | float]:

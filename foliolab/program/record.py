@@ -28,7 +28,7 @@ class Run:
     kernel: KernelFacts
     job: JobResult
     counts: Mapping[str, Any]
-    """As guest/measure.c writes them; the disks by what they are for: data, root."""
+    """As guest/tools/measure.c writes them; the disks by what they are for: data, root."""
     warnings: Sequence[str]
     """First lines of what the kernel complained about meanwhile."""
 

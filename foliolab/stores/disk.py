@@ -28,8 +28,8 @@ _DISK_BYTES = 2 << 30
 """Room for the database, two copies of it and a journal; what is not used takes no room on the host."""
 _BUILD_SECONDS = 900
 _BUILD_MEMORY_MIB = 768
-_HARNESS = ("store.c", "patterns.h", "random.h")
-"""The programs of guest/ that decide what is put into a database."""
+_HARNESS = ("windows/store.c", "patterns.h", "random.h")
+"""The files of guest/ that decide what is put into a database."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class StoreDisk:
             # Its directory is named by the hash of what it was made from.
             parts.append(self.database.name)
         else:
-            parts.append(digest_files((GUEST / name for name in _HARNESS), GUEST))
+            parts.append(digest_files(GUEST / name for name in _HARNESS))
         if self.root:
             parts.append(self.root.hash)
         return digest(parts)

@@ -13,7 +13,7 @@ from foliolab.trace.format import Trace, TraceFile
 from foliolab.vm.guest import Guest, OnOutput
 
 WINDOW = 16
-"""Pages; the least that guest/touches.c takes."""
+"""Pages; the least that guest/tools/touches.c takes."""
 MOST_WINDOW = 512
 MOST_TOUCHES = 4_000_000
 

@@ -2,6 +2,7 @@
 """Guest programs and the initramfs that carries them."""
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,23 +16,41 @@ from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
 
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-std=gnu11")
+_INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
+
+
+def program_sources() -> dict[str, Path]:
+    """The C file of each program of guest/: name -> path. They lie in directories, and their headers above those."""
+    # Those of guest/stores are drivers, each of which is compiled with its engine.
+    return {path.stem: path for path in sorted(GUEST.glob("*/*.c")) if path.parent.name != "stores"}
+
+
+def with_headers(source: Path) -> set[Path]:
+    """A program's source with the headers of guest/ that it includes, itself or through others."""
+    found: set[Path] = set()
+    new = {source}
+    while new:
+        found |= new
+        names = {name for file in new for name in _INCLUDE.findall(file.read_text())}
+        new = {GUEST / name for name in names} - found
+    return found
 
 
 def guest_programs(arch: Architecture, report: Reporter) -> dict[str, Path]:
     """Every program of guest/, compiled for ``arch``: name -> path. Cached by all that goes in."""
     compiler, version = process.compiler(arch)
-    sources = digest_files(GUEST.glob("*.[ch]"), GUEST)
-    names = sorted(source.stem for source in GUEST.glob("*.c"))
+    sources = program_sources()
+    content = digest_files([*sources.values(), *GUEST.glob("*.h")])
 
     def make(partial: Path) -> None:
         with report.task("compiling guest programs"):
-            for name in names:
-                argv = [compiler, *_FLAGS, "-o", str(partial / name), str(GUEST / f"{name}.c")]
+            for name, source in sources.items():
+                argv = [compiler, *_FLAGS, f"-I{GUEST}", "-o", str(partial / name), str(source)]
                 process.run(argv, BuildError)
 
-    key = digest([arch.name, version, *_FLAGS, sources])
+    key = digest([arch.name, version, *_FLAGS, content])
     published = made_once(cache_directory() / "guest", key, make)
-    return {name: published / name for name in names}
+    return {name: published / name for name in sources}
 
 
 @dataclass(frozen=True)

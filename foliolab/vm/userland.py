@@ -33,7 +33,7 @@ class Selection:
     """The release of Debian that the packages are of; "" is that of this machine."""
 
 
-_TEXT_WORK = GUEST / "real-text"
+_TEXT_WORK = GUEST / "text/real-text"
 _COMPILE = ("real-text", "--root", "/data", "--program", "python")
 """Have Python write the compiled form of what it loads, as its packages' scripts would have."""
 _PACKAGES = ("dash", "gcc", "libc6-dev", "make", "python3")
@@ -42,7 +42,7 @@ SELECTIONS: Mapping[str, Selection] = {
     "userland": Selection(_PACKAGES, (_TEXT_WORK,), (_COMPILE,)),
     "programs": Selection(
         (*_PACKAGES, "fio", "python3-lmdb"),
-        (_TEXT_WORK, GUEST / "program-workload"),
+        (_TEXT_WORK, GUEST / "reclaim/program-workload"),
         (_COMPILE, ("program-workload", "--root", "/data", "--workload", "prepare")),
     ),
 }

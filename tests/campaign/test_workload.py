@@ -12,14 +12,17 @@ from foliolab.experiment.plan import make_plan
 from foliolab.experiment.spec import Experiment
 from foliolab.progress import Reporter
 from foliolab.stores.disk import StoreDisk
+from foliolab.vm import image
 from foliolab.vm.accel import Accelerator
 
 
 @pytest.fixture
 def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory of guest programs: sparse-mmap includes one header, and that another."""
-    monkeypatch.setattr(qemu_backend, "GUEST", tmp_path)
-    (tmp_path / "sparse-mmap.c").write_text('#include <stdio.h>\n#include "one.h"\n')
+    monkeypatch.setattr(image, "GUEST", tmp_path)
+    for name in ("windows", "elsewhere"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "windows/sparse-mmap.c").write_text('#include <stdio.h>\n#include "one.h"\n')
     (tmp_path / "one.h").write_text('#include "two.h"\n')
     (tmp_path / "two.h").write_text("int two;\n")
     (tmp_path / "other.h").write_text("int other;\n")
@@ -39,9 +42,18 @@ def test_only_what_a_program_includes_makes_it_another(guest: Path) -> None:
     assert workload_hash() != before
 
 
+def test_the_directory_that_a_program_lies_in_does_not_matter(guest: Path) -> None:
+    before = workload_hash()
+    (guest / "windows/sparse-mmap.c").rename(guest / "elsewhere/sparse-mmap.c")
+    assert workload_hash() == before
+    (guest / "two.h").rename(guest / "three.h")
+    (guest / "one.h").write_text('#include "three.h"\n')
+    assert workload_hash() != before
+
+
 def test_a_program_without_a_source_is_named(guest: Path) -> None:
-    (guest / "sparse-mmap.c").unlink()
-    with pytest.raises(UsageError, match=r"sparse-mmap runs 'sparse-mmap', but there is no guest/sparse-mmap\.c"):
+    (guest / "windows/sparse-mmap.c").unlink()
+    with pytest.raises(UsageError, match=r"sparse-mmap runs 'sparse-mmap', which is no program of guest/\."):
         workload_hash()
 
 
@@ -62,8 +74,8 @@ def test_programs_from_packages_are_a_part_of_the_workload(
             assert name == content
             return cls()
 
-    (guest / "real-text.c").write_text("int main;\n")
-    (guest / "program-workload.c").write_text("int main;\n")
+    for name in ("real-text", "program-workload"):
+        (guest / f"elsewhere/{name}.c").write_text("int main;\n")
     monkeypatch.setattr(qemu_backend, "Userland", Fake)
     before = workload_hash(experiment)
     assert workload_hash(experiment) == before

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE
-from foliolab.paths import GUEST
 from foliolab.progress import Reporter
-from foliolab.vm.image import guest_programs
+from foliolab.vm.image import guest_programs, program_sources
 from tests.guest.program import failed
 
-PROGRAMS = [source.stem for source in sorted(GUEST.glob("*.c")) if '"options.h"' in source.read_text()]
+PROGRAMS = [name for name, source in program_sources().items() if '"options.h"' in source.read_text()]
 
 
 @pytest.fixture(scope="module")

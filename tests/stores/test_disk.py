@@ -48,10 +48,11 @@ def test_the_hash_covers_what_is_put_on_the_disk(tmp_path: Path, monkeypatch: py
     ]
     hashes = {made.hash, *(each.hash for each in variations)}
     for name in disk._HARNESS:
-        shutil.copy(GUEST / name, tmp_path)
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(GUEST / name, tmp_path / name)
     monkeypatch.setattr(disk, "GUEST", tmp_path)
     assert made.hash in hashes
-    (tmp_path / "store.c").write_text("something else")
+    (tmp_path / "windows/store.c").write_text("something else")
     hashes.add(made.hash)
     assert len(hashes) == len(variations) + 2
 

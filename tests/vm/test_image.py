@@ -7,9 +7,10 @@ import pytest
 
 from foliolab.arch import NATIVE
 from foliolab.errors import BuildError, LabError
+from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.vm import image
-from foliolab.vm.image import Entry, guest_programs, initramfs, newc
+from foliolab.vm.image import Entry, guest_programs, initramfs, newc, program_sources
 
 
 def listed(archive: bytes) -> list[str]:
@@ -62,7 +63,8 @@ def test_programs_are_compiled_once_and_again_after_a_change(tmp_path: Path, mon
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(image, "GUEST", tmp_path)
     (tmp_path / "common.h").write_text("#define STATUS 3\n")
-    (tmp_path / "three.c").write_text('#include "common.h"\nint main(void) { return STATUS; }\n')
+    (tmp_path / "numbers").mkdir()
+    (tmp_path / "numbers/three.c").write_text('#include "common.h"\nint main(void) { return STATUS; }\n')
     first = guest_programs(NATIVE, Reporter())
     made = first["three"].stat().st_mtime_ns
     assert subprocess.run([first["three"]], check=False).returncode == 3
@@ -72,10 +74,17 @@ def test_programs_are_compiled_once_and_again_after_a_change(tmp_path: Path, mon
     assert subprocess.run([guest_programs(NATIVE, Reporter())["three"]], check=False).returncode == 4
 
 
+def test_no_two_programs_have_one_name() -> None:
+    names = sorted(path.stem for path in GUEST.glob("*/*.c") if path.parent.name != "stores")
+    assert names == sorted(program_sources())
+    assert "init" in names
+
+
 def test_a_program_that_does_not_compile_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(image, "GUEST", tmp_path)
-    (tmp_path / "bad.c").write_text("int main(void) { return nothing; }\n")
+    (tmp_path / "numbers").mkdir()
+    (tmp_path / "numbers/bad.c").write_text("int main(void) { return nothing; }\n")
     with pytest.raises(BuildError, match=r"bad\.c"):
         guest_programs(NATIVE, Reporter())
     with pytest.raises(BuildError, match=r"bad\.c"):

@@ -78,7 +78,7 @@ def test_a_disk_has_the_packages_the_work_and_the_project(small: Userland, nobod
     }
     # The old package believes that /lib is a directory of its own.
     assert listed(disk.path, "/usr/lib/x86_64-linux-gnu") == {"libold.so": "regular", "libnew.so": "regular"}
-    work = {path.name for path in (GUEST / "real-text").iterdir() if path.is_file()}
+    work = {path.name for path in (GUEST / "text/real-text").iterdir() if path.is_file()}
     assert set(listed(disk.path, "/src")) == {*work, "linux"}
     assert listed(disk.path, "/src/linux/tools") == dict.fromkeys(("arch", "include", "lib"), "directory")
     assert "fragmentation factor 0.00%" in look(disk.path, "frag -f")
@@ -115,7 +115,7 @@ def test_another_package_source_or_work_makes_another_disk(small: Userland, tmp_
     hashes = {small.hash, *(other.hash for other in others)}
     assert len(hashes) == 5
     work = tmp_path / "work"
-    shutil.copytree(GUEST / "real-text", work)
+    shutil.copytree(GUEST / "text/real-text", work)
     (work / "__pycache__").mkdir(exist_ok=True)  # as Python leaves it
     elsewhere = replace(small, selection=replace(small.selection, work=(work,)))
     assert elsewhere.hash == small.hash
