@@ -22,6 +22,7 @@ from foliolab.kernel.name import PATCHED, stem
 from foliolab.progress import Reporter
 from foliolab.stores import disk as stores
 from foliolab.stores.catalogue import store_disk
+from foliolab.userland.disk import Userland
 from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
 from foliolab.vm.failure import JobResult, failure
@@ -29,7 +30,6 @@ from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs, program_sources, with_headers
 from foliolab.vm.outcome import Outcome, OutcomeKind, complaints, splats
 from foliolab.vm.switches import Switches, require_module
-from foliolab.vm.userland import Userland
 
 _DATA = "/data"
 """Where the disk is mounted."""

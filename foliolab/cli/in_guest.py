@@ -21,6 +21,7 @@ from foliolab.kernel.series import check_names
 from foliolab.program.run import Input, Mounted, Program
 from foliolab.program.static import require_static
 from foliolab.progress import Reporter
+from foliolab.userland.root import Directory, Packages, Root
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.accel import choose as choose_accelerator
 from foliolab.vm.data import Data, Filled, data_of
@@ -28,7 +29,6 @@ from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.memory import require_memory
-from foliolab.vm.root import Directory, Packages, Root
 
 _FILESYSTEMS = get_args(Filesystem)
 

@@ -9,8 +9,8 @@ from foliolab.errors import SourceError
 from foliolab.files import emptied, locked, write_atomic
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.tarball import Source, sources, unpacked, version_of
+from foliolab.packages import Downloads, unpack
 from foliolab.progress import Reporter
-from foliolab.vm.packages import Downloads, unpack
 
 SUITES = (
     "",

@@ -15,9 +15,9 @@ from foliolab.errors import SourceError
 from foliolab.files import digest, digest_files, emptied, locked
 from foliolab.kernel.debian import SUITES
 from foliolab.kernel.name import RELEASES
+from foliolab.packages import Downloads, package_field, unpack
 from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
-from foliolab.vm.packages import Downloads, package_field, unpack
 
 _NEEDED = ("virtio_pci", "virtio_blk", "virtio_console", "ext4")
 """Modules without which a guest of the lab does not work."""

@@ -15,6 +15,7 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
 from foliolab.kernel.source import Source
 from foliolab.kselftest.suite import HUGE_PAGES, Test
+from foliolab.packages import fetch, unpack
 from foliolab.paths import cache_directory, results_directory
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import parse
@@ -24,7 +25,6 @@ from foliolab.vm.disk import DataDisk
 from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.packages import fetch, unpack
 
 _SKIPPED = 4  # the selftests' exit status
 _MEMORY_MIB = 2048

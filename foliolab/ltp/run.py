@@ -13,12 +13,12 @@ from foliolab.ltp.suite import Test, parse
 from foliolab.paths import cache_directory, results_directory
 from foliolab.progress import Reporter
 from foliolab.suites.result import Result, boot_for, kept
+from foliolab.userland.root import Packages
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.root import Packages
 
 _LAYOUT = "1"
 """To be raised when the same test on the same kernel is to be run again: another guest, another reading."""

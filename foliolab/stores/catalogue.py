@@ -6,10 +6,10 @@ from functools import cache
 
 from foliolab.arch import Architecture
 from foliolab.errors import require_known
+from foliolab.packages import require_keyring
 from foliolab.progress import Reporter
 from foliolab.stores import engines, git, lucene
 from foliolab.stores.disk import StoreDisk
-from foliolab.vm.packages import require_keyring
 
 STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene", "git")
 

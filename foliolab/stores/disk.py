@@ -11,10 +11,10 @@ from foliolab.arch import Architecture
 from foliolab.files import digest, digest_files
 from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
+from foliolab.userland.disk import Userland
 from foliolab.vm.disk import full_disk_suspected, publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.tree import mke2fs
-from foliolab.vm.userland import Userland
 
 MOUNTED = "/data"
 """Below this, each store's disk is mounted under the store's name."""

@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliolab import process
+from foliolab import packages, process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError, MissingTool, require_known
 from foliolab.files import digest, digest_files, made_once
 from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
-from foliolab.vm import packages
 
 _SOURCES = GUEST / "stores"
 

@@ -13,7 +13,7 @@ from foliolab.errors import BuildError, LabError
 from foliolab.files import digest, digest_files, made_once
 from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
-from foliolab.vm.userland import Selection, Userland
+from foliolab.userland.disk import Selection, Userland
 
 _SOURCES = GUEST / "stores" / "lucene"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"

@@ -11,8 +11,8 @@ from foliolab.cli.main import main
 from foliolab.kernel import dkms, module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.headers import headers
+from foliolab.packages import Downloads
 from foliolab.progress import Reporter
-from foliolab.vm.packages import Downloads
 
 
 def unpacked(package: Path, place: Path) -> Path:

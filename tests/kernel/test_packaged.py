@@ -21,7 +21,7 @@ from foliolab.vm.accel import choose
 from foliolab.vm.disk import DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from tests.vm.debian import Mirror
+from tests.debian import Mirror
 
 RELEASE = "7.3.4+deb13-amd64"
 MODULES = {

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from foliolab.arch import Architecture
 from foliolab.progress import Reporter
+from foliolab.userland.disk import Selection, Userland
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.guest import Disk, GuestConfig
 from foliolab.vm.tree import make_ext4, require_directory
-from foliolab.vm.userland import Selection, Userland
 
 _ALWAYS = ("bash", "coreutils", "dash", "findutils", "grep", "sed")
 """Of what no package names among its dependencies, because no Debian is without: a shell and its commands."""

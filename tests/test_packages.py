@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from foliolab import packages as fetching
 from foliolab.arch import ARM64, X86_64, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
 from foliolab.files import digest
+from foliolab.packages import Downloads, Package, fetch
 from foliolab.progress import Reporter
-from foliolab.vm import packages as fetching
-from foliolab.vm.packages import Downloads, Package, fetch
-from tests.vm.debian import Mirror
+from tests.debian import Mirror
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_machine_without_apt(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) 
 FETCH = """
 from foliolab.arch import X86_64
 from foliolab.progress import Reporter
-from foliolab.vm.packages import fetch
+from foliolab.packages import fetch
 try:
     fetch(X86_64, ["app", "big"], Reporter())
 except Exception as error:

@@ -12,11 +12,11 @@ from foliolab.arch import Architecture
 from foliolab.errors import LabError
 from foliolab.files import digest, digest_files, write_atomic
 from foliolab.kernel.source import Source, obtain
+from foliolab.packages import Package, fetch
 from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
 from foliolab.vm.disk import publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig
-from foliolab.vm.packages import Package, fetch
 
 
 @dataclass(frozen=True)

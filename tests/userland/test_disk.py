@@ -15,17 +15,17 @@ from foliolab.errors import LabError
 from foliolab.experiment.spec import ROOTS
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.source import Source
+from foliolab.packages import Package, fetch
 from foliolab.paths import GUEST
 from foliolab.progress import Reporter
-from foliolab.vm import userland
+from foliolab.userland import disk as userland
+from foliolab.userland.disk import SELECTIONS, Selection, Userland
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.packages import Package, fetch
-from foliolab.vm.userland import SELECTIONS, Selection, Userland
+from tests.debian import Mirror
 from tests.machines import ARM64_4K
 from tests.vm.conftest import guest_config
-from tests.vm.debian import Mirror
 
 
 @pytest.fixture
