@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from foliolab.analyse.measured import store_groups, with_measured
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_json, limits_of, size_of
 from foliolab.errors import require_known
@@ -23,7 +24,6 @@ from foliolab.regret.suite import SUITE
 from foliolab.report.markdown import replays_to_table
 from foliolab.report.trace import print_replays
 from foliolab.reproduce.released import read_released
-from foliolab.trace.measured import store_groups, with_measured
 from foliolab.trace.replay import RULES, read_replayable, replays
 
 

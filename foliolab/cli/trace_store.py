@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from foliolab.analyse.measured import EXPERIMENT, SCALE
 from foliolab.arch import Architecture
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.store import store_file
@@ -27,7 +28,6 @@ from foliolab.stores.catalogue import store_disk
 from foliolab.stores.disk import MOUNTED
 from foliolab.table import Value
 from foliolab.trace.format import Trace, write_trace
-from foliolab.trace.measured import EXPERIMENT, SCALE
 from foliolab.trace.record import record
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import OnOutput

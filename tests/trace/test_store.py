@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from foliolab.analyse.measured import store_groups, with_measured
 from foliolab.arch import NATIVE
 from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.main import main
 from foliolab.progress import Reporter
 from foliolab.stores.catalogue import store_disk
 from foliolab.trace.format import Trace, read_trace
-from foliolab.trace.measured import store_groups, with_measured
 from tests.samples import sample
 
 CELL = {"store": "lmdb", "workload": "uniform", "read_ahead_kb": 128, "hint": "none", "times": 2}

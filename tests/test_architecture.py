@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The packages of the lab import each other as docs/architecture.md says, and their modules are short."""
+
+import ast
+import re
+from pathlib import Path
+
+from foliolab.paths import REPOSITORY
+
+LAB = REPOSITORY / "foliolab"
+PACKAGES = {path.parent.name for path in LAB.glob("*/__init__.py")}
+LONGEST_MODULE = 300
+"""Lines."""
+
+
+def arrows() -> dict[str, set[str]]:
+    """What each package may import, the highest first."""
+    _, _, section = (REPOSITORY / "docs/architecture.md").read_text().partition("\n## Imports\n")
+    block = section.split("```")[1]
+    found = {name: set(re.findall(r"\w+", others)) for name, others in re.findall(r"(\w+) +──>(.*)", block)}
+    return {name: set(found) - {name} if others == {"everything"} else others for name, others in found.items()}
+
+
+def imported(file: Path) -> set[str]:
+    """The packages that a module imports, also its own."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{file} imports relative to itself"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("foliolab.")} & PACKAGES
+
+
+def test_imports_are_the_arrows() -> None:
+    found = {name: set[str]().union(*map(imported, (LAB / name).rglob("*.py"))) - {name} for name in PACKAGES}
+    assert found == arrows()
+
+
+def test_every_arrow_leads_down() -> None:
+    order = list(arrows())
+    assert [(name, other) for name in order for other in arrows()[name] if order.index(other) < order.index(name)] == []
+
+
+def test_modules_for_all_import_no_package() -> None:
+    assert {file.name: names for file in LAB.glob("*.py") if (names := imported(file))} == {"__main__.py": {"cli"}}
+
+
+def test_modules_are_short() -> None:
+    lines = {file: len(file.read_text().splitlines()) for file in LAB.rglob("*.py")}
+    assert {file: count for file, count in lines.items() if count > LONGEST_MODULE} == {}
