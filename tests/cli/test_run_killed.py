@@ -18,7 +18,7 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.paths import REPOSITORY
 from tests.small import small_experiment
 
-_PATIENCE_SECONDS = 120
+_PATIENCE_SECONDS = 300
 
 
 def wait_until(happened: Callable[[], object], seconds: float) -> bool:
@@ -76,9 +76,10 @@ class Run:
         """Their parents."""
         return {pid: parent for pid, (words, parent) in self.processes().items() if " -kernel " in words}
 
-    def require_guests(self) -> None:
+    def require_guests(self, process: subprocess.Popen[bytes]) -> None:
         """Wait for the first, and a moment for as many as there can be."""
-        assert wait_until(self.guests, _PATIENCE_SECONDS)
+        wait_until(lambda: self.guests() or process.poll() is not None, _PATIENCE_SECONDS)
+        assert self.guests()
         wait_until(lambda: len(self.guests()) == 3, 0.5)
 
     def require_nothing(self) -> None:
@@ -114,11 +115,11 @@ def test_a_run_killed_ten_times_measures_all_the_same(
 @pytest.mark.boot
 def test_no_guest_outlives_its_worker_or_the_run_of_that(tmp_path: Path, patched_kernel: BuiltKernel) -> None:
     run = Run(tmp_path, ["--variant", "off", "--repetitions", "3", "--workers", "3"])
-    with run.started():
-        run.require_guests()
+    with run.started() as process:
+        run.require_guests(process)
     run.require_nothing()
     with run.started() as process:
-        run.require_guests()
+        run.require_guests(process)
         guest, worker = run.guests().popitem()
         assert worker != process.pid
         os.kill(worker, signal.SIGKILL)
