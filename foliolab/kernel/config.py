@@ -2,18 +2,37 @@
 """Kernel configurations: fragments over allnoconfig, checked against what came out."""
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 from foliolab.arch import Architecture, size_name
 from foliolab.errors import ConfigError
 from foliolab.paths import KERNEL
+from foliolab.table import Place, Text, read_toml
 
 PROFILES = ("lab", "debug", "host")
 """lab: what experiments run on. debug: with KASAN, lockdep, DEBUG_VM and KUnit. host: with what virtme-ng and the
 host's own programs need."""
 OPTIONAL = tuple(sorted(fragment.stem for fragment in (KERNEL / "config/optional").glob("*.config")))
 """What a kernel has only if it is asked for, because it takes long to build."""
+
+SPECIAL = KERNEL / "config/options.toml"
+"""What differs between versions."""
+_NAME = re.compile(r"CONFIG_\w+")
+
+
+class Special(Struct, forbid_unknown_fields=True):
+    """An option that not every kernel has."""
+
+    since: Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")] | None = None
+    """The first version that has it no more, or not by itself."""
+    instead: dict[str, Any] = {}
+    """Options and values that stand for it from then on."""
+    ours: bool = False
+    """Whether only kernels with our code have it."""
 
 
 def merge(
@@ -37,17 +56,38 @@ def merge(
 
 def known(options: Mapping[str, str], version: str, ours: bool) -> dict[str, str]:
     """The options as Linux ``version`` has them; ``ours`` says whether the source has our code."""
-    special = tomllib.loads((KERNEL / "config/options.toml").read_text())
+    special = read_special()
     there = {}
     for name, value in options.items():
-        entry = special.get(name, {})
-        if "ours" in entry and not ours:
+        entry = special.get(name, Special())
+        if entry.ours and not ours:
             continue
-        if "since" not in entry or numbers(version) < numbers(entry["since"]):
+        if not entry.since or numbers(version) < numbers(entry.since):
             there[name] = value
         elif value != "n":
-            there |= entry.get("instead", {})
+            there |= entry.instead
     return there
+
+
+def read_special(file: Path = SPECIAL) -> dict[str, Special]:
+    """The options that not every kernel has, by name; BadExperiment for a mistake in the file."""
+    special = {}
+    for name, content in read_toml(file).items():
+        place = Place(file, name)
+        entry = place.convert(content, Special)
+        if not _NAME.fullmatch(name):
+            place.fail("is not the name of an option")
+        for option, value in entry.instead.items():
+            inner = place.at("instead").at(option)
+            inner.convert(value, Text)
+            if not _NAME.fullmatch(option):
+                inner.fail("is not the name of an option")
+        if not (entry.since or entry.ours):
+            place.fail("has to have 'since' or 'ours'")
+        if entry.instead and not entry.since:
+            place.at("instead").fail("is for options that have a 'since'")
+        special[name] = entry
+    return special
 
 
 def numbers(version: str) -> tuple[int, ...]:

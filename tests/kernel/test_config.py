@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from pathlib import Path
+
 import pytest
 
 from foliolab.arch import ARM64, X86_64, Architecture
-from foliolab.errors import ConfigError
+from foliolab.errors import BadExperiment, ConfigError
 from foliolab.kernel import config
 
 
@@ -58,6 +60,41 @@ def test_options_are_those_of_the_version(version: str, preemption: dict[str, st
     assert ("CONFIG_ARM64_PAN" in arm64) is ("CONFIG_PREEMPT_NONE" in preemption)
     debug = config.parse(merged(X86_64, 4096, "debug", "unpatched", version=version))
     assert (debug["CONFIG_PREEMPT"], "CONFIG_PREEMPT_LAZY" in debug) == ("y", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[CONFIG_A]\nsince = "7.0"\nours = \n', "options.toml is not valid TOML: .*line 3"),
+        ('CONFIG_A = "7.0"', "'CONFIG_A' is wrong: expected `table`, got `str`"),
+        ("[CONFIG_A]\nsince = 7.0", r"'CONFIG_A\.since' is wrong: expected `str"),
+        ('[CONFIG_A]\nsince = "7"', r"'CONFIG_A\.since' is wrong: expected `str` matching regex"),
+        ('[CONFIG_A]\nsinc = "7.0"', r"'CONFIG_A\.sinc' is not a key that is known here"),
+        ('[CONFIG_A]\nours = "yes"', r"'CONFIG_A\.ours' is wrong: expected `bool`"),
+        (
+            '[CONFIG_A]\nsince = "7.0"\ninstead = { CONFIG_B = true }',
+            r"'CONFIG_A\.instead\.CONFIG_B' is wrong: expected `str`",
+        ),
+        ('[CONFIG_A]\nsince = "7.0"\ninstead = { B = "y" }', r"'CONFIG_A\.instead\.B' is not the name of an option"),
+        ('[A]\nsince = "7.0"', "'A' is not the name of an option"),
+        ("[CONFIG_A]\n", "'CONFIG_A' has to have 'since' or 'ours'"),
+        ('[CONFIG_A]\nours = true\ninstead = { CONFIG_B = "y" }', r"'CONFIG_A\.instead' is for options that have"),
+    ],
+)
+def test_a_mistake_in_what_differs_between_versions_is_named_with_its_key(
+    text: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "options.toml").write_text(text)
+    with pytest.raises(BadExperiment, match=words):
+        config.read_special(tmp_path / "options.toml")
+
+
+def test_what_differs_between_versions_is_in_some_fragment() -> None:
+    texts = [file.read_text() for file in config.SPECIAL.parent.rglob("*.config")]
+    named = set[str]().union(*map(config.parse, texts)) | set(
+        config.SPECIAL.with_name("matrix.toml").read_text().split('"')
+    )
+    assert config.read_special().keys() <= named
 
 
 def test_check_names_what_is_missing() -> None:
