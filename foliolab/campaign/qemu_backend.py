@@ -224,7 +224,7 @@ class QemuSession:
         result.checked()
         self._check_console()
         metrics = _metrics(result)
-        if self.guest.config.accelerator.backend == "qemu-icount":
+        if self.guest.config.accelerator.counts_instructions:
             # CPU time, because the clock jumps ahead whenever the guest waits for its disk.
             metrics["instructions"] = round(result.cpu_seconds * 1e9)
             # Of these the probes say that nothing waits meanwhile.

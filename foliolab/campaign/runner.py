@@ -12,7 +12,7 @@ from typing import Protocol
 
 from foliolab.campaign.backend import Backend
 from foliolab.campaign.job import Job, Watcher, Work, ended, execute
-from foliolab.campaign.sample import LOST_HOST, MODEL, NOT_APPLICABLE, OK, TIMED, KernelFacts, Sample, with_key
+from foliolab.campaign.sample import LOST_HOST, MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample, with_key
 from foliolab.campaign.store import Store
 from foliolab.errors import LabError
 from foliolab.experiment.cell import Cell
@@ -22,6 +22,7 @@ from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.code import code_of
 from foliolab.progress import Reporter
+from foliolab.vm.accel import real_time
 from foliolab.vm.failure import failure
 from foliolab.vm.outcome import Outcome, OutcomeKind
 
@@ -90,7 +91,7 @@ class _Campaign:
         self._backend = backend
         self._report = report
         self._workers = workers
-        self._host = workers.timed_on() if backend.name == TIMED else platform.node()
+        self._host = workers.timed_on() if real_time(backend.name) else platform.node()
         self._kernels = {name: kernel_for(name) for name in dict.fromkeys(boot.kernel for boot in plan.boots)}
         booted = {} if backend.name == MODEL else self._kernels
         self._codes = {name: code_of(name, kernel.version) for name, kernel in booted.items()}

@@ -13,6 +13,7 @@ from foliolab.experiment.machine import machine_name
 from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
 from foliolab.renamed import present_name
+from foliolab.vm.accel import real_time
 
 OK = "ok"
 LOST_HOST = "lost-host"
@@ -20,8 +21,6 @@ NOT_APPLICABLE = "not-applicable"
 
 MODEL = "model"
 """The backend that is no kernel."""
-TIMED = "qemu-kvm"
-"""The backend whose seconds are real, and depend on the host."""
 
 _DECISIVE = (
     "experiment", "scale", "parameters", "cell", "variant", "switches", "repetition", "workload", "backend",
@@ -93,7 +92,7 @@ class Sample:
     @property
     def timed_on(self) -> str:
         """The host if seconds are those of it; else empty, because hosts do not matter."""
-        return self.host if self.backend == TIMED else ""
+        return self.host if real_time(self.backend) else ""
 
     @property
     def machine(self) -> str:

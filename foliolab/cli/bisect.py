@@ -16,7 +16,7 @@ from foliolab.campaign.runner import failure_of
 from foliolab.campaign.sample import LOST_HOST, Sample
 from foliolab.campaign.search import MOST_BOOTS, Search, Step
 from foliolab.cli.options import add_accelerator, add_json, add_machine, machine
-from foliolab.cli.run import RunRequest, measure
+from foliolab.cli.run import RunRequest, measure, require_counting
 from foliolab.errors import NoResult, UnknownCell, UsageError, require_known
 from foliolab.experiment import cell as cells
 from foliolab.experiment import variants
@@ -100,9 +100,7 @@ def _what(arguments: argparse.Namespace) -> tuple[Callable[[str, int], RunReques
         raise UnknownCell(f"{len(chosen)} cells are meant, such as {some}; choose one of them with --cell.")
     name = arguments.metric or experiment.metric
     require_known("There is no metric", [name], METRICS)
-    accelerator = arguments.accelerator or scale.parameters.accelerator
-    if METRICS[name].by_instructions and accelerator != "icount":
-        raise UsageError(f"{name} takes counting instructions: use --accelerator icount.")
+    require_counting(name, arguments.accelerator or scale.parameters.accelerator)
     if arguments.variant:
         variants.choose([arguments.variant], variants.load_variants())
     arch, page_size = machine(arguments)

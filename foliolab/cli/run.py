@@ -47,7 +47,7 @@ from foliolab.progress import Reporter
 from foliolab.report.terminal import print_comparison, print_view
 from foliolab.report.verdicts import check
 from foliolab.report.view import View, make_views
-from foliolab.vm.accel import Wanted, choose
+from foliolab.vm.accel import COUNTING, Wanted, choose
 
 BACKENDS = ("qemu", MODEL)
 
@@ -138,18 +138,21 @@ def _on_qemu(
 ) -> tuple[Plan, Backend, KernelFor]:
     """The plan as guests can run it, what runs them, and their kernels."""
     experiment, parameters = plan.experiment, plan.scale.parameters
-    accelerator = choose(arch, request.accelerator or parameters.accelerator)
-    if METRICS[experiment.metric].by_instructions and accelerator.backend != "qemu-icount":
-        raise UsageError(
-            f"{experiment.name} is about {experiment.metric}, which takes counting instructions: "
-            "use --accelerator icount."
-        )
+    wanted = request.accelerator or parameters.accelerator
+    require_counting(experiment.metric, wanted)
+    accelerator = choose(arch, wanted)
     extras = tuple(extra for extra in OPTIONAL if extra in parameters.filesystems)
 
     def kernel_for(name: str) -> BuiltKernel:
         return build(KernelRequest(arch, name, request.profile, extras, page_size=page_size), report)
 
     return plan.with_at_most(accelerator.max_cpus), QemuBackend(arch, accelerator, report), kernel_for
+
+
+def require_counting(metric: str, wanted: Wanted) -> None:
+    """UsageError if the metric takes counting instructions, and the accelerator does not count them."""
+    if METRICS[metric].by_instructions and wanted != COUNTING:
+        raise UsageError(f"{metric} takes counting instructions: use --accelerator {COUNTING}.")
 
 
 def _on_model(

@@ -20,7 +20,7 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.name import HELP
 from foliolab.process import tool
 from foliolab.progress import Reporter
-from foliolab.vm.accel import choose
+from foliolab.vm.accel import KVM, choose
 from foliolab.vm.switches import SWITCHES, switch_path
 
 
@@ -45,7 +45,7 @@ def handle(arguments: argparse.Namespace) -> int:
         raise MissingTool("virtme-ng is not in the Python environment; './lab' installs it.")
     kernel = build(KernelRequest(NATIVE, arguments.kernel or variant.kernel, "host"), Reporter())
     argv = [str(vng), "--run", str(kernel.image), "--memory", arguments.memory, "--cpus", str(arguments.cpus)]
-    if choose(NATIVE).backend != "qemu-kvm":
+    if choose(NATIVE).backend != KVM:
         argv.append("--disable-kvm")
     switch = "".join(f"echo {shlex.quote(str(value))} >{switch_path(name)} && " for name, value in variant.switches)
     if command:

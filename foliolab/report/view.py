@@ -14,10 +14,11 @@ from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import is_again
 from foliolab.kernel.name import PATCHED, UNPATCHED
 from foliolab.table import Value
+from foliolab.vm.accel import ICOUNT, TCG
 
 EMULATED = {
-    "qemu-tcg": "Emulated (qemu-tcg): the counts are real, the seconds say nothing about a real machine.",
-    "qemu-icount": "Emulated (qemu-icount): million instructions are of the whole program; seconds mean nothing.",
+    TCG: f"Emulated ({TCG}): the counts are real, the seconds say nothing about a real machine.",
+    ICOUNT: f"Emulated ({ICOUNT}): million instructions are of the whole program; seconds mean nothing.",
 }
 
 MODELLED = (

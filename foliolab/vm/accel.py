@@ -16,8 +16,23 @@ from foliolab.paths import cache_directory
 
 Wanted = Literal["auto", "kvm", "tcg", "icount"]
 """KVM where it works, else emulation; either of them; emulation that counts instructions."""
+COUNTING: Wanted = "icount"
+"""What to want where instructions are to be counted."""
+
+KVM, TCG, ICOUNT = "qemu-kvm", "qemu-tcg", "qemu-icount"
+"""What samples call what has executed their guests: a processor, emulation, emulation that counts instructions."""
 
 _TINY_GUEST_SECONDS = 5
+
+
+def real_time(backend: str) -> bool:
+    """Whether a guest's seconds are the host's, so that what takes too long is a fault of its own."""
+    return backend == KVM
+
+
+def counts_instructions(backend: str) -> bool:
+    """Whether a guest's processor time is the number of its instructions, in nanoseconds."""
+    return backend == ICOUNT
 
 
 @dataclass(frozen=True)
@@ -25,7 +40,7 @@ class Accelerator:
     """One way to execute guests."""
 
     backend: str
-    """The name that samples carry: qemu-kvm, qemu-tcg or qemu-icount."""
+    """KVM, TCG or ICOUNT."""
     options: tuple[str, ...]
     """QEMU's options for machine, CPU and accelerator."""
     patience: float
@@ -34,8 +49,11 @@ class Accelerator:
 
     @property
     def real_time(self) -> bool:
-        """Whether a guest's seconds are the host's, so that what takes too long is a fault of its own."""
-        return self.backend == "qemu-kvm"
+        return real_time(self.backend)
+
+    @property
+    def counts_instructions(self) -> bool:
+        return counts_instructions(self.backend)
 
 
 def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:
@@ -90,18 +108,18 @@ def kvm_fails(arch: Architecture, *, again: bool = False) -> str:
 
 def choose(arch: Architecture, wanted: Wanted = "auto") -> Accelerator:
     """The accelerator for ``wanted``; UsageError if KVM is asked for and does not work."""
-    if wanted == "icount":
+    if wanted == COUNTING:
         # One instruction takes one virtual nanosecond, so the guest's clock counts instructions.
         options = (*arch.qemu_machine, "-accel", arch.emulation, "-icount", "shift=0,sleep=off")
-        return Accelerator("qemu-icount", options, patience=12, max_cpus=1)
+        return Accelerator(ICOUNT, options, patience=12, max_cpus=1)
     if wanted in ("auto", "kvm"):
         failure = kvm_fails(arch)
         if not failure:
             return _kvm(arch)
         if wanted == "kvm":
             raise UsageError(f"KVM does not work here: {failure}.")
-    return Accelerator("qemu-tcg", (*arch.qemu_machine, "-accel", arch.emulation), patience=4)
+    return Accelerator(TCG, (*arch.qemu_machine, "-accel", arch.emulation), patience=4)
 
 
 def _kvm(arch: Architecture) -> Accelerator:
-    return Accelerator("qemu-kvm", (*arch.kvm_machine, "-accel", "kvm"), patience=1)
+    return Accelerator(KVM, (*arch.kvm_machine, "-accel", "kvm"), patience=1)

@@ -17,11 +17,12 @@ import pytest
 from distributed import Client, get_worker
 
 from foliolab.campaign import cluster
-from foliolab.campaign.sample import TIMED, Sample
+from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
 from foliolab.errors import ClusterError, GuestCrashed
 from foliolab.experiment.plan import Step
 from foliolab.paths import REPOSITORY, cache_directory
+from foliolab.vm.accel import KVM
 from foliolab.vm.outcome import OutcomeKind
 from tests.campaign.fake import FakeBackend, ending, fake_plan, once, run_fake, slow
 
@@ -168,13 +169,13 @@ def test_late_workers_of_another_host_measure_no_seconds(tmp_path: Path) -> None
             lambda: len(read_samples(store)) > 2, lambda: stack.enter_context(worker(address, "2", host="127.0.0.2"))
         )
         with come:
-            run_fake(store, FakeBackend(by_whom, name=TIMED), fake_plan(repetitions=4), found)
+            run_fake(store, FakeBackend(by_whom, name=KVM), fake_plan(repetitions=4), found)
         found.client.wait_for_workers(2, timeout=30)
         assert {sample.metrics["worker"] for sample in read_samples(store)} == {1}
         # What was measured counts, and the other worker may emulate.
-        run_fake(store, FakeBackend(by_whom, name=TIMED), fake_plan(repetitions=4), found)
+        run_fake(store, FakeBackend(by_whom, name=KVM), fake_plan(repetitions=4), found)
         run_fake(store, FakeBackend(by_whom), fake_plan(repetitions=1), found)
-    counts = [sample for sample in read_samples(store) if sample.backend != TIMED]
+    counts = [sample for sample in read_samples(store) if sample.backend != KVM]
     assert len(read_samples(store)) - len(counts) == len(fake_plan(repetitions=4).steps)
     assert {sample.metrics["worker"] for sample in counts} == {1, 2}
 
@@ -188,7 +189,7 @@ def test_seconds_of_two_hosts_are_refused(tmp_path: Path) -> None:
     ):
         found.client.wait_for_workers(2, timeout=30)
         with pytest.raises(ClusterError, match="use one host"):
-            run_fake(tmp_path / "samples.jsonl", FakeBackend(reading, name=TIMED), fake_plan(1), found)
+            run_fake(tmp_path / "samples.jsonl", FakeBackend(reading, name=KVM), fake_plan(1), found)
 
 
 def reading(step: Step, tried: int) -> dict[str, int | float]:

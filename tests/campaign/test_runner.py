@@ -14,7 +14,7 @@ from msgspec import structs
 from foliolab.analyse.select import group_samples
 from foliolab.campaign.job import ATTEMPTS
 from foliolab.campaign.runner import failure_of
-from foliolab.campaign.sample import TIMED, Sample, with_key
+from foliolab.campaign.sample import Sample, with_key
 from foliolab.campaign.store import open_store, read_samples
 from foliolab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult
 from foliolab.experiment.load import find_experiment
@@ -22,6 +22,7 @@ from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.variants import choose, load_variants, on_kernels
 from foliolab.kernel.code import code_hash
 from foliolab.paths import REPOSITORY
+from foliolab.vm.accel import KVM
 from foliolab.vm.outcome import OutcomeKind
 from tests.campaign.fake import FakeBackend, ending, fake_plan, plain, run_fake
 
@@ -132,7 +133,7 @@ def test_a_variant_that_the_machine_cannot_have_is_not_applicable(file: Path) ->
     assert {step.variant.name for step in again.tried} == {"published"}
 
 
-@pytest.mark.parametrize(("backend", "again"), [(TIMED, True), ("fake", False)])
+@pytest.mark.parametrize(("backend", "again"), [(KVM, True), ("fake", False)])
 def test_seconds_of_another_host_are_measured_here_again(backend: str, again: bool, file: Path) -> None:
     plan = restricted("arm64-4k")
     here = run_fake(file, FakeBackend(name=backend), plan)

@@ -12,6 +12,7 @@ from foliolab.errors import GuestCrashed, NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Step, make_plan
 from foliolab.kernel.name import PATCHED
+from foliolab.vm.accel import Accelerator
 from foliolab.vm.failure import GuestFailure, JobResult
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import OutcomeKind
@@ -25,7 +26,7 @@ class Printing:
         self._line = line
         self._status = status
         self._words = words
-        self.config = SimpleNamespace(accelerator=SimpleNamespace(backend=backend, real_time=backend == "qemu-kvm"))
+        self.config = SimpleNamespace(accelerator=Accelerator(backend, (), patience=1))
         self._says = says
         self._said = ""
 

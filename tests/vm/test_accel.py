@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import ast
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,8 +7,9 @@ import pytest
 
 from foliolab.arch import ARCHITECTURES, X86_64, Architecture
 from foliolab.errors import UsageError
+from foliolab.paths import REPOSITORY
 from foliolab.vm import accel
-from foliolab.vm.accel import boot_tiny_guest, choose, kvm_fails
+from foliolab.vm.accel import COUNTING, ICOUNT, KVM, TCG, Wanted, boot_tiny_guest, choose, kvm_fails
 from foliolab.vm.guest import GuestConfig, qemu_command
 
 
@@ -32,6 +34,29 @@ def test_counting_instructions_takes_one_cpu() -> None:
     config = GuestConfig(X86_64, Path("/kernel"), Path("/initramfs"), accelerator, cpus=2)
     with pytest.raises(UsageError, match="qemu-icount runs guests of one CPU only, not of 2"):
         qemu_command(config)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "backend", "real_time", "counts"),
+    [("tcg", "qemu-tcg", False, False), (COUNTING, "qemu-icount", False, True), ("kvm", "qemu-kvm", True, False)],
+)
+def test_what_each_can(
+    wanted: Wanted, backend: str, real_time: bool, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accel, "kvm_fails", lambda arch: "")
+    chosen = choose(X86_64, wanted)
+    assert (chosen.backend, chosen.real_time, chosen.counts_instructions) == (backend, real_time, counts)
+
+
+def test_no_other_module_spells_their_names() -> None:
+    names = {KVM, TCG, ICOUNT}
+    spelled = {
+        (file.name, node.lineno)
+        for file in (REPOSITORY / "foliolab").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and node.value in names
+    }
+    assert {name for name, line in spelled} == {"accel.py"}
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES.values(), ids=ARCHITECTURES)
