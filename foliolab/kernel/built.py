@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab.arch import Architecture, architecture
-from foliolab.kernel.name import PATCHED
 from foliolab.paths import cache_directory
 
 
@@ -64,20 +63,20 @@ def built_kernels() -> list[BuiltKernel]:
 
 
 def load_kernel(place: Path) -> BuiltKernel | None:
-    """The kernel in a directory; None if there is none, or not all of one."""
+    """The kernel in a directory; None if there is none, not all of one, or one that an earlier lab has described."""
     try:
         facts = json.loads((place / "kernel.json").read_text())
-    except (OSError, ValueError):
+        arch = architecture(facts["arch"])
+        return BuiltKernel(
+            hash=place.name,
+            image=place / arch.image,
+            name=facts["name"],
+            profile=facts["profile"],
+            arch=arch,
+            release=facts["release"],
+            page_size=facts["page_size"],
+            ours=facts["ours"],
+            packaged=facts["version"] if facts.get("packaged") else "",
+        )
+    except (OSError, ValueError, KeyError):
         return None
-    arch = architecture(facts["arch"])
-    return BuiltKernel(
-        hash=place.name,
-        image=place / arch.image,
-        name=facts["name"] if "name" in facts else facts["flavour"],
-        profile=facts["profile"],
-        arch=arch,
-        release=facts["release"],
-        page_size=facts.get("page_size", arch.page_sizes[0]),  # kernels of before have the default
-        ours=facts.get("ours", facts.get("flavour") == PATCHED),
-        packaged=facts["version"] if facts.get("packaged") else "",
-    )

@@ -11,7 +11,7 @@ import pytest
 
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.errors import BuildError, UsageError
-from foliolab.files import locked
+from foliolab.files import locked, write_atomic
 from foliolab.kernel import build as building
 from foliolab.kernel import make as making
 from foliolab.kernel.build import KernelRequest, build
@@ -52,16 +52,22 @@ def test_a_request_has_the_page_size_that_its_architecture_can_have() -> None:
         KernelRequest(X86_64, "patched", page_size=65536)
 
 
-def test_kernels_of_before_there_were_page_sizes_and_names_are_still_known(
+def test_what_an_earlier_lab_has_described_otherwise_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path))
-    place = tmp_path / "kernels/0123"
-    place.mkdir(parents=True)
+    source = Source(tmp_path / "home/tree", "6.12.1", "identity")
+    inputs = building._Inputs(KernelRequest(X86_64, "patched"), parse_name("patched"), source, {}, "cc")
+    place = tmp_path / "kernels" / inputs.hash
     old = {"release": "6.12.1-foliolab-patched", "arch": "x86_64", "flavour": "patched", "profile": "lab"}
-    (place / "kernel.json").write_text(json.dumps(old))
-    (kernel,) = built_kernels()
-    assert (kernel.hash, kernel.page_size, kernel.name, kernel.ours) == ("0123", 4096, "patched", True)
+    write_atomic(place / "kernel.json", json.dumps(old))
+    assert built_kernels() == []
+    assert building._found(inputs) is None
+    for name in ("artifacts/bzImage", "System.map", ".config", "include/config/kernel.release"):
+        write_atomic(inputs.directory / name, "6.12.1")
+    kernel = building._publish(inputs)
+    assert built_kernels() == [kernel] == [building._found(inputs)]
+    assert (kernel.hash, kernel.release, kernel.page_size) == (inputs.hash, "6.12.1", 4096)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +153,7 @@ def test_process_group_keeps_exit_status_and_output(tmp_path: Path) -> None:
 _WAITER = """
 import sys
 from pathlib import Path
-from foliolab.files import locked
+from foliolab.files import locked, write_atomic
 with locked(Path(sys.argv[1]), lambda: print("waiting", flush=True)):
     print("mine", flush=True)
 """
