@@ -28,7 +28,7 @@ from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
 from foliolab.vm.failure import JobResult, failure
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs, program_sources, with_headers
-from foliolab.vm.outcome import Outcome, OutcomeKind, complaints, splats
+from foliolab.vm.outcome import Outcome, OutcomeKind, complaints, short_of_time, splats
 from foliolab.vm.switches import Switches, require_module
 
 _DATA = "/data"
@@ -241,11 +241,12 @@ class QemuSession:
 
     def _check_console(self) -> None:
         new = self._look()
-        serious = complaints(new, real_time=self.guest.config.accelerator.real_time)
+        real_time = self.guest.config.accelerator.real_time
+        serious = complaints(new, real_time=real_time)
         if serious:
             sentence = f"The guest's kernel complained: {serious[0]}"
             raise failure(Outcome(OutcomeKind.GUEST_CRASH, sentence, "\n".join(serious)))
-        self.remark = f"The guest had too little time: {new[0]}" if new else ""
+        self.remark = short_of_time(new, real_time=real_time)
 
     def _look(self) -> list[str]:
         """What the console says that it did not say before."""

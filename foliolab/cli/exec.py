@@ -118,6 +118,8 @@ def _run(
         runs.append(run)
         if run.job.signal:
             report.say(run.job.outcome.sentence)
+        if run.remark:
+            report.say(run.remark)
         note()
 
     note()  # what another command has left there is not of these runs

@@ -66,4 +66,6 @@ def show(
 
 
 def _facts(found: Mapping[str, Result]) -> dict[str, object]:
-    return {kernel: result.subtests for kernel, result in found.items()} | {"worse": regressions(found)}
+    remarks = {kernel: result.remark for kernel, result in found.items() if result.remark}
+    subtests = {kernel: result.subtests for kernel, result in found.items()}
+    return subtests | {"worse": regressions(found), "remarks": remarks}

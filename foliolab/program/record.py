@@ -31,6 +31,8 @@ class Run:
     """As guest/tools/measure.c writes them; the disks by what they are for: data, root."""
     warnings: Sequence[str]
     """First lines of what the kernel complained about meanwhile."""
+    remark: str = ""
+    """That the guest had too little time, if so, which is no fault of the kernel where time is not real."""
 
     @property
     def status(self) -> int:
@@ -58,6 +60,7 @@ class Run:
             "minor_faults": None if faults is None or major is None else faults - major,
             "disks": disks,
             "warnings": list(self.warnings),
+            "remark": self.remark,
         }
 
 

@@ -14,7 +14,7 @@ from foliolab.program.cells import Cell
 from foliolab.program.record import Run
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
-from foliolab.vm.outcome import OutcomeKind, complaints, splats
+from foliolab.vm.outcome import OutcomeKind, complaints, short_of_time, splats
 from foliolab.vm.switches import Switches, require_module
 
 _COUNTERS = "/counters"
@@ -103,6 +103,7 @@ def run_boot(
     """
     with Guest(replace(config, kernel=kernel.image, disks=program.disks, kernel_name=kernel.name), console) as guest:
         switches = Switches(guest)
+        real_time = config.accelerator.real_time
         program.mount(guest)
         if kernel.module:
             require_module(guest, module.NAME)
@@ -114,10 +115,11 @@ def run_boot(
             environment = program.whole_environment
             job = guest.run(program.command, program.deadline_seconds, env=environment, on_output=on_output)
             counts = _counts(guest, program)
-            words = complaints(splats(guest.console()), real_time=config.accelerator.real_time)
+            titles = splats(guest.console())
+            new, seen = titles[seen:], len(titles)
+            warnings, remark = complaints(new, real_time=real_time), short_of_time(new, real_time=real_time)
             job = replace(job, argv=program.argv)
-            after(Run(cell, limit, KernelFacts.of(kernel), job, counts, words[seen:]))
-            seen = len(words)
+            after(Run(cell, limit, KernelFacts.of(kernel), job, counts, warnings, remark))
         guest.power_off()
 
 

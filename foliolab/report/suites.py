@@ -54,6 +54,16 @@ def _not_passed(results: Results) -> list[str]:
     return lines
 
 
+def _remarks(results: Results) -> list[str]:
+    """A line for each test during which a guest had too little time."""
+    return [
+        f"{command} ({kernel}): {result.remark}"
+        for command, found in results.items()
+        for kernel, result in found.items()
+        if result.remark
+    ]
+
+
 def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: Mapping[str, str] | None = None) -> str:
     """One section: a table, what did not pass, what is left out.
 
@@ -76,6 +86,8 @@ def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: 
         ending = "WORSE" if any(map(regressions, members)) else "ok" if len(ends) > 1 else "not compared"
         lines.append(markdown_row((name, " → ".join(ends) if len(set(ends)) > 1 else ends[0], ending)))
     lines += ["", "What fails:", "", *(f"- {line}" for line in _not_passed(results) or ["nothing"])]
+    if remarks := _remarks(results):
+        lines += ["", "Too slow by emulation, which is no failure:", "", *(f"- {line}" for line in remarks)]
     lines += ["", "Left out:", "", *(f"- {names}: {reason}" for names, reason in left_out.items())]
     return "\n".join(lines) + "\n"
 
@@ -85,7 +97,7 @@ def print_results(title: str, results: Results, left_out: Mapping[str, str]) -> 
     console = Console(highlight=False)
     console.print(Text(title, style="bold"))
     print_table(console, columns(results), ["red" if row[-1] == "WORSE" else "" for row in _rows(results)])
-    for line in _not_passed(results):
+    for line in (*_not_passed(results), *_remarks(results)):
         console.print(Text(line))
     for found in results.values():
         if regressions(found):

@@ -49,7 +49,8 @@ def compared(kernels: Sequence[BuiltKernel], run: Callable[[BuiltKernel, int], R
         more = run(kernels[0], boot)
         so_far = found[kernels[0].name]
         lost = so_far.lost | (so_far.subtests.keys() ^ more.subtests.keys())
-        found[kernels[0].name] = replace(more, subtests=worst(so_far.subtests, more.subtests), lost=lost)
+        subtests, remark = worst(so_far.subtests, more.subtests), so_far.remark or more.remark
+        found[kernels[0].name] = replace(more, subtests=subtests, remark=remark, lost=lost)
     return found
 
 

@@ -11,7 +11,7 @@ from foliolab.files import write_atomic
 from foliolab.suites.ktap import Verdict
 from foliolab.vm.failure import GuestFailure, JobResult
 from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.outcome import complaints, splats
+from foliolab.vm.outcome import complaints, short_of_time, splats
 
 EXIT_STATUS = "exit status"
 """The subtest that a program's exit status is."""
@@ -23,6 +23,8 @@ class Result:
     """Its own, then its exit status, then whether the kernel's log is free of complaints."""
     log: Path
     """All that it printed, and the kernel's log."""
+    remark: str = ""
+    """That the guest had too little time, if so, which is no fault of the kernel where time is not real."""
     lost: frozenset[str] = frozenset()
     """If it is of several boots: the subtests that did not run in all of them."""
 
@@ -35,7 +37,8 @@ def kept(
     if again or not place.exists():
         write_atomic(place, json.dumps(boot(log)))
     facts = json.loads(place.read_text())
-    return Result(parse(facts.pop("output")) | {name: Verdict(value) for name, value in facts.items()}, log)
+    output, remark = facts.pop("output"), facts.pop("remark", "")
+    return Result(parse(output) | {name: Verdict(value) for name, value in facts.items()}, log, remark)
 
 
 def boot_for(
@@ -49,7 +52,7 @@ def boot_for(
     """Have a guest perform a test, and leave all that was said in ``log``.
 
     Returns the first of what the test has ``printed``, and what else there is to judge: its exit status, of which
-    ``skipped`` is no failure, and the kernel's log.
+    ``skipped`` is no failure, and the kernel's log; and as "remark" what was odd and is no failure.
     """
     console = log.with_suffix(".console")
     try:
@@ -64,11 +67,12 @@ def boot_for(
         how, ending = str(failure), Verdict.FAIL
     words = console.read_text(errors="replace")
     console.unlink()
-    complained = complaints(splats(words), real_time=config.accelerator.real_time)
+    titles, real_time = splats(words), config.accelerator.real_time
     output, *others = map(bytes, printed)
     write_atomic(log, b"\n".join([f"{command}: {how}".encode(), output, *others, words.encode()]))
     return {
         "output": output.decode(errors="replace"),
         EXIT_STATUS: ending,
-        "the kernel's log": Verdict.FAIL if complained else Verdict.PASS,
+        "the kernel's log": Verdict.FAIL if complaints(titles, real_time=real_time) else Verdict.PASS,
+        "remark": short_of_time(titles, real_time=real_time),
     }

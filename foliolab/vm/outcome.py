@@ -129,6 +129,12 @@ def complaints(titles: Iterable[str], *, real_time: bool) -> list[str]:
     return [title for title in titles if real_time or not _SLOW.search(title)]
 
 
+def short_of_time(titles: Iterable[str], *, real_time: bool) -> str:
+    """By the first of some splats that is no complaint, that the host was slow, as a sentence; empty without one."""
+    slow = [title for title in titles if not complaints([title], real_time=real_time)]
+    return f"The guest had too little time: {slow[0]}" if slow else ""
+
+
 def _extract(console: str, start: int) -> str:
     """The report that starts at line ``start``, with some lines before it and all after it, within limits."""
     return "\n".join(_split(console)[max(0, start - _CONTEXT_LINES) :][:_REPORT_LINES]).rstrip()

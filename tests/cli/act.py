@@ -58,10 +58,10 @@ int main(int argc, char **argv)
 			fwrite(block, fread(block, 1, sizeof(block), random), 1, out);
 		return fclose(out);
 	}
-	if (!strcmp(argv[1], "warn")) {
+	if (!strcmp(argv[1], "log")) {
 		FILE *log = fopen("/dev/kmsg", "w");
 
-		fprintf(log, "WARNING: CPU: 0 PID: 1 at mm/none.c:1 %s\n", argv[2]);
+		fprintf(log, "%s\n", argv[2]);
 		return fclose(log) ? 1 : atoi(argv[3]);
 	}
 	if (!strcmp(argv[1], "abort"))

@@ -133,12 +133,24 @@ def test_guest_that_ends_badly(
 def test_a_kernel_that_complains_is_reported(
     own: int, status: int, program: str, patched_kernel: BuiltKernel, tmp_path: Path
 ) -> None:
-    done = lab("exec", "--json", str(tmp_path / "json"), "--", program, "warn", "something", str(own))
     title = "WARNING: CPU: 0 PID: 1 at mm/none.c:1 something"
+    done = lab("exec", "--json", str(tmp_path / "json"), "--", program, "log", title, str(own))
     assert f"The guest's kernel complained (adaptive): {title}" in " ".join(done.stderr.split())
     assert done.returncode == status
     (cell,) = cells(tmp_path / "json")
-    assert (cell["status"], cell["warnings"]) == (own, [title])
+    assert (cell["status"], cell["warnings"], cell["remark"]) == (own, [title], "")
+
+
+@pytest.mark.boot
+def test_an_emulated_guest_that_had_too_little_time_says_so(
+    program: str, patched_kernel: BuiltKernel, tmp_path: Path
+) -> None:
+    title = "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [act:77]"
+    ends = ["--json", str(tmp_path / "json"), "--", program, "log", title, "0"]
+    done = lab("exec", "--accelerator", "tcg", "--variant", "off,adaptive", *ends)
+    remark = f"The guest had too little time: {title}"
+    assert (done.returncode, " ".join(done.stderr.split()).count(remark)) == (0, 2)
+    assert [(cell["warnings"], cell["remark"]) for cell in cells(tmp_path / "json")] == [([], remark)] * 2
 
 
 @pytest.mark.boot

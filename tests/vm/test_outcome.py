@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.vm.outcome import Ending, OutcomeKind, classify, splats
+from foliolab.vm.outcome import Ending, OutcomeKind, classify, complaints, short_of_time, splats
 
 GOLDEN = Path(__file__).parent.parent / "golden/console"
 
@@ -180,6 +180,23 @@ def test_classify(name: str, ending: Ending, kind: OutcomeKind, sentence: str) -
 
 def test_every_log_has_its_splats_told() -> None:
     assert {path.stem: splats(path.read_text()) for path in GOLDEN.glob("*.log")} == SPLATS
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("hang-soft-lockup", f"The guest had too little time: {SPLATS['hang-soft-lockup'][0]}"),
+        ("hang-hung-task", f"The guest had too little time: {SPLATS['hang-hung-task'][0]}"),
+        ("rcu-usage-and-ubsan", ""),
+        ("clean-boot", ""),
+    ],
+)
+def test_where_time_is_not_real_a_lockup_is_no_complaint_and_is_said(name: str, sentence: str) -> None:
+    titles = SPLATS[name]
+    assert short_of_time(titles, real_time=False) == sentence
+    assert short_of_time(titles, real_time=True) == ""
+    assert complaints(titles, real_time=True) == titles
+    assert complaints(titles, real_time=False) == ([] if sentence else titles)
 
 
 def test_carriage_returns_of_a_serial_line_are_ignored() -> None:
