@@ -38,7 +38,6 @@ class Architecture:
     page_sizes: tuple[int, ...]
     """Base page sizes that can be configured, in bytes; the first is the default."""
     qemu: str
-    qemu_package: str
     qemu_machine: tuple[str, ...]
     """QEMU options for machine and CPU under emulation."""
     kvm_machine: tuple[str, ...]
@@ -54,10 +53,8 @@ class Architecture:
     """Whether a hung guest is asked for its stacks over the serial console, because the machine has no NMI to send."""
     compiler: str
     """C compiler for kernels and guest programs, called the same on its own machines and on others."""
-    cross_compiler_package: str
     cross_headers: str
     """Where the C library for the cross compiler has its headers."""
-    cross_headers_package: str
 
     @property
     def native(self) -> bool:
@@ -65,17 +62,9 @@ class Architecture:
         return platform.machine() == self.machine
 
     @property
-    def compiler_package(self) -> str:
-        return "gcc" if self.native else self.cross_compiler_package
-
-    @property
     def headers(self) -> str:
         """Where the C library's headers are on this machine."""
         return "/usr/include" if self.native else self.cross_headers
-
-    @property
-    def headers_package(self) -> str:
-        return "libc6-dev" if self.native else self.cross_headers_package
 
     def page_size(self, wanted: int | None) -> int:
         """``wanted`` bytes, or the default; UsageError if it cannot be configured."""
@@ -106,7 +95,6 @@ X86_64 = Architecture(
     image="bzImage",
     page_sizes=(4096,),
     qemu="qemu-system-x86_64",
-    qemu_package="qemu-system-x86",
     qemu_machine=("-machine", "q35", "-cpu", "max"),
     kvm_machine=("-machine", "q35", "-cpu", "max"),
     # QEMU's multi-threaded emulation races with the guest's patching of its own code
@@ -127,9 +115,7 @@ X86_64 = Architecture(
     ),
     hang_keys=False,
     compiler="x86_64-linux-gnu-gcc",
-    cross_compiler_package="gcc-x86-64-linux-gnu",
     cross_headers="/usr/x86_64-linux-gnu/include",
-    cross_headers_package="libc6-dev-amd64-cross",
 )
 
 ARM64 = Architecture(
@@ -141,7 +127,6 @@ ARM64 = Architecture(
     image="Image",
     page_sizes=(4096, 16384, 65536),
     qemu="qemu-system-aarch64",
-    qemu_package="qemu-system-arm",
     qemu_machine=("-machine", "virt,gic-version=3", "-cpu", "max,pauth=off"),
     # KVM gives a guest the CPU and the interrupt controller that the machine has, and no others.
     kvm_machine=("-machine", "virt,gic-version=host", "-cpu", "host"),
@@ -160,9 +145,7 @@ ARM64 = Architecture(
     ),
     hang_keys=True,
     compiler="aarch64-linux-gnu-gcc",
-    cross_compiler_package="gcc-aarch64-linux-gnu",
     cross_headers="/usr/aarch64-linux-gnu/include",
-    cross_headers_package="libc6-dev-arm64-cross",
 )
 
 ARCHITECTURES = {arch.name: arch for arch in (X86_64, ARM64)}

@@ -33,7 +33,7 @@ Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 """
 
 # Every Debian has it, and so have distributions made from it that build Debian's own root directories.
-_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 _FULL = ("No space left on device", "enough free space")
 
@@ -65,12 +65,12 @@ def fetch(arch: Architecture, names: Iterable[str], report: Reporter, suite: str
 
 def unpack(package: Path, tree: Path) -> None:
     """Put the files of a package into a directory, which is made if need be."""
-    run([tool("dpkg-deb", "dpkg"), "--extract", str(package), str(tree)], LabError)
+    run([tool("dpkg-deb"), "--extract", str(package), str(tree)], LabError)
 
 
 def package_field(package: Path, name: str) -> str:
     """What a package file says of itself, such as "Depends"."""
-    return run([tool("dpkg-deb", "dpkg"), "--field", str(package), name], LabError).decode()
+    return run([tool("dpkg-deb"), "--field", str(package), name], LabError).decode()
 
 
 class Downloads:
@@ -122,8 +122,7 @@ class Downloads:
 
 def require_keyring() -> None:
     """MissingTool without the keys by which packages of another release are known."""
-    if not _KEYRING.exists():
-        raise MissingTool(f"{_KEYRING} is not here; 'apt-get install debian-archive-keyring' brings it.")
+    tool(_KEYRING)
 
 
 def _note(home: Path) -> Path:
@@ -228,7 +227,7 @@ class _Apt:
         self, *arguments: str, archives: Path | None = None, cwd: Path | None = None, program: str = "apt-get"
     ) -> subprocess.CompletedProcess[str]:
         try:
-            argv = [tool(program, "apt"), "-c", str(self.home / "apt.conf")]
+            argv = [tool(program), "-c", str(self.home / "apt.conf")]
         except MissingTool:
             raise MissingTool(
                 "Programs for guests and kernel sources come from Debian packages, and this machine has no apt-get; "

@@ -4,7 +4,6 @@
 import errno
 import os
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,21 +12,26 @@ from typing import IO
 
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError, MissingTool
+from foliolab.needs import find, needs, package_of
 
 
-def tool(name: str, package: str) -> str:
-    """The path of a program, or a sentence that says which Debian package brings it."""
-    found = shutil.which(name)
-    if found is None and Path("/usr/sbin", name).exists():
-        found = f"/usr/sbin/{name}"  # mke2fs and friends, for users without sbin in their PATH
+def tool(name: str) -> str:
+    """The path of what packages.txt lists, or MissingTool, which says which Debian package brings it."""
+    found = find(name)
     if found is None:
-        raise MissingTool(f"{name} is not installed; 'apt-get install {package}' brings it.")
+        raise MissingTool(f"{name} is not installed; 'apt-get install {package_of(name)}' brings it.")
     return found
+
+
+def require(purpose: str) -> None:
+    """MissingTool unless all is here that packages.txt lists for a purpose."""
+    for need in needs(purpose):
+        tool(need.name)
 
 
 def compiler(arch: Architecture) -> tuple[str, bytes]:
     """The C compiler for an architecture, and what it says of its version."""
-    found = tool(arch.compiler, arch.compiler_package)
+    found = tool(arch.compiler)
     return found, run([found, "--version"], BuildError)
 
 
@@ -36,7 +40,7 @@ def dying_with_parent(argv: Sequence[str]) -> list[str]:
 
     The signal is tied to the thread that starts the command: start it from the main thread.
     """
-    return [tool("setpriv", "util-linux"), "--pdeathsig", "KILL", *argv]
+    return [tool("setpriv"), "--pdeathsig", "KILL", *argv]
 
 
 def run(

@@ -11,12 +11,16 @@ from pathlib import Path
 import pytest
 
 from foliolab import packages as fetching
+from foliolab import process
 from foliolab.arch import ARM64, X86_64, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
 from foliolab.files import digest
+from foliolab.needs import find
 from foliolab.packages import Downloads, Package, fetch
 from foliolab.progress import Reporter
 from tests.debian import Mirror
+
+KEYRING = fetching._KEYRING
 
 
 @pytest.fixture
@@ -146,7 +150,7 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.rmtree(behind / "dists/new")
     keyring = tmp_path / "keyring.gpg"
     keyring.touch()
-    monkeypatch.setattr(fetching, "_KEYRING", keyring)
+    monkeypatch.setattr(fetching, "_KEYRING", str(keyring))
     sources = tmp_path / "sources.list"
     lines = [f"copy:{behind} old main", f"copy:{mirror} old main", f"copy:{tmp_path}/packages/pool ./"]
     sources.write_text("".join(f"deb [trusted=yes] {line}\n" for line in lines))
@@ -201,8 +205,9 @@ def test_a_release_that_no_mirror_has(releases: Path) -> None:
         fetch(X86_64, ["app"], Reporter(), suite="newer")
 
 
-def test_another_release_needs_debians_keys(releases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "_KEYRING", tmp_path / "nowhere.gpg")
+def test_another_release_needs_debians_keys(releases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "_KEYRING", KEYRING)
+    monkeypatch.setattr(process, "find", lambda name: None if name == KEYRING else find(name))
     with pytest.raises(MissingTool, match="'apt-get install debian-archive-keyring' brings it"):
         fetch(X86_64, ["app"], Reporter(), suite="new")
 

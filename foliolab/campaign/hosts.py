@@ -59,7 +59,7 @@ class Hosts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _ssh() -> str:
-    return tool("ssh", "openssh-client")
+    return tool("ssh")
 
 
 def _address(host: str) -> str:

@@ -7,15 +7,14 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from rich.console import Console
 
 from foliolab.arch import ARCHITECTURES, Architecture, size_name
 from foliolab.cli.options import add_json
 from foliolab.errors import LabError
-from foliolab.paths import REPOSITORY, cache_directory, results_directory
-from foliolab.process import tool
+from foliolab.needs import find, needs, package_of
+from foliolab.paths import cache_directory, results_directory
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
 from foliolab.stores.catalogue import NEEDS
@@ -48,41 +47,37 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _tools() -> Iterator[Finding]:
-    # The bootstrap reads the same list. What each architecture needs has findings of its own.
-    lines = [line.split() for line in (REPOSITORY / "packages.txt").read_text().splitlines()]
-    special = {
-        need for arch in ARCHITECTURES.values() for need in (arch.qemu, arch.compiler, _header(arch.cross_headers))
-    }
-    needs = [(line[0], line[1]) for line in lines if line and line[0] not in {"#", *special}]
-    lacking = [(name, package) for name, package in needs if not _has(name, package)]
-    detail = f"{len(needs) - len(lacking)} of {len(needs)} programs and headers are here"
+    # What each architecture needs has findings of its own.
+    special = {need for arch in ARCHITECTURES.values() for need in (arch.qemu, *_compiling(arch))}
+    names = [need.name for need in needs("lab") if need.name not in special]
+    lacking = [name for name in names if not find(name)]
+    detail = f"{len(names) - len(lacking)} of {len(names)} programs and headers are here"
     yield Finding("tools", "ok" if not lacking else "missing", detail)
-    for name, package in lacking:
-        yield Finding(name, "missing", "not installed", f"apt-get install {package}")
+    for name in lacking:
+        yield Finding(name, "missing", "not installed", _install(name))
 
 
 def _kernels(arch: Architecture) -> Finding:
     subject = f"{arch.name} kernels"
-    needs = ((arch.compiler, arch.compiler_package), (_header(arch.headers), arch.headers_package))
-    lacking = [(name, package) for name, package in needs if not _has(name, package)]
+    lacking = [name for name in _compiling(arch) if not find(name)]
     if not lacking:
         sizes = ", ".join(size_name(size) for size in arch.page_sizes)
         return Finding(subject, "ok", f"built by {arch.compiler}; pages of {sizes}")
-    names = " and no ".join(name for name, _ in lacking)
-    packages = " ".join(package for _, package in lacking)
-    return Finding(subject, "missing", f"no {names}", f"apt-get install {packages}")
+    return Finding(subject, "missing", f"no {' and no '.join(lacking)}", _install(*lacking))
 
 
 def _guests(arch: Architecture) -> Finding:
     subject = f"{arch.name} guests"
-    if not _has(arch.qemu, arch.qemu_package):
-        return Finding(subject, "missing", f"no {arch.qemu}", f"apt-get install {arch.qemu_package}")
+    if not find(arch.qemu):
+        return Finding(subject, "missing", f"no {arch.qemu}", _install(arch.qemu))
     reason = kvm_fails(arch, again=True)
     if not reason:
         return Finding(subject, "ok", "run under KVM: a guest was booted to see")
     emulated = choose(arch, "tcg")
     if failure := boot_tiny_guest(arch, emulated):
-        return Finding(subject, "missing", f"cannot run: {failure}", f"apt-get install --reinstall {arch.qemu_package}")
+        return Finding(
+            subject, "missing", f"cannot run: {failure}", f"apt-get install --reinstall {package_of(arch.qemu)}"
+        )
     return Finding(
         subject,
         "limited",
@@ -104,9 +99,14 @@ def _stores() -> Iterator[Finding]:
         yield Finding("stores", "ok", "all storage engines can be fetched and compiled")
 
 
-def _header(directory: str) -> str:
-    """What stands for the C library in ``directory``."""
-    return f"{directory}/stdio.h"
+def _compiling(arch: Architecture) -> tuple[str, str]:
+    """The compiler, and what stands for its C library."""
+    return arch.compiler, f"{arch.headers}/stdio.h"
+
+
+def _install(*names: str) -> str:
+    """What brings these programs and headers."""
+    return f"apt-get install {' '.join(map(package_of, names))}"
 
 
 def _room() -> Iterator[Finding]:
@@ -130,17 +130,6 @@ def _memory() -> Finding:
     if total < 10:
         return Finding("memory", "limited", detail, "the full scale boots guests of 8 GiB: 10 GiB")
     return Finding("memory", "ok", detail)
-
-
-def _has(name: str, package: str) -> bool:
-    """Whether a program, or a C header, is installed."""
-    if name.endswith(".h"):
-        return Path("/usr/include", name).exists()  # also if the name is absolute
-    try:
-        tool(name, package)
-    except LabError:
-        return False
-    return True
 
 
 def _print(findings: list[Finding]) -> None:

@@ -39,7 +39,7 @@ def handle(arguments: argparse.Namespace) -> int:
     command = words(arguments)
     if variant.switches and not command:
         raise UsageError(f"A prompt starts on the kernel's own settings; write to {SWITCHES} there, or give a command.")
-    tool(NATIVE.qemu, NATIVE.qemu_package)
+    tool(NATIVE.qemu)
     vng = Path(sys.executable).with_name("vng")
     if not vng.exists():
         raise MissingTool("virtme-ng is not in the Python environment; './lab' installs it.")

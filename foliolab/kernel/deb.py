@@ -19,24 +19,13 @@ from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source, held
 from foliolab.kernel.tree import working_tree
 from foliolab.paths import KERNEL, cache_directory
-from foliolab.process import run, tool
+from foliolab.process import require, run, tool
 from foliolab.progress import Reporter
 
 _DEBIAN = "debian:"
 
 _IMAGE = "linux-image-"
 """How the name of a package with a kernel begins."""
-
-_TOOLS = {
-    "dh_builddeb": "debhelper",
-    "dpkg-buildpackage": "dpkg-dev",
-    "depmod": "kmod",
-    "openssl": "openssl",
-    "cpio": "cpio",
-    "rsync": "rsync",
-    "zstd": "zstd",
-}
-"""What making packages takes beside compiling, and the packages that bring it."""
 
 _LAST_WORDS = """\
 # depmod writes files that the package does not have, of which newer ones know more.
@@ -73,8 +62,7 @@ def build_packages(request: PackageRequest, directory: Path, report: Reporter) -
         raise UsageError(
             f"{name.text} is a package of Debian's already; name a source, such as {_DEBIAN}{BASE_VERSION}."
         )
-    for program, package in _TOOLS.items():
-        tool(program, package)
+    require("deb")
     loaded = _listed(request.modules) if request.modules else None
     with held(name, report, newest=request.newest) as source:
         base = _base(request.config, source, report)
@@ -141,7 +129,7 @@ def _place(request: PackageRequest, source: Source, name: KernelName) -> Path:
 
 def _configure(objects: Path, tree: Path, options: Mapping[str, str], loaded: str | None, report: Reporter) -> None:
     write_atomic(objects / ".config", config.text(options))
-    make = [tool("make", "make"), "--silent", "-C", str(tree), f"O={objects}"]
+    make = [tool("make"), "--silent", "-C", str(tree), f"O={objects}"]
     run_make([*make, "olddefconfig"], objects, "config", "Configuring", report)
     if loaded is not None:
         write_atomic(objects / "loaded", loaded)
@@ -155,7 +143,7 @@ def _make_packages(objects: Path, tree: Path, title: str, report: Reporter) -> N
         package.unlink()
     command = [
         "env", "LC_ALL=C", "DEB_BUILD_OPTIONS=terse", "DEB_BUILD_PROFILES=pkg.linux-upstream.nokerneldbg",
-        tool("make", "make"), "--silent", f"-j{len(os.sched_getaffinity(0))}", "-C", str(tree), f"O={objects}",
+        tool("make"), "--silent", f"-j{len(os.sched_getaffinity(0))}", "-C", str(tree), f"O={objects}",
         # What packages that takes was looked at before, and by the programs that they bring.
         "DPKG_FLAGS=-d", "KDEB_CHANGELOG_DIST=unstable", "bindeb-pkg",
     ]  # fmt: skip
@@ -164,7 +152,7 @@ def _make_packages(objects: Path, tree: Path, title: str, report: Reporter) -> N
 
 def _complete(package: Path) -> None:
     """Have the package of a kernel leave nothing behind when it is removed."""
-    dpkg_deb = tool("dpkg-deb", "dpkg")
+    dpkg_deb = tool("dpkg-deb")
     release = package.name.removeprefix(_IMAGE).partition("_")[0]
     with emptied(package.parent / "completing") as scratch:
         tree, new = scratch / "tree", scratch / package.name

@@ -73,7 +73,7 @@ def package(directory: Path) -> Path:
         built = Path(scratch) / file.name
         # Time stamps that are newer become this one.
         environment = os.environ | {"SOURCE_DATE_EPOCH": "0"}
-        make = [tool("dpkg-deb", "dpkg"), "--root-owner-group", "-Zxz", "--build", str(tree), str(built)]
+        make = [tool("dpkg-deb"), "--root-owner-group", "-Zxz", "--build", str(tree), str(built)]
         run(make, BuildError, env=environment)
         built.rename(file)
     return file

@@ -52,7 +52,7 @@ def export(
             repository.mkdir(parents=True)
             with report.task(f"Committing the pristine Linux {source.version}"):
                 _git(repository, "init", "--quiet", f"--initial-branch=v{source.version}")
-                run([tool("rsync", "rsync"), "-a", "--exclude=/.git", f"{source.tree}/", f"{repository}/"], LabError)
+                run([tool("rsync"), "-a", "--exclude=/.git", f"{source.tree}/", f"{repository}/"], LabError)
                 # -f: the kernel's .gitignore would leave out files that the tarball has.
                 _git(repository, "-c", "core.compression=0", "add", "--all", "--force")
                 first = Mail(_BASE_AUTHOR, "2024-11-17T00:00:00Z", f"Linux {source.version}", "", "")
@@ -92,7 +92,7 @@ def _mails(repository: Path, version: str, author: str) -> tuple[str, list[str]]
 def _commit(repository: Path, mail: Mail, *, signed: bool) -> None:
     name, address = _parts(mail.author)
     run(
-        [tool("git", "git"), "-c", f"user.name={name}", "-c", f"user.email={address}", "commit", "--quiet",
+        [tool("git"), "-c", f"user.name={name}", "-c", f"user.email={address}", "commit", "--quiet",
          f"--date={mail.date}", *(["--signoff"] if signed else []), "--file=-"],
         LabError,
         cwd=repository,
@@ -107,4 +107,4 @@ def _parts(author: str) -> tuple[str, str]:
 
 
 def _git(repository: Path, *arguments: str) -> bytes:
-    return run([tool("git", "git"), *arguments], LabError, cwd=repository, env=git_environment())
+    return run([tool("git"), *arguments], LabError, cwd=repository, env=git_environment())

@@ -36,7 +36,7 @@ class Repository:
     @classmethod
     def at(cls, place: Path) -> "Repository":
         """The repository whose top is ``place``; UnknownKernel if there is none."""
-        argv = [tool("git", "git"), "-C", str(place), "rev-parse", "--path-format=absolute"]
+        argv = [tool("git"), "-C", str(place), "rev-parse", "--path-format=absolute"]
         try:
             found = run([*argv, "--git-dir", "--git-common-dir"], UnknownKernel, env=git_environment(alone=False))
         except UnknownKernel as error:
@@ -159,7 +159,7 @@ class Repository:
             **({"WORK_TREE": work_tree} if work_tree else {}),
         }
         environment = git_environment({name: str(place) for name, place in places.items()}, alone=False)
-        argv = [tool("git", "git"), *options, *arguments]
+        argv = [tool("git"), *options, *arguments]
         return run(argv, SourceError, cwd=work_tree, env=environment)
 
 

@@ -43,11 +43,6 @@ class Target:
     """What has to be y or n, on top of allnoconfig."""
 
     @property
-    def package(self) -> str:
-        """Debian's, of the compiler."""
-        return f"gcc-{self.compiler.removesuffix('-gcc')}".replace("_", "-")
-
-    @property
     def sources(self) -> str:
         """The directory with the architecture's source."""
         return f"arch/{'x86' if self.arch in ('i386', 'x86_64') else self.arch}/"
@@ -251,7 +246,7 @@ def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> Iterat
 
 
 def _version(target: Target) -> str:
-    return run([tool(target.compiler, target.package), "--version"], BuildError).decode().splitlines()[0]
+    return run([tool(target.compiler), "--version"], BuildError).decode().splitlines()[0]
 
 
 def _complaints(log: str, tree: Path) -> list[str]:
@@ -262,7 +257,7 @@ def _complaints(log: str, tree: Path) -> list[str]:
 
 def _divisions(target: Target, objects: Sequence[Path]) -> list[str]:
     """Divisions of 64 bits that no kernel for this processor can be linked with."""
-    nm = tool(f"{target.compiler.removesuffix('gcc')}nm", target.package)
+    nm = f"{tool(target.compiler).removesuffix('gcc')}nm"
     complaints = []
     for file in filter(Path.exists, objects):
         wanted = run([nm, "--undefined-only", str(file)], BuildError).decode()

@@ -85,7 +85,7 @@ def make_command(found: Headers, compiler: str) -> list[str]:
     """make with all that modules of this kernel take here, but for what to make of which."""
     without = [*_LEFT_OUT, *(option for flag, option in _NEWER if not _knows(compiler, flag))]
     return [
-        tool("make", "make"), "--silent", "-C", str(found.source), f"KBUILD_OUTPUT={found.build}", f"CC={compiler}",
+        tool("make"), "--silent", "-C", str(found.source), f"KBUILD_OUTPUT={found.build}", f"CC={compiler}",
         *(f"CONFIG_{option}=" for option in without),
     ]  # fmt: skip
 

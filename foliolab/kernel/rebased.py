@@ -224,4 +224,4 @@ def _git(place: Path, *arguments: str) -> str:
 def _output(place: Path, *arguments: str) -> bytes:
     # Somebody has to commit what mail says.
     identity = {f"{who}_{what}": "foliolab" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    return run([tool("git", "git"), "-C", str(place), *arguments], SeriesError, env=git_environment(identity))
+    return run([tool("git"), "-C", str(place), *arguments], SeriesError, env=git_environment(identity))

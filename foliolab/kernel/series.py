@@ -174,7 +174,7 @@ class _Scratch:
         # Inside of some other repository git would pass over all files.
         environment = git_environment({"CEILING_DIRECTORIES": str(self.place.parent)})
         try:
-            run([tool("git", "git"), "apply", str(patches)], SeriesError, cwd=self.place, env=environment)
+            run([tool("git"), "apply", str(patches)], SeriesError, cwd=self.place, env=environment)
         except SeriesError as error:
             reason = str(error).partition("error: ")[2] or str(error)
             raise SeriesError(f"{patches} does not apply to Linux {self.source.version}: {reason}.") from None
@@ -184,7 +184,7 @@ class _Scratch:
         if not diff:
             return
         done = subprocess.run(
-            [tool("patch", "patch"), "--strip=1", "--force", "--no-backup-if-mismatch", "--input=-", *options],
+            [tool("patch"), "--strip=1", "--force", "--no-backup-if-mismatch", "--input=-", *options],
             cwd=self.place,
             input=diff,
             capture_output=True,

@@ -69,7 +69,7 @@ def _mirrored(tree: Path, pristine: Path) -> Source:
     pristine.mkdir(parents=True, exist_ok=True)
     run(
         # Not the user's time stamps: a file that went back to an older one must be newer than its object.
-        [tool("rsync", "rsync"), "-rlp", "--checksum", "--delete", "--exclude=/.git", "--exclude=*.o",
+        [tool("rsync"), "-rlp", "--checksum", "--delete", "--exclude=/.git", "--exclude=*.o",
          "--exclude=/.config", f"{tree}/", f"{pristine}/"],
         SourceError,
     )  # fmt: skip

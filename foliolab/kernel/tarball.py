@@ -76,7 +76,7 @@ def unpacked(tarball: Path, report: Reporter) -> Source:
     with locked(sources() / f"{identity}.lock"):
         if not pristine.is_dir():
             with report.task(f"Unpacking {tarball.name}"), emptied(home / "unpacking") as scratch:
-                argv = [tool("tar", "tar"), "--extract", "--file", str(tarball), "--directory", str(scratch)]
+                argv = [tool("tar"), "--extract", "--file", str(tarball), "--directory", str(scratch)]
                 try:
                     run(argv, SourceError)
                 except SourceError as error:

@@ -43,7 +43,7 @@ def working_tree(source: Source, label: str, changed: Mapping[str, bytes | None]
 def _share_all_but(own: set[str], pristine: Path, tree: Path) -> None:
     tree.mkdir(parents=True, exist_ok=True)
     run(
-        [tool("rsync", "rsync"), "-a", "--delete", "--exclude-from=-", f"--link-dest={pristine}",
+        [tool("rsync"), "-a", "--delete", "--exclude-from=-", f"--link-dest={pristine}",
          f"{pristine}/", f"{tree}/"],
         SourceError,
         stdin="".join(f"/{file}\n" for file in sorted(own)).encode(),

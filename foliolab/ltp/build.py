@@ -17,7 +17,6 @@ from foliolab.vm.tree import make_ext4
 
 _LAYOUT = "1"
 """To be raised when the same tree is to be compiled otherwise."""
-_TOOLS = {"autoconf": "autoconf", "automake": "automake", "m4": "m4", "pkg-config": "pkgconf"}
 _FLAGS = ("CFLAGS=-O2 -w", "LDFLAGS=-static -s")
 
 
@@ -62,7 +61,7 @@ def read_tree(tree: Path) -> LtpTree:
 
 
 def _git(place: Path, *arguments: str) -> bytes:
-    argv = [process.tool("git", "git"), "-C", str(place), *arguments]
+    argv = [process.tool("git"), "-C", str(place), *arguments]
     return process.run(argv, SourceError, env=process.git_environment(alone=False))
 
 
@@ -75,7 +74,7 @@ def build_ltp(tree: LtpTree, arch: Architecture, report: Reporter) -> Ltp:
         source, programs = partial / "source", partial / "programs"
         source.mkdir()
         archive = _git(tree.place, "archive", tree.commit)
-        process.run([process.tool("tar", "tar"), "--extract", "--directory", str(source)], BuildError, stdin=archive)
+        process.run([process.tool("tar"), "--extract", "--directory", str(source)], BuildError, stdin=archive)
         _compile(source, arch, compiler, report)
         programs.mkdir()
         called = {test.program for test in tree.tests}
@@ -94,9 +93,8 @@ def build_ltp(tree: LtpTree, arch: Architecture, report: Reporter) -> Ltp:
 
 
 def _compile(source: Path, arch: Architecture, compiler: str, report: Reporter) -> None:
-    for name, package in _TOOLS.items():
-        process.tool(name, package)
-    make = [process.tool("make", "make"), "--silent", f"--jobs={os.cpu_count() or 1}"]
+    process.require("ltp")
+    make = [process.tool("make"), "--silent", f"--jobs={os.cpu_count() or 1}"]
     host = [] if arch.native else [f"--host={Path(compiler).name.removesuffix('-gcc')}"]
     with report.task("compiling LTP's tests", len(DIRECTORIES) + 2) as task:
         task.note("configure")

@@ -44,7 +44,7 @@ def identity() -> str:
 
 
 def _hash() -> str:
-    version = process.run([process.tool("cc", "gcc"), "--version"], BuildError)
+    version = process.run([process.tool("cc"), "--version"], BuildError)
     return digest([version, *_FLAGS, digest_files(sources(), REPOSITORY)])
 
 
@@ -62,7 +62,7 @@ def compiled(report: Reporter, window: str = "") -> Path:
             flags += [*_OTHER_WINDOW, str(partial / "window.h")]
         with report.task("compiling the model"):
             sources = map(str, _compiled())
-            process.run([process.tool("cc", "gcc"), *flags, "-o", str(partial / "model.so"), *sources], BuildError)
+            process.run([process.tool("cc"), *flags, "-o", str(partial / "model.so"), *sources], BuildError)
         if _hash() != identity():
             raise BuildError("The model's sources changed while they were compiled; start again.")
 

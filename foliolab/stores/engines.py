@@ -203,12 +203,12 @@ def _mdbx_source(report: Reporter) -> Path:
 
 def go() -> str:
     """What bbolt is compiled with; MissingTool without it."""
-    return process.tool("go", "golang-go")
+    return process.tool("go")
 
 
 def cargo() -> str:
     """What libmdbx is fetched with; MissingTool without it, or with one that is too old."""
-    found = process.tool("cargo", "cargo")
+    found = process.tool("cargo")
     words = process.run([found, "--version"], LabError).decode()
     version = re.match(r"cargo (\d+)\.(\d+)", words)
     if not version or (int(version[1]), int(version[2])) < _CARGO_VERSION:

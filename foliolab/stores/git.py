@@ -39,7 +39,7 @@ def repository(report: Reporter) -> Path:
     The repository is in data/repository, the number of its blobs in records, and their names in oids, each with a
     zero byte behind it. MissingTool without git.
     """
-    git = process.tool("git", "git")
+    git = process.tool("git")
     source = obtain(report)
     version = process.run([git, "--version"], LabError)
 

@@ -60,12 +60,12 @@ def root(arch: Architecture, report: Reporter) -> Userland:
 
 def maven() -> str:
     """What Lucene is fetched with; MissingTool without it."""
-    return process.tool("mvn", "maven")
+    return process.tool("mvn")
 
 
 def java() -> str:
     """What its driver is compiled with; MissingTool without it."""
-    return process.tool("java", "default-jre-headless")
+    return process.tool("java")
 
 
 def programs(report: Reporter) -> Path:

@@ -116,9 +116,9 @@ class Userland:
             (tree / name).mkdir(parents=True)
         for name in _MERGED:
             (tree / name).symlink_to(f"usr/{name}")
-        unpack = [process.tool("tar", "tar"), "--extract", "--keep-directory-symlink", "--no-same-owner"]
+        unpack = [process.tool("tar"), "--extract", "--keep-directory-symlink", "--no-same-owner"]
         for package in self.packages:
-            archive = process.run([process.tool("dpkg-deb", "dpkg"), "--fsys-tarfile", str(package.file)], LabError)
+            archive = process.run([process.tool("dpkg-deb"), "--fsys-tarfile", str(package.file)], LabError)
             process.run([*unpack, "--directory", str(tree)], LabError, stdin=archive)
         (tree / "src").mkdir()
         for file in (file for directory in self.selection.work for file in _files(directory)):
@@ -144,7 +144,7 @@ def _make_filesystem(tree: Path, path: Path) -> None:
             stream.truncate(-(-size >> 20) << 20)
         # The first line names a boot block, and the second counts blocks and inodes: nobody looks at them.
         write_atomic(listing, "\n".join(["/", "0 0", "d--755 0 0", *_listing(tree, Path()), "$", ""]))
-        argv = [process.tool("mkfs.xfs", "xfsprogs"), "-q", "-f", "-m", f"uuid={_UUID}", "-p", str(listing), str(path)]
+        argv = [process.tool("mkfs.xfs"), "-q", "-f", "-m", f"uuid={_UUID}", "-p", str(listing), str(path)]
         # Names in the listing end at a blank, and the cache's own name may have some: those are relative.
         process.run(argv, LabError, cwd=tree)
     finally:

@@ -63,7 +63,7 @@ def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:
     with tempfile.NamedTemporaryFile(prefix="foliolab-kvm-") as image:
         image.write(guest.image)
         image.flush()
-        argv = [process.tool(arch.qemu, arch.qemu_package), *accelerator.options]
+        argv = [process.tool(arch.qemu), *accelerator.options]
         argv += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-m", "64"]
         argv += [option.format(image=image.name) for option in guest.options]
         try:
@@ -84,7 +84,7 @@ def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:
 
 def qemu_version(arch: Architecture) -> bytes:
     """What QEMU for ``arch`` says of its version; MissingTool without it."""
-    return process.run([process.tool(arch.qemu, arch.qemu_package), "--version"], HostLost)
+    return process.run([process.tool(arch.qemu), "--version"], HostLost)
 
 
 def kvm_fails(arch: Architecture, *, again: bool = False) -> str:

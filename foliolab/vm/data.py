@@ -57,7 +57,7 @@ class Fresh:
             size = size or source.stat().st_size
         with path.open("wb") as stream:
             stream.truncate(size)
-        process.run([process.tool("mkfs.xfs", "xfsprogs"), "-q", "-f", str(path)], LabError)
+        process.run([process.tool("mkfs.xfs"), "-q", "-f", str(path)], LabError)
         if not self.directory:
             return
         disks = (Disk(path, "raw", keep_writes=True), Disk(source, "raw"))
@@ -85,7 +85,7 @@ class Image:
         kind = "qcow2" if head.startswith(_QCOW2) else "raw"
         if kind == "qcow2":
             with tempfile.TemporaryDirectory(prefix="foliolab-") as place:
-                argv = [process.tool("qemu-img", "qemu-utils"), "dd", "-f", kind, "-O", "raw", "bs=4096", "count=1"]
+                argv = [process.tool("qemu-img"), "dd", "-f", kind, "-O", "raw", "bs=4096", "count=1"]
                 try:
                     process.run([*argv, f"if={path}", f"of={place}/head"], LabError)
                 except LabError as error:
@@ -136,7 +136,7 @@ def data_of(source: Path | None, size_bytes: int | None, filesystem: Filesystem 
 
 def _overlay(disk: Disk, scratch: Path) -> Disk:
     path = scratch / "data.qcow2"
-    argv = [process.tool("qemu-img", "qemu-utils"), "create", "-q", "-f", "qcow2", "-F", disk.format]
+    argv = [process.tool("qemu-img"), "create", "-q", "-f", "qcow2", "-F", disk.format]
     with full_disk_named(scratch):
         process.run([*argv, "-b", str(disk.path.resolve()), str(path)], LabError)
     return Disk(path, keep_writes=True)
@@ -153,7 +153,7 @@ def keep(disk: Disk, image: Path, force: bool, report: Reporter) -> None:
     with report.task(f"keeping the disk in {image}"), full_disk_named(image.parent):
         handle, name = tempfile.mkstemp(dir=image.parent, prefix=f".{image.name}.")
         try:
-            argv = [process.tool("qemu-img", "qemu-utils"), "convert", "-q", "-f", disk.format, "-O", "qcow2"]
+            argv = [process.tool("qemu-img"), "convert", "-q", "-f", disk.format, "-O", "qcow2"]
             process.run([*argv, str(disk.path), name], LabError)
             os.fsync(handle)
             os.fchmod(handle, 0o644)

@@ -46,7 +46,7 @@ def _make_filesystem(filesystem: Filesystem, path: Path, files: int) -> None:
         inodes = ["-N", str(files + _SPARE_INODES)] if files > 1 else ["-i", str(1 << 20)]  # few
         mke2fs(path, "-U", _UUID, *inodes, extended=f"hash_seed={_UUID},")
     else:
-        argv = [process.tool("mkfs.xfs", "xfsprogs"), "-q", "-f", "-m", f"uuid={_UUID}"]
+        argv = [process.tool("mkfs.xfs"), "-q", "-f", "-m", f"uuid={_UUID}"]
         process.run([*argv, str(path)], LabError)
 
 
@@ -151,7 +151,7 @@ def _make(guest: GuestConfig, content: _Content, place: Path) -> Path:
     with raw.open("wb") as stream:
         stream.truncate(_disk_bytes(content.file_bytes))
     _make_filesystem(content.filesystem, raw, content.files)
-    argv = [process.tool("qemu-img", "qemu-utils"), "convert", "-q", "-O", "qcow2", str(raw), str(disk)]
+    argv = [process.tool("qemu-img"), "convert", "-q", "-O", "qcow2", str(raw), str(disk)]
     process.run(argv, LabError)
     raw.unlink()
     config = replace(guest, memory_mib=_MEMORY_MIB, cpus=1, disks=(Disk(disk, keep_writes=True),), kernel_name="")

@@ -93,7 +93,7 @@ def qemu_command(config: GuestConfig) -> list[str]:
     if limit is not None and config.cpus > limit:
         raise UsageError(f"{config.accelerator.backend} runs guests of one CPU only, not of {config.cpus}.")
     arch = config.arch
-    argv = [process.tool(arch.qemu, arch.qemu_package), *config.accelerator.options]
+    argv = [process.tool(arch.qemu), *config.accelerator.options]
     argv += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     argv += ["-m", f"{config.memory_mib}M", "-smp", str(config.cpus)]
     if config.kernel:

@@ -25,7 +25,7 @@ def require_directory(directory: Path, option: str) -> None:
 def mke2fs(path: Path, *options: str, extended: str = "") -> None:
     """Make a file ext4, with no blocks kept for root, and nothing left for a kernel to initialise while it measures."""
     lazy = f"{extended}lazy_itable_init=0,lazy_journal_init=0"
-    argv = [process.tool("mke2fs", "e2fsprogs"), "-q", "-F", "-t", "ext4", "-b", str(_BLOCK), "-m", "0", "-E", lazy]
+    argv = [process.tool("mke2fs"), "-q", "-F", "-t", "ext4", "-b", str(_BLOCK), "-m", "0", "-E", lazy]
     process.run([*argv, *options, str(path)], LabError)
 
 

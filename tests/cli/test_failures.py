@@ -14,6 +14,7 @@ from foliolab.arch import NATIVE
 from foliolab.errors import LabError
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import Source
+from foliolab.needs import package_of
 from tests.cli.command import lab, sentence
 from tests.kernel.test_git import git
 from tests.small import small_experiment
@@ -163,11 +164,11 @@ def path_without_qemu(tmp_path: Path) -> str:
 
 def test_no_qemu(path_without_qemu: str, results: str) -> None:
     done = lab("run", "sparse-mmap", PATH=path_without_qemu, FOLIOLAB_RESULTS=results)
-    assert sentence(done) == f"{NATIVE.qemu} is not installed; 'apt-get install {NATIVE.qemu_package}' brings it."
+    assert sentence(done) == f"{NATIVE.qemu} is not installed; 'apt-get install {package_of(NATIVE.qemu)}' brings it."
     assert done.returncode == 30
     doctor = lab("doctor", PATH=path_without_qemu)
     assert doctor.returncode == 1
-    assert f"apt-get install {NATIVE.qemu_package}" in " ".join(doctor.stdout.split())
+    assert f"apt-get install {package_of(NATIVE.qemu)}" in " ".join(doctor.stdout.split())
 
 
 @pytest.fixture

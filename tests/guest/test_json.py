@@ -47,7 +47,7 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("json") / "json_echo"
     flags = ["-g", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fsanitize=address,undefined"]
     source = str(Path(__file__).with_name("json_echo.c"))
-    compiler = process.tool(NATIVE.compiler, NATIVE.compiler_package)
+    compiler = process.tool(NATIVE.compiler)
     process.run([compiler, *flags, "-o", str(program), source], BuildError)
     return program
 

@@ -46,7 +46,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     flags = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     source = str(Path(__file__).with_name("pattern_pages.c"))
-    compiler = process.tool(NATIVE.compiler, NATIVE.compiler_package)
+    compiler = process.tool(NATIVE.compiler)
     process.run([compiler, *flags, "-o", str(program), source], BuildError)
 
     def pages(

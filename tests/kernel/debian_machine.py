@@ -126,7 +126,7 @@ class DebianMachine:
         _make_disk(machine.disk)
         root = machine.disk.with_suffix(".mounted")
         root.mkdir()
-        install = [tool("mmdebstrap", "mmdebstrap"), "--quiet", "--mode=root", "--variant=minbase"]
+        install = [tool("mmdebstrap"), "--quiet", "--mode=root", "--variant=minbase"]
         machine._mounted(*install, f"--include={_PACKAGES}", suite, str(root))
         machine._mounted("cp", "--recursive", f"{tree}/.", str(root))
         machine.sh(_GRUB)
@@ -135,7 +135,7 @@ class DebianMachine:
 
     def _mounted(self, *command: str) -> str:
         # With the first process of a PID namespace all others of it die, and with the last one of them the mounts.
-        argv = [tool("unshare", "util-linux"), "--mount", "--pid", "--fork", "--kill-child", "sh", "-e", "-c", _MOUNTED]
+        argv = [tool("unshare"), "--mount", "--pid", "--fork", "--kill-child", "sh", "-e", "-c", _MOUNTED]
         argv += ["sh", str(_PARTITION_BYTES), str(self.disk), str(self.disk.with_suffix(".mounted")), *command]
         done = subprocess.run(dying_with_parent(argv), capture_output=True, text=True, check=False, timeout=_SECONDS)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
@@ -150,6 +150,6 @@ def _make_disk(disk: Path) -> None:
         stream.truncate(_DISK_BYTES)
         stream.seek(446)
         stream.write(entry + bytes(48) + b"\x55\xaa")
-    argv = [tool("mke2fs", "e2fsprogs"), "-q", "-F", "-t", "ext4", "-b", "4096"]
+    argv = [tool("mke2fs"), "-q", "-F", "-t", "ext4", "-b", "4096"]
     argv += ["-E", f"offset={_PARTITION_BYTES},lazy_itable_init=0,lazy_journal_init=0"]
     run([*argv, str(disk), str(size // 8)], LabError)

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from foliolab import needs
 from foliolab.cli.main import main
 from foliolab.kernel import config, deb
 from foliolab.kernel.make import unfinished_swept
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source
+from foliolab.needs import Need
 from foliolab.progress import Reporter
 
 LOADED = Path(__file__).parent / "debian-in-qemu.lsmod"
@@ -31,7 +33,7 @@ def test_what_cannot_be_built_is_said(
     argv: list[str], sentence: str, source: Source, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(deb, "_TOOLS", {})
+    monkeypatch.setattr(deb, "require", lambda purpose: None)
     (tmp_path / "empty").touch()
     words = [word.format(here=tmp_path) for word in argv]
     assert main(["kernel", "deb", *words, str(tmp_path / "out")]) in (2, 24)
@@ -40,7 +42,7 @@ def test_what_cannot_be_built_is_said(
 
 def test_a_tool_that_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                          monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(deb, "_TOOLS", {"no-such-program": "some-package"})
+    monkeypatch.setattr(needs, "_listed", lambda: (Need("no-such-program", "some-package", "deb"),))
     assert main(["kernel", "deb", str(tmp_path / "out")]) == 30
     assert "'apt-get install some-package' brings it." in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

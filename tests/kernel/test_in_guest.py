@@ -45,7 +45,7 @@ def test_selftests_with_blocks_larger_than_pages(programs: Programs, tmp_path: P
     raw = tmp_path / "disk.raw"
     with raw.open("wb") as stream:
         stream.truncate(512 << 20)
-    subprocess.run([tool("mkfs.xfs", "xfsprogs"), "-q", "-b", "size=16k", str(raw)], check=True)
+    subprocess.run([tool("mkfs.xfs"), "-q", "-b", "size=16k", str(raw)], check=True)
     config = guest_config(XFS_X86_64.kernel(), programs)
     skipped = run_selftests(config, "xfs", tmp_path / "console.log", disk=Disk(raw, "raw"))
     assert [line for line in skipped if not re.search(ONLY_DEBUG, line)] == []

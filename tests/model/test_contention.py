@@ -17,7 +17,7 @@ _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-pthread")
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("contention") / "contention"
-    argv = [process.tool("cc", "gcc"), *_FLAGS, *INCLUDES, "-o", str(path), str(MODEL / "contention.c")]
+    argv = [process.tool("cc"), *_FLAGS, *INCLUDES, "-o", str(path), str(MODEL / "contention.c")]
     process.run(argv, BuildError)
     return path
 

@@ -32,7 +32,7 @@ def fuzzer(place: Path, breakage: tuple[Path, str, str] | None = None, checks: S
         (place / broken.relative_to(REPOSITORY)).write_text(text.replace(old, new))
     program = place / "fuzz"
     source = place / FUZZER.relative_to(REPOSITORY)
-    process.run([process.tool("cc", "gcc"), *_FLAGS, *checks, *INCLUDES, "-o", str(program), str(source)], BuildError)
+    process.run([process.tool("cc"), *_FLAGS, *checks, *INCLUDES, "-o", str(program), str(source)], BuildError)
     return program
 
 

@@ -39,9 +39,7 @@ def planned(tmp_path: Path, name: str, options: dict[str, str]) -> list[int]:
     program = tmp_path / "pattern_pages"
     if not program.exists():
         source = Path(__file__).parents[1] / "guest/pattern_pages.c"
-        process.run(
-            [process.tool(NATIVE.compiler, NATIVE.compiler_package), "-o", str(program), str(source)], BuildError
-        )
+        process.run([process.tool(NATIVE.compiler), "-o", str(program), str(source)], BuildError)
     order = [name, "forward", options.get("stride", "0"), "0", "0", "0", options.get("region", "0"), "1"]
     return [int(line) for line in process.run([str(program), *order, str(PAGES), str(COUNT)], BuildError).split()]
 

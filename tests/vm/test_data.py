@@ -25,7 +25,7 @@ def test_the_file_system_of_an_image_is_found(filesystem: str, tmp_path: Path) -
     else:
         raw.touch()
         os.truncate(raw, 320 << 20)
-        subprocess.run([tool("mkfs.xfs", "xfsprogs"), "-q", raw], check=True)
+        subprocess.run([tool("mkfs.xfs"), "-q", raw], check=True)
     qemu_img("convert", "-f", "raw", "-O", "qcow2", raw, packed)
     assert Image.of(raw) == Image(raw, "raw", filesystem)  # type: ignore[arg-type]
     assert Image.of(packed) == Image(packed, "qcow2", filesystem)  # type: ignore[arg-type]

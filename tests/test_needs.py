@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What packages.txt lists is what the lab asks for, and what the bootstrap installs."""
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import ARCHITECTURES
+from foliolab.errors import MissingTool
+from foliolab.kernel.matrix import read_targets
+from foliolab.needs import _listed, find, needs, package_of
+from foliolab.paths import REPOSITORY
+from foliolab.process import require, tool
+
+PURPOSES = {"lab", "test", "matrix", "deb", "ltp", "stores", "hosts", "debian"}
+
+
+def asked_for() -> Iterator[str]:
+    """What the code and the tests name where they ask for a tool."""
+    for directory in ("foliolab", "tests"):
+        for file in (REPOSITORY / directory).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) in ("tool", "process.tool"):
+                    (name,) = node.args
+                    if isinstance(name, ast.Constant):
+                        yield str(name.value)
+
+
+def test_all_that_is_asked_for_is_listed_once() -> None:
+    listed = [(need.name, need.machine) for need in _listed()]
+    assert len(listed) == len(set(listed))
+    assert {need.purpose for need in _listed()} == PURPOSES
+    asked = set(asked_for())
+    assert len(asked) > 10
+    assert asked <= {name for name, _ in listed}
+
+
+def test_architectures_find_what_they_need_on_each_machine() -> None:
+    for arch in ARCHITECTURES.values():
+        assert package_of(arch.qemu)
+        assert package_of(f"{arch.headers}/stdio.h").startswith("libc6-dev")
+        assert (package_of(arch.compiler) == "gcc") is arch.native
+    machines = {arch.machine for arch in ARCHITECTURES.values()}
+    for arch in ARCHITECTURES.values():
+        for name in (arch.compiler, f"{arch.cross_headers}/stdio.h"):
+            assert machines - {arch.machine} <= {need.machine for need in _listed() if need.name == name}
+
+
+def test_compilers_of_the_matrix_are_brought_with_it() -> None:
+    brought = {need.name for purpose in ("lab", "test", "matrix") for need in needs(purpose)}
+    assert {target.compiler for target in read_targets()} <= brought
+
+
+def test_programs_headers_and_files_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find("stdio.h") == find("/usr/include/stdio.h") == "/usr/include/stdio.h"
+    assert find("no/such.h") is find("/no/such/file") is find("no-such-program") is None
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert find("git") is None
+    with pytest.raises(MissingTool, match=r"^git is not installed; 'apt-get install git' brings it"):
+        tool("git")
+    with pytest.raises(MissingTool, match="autoconf is not installed; 'apt-get install autoconf' brings it"):
+        require("ltp")
+
+
+@pytest.mark.parametrize(
+    ("command", "purposes"),
+    [
+        ("run sparse-mmap", {"lab"}),
+        ("kernel list", {"lab"}),
+        ("kernel deb out", {"lab", "deb"}),
+        ("kernel matrix", {"lab", "test", "matrix"}),
+        ("ltp --source tree", {"lab", "ltp"}),
+        ("test -k nothing", {"lab", "test"}),
+        ("diagnose --pid 1", set()),
+        ("cure", set()),
+    ],
+)
+def test_a_machine_without_anything_is_told_what_a_command_takes(
+    command: str, purposes: set[str], tmp_path: Path
+) -> None:
+    """With nothing but a shell, the few programs that the bootstrap itself is made of, and no root."""
+    here = tmp_path / "checkout"
+    here.mkdir()
+    for name in ("lab", "requirements.txt"):
+        (here / name).write_bytes((REPOSITORY / name).read_bytes())
+    # No path of a file is that of this machine's.
+    text = (REPOSITORY / "packages.txt").read_text()
+    (here / "packages.txt").write_text("".join(line for line in text.splitlines(True) if ".h " not in line))
+    path = tmp_path / "bin"
+    path.mkdir()
+    for name in ("readlink", "dirname", "uname", "cat"):
+        (path / name).symlink_to(str(find(name)))
+    (path / "id").write_text("#!/bin/sh\necho 1000\n")
+    (path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    for name in ("id", "python3"):
+        (path / name).chmod(0o755)
+    settings = {"PATH": str(path), "PYTHON": str(path / "python3")}
+    done = subprocess.run(
+        ["/bin/sh", str(here / "lab"), *command.split()], env=settings, capture_output=True, text=True, check=False
+    )
+    told = done.stderr.splitlines()[0].partition("--no-install-recommends ")[2].split()
+    wanted = [need for purpose in purposes for need in needs(purpose) if not need.name.endswith(".h")]
+    wanted = [need for need in wanted if not Path("/usr/sbin", need.name).exists()]
+    assert sorted(told) == sorted({*(need.package for need in wanted), "python3-venv"})
