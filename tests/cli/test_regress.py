@@ -1,44 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from foliolab.campaign.sample import Sample
-from foliolab.campaign.store import open_store, read_samples
-from foliolab.cli import run
+from foliolab.campaign.store import open_store
 from foliolab.cli.main import main
 from foliolab.experiment.load import experiment_names, find_experiment
-from foliolab.kernel.built import BuiltKernel
-from foliolab.vm.outcome import OutcomeKind
-from tests.campaign.fake import FakeBackend, Measure, ending, kernel_for
-from tests.cli.command import lab
+from tests.cli.workloads import PUBLISHED, places, rows
 from tests.samples import sample
-from tests.small import small_experiment
-
-REGRESS = 'regress = ["read_bytes", "major_faults"]\n'
-PUBLISHED = {"gcc": (1000, 300), "sqlite": (900, 100), "lmdb": (1010, 101)}
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / "results"))
-    (tmp_path / "results").mkdir()
-    return tmp_path / "results/samples.jsonl"
-
-
-@pytest.fixture
-def programs(tmp_path: Path) -> str:
-    """An experiment about three workloads."""
-    file = small_experiment(tmp_path).rename(tmp_path / "programs.toml")
-    text = file.read_text()
-    start, end = text.index("cells ="), text.index("[workload]")
-    cells = 'cells = [{ workload = ["gcc", "sqlite", "lmdb"] }]\nvariants = ["unpatched", "published"]\n'
-    file.write_text(REGRESS + text[:start].replace('variants = ["off"]\n', "") + cells + text[end:])
-    return str(file)
 
 
 def fill(store: Path, *more: Sample) -> None:
@@ -63,17 +36,6 @@ def one(workload: str, variant: str, metrics: tuple[int, int], **changes: str) -
         sample(experiment="programs", cell=cell, variant=variant, metrics=figures),
         **changes,  # type: ignore[arg-type]
     )
-
-
-def rows(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    document = json.loads(capsys.readouterr().out)
-    assert set(document) == {"rows", "again"}
-    found: list[dict[str, object]] = document["rows"]
-    return found
-
-
-def places(found: list[dict[str, object]]) -> list[tuple[object, ...]]:
-    return [(row["workload"], row["variant"], row["metric"], row["change"]) for row in found]
 
 
 def test_json_has_the_worst_first_and_what_is_not_there(
@@ -227,105 +189,3 @@ def test_the_lab_has_a_matrix_of_its_own(store: Path, capsys: pytest.CaptureFixt
     wanted = {name for name in experiment_names() if find_experiment(name).regress}
     assert wanted
     assert {row["experiment"] for row in rows(capsys)} == wanted
-
-
-Fake = Callable[[Measure], FakeBackend]
-
-
-@pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
-    """A backend in place of guests, for what no guest does when it is told to."""
-
-    def install(measure: Measure) -> FakeBackend:
-        backend = FakeBackend(measure)
-        monkeypatch.setattr(run, "_on_qemu", lambda request, plan, *_: (plan, backend, kernel_for))
-        return backend
-
-    return install
-
-
-def test_what_was_measured_is_not_measured_again(
-    store: Path, programs: str, fake: Fake, capsys: pytest.CaptureFixture[str]
-) -> None:
-    backend = fake(
-        lambda step, _: {"read_bytes": 1 << 30, "major_faults": 100 * (1 + (step.variant.name == "published"))}
-    )
-    assert main(["regress", programs, "--json", "--repetitions", "2", "--workload", "gcc"]) == 0
-    found = rows(capsys)
-    assert places(found) == [("gcc", "published", "major_faults", "worse"), ("gcc", "published", "read_bytes", "same")]
-    assert [row["n"] for row in found] == [2, 2]
-    assert (sum(backend.tried.values()), len(read_samples(store))) == (6, 6)
-    assert main(["regress", programs, "--variant", "published,adaptive", "--json", "--repetitions", "2"]) == 0
-    assert {(row["workload"], row["variant"]) for row in rows(capsys)} == {
-        (workload, variant) for workload in PUBLISHED for variant in ("published", "adaptive")
-    }
-    assert set(backend.tried.values()) == {1}
-    assert sum(backend.tried.values()) == 2 * 3 * 4
-
-
-def test_experiments_without_a_wanted_workload_are_not_measured(
-    store: Path, programs: str, fake: Fake, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = Path(programs).with_name("other.toml")
-    other.write_text(Path(programs).read_text().replace('"gcc", "sqlite", "lmdb"', '"fork", "lmdb"'))
-    fake(lambda *_: {"read_bytes": 1 << 30, "major_faults": 100})
-    argv = ["regress", programs, str(other), "--json"]
-    assert main([*argv, "--workload", "gcc"]) == 0
-    assert {(row["experiment"], row["workload"]) for row in rows(capsys)} == {("programs", "gcc")}
-    assert {each.experiment for each in read_samples(store)} == {"programs"}
-    assert main([*argv, "--workload", "lmdb", "--workload", "fork"]) == 0
-    assert {(row["experiment"], row["workload"]) for row in rows(capsys)} == {
-        ("programs", "lmdb"),
-        ("other", "lmdb"),
-        ("other", "fork"),
-    }
-
-
-def test_a_guest_that_crashes_is_a_row_and_the_exit_status(
-    store: Path, programs: str, fake: Fake, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def measure(step: object, tried: int) -> dict[str, int | float]:
-        if "sqlite" in str(step) and "published" in str(step):
-            raise ending(OutcomeKind.GUEST_CRASH)
-        return {"read_bytes": 1 << 30, "major_faults": 100}
-
-    fake(measure)
-    for form in (["--json"], []):
-        assert main(["regress", programs, *form]) == 31
-        said = capsys.readouterr()
-        assert "sqlite, published, repetition 1: It ended with guest-crash." in said.err
-        if form:
-            last = json.loads(said.out)["rows"][-1]
-            assert (last["workload"], last["variant"], last["outcome"]) == ("sqlite", "published", "guest-crash")
-            assert (last["metric"], last["loss"]) == (None, None)
-        else:
-            assert "published: guest-crash: sqlite. It ended with guest-crash." in said.out
-            assert "published: none of 2 workloads loses more than 2 %; none gains" in said.out
-
-
-@pytest.mark.boot
-def test_on_a_real_kernel(tmp_path: Path, patched_kernel: BuiltKernel) -> None:
-    file = small_experiment(tmp_path)
-    file.write_text(REGRESS + file.read_text())
-    argv = [
-        "regress",
-        str(file),
-        "--baseline",
-        "off",
-        "--variant",
-        "published",
-        "--workload",
-        "small stride 37",
-        "--json",
-    ]
-    results = str(tmp_path / "results")
-    done = lab(*argv, FOLIOLAB_RESULTS=results)
-    assert done.returncode == 0, done.stderr
-    found = {row["metric"]: row for row in json.loads(done.stdout)["rows"]}
-    # After a hundred misses single pages are read: fewer bytes, more often.
-    assert found["read_bytes"]["change"] == "better"
-    assert found["major_faults"]["change"] == "worse"
-    again = lab(*argv, "--no-run", FOLIOLAB_RESULTS=results)
-    assert again.stdout == done.stdout
-    checked = lab(*argv, "--no-run", "--check", FOLIOLAB_RESULTS=results)
-    assert (checked.returncode, checked.stdout) == (1, done.stdout)

@@ -21,12 +21,6 @@ from tests.samples import sample
 from tests.small import small_experiment
 
 
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path))
-    return tmp_path / "samples.jsonl"
-
-
 def call(*argv: str) -> int:
     arguments = command_line().parse_args(argv)
     status: int = arguments.handler(arguments)

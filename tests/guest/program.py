@@ -2,9 +2,21 @@
 """Guest programs run on this machine."""
 
 import json
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+Plan = Callable[..., list[int]]
+"""The pages of an access pattern, which is named first."""
+PAGE = os.sysconf("SC_PAGESIZE")
+"""Bytes."""
+MIB = 1 << 20
+THP = Path("/sys/kernel/mm/transparent_hugepage")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root sees in which folios memory is")
 
 
 def run(program: Path, *arguments: str | Path) -> dict[str, Any]:

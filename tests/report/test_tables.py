@@ -1,62 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import io
 import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from rich.console import Console
 
-from foliolab.campaign.sample import Sample
 from foliolab.errors import ChecksFailed
-from foliolab.experiment.cell import Cell
-from foliolab.experiment.load import find_experiment
 from foliolab.experiment.metrics import METRICS
-from foliolab.experiment.spec import Published
 from foliolab.report import terminal as terminal_report
 from foliolab.report.figures import change, rate, scale_factor
 from foliolab.report.markdown import to_columns, to_markdown, to_table
-from foliolab.report.terminal import print_view
 from foliolab.report.verdicts import check
-from foliolab.report.view import View, make_views
+from foliolab.report.view import View
+from tests.report.shown import GIB, MODEST, STRIDE, measured, terminal, view
 from tests.samples import sample
-
-GIB = 1 << 30
-MODEST = {"floor_bytes": GIB // 64, "read_requests": 32768, "major_faults": 4000, "seconds": 12.5}
-STRIDE: dict[str, str | int] = {"pattern": "stride", "stride": 2053}
-
-
-def measured() -> list[Sample]:
-    """Two cells, two boots, one of the measurements a crash."""
-
-    def one(variant: str, gib: float, number: int, cell: dict[str, str | int]) -> Sample:
-        named = "unpatched" if variant == "unpatched" else "patched"
-        metrics = {**MODEST, "read_bytes": int(gib * GIB)}
-        kernel = f"k-{named}"
-        return sample(variant=variant, named=named, kernel=kernel, repetition=number, cell=cell, metrics=metrics)
-
-    samples = []
-    for number in (1, 2):
-        samples += [
-            one("unpatched", 28 + number, number, {"pattern": "random"}),
-            one("off", 28.5 + number, number, {"pattern": "random"}),
-            one("published", 1.25, number, {"pattern": "random"}),
-            one("unpatched", 51.198, number, STRIDE),
-            one("off", 51.198, number, STRIDE),
-        ]
-    crash = sample(variant="published", cell=STRIDE, kernel="k-patched", outcome="guest-crash", sentence="Oops: int3.")
-    return [*samples, crash]
-
-
-def view(*samples: Sample) -> View:
-    (only,) = make_views(samples or measured(), {"sparse-mmap": find_experiment("sparse-mmap")})
-    return only
-
-
-def terminal(width: int, shown: View | None = None) -> list[str]:
-    stream = io.StringIO()
-    print_view(Console(file=stream, width=width, highlight=False), shown or view())
-    return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
 def test_the_table_at_120_columns() -> None:
@@ -128,69 +84,6 @@ def test_instructions_are_shown_where_they_were_counted() -> None:
     text = "\n".join(terminal(140, view(sample(backend="qemu-icount", metrics=metrics))))
     assert "instructions" in text
     assert "12.5" in text
-
-
-def text_view(arch: str = "arm64", scale: str = "quick", backend: str = "qemu-tcg", **published: Any) -> View:
-    """An experiment about a share, with columns of its own."""
-    random = Cell.of({"pattern": "random"})
-    values = {"contpte_share": 0.05, "tlb_entries": 8000.0, "cached_bytes": float(512 << 20), "seconds": 0.0834}
-    experiment = replace(
-        find_experiment("sparse-mmap"),
-        metric="contpte_share",
-        floor=None,
-        columns=("tlb_entries", "cached_bytes", "file_thp_aligned_16kb", "read_bytes"),
-        published=(Published(random, ("off",), ("arm64-4k",), values),),
-        expectations=(),
-    )
-    place: dict[str, Any] = {"arch": arch, "scale": scale, "backend": backend}
-    counts = {**MODEST, "read_bytes": 65 << 20, "cached_bytes": 66 << 20}
-    off = {**counts, "contpte_share": 0.0625, "tlb_entries": 15500, "file_thp_aligned_16kb": 0.46}
-    more = {**counts, "contpte_share": 0.96875, "tlb_entries": 1024, "file_thp_aligned_16kb": 0.0}
-    samples = [sample(metrics=off, **place), sample(variant="published", **{"metrics": more, **place, **published})]
-    (only,) = make_views(samples, {"sparse-mmap": experiment})
-    return only
-
-
-def table_of(shown: View) -> list[str]:
-    return [line for line in to_markdown(shown).splitlines() if line.startswith("|")]
-
-
-def test_an_experiment_s_own_metric_and_columns_with_what_was_published() -> None:
-    assert table_of(text_view()) == [
-        "| cell | variant | contpte % | against off | published % | TLB entries | published entries x 1/8 "
-        "| cached MiB | published MiB x 1/8 | thp aligned 16kB % | read MiB | read requests | major faults "
-        "| emulated seconds | n |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-        "| random | off | 6.2 |  | 5.0 | 15,500 | 1,000 | 66.0 | 64.0 | 46.0 | 65.0 | 32,768 | 4,000 | 12.500 | 1 |",
-        "|  | published | 96.9 | 15.5x more |  | 1,024 |  | 66.0 |  | 0.0 | 65.0 | 32,768 | 4,000 | 12.500 | 1 |",
-    ]
-    assert "times floor" not in to_markdown(text_view())
-
-
-def test_what_was_published_for_another_machine_is_not_shown() -> None:
-    assert "published" not in table_of(text_view(arch="x86_64"))[0]
-
-
-def test_published_seconds_stand_beside_those_of_a_real_machine_at_full_scale_only() -> None:
-    full = text_view(scale="full", backend="qemu-kvm")
-    assert "| seconds | published seconds | n |" in table_of(full)[0]
-    assert "| 12.500 | 0.083 | 1 |" in table_of(full)[2]
-    assert "published seconds" not in table_of(text_view(scale="full"))[0]
-
-
-def test_columns_of_an_experiment_go_one_by_one_from_the_last() -> None:
-    head = " ".join(line for line in terminal(80, text_view()) if "entries" in line or "TLB" in line)
-    assert "TLB" in head
-    assert all(word not in head for word in ("cached", "16kB", "requests", "emulated"))
-    assert "cached" in " ".join(terminal(100, text_view()))
-
-
-def test_what_does_not_apply_is_said_once() -> None:
-    shown = text_view(outcome="not-applicable", sentence="'published' is for arm64-64k only.", metrics={})
-    text = "\n".join(terminal(120, shown))
-    assert "not-applicable" in text
-    assert text.count("'published' is for arm64-64k only.") == 1
-    assert "repetition 1" not in text
 
 
 def test_older_samples_are_mentioned() -> None:

@@ -18,10 +18,10 @@ from foliolab.report.terminal import print_table, print_view
 from foliolab.report.view import View
 from foliolab.suites.ktap import Verdict
 from foliolab.suites.result import Result
+from tests.report.shown import text_view, view
 from tests.report.test_agreement import one
 from tests.report.test_losses import compared
 from tests.report.test_regret import ROWS
-from tests.report.test_tables import text_view, view
 
 WIDTHS = (20, 40, 60, 80, 100, 120, 160, 250)
 

@@ -5,6 +5,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+TOOLS = {"mdbx": "cargo", "bbolt": "go"}
+"""What the engines of some stores are fetched with."""
+
 
 @dataclass(frozen=True)
 class Driver:

@@ -19,7 +19,8 @@ from foliolab.stores.catalogue import store_disk
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from tests.stores.test_drivers import FILES, TOOLS
+from tests.stores.driver import TOOLS
+from tests.stores.test_drivers import FILES
 
 ENGINES = tuple(store for store in FILES if store not in TOOLS or shutil.which(TOOLS[store]))
 """Those that this machine can make."""

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from pathlib import Path
+
+import pytest
+
+from foliolab import process
+from foliolab.arch import NATIVE
+from foliolab.errors import BuildError
+from foliolab.progress import Reporter
+from foliolab.vm.image import guest_programs
+from tests.guest.program import Plan
+
+
+@pytest.fixture(scope="session")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """The pages of access patterns, without any access."""
+    program = tmp_path_factory.mktemp("patterns") / "pattern_pages"
+    flags = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
+    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    source = str(Path(__file__).with_name("pattern_pages.c"))
+    compiler = process.tool(NATIVE.compiler)
+    process.run([compiler, *flags, "-o", str(program), source], BuildError)
+
+    def pages(
+        name: str,
+        file_pages: int,
+        count: int,
+        *,
+        order: str = "forward",
+        stride: int = 0,
+        streams: int = 0,
+        object_pages: int = 0,
+        burst: int = 0,
+        region: float = 0,
+        seed: int = 1,
+    ) -> list[int]:
+        settings = [name, order, stride, streams, object_pages, burst, region, seed, file_pages, count]
+        output = process.run([str(program), *map(str, settings)], BuildError)
+        return [int(line) for line in output.split()]
+
+    return pages
+
+
+@pytest.fixture(scope="session")
+def folios() -> Path:
+    return guest_programs(NATIVE, Reporter())["folios"]
