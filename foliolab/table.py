@@ -3,7 +3,7 @@
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
@@ -24,6 +24,11 @@ Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0)]
+
+
+def one_of(names: Iterable[str]) -> Meta:
+    """Of a string that has to be one of these."""
+    return Meta(pattern=f"^({'|'.join(map(re.escape, names))})$")
 
 
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

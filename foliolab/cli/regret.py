@@ -23,7 +23,7 @@ from foliolab.regret.ablation import ablate
 from foliolab.regret.cost import Device
 from foliolab.regret.mechanisms import read_mechanisms
 from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import SUITE, Case, TraceCase, trace_cases
+from foliolab.regret.suite import Case, Suite, TraceCase, load_suite, trace_cases
 from foliolab.regret.summary import check, summary_to_json
 from foliolab.report.ablation import print_ablations
 from foliolab.report.markdown import ablation_to_table, regret_to_table
@@ -61,8 +61,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    cases = _cases(arguments.pattern, arguments.trace)
-    devices = _chosen("device", SUITE.devices, arguments.device)
+    suite = load_suite()
+    cases = _cases(suite, arguments.pattern, arguments.trace)
+    devices = _chosen("device", suite.devices, arguments.device)
     if arguments.ablation and (arguments.check or arguments.all):
         raise UsageError("--ablation has neither bounds nor cells to list: it goes with neither --check nor --all.")
     if arguments.check and (arguments.pattern or arguments.trace or arguments.device):
@@ -70,22 +71,24 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.table and (arguments.pattern or arguments.device):
         raise UsageError("--table is about all cells: it goes with neither --pattern nor --device.")
     if arguments.ablation:
-        _ablate(cases, devices, arguments)
+        _ablate(suite, cases, devices, arguments)
         return 0
-    rows = make_rows(SUITE, cases, devices, Reporter())
+    rows = make_rows(suite, cases, devices, Reporter())
     if arguments.json:
         _print_json("rows", summary_to_json(rows) if arguments.table else [row.to_json() for row in rows])
     elif arguments.table:
-        print(regret_to_table(rows), end="")
+        print(regret_to_table(suite, rows), end="")
     else:
         print_regret(Console(highlight=False), rows, everything=arguments.all)
     if arguments.check:
-        check(rows)
+        check(suite, rows)
     return 0
 
 
-def _ablate(cases: Sequence[Case | TraceCase], devices: Sequence[Device], arguments: argparse.Namespace) -> None:
-    found = ablate(SUITE, cases, devices, read_mechanisms(), Reporter())
+def _ablate(
+    suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[Device], arguments: argparse.Namespace
+) -> None:
+    found = ablate(suite, cases, devices, read_mechanisms(), Reporter())
     if arguments.json:
         _print_json("mechanisms", [each.to_json() for each in found])
     elif arguments.table:
@@ -99,14 +102,14 @@ def _print_json(name: str, members: Sequence[dict[str, Any]]) -> None:
     print(f'{{"{name}": [\n{lines}\n]}}')
 
 
-def _cases(names: Iterable[str] | None, paths: Sequence[Path]) -> list[Case | TraceCase]:
+def _cases(suite: Suite, names: Iterable[str] | None, paths: Sequence[Path]) -> list[Case | TraceCase]:
     """All patterns and traces, or those with these names; in any case the traces of these files."""
     ours = sorted(TRACES.glob("*.trace"))
     traces = trace_cases([*ours, *paths])
     for case in traces:
-        if not SUITE.places(case):
+        if not suite.places(case):
             raise UsageError(f"The files of {case.name} have {case.file_pages} pages, too few for any cell.")
-    known: list[Case | TraceCase] = [*SUITE.cases, *traces]
+    known: list[Case | TraceCase] = [*suite.cases, *traces]
     chosen = _chosen("pattern", known, names)
     return [case for case in known if case in chosen or case in traces[len(ours) :]]
 

@@ -25,7 +25,7 @@ from foliolab.model.compiled import policy_hash
 from foliolab.paths import RELEASE, TRACES, results_directory
 from foliolab.progress import Reporter
 from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import SUITE, trace_cases
+from foliolab.regret.suite import load_suite, trace_cases
 from foliolab.report import again, agreement
 from foliolab.report.markdown import (
     PRICES,
@@ -90,7 +90,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _page(samples: Sequence[Sample], experiments: dict[str, Experiment], place: Path) -> str:
     from foliolab.report.page.contents import make_contents  # takes a second, which no other report needs
 
-    rows = make_rows(SUITE, [*SUITE.cases, *trace_cases(sorted(TRACES.glob("*.trace")))], SUITE.devices, Reporter())
+    suite = load_suite()
+    rows = make_rows(suite, [*suite.cases, *trace_cases(sorted(TRACES.glob("*.trace")))], suite.devices, Reporter())
     picture = read_picture(place / PICTURE)
     return make_contents(picture, rows, policy_hash(), group_samples(samples), experiments)
 

@@ -20,7 +20,7 @@ from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB
 from foliolab.paths import TRACES
 from foliolab.progress import Reporter
-from foliolab.regret.suite import SUITE
+from foliolab.regret.suite import load_suite
 from foliolab.report.markdown import replays_to_table
 from foliolab.report.trace import print_replays
 from foliolab.reproduce.released import read_released
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", metavar="SIZE", help="for the files (default: as the trace says)")
     parser.add_argument(
         "--device",
-        choices=[device.name for device in SUITE.devices],
+        choices=[device.name for device in load_suite().devices],
         help="tell seconds on this device, and take requests to cost what they do there",
     )
     parser.add_argument(
@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     variants, windows = _variants(arguments.variant), [limit or 0 for limit in limits_of(arguments.read_ahead_kb)]
     memory = size_of(arguments.memory) if arguments.memory is not None else None
-    device = next((each for each in SUITE.devices if each.name == arguments.device), None)
+    device = next((each for each in load_suite().devices if each.name == arguments.device), None)
     request_kb = device.request_kb if device else DEFAULT_REQUEST_KB
     groups = store_groups(read_released() if arguments.released else read_samples(store_file()))
     paths = arguments.file or sorted(TRACES.glob("*.trace"))

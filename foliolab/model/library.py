@@ -7,13 +7,17 @@ Names stand in the order of the C enums, and fields in the order of the C struct
 import ctypes
 from array import array
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cache
-from typing import Self
+from typing import Annotated, Self
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from foliolab.errors import ModelError, require_known
 from foliolab.model.compiled import compiled
 from foliolab.progress import Reporter
+from foliolab.table import one_of
 
 PAGE_BYTES = 4096
 DEFAULT_REQUEST_KB = 128
@@ -55,12 +59,11 @@ class Machine:
     """What is evicted; ``lists`` is nearer to a kernel, and takes longer."""
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(Struct, frozen=True, forbid_unknown_fields=True):
     """An order in which pages are accessed; what a pattern does not use may be anything."""
 
-    kind: str
-    order: str = "forward"
+    kind: Annotated[str, one_of(KINDS)]
+    order: Annotated[str, one_of(ORDERS)] = "forward"
     stride: int = 0
     """Pages; a drift steps by less than that, and it is the standard deviation of a walk's steps."""
     streams: int = 0

@@ -16,7 +16,7 @@ from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, load, simulate
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device
-from foliolab.regret.suite import PAGE_KB, Case, Suite, TraceCase, memory_pages
+from foliolab.regret.suite import PAGE_KB, Case, Suite, TraceCase, Way, memory_pages
 from foliolab.trace.replay import simulate_trace
 
 Runs = Mapping[Machine, Counts]
@@ -34,24 +34,13 @@ def machines(
     """What each variant runs on in one cell. A fixed window is as large as ``read_ahead_kb`` at most."""
     pages = suite.pages_of(case)
     memory = memory_pages(pages, times_memory)
-
-    # The hint for random accesses reads no window.
-    def machine(rules: str, window_kb: int, request_kb: int = DEFAULT_REQUEST_KB) -> Machine:
-        return Machine(rules, pages, memory, window_kb // PAGE_KB, request_kb // PAGE_KB)
-
-    return {
-        "off": machine("off", read_ahead_kb),
-        "published": machine("published", read_ahead_kb),
-        "random": machine("random", PAGE_KB),
-        "adaptive": machine("adaptive", read_ahead_kb, device.request_kb),
-        "adaptive-default": machine("adaptive", read_ahead_kb),
-        "xnu": machine("xnu", read_ahead_kb),
-        "freebsd": machine("freebsd", read_ahead_kb),
-        "zfetch": machine("zfetch", read_ahead_kb, device.request_kb),
-        "competitive": machine("competitive", read_ahead_kb, device.request_kb),
-        "linux-7.3": machine("linux-7.3", read_ahead_kb),
-        **{fixed(window): machine("fixed", min(window, read_ahead_kb)) for window in suite.windows_kb},
-    }
+    windows = [Way(fixed(window), rules="fixed", window_kb=window) for window in suite.windows_kb]
+    found = {}
+    for way in (*suite.ways, *windows):
+        window_kb = min(way.window_kb or read_ahead_kb, read_ahead_kb)
+        request_kb = device.request_kb if way.knows_device else DEFAULT_REQUEST_KB
+        found[way.name] = Machine(way.rules or way.name, pages, memory, window_kb // PAGE_KB, request_kb // PAGE_KB)
+    return found
 
 
 def run(

@@ -8,33 +8,14 @@ from typing import Any
 
 from foliolab.errors import ChecksFailed
 from foliolab.grouped import grouped
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Cell, Row
+from foliolab.regret.rows import Cell, Row
+from foliolab.regret.suite import Bounds, Suite
 
 HIGH_REGRET = 1.5
 GOOD_OFF = 1.1
 """Up to this regret of ``off`` there is nothing to mend..."""
 WORSE_THAN_OFF = 1.05
 """... and a cell is lost where ``adaptive`` costs more than so many times as much."""
-RIVALS = ("xnu", "freebsd", "zfetch", "competitive", "linux-7.3")
-"""Variants that ``adaptive`` has to be better than."""
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What the regrets of ``adaptive`` in a group of rows may come to."""
-
-    mean: float
-    """The geometric one."""
-    judged: float
-    """The same of rows that are judged only."""
-    worst: float
-
-
-BOUNDS = {
-    PATTERNS: Bounds(mean=1.025, judged=1.024, worst=3.64),
-    FAMILIES: Bounds(mean=1.091, judged=1.105, worst=2.19),
-    TRACES: Bounds(mean=1.088, judged=1.096, worst=2.04),
-}
 
 
 @dataclass(frozen=True)
@@ -142,13 +123,13 @@ def summary_to_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def check(rows: Sequence[Row]) -> None:
+def check(suite: Suite, rows: Sequence[Row]) -> None:
     """Raise ChecksFailed with every bound that ``adaptive`` misses in these rows, and every rival that is no worse."""
     missed = [
         f"{group}: {what}"
-        for group, bounds in BOUNDS.items()
+        for group, bounds in suite.bounds.items()
         if (found := [row for row in rows if row.group == group])
-        for what in _missed(by_variant(found), bounds)
+        for what in _missed(by_variant(found), bounds, suite.rivals)
     ]
     if missed:
         raise ChecksFailed(
@@ -156,7 +137,7 @@ def check(rows: Sequence[Row]) -> None:
         )
 
 
-def _missed(summaries: Sequence[VariantSummary], bounds: Bounds) -> Iterator[str]:
+def _missed(summaries: Sequence[VariantSummary], bounds: Bounds, rivals: Iterable[str]) -> Iterator[str]:
     of = {summary.variant: summary for summary in summaries}
     adaptive = of["adaptive"].everywhere
     judged = of["adaptive"].judged_only
@@ -166,7 +147,7 @@ def _missed(summaries: Sequence[VariantSummary], bounds: Bounds) -> Iterator[str
         yield f"that of what is judged only is {judged.mean:.4f}, at most {bounds.judged:.3f} is allowed"
     if adaptive.worst > bounds.worst:
         yield f"the worst regret is {adaptive.worst:.3f}, at most {bounds.worst:g} is allowed"
-    for rival in RIVALS:
+    for rival in rivals:
         other = of[rival].everywhere
         if other.mean <= adaptive.mean or other.worst <= adaptive.worst:
             here = f"adaptive {adaptive.mean:.4f} and {adaptive.worst:.3f}"

@@ -11,6 +11,7 @@ from foliolab.errors import NoResult
 from foliolab.regret.ablation import Ablation
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES
 from foliolab.regret.rows import Row as RegretRow
+from foliolab.regret.suite import Suite
 from foliolab.regret.summary import by_variant as by_way
 from foliolab.report import ablation, again, agreement, losses
 from foliolab.report.columns import Column, make_columns, variant_columns
@@ -24,17 +25,6 @@ _RANK_OF_OTHERS, _RANK_OF_TIME = 100, 104
 """Of columns that no experiment names, and of those of them that say little under emulation."""
 
 _REGRETS = ("variant", "patterns: mean", "worst", "judged: mean", "families: mean", "worst", "traces: mean", "worst")
-_WAYS = {
-    "off": "off",
-    "published": "published, and Linux 7.3",
-    "random": "random hint",
-    "xnu": "macOS",
-    "freebsd": "FreeBSD",
-    "zfetch": "OpenZFS",
-    "competitive": "competitive prefetching",
-    "adaptive": "adaptive",
-}
-"""Ways to read that documents compare."""
 
 PRICES = {"stores": kind_columns, "workloads": workload_columns, "pairs": pair_columns}
 """What the rows of a table of prices can be."""
@@ -121,21 +111,21 @@ def matrix_to_table(matrix: Matrix) -> str:
     return "\n".join([*_table(columns), "", *remarks]) + "\n"
 
 
-def regret_to_table(rows: Sequence[RegretRow]) -> str:
+def regret_to_table(suite: Suite, rows: Sequence[RegretRow]) -> str:
     """For a document: what ways to read cost in multiples of the best fixed window, ours last."""
     groups = [
         {summary.variant: summary for summary in by_way([row for row in rows if row.group == group])}
         for group in (PATTERNS, FAMILIES, TRACES)
     ]
     lines = [markdown_row(_REGRETS), markdown_row("---" if title == "variant" else "---:" for title in _REGRETS)]
-    for variant, name in _WAYS.items():
-        patterns, families, traces = (found[variant] for found in groups)
+    for way in sorted(filter(lambda way: way.title, suite.ways), key=lambda way: way.name == "adaptive"):
+        patterns, families, traces = (found[way.name] for found in groups)
         judged = patterns.judged_only
         assert judged
         spreads = (patterns.everywhere, families.everywhere, traces.everywhere)
         (mean, worst), *others = ((f"{each.mean:.3f}", _worst(each.worst)) for each in spreads)
-        cells = [name, mean, worst, f"{judged.mean:.3f}", *(cell for pair in others for cell in pair)]
-        lines.append(markdown_row(cells if variant != "adaptive" else [f"**{cell}**" for cell in cells]))
+        cells = [way.title, mean, worst, f"{judged.mean:.3f}", *(cell for pair in others for cell in pair)]
+        lines.append(markdown_row(cells if way.name != "adaptive" else [f"**{cell}**" for cell in cells]))
     return "\n".join(lines) + "\n"
 
 

@@ -12,8 +12,7 @@ from foliolab.cli import regret
 from foliolab.cli.main import main
 from foliolab.errors import UsageError
 from foliolab.paths import REPOSITORY
-from foliolab.regret.suite import SUITE
-from foliolab.regret.summary import RIVALS
+from foliolab.regret.suite import load_suite
 from foliolab.trace.format import Trace, TraceFile, write_trace
 from tests.cli.command import lab, sentence
 from tests.regret.small import row
@@ -70,7 +69,7 @@ def test_check(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    regrets = {"off": 2.0, "published": 2.0, "adaptive": regret_of_adaptive} | dict.fromkeys(RIVALS, 9.0)
+    regrets = {"off": 2.0, "published": 2.0, "adaptive": regret_of_adaptive} | dict.fromkeys(load_suite().rivals, 9.0)
     monkeypatch.setattr(regret, "make_rows", lambda *_: [row(*each) for each in regrets.items()])
     for form in ([], ["--json"]):
         assert main(["regret", *form]) == 0
@@ -132,7 +131,7 @@ def test_ctrl_c_ends_it_at_once_and_it_goes_on_later(own_cache: Path) -> None:
         words = running.stderr.read()
         assert running.wait(timeout=20) == 130
     assert words == "lab: Interrupted; what was measured is kept, and the same command goes on from there.\n"
-    assert 0 < len(list(kept.glob("*/runs/*.json"))) < len(SUITE.cases)
+    assert 0 < len(list(kept.glob("*/runs/*.json"))) < len(load_suite().cases)
 
 
 @pytest.mark.parametrize("other", [["--pattern", "zipf"], ["--device", "nvme"]])

@@ -17,7 +17,7 @@ from foliolab.model.library import Counts
 from foliolab.progress import Reporter
 from foliolab.regret.header import count_lines
 from foliolab.regret.runs import run
-from foliolab.regret.suite import SUITE
+from foliolab.regret.suite import load_suite
 
 MOST_LINES = 450 + 102
 """Of code: no comments, blank lines, definitions of types, or lines of the preprocessor.
@@ -60,7 +60,8 @@ def test_bytes_for_a_file(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def suite_counts() -> list[Counts]:
     """Of the whole suite; without the rivals that is no work."""
-    return [counts for runs in run(SUITE, SUITE.cases, Reporter(), ["adaptive"]) for counts in runs.values()]
+    suite = load_suite()
+    return [counts for runs in run(suite, suite.cases, Reporter(), ["adaptive"]) for counts in runs.values()]
 
 
 def test_looks_for_a_decision(suite_counts: list[Counts]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from foliolab import process
 from foliolab.errors import BuildError, ModelError
@@ -164,13 +165,13 @@ def test_settings_reach_the_model() -> None:
     assert pages(Pattern("drift", stride=1)) == 1
     assert pages(Pattern("random")) != pages(Pattern("random", seed=2))
     objects = Pattern("objects", object=8)
-    runs = {order: simulate(machine, replace(objects, order=order), 800) for order in ORDERS}
+    runs = {order: simulate(machine, structs.replace(objects, order=order), 800) for order in ORDERS}
     assert runs["forward"].pages_read == runs["backward"].pages_read
     assert runs["forward"].seeks != runs["backward"].seeks
     wide = Machine("fixed", 65536, 65536, 1)
     streams = Pattern("streams", streams=4)
     assert simulate(wide, streams, 4).seeks == 4
-    assert simulate(wide, replace(streams, streams=1), 4).seeks == 1
+    assert simulate(wide, structs.replace(streams, streams=1), 4).seeks == 1
     adaptive = Machine("adaptive", 65536, 65536, 1024)
     assert simulate(adaptive, Pattern("random"), 3000) != simulate(
         replace(adaptive, request_pages=256), Pattern("random"), 3000

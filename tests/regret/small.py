@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A suite that takes no time, and rows without any simulation."""
 
+from msgspec.structs import replace
+
 from foliolab.model.library import Pattern
 from foliolab.regret.cost import Device
 from foliolab.regret.rows import Cell, Row
-from foliolab.regret.suite import Case, Suite
+from foliolab.regret.suite import Case, load_suite
 
 SLOW = Device("slow", wait=0, request=1e-4, seek=8e-3, reads_skipped=True, bytes_per_second=150e6, request_kb=512)
 FAST = Device("fast", wait=6e-5, request=1e-6, bytes_per_second=2e9)
 
-SMALL = Suite(
+SMALL = replace(
+    load_suite(),
     cases=(
         Case("forward", Pattern("sequential"), 4096),
         Case("some", Pattern("random"), 300, judged_only=True),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from foliolab.model.library import Counts
 from foliolab.regret.cost import Device, cost

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random access that ends at any time, and not only where the suite looks."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from foliolab.model.library import Pattern
 from foliolab.progress import Reporter
 from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import SUITE, Case
+from foliolab.regret.suite import Case, load_suite
 
+SUITE = load_suite()
 SHARES = (0.001, 0.003, 0.006, 0.01, 0.011, 0.012, 0.013, 0.014, 0.015, 0.017, 0.02, 0.03, 0.1, 0.3, 1)
 """Of the file's pages. At three eighths of the price of reading it all, 1.1 %, regions begin to fill up."""
 

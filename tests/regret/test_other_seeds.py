@@ -3,13 +3,15 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from statistics import geometric_mean
+
+from msgspec.structs import replace
 
 from foliolab.progress import Reporter
 from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import SUITE, Case
+from foliolab.regret.suite import Case, load_suite
 
+SUITE = load_suite()
 SEEDS = range(10, 80, 10)
 """What the seeds of a case are raised by."""
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import groupby
 
 import pytest
+from msgspec.structs import replace
 
 from foliolab.progress import Reporter
 from foliolab.regret.rows import FAMILIES, PATTERNS, Row, make_rows, oracle

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from foliolab.model.library import Counts, Machine, Pattern, simulate
 from foliolab.progress import Reporter

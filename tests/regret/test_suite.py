@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from collections.abc import Iterable
-from dataclasses import replace
+from pathlib import Path
 
+import pytest
+from msgspec.structs import replace
+
+from foliolab.errors import BadExperiment
 from foliolab.model.library import KINDS, ORDERS, PAGE_BYTES
-from foliolab.regret.suite import SUITE, Case, memory_pages
+from foliolab.paths import MODEL
+from foliolab.regret.suite import Case, load_suite, memory_pages
 
+SUITE = load_suite()
 FIRST = [case for case in SUITE.cases if not case.family]
 NEW = [case for case in SUITE.cases if case.family]
 
@@ -76,3 +82,28 @@ def test_memory_holds_two_of_the_largest_windows() -> None:
     least = min(memory_pages(SUITE.file_pages, times) for times in SUITE.times_memory)
     assert all(len(SUITE.places(case)) == len(SUITE.times_memory) * len(SUITE.read_ahead_kb) for case in FIRST)
     assert least * PAGE_BYTES >= 2 * max(SUITE.windows_kb) << 10
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"random-1%", count', '"random-1%", number', "'cases[1].number' is not a key that is known here."),
+        ("count = 2500,", "", "'cases[1].count' is missing."),
+        (
+            'kind = "zipf"',
+            'kind = "zip"',
+            r"'cases[8].pattern.kind' is wrong: expected `str` matching regex '^(random|",
+        ),
+        ("wait = 0,", "wait = -1,", "'devices[0].wait' is wrong: expected `float` >= 0.0."),
+        ('"adaptive-default", rules = "adaptive"', '"x", rules = "x"', "'ways[4].rules' is wrong: "),
+        ("mean = 1.025", "means = 1.025", "'bounds[...].means' is not a key that is known here."),
+    ],
+)
+def test_mistakes_are_named_with_their_keys(old: str, new: str, words: str, tmp_path: Path) -> None:
+    text = (MODEL / "regret.toml").read_text()
+    assert old in text
+    file = tmp_path / "regret.toml"
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(BadExperiment) as error:
+        load_suite(file)
+    assert f"{file}: {words}" in str(error.value)

@@ -4,7 +4,7 @@ import pytest
 from foliolab.errors import ChecksFailed
 from foliolab.progress import Reporter
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Row, make_rows
-from foliolab.regret.summary import BOUNDS, RIVALS, by_pattern, by_variant, check, compare, spread
+from foliolab.regret.summary import by_pattern, by_variant, check, compare, spread
 from tests.regret.small import SMALL, cells, row
 
 
@@ -61,12 +61,12 @@ def test_where_adaptive_is_over_the_bound_or_loses(off: float, adaptive: float, 
 
 
 def group(adaptive: float, rivals: float = 9, family: str = "", *, judged_only: bool = False) -> list[Row]:
-    regrets = {"off": 2.0, "adaptive": adaptive} | dict.fromkeys(RIVALS, rivals)
+    regrets = {"off": 2.0, "adaptive": adaptive} | dict.fromkeys(SMALL.rivals, rivals)
     return [row(variant, regret, family=family, judged_only=judged_only) for variant, regret in regrets.items()]
 
 
 def test_bounds_that_hold() -> None:
-    check([*group(1.01), *group(1.02, judged_only=True), *group(1.05, family="walks")])
+    check(SMALL, [*group(1.01), *group(1.02, judged_only=True), *group(1.05, family="walks")])
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_bounds_that_hold() -> None:
 )
 def test_bounds_that_are_missed_are_named(rows: list[Row], words: str) -> None:
     with pytest.raises(ChecksFailed) as error:
-        check(rows)
+        check(SMALL, rows)
     assert f"adaptive misses {words}" in str(error.value)
 
 
 def test_every_group_has_bounds_and_every_rival_is_a_variant() -> None:
     rows = make_rows(SMALL, SMALL.cases[:1], SMALL.devices, Reporter())
-    assert {row.variant for row in rows} >= {"adaptive", *RIVALS}
-    assert {*BOUNDS} == {PATTERNS, FAMILIES, TRACES}
+    assert {row.variant for row in rows} >= {"adaptive", *SMALL.rivals}
+    assert {*SMALL.bounds} == {PATTERNS, FAMILIES, TRACES}
