@@ -15,7 +15,7 @@ _Place = tuple[Cell, str]
 
 
 @dataclass(frozen=True)
-class Figure:
+class AgreementFigure:
     """A metric by both: medians over the repetitions that both have."""
 
     model: float
@@ -41,12 +41,12 @@ class AgreementRow:
     variant: str
     n: int
     """Repetitions that both have."""
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, AgreementFigure]
     """By metric, in the experiment's order."""
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Agreement:
     """The model beside one table of a kernel."""
 
     model: Group
@@ -55,17 +55,17 @@ class Comparison:
     rows: tuple[AgreementRow, ...]
 
     @property
-    def figures(self) -> list[tuple[AgreementRow, str, Figure]]:
+    def figures(self) -> list[tuple[AgreementRow, str, AgreementFigure]]:
         """All of them, each with its row and its metric."""
         return [(row, name, figure) for row in self.rows for name, figure in row.figures.items()]
 
     @property
-    def beyond(self) -> list[tuple[AgreementRow, str, Figure]]:
+    def beyond(self) -> list[tuple[AgreementRow, str, AgreementFigure]]:
         """Those that differ by more than they may."""
         return [place for place in self.figures if not place[2].within]
 
 
-def compare(groups: Iterable[Group], experiments: Mapping[str, Experiment]) -> list[Comparison]:
+def compare(groups: Iterable[Group], experiments: Mapping[str, Experiment]) -> list[Agreement]:
     """All comparisons that have rows. The experiment says which metrics have to agree, the parameters must be equal."""
     known = list(groups)
     comparisons = []
@@ -77,7 +77,7 @@ def compare(groups: Iterable[Group], experiments: Mapping[str, Experiment]) -> l
             if kernel.backend != MODEL and _place(kernel) == _place(model):
                 rows = tuple(_rows(model, kernel, experiment))
                 if rows:
-                    comparisons.append(Comparison(model, kernel, tuple(experiment.agreement), rows))
+                    comparisons.append(Agreement(model, kernel, tuple(experiment.agreement), rows))
     return comparisons
 
 
@@ -97,7 +97,7 @@ def _rows(model: Group, kernel: Group, experiment: Experiment) -> Iterable[Agree
             mine, others = ours.get((cell, name), {}), theirs.get((cell, name), {})
             repetitions = sorted(mine.keys() & others.keys())
             figures = {
-                metric: Figure(
+                metric: AgreementFigure(
                     median(mine[repetition].metrics[metric] for repetition in repetitions),
                     median(others[repetition].metrics[metric] for repetition in repetitions),
                     tolerance,

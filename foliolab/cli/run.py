@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from foliolab.analyse.agreement import Comparison, compare
+from foliolab.analyse.agreement import Agreement, compare
 from foliolab.analyse.select import place_of
 from foliolab.arch import NATIVE, Architecture, architecture, size_name
 from foliolab.campaign.backend import Backend
@@ -84,7 +84,7 @@ class RunResult:
     """Those that were asked for, measured now or before."""
     view: View
     """The table that they belong to, with all else that the store has for it, unless kernels were named."""
-    comparisons: list[Comparison]
+    comparisons: list[Agreement]
     """Of that table with the model's, or with those of kernels if it is the model's."""
 
 

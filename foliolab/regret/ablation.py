@@ -11,7 +11,7 @@ from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
 from foliolab.regret.header import Mechanism, count_lines, lines_of, without
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Row, count, make_rows
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow, count, make_rows
 from foliolab.regret.suite import Case, Suite, TraceCase
 from foliolab.regret.summary import Regrets, spread
 
@@ -86,9 +86,9 @@ def _rows(
     cases: Sequence[Case | TraceCase],
     devices: Sequence[Device],
     window: str,
-    whole: Sequence[Row],
+    whole: Sequence[RegretRow],
     report: Reporter,
-) -> Iterator[Row]:
+) -> Iterator[RegretRow]:
     """The rows of ``whole`` with another header."""
     before = {row.cell: row for row in whole}
     for _, device, cell, counts in count(suite, cases, devices, report, [_VARIANT], window):
@@ -101,7 +101,7 @@ def _rows(
         )
 
 
-def _ablation(name: str, does: str, lines: int, rows: Sequence[Row], whole: Sequence[Row]) -> Ablation:
+def _ablation(name: str, does: str, lines: int, rows: Sequence[RegretRow], whole: Sequence[RegretRow]) -> Ablation:
     groups = {group: [row for row in rows if row.group == group] for group in (PATTERNS, FAMILIES, TRACES)}
     judged = [row for row in (*groups[PATTERNS], *groups[FAMILIES]) if row.judged_only]
     return Ablation(
@@ -116,16 +116,16 @@ def _ablation(name: str, does: str, lines: int, rows: Sequence[Row], whole: Sequ
     )
 
 
-def _spread(rows: Sequence[Row]) -> Regrets | None:
+def _spread(rows: Sequence[RegretRow]) -> Regrets | None:
     return spread(rows) if rows else None
 
 
-def _hurt(rows: Sequence[Row], whole: Sequence[Row]) -> tuple[Hurt, ...]:
+def _hurt(rows: Sequence[RegretRow], whole: Sequence[RegretRow]) -> tuple[Hurt, ...]:
     with_it, without_it = _means(whole), _means(rows)
     hurt = [Hurt(pattern, mean / with_it[pattern]) for pattern, mean in without_it.items()]
     most = sorted(hurt, key=lambda each: -each.times)[:_MOST_HURT]
     return tuple(each for each in most if each.times >= HURT)
 
 
-def _means(rows: Sequence[Row]) -> dict[str, float]:
-    return {pattern: spread(of).mean for pattern, of in grouped(rows, lambda row: row.cell.pattern).items()}
+def _means(rows: Sequence[RegretRow]) -> dict[str, float]:
+    return {pattern: spread(of).mean for pattern, of in grouped(rows, lambda row: row.pattern).items()}

@@ -16,9 +16,13 @@ PATTERNS, FAMILIES, TRACES = "patterns", "families", "traces"
 touched."""
 
 
+ModelCell = tuple[str, int, str, float]
+"""Where variants are compared with each other: pattern, ``read_ahead_kb``, device, memory, as a row has them."""
+
+
 @dataclass(frozen=True)
-class Cell:
-    """Where variants are compared with each other."""
+class RegretRow:
+    """A variant in a cell of the model. Costs are in seconds."""
 
     pattern: str
     """Or a trace, with the name that begins with TRACE."""
@@ -26,13 +30,6 @@ class Cell:
     device: str
     memory: float
     """How many times as large as memory the file is."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A variant in a cell. Costs are in seconds."""
-
-    cell: Cell
     variant: str
     cost: float
     oracle_cost: float
@@ -45,9 +42,13 @@ class Row:
     """Of the pattern, if it is one of the later ones."""
 
     @property
+    def cell(self) -> ModelCell:
+        return self.pattern, self.read_ahead_kb, self.device, self.memory
+
+    @property
     def group(self) -> str:
         """PATTERNS, FAMILIES or TRACES."""
-        if self.cell.pattern.startswith(TRACE):
+        if self.pattern.startswith(TRACE):
             return TRACES
         return FAMILIES if self.family else PATTERNS
 
@@ -57,21 +58,20 @@ class Row:
         return self.cost / self.oracle_cost
 
     def to_json(self) -> dict[str, Any]:
-        plain = asdict(self)
-        return {**plain.pop("cell"), **plain, "group": self.group, "regret": self.regret}
+        return {**asdict(self), "group": self.group, "regret": self.regret}
 
 
 def make_rows(
     suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[Device], report: Reporter
-) -> list[Row]:
+) -> list[RegretRow]:
     """All variants in all cells of these cases and devices, cell by cell."""
     rows = []
     for case, device, cell, counts in count(suite, cases, devices, report):
         costs = {variant: cost(found, device) for variant, found in counts.items()}
         window = oracle(suite, costs)
         rows += [
-            Row(
-                cell=cell,
+            RegretRow(
+                *cell,
                 variant=variant,
                 cost=costs[variant],
                 oracle_cost=costs[fixed(window)],
@@ -93,14 +93,14 @@ def count(
     report: Reporter,
     variants: Collection[str] | None = None,
     window: str = "",
-) -> Iterator[tuple[Case | TraceCase, Device, Cell, dict[str, Counts]]]:
+) -> Iterator[tuple[Case | TraceCase, Device, ModelCell, dict[str, Counts]]]:
     """What each variant, or each of ``variants``, does in each cell, with the adaptive window in ``window`` if any."""
     for case, runs in zip(cases, run(suite, cases, report, variants, window), strict=True):
         for times, read_ahead_kb in suite.places(case):
             for device in devices:
                 wanted = machines(suite, case, times, read_ahead_kb, device)
                 counts = {name: runs[wanted[name]] for name in wanted if variants is None or name in variants}
-                yield case, device, Cell(case.name, read_ahead_kb, device.name, times), counts
+                yield case, device, (case.name, read_ahead_kb, device.name, times), counts
 
 
 def oracle(suite: Suite, costs: dict[str, float]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from foliolab.errors import ChecksFailed
 from foliolab.grouped import grouped
-from foliolab.regret.rows import Cell, Row
+from foliolab.regret.rows import RegretRow
 from foliolab.regret.suite import Bounds, Suite
 
 HIGH_REGRET = 1.5
@@ -28,7 +28,7 @@ class Regrets:
 
 
 @dataclass(frozen=True)
-class VariantSummary:
+class WaySummary:
     variant: str
     everywhere: Regrets
     judged_only: Regrets | None
@@ -39,12 +39,8 @@ class VariantSummary:
 class Comparison:
     """One cell, with the rows of ``off`` and ``adaptive`` there."""
 
-    off: Row
-    adaptive: Row
-
-    @property
-    def cell(self) -> Cell:
-        return self.adaptive.cell
+    off: RegretRow
+    adaptive: RegretRow
 
     @property
     def over(self) -> bool:
@@ -68,30 +64,30 @@ class PatternSummary:
     """The cell where ``adaptive`` has the highest regret."""
 
 
-def spread(rows: Iterable[Row]) -> Regrets:
+def spread(rows: Iterable[RegretRow]) -> Regrets:
     """Of at least one row."""
     regrets = [row.regret for row in rows]
     return Regrets(max(regrets), geometric_mean(regrets))
 
 
-def by_variant(rows: Sequence[Row]) -> list[VariantSummary]:
+def by_way(rows: Sequence[RegretRow]) -> list[WaySummary]:
     summaries = []
     for variant, found in grouped(rows, lambda row: row.variant).items():
         judged = [row for row in found if row.judged_only]
-        summaries.append(VariantSummary(variant, spread(found), spread(judged) if judged else None))
+        summaries.append(WaySummary(variant, spread(found), spread(judged) if judged else None))
     return summaries
 
 
-def compare(rows: Sequence[Row]) -> list[Comparison]:
+def compare(rows: Sequence[RegretRow]) -> list[Comparison]:
     """``off`` and ``adaptive`` in every cell."""
     off = {row.cell: row for row in rows if row.variant == "off"}
     return [Comparison(off[row.cell], row) for row in rows if row.variant == "adaptive"]
 
 
-def by_pattern(rows: Sequence[Row], variants: Sequence[str]) -> list[PatternSummary]:
+def by_pattern(rows: Sequence[RegretRow], variants: Sequence[str]) -> list[PatternSummary]:
     """One for each pattern, those where ``adaptive`` is worst first."""
     summaries = []
-    for pattern, members in grouped(rows, lambda row: row.cell.pattern).items():
+    for pattern, members in grouped(rows, lambda row: row.pattern).items():
         comparisons = compare(members)
         summaries.append(
             PatternSummary(
@@ -105,7 +101,7 @@ def by_pattern(rows: Sequence[Row], variants: Sequence[str]) -> list[PatternSumm
     return sorted(summaries, key=lambda summary: -summary.worst.adaptive.regret)
 
 
-def summary_to_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def summary_to_json(rows: Sequence[RegretRow]) -> list[dict[str, Any]]:
     """One for each group and variant; that of ``adaptive`` counts the cells where it costs much, and where it loses."""
     found = []
     for group, members in grouped(rows, lambda row: row.group).items():
@@ -115,7 +111,7 @@ def summary_to_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "over": sum(each.over for each in comparisons),
             "lost": sum(each.lost for each in comparisons),
         }
-        for each in by_variant(members):
+        for each in by_way(members):
             spread_of = {"mean": each.everywhere.mean, "worst": each.everywhere.worst}
             judged = {"judged_mean": each.judged_only and each.judged_only.mean}
             more = counts if each.variant == "adaptive" else {}
@@ -123,13 +119,13 @@ def summary_to_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def check(suite: Suite, rows: Sequence[Row]) -> None:
+def check(suite: Suite, rows: Sequence[RegretRow]) -> None:
     """Raise ChecksFailed with every bound that ``adaptive`` misses in these rows, and every rival that is no worse."""
     missed = [
         f"{group}: {what}"
         for group, bounds in suite.bounds.items()
         if (found := [row for row in rows if row.group == group])
-        for what in _missed(by_variant(found), bounds, suite.rivals)
+        for what in _missed(by_way(found), bounds, suite.rivals)
     ]
     if missed:
         raise ChecksFailed(
@@ -137,7 +133,7 @@ def check(suite: Suite, rows: Sequence[Row]) -> None:
         )
 
 
-def _missed(summaries: Sequence[VariantSummary], bounds: Bounds, rivals: Iterable[str]) -> Iterator[str]:
+def _missed(summaries: Sequence[WaySummary], bounds: Bounds, rivals: Iterable[str]) -> Iterator[str]:
     of = {summary.variant: summary for summary in summaries}
     adaptive = of["adaptive"].everywhere
     judged = of["adaptive"].judged_only

@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from foliolab.analyse.agreement import AgreementRow, Comparison, Figure
+from foliolab.analyse.agreement import Agreement, AgreementFigure, AgreementRow
 from foliolab.experiment.metrics import METRICS
 from foliolab.report.columns import Column, first_of_each
 from foliolab.report.figures import UNITS
 
 
-def title(comparison: Comparison) -> str:
+def title(comparison: Agreement) -> str:
     return f"Model against kernel: {comparison.kernel.title}"
 
 
-def agreement_columns(comparison: Comparison) -> list[Column]:
+def agreement_columns(comparison: Agreement) -> list[Column]:
     """Cell, variant, three columns for each metric, and the repetitions that both have."""
     rows = comparison.rows
     columns = [
@@ -39,17 +39,17 @@ def _columns_of(name: str, rows: tuple[AgreementRow, ...], rank: int) -> Iterato
     yield Column((what, "difference"), tuple(_difference(figure) if figure else "" for figure in figures), 0)
 
 
-def _difference(figure: Figure) -> str:
+def _difference(figure: AgreementFigure) -> str:
     """In percent, with a mark if it is too much."""
     text = _percent(figure)
     return text if figure.within else f"BEYOND {text}"
 
 
-def _percent(figure: Figure) -> str:
+def _percent(figure: AgreementFigure) -> str:
     return "from none" if figure.difference is None else f"{figure.difference * 100:+.1f} %"
 
 
-def summary(comparison: Comparison) -> str:
+def summary(comparison: Agreement) -> str:
     """How many figures are too far apart."""
     tolerances = ", ".join(f"{name} {_tolerance(comparison, name)}" for name in comparison.metrics)
     figures, beyond = comparison.figures, comparison.beyond
@@ -57,17 +57,17 @@ def summary(comparison: Comparison) -> str:
     return f"{count} figures of the model differ from the kernel's by more than they may ({tolerances})."
 
 
-def _tolerance(comparison: Comparison, metric: str) -> str:
+def _tolerance(comparison: Agreement, metric: str) -> str:
     found = [figure.tolerance for _, name, figure in comparison.figures if name == metric]
     return f"{found[0] * 100:g} %" if found else "not measured"
 
 
-def explain(row: AgreementRow, metric: str, figure: Figure) -> str:
+def explain(row: AgreementRow, metric: str, figure: AgreementFigure) -> str:
     """One figure in words."""
     return f"{row.cell.label}, {row.variant}, {metric}: {_percent(figure)}, tolerance {figure.tolerance * 100:g} %"
 
 
-def to_json(comparison: Comparison) -> list[dict[str, Any]]:
+def to_json(comparison: Agreement) -> list[dict[str, Any]]:
     """A row for each figure; sizes in bytes, differences as shares."""
     return [
         {

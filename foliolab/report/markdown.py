@@ -4,15 +4,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from foliolab.analyse.again import Arm
-from foliolab.analyse.agreement import Comparison
+from foliolab.analyse.agreement import Agreement
 from foliolab.analyse.losses import Matrix, by_variant
 from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
 from foliolab.regret.ablation import Ablation
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES
-from foliolab.regret.rows import Row as RegretRow
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow
 from foliolab.regret.suite import Suite
-from foliolab.regret.summary import by_variant as by_way
+from foliolab.regret.summary import by_way
 from foliolab.report import ablation, again, agreement, losses
 from foliolab.report.columns import Column, make_columns, variant_columns
 from foliolab.report.prices import kind_columns, pair_columns, workload_columns
@@ -71,7 +70,7 @@ def _with_origin(view: View, columns: Sequence[Column]) -> str:
     return "\n".join([*_table(columns), "", " ".join(about)]) + "\n"
 
 
-def comparison_to_markdown(comparison: Comparison) -> str:
+def comparison_to_markdown(comparison: Agreement) -> str:
     """One section: title, table, how much is too far apart."""
     table = _table(agreement.agreement_columns(comparison))
     return "\n".join([f"### {agreement.title(comparison)}", "", *table, "", agreement.summary(comparison)]) + "\n"

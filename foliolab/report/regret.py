@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Cell, Row
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow
 from foliolab.regret.summary import (
     GOOD_OFF,
     HIGH_REGRET,
@@ -15,9 +15,9 @@ from foliolab.regret.summary import (
     Comparison,
     PatternSummary,
     Regrets,
-    VariantSummary,
+    WaySummary,
     by_pattern,
-    by_variant,
+    by_way,
     compare,
 )
 from foliolab.report.columns import Column
@@ -27,7 +27,7 @@ _COMPARED = {"off": 2, "published": 3, "adaptive": 0}
 """Variants that stand beside each other for every pattern; means of a high rank go first where room is short."""
 
 
-def print_regret(console: Console, rows: Sequence[Row], *, everything: bool) -> None:
+def print_regret(console: Console, rows: Sequence[RegretRow], *, everything: bool) -> None:
     """Print the figures of each variant and pattern, and in which cells ``adaptive`` costs much: all, or how many.
 
     Each group of rows has tables of its own.
@@ -42,11 +42,11 @@ def print_regret(console: Console, rows: Sequence[Row], *, everything: bool) -> 
             _print_rows(console, what, where, found, everything)
 
 
-def _print_rows(console: Console, what: str, where: str, rows: Sequence[Row], everything: bool) -> None:
+def _print_rows(console: Console, what: str, where: str, rows: Sequence[RegretRow], everything: bool) -> None:
     comparisons = compare(rows)
     _title(console, f"Regret by variant{where}, {len(comparisons)} cells")
     _remark(console, "Cost in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean.")
-    _print_variants(console, by_variant(rows))
+    _print_variants(console, by_way(rows))
     console.print()
     _title(console, f"Regret by {what}")
     _remark(
@@ -77,12 +77,12 @@ def _remark(console: Console, text: str) -> None:
     console.print(Text(text, style="italic"))
 
 
-def place(cell: Cell) -> str:
+def _place(row: RegretRow) -> str:
     """Where a pattern's cell is: the file in multiples of memory, read_ahead_kb, device."""
-    return f"x{cell.memory:g} {cell.read_ahead_kb} {cell.device}"
+    return f"x{row.memory:g} {row.read_ahead_kb} {row.device}"
 
 
-def _print_variants(console: Console, summaries: Sequence[VariantSummary]) -> None:
+def _print_variants(console: Console, summaries: Sequence[WaySummary]) -> None:
     columns = [
         Column(("", "variant"), tuple(summary.variant for summary in summaries), 0, left=True),
         *_figures("all", [summary.everywhere for summary in summaries], 0),
@@ -106,7 +106,7 @@ def _print_patterns(console: Console, what: str, summaries: Sequence[PatternSumm
 def _print_cells(console: Console, what: str, found: Sequence[Comparison]) -> None:
     found = sorted(found, key=lambda comparison: -comparison.adaptive.regret)
     columns = [
-        Column(("", what), tuple(comparison.cell.pattern for comparison in found), 0, left=True),
+        Column(("", what), tuple(comparison.adaptive.pattern for comparison in found), 0, left=True),
         Column(("", "off"), tuple(_regret(comparison.off.regret) for comparison in found), 0),
         Column(("", "adaptive"), tuple(_regret(comparison.adaptive.regret) for comparison in found), 0),
         *_places(found),
@@ -116,7 +116,7 @@ def _print_cells(console: Console, what: str, found: Sequence[Comparison]) -> No
 
 def _counted(found: Sequence[Comparison]) -> Iterator[str]:
     """How many cells of each pattern, the most first."""
-    for pattern, number in Counter(comparison.cell.pattern for comparison in found).most_common():
+    for pattern, number in Counter(comparison.adaptive.pattern for comparison in found).most_common():
         yield f"{number:>5}  {pattern}"
 
 
@@ -132,7 +132,7 @@ def _places(found: Sequence[Comparison]) -> list[Column]:
     windows = tuple(str(comparison.adaptive.oracle_window_kb) for comparison in found)
     return [
         Column(("best KiB", "there"), windows, 4),
-        Column(("", "place"), tuple(place(comparison.cell) for comparison in found), 0, left=True),
+        Column(("", "place"), tuple(_place(comparison.adaptive) for comparison in found), 0, left=True),
     ]
 
 

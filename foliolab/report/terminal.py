@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from foliolab.analyse.agreement import Comparison
+from foliolab.analyse.agreement import Agreement
 from foliolab.analyse.differences import Change
 from foliolab.analyse.losses import Matrix, by_variant
 from foliolab.analyse.rows import Row
@@ -48,7 +48,7 @@ def print_view(console: Console, view: View) -> None:
     console.print()
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
+def print_comparison(console: Console, comparison: Agreement) -> None:
     """Print the model beside a kernel, with what is too far apart in red."""
     styles = ["" if all(figure.within for figure in row.figures.values()) else "red" for row in comparison.rows]
     cells = [row.cell for row in comparison.rows]

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foliolab.analyse.agreement import Comparison
+from foliolab.analyse.agreement import Agreement
 from foliolab.analyse.verdict import Status, Verdict
 from foliolab.errors import ChecksFailed
 from foliolab.grouped import grouped
@@ -46,7 +46,7 @@ def explain(verdict: Verdict) -> str:
     return f"{place}: {found}, expected {' and '.join(bounds)}"
 
 
-def check(views: Sequence[View], comparisons: Sequence[Comparison] = ()) -> None:
+def check(views: Sequence[View], comparisons: Sequence[Agreement] = ()) -> None:
     """Raise ChecksFailed if an expectation fails or the model is too far off, or if neither could be judged at all."""
     verdicts = [verdict for view in views for verdict in view.verdicts if verdict.status != Status.NOT_MEASURED]
     figures = [figure for comparison in comparisons for figure in comparison.figures]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from foliolab.analyse.agreement import Comparison, Figure, compare
+from foliolab.analyse.agreement import Agreement, AgreementFigure, compare
 from foliolab.analyse.select import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.experiment.load import find_experiment
@@ -22,7 +22,7 @@ def modelled(read_bytes: int, **changes: Any) -> Sample:
     return sample(read_bytes, **{"backend": "model", "kernel": "policy", "workload": "w2", **changes})
 
 
-def compared(*samples: Sample, by: Experiment | None = None) -> list[Comparison]:
+def compared(*samples: Sample, by: Experiment | None = None) -> list[Agreement]:
     return compare(group_samples(samples), {"sparse-mmap": by or experiment()})
 
 
@@ -31,7 +31,7 @@ def test_figures_of_the_same_measurement_stand_beside_each_other() -> None:
     (row,) = comparison.rows
     assert (row.cell.label, row.variant, row.n) == ("random", "off", 1)
     assert list(row.figures) == ["read_bytes", "major_faults"]
-    assert row.figures["read_bytes"] == Figure(102, 100, 0.03)
+    assert row.figures["read_bytes"] == AgreementFigure(102, 100, 0.03)
     assert row.figures["read_bytes"].difference == pytest.approx(0.02)
     assert comparison.beyond == []
 
@@ -43,16 +43,16 @@ def test_what_differs_by_more_than_it_may_is_beyond() -> None:
 
 
 def test_nothing_agrees_with_nothing_only() -> None:
-    assert Figure(0, 0, 0.0).within
-    assert (Figure(1, 0, 0.5).difference, Figure(1, 0, 0.5).within) == (None, False)
-    assert not Figure(0, 1, 0.5).within
+    assert AgreementFigure(0, 0, 0.0).within
+    assert (AgreementFigure(1, 0, 0.5).difference, AgreementFigure(1, 0, 0.5).within) == (None, False)
+    assert not AgreementFigure(0, 1, 0.5).within
 
 
 def test_only_repetitions_that_both_have_count() -> None:
     ours = [modelled(value, repetition=number) for number, value in enumerate((10, 20, 90), start=1)]
     (comparison,) = compared(*ours, sample(20, repetition=2), sample(90, repetition=3))
     assert comparison.rows[0].n == 2
-    assert comparison.rows[0].figures["read_bytes"] == Figure(55, 55, 0.03)
+    assert comparison.rows[0].figures["read_bytes"] == AgreementFigure(55, 55, 0.03)
 
 
 def test_rows_stand_in_the_experiment_s_order() -> None:

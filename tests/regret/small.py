@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from foliolab.model.library import Pattern
 from foliolab.regret.cost import Device
-from foliolab.regret.rows import Cell, Row
+from foliolab.regret.rows import RegretRow
 from foliolab.regret.suite import Case, load_suite
 
 SLOW = Device("slow", wait=0, request=1e-4, seek=8e-3, reads_skipped=True, bytes_per_second=150e6, request_kb=512)
@@ -34,10 +34,13 @@ def row(
     device: str = "fast",
     judged_only: bool = False,
     family: str = "",
-) -> Row:
+) -> RegretRow:
     """A row of a cell where the oracle costs two seconds."""
-    return Row(
-        cell=Cell(pattern, 128, device, 0.5),
+    return RegretRow(
+        pattern=pattern,
+        read_ahead_kb=128,
+        device=device,
+        memory=0.5,
         variant=variant,
         cost=2 * regret,
         oracle_cost=2,
@@ -49,7 +52,7 @@ def row(
     )
 
 
-def cells(*regrets: tuple[float, float]) -> list[Row]:
+def cells(*regrets: tuple[float, float]) -> list[RegretRow]:
     """A cell for each regret of off and of adaptive; each has a pattern of its own."""
     return [
         row(variant, regret, f"pattern-{number}")

@@ -19,7 +19,7 @@ def test_random_access_costs_most_if_it_ends_once_regions_have_filled_up() -> No
     cases = [Case(f"{share:g}", Pattern("random"), int(share * SUITE.file_pages)) for share in SHARES]
     rows = [row for row in make_rows(suite, cases, nvme, Reporter()) if row.variant == "adaptive"]
     small, large = (
-        {float(row.cell.pattern): row.regret for row in rows if row.cell.read_ahead_kb == window_kb}
+        {float(row.pattern): row.regret for row in rows if row.read_ahead_kb == window_kb}
         for window_kb in suite.read_ahead_kb
     )
     assert len(small) == len(large) == len(SHARES)

@@ -29,7 +29,7 @@ def regrets(name: str) -> Iterator[tuple[str, int, list[float]]]:
     for more in SEEDS:
         for row in make_rows(suite, [reseeded(case, more)], suite.devices, Reporter()):
             if row.variant == "adaptive":
-                found[row.cell.device, row.cell.read_ahead_kb].append(row.regret)
+                found[row.device, row.read_ahead_kb].append(row.regret)
     for (device, window_kb), all_seeds in found.items():
         print(f"{name} {device} {window_kb}: {geometric_mean(all_seeds):.2f}, worst {max(all_seeds):.2f}")  # -rP
         yield device, window_kb, all_seeds

@@ -7,33 +7,33 @@ import pytest
 from msgspec.structs import replace
 
 from foliolab.progress import Reporter
-from foliolab.regret.rows import FAMILIES, PATTERNS, Row, make_rows, oracle
+from foliolab.regret.rows import FAMILIES, PATTERNS, RegretRow, make_rows, oracle
 from tests.regret.small import FAST, SMALL
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[Row]:
+def rows() -> list[RegretRow]:
     return make_rows(SMALL, SMALL.cases, SMALL.devices, Reporter())
 
 
-def by_cell(rows: list[Row]) -> Iterator[dict[str, Row]]:
+def by_cell(rows: list[RegretRow]) -> Iterator[dict[str, RegretRow]]:
     for _, members in groupby(rows, key=lambda row: row.cell):
         yield {row.variant: row for row in members}
 
 
-def test_every_variant_is_in_every_cell(rows: list[Row]) -> None:
+def test_every_variant_is_in_every_cell(rows: list[RegretRow]) -> None:
     found = list(by_cell(rows))
     assert len(found) == len(SMALL.cases) * 2 * 2 * 2
     assert len({variants["off"].cell for variants in found}) == len(found)
     assert all(len(variants) == 10 + len(SMALL.windows_kb) for variants in found)
 
 
-def test_the_oracle_is_the_cheapest_fixed_window_that_the_device_allows(rows: list[Row]) -> None:
+def test_the_oracle_is_the_cheapest_fixed_window_that_the_device_allows(rows: list[RegretRow]) -> None:
     for variants in by_cell(rows):
         fixed = {int(name.removeprefix("fixed-")): row for name, row in variants.items() if name.startswith("fixed-")}
         for row in variants.values():
             assert row.oracle_cost == min(other.cost for other in fixed.values()) > 0
-            assert row.oracle_window_kb <= row.cell.read_ahead_kb
+            assert row.oracle_window_kb <= row.read_ahead_kb
         best = fixed[row.oracle_window_kb]
         assert (best.cost, best.regret) == (best.oracle_cost, 1)
         assert all(other.regret >= 1 for other in fixed.values())
@@ -44,43 +44,43 @@ def test_the_smallest_of_equal_windows_is_best() -> None:
     assert oracle(SMALL, costs) == 32
 
 
-def test_what_reads_badly_has_a_regret(rows: list[Row]) -> None:
+def test_what_reads_badly_has_a_regret(rows: list[RegretRow]) -> None:
     worst = max((row for row in rows if row.variant == "fixed-4"), key=lambda row: row.regret)
-    assert worst.cell.pattern == "forward"
+    assert worst.pattern == "forward"
     assert worst.regret > 10
     for variants in by_cell(rows):
         assert variants["random"].cost == variants["fixed-4"].cost
-        if variants["random"].cell.pattern == "some":
+        if variants["random"].pattern == "some":
             # No more than was touched.
             assert variants["random"].read_bytes <= 300 * 4096
             assert variants["random"].major_faults <= 300
 
 
-def test_judged_only_follows_the_pattern(rows: list[Row]) -> None:
-    assert {row.cell.pattern for row in rows if row.judged_only} == {"some"}
-    assert {row.cell.pattern for row in rows if not row.judged_only} == {"forward", "steps"}
+def test_judged_only_follows_the_pattern(rows: list[RegretRow]) -> None:
+    assert {row.pattern for row in rows if row.judged_only} == {"some"}
+    assert {row.pattern for row in rows if not row.judged_only} == {"forward", "steps"}
 
 
-def test_a_family_is_another_group_and_may_have_a_file_of_its_own(rows: list[Row]) -> None:
+def test_a_family_is_another_group_and_may_have_a_file_of_its_own(rows: list[RegretRow]) -> None:
     assert {(row.family, row.group) for row in rows} == {("", PATTERNS)}
     case = replace(SMALL.cases[0], count=1023, family="runs", file_pages=1023)
     new = make_rows(SMALL, [case], [FAST], Reporter())
     assert {(row.family, row.group) for row in new} == {("runs", FAMILIES)}
     # Two windows of 512 KiB do not fit into a quarter of it.
     places = [(0.5, 128), (0.5, 512), (4, 128)]
-    assert list(dict.fromkeys((row.cell.memory, row.cell.read_ahead_kb) for row in new)) == places
+    assert list(dict.fromkeys((row.memory, row.read_ahead_kb) for row in new)) == places
     # Where memory is small, some have pages evicted that they read ahead.
     early = {"zfetch", "adaptive", "adaptive-default"}
     assert {row.read_bytes for row in new if row.variant not in early} == {1023 * 4096}
     assert all(row.read_bytes >= 1023 * 4096 for row in new)
 
 
-def test_fewer_devices_and_cases_give_the_same_rows(rows: list[Row]) -> None:
+def test_fewer_devices_and_cases_give_the_same_rows(rows: list[RegretRow]) -> None:
     some = make_rows(SMALL, SMALL.cases[1:], [FAST], Reporter())
-    assert some == [row for row in rows if row.cell.device == "fast" and row.cell.pattern != "forward"]
+    assert some == [row for row in rows if row.device == "fast" and row.pattern != "forward"]
 
 
-def test_json(rows: list[Row]) -> None:
+def test_json(rows: list[RegretRow]) -> None:
     row = json.loads(json.dumps(rows[-1].to_json()))
     assert {key: type(value) for key, value in row.items()} == {
         "pattern": str, "read_ahead_kb": int, "device": str, "memory": int, "variant": str, "cost": float,

@@ -3,8 +3,8 @@ import pytest
 
 from foliolab.errors import ChecksFailed
 from foliolab.progress import Reporter
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, Row, make_rows
-from foliolab.regret.summary import by_pattern, by_variant, check, compare, spread
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow, make_rows
+from foliolab.regret.summary import by_pattern, by_way, check, compare, spread
 from tests.regret.small import SMALL, cells, row
 
 
@@ -21,12 +21,12 @@ def test_variants_everywhere_and_judged_only() -> None:
         row("off", 8, "b", judged_only=True),
         row("adaptive", 3, "b", judged_only=True),
     ]
-    off, adaptive = by_variant(rows)
+    off, adaptive = by_way(rows)
     assert (off.variant, adaptive.variant) == ("off", "adaptive")
     assert off.everywhere.worst == 8
     assert off.everywhere.mean == pytest.approx(4)
     assert off.judged_only == spread(rows[2:3])
-    assert by_variant([row("off", 2)])[0].judged_only is None
+    assert by_way([row("off", 2)])[0].judged_only is None
 
 
 def test_patterns_are_sorted_by_where_adaptive_is_worst() -> None:
@@ -39,7 +39,7 @@ def test_patterns_are_sorted_by_where_adaptive_is_worst() -> None:
     assert (wild.pattern, wild.cells, wild.judged_only) == ("wild", 2, False)
     assert wild.spreads["off"].mean == pytest.approx(3)
     assert wild.spreads["adaptive"].worst == 1.4
-    assert wild.worst.cell.device == "slow"
+    assert wild.worst.adaptive.device == "slow"
     assert (calm.pattern, calm.cells) == ("calm", 1)
 
 
@@ -60,7 +60,7 @@ def test_where_adaptive_is_over_the_bound_or_loses(off: float, adaptive: float, 
     assert (found.over, found.lost) == (over, lost)
 
 
-def group(adaptive: float, rivals: float = 9, family: str = "", *, judged_only: bool = False) -> list[Row]:
+def group(adaptive: float, rivals: float = 9, family: str = "", *, judged_only: bool = False) -> list[RegretRow]:
     regrets = {"off": 2.0, "adaptive": adaptive} | dict.fromkeys(SMALL.rivals, rivals)
     return [row(variant, regret, family=family, judged_only=judged_only) for variant, regret in regrets.items()]
 
@@ -88,7 +88,7 @@ def test_bounds_that_hold() -> None:
         (group(1.01, rivals=1.01), "5 bounds: patterns: xnu has 1.0100 and 1.010, adaptive 1.0100 and 1.010; "),
     ],
 )
-def test_bounds_that_are_missed_are_named(rows: list[Row], words: str) -> None:
+def test_bounds_that_are_missed_are_named(rows: list[RegretRow], words: str) -> None:
     with pytest.raises(ChecksFailed) as error:
         check(SMALL, rows)
     assert f"adaptive misses {words}" in str(error.value)

@@ -35,7 +35,7 @@ def test_a_trace_costs_what_the_pattern_costs_that_it_is_of() -> None:
     traces = make_rows(SMALL, [TraceCase("trace:steps", stepping())], SMALL.devices, Reporter())
     assert {row.group for row in traces} == {TRACES}
     assert {row.group for row in patterns} == {PATTERNS}
-    assert patterns == [replace(row, cell=replace(row.cell, pattern="steps")) for row in traces]
+    assert patterns == [replace(row, pattern="steps") for row in traces]
 
 
 def test_judged_only_is_what_the_header_says() -> None:

@@ -4,7 +4,7 @@ import io
 import pytest
 from rich.console import Console
 
-from foliolab.analyse.agreement import Comparison
+from foliolab.analyse.agreement import Agreement
 from foliolab.errors import ChecksFailed
 from foliolab.report import agreement
 from foliolab.report.markdown import comparison_to_markdown
@@ -16,12 +16,12 @@ from tests.samples import sample
 MIB = 1 << 20
 
 
-def one(model: int) -> Comparison:
+def one(model: int) -> Agreement:
     (comparison,) = compared(modelled(model * MIB), sample(100 * MIB))
     return comparison
 
 
-def terminal(comparison: Comparison) -> list[str]:
+def terminal(comparison: Agreement) -> list[str]:
     stream = io.StringIO()
     print_comparison(Console(file=stream, width=120, highlight=False), comparison)
     return [line.rstrip() for line in stream.getvalue().splitlines()]

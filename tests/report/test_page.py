@@ -20,7 +20,7 @@ from foliolab.analyse.select import group_samples
 from foliolab.errors import StoreError, UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
-from foliolab.regret.rows import Row
+from foliolab.regret.rows import RegretRow
 from foliolab.report.page.contents import make_contents
 from foliolab.report.page.cost import change_drawing, cost_drawing
 from foliolab.report.page.forest import Line, forest_drawing, make_lines
@@ -51,7 +51,7 @@ LINES = [
 ]
 
 
-def regrets() -> list[Row]:
+def regrets() -> list[RegretRow]:
     """Four cells of a pattern each: ours is 1.0, 1.0, 1.02 and 1.8 times the best, off 40, 1, 2 and 1."""
     pairs = {"sparse": (40, 1), "dense": (1, 1), "trace:lmdb-mixed": (2, 1.02), "objects-24-backward": (1, 1.8)}
     return [

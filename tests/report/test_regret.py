@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from foliolab.regret.ablation import WHOLE, Ablation, Hurt
-from foliolab.regret.rows import Row
+from foliolab.regret.rows import RegretRow
 from foliolab.regret.summary import Regrets, summary_to_json
 from foliolab.report.markdown import ablation_to_table
 from foliolab.report.regret import print_regret
 from tests.regret.small import row
 
 
-def printed(rows: Sequence[Row], width: int = 120, *, everything: bool = False) -> list[str]:
+def printed(rows: Sequence[RegretRow], width: int = 120, *, everything: bool = False) -> list[str]:
     stream = io.StringIO()
     print_regret(Console(file=stream, width=width, highlight=False), rows, everything=everything)
     return [line.rstrip() for line in stream.getvalue().splitlines()]
@@ -20,7 +20,7 @@ def printed(rows: Sequence[Row], width: int = 120, *, everything: bool = False) 
 
 def three(
     pattern: str, off: float, adaptive: float, *, judged_only: bool = False, device: str = "fast", family: str = ""
-) -> list[Row]:
+) -> list[RegretRow]:
     regrets = {"off": off, "published": 2, "adaptive": adaptive}
     return [
         row(variant, regret, pattern, device=device, judged_only=judged_only, family=family)

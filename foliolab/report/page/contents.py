@@ -9,7 +9,7 @@ from foliolab.analyse.rows import BASES
 from foliolab.analyse.select import Group
 from foliolab.campaign.sample import MODEL
 from foliolab.experiment.spec import Experiment
-from foliolab.regret.rows import Row
+from foliolab.regret.rows import RegretRow
 from foliolab.report.page.cost import change_drawing, cost_drawing
 from foliolab.report.page.forest import forest_drawing, make_lines
 from foliolab.report.page.heat import heat_drawing
@@ -30,7 +30,7 @@ _THRESHOLD = 0.02
 
 def make_contents(
     picture: Picture | None,
-    rows: Sequence[Row],
+    rows: Sequence[RegretRow],
     policy: str,
     groups: Sequence[Group],
     experiments: Mapping[str, Experiment],

@@ -7,7 +7,7 @@ from functools import partial
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator, PercentFormatter
 
-from foliolab.regret.rows import Row
+from foliolab.regret.rows import RegretRow
 from foliolab.regret.summary import GOOD_OFF, WORSE_THAN_OFF, Comparison, compare, spread
 from foliolab.report.page.style import WIDE, Drawing, colour, figure, plain, styled
 
@@ -16,7 +16,7 @@ _SHOWN = {"off": "Linux 6.12", "published": "published rules, Linux 7.3", "xnu":
 _COLOURS = {"off": "off", "published": "published", "xnu": "rival", "adaptive": "adaptive"}
 
 
-def cost_drawing(rows: Sequence[Row], source: str) -> Drawing:
+def cost_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
     """Of rows that have ``off`` and ``adaptive`` in all cells."""
     found = {variant: sorted(row.regret for row in rows if row.variant == variant) for variant in _SHOWN}
     regrets = {variant: values for variant, values in found.items() if values}
@@ -48,7 +48,7 @@ def cost_drawing(rows: Sequence[Row], source: str) -> Drawing:
     )
 
 
-def change_drawing(rows: Sequence[Row], source: str) -> Drawing:
+def change_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
     """Ours over Linux 6.12 in each cell."""
     comparisons = compare(rows)
     ratios = sorted(each.adaptive.cost / each.off.cost for each in comparisons)
@@ -88,8 +88,8 @@ def _losers(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...], ...]:
 
 
 def _place(found: Comparison) -> str:
-    cell = found.cell
-    return f"{cell.pattern}, file {cell.memory:g} times memory, read_ahead_kb {cell.read_ahead_kb}, {cell.device}"
+    row = found.adaptive
+    return f"{row.pattern}, file {row.memory:g} times memory, read_ahead_kb {row.read_ahead_kb}, {row.device}"
 
 
 @styled

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from foliolab.grouped import grouped
-from foliolab.regret.rows import Row
+from foliolab.regret.rows import RegretRow
 from foliolab.regret.suite import TRACE
 from foliolab.regret.summary import spread
 from foliolab.report.page.style import HEAT, WIDE, Drawing, colour, figure, plain, styled
@@ -26,11 +26,11 @@ Means = dict[tuple[str, float], float]
 """By pattern and how many times as large as memory the file is."""
 
 
-def heat_drawing(rows: Sequence[Row], source: str) -> Drawing:
+def heat_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
     """Of rows that have ``off`` and ``adaptive`` in all cells."""
     means = {variant: _means(rows, variant) for variant in _SHOWN}
-    patterns = list(dict.fromkeys(row.cell.pattern for row in rows))
-    memories = sorted({row.cell.memory for row in rows})
+    patterns = list(dict.fromkeys(row.pattern for row in rows))
+    memories = sorted({row.memory for row in rows})
     # The worst of ours first: what one looks for.
     patterns.sort(key=lambda pattern: -max(means["adaptive"].get((pattern, memory), 0) for memory in memories))
     over = {variant: sum(value > _STEPS[2] for value in found.values()) for variant, found in means.items()}
@@ -47,8 +47,8 @@ def heat_drawing(rows: Sequence[Row], source: str) -> Drawing:
     )
 
 
-def _means(rows: Sequence[Row], variant: str) -> Means:
-    found = grouped((row for row in rows if row.variant == variant), lambda row: (row.cell.pattern, row.cell.memory))
+def _means(rows: Sequence[RegretRow], variant: str) -> Means:
+    found = grouped((row for row in rows if row.variant == variant), lambda row: (row.pattern, row.memory))
     return {place: spread(some).mean for place, some in found.items()}
 
 
