@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from foliolab.analyse.rows import Row
+from foliolab.analyse.verdict import Status
 from foliolab.experiment.metrics import METRICS, Kind, Metric
 from foliolab.report.figures import GIB, UNITS, Unit, change, scale_factor, times
 from foliolab.report.view import View
@@ -18,8 +19,6 @@ _ALWAYS = {"read_requests": 103, "major_faults": 102, "instructions": 102, "seco
 _RANGE = 104
 _LEAST_NAME = 12
 """Characters that a name's column keeps at least, if any of its words is as long."""
-NOT_MEASURED = "not measured"
-"""Instead of a figure that is to come."""
 _OF_TIME = (Kind.SECONDS, Kind.SPEED)
 
 
@@ -96,7 +95,7 @@ def variant_columns(view: View, heads: Mapping[str, str], metrics: Sequence[str]
     """A column for each variant, by the head that it has, and a row for each cell and metric.
 
     Without metrics it is the experiment's own. A single one is named in the corner, several beside their cells. What
-    no sample is of is NOT_MEASURED.
+    no sample is of says so.
     """
     chosen = [METRICS[name] for name in metrics or [view.metric]]
     titles = [" ".join(_title(metric, _unit(metric, view), view)).strip() for metric in chosen]
@@ -105,7 +104,7 @@ def variant_columns(view: View, heads: Mapping[str, str], metrics: Sequence[str]
 
     def figures(variant: str) -> tuple[str, ...]:
         found = ((rows.get((cell, variant)), metric) for cell in cells for metric in chosen)
-        return tuple(_figure(row, metric, _unit(metric, view)) if row else NOT_MEASURED for row, metric in found)
+        return tuple(_figure(row, metric, _unit(metric, view)) if row else Status.NOT_MEASURED for row, metric in found)
 
     named = Column(
         ("", "cell" if len(chosen) > 1 else titles[0]),

@@ -21,8 +21,8 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult, UsageError
-from foliolab.report.columns import NOT_MEASURED
 from foliolab.reproduce.figures import Figure, spell
 
 _MADE = re.compile(
@@ -74,7 +74,7 @@ def fill(text: str, run: Run, figures: Mapping[str, Figure]) -> Filled:
         before = found["block"] if found["command"] else found["figure"]
         after = _make(found, run, figures)
         name = found["command"] or found["name"]
-        if after is None or NOT_MEASURED in after:
+        if after is None or Status.NOT_MEASURED in after:
             waiting.append(name)
         if after not in (None, before):
             changed.append(name)
