@@ -35,6 +35,8 @@ class Architecture:
     """e_machine of its executables."""
     image: str
     """The bootable kernel, as tuxmake names it among its artifacts."""
+    image_bytes: tuple[int, str]
+    """Where that says how much memory the kernel takes: an offset, and the number's form for struct."""
     page_sizes: tuple[int, ...]
     """Base page sizes that can be configured, in bytes; the first is the default."""
     qemu: str
@@ -93,6 +95,7 @@ X86_64 = Architecture(
     debian="amd64",
     elf_machine=62,
     image="bzImage",
+    image_bytes=(0x260, "<I"),
     page_sizes=(4096,),
     qemu="qemu-system-x86_64",
     qemu_machine=("-machine", "q35", "-cpu", "max"),
@@ -125,6 +128,7 @@ ARM64 = Architecture(
     debian="arm64",
     elf_machine=183,
     image="Image",
+    image_bytes=(0x10, "<Q"),
     page_sizes=(4096, 16384, 65536),
     qemu="qemu-system-aarch64",
     qemu_machine=("-machine", "virt,gic-version=3", "-cpu", "max,pauth=off"),

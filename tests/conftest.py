@@ -9,12 +9,10 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.config import numbers
 from foliolab.kernel.name import BASE_VERSION
-from foliolab.kernel.series import diffs, read_series
+from foliolab.kernel.series import bases, diffs, read_series
 from foliolab.kernel.source import Source, obtain
 from foliolab.model.compiled import compiled
-from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
 from tests.machines import MACHINES, Machine
 
@@ -24,7 +22,7 @@ pytest.register_assert_rewrite("tests.kernel.selftests")
 # In a shell's background all that tests start would ignore it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-BASES = tuple(sorted((series.parent.name for series in KERNEL.glob("patches/*/series")), key=numbers))
+BASES = bases()
 """The versions of Linux that our series is made for."""
 ALL_COMMITS = os.environ.get("FOLIOLAB_COMMITS") == "all"
 """Whether each commit of each of them is to be tried, which takes an hour of a processor."""

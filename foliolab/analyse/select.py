@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from foliolab.arch import size_name
+from foliolab.arch import X86_64, architecture, size_name
 from foliolab.campaign.sample import OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import machine_name
@@ -59,9 +59,9 @@ class Group:
         words = []
         if self.scale != "quick":
             words.append(f"--scale {self.scale}")
-        if self.arch != "x86_64":
+        if self.arch != X86_64.name:  # documents say the same whatever machine they are made on
             words.append(f"--arch {self.arch}")
-        if self.page_size != 4096:
+        if self.page_size != architecture(self.arch).page_sizes[0]:
             words.append(f"--page-size {size_name(self.page_size)}")
         return words
 

@@ -34,14 +34,17 @@ class Feature:
     """Paths below kernel/files, which are their paths in the kernel tree."""
 
 
+def bases(kernel: Path = KERNEL) -> tuple[str, ...]:
+    """The versions of Linux that our series is made for, oldest first."""
+    return tuple(sorted((place.parent.name for place in (kernel / "patches").glob("*/series")), key=numbers))
+
+
 def ported(version: str, kernel: Path = KERNEL) -> Path:
     """The directory of our series for Linux ``version``: that of the newest base that is no newer."""
-    bases = {numbers(place.parent.name): place.parent for place in (kernel / "patches").glob("*/series")}
-    fitting = [base for base in bases if base <= numbers(version)]
+    fitting = [base for base in bases(kernel) if numbers(base) <= numbers(version)]
     if not fitting:
-        names = " and ".join(place.name for _, place in sorted(bases.items()))
-        raise HookError(f"Our series is made for Linux {names}, and not for {version}.")
-    return bases[max(fitting)]
+        raise HookError(f"Our series is made for Linux {' and '.join(bases(kernel))}, and not for {version}.")
+    return kernel / "patches" / fitting[-1]
 
 
 def read_series(version: str = BASE_VERSION, kernel: Path = KERNEL) -> tuple[Feature, ...]:

@@ -7,8 +7,6 @@ from pathlib import Path
 from foliolab.arch import Architecture
 from foliolab.errors import UsageError
 
-_X86_IMAGE_BYTES = (0x260, "<I")
-_ARM64_IMAGE_BYTES = (0x10, "<Q")
 _WORKING_BYTES = 16 << 20
 """For the kernel's tables and drivers, and for its first processes."""
 
@@ -24,7 +22,7 @@ def require_memory(arch: Architecture, memory_mib: int, kernel: Path, initramfs:
 
 def least_bytes(arch: Architecture, kernel: Path, initramfs: Path) -> int:
     """An estimate, right to some MiB; with base pages of 64 KiB a kernel takes more."""
-    at, form = _X86_IMAGE_BYTES if arch.source == "x86" else _ARM64_IMAGE_BYTES
+    at, form = arch.image_bytes
     with kernel.open("rb") as stream:
         (image,) = struct.unpack_from(form, stream.read(1024), at)
     # The archive goes into a file system that takes at most half of what the kernel and the archive leave.

@@ -11,35 +11,40 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian import from_debian
-from foliolab.kernel.name import OURS
+from foliolab.kernel.name import BASE_VERSION, OURS
 from foliolab.kernel.series import applied, read_series
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
+from tests.conftest import BASES
 from tests.kernel.conftest import compiled
 from tests.kernel.selftests import Programs, check_kunit, guest_config, guest_with_data, run_in
 
-VERSION = "7.3"
 ADAPTIVE = "/sys/kernel/mm/mmap_readahead/adaptive"
 TOUCHES, STRIDE = 200, 1021
 
 
-def ported(pattern: str) -> tuple[str, ...]:
-    """Our files in the series for VERSION that match, by their names without suffix."""
-    files = [Path(file) for feature in read_series(VERSION) for file in feature.files]
+def ported(version: str, pattern: str) -> tuple[str, ...]:
+    """Our files in the series for a version that match, by their names without suffix."""
+    files = [Path(file) for feature in read_series(version) for file in feature.files]
     return tuple(sorted(file.stem for file in files if file.match(pattern)))
 
 
-KUNIT_SUITES = tuple(name.removesuffix("_kunit") for name in ported("mm/*_kunit.c"))
-SELFTESTS = tuple(name for name in ported("selftests/mm/*.c") if not name.endswith("_util"))
+def kunit_suites(version: str) -> tuple[str, ...]:
+    return tuple(name.removesuffix("_kunit") for name in ported(version, "mm/*_kunit.c"))
+
+
+@pytest.fixture(scope="module", params=[base for base in BASES if base != BASE_VERSION])
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+def programs(version: str, tmp_path_factory: pytest.TempPathFactory) -> Programs:
     """The kselftests as the series fits them to that kernel."""
-    source = from_debian(VERSION, Reporter())
+    source = from_debian(version, Reporter())
     ours = tmp_path_factory.mktemp("selftests")
     for file, content in applied(source, [OURS]).items():
         if content is not None and Path(file).match("selftests/mm/*.[ch]"):
@@ -48,8 +53,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
 
 
 @pytest.mark.boot
-def test_the_policy_is_the_one_of_6_12() -> None:
-    source = from_debian(VERSION, Reporter())
+def test_the_policy_is_the_one_of_6_12(version: str) -> None:
+    source = from_debian(version, Reporter())
     changed = applied(source, [OURS])
     for part in ("window", "prior"):
         file = f"include/linux/mmap_readahead_{part}.h"
@@ -72,27 +77,28 @@ def check_sparse_access(guest: Guest) -> None:
 
 
 @pytest.mark.boot
-def test_it_works(programs: Programs, tmp_path: Path) -> None:
+def test_it_works(version: str, programs: Programs, tmp_path: Path) -> None:
     """In one boot, which begins with KUnit; the kselftests are for the debug kernel."""
-    kernel = build(KernelRequest(NATIVE, f"debian:{VERSION}+ours", extras=("kunit",)), Reporter())
-    assert kernel.version.startswith(f"{VERSION}.") and kernel.ours
+    kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", extras=("kunit",)), Reporter())
+    assert kernel.version.startswith(f"{version}.") and kernel.ours
     config = guest_config(kernel, programs)
     disk = DataDisk("ext4", TOUCHES * STRIDE * 4096).prepare(config, Reporter())
     with Guest(replace(config, disks=(disk,)), tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "ext4"]).checked()
         check_sparse_access(guest)
         console = guest.console()
-    check_kunit(console, KUNIT_SUITES)
+    check_kunit(console, kunit_suites(version))
     assert splats(console) == []
 
 
 @pytest.mark.boot
 @pytest.mark.debug
 @pytest.mark.skipif(not os.environ.get("FOLIOLAB_PORTED_DEBUG"), reason="takes half an hour; $FOLIOLAB_PORTED_DEBUG")
-def test_it_works_on_the_debug_kernel(programs: Programs, tmp_path: Path) -> None:
-    kernel = build(KernelRequest(NATIVE, f"debian:{VERSION}+ours", "debug", ("xfs",)), Reporter())
+def test_it_works_on_the_debug_kernel(version: str, programs: Programs, tmp_path: Path) -> None:
+    kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", "debug", ("xfs",)), Reporter())
     with guest_with_data(guest_config(kernel, programs), "xfs", tmp_path / "console.log") as guest:
-        assert run_in(guest, SELFTESTS) == []
+        selftests = (name for name in ported(version, "selftests/mm/*.c") if not name.endswith("_util"))
+        assert run_in(guest, selftests) == []
         console = guest.console()
-    check_kunit(console, KUNIT_SUITES)
+    check_kunit(console, kunit_suites(version))
     assert splats(console) == []

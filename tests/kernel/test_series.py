@@ -59,16 +59,25 @@ def test_line_of_the_series_without_its_patch(kernel: Path) -> None:
         read_series(kernel=kernel)
 
 
+@pytest.fixture
+def two_series(tmp_path: Path) -> Path:
+    """A kernel/ of two bases."""
+    for base in ("6.12", "7.3"):
+        (tmp_path / "patches" / base).mkdir(parents=True)
+        (tmp_path / "patches" / base / "series").touch()
+    return tmp_path
+
+
 @pytest.mark.parametrize(
     ("version", "base"), [("6.12", "6.12"), ("6.12.117", "6.12"), ("6.18.3", "6.12"), ("7.3.4", "7.3"), ("7.10", "7.3")]
 )
-def test_the_newest_series_that_is_no_newer(version: str, base: str) -> None:
-    assert ported(version) == KERNEL / "patches" / base
+def test_the_newest_series_that_is_no_newer(two_series: Path, version: str, base: str) -> None:
+    assert ported(version, two_series) == two_series / "patches" / base
 
 
-def test_no_series_for_an_older_kernel() -> None:
+def test_no_series_for_an_older_kernel(two_series: Path) -> None:
     with pytest.raises(HookError, match=r"made for Linux 6\.12 and 7\.3, and not for 6\.6\.99"):
-        read_series("6.6.99")
+        read_series("6.6.99", two_series)
 
 
 MAIL = """\
