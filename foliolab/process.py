@@ -65,14 +65,23 @@ def run(
     return done.stdout
 
 
-def git_environment(settings: Mapping[str, str] | None = None, *, alone: bool = True) -> dict[str, str]:
-    """Without what a caller may have set to mean another repository, and ``alone`` without its hooks and settings.
+def git(
+    failure: type[LabError],
+    *arguments: str,
+    place: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+    alone: bool = True,
+    stdin: bytes | None = None,
+) -> bytes:
+    """Run git in ``place``, without what a caller may have set to mean another repository, as ``run`` does.
 
-    The names of ``settings`` are without GIT_.
+    ``alone`` it is without hooks and settings of the user's, too. Names of ``settings`` are those of git's variables
+    without GIT_.
     """
     own = {**(settings or {}), **({"CONFIG_GLOBAL": os.devnull, "CONFIG_NOSYSTEM": "1"} if alone else {})}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return inherited | {f"GIT_{name}": value for name, value in own.items()}
+    argv = [tool("git"), *(["-C", str(place)] if place else []), *arguments]
+    return run(argv, failure, stdin=stdin, env=inherited | {f"GIT_{name}": value for name, value in own.items()})
 
 
 @contextmanager

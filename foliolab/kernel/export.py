@@ -10,7 +10,7 @@ from foliolab.errors import LabError, UsageError
 from foliolab.files import full_disk_named, write_atomic
 from foliolab.kernel.series import Mail, commits, read_mail, read_series
 from foliolab.kernel.source import Source
-from foliolab.process import git_environment, run, tool
+from foliolab.process import git, run, tool
 from foliolab.progress import Reporter
 
 BRANCH = "foliolab"
@@ -91,14 +91,11 @@ def _mails(repository: Path, version: str, author: str) -> tuple[str, list[str]]
 
 def _commit(repository: Path, mail: Mail, *, signed: bool) -> None:
     name, address = _parts(mail.author)
-    run(
-        [tool("git"), "-c", f"user.name={name}", "-c", f"user.email={address}", "commit", "--quiet",
-         f"--date={mail.date}", *(["--signoff"] if signed else []), "--file=-"],
-        LabError,
-        cwd=repository,
-        stdin=f"{mail.subject}\n\n{mail.message}".encode(),
-        env=git_environment({"COMMITTER_DATE": mail.date}),
-    )  # fmt: skip
+    identity = ("-c", f"user.name={name}", "-c", f"user.email={address}")
+    options = ("--quiet", f"--date={mail.date}", *(["--signoff"] if signed else []), "--file=-")
+    words = f"{mail.subject}\n\n{mail.message}".encode()
+    settings = {"COMMITTER_DATE": mail.date}
+    git(LabError, *identity, "commit", *options, place=repository, settings=settings, stdin=words)
 
 
 def _parts(author: str) -> tuple[str, str]:
@@ -107,4 +104,4 @@ def _parts(author: str) -> tuple[str, str]:
 
 
 def _git(repository: Path, *arguments: str) -> bytes:
-    return run([tool("git"), *arguments], LabError, cwd=repository, env=git_environment())
+    return git(LabError, *arguments, place=repository)

@@ -14,7 +14,7 @@ from pathlib import Path
 from foliolab.errors import SourceError, UnknownKernel
 from foliolab.files import digest, full_disk_named
 from foliolab.kernel.tarball import Source, sources, version_in
-from foliolab.process import git_environment, run, tool
+from foliolab.process import git
 from foliolab.progress import Reporter
 
 
@@ -36,9 +36,9 @@ class Repository:
     @classmethod
     def at(cls, place: Path) -> "Repository":
         """The repository whose top is ``place``; UnknownKernel if there is none."""
-        argv = [tool("git"), "-C", str(place), "rev-parse", "--path-format=absolute"]
+        words = ("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir")
         try:
-            found = run([*argv, "--git-dir", "--git-common-dir"], UnknownKernel, env=git_environment(alone=False))
+            found = git(UnknownKernel, *words, place=place, alone=False)
         except UnknownKernel as error:
             raise UnknownKernel(f"{place} is not a git tree, so there are no refs in it. ({error})") from None
         directory, common = map(Path, found.decode().splitlines())
@@ -158,9 +158,8 @@ class Repository:
             "ALTERNATE_OBJECT_DIRECTORIES": self.common / "objects",
             **({"WORK_TREE": work_tree} if work_tree else {}),
         }
-        environment = git_environment({name: str(place) for name, place in places.items()}, alone=False)
-        argv = [tool("git"), *options, *arguments]
-        return run(argv, SourceError, cwd=work_tree, env=environment)
+        named = {name: str(place) for name, place in places.items()}
+        return git(SourceError, *options, *arguments, place=work_tree, settings=named, alone=False)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.series import Feature, Mail, commits, diffs, ported, read_mail, read_series
 from foliolab.kernel.tarball import Source, version_in
 from foliolab.paths import KERNEL
-from foliolab.process import git_environment, run, tool
+from foliolab.process import git
 
 _REACH = 4
 """So many times as many commits as the series has are looked at for the first one of ours."""
@@ -224,4 +224,4 @@ def _git(place: Path, *arguments: str) -> str:
 def _output(place: Path, *arguments: str) -> bytes:
     # Somebody has to commit what mail says.
     identity = {f"{who}_{what}": "foliolab" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    return run([tool("git"), "-C", str(place), *arguments], SeriesError, env=git_environment(identity))
+    return git(SeriesError, *arguments, place=place, settings=identity)

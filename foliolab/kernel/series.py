@@ -16,7 +16,7 @@ from foliolab.kernel.git import Repository
 from foliolab.kernel.name import BASE_VERSION, OURS, KernelName, parse_name
 from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
-from foliolab.process import git_environment, run, tool
+from foliolab.process import git, tool
 from foliolab.progress import Reporter
 
 
@@ -175,9 +175,9 @@ class _Scratch:
         for file in files:
             self._take(file)
         # Inside of some other repository git would pass over all files.
-        environment = git_environment({"CEILING_DIRECTORIES": str(self.place.parent)})
+        settings = {"CEILING_DIRECTORIES": str(self.place.parent)}
         try:
-            run([tool("git"), "apply", str(patches)], SeriesError, cwd=self.place, env=environment)
+            git(SeriesError, "apply", str(patches), place=self.place, settings=settings)
         except SeriesError as error:
             reason = str(error).partition("error: ")[2] or str(error)
             raise SeriesError(f"{patches} does not apply to Linux {self.source.version}: {reason}.") from None

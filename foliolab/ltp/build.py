@@ -61,8 +61,7 @@ def read_tree(tree: Path) -> LtpTree:
 
 
 def _git(place: Path, *arguments: str) -> bytes:
-    argv = [process.tool("git"), "-C", str(place), *arguments]
-    return process.run(argv, SourceError, env=process.git_environment(alone=False))
+    return process.git(SourceError, *arguments, place=place, alone=False)
 
 
 def build_ltp(tree: LtpTree, arch: Architecture, report: Reporter) -> Ltp:

@@ -39,13 +39,12 @@ def repository(report: Reporter) -> Path:
     The repository is in data/repository, the number of its blobs in records, and their names in oids, each with a
     zero byte behind it. MissingTool without git.
     """
-    git = process.tool("git")
+    version = process.git(LabError, "--version")
     source = obtain(report)
-    version = process.run([git, "--version"], LabError)
 
     def make(partial: Path) -> None:
         with report.task("making a git repository of a part of the kernel's source, in minutes"):
-            made = _Repository(git, partial / "data/repository")
+            made = _Repository(partial / "data/repository")
             made.fill(source.tree)
             names = list(dict.fromkeys(made.blobs()))
             (partial / "oids").write_text("".join(f"{name}\0" for name in names))
@@ -69,8 +68,7 @@ def drivers(arch: Architecture, report: Reporter) -> dict[str, Path]:
 
 
 class _Repository:
-    def __init__(self, git: str, place: Path) -> None:
-        self._git = git
+    def __init__(self, place: Path) -> None:
         self._place = place
 
     def fill(self, tree: Path) -> None:
@@ -94,6 +92,4 @@ class _Repository:
             yield line.split("\t")[0].split()[2]
 
     def _run(self, *words: str, cwd: Path | None = None) -> bytes:
-        argv = [self._git, f"--git-dir={self._place.resolve()}", *words]
-        environment = process.git_environment(_IDENTITY) | {"LC_ALL": "C"}
-        return process.run(argv, LabError, cwd=cwd, env=environment)
+        return process.git(LabError, f"--git-dir={self._place.resolve()}", *words, place=cwd, settings=_IDENTITY)
