@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import EnumType
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
 
@@ -29,6 +30,11 @@ Share = Annotated[float, Meta(ge=0)]
 def one_of(names: Iterable[str]) -> Meta:
     """Of a string that has to be one of these."""
     return Meta(pattern=f"^({'|'.join(map(re.escape, names))})$")
+
+
+def _choices(hint: object) -> list[str]:
+    """The strings that a Literal or an enumeration allows."""
+    return [name for name in (hint if isinstance(hint, EnumType) else get_args(hint)) if isinstance(name, str)]
 
 
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -63,7 +69,7 @@ class Place:
             place.at(found[2]).fail("is missing" if found[1] == "missing" else "is not a key that is known here")
         if complaint.startswith("Invalid enum value"):
             hint = get_type_hints(kind)[place.key.rpartition(".")[2]]
-            known = [name for each in (hint, *get_args(hint)) for name in get_args(each) if isinstance(name, str)]
+            known = [name for each in (hint, *get_args(hint)) for name in _choices(each)]
             place.fail(f"has to be one of {', '.join(known)}")
         place.fail(f"is wrong: {complaint[0].lower()}{complaint[1:]}".replace("`object`", "`table`"))
 

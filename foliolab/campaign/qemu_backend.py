@@ -12,7 +12,7 @@ from pathlib import Path
 from foliolab.arch import Architecture
 from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment.cell import Cell
-from foliolab.experiment.metrics import METRICS, PER_ENTRY
+from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import ROOTS, Experiment
 from foliolab.files import digest, digest_files
@@ -228,15 +228,16 @@ class QemuSession:
             # CPU time, because the clock jumps ahead whenever the guest waits for its disk.
             metrics["instructions"] = round(result.cpu_seconds * 1e9)
             # Of these the probes say that nothing waits meanwhile.
-            for name, (time, count) in PER_ENTRY.items():
+            for name, metric in METRICS.items():
+                time, count = metric.quotient or ("", "")
                 if metrics.get(count) and time in metrics:
                     metrics[name] = metrics[time] * 1e9 / metrics[count]
-        if (metric := self._plan.experiment.metric) not in metrics:
+        if (wanted := self._plan.experiment.metric) not in metrics:
             words = result.stdout.decode(errors="replace")
-            if metric in json.loads(result.stdout):
-                sentence = f"{command[0]} cannot count {metric} on this kernel."
+            if wanted in json.loads(result.stdout):
+                sentence = f"{command[0]} cannot count {wanted} on this kernel."
                 raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence, words))
-            raise failure(Outcome(OutcomeKind.NO_RESULT, f"{command[0]} printed no {metric}.", words))
+            raise failure(Outcome(OutcomeKind.NO_RESULT, f"{command[0]} printed no {wanted}.", words))
         return metrics
 
     def _check_console(self) -> None:

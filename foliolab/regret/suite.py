@@ -65,6 +65,14 @@ class Bounds(Struct, frozen=True, forbid_unknown_fields=True):
     worst: Number
 
 
+class GroupBounds(Struct, frozen=True, forbid_unknown_fields=True):
+    """By group of rows."""
+
+    patterns: Bounds
+    families: Bounds
+    traces: Bounds
+
+
 TRACE = "trace:"
 """How names of traces begin where those of patterns stand."""
 
@@ -103,8 +111,7 @@ class Suite(Struct, frozen=True, forbid_unknown_fields=True):
     read_ahead_kb: tuple[Positive, ...]
     windows_kb: tuple[Positive, ...]
     """Fixed windows to compare with."""
-    bounds: dict[str, Bounds]
-    """By group of rows."""
+    bounds: GroupBounds
 
     @property
     def rivals(self) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
+from msgspec import structs
+
 from foliolab.errors import ChecksFailed
 from foliolab.grouped import grouped
 from foliolab.regret.rows import RegretRow
@@ -123,7 +125,7 @@ def check(suite: Suite, rows: Sequence[RegretRow]) -> None:
     """Raise ChecksFailed with every bound that ``adaptive`` misses in these rows, and every rival that is no worse."""
     missed = [
         f"{group}: {what}"
-        for group, bounds in suite.bounds.items()
+        for group, bounds in structs.asdict(suite.bounds).items()
         if (found := [row for row in rows if row.group == group])
         for what in _missed(by_way(found), bounds, suite.rivals)
     ]

@@ -2,6 +2,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from foliolab.analyse.differences import Change, Difference, workload_name
 from foliolab.analyse.losses import Matrix, by_variant, make_pairs
@@ -96,7 +97,7 @@ def test_a_major_fault_that_is_a_minor_one_now_is_no_loss() -> None:
 
 @pytest.mark.parametrize("kind", Kind)
 def test_every_kind_of_metric_has_something_negligible(kind: Kind) -> None:
-    metric = replace(METRICS["major_faults"], kind=kind)
+    metric = structs.replace(METRICS["major_faults"], kind=kind)
     assert metric.negligible > 0
 
 

@@ -96,7 +96,7 @@ def test_memory_holds_two_of_the_largest_windows() -> None:
         ),
         ("wait = 0,", "wait = -1,", "'devices[0].wait' is wrong: expected `float` >= 0.0."),
         ('"adaptive-default", rules = "adaptive"', '"x", rules = "x"', "'ways[4].rules' is wrong: "),
-        ("mean = 1.025", "means = 1.025", "'bounds[...].means' is not a key that is known here."),
+        ("mean = 1.025", "means = 1.025", "'bounds.patterns.means' is not a key that is known here."),
     ],
 )
 def test_mistakes_are_named_with_their_keys(old: str, new: str, words: str, tmp_path: Path) -> None:

@@ -97,4 +97,4 @@ def test_bounds_that_are_missed_are_named(rows: list[RegretRow], words: str) -> 
 def test_every_group_has_bounds_and_every_rival_is_a_variant() -> None:
     rows = make_rows(SMALL, SMALL.cases[:1], SMALL.devices, Reporter())
     assert {row.variant for row in rows} >= {"adaptive", *SMALL.rivals}
-    assert {*SMALL.bounds} == {PATTERNS, FAMILIES, TRACES}
+    assert {*SMALL.bounds.__struct_fields__} == {PATTERNS, FAMILIES, TRACES}
