@@ -13,7 +13,7 @@ from foliolab.experiment.machine import machine_name
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import obtain
 from foliolab.kselftest.run import build_programs, run_test
-from foliolab.kselftest.suite import LEFT_OUT, chosen
+from foliolab.kselftest.suite import chosen, selftests
 from foliolab.progress import Reporter
 from foliolab.suites.compared import run_all
 from foliolab.suites.result import Result
@@ -36,4 +36,4 @@ def handle(arguments: argparse.Namespace) -> int:
 
     results = run_all("mm selftests", tests, kernels, one, report)
     title = f"mm selftests of Linux {source.version}, {machine_name(arch.name, page_size)}"
-    return show(arguments, title, results, LEFT_OUT)
+    return show(arguments, title, results, selftests().left_out)
