@@ -32,23 +32,16 @@ class Replay:
     variant: str
     read_ahead_kb: int
     memory_bytes: int
-    counts: Counts
+    predicted: Figures
     recorded: Figures | None
     """The mean of what a guest was measured to do with the same; None if none was."""
-
-    @property
-    def predicted(self) -> Figures:
-        return Figures(self.counts.pages_read * PAGE_BYTES, self.counts.requests, self.counts.major_faults)
+    counts: Counts
+    """Behind what is predicted."""
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "trace": self.trace,
-            "variant": self.variant,
-            "read_ahead_kb": self.read_ahead_kb,
-            "memory_bytes": self.memory_bytes,
-            "predicted": asdict(self.predicted),
-            "recorded": asdict(self.recorded) if self.recorded else None,
-        }
+        plain = asdict(self)
+        del plain["counts"]
+        return plain
 
 
 def read_replayable(path: Path) -> Trace:
@@ -95,7 +88,9 @@ def replays(
                 )
                 with_it = [each for each in measured if _memory(trace, each) == memory]
                 counts = simulate_trace(machine, trace)
-                yield Replay(name, variant, window_kb, memory, counts, _mean(with_it) if with_it else None)
+                predicted = Figures(counts.pages_read * PAGE_BYTES, counts.requests, counts.major_faults)
+                recorded = _mean(with_it) if with_it else None
+                yield Replay(name, variant, window_kb, memory, predicted, recorded, counts)
 
 
 def _memories(name: str, trace: Trace, measured: Sequence[Measured], wanted: int | None) -> list[int]:
