@@ -13,7 +13,7 @@ from foliolab.campaign.files import Source, fetch
 from foliolab.campaign.job import Job, Watcher, execute
 from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
 from foliolab.files import digest_files
-from foliolab.paths import REPOSITORY
+from foliolab.paths import EXPERIMENTS, REPOSITORY
 from foliolab.vm.failure import GuestFailure
 from foliolab.vm.outcome import Outcome
 
@@ -84,4 +84,4 @@ def perform(order: Order) -> Done:
 
 def lab_code() -> str:
     """Hash of the lab that is here."""
-    return digest_files((REPOSITORY / "foliolab").rglob("*.py"), REPOSITORY)
+    return digest_files([*(REPOSITORY / "foliolab").rglob("*.py"), EXPERIMENTS / "metrics.toml"], REPOSITORY)
