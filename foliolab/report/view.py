@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 from foliolab.analyse.rows import Row, make_rows
@@ -126,10 +127,12 @@ class View:
         spreads = [row.metrics[self.metric] for row in self.rows if row.n > 1 and self.metric in row.metrics]
         if not spreads:
             return []
-        most = max((each.most - each.least) / each.median if each.median else 0.0 for each in spreads)
-        if not most:
+        apart = [(each.most - each.least) / each.median * 100 if each.median else 0.0 for each in spreads]
+        if not any(apart):
             return ["Boots of a row repeat exactly."]
-        return [f"Boots of a row differ by up to {float(f'{most * 100:.2g}'):g} %."]
+        most, middle = (float(f"{each:.2g}") for each in (max(apart), median(apart)))
+        usual = f", by {middle:g} % in the median" if len(apart) > 1 else ""
+        return [f"Boots of a row differ by up to {most:g} %{usual}."]
 
     def remarks(self) -> list[str]:
         """The sentences below the table."""

@@ -114,6 +114,9 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
     assert " --variant unpatched,off,published --repetitions 2`" in about
     assert to_table(view(sample(7))).endswith(" --repetitions 1`.\n")
     assert to_table(view(sample(7), sample(7, repetition=2))).endswith("Boots of a row repeat exactly.\n")
+    boots = [sample(bytes_read, repetition=n) for n, bytes_read in enumerate((100, 100, 200), 1)]
+    others = [sample(8, variant="published"), sample(8, variant="published", repetition=2)]
+    assert to_table(view(*boots, *others)).endswith("Boots of a row differ by up to 100 %, by 50 % in the median.\n")
 
 
 def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
@@ -155,7 +158,7 @@ def test_kernels_stand_beside_each_other() -> None:
     ]
     assert not empty
     about, _, apart = about.partition(" Boots of a row ")
-    assert apart == "differ by up to 3.4 %."
+    assert apart == "differ by up to 3.4 %, by 0 % in the median."
     assert about.endswith(
         ": `./lab run sparse-mmap --cell pattern=random --cell pattern=stride,stride=2053"
         " --variant unpatched,off,published --repetitions 2`,"
