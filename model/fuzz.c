@@ -370,16 +370,27 @@ static unsigned int most_looks(const struct mmap_readahead_miss *miss)
 	return MMAP_READAHEAD_READS + 4 + ilog2(run) + 1;
 }
 
+/* Field by field: nobody sets the bytes between them. */
+static bool same(const struct mmap_readahead_answer *one,
+		 const struct mmap_readahead_answer *other)
+{
+	return one->start == other->start && one->size == other->size &&
+	       one->async_size == other->async_size && one->order == other->order &&
+	       one->kind == other->kind && one->read == other->read;
+}
+
 /* What is settled must not depend on what is told of a miss only afterwards. */
 static bool settled(const struct mmap_readahead_miss *miss,
 		    struct mmap_readahead_answer *answer)
 {
-	struct mmap_readahead_answer other_answer = { };
-	struct mmap_readahead_state other = state;
+	struct mmap_readahead_answer other_answer;
+	struct mmap_readahead_state other;
 	struct mmap_readahead_miss unknown = *miss;
 	unsigned int before = looks, after;
-	bool is = mmap_readahead_settled(&state, miss, answer);
+	bool is;
 
+	memcpy(&other, &state, sizeof(state));
+	is = mmap_readahead_settled(&state, miss, answer);
 	/* The same looks find the same pages. */
 	after = looks;
 	looks = before;
@@ -391,7 +402,7 @@ static bool settled(const struct mmap_readahead_miss *miss,
 	unknown.others_paid = ~miss->others_paid;
 	if (mmap_readahead_settled(&other, &unknown, &other_answer) != is ||
 	    memcmp(&other, &state, sizeof(state)) ||
-	    (is && memcmp(&other_answer, answer, sizeof(*answer))))
+	    (is && !same(&other_answer, answer)))
 		broken("it is settled by what is not known yet", miss, answer);
 	looks = after;
 	return is;
