@@ -79,9 +79,10 @@ def git(
     without GIT_.
     """
     own = {**(settings or {}), **({"CONFIG_GLOBAL": os.devnull, "CONFIG_NOSYSTEM": "1"} if alone else {})}
+    own = {f"GIT_{name}": value for name, value in own.items()} | {"LC_ALL": "C"}  # its complaints are read
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     argv = [tool("git"), *(["-C", str(place)] if place else []), *arguments]
-    return run(argv, failure, stdin=stdin, env=inherited | {f"GIT_{name}": value for name, value in own.items()})
+    return run(argv, failure, stdin=stdin, env=inherited | own)
 
 
 @contextmanager

@@ -71,6 +71,9 @@ class Place:
             hint = get_type_hints(kind)[place.key.rpartition(".")[2]]
             known = [name for each in (hint, *get_args(hint)) for name in _choices(each)]
             place.fail(f"has to be one of {', '.join(known)}")
+        if found := re.search(r"matching regex '\^\((.*)\)\$'$", complaint):
+            known = re.sub(r"\\(.)", r"\1", found[1]).split("|")
+            place.fail(f"has to be one of {', '.join(known)}")
         place.fail(f"is wrong: {complaint[0].lower()}{complaint[1:]}".replace("`object`", "`table`"))
 
     def all_of(self, names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:

@@ -68,6 +68,8 @@ def load_metrics(file: Path = EXPERIMENTS / "metrics.toml") -> dict[str, Metric]
     top, found = Place(file), {}
     for name, content in read_toml(file).items():
         place = top.at(name)
+        if isinstance(content, dict) and "name" in content:
+            place.at("name").fail("is not a key that is known here")
         found[name] = place.convert({"name": name, **place.convert(content, dict[str, Any])}, Metric)
     for name, metric in found.items():
         top.at(name).at("sum").all_of(metric.sum, found)

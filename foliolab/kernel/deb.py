@@ -63,6 +63,7 @@ def build_packages(request: PackageRequest, directory: Path, report: Reporter) -
             f"{name.text} is a package of Debian's already; name a source, such as {_DEBIAN}{BASE_VERSION}."
         )
     require("deb")
+    tool("cpio")
     loaded = _listed(request.modules) if request.modules else None
     with held(name, report, newest=request.newest) as source:
         base = _base(request.config, source, report)

@@ -115,11 +115,10 @@ class Repository:
 
     def has_changes(self) -> bool:
         """Whether the working tree has what is not committed, and not ignored."""
-        index = self.directory / "index"
-        if not index.exists():  # a bare repository
+        if not is_git_tree(self.place):  # a bare repository, or a place within one
             return False
         command = ("--no-optional-locks", "status", "--porcelain", "--untracked-files=normal")
-        return bool(self._git(*command, work_tree=self.place, index=index))
+        return bool(self._git(*command, work_tree=self.place, index=self.directory / "index"))
 
     def _resolved(self, ref: str, kind: str) -> str:
         try:

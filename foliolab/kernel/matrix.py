@@ -17,7 +17,7 @@ from foliolab.files import digest, full_disk_named, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.make import build_lock, first_error, logged, unfinished_swept
 from foliolab.kernel.name import OURS, KernelName, parse_name
-from foliolab.kernel.series import applied
+from foliolab.kernel.series import applied, bases
 from foliolab.kernel.source import Source, held
 from foliolab.kernel.tree import working_tree
 from foliolab.paths import KERNEL, cache_directory
@@ -217,8 +217,7 @@ def _target(name: str, table: _Target, common: _Common) -> Target:
 
 def ported_kernels() -> list[str]:
     """The kernels that our series is made for, by name."""
-    versions = sorted(series.parent.name for series in (KERNEL / "patches").glob("*/series"))
-    return [parse_name(f"debian:{version}+{OURS}").text for version in versions]
+    return [parse_name(f"debian:{version}+{OURS}").text for version in bases()]
 
 
 def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> Iterator[Outcome]:
@@ -257,7 +256,7 @@ def _complaints(log: str, tree: Path) -> list[str]:
 
 def _divisions(target: Target, objects: Sequence[Path]) -> list[str]:
     """Divisions of 64 bits that no kernel for this processor can be linked with."""
-    nm = f"{tool(target.compiler).removesuffix('gcc')}nm"
+    nm = tool(f"{target.compiler.removesuffix('gcc')}nm")
     complaints = []
     for file in filter(Path.exists, objects):
         wanted = run([nm, "--undefined-only", str(file)], BuildError).decode()

@@ -3,14 +3,15 @@
 
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from foliolab.arch import ARCHITECTURES
 from foliolab.errors import UsageError
 from foliolab.paths import KERNEL
-from foliolab.table import Count, Place, Positive, Text, one_of, read_toml
+from foliolab.table import Count, Place, Positive, one_of, read_toml
 
 HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 
@@ -18,7 +19,7 @@ HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
 class Test(Struct, frozen=True, forbid_unknown_fields=True):
     """One call of a test program, in a guest of its own."""
 
-    command: Text
+    command: Annotated[str, Meta(pattern=r"\S")]
     seconds: Positive = 180
     """It may take, on a real machine; the selftests' own limit."""
     huge_mib: Count = 256
@@ -48,10 +49,15 @@ class Selftests(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def selftests() -> Selftests:
+def selftests(file: Path = KERNEL / "kselftests.toml") -> Selftests:
     """All of them; BadExperiment for a mistake in the file."""
-    file = KERNEL / "kselftests.toml"
-    return Place(file).convert(read_toml(file), Selftests)
+    top = Place(file)
+    found = top.convert(read_toml(file), Selftests)
+    commands = [test.command for test in found.tests]
+    for number, command in enumerate(commands):
+        if command in commands[:number]:
+            top.at(f"tests[{number}].command").fail(f"is '{command}' a second time")
+    return found
 
 
 def chosen(names: Iterable[str], arch: str) -> list[Test]:

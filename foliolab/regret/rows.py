@@ -8,8 +8,8 @@ from typing import Any
 from foliolab.model.library import PAGE_BYTES, Counts
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
-from foliolab.regret.runs import fixed, machines, run
-from foliolab.regret.suite import TRACE, Case, Suite, TraceCase
+from foliolab.regret.runs import machines, run
+from foliolab.regret.suite import TRACE, Case, Suite, TraceCase, fixed
 
 PATTERNS, FAMILIES, TRACES = "patterns", "families", "traces"
 """Groups of cells whose figures stand apart: the first patterns, later ones of other families, and what programs

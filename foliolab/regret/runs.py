@@ -16,16 +16,11 @@ from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, load, simulate
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device
-from foliolab.regret.suite import PAGE_KB, Case, Suite, TraceCase, Way, memory_pages
+from foliolab.regret.suite import PAGE_KB, Case, Suite, TraceCase, Way, fixed, memory_pages
 from foliolab.trace.replay import simulate_trace
 
 Runs = Mapping[Machine, Counts]
 """What a case comes to on each machine."""
-
-
-def fixed(window_kb: int) -> str:
-    """The variant whose window is always the same."""
-    return f"fixed-{window_kb}"
 
 
 def machines(

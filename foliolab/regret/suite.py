@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is simulated: patterns, memories, ways to read and devices, as model/regret.toml says it."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -8,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from foliolab.errors import UsageError
 from foliolab.model.library import PAGE_BYTES, RULES, Pattern
@@ -19,6 +20,13 @@ from foliolab.trace.format import Trace
 from foliolab.trace.replay import read_replayable
 
 PAGE_KB = PAGE_BYTES >> 10
+COMPARED = ("off", "published", "adaptive")
+"""Ways that stand beside each other."""
+
+
+def fixed(window_kb: int) -> str:
+    """The variant whose window is always the same."""
+    return f"fixed-{window_kb}"
 
 
 class Case(Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,16 +108,16 @@ class TraceCase:
 
 
 class Suite(Struct, frozen=True, forbid_unknown_fields=True):
-    cases: tuple[Case, ...]
+    cases: Annotated[tuple[Case, ...], Meta(min_length=1)]
     ways: tuple[Way, ...]
     """Besides fixed windows."""
-    devices: tuple[Device, ...]
+    devices: Annotated[tuple[Device, ...], Meta(min_length=1)]
     file_pages: Positive
     """Of patterns that have no file of their own."""
-    times_memory: tuple[int | float, ...]
+    times_memory: Annotated[tuple[Positive | Number, ...], Meta(min_length=1)]
     """How many times as large as memory the file is."""
-    read_ahead_kb: tuple[Positive, ...]
-    windows_kb: tuple[Positive, ...]
+    read_ahead_kb: Annotated[tuple[Positive, ...], Meta(min_length=1)]
+    windows_kb: Annotated[tuple[Positive, ...], Meta(min_length=1)]
     """Fixed windows to compare with."""
     bounds: GroupBounds
 
@@ -137,7 +145,22 @@ class Suite(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def load_suite(file: Path = MODEL / "regret.toml") -> Suite:
     """All that is compared; BadExperiment for a mistake in the file."""
-    return Place(file).convert(read_toml(file), Suite)
+    top = Place(file)
+    suite = top.convert(read_toml(file), Suite)
+    for key, names in (
+        ("cases", [case.name for case in suite.cases]),
+        ("ways", [*(way.name for way in suite.ways), *map(fixed, suite.windows_kb)]),
+        ("devices", [device.name for device in suite.devices]),
+    ):
+        for name, times in Counter(names).items():
+            if times > 1:
+                top.at(key).fail(f"has the name '{name}' more than once")
+    for number, way in enumerate(suite.ways):
+        if not way.rules:
+            top.at(f"ways[{number}].name").all_of([way.name], RULES)
+    for name in {*COMPARED} - {way.name for way in suite.ways}:
+        top.at("ways").fail(f"has no '{name}'")
+    return suite
 
 
 def memory_pages(file_pages: int, times: float) -> int:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow
+from foliolab.regret.suite import COMPARED
 from foliolab.regret.summary import (
     GOOD_OFF,
     HIGH_REGRET,
@@ -23,7 +24,7 @@ from foliolab.regret.summary import (
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
 
-_COMPARED = {"off": 2, "published": 3, "adaptive": 0}
+_COMPARED = dict(zip(COMPARED, (2, 3, 0), strict=True))
 """Variants that stand beside each other for every pattern; means of a high rank go first where room is short."""
 
 

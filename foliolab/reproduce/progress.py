@@ -80,8 +80,9 @@ def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample]) -> Pr
 
     wanted = {_place(step) for step in steps}
     mine = [sample for sample in samples if _alike(part, sample) and _place_of(sample) in wanted]
-    # A change that was measured and taken back is the last in the store, but not what stands.
-    mine.sort(key=fresh)
+    # A change that was measured and taken back is the last in the store, but not what stands. Kernels without our code
+    # cannot tell.
+    mine.sort(key=lambda sample: (fresh(sample), bool(sample.code)))
     # What was measured by another probe, or with other parameters, stands in no table beside the newest.
     alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]
     newest = {_place_of(sample): sample for sample in alike if sample.outcome in (OK, NOT_APPLICABLE)}

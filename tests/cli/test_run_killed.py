@@ -76,11 +76,12 @@ class Run:
         """Their parents."""
         return {pid: parent for pid, (words, parent) in self.processes().items() if " -kernel " in words}
 
-    def require_guests(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait for the first, and a moment for as many as there can be."""
-        wait_until(lambda: self.guests() or process.poll() is not None, _PATIENCE_SECONDS)
-        assert self.guests()
-        wait_until(lambda: len(self.guests()) == 3, 0.5)
+    def require_guest(self, process: subprocess.Popen[bytes]) -> tuple[int, int]:
+        """Wait for a guest, and tell its parent as well."""
+        seen: dict[int, int] = {}
+        wait_until(lambda: seen.update(self.guests()) or seen or process.poll() is not None, _PATIENCE_SECONDS)
+        assert seen
+        return seen.popitem()
 
     def require_nothing(self) -> None:
         """Nothing is left a moment later."""
@@ -116,11 +117,10 @@ def test_a_run_killed_ten_times_measures_all_the_same(
 def test_no_guest_outlives_its_worker_or_the_run_of_that(tmp_path: Path, patched_kernel: BuiltKernel) -> None:
     run = Run(tmp_path, ["--variant", "off", "--repetitions", "3", "--workers", "3"])
     with run.started() as process:
-        run.require_guests(process)
+        run.require_guest(process)
     run.require_nothing()
     with run.started() as process:
-        run.require_guests(process)
-        guest, worker = run.guests().popitem()
+        guest, worker = run.require_guest(process)
         assert worker != process.pid
         os.kill(worker, signal.SIGKILL)
         assert wait_until(lambda: guest not in run.guests(), 10)

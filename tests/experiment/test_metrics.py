@@ -29,6 +29,7 @@ def test_whatever_is_made_of_instructions_is_only_there_with_them() -> None:
     [
         ('kind = "bits"', "'read_bytes.kind' has to be one of bytes, count, rate, millions, share, seconds, speed."),
         ("more_is_better = false", "'read_bytes.kind' is missing."),
+        ('kind = "bytes", name = "read"', "'read_bytes.name' is not a key that is known here."),
         ('kind = "bytes", unit = "MiB"', "'read_bytes.unit' is not a key that is known here."),
         ('kind = "bytes", sum = ["read"]', "'read_bytes.sum' names 'read', which is not one of read_bytes, "),
     ],

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import re
+from pathlib import Path
 
 import pytest
 
 from foliolab.arch import ARCHITECTURES
-from foliolab.errors import UsageError
+from foliolab.errors import BadExperiment, UsageError
 from foliolab.kernel.source import Source
 from foliolab.kselftest.suite import chosen, selftests
 
@@ -28,6 +29,23 @@ def test_a_test_is_chosen_by_its_program_or_by_its_whole_command() -> None:
     assert [test.command for test in chosen(["khugepaged -s 2", "cow"], "x86_64")] == ["cow", "khugepaged -s 2"]
     for arch in ARCHITECTURES:
         assert len(chosen([], arch)) > 40
+
+
+@pytest.mark.parametrize(
+    ("tests", "words"),
+    [
+        ('{ command = " " }', "'tests[0].command' is wrong: "),
+        ('{ command = "cow" }, { command = "cow" }', "'tests[1].command' is 'cow' a second time."),
+        ('{ command = "cow", arches = ["mips"] }', "'tests[0].arches[0]' has to be one of x86_64, arm64."),
+        ('{ command = "cow", second = 1 }', "'tests[0].second' is not a key that is known here."),
+    ],
+)
+def test_mistakes_are_named_with_their_keys(tests: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "kselftests.toml"
+    file.write_text(f"tests = [{tests}]\n[left_out]\n")
+    with pytest.raises(BadExperiment) as error:
+        selftests(file)
+    assert f"{file}: {words}" in str(error.value)
 
 
 def test_an_unknown_test_is_named() -> None:

@@ -24,9 +24,8 @@ def accesses(cases: Iterable[Case]) -> int:
     return sum(len(SUITE.places(case)) * case.count * case.passes * (1 + len(case.then)) for case in cases)
 
 
-def test_names_are_unique_and_fit_on_a_command_line() -> None:
+def test_names_fit_on_a_command_line() -> None:
     for names in ([case.name for case in SUITE.cases], [device.name for device in SUITE.devices]):
-        assert len(set(names)) == len(names)
         assert not [name for name in names if "," in name or " " in name]
 
 
@@ -92,10 +91,15 @@ def test_memory_holds_two_of_the_largest_windows() -> None:
         (
             'kind = "zipf"',
             'kind = "zip"',
-            r"'cases[8].pattern.kind' is wrong: expected `str` matching regex '^(random|",
+            "'cases[8].pattern.kind' has to be one of random, ",
         ),
         ("wait = 0,", "wait = -1,", "'devices[0].wait' is wrong: expected `float` >= 0.0."),
-        ('"adaptive-default", rules = "adaptive"', '"x", rules = "x"', "'ways[4].rules' is wrong: "),
+        ('"adaptive-default", rules = "adaptive"', '"x", rules = "x"', "'ways[4].rules' has to be one of off, "),
+        ('"adaptive-default"', '"adaptive"', "'ways' has the name 'adaptive' more than once."),
+        ('"adaptive-default"', '"fixed-4"', "'ways' has the name 'fixed-4' more than once."),
+        ('"xnu"', '"xnux"', "'ways[5].name' names 'xnux', which is not one of off, "),
+        ('name = "off"', 'name = "old", rules = "off"', "'ways' has no 'off'."),
+        ("times_memory = [0.5", "times_memory = [0", "'times_memory[0]' is wrong: expected `int` >= 1"),
         ("mean = 1.025", "means = 1.025", "'bounds.patterns.means' is not a key that is known here."),
     ],
 )

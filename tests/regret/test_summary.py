@@ -2,8 +2,7 @@
 import pytest
 
 from foliolab.errors import ChecksFailed
-from foliolab.progress import Reporter
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow, make_rows
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow
 from foliolab.regret.summary import by_pattern, by_way, check, compare, spread
 from tests.regret.small import SMALL, cells, row
 
@@ -94,7 +93,5 @@ def test_bounds_that_are_missed_are_named(rows: list[RegretRow], words: str) -> 
     assert f"adaptive misses {words}" in str(error.value)
 
 
-def test_every_group_has_bounds_and_every_rival_is_a_variant() -> None:
-    rows = make_rows(SMALL, SMALL.cases[:1], SMALL.devices, Reporter())
-    assert {row.variant for row in rows} >= {"adaptive", *SMALL.rivals}
+def test_every_group_has_bounds() -> None:
     assert {*SMALL.bounds.__struct_fields__} == {PATTERNS, FAMILIES, TRACES}
