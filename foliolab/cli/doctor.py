@@ -17,7 +17,7 @@ from foliolab.needs import find, needs, package_of
 from foliolab.paths import cache_directory, results_directory
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
-from foliolab.stores.catalogue import NEEDS
+from foliolab.stores.catalogue import CHECKS
 from foliolab.vm.accel import boot_tiny_guest, choose, kvm_fails
 
 _GIB = 1 << 30
@@ -88,9 +88,9 @@ def _guests(arch: Architecture) -> Finding:
 
 def _stores() -> Iterator[Finding]:
     lacking = False
-    for names, require in NEEDS:
+    for names, check in CHECKS:
         try:
-            require()
+            check()
         except LabError as error:
             lacking = True
             reason, _, cure = str(error).rstrip(".").partition("; ")

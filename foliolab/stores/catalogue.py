@@ -13,7 +13,7 @@ from foliolab.stores.disk import StoreDisk
 
 STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene", "git")
 
-NEEDS: tuple[tuple[str, Callable[[], object]], ...] = (
+CHECKS: tuple[tuple[str, Callable[[], object]], ...] = (
     ("bbolt", engines.go),
     ("mdbx", engines.cargo),
     ("lucene and git", lucene.maven),
