@@ -42,14 +42,18 @@ def columns(results: Results) -> list[Column]:
 
 
 def _not_passed(results: Results) -> list[str]:
-    """A line for each subtest that fails on any kernel, or ends worse than on the first."""
+    """A line for each subtest that fails on any kernel, if only in one boot, or ends worse than on the first."""
     lines = []
     for command, found in results.items():
         names = dict.fromkeys(name for result in found.values() for name in result.subtests)
         for name in names:
             verdicts = {kernel: result.subtests.get(name, "absent") for kernel, result in found.items()}
-            if Verdict.FAIL in verdicts.values() or name in regressions(found):
-                how = ", ".join(f"{kernel} {verdict}" for kernel, verdict in verdicts.items())
+            once = {kernel for kernel, result in found.items() if name in result.once}
+            if once or Verdict.FAIL in verdicts.values() or name in regressions(found):
+                how = ", ".join(
+                    f"{kernel} {verdict}" + " in one boot of 2" * (kernel in once)
+                    for kernel, verdict in verdicts.items()
+                )
                 lines.append(f"{command}: {name} ({how})")
     return lines
 

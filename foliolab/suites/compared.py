@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
-from foliolab.suites.ktap import worse, worst
-from foliolab.suites.result import Result
+from foliolab.suites.ktap import Verdict, best, worse, worst
+from foliolab.suites.result import KERNEL_LOG, Result
 
 Results = Mapping[str, Mapping[str, Result]]
 """Of each test on each kernel: command -> the kernel's name -> result."""
@@ -39,19 +39,35 @@ def run_all(
 def compared(kernels: Sequence[BuiltKernel], run: Callable[[BuiltKernel, int], Result]) -> dict[str, Result]:
     """The result of a test on each kernel.
 
-    Some tests are a matter of luck. What others fail counts, and then the first one gets more boots to fail it, too.
-    One in which a subtest did not run excuses nothing but that it does not run on the others.
+    Some tests are a matter of luck. What others end worse counts if they do so in a second boot, too, and then the
+    first kernel gets more boots to fail it as well. What a kernel complains of, or dies of, counts at once. A boot in
+    which a subtest did not run excuses nothing but that it does not run on the others.
     """
     found = {kernel.name: run(kernel, 1) for kernel in kernels}
+    first, *others = kernels
+    for kernel in others:
+        result = found[kernel.name]
+        bad = regressions({first.name: found[first.name], kernel.name: result})
+        if bad and KERNEL_LOG not in bad and set(bad) <= result.subtests.keys():
+            found[kernel.name] = _better(result, run(kernel, 2))
     for boot in range(2, 2 + _MORE_BOOTS):
         if not regressions(found):
             break
-        more = run(kernels[0], boot)
-        so_far = found[kernels[0].name]
+        more = run(first, boot)
+        so_far = found[first.name]
         lost = so_far.lost | (so_far.subtests.keys() ^ more.subtests.keys())
         subtests, remark = worst(so_far.subtests, more.subtests), so_far.remark or more.remark
-        found[kernels[0].name] = replace(more, subtests=subtests, remark=remark, lost=lost)
+        found[first.name] = replace(more, subtests=subtests, remark=remark, lost=lost)
     return found
+
+
+def _better(result: Result, again: Result) -> Result:
+    """Two boots taken together, unless the second is one that dies or of which the kernel complains."""
+    if result.subtests.keys() - again.subtests.keys() or again.subtests.get(KERNEL_LOG) is Verdict.FAIL:
+        return again
+    subtests, remark = best(result.subtests, again.subtests), again.remark or result.remark
+    once = frozenset(name for name in result.subtests if result.subtests[name] is not again.subtests[name])
+    return replace(again, subtests=subtests, remark=remark, once=once)
 
 
 def regressions(found: Mapping[str, Result]) -> list[str]:

@@ -3,7 +3,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -123,10 +123,19 @@ def parse(output: str) -> dict[str, Verdict]:
 
 def worst(first: Subtests, second: Subtests) -> dict[str, Verdict]:
     """Two runs taken together: each subtest as it ended the worse time, or the only time that it ran."""
-    ranks = list(Verdict)
-    runs = (first, second)
+    return _taken(first, second, min)
+
+
+def best(first: Subtests, second: Subtests) -> dict[str, Verdict]:
+    """Two runs taken together: each subtest as it ended the better time, or the only time that it ran."""
+    return _taken(first, second, max)
+
+
+def _taken(first: Subtests, second: Subtests, choose: Callable[..., Verdict]) -> dict[str, Verdict]:
     names = dict.fromkeys([*first, *second])
-    return {name: min((run[name] for run in runs if name in run), key=ranks.index) for name in names}
+    return {
+        name: choose((run[name] for run in (first, second) if name in run), key=list(Verdict).index) for name in names
+    }
 
 
 def worse(before: Subtests, after: Subtests, lost: Collection[str] = ()) -> list[str]:

@@ -15,6 +15,8 @@ from foliolab.vm.outcome import complaints, short_of_time, splats
 
 EXIT_STATUS = "exit status"
 """The subtest that a program's exit status is."""
+KERNEL_LOG = "the kernel's log"
+"""The subtest that passes if the kernel's log is free of complaints."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Result:
     """That the guest had too little time, if so, which is no fault of the kernel where time is not real."""
     lost: frozenset[str] = frozenset()
     """If it is of several boots: the subtests that did not run in all of them."""
+    once: frozenset[str] = frozenset()
+    """If it is the better of two boots: the subtests that ended worse in the other."""
 
 
 def kept(
@@ -73,6 +77,6 @@ def boot_for(
     return {
         "output": output.decode(errors="replace"),
         EXIT_STATUS: ending,
-        "the kernel's log": Verdict.FAIL if complaints(titles, real_time=real_time) else Verdict.PASS,
+        KERNEL_LOG: Verdict.FAIL if complaints(titles, real_time=real_time) else Verdict.PASS,
         "remark": short_of_time(titles, real_time=real_time),
     }
