@@ -38,7 +38,7 @@ TYPED = {
     "docs/notes/measuring.md": 0,
     "docs/stores.md": 0,
     "docs/module.md": 15,
-    "docs/kselftests.md": 50,
+    "docs/kselftests.md": 0,
 }
 """Figures that no command made: cells of tables, and what is marked. These numbers may only fall."""
 

@@ -133,7 +133,7 @@ def origins(matrix: Matrix) -> list[str]:
 def again_line(matrix: Matrix) -> str:
     """What chance does: how often the baseline differs from itself."""
     if not matrix.again:
-        return f"A/A: {matrix.baseline} was not measured twice: nothing says what chance does here."
+        return f"A/A: there is no second arm of {matrix.baseline}: nothing says what chance does here."
     varying = [each for each in matrix.again if each.p is not None]
     line = f"A/A: {matrix.baseline} measured twice: of {len(matrix.again)} figures"
     line += f" {len(matrix.again) - len(varying)} repeat exactly"

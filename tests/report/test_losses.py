@@ -226,7 +226,7 @@ def test_what_varies_has_an_interval_and_what_is_the_same_what_would_have_been_s
 @pytest.mark.parametrize(
     ("again", "line"),
     [
-        ([], "A/A: off was not measured twice: nothing says what chance does here."),
+        ([], "A/A: there is no second arm of off: nothing says what chance does here."),
         ([1000], "A/A: off measured twice: of 1 figures 1 repeat exactly."),
         ([1001], "A/A: off measured twice: of 1 figures 0 repeat exactly; too few boots to tell others."),
         ([1000, 1000, 1000, 1000, 1000, 1001], "0 repeat exactly, 0 of 1 others (0.0 %) differ at 5 % each, none"),
