@@ -3,6 +3,7 @@
 
 import errno
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +44,15 @@ def dying_with_parent(argv: Sequence[str]) -> list[str]:
     return [tool("setpriv"), "--pdeathsig", "KILL", *argv]
 
 
+def error_line(lines: Sequence[str]) -> str | None:
+    """The first line in which a compiler, make or apt says what is wrong."""
+    for pattern in (r"\b(?:error|ERROR):", r"\*\*\* ", r"^E: "):
+        for text in lines:
+            if re.search(pattern, text):
+                return text.strip()
+    return None
+
+
 def run(
     argv: Sequence[str],
     failure: type[LabError],
@@ -60,7 +70,7 @@ def run(
         if b"No space left on device" in done.stderr:
             raise OSError(errno.ENOSPC, "No space left on device")
         words = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-        reason = words[0] if words else f"exit status {done.returncode}"
+        reason = error_line(words) or (words[0] if words else f"exit status {done.returncode}")
         raise failure(f"'{shlex.join(argv)}' failed: {reason}")
     return done.stdout
 

@@ -2,7 +2,6 @@
 """Running make in a build directory, for kernels of the lab through tuxmake."""
 
 import os
-import re
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ from foliolab.arch import Architecture
 from foliolab.errors import BuildError, ConfigError, DiskFull
 from foliolab.files import locked, write_atomic
 from foliolab.paths import cache_directory
-from foliolab.process import process_group
+from foliolab.process import error_line, process_group
 from foliolab.progress import Reporter
 
 _POLL_SECONDS = 1.0
@@ -120,8 +119,4 @@ def _objects(directory: Path) -> int:
 def first_error(log: str) -> str:
     """The first line of a build log that says what is wrong."""
     lines = log.splitlines()
-    for pattern in (r"\b(?:error|ERROR):", r"\*\*\* ", r"^E: "):
-        for text in lines:
-            if re.search(pattern, text):
-                return text.strip()
-    return lines[-1].strip() if lines else "make said nothing"
+    return error_line(lines) or (lines[-1].strip() if lines else "make said nothing")

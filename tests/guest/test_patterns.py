@@ -7,33 +7,11 @@ from math import erf
 
 import pytest
 
+from foliolab.model.library import KINDS
 from tests.guest.program import Plan
 
-NAMES = [
-    "random",
-    "sequential",
-    "reverse",
-    "stride",
-    "zipf",
-    "streams",
-    "pingpong",
-    "objects",
-    "btree",
-    "scan-random",
-    "phases",
-    "drift",
-    "blobs",
-    "hot-spots",
-    "merge",
-    "walk",
-    "btree-scan",
-    "scanners",
-    "readers",
-    "scan-readers",
-]
 
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("file_pages", [1, 2, 3, 127, 130, 1000, 5242880, (1 << 52) - 5])
 def test_every_page_is_in_the_file(plan: Plan, name: str, file_pages: int) -> None:
     most = 1 << 64
@@ -44,7 +22,7 @@ def test_every_page_is_in_the_file(plan: Plan, name: str, file_pages: int) -> No
         assert max(pages) < file_pages
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_pattern_depends_on_its_seed_only_where_it_is_random(plan: Plan, name: str) -> None:
     first, again, other = (
         plan(name, 10000, 300, order="shuffled", stride=50, streams=3, object_pages=9, burst=4, seed=seed)

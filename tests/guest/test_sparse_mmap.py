@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from foliolab import process
 from foliolab.arch import NATIVE
+from foliolab.errors import BuildError
+from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 from tests.guest.program import failed, run
@@ -38,6 +41,15 @@ def memory_file() -> Iterator[Path]:
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as stream:
         stream.truncate(PAGES * PAGE)
         yield Path(stream.name)
+
+
+def test_the_help_explains_every_pattern(probe: Path) -> None:
+    """No compiler complains of a table that ends too early."""
+    as_long = "sizeof(pattern_helps) + sizeof(NULL) == sizeof(pattern_names)"
+    checks = f'#include "windows/sparse-mmap.c"\n_Static_assert({as_long}, "pattern_helps[] lacks a pattern");'
+    options = ["-x", "c", "-std=gnu11", "-fsyntax-only", f"-I{GUEST}", "-"]
+    process.run([process.tool(NATIVE.compiler), *options], BuildError, stdin=checks.encode())
+    assert b"(null)" not in subprocess.run([probe, "--help"], capture_output=True, check=True).stdout
 
 
 KEYS = [
