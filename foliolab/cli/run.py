@@ -195,9 +195,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def handle(arguments: argparse.Namespace) -> int:
+def requested(arguments: argparse.Namespace) -> RunRequest:
     arch, page_size = machine(arguments)
-    request = RunRequest(
+    return RunRequest(
         experiment=arguments.experiment,
         scale=arguments.scale,
         variants=arguments.variant.split(",") if arguments.variant else None,
@@ -211,8 +211,11 @@ def handle(arguments: argparse.Namespace) -> int:
         backend=arguments.backend,
         shard=arguments.shard or (1, 1),
     )
+
+
+def handle(arguments: argparse.Namespace) -> int:
     with workers(arguments) as found:
-        result = measure(request, Reporter(), found)
+        result = measure(requested(arguments), Reporter(), found)
     if arguments.json:
         print(json.dumps({"samples": [sample.to_json() for sample in result.samples]}, indent=1))
     else:
