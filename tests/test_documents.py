@@ -20,6 +20,10 @@ README = REPOSITORY / "README.md"
 DOCUMENTS = [README, *sorted((REPOSITORY / "docs").rglob("*.md"))]
 NOTES = [file for file in DOCUMENTS if file.parent.name == "notes" and file.name != "README.md"]
 GLOSSARY = REPOSITORY / "docs/glossary.md"
+GUIDES = [
+    README,
+    *(REPOSITORY / f"docs/{name}.md" for name in ("user-guide", "diagnose", "module", "live-traces", "recipes")),
+]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 LIMITS = {"README.md": 700, "docs/results.md": 3000, "docs/window.md": 2850}
 LONGEST_NOTE = 800
@@ -156,21 +160,43 @@ def test_what_is_shipped_is_small_and_says_what_made_it() -> None:
         assert sample.kernel.hash
 
 
+def italics(text: str) -> list[str]:
+    """Words that are set apart as terms or values, not the labels of paragraphs."""
+    text = re.sub(r"^```.*?^```|`[^`]*`", "", prose(text), flags=re.MULTILINE | re.DOTALL)
+    return [" ".join(found.split()) for found in re.findall(r"(?<![\w*])\*([a-z][^*.:]*)\*(?![\w*])", text)]
+
+
+def test_italics() -> None:
+    text = "A *cell*, and *not shown*: *A label.* Then **bold**, *one: two* and `*code*`.\n```\n*block*\n```\n(*end*)"
+    assert italics(text) == ["cell", "not shown", "end"]
+
+
+def _rows() -> list[list[str]]:
+    heads = re.findall(r"^\| (.+?) \| ", GLOSSARY.read_text(), re.MULTILINE)[1:]
+    return [head.replace("*", "").split(", ") for head in heads]
+
+
 def glossary() -> list[str]:
-    """The terms, in their order."""
-    rows = re.findall(r"^\| (.+?) \| ", GLOSSARY.read_text(), re.MULTILINE)[2:]
-    return [term for row in rows for term in row.split(", ")]
+    """The terms, in their order; rows have several that mean the same."""
+    return [term for row in _rows() for term in row]
 
 
-def test_the_glossary_has_each_term_once() -> None:
+def test_the_glossary_has_each_term_once_where_it_is_looked_for() -> None:
     terms = glossary()
     assert len(terms) > 40
     assert len(set(terms)) == len(terms)
+    assert _rows() == sorted(_rows())
 
 
 def test_every_term_of_the_glossary_is_used() -> None:
     others = "\n".join(file.read_text() for file in DOCUMENTS if file != GLOSSARY).lower()
     assert [term for term in glossary() if term not in others] == []
+
+
+@pytest.mark.parametrize("document", GUIDES, ids=lambda path: path.name)
+def test_what_guides_set_in_italics_is_in_the_glossary(document: Path) -> None:
+    known = {*glossary(), *italics(GLOSSARY.read_text())}
+    assert [term for term in italics(document.read_text()) if term not in known] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -133,7 +133,7 @@ def _places(found: Sequence[Comparison]) -> list[Column]:
     windows = tuple(str(comparison.adaptive.oracle_window_kb) for comparison in found)
     return [
         Column(("best KiB", "there"), windows, 4),
-        Column(("", "place"), tuple(_place(comparison.adaptive) for comparison in found), 0, left=True),
+        Column(("", "cell"), tuple(_place(comparison.adaptive) for comparison in found), 0, left=True),
     ]
 
 
