@@ -107,7 +107,7 @@ def test_count_and_passes_are_options_like_the_probe_s(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("axes", "complaint"),
     [
-        ({"pattern": "zigzag"}, "zigzag"),
+        ({"pattern": "no-such"}, "no-such"),
         ({"pattern": "random", "hint": "sequential"}, "sequential"),
         ({"pattern": "random", "threads": 2}, "one thread only"),
         ({"pattern": "random", "create": "1G"}, "--create"),

@@ -30,7 +30,7 @@ def results(tmp_path: Path) -> str:
     [
         (["run", "no-such"], 10, "no experiment 'no-such'"),
         (["run", "sparse-mmap", "--variant", "off,no-such"], 11, "no variant 'no-such'; known: unpatched, off"),
-        (["run", "sparse-mmap", "--cell", "pattern=zigzag"], 12, "zigzag"),
+        (["run", "sparse-mmap", "--cell", "pattern=no-such"], 12, "no-such"),
         (["run", "sparse-mmap", "--arch", "x86_64", "--page-size", "64k"], 2, "x86_64 has no pages of 64k; it has 4k"),
         (["exec", "--arch", "x86_64", "--page-size", "16k", "--", "./x"], 2, "x86_64 has no pages of 16k; it has 4k"),
         (["kernel", "build", "--arch", "x86_64", "--page-size", "16k"], 2, "x86_64 has no pages of 16k; it has 4k"),

@@ -44,7 +44,7 @@ def test_tables() -> None:
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["--pattern", "zigzag"], "There is no pattern 'zigzag'; known: random-0.1%, random-1%"),
+        (["--pattern", "no-such"], "There is no pattern 'no-such'; known: random-0.1%, random-1%"),
         (["--pattern", "zipf,"], "There is no pattern ''; known: "),
         (["--device", "nvme,tape"], "There is no device 'tape'; known: disk, cloud, nvme."),
     ],

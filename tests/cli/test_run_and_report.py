@@ -39,7 +39,7 @@ def fill(store: Path, published: int = 2 << 30) -> None:
     [
         (["dense-mmap"], UnknownExperiment),
         (["sparse-mmap", "--variant", "off,folio"], UnknownVariant),
-        (["sparse-mmap", "--cell", "pattern=zigzag"], UnknownCell),
+        (["sparse-mmap", "--cell", "pattern=no-such"], UnknownCell),
         (["sparse-mmap", "--scale", "tiny"], UsageError),
         (["sparse-mmap", "--repetitions", "0"], UsageError),
         (["sparse-mmap", "--page-size", "64k"], UsageError),

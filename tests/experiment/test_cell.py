@@ -45,7 +45,7 @@ def test_choose_a_cell_itself() -> None:
         choose(CELLS, [more])
 
 
-@pytest.mark.parametrize("wrong", ["pattern=zigzag", "colour=red", "pattern=random,stride=1021", "random", ""])
+@pytest.mark.parametrize("wrong", ["pattern=no-such", "colour=red", "pattern=random,stride=1021", "random", ""])
 def test_a_filter_without_a_cell_is_an_error(wrong: str) -> None:
     with pytest.raises(UnknownCell, match=r"matches '.*'; there are: pattern=random; pattern=stride,stride=1021"):
         choose(CELLS, [wrong])

@@ -198,7 +198,7 @@ def test_create_writes_and_never_shortens(probe: Path, tmp_path: Path) -> None:
     [
         ([], "--file is missing; see --help."),
         (["--file", "x", "y"], "'y' is not an option; see --help."),
-        (["--file", "x", "--pattern", "zigzag"], "--pattern has no value 'zigzag'; see --help."),
+        (["--file", "x", "--pattern", "no-such"], "--pattern has no value 'no-such'; see --help."),
         (["--file", "x", "--pattern", "stride"], "--pattern stride needs --stride."),
         (["--file", "x", "--pattern", "drift"], "--pattern drift needs --stride."),
         (["--file", "x", "--stride", "3"], "--pattern random has no --stride."),

@@ -188,7 +188,7 @@ def test_settings_reach_the_model() -> None:
         (Machine("off", 8, 8, 1, 0), SEQUENTIAL, "request_pages has to be at least 1"),
         (Machine("off", 8, 8, 1, reclaim="none"), SEQUENTIAL, "no reclaim 'none'; known: second-chance, lists"),
         (Machine("off", 8, 15, 8), SEQUENTIAL, "15 pages is too small: it has to hold two windows of 8 pages"),
-        (Machine("off", 8, 8, 1), Pattern("zigzag"), "no patterns 'zigzag'; known: random, sequential"),
+        (Machine("off", 8, 8, 1), Pattern("no-such"), "no patterns 'no-such'; known: random, sequential"),
         (Machine("off", 8, 8, 1), Pattern("objects", order="odd"), "no orders 'odd'; known: forward"),
         (Machine("off", 8, 8, 1), Pattern("stride", stride=-1), "stride has to be at least 0"),
         (Machine("off", 8, 8, 1), Pattern("random", seed=1 << 64), "seed has to be at least 0 and below 2^64"),
