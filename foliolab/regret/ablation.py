@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What each mechanism of the adaptive window is worth: regrets with it switched off."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,10 +13,12 @@ from foliolab.regret.cost import Device, cost
 from foliolab.regret.header import Mechanism, count_lines, lines_of, without
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow, count, make_rows
 from foliolab.regret.suite import Case, Suite, TraceCase
-from foliolab.regret.summary import Regrets, spread
+from foliolab.regret.summary import Regrets, ours, spread
 
 WHOLE = "whole policy"
 """In the place of a mechanism: none is off."""
+JUDGED = "judged"
+"""A further group of cells: of patterns, also in new families, that the window was not designed with."""
 _VARIANT = "adaptive"
 _MOST_HURT = 3
 HURT = 1.005
@@ -34,29 +36,24 @@ class Hurt:
 
 @dataclass(frozen=True)
 class Ablation:
-    """The regrets of adaptive without a mechanism. None stands where no such cells were asked for."""
+    """The regrets of adaptive without a mechanism."""
 
     mechanism: str
     does: str
     lines: int
     """Of code that the mechanism alone needs; of the whole header for WHOLE."""
-    patterns: Regrets | None
-    families: Regrets | None
-    traces: Regrets | None
-    judged: Regrets | None
-    """Patterns, of new families as well, that the window was not designed with."""
+    spreads: Mapping[str, Regrets]
+    """By group of cells, of those that were asked for."""
     hurt: tuple[Hurt, ...]
     """Who loses most, at most three."""
 
     def to_json(self) -> dict[str, Any]:
-        plain = {name: getattr(self, name) for name in ("mechanism", "does", "lines")}
-        for name, of in (("", self.patterns), ("families_", self.families), ("traces_", self.traces)):
+        """None stands where no such cells were asked for."""
+        plain: dict[str, Any] = {name: getattr(self, name) for name in ("mechanism", "does", "lines")}
+        for name, group in (("", PATTERNS), ("families_", FAMILIES), ("traces_", TRACES), ("judged_", JUDGED)):
+            of = self.spreads.get(group)
             plain |= {f"{name}mean": of and of.mean, f"{name}worst": of and of.worst}
-        return {
-            **plain,
-            "judged_mean": self.judged and self.judged.mean,
-            "hurt": [asdict(each) for each in self.hurt],
-        }
+        return {**plain, "hurt": [asdict(each) for each in self.hurt]}
 
 
 def ablate(
@@ -72,7 +69,7 @@ def ablate(
     """
     header = WINDOW.read_text()
     cut = [(mechanism, without(mechanism, header), lines_of(mechanism, header)) for mechanism in mechanisms]
-    whole = [row for row in make_rows(suite, cases, devices, report) if row.variant == _VARIANT]
+    whole = ours(make_rows(suite, cases, devices, report))
     found = [_ablation(WHOLE, "Everything is on.", count_lines(header), whole, whole)]
     for number, (mechanism, window, lines) in enumerate(cut, 1):
         report.say(f"{number} of {len(cut)}: without {mechanism.name}")
@@ -102,22 +99,10 @@ def _rows(
 
 
 def _ablation(name: str, does: str, lines: int, rows: Sequence[RegretRow], whole: Sequence[RegretRow]) -> Ablation:
-    groups = {group: [row for row in rows if row.group == group] for group in (PATTERNS, FAMILIES, TRACES)}
-    judged = [row for row in (*groups[PATTERNS], *groups[FAMILIES]) if row.judged_only]
-    return Ablation(
-        name,
-        does,
-        lines,
-        patterns=_spread(groups[PATTERNS]),
-        families=_spread(groups[FAMILIES]),
-        traces=_spread(groups[TRACES]),
-        judged=_spread(judged),
-        hurt=_hurt(rows, whole),
-    )
-
-
-def _spread(rows: Sequence[RegretRow]) -> Regrets | None:
-    return spread(rows) if rows else None
+    groups = grouped(rows, lambda row: row.group)
+    judged = [row for row in rows if row.judged_only and row.group != TRACES]
+    spreads = {group: spread(found) for group, found in (*groups.items(), (JUDGED, judged)) if found}
+    return Ablation(name, does, lines, spreads, _hurt(rows, whole))
 
 
 def _hurt(rows: Sequence[RegretRow], whole: Sequence[RegretRow]) -> tuple[Hurt, ...]:

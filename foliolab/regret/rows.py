@@ -15,6 +15,11 @@ PATTERNS, FAMILIES, TRACES = "patterns", "families", "traces"
 """Groups of cells whose figures stand apart: the first patterns, later ones of other families, and what programs
 touched."""
 
+HIGH_REGRET = 1.5
+GOOD_OFF = 1.1
+"""Up to this regret of ``off`` there is nothing to mend..."""
+WORSE_THAN_OFF = 1.05
+"""... and a cell is lost where a variant costs more than so many times as much."""
 
 ModelCell = tuple[str, int, str, float]
 """Where variants are compared with each other: pattern, ``read_ahead_kb``, device, memory, as a row has them."""
@@ -32,6 +37,8 @@ class RegretRow:
     """How many times as large as memory the file is."""
     variant: str
     cost: float
+    off_cost: float
+    """Of ``off`` in the same cell."""
     oracle_cost: float
     """Of the cheapest fixed window up to ``read_ahead_kb``."""
     oracle_window_kb: int
@@ -57,6 +64,20 @@ class RegretRow:
         """What the variant costs, in multiples of the oracle."""
         return self.cost / self.oracle_cost
 
+    @property
+    def off_regret(self) -> float:
+        return self.off_cost / self.oracle_cost
+
+    @property
+    def over(self) -> bool:
+        """Whether it costs much more than the oracle."""
+        return self.regret > HIGH_REGRET
+
+    @property
+    def lost(self) -> bool:
+        """Whether ``off`` reads well here, and the variant does not."""
+        return self.off_regret <= GOOD_OFF and self.cost > WORSE_THAN_OFF * self.off_cost
+
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "group": self.group, "regret": self.regret}
 
@@ -74,6 +95,7 @@ def make_rows(
                 *cell,
                 variant=variant,
                 cost=costs[variant],
+                off_cost=costs["off"],
                 oracle_cost=costs[fixed(window)],
                 oracle_window_kb=window,
                 judged_only=case.judged_only,

@@ -13,12 +13,6 @@ from foliolab.grouped import grouped
 from foliolab.regret.rows import RegretRow
 from foliolab.regret.suite import Bounds, Suite
 
-HIGH_REGRET = 1.5
-GOOD_OFF = 1.1
-"""Up to this regret of ``off`` there is nothing to mend..."""
-WORSE_THAN_OFF = 1.05
-"""... and a cell is lost where ``adaptive`` costs more than so many times as much."""
-
 
 @dataclass(frozen=True)
 class Regrets:
@@ -29,95 +23,36 @@ class Regrets:
     """The geometric one."""
 
 
-@dataclass(frozen=True)
-class WaySummary:
-    variant: str
-    everywhere: Regrets
-    judged_only: Regrets | None
-    """None where no such pattern was asked for."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One cell, with the rows of ``off`` and ``adaptive`` there."""
-
-    off: RegretRow
-    adaptive: RegretRow
-
-    @property
-    def over(self) -> bool:
-        """Whether ``adaptive`` costs much more than the oracle."""
-        return self.adaptive.regret > HIGH_REGRET
-
-    @property
-    def lost(self) -> bool:
-        """Whether ``off`` reads well here, and ``adaptive`` does not."""
-        return self.off.regret <= GOOD_OFF and self.adaptive.cost > WORSE_THAN_OFF * self.off.cost
-
-
-@dataclass(frozen=True)
-class PatternSummary:
-    pattern: str
-    judged_only: bool
-    cells: int
-    spreads: dict[str, Regrets]
-    """By variant."""
-    worst: Comparison
-    """The cell where ``adaptive`` has the highest regret."""
-
-
 def spread(rows: Iterable[RegretRow]) -> Regrets:
     """Of at least one row."""
     regrets = [row.regret for row in rows]
     return Regrets(max(regrets), geometric_mean(regrets))
 
 
-def by_way(rows: Sequence[RegretRow]) -> list[WaySummary]:
-    summaries = []
-    for variant, found in grouped(rows, lambda row: row.variant).items():
-        judged = [row for row in found if row.judged_only]
-        summaries.append(WaySummary(variant, spread(found), spread(judged) if judged else None))
-    return summaries
+def by_way(rows: Iterable[RegretRow], *, judged_only: bool = False) -> dict[str, Regrets]:
+    """What each variant comes to in these rows, or in those of them that are judged only."""
+    chosen = (row for row in rows if row.judged_only or not judged_only)
+    return {variant: spread(found) for variant, found in grouped(chosen, lambda row: row.variant).items()}
 
 
-def compare(rows: Sequence[RegretRow]) -> list[Comparison]:
-    """``off`` and ``adaptive`` in every cell."""
-    off = {row.cell: row for row in rows if row.variant == "off"}
-    return [Comparison(off[row.cell], row) for row in rows if row.variant == "adaptive"]
-
-
-def by_pattern(rows: Sequence[RegretRow], variants: Sequence[str]) -> list[PatternSummary]:
-    """One for each pattern, those where ``adaptive`` is worst first."""
-    summaries = []
-    for pattern, members in grouped(rows, lambda row: row.pattern).items():
-        comparisons = compare(members)
-        summaries.append(
-            PatternSummary(
-                pattern=pattern,
-                judged_only=members[0].judged_only,
-                cells=len(comparisons),
-                spreads={variant: spread(row for row in members if row.variant == variant) for variant in variants},
-                worst=max(comparisons, key=lambda comparison: comparison.adaptive.regret),
-            )
-        )
-    return sorted(summaries, key=lambda summary: -summary.worst.adaptive.regret)
+def ours(rows: Iterable[RegretRow]) -> list[RegretRow]:
+    """``adaptive`` in every cell."""
+    return [row for row in rows if row.variant == "adaptive"]
 
 
 def summary_to_json(rows: Sequence[RegretRow]) -> list[dict[str, Any]]:
     """One for each group and variant; that of ``adaptive`` counts the cells where it costs much, and where it loses."""
     found = []
     for group, members in grouped(rows, lambda row: row.group).items():
-        comparisons = compare(members)
+        adaptive, judged = ours(members), by_way(members, judged_only=True)
         counts = {
-            "cells": len(comparisons),
-            "over": sum(each.over for each in comparisons),
-            "lost": sum(each.lost for each in comparisons),
+            "cells": len(adaptive),
+            "over": sum(row.over for row in adaptive),
+            "lost": sum(row.lost for row in adaptive),
         }
-        for each in by_way(members):
-            spread_of = {"mean": each.everywhere.mean, "worst": each.everywhere.worst}
-            judged = {"judged_mean": each.judged_only and each.judged_only.mean}
-            more = counts if each.variant == "adaptive" else {}
-            found.append({"group": group, "variant": each.variant, **spread_of, **judged, **more})
+        for variant, each in by_way(members).items():
+            figures = {"mean": each.mean, "worst": each.worst, "judged_mean": judged[variant].mean if judged else None}
+            found.append({"group": group, "variant": variant, **figures, **(counts if variant == "adaptive" else {})})
     return found
 
 
@@ -127,7 +62,7 @@ def check(suite: Suite, rows: Sequence[RegretRow]) -> None:
         f"{group}: {what}"
         for group, bounds in structs.asdict(suite.bounds).items()
         if (found := [row for row in rows if row.group == group])
-        for what in _missed(by_way(found), bounds, suite.rivals)
+        for what in _missed(found, bounds, suite.rivals)
     ]
     if missed:
         raise ChecksFailed(
@@ -135,10 +70,9 @@ def check(suite: Suite, rows: Sequence[RegretRow]) -> None:
         )
 
 
-def _missed(summaries: Sequence[WaySummary], bounds: Bounds, rivals: Iterable[str]) -> Iterator[str]:
-    of = {summary.variant: summary for summary in summaries}
-    adaptive = of["adaptive"].everywhere
-    judged = of["adaptive"].judged_only
+def _missed(rows: Sequence[RegretRow], bounds: Bounds, rivals: Iterable[str]) -> Iterator[str]:
+    everywhere = by_way(rows)
+    adaptive, judged = everywhere["adaptive"], by_way(rows, judged_only=True).get("adaptive")
     if adaptive.mean > bounds.mean:
         yield f"the geometric mean is {adaptive.mean:.4f}, at most {bounds.mean:.3f} is allowed"
     if judged and judged.mean > bounds.judged:
@@ -146,7 +80,7 @@ def _missed(summaries: Sequence[WaySummary], bounds: Bounds, rivals: Iterable[st
     if adaptive.worst > bounds.worst:
         yield f"the worst regret is {adaptive.worst:.3f}, at most {bounds.worst:g} is allowed"
     for rival in rivals:
-        other = of[rival].everywhere
+        other = everywhere[rival]
         if other.mean <= adaptive.mean or other.worst <= adaptive.worst:
             here = f"adaptive {adaptive.mean:.4f} and {adaptive.worst:.3f}"
             yield f"{rival} has {other.mean:.4f} and {other.worst:.3f}, {here}"

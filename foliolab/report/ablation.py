@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from foliolab.regret.ablation import Ablation
-from foliolab.regret.summary import Regrets
+from foliolab.regret.ablation import JUDGED, Ablation
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
 
@@ -27,22 +27,24 @@ def make_columns(found: Sequence[Ablation]) -> list[Column]:
     return [
         Column(("", "without"), ("nothing", *(each.mechanism for each in found[1:])), 0, left=True),
         Column(("", "lines"), tuple(str(each.lines) for each in found), 0),
-        Column(("patterns", "mean"), tuple(_mean(each.patterns) for each in found), 0),
-        Column(("", "worst"), tuple(_worst(each.patterns) for each in found), 1),
-        Column(("judged", "mean"), tuple(_mean(each.judged) for each in found), 3),
-        Column(("families", "mean"), tuple(_mean(each.families) for each in found), 0),
-        Column(("", "worst"), tuple(_worst(each.families) for each in found), 2),
-        Column(("traces", "mean"), tuple(_mean(each.traces) for each in found), 4),
+        _mean(PATTERNS, found, 0),
+        _worst(PATTERNS, found, 1),
+        _mean(JUDGED, found, 3),
+        _mean(FAMILIES, found, 0),
+        _worst(FAMILIES, found, 2),
+        _mean(TRACES, found, 4),
         Column(("", "who pays"), tuple(_hurt(each) for each in found), 0, left=True),
     ]
 
 
-def _mean(of: Regrets | None) -> str:
-    return f"{of.mean:.4f}" if of else "-"
+def _mean(group: str, found: Sequence[Ablation], rank: int) -> Column:
+    spreads = (each.spreads.get(group) for each in found)
+    return Column((group, "mean"), tuple(f"{of.mean:.4f}" if of else "-" for of in spreads), rank)
 
 
-def _worst(of: Regrets | None) -> str:
-    return f"{of.worst:.2f}" if of else "-"
+def _worst(group: str, found: Sequence[Ablation], rank: int) -> Column:
+    spreads = (each.spreads.get(group) for each in found)
+    return Column(("", "worst"), tuple(f"{of.worst:.2f}" if of else "-" for of in spreads), rank)
 
 
 def _hurt(found: Ablation) -> str:

@@ -112,18 +112,14 @@ def matrix_to_table(matrix: Matrix) -> str:
 
 def regret_to_table(suite: Suite, rows: Sequence[RegretRow]) -> str:
     """For a document: what ways to read cost in multiples of the best fixed window, ours last."""
-    groups = [
-        {summary.variant: summary for summary in by_way([row for row in rows if row.group == group])}
-        for group in (PATTERNS, FAMILIES, TRACES)
-    ]
+    groups = {group: [row for row in rows if row.group == group] for group in (PATTERNS, FAMILIES, TRACES)}
+    spreads = [by_way(found) for found in groups.values()]
+    judged = by_way(groups[PATTERNS], judged_only=True)
     lines = [markdown_row(_REGRETS), markdown_row("---" if title == "variant" else "---:" for title in _REGRETS)]
     for way in sorted(filter(lambda way: way.title, suite.ways), key=lambda way: way.name == "adaptive"):
-        patterns, families, traces = (found[way.name] for found in groups)
-        judged = patterns.judged_only
-        assert judged
-        spreads = (patterns.everywhere, families.everywhere, traces.everywhere)
-        (mean, worst), *others = ((f"{each.mean:.3f}", _worst(each.worst)) for each in spreads)
-        cells = [way.title, mean, worst, f"{judged.mean:.3f}", *(cell for pair in others for cell in pair)]
+        found = (each[way.name] for each in spreads)
+        (mean, worst), *others = ((f"{each.mean:.3f}", _worst(each.worst)) for each in found)
+        cells = [way.title, mean, worst, f"{judged[way.name].mean:.3f}", *(cell for pair in others for cell in pair)]
         lines.append(markdown_row(cells if way.name != "adaptive" else [f"**{cell}**" for cell in cells]))
     return "\n".join(lines) + "\n"
 

@@ -2,25 +2,15 @@
 """Regrets as tables for the terminal."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow
+from foliolab.grouped import grouped
+from foliolab.regret.rows import FAMILIES, GOOD_OFF, HIGH_REGRET, PATTERNS, TRACES, WORSE_THAN_OFF, RegretRow
 from foliolab.regret.suite import COMPARED
-from foliolab.regret.summary import (
-    GOOD_OFF,
-    HIGH_REGRET,
-    WORSE_THAN_OFF,
-    Comparison,
-    PatternSummary,
-    Regrets,
-    WaySummary,
-    by_pattern,
-    by_way,
-    compare,
-)
+from foliolab.regret.summary import Regrets, by_way, ours
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
 
@@ -44,19 +34,19 @@ def print_regret(console: Console, rows: Sequence[RegretRow], *, everything: boo
 
 
 def _print_rows(console: Console, what: str, where: str, rows: Sequence[RegretRow], everything: bool) -> None:
-    comparisons = compare(rows)
-    _title(console, f"Regret by variant{where}, {len(comparisons)} cells")
+    adaptive = ours(rows)
+    _title(console, f"Regret by variant{where}, {len(adaptive)} cells")
     _remark(console, "Cost in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean.")
-    _print_variants(console, by_way(rows))
+    _print_variants(console, rows)
     console.print()
     _title(console, f"Regret by {what}")
     _remark(
         console, "* is judged only. At its place adaptive is worst: file in multiples of memory, read_ahead_kb, device."
     )
-    _print_patterns(console, what, by_pattern(rows, list(_COMPARED)))
+    _print_patterns(console, what, rows)
     console.print()
-    over = [found for found in comparisons if found.over]
-    lost = [found for found in comparisons if found.lost]
+    over = [row for row in adaptive if row.over]
+    lost = [row for row in adaptive if row.lost]
     margin = f"{WORSE_THAN_OFF - 1:.0%}"
     for title, cells in (
         (f"adaptive over {HIGH_REGRET:g}{where}", over),
@@ -66,7 +56,8 @@ def _print_rows(console: Console, what: str, where: str, rows: Sequence[RegretRo
         if cells and everything:
             _print_cells(console, what, cells)
         elif cells:
-            console.print(Text("\n".join(_counted(cells))))
+            counted = Counter(row.pattern for row in cells).most_common()
+            console.print(Text("\n".join(f"{number:>5}  {pattern}" for pattern, number in counted)))
         console.print()
 
 
@@ -78,47 +69,44 @@ def _remark(console: Console, text: str) -> None:
     console.print(Text(text, style="italic"))
 
 
-def _place(row: RegretRow) -> str:
-    """Where a pattern's cell is: the file in multiples of memory, read_ahead_kb, device."""
-    return f"x{row.memory:g} {row.read_ahead_kb} {row.device}"
-
-
-def _print_variants(console: Console, summaries: Sequence[WaySummary]) -> None:
+def _print_variants(console: Console, rows: Sequence[RegretRow]) -> None:
+    everywhere, judged = by_way(rows), by_way(rows, judged_only=True)
     columns = [
-        Column(("", "variant"), tuple(summary.variant for summary in summaries), 0, left=True),
-        *_figures("all", [summary.everywhere for summary in summaries], 0),
-        *_figures("judged", [summary.judged_only for summary in summaries], 0),
+        Column(("", "variant"), tuple(everywhere), 0, left=True),
+        *_figures("all", list(everywhere.values()), 0),
+        *_figures("judged", [judged.get(variant) for variant in everywhere], 0),
     ]
-    print_table(console, columns, ["bold" if summary.variant == "adaptive" else "" for summary in summaries])
+    print_table(console, columns, ["bold" if variant == "adaptive" else "" for variant in everywhere])
 
 
-def _print_patterns(console: Console, what: str, summaries: Sequence[PatternSummary]) -> None:
-    names = [f"{summary.pattern} *" if summary.judged_only else summary.pattern for summary in summaries]
+def _print_patterns(console: Console, what: str, rows: Sequence[RegretRow]) -> None:
+    """Those first where ``adaptive`` is worst."""
+    patterns = list(grouped(rows, lambda row: row.pattern).values())
+    patterns.sort(key=lambda members: -_worst(members).regret)
+    worst, spreads = list(map(_worst, patterns)), list(map(by_way, patterns))
+    names = tuple(f"{row.pattern} *" if row.judged_only else row.pattern for row in worst)
     columns = [
-        Column(("", what), tuple(names), 0, left=True),
-        Column(("", "cells"), tuple(str(summary.cells) for summary in summaries), 5),
+        Column(("", what), names, 0, left=True),
+        Column(("", "cells"), tuple(str(len(ours(members))) for members in patterns), 5),
     ]
     for variant, rank in _COMPARED.items():
-        columns += _figures(variant, [summary.spreads[variant] for summary in summaries], rank)
-    columns += _places([summary.worst for summary in summaries])
-    print_table(console, columns, ["red" if summary.worst.over else "" for summary in summaries])
+        columns += _figures(variant, [each[variant] for each in spreads], rank)
+    print_table(console, columns + _places(worst), ["red" if row.over else "" for row in worst])
 
 
-def _print_cells(console: Console, what: str, found: Sequence[Comparison]) -> None:
-    found = sorted(found, key=lambda comparison: -comparison.adaptive.regret)
+def _worst(rows: Sequence[RegretRow]) -> RegretRow:
+    return max(ours(rows), key=lambda row: row.regret)
+
+
+def _print_cells(console: Console, what: str, rows: Sequence[RegretRow]) -> None:
+    found = sorted(rows, key=lambda row: -row.regret)
     columns = [
-        Column(("", what), tuple(comparison.adaptive.pattern for comparison in found), 0, left=True),
-        Column(("", "off"), tuple(_regret(comparison.off.regret) for comparison in found), 0),
-        Column(("", "adaptive"), tuple(_regret(comparison.adaptive.regret) for comparison in found), 0),
+        Column(("", what), tuple(row.pattern for row in found), 0, left=True),
+        Column(("", "off"), tuple(_regret(row.off_regret) for row in found), 0),
+        Column(("", "adaptive"), tuple(_regret(row.regret) for row in found), 0),
         *_places(found),
     ]
     print_table(console, columns, [""] * len(found))
-
-
-def _counted(found: Sequence[Comparison]) -> Iterator[str]:
-    """How many cells of each pattern, the most first."""
-    for pattern, number in Counter(comparison.adaptive.pattern for comparison in found).most_common():
-        yield f"{number:>5}  {pattern}"
 
 
 def _figures(title: str, spreads: Sequence[Regrets | None], rank: int) -> list[Column]:
@@ -129,11 +117,12 @@ def _figures(title: str, spreads: Sequence[Regrets | None], rank: int) -> list[C
     ]
 
 
-def _places(found: Sequence[Comparison]) -> list[Column]:
-    windows = tuple(str(comparison.adaptive.oracle_window_kb) for comparison in found)
+def _places(rows: Sequence[RegretRow]) -> list[Column]:
+    """Where cells of a pattern are, and the best window there."""
+    places = tuple(f"x{row.memory:g} {row.read_ahead_kb} {row.device}" for row in rows)
     return [
-        Column(("best KiB", "there"), windows, 4),
-        Column(("", "cell"), tuple(_place(comparison.adaptive) for comparison in found), 0, left=True),
+        Column(("best KiB", "there"), tuple(str(row.oracle_window_kb) for row in rows), 4),
+        Column(("", "cell"), places, 0, left=True),
     ]
 
 

@@ -31,11 +31,12 @@ def row(
     regret: float,
     pattern: str = "some",
     *,
+    off: float = 2,
     device: str = "fast",
     judged_only: bool = False,
     family: str = "",
 ) -> RegretRow:
-    """A row of a cell where the oracle costs two seconds."""
+    """A row of a cell where the oracle costs two seconds; ``off`` is the regret of that variant there."""
     return RegretRow(
         pattern=pattern,
         read_ahead_kb=128,
@@ -43,6 +44,7 @@ def row(
         memory=0.5,
         variant=variant,
         cost=2 * regret,
+        off_cost=2 * off,
         oracle_cost=2,
         oracle_window_kb=32,
         read_bytes=4096,
@@ -50,12 +52,3 @@ def row(
         judged_only=judged_only,
         family=family,
     )
-
-
-def cells(*regrets: tuple[float, float]) -> list[RegretRow]:
-    """A cell for each regret of off and of adaptive; each has a pattern of its own."""
-    return [
-        row(variant, regret, f"pattern-{number}")
-        for number, pair in enumerate(regrets)
-        for variant, regret in zip(("off", "adaptive"), pair, strict=True)
-    ]

@@ -9,9 +9,10 @@ from foliolab.errors import ModelError
 from foliolab.model.compiled import INCLUDES, WINDOW
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
-from foliolab.regret.ablation import WHOLE, Ablation, ablate
+from foliolab.regret.ablation import JUDGED, WHOLE, Ablation, ablate
 from foliolab.regret.header import Mechanism, count_lines, lines_of, without
 from foliolab.regret.mechanisms import read_mechanisms
+from foliolab.regret.rows import PATTERNS
 from tests.regret.small import SMALL
 
 _BY_NAME = {mechanism.name: mechanism for mechanism in read_mechanisms()}
@@ -71,16 +72,16 @@ def test_the_whole_policy_comes_first_and_what_changes_nothing_is_as_good(found:
     whole, nothing, _ = found
     assert [each.mechanism for each in found] == [WHOLE, "nothing", "streams"]
     assert whole.lines == count_lines(WINDOW.read_text())
-    assert whole.patterns and (nothing.patterns, nothing.judged, nothing.hurt) == (whole.patterns, whole.judged, ())
+    assert set(whole.spreads) == {PATTERNS, JUDGED}
+    assert (nothing.spreads, nothing.hurt) == (whole.spreads, ())
 
 
 def test_who_needs_a_mechanism_is_hurt_without_it(found: list[Ablation]) -> None:
     whole, _, streams = found
-    assert whole.patterns and streams.patterns and streams.patterns.mean > whole.patterns.mean
+    assert streams.spreads[PATTERNS].mean > whole.spreads[PATTERNS].mean
     assert streams.hurt[0].pattern == "forward" and streams.hurt[0].times > 1.1
 
 
 def test_what_nobody_asked_for_is_empty(found: list[Ablation]) -> None:
-    assert all(each.families is None and each.traces is None for each in found)
     assert found[0].to_json()["families_mean"] is None
     assert re.search(r'"mean": \d', str(found[0].to_json()).replace("'", '"'))

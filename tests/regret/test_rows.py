@@ -32,6 +32,7 @@ def test_the_oracle_is_the_cheapest_fixed_window_that_the_device_allows(rows: li
     for variants in by_cell(rows):
         fixed = {int(name.removeprefix("fixed-")): row for name, row in variants.items() if name.startswith("fixed-")}
         for row in variants.values():
+            assert row.off_cost == variants["off"].cost
             assert row.oracle_cost == min(other.cost for other in fixed.values()) > 0
             assert row.oracle_window_kb <= row.read_ahead_kb
         best = fixed[row.oracle_window_kb]
@@ -84,8 +85,8 @@ def test_json(rows: list[RegretRow]) -> None:
     row = json.loads(json.dumps(rows[-1].to_json()))
     assert {key: type(value) for key, value in row.items()} == {
         "pattern": str, "read_ahead_kb": int, "device": str, "memory": int, "variant": str, "cost": float,
-        "oracle_cost": float, "oracle_window_kb": int, "regret": float, "read_bytes": int, "major_faults": int,
-        "judged_only": bool, "family": str, "group": str,
+        "off_cost": float, "oracle_cost": float, "oracle_window_kb": int, "regret": float, "read_bytes": int,
+        "major_faults": int, "judged_only": bool, "family": str, "group": str,
     }  # fmt: skip
     assert row["regret"] == row["cost"] / row["oracle_cost"]
     assert (row["pattern"], row["memory"], row["read_ahead_kb"], row["device"]) == ("steps", 4, 512, "fast")

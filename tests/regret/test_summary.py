@@ -3,8 +3,8 @@ import pytest
 
 from foliolab.errors import ChecksFailed
 from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow
-from foliolab.regret.summary import by_pattern, by_way, check, compare, spread
-from tests.regret.small import SMALL, cells, row
+from foliolab.regret.summary import by_way, check, spread
+from tests.regret.small import SMALL, row
 
 
 def test_spread_is_the_worst_and_the_geometric_mean() -> None:
@@ -20,26 +20,12 @@ def test_variants_everywhere_and_judged_only() -> None:
         row("off", 8, "b", judged_only=True),
         row("adaptive", 3, "b", judged_only=True),
     ]
-    off, adaptive = by_way(rows)
-    assert (off.variant, adaptive.variant) == ("off", "adaptive")
-    assert off.everywhere.worst == 8
-    assert off.everywhere.mean == pytest.approx(4)
-    assert off.judged_only == spread(rows[2:3])
-    assert by_way([row("off", 2)])[0].judged_only is None
-
-
-def test_patterns_are_sorted_by_where_adaptive_is_worst() -> None:
-    rows = [
-        row("off", 1, "calm"), row("adaptive", 1, "calm"),
-        row("off", 9, "wild"), row("adaptive", 1.2, "wild"),
-        row("off", 1, "wild", device="slow"), row("adaptive", 1.4, "wild", device="slow"),
-    ]  # fmt: skip
-    wild, calm = by_pattern(rows, ["off", "adaptive"])
-    assert (wild.pattern, wild.cells, wild.judged_only) == ("wild", 2, False)
-    assert wild.spreads["off"].mean == pytest.approx(3)
-    assert wild.spreads["adaptive"].worst == 1.4
-    assert wild.worst.adaptive.device == "slow"
-    assert (calm.pattern, calm.cells) == ("calm", 1)
+    found = by_way(rows)
+    assert list(found) == ["off", "adaptive"]
+    assert found["off"].worst == 8
+    assert found["off"].mean == pytest.approx(4)
+    assert by_way(rows, judged_only=True)["off"] == spread(rows[2:3])
+    assert by_way(rows[:2], judged_only=True) == {}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +41,7 @@ def test_patterns_are_sorted_by_where_adaptive_is_worst() -> None:
     ],
 )
 def test_where_adaptive_is_over_the_bound_or_loses(off: float, adaptive: float, over: bool, lost: bool) -> None:
-    (found,) = compare(cells((off, adaptive)))
+    found = row("adaptive", adaptive, off=off)
     assert (found.over, found.lost) == (over, lost)
 
 

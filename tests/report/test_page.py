@@ -55,7 +55,7 @@ def regrets() -> list[RegretRow]:
     """Four cells of a pattern each: ours is 1.0, 1.0, 1.02 and 1.8 times the best, off 40, 1, 2 and 1."""
     pairs = {"sparse": (40, 1), "dense": (1, 1), "trace:lmdb-mixed": (2, 1.02), "objects-24-backward": (1, 1.8)}
     return [
-        row(variant, regret, pattern)
+        row(variant, regret, pattern, off=pair[0])
         for pattern, pair in pairs.items()
         for variant, regret in zip(("off", "adaptive"), pair, strict=True)
     ]

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from foliolab.regret.ablation import WHOLE, Ablation, Hurt
-from foliolab.regret.rows import RegretRow
+from foliolab.regret.ablation import JUDGED, WHOLE, Ablation, Hurt
+from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow
 from foliolab.regret.summary import Regrets, summary_to_json
 from foliolab.report.markdown import ablation_to_table
 from foliolab.report.regret import print_regret
@@ -23,7 +23,7 @@ def three(
 ) -> list[RegretRow]:
     regrets = {"off": off, "published": 2, "adaptive": adaptive}
     return [
-        row(variant, regret, pattern, device=device, judged_only=judged_only, family=family)
+        row(variant, regret, pattern, off=off, device=device, judged_only=judged_only, family=family)
         for variant, regret in regrets.items()
     ]
 
@@ -113,8 +113,9 @@ def test_means_for_programs() -> None:
 
 def test_an_ablation_for_a_document_says_what_mechanisms_do() -> None:
     of = Regrets(2.5, 1.25)
-    whole = Ablation(WHOLE, "Everything is on.", 500, of, of, of, of, ())
-    streams = Ablation("streams", "Reads go on.", 40, of, of, None, of, (Hurt("reverse", 41.7),))
+    groups = dict.fromkeys((PATTERNS, FAMILIES, JUDGED), of)
+    whole = Ablation(WHOLE, "Everything is on.", 500, {**groups, TRACES: of}, ())
+    streams = Ablation("streams", "Reads go on.", 40, groups, (Hurt("reverse", 41.7),))
     assert ablation_to_table([whole, streams]).splitlines()[2:] == [
         "| nothing | 500 | 1.2500 | 2.50 | 1.2500 | 1.2500 | 2.50 | 1.2500 |  |  |",
         "| streams | 40 | 1.2500 | 2.50 | 1.2500 | 1.2500 | 2.50 | - | reverse 41.70 | Reads go on. |",

@@ -7,8 +7,8 @@ from functools import partial
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator, PercentFormatter
 
-from foliolab.regret.rows import RegretRow
-from foliolab.regret.summary import GOOD_OFF, WORSE_THAN_OFF, Comparison, compare, spread
+from foliolab.regret.rows import GOOD_OFF, WORSE_THAN_OFF, RegretRow
+from foliolab.regret.summary import by_way, ours
 from foliolab.report.page.style import WIDE, Drawing, colour, figure, plain, styled
 
 _SHOWN = {"off": "Linux 6.12", "published": "published rules, Linux 7.3", "xnu": "macOS", "adaptive": "this kernel"}
@@ -20,13 +20,13 @@ def cost_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
     """Of rows that have ``off`` and ``adaptive`` in all cells."""
     found = {variant: sorted(row.regret for row in rows if row.variant == variant) for variant in _SHOWN}
     regrets = {variant: values for variant, values in found.items() if values}
-    spreads = {variant: spread(row for row in rows if row.variant == variant) for variant in regrets}
-    ours = regrets["adaptive"]
-    near = sum(value <= WORSE_THAN_OFF for value in ours) / len(ours)
+    spreads = by_way(rows)
+    mine = regrets["adaptive"]
+    near = sum(value <= WORSE_THAN_OFF for value in mine) / len(mine)
     return Drawing(
         name="cost",
-        title=f"In {_percent(near)} of {len(ours):,} cells it costs at most 5 % more than the best window, "
-        f"at worst {ours[-1]:.2f} times as much",
+        title=f"In {_percent(near)} of {len(mine):,} cells it costs at most 5 % more than the best window, "
+        f"at worst {mine[-1]:.2f} times as much",
         remark="A cell is a pattern or a trace with a memory, a read_ahead_kb and a device. The farther to the left "
         "and the higher a curve is, the better. The best window is the fixed one that costs least in this very cell, "
         "which nobody knows before; who changes the window meanwhile can cost less.",
@@ -50,45 +50,31 @@ def cost_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
 
 def change_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
     """Ours over Linux 6.12 in each cell."""
-    comparisons = compare(rows)
-    ratios = sorted(each.adaptive.cost / each.off.cost for each in comparisons)
+    worst_first = sorted(ours(rows), key=lambda row: row.off_cost / row.cost)
+    ratios = sorted(row.cost / row.off_cost for row in worst_first)
     lost = sum(ratio > WORSE_THAN_OFF for ratio in ratios)
-    good = sum(each.lost for each in comparisons)
+    good = sum(row.lost for row in worst_first)
     gained = sum(ratio < 1 / WORSE_THAN_OFF for ratio in ratios)
-    worst = max(comparisons, key=lambda each: each.adaptive.cost / each.off.cost)
     return Drawing(
         name="change",
         title=f"It loses to Linux 6.12 in {lost:,} of {len(ratios):,} cells, and gains in {gained:,}",
         remark="Shaded are the cells that cost more than 5 % more (red) or less (blue). In "
         f"{good:,} of those that lose Linux 6.12 is within {_percent(GOOD_OFF - 1)} of the best window. The worst is "
-        f"{_place(worst)}: {ratios[-1]:.2f} times its cost.",
+        f"{_place(worst_first[0])}: {ratios[-1]:.2f} times its cost.",
         source=source,
         command="./lab regret --all",
         draw=partial(_draw_change, ratios),
-        rows=_losers(comparisons),
-    )
-
-
-def _losers(comparisons: Sequence[Comparison]) -> tuple[tuple[str, ...], ...]:
-    """The cells that lose most."""
-    worst = sorted(comparisons, key=lambda each: each.off.cost / each.adaptive.cost)[:10]
-    head = ("where it loses most", "Linux 6.12, times the best", "this kernel", "of its cost")
-    return (
-        head,
-        *(
-            (
-                _place(each),
-                f"{each.off.regret:.2f}",
-                f"{each.adaptive.regret:.2f}",
-                f"{each.adaptive.cost / each.off.cost:.2f}",
-            )
-            for each in worst
+        rows=(
+            ("where it loses most", "Linux 6.12, times the best", "this kernel", "of its cost"),
+            *(
+                (_place(row), f"{row.off_regret:.2f}", f"{row.regret:.2f}", f"{row.cost / row.off_cost:.2f}")
+                for row in worst_first[:10]
+            ),
         ),
     )
 
 
-def _place(found: Comparison) -> str:
-    row = found.adaptive
+def _place(row: RegretRow) -> str:
     return f"{row.pattern}, file {row.memory:g} times memory, read_ahead_kb {row.read_ahead_kb}, {row.device}"
 
 
