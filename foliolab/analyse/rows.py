@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class Spread:
-    """A metric over the boots that measured it."""
+    """A metric over the boots, or runs of the model, that measured it."""
 
     median: float
     least: float
@@ -37,12 +37,12 @@ class Row:
     """How often it ended otherwise, by outcome."""
     metrics: Mapping[str, Spread]
     """Empty if n is 0."""
-    times_floor: float | None
+    times_floor: float | None = None
     """Median of the experiment's metric over the median of its floor."""
-    ratio: float | None
+    ratio: float | None = None
     """Median of the experiment's metric over that of ``ratio_to`` in the same cell."""
-    ratio_to: str | None
-    published: Mapping[str, float]
+    ratio_to: str | None = None
+    published: Mapping[str, float] = field(default_factory=dict)
     """Published values by metric, times the scale's factor where the metric scales."""
 
 

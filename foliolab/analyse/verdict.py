@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Whether what was measured is what the experiment expects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -42,12 +42,23 @@ def judge(experiment: Experiment, group: Group, rows: Sequence[Row]) -> list[Ver
     """All verdicts for one table. What was tried and never succeeded fails; what was not tried is not measured."""
     if group.scale not in experiment.scales:
         return []
+    expectations = [
+        each
+        for each in experiment.expectations
+        if applies(each.scales, group.scale) and applies(each.machines, group.machine)
+    ]
+    return judge_all(expectations, experiment.scales[group.scale].cells, rows, experiment.floor)
+
+
+def judge_all(
+    expectations: Iterable[Expectation], cells: Sequence[Cell], rows: Sequence[Row], floor: str | None = None
+) -> list[Verdict]:
+    """All verdicts for ``cells``; ``floor`` is the metric that is meant by FLOOR."""
     found = {(row.cell, row.variant): row for row in rows}
     return [
-        _judge(experiment, expectation, found, cell, variant, metric)
-        for expectation in experiment.expectations
-        if group.scale in expectation.scales and applies(expectation.machines, group.machine)
-        for cell in experiment.scales[group.scale].cells
+        _judge(floor, expectation, found, cell, variant, metric)
+        for expectation in expectations
+        for cell in cells
         if cell.matches(expectation.cell)
         for variant in expectation.variants
         for metric in expectation.metrics
@@ -55,7 +66,7 @@ def judge(experiment: Experiment, group: Group, rows: Sequence[Row]) -> list[Ver
 
 
 def _judge(
-    experiment: Experiment,
+    floor: str | None,
     expectation: Expectation,
     found: Mapping[tuple[Cell, str], Row],
     cell: Cell,
@@ -76,7 +87,7 @@ def _judge(
         rows.append(row)
     else:
         mine = rows[0].metrics[metric].median
-        other = _base(experiment, expectation, rows, metric)
+        other = _base(floor, expectation, rows, metric)
         value = mine / other if other else 1.0 if mine == other else None
         status = Status.HOLDS if value is not None and _within(value, expectation) else Status.FAILS
         reason = f"{mine:g} instead of none" if value is None else ""
@@ -108,14 +119,14 @@ def _others(expectation: Expectation, cell: Cell) -> list[tuple[Cell, str]]:
     return [(cell.where(expectation.where), relative_to)]
 
 
-def _base(experiment: Experiment, expectation: Expectation, rows: Sequence[Row], metric: str) -> float:
+def _base(floor: str | None, expectation: Expectation, rows: Sequence[Row], metric: str) -> float:
     """What the metric of the first row is divided by; it is that of the last one, which may be the same."""
     if expectation.relative_to is None:
         return 1.0
     if expectation.relative_to == PUBLISHED_FIGURE:
         return rows[0].published[metric]
-    if expectation.relative_to == FLOOR and experiment.floor:
-        return rows[0].metrics[experiment.floor].median
+    if expectation.relative_to == FLOOR and floor:
+        return rows[0].metrics[floor].median
     return rows[-1].metrics[metric].median
 
 

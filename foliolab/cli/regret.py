@@ -24,10 +24,11 @@ from foliolab.regret.cost import Device
 from foliolab.regret.mechanisms import read_mechanisms
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import Case, Suite, TraceCase, load_suite, trace_cases
-from foliolab.regret.summary import check, summary_to_json
+from foliolab.regret.summary import summary_to_json, verdicts
 from foliolab.report.ablation import print_ablations
 from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.regret import print_regret
+from foliolab.report.verdicts import check_all
 
 _Named = TypeVar("_Named", Case | TraceCase, Device)
 
@@ -55,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="exit with 1 if the regrets of adaptive are over their bounds, or a rival has a better mean or worst one;"
+        help="exit with 1 if the regrets of adaptive are over their bounds, or a rival has as good a mean or worst one;"
         " of the whole suite",
     )
 
@@ -81,7 +82,7 @@ def handle(arguments: argparse.Namespace) -> int:
     else:
         print_regret(Console(highlight=False), rows, everything=arguments.all)
     if arguments.check:
-        check(suite, rows)
+        check_all(verdicts(suite, rows))
     return 0
 
 

@@ -220,7 +220,7 @@ def _published(
 
 
 def _check_expectation(place: Place, table: Expectation, known: Mapping[str, Variant], experiment: Experiment) -> None:
-    scales = place.at("scales").all_of(table.scales, experiment.scales)
+    scales = place.at("scales").all_of(table.scales, experiment.scales) or tuple(experiment.scales)
     partial, where = place.at("cell").scalars(table.cell), place.at("where").scalars(table.where)
     matching = {name: [cell for cell in experiment.scales[name].cells if cell.matches(partial)] for name in scales}
     for name, cells in matching.items():

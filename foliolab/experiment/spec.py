@@ -122,11 +122,12 @@ class Published:
     """By metric."""
 
 
-class Expectation(Struct, frozen=True, forbid_unknown_fields=True):
+class Expectation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A claim that the medians of ``metrics``, divided by what they are relative to, if anything, lie within bounds."""
 
     says: Text
-    scales: Texts
+    scales: Texts = ()
+    """At which the claim is made; empty: all."""
     cell: dict[str, Any]
     """Axis values; the claim is made for every cell that has them."""
     variants: Texts

@@ -11,8 +11,8 @@ from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
 from foliolab.regret.header import Mechanism, count_lines, lines_of, without
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow, count, make_rows
-from foliolab.regret.suite import Case, Suite, TraceCase
+from foliolab.regret.rows import RegretRow, count, make_rows
+from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Case, Suite, TraceCase
 from foliolab.regret.summary import Regrets, ours, spread
 
 WHOLE = "whole policy"

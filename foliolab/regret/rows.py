@@ -9,11 +9,7 @@ from foliolab.model.library import PAGE_BYTES, Counts
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
 from foliolab.regret.runs import machines, run
-from foliolab.regret.suite import TRACE, Case, Suite, TraceCase, fixed
-
-PATTERNS, FAMILIES, TRACES = "patterns", "families", "traces"
-"""Groups of cells whose figures stand apart: the first patterns, later ones of other families, and what programs
-touched."""
+from foliolab.regret.suite import FAMILIES, PATTERNS, TRACE, TRACES, Case, Suite, TraceCase, fixed
 
 HIGH_REGRET = 1.5
 GOOD_OFF = 1.1

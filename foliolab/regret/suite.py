@@ -12,6 +12,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from foliolab.errors import UsageError
+from foliolab.experiment.spec import Expectation
 from foliolab.model.library import PAGE_BYTES, RULES, Pattern
 from foliolab.paths import MODEL
 from foliolab.regret.cost import Device
@@ -57,30 +58,14 @@ class Way(Struct, frozen=True, forbid_unknown_fields=True):
     """That it reads at most, if that is less than ``read_ahead_kb``."""
     knows_device: bool = False
     """Whether it is told what a request costs."""
-    rival: bool = False
-    """Whether ``adaptive`` has to be better."""
     title: str = ""
     """In documents; what has none is not in their table."""
 
 
-class Bounds(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the regrets of ``adaptive`` in a group of rows may come to."""
-
-    mean: Number
-    """The geometric one."""
-    judged: Number
-    """The same of rows that are judged only."""
-    worst: Number
-
-
-class GroupBounds(Struct, frozen=True, forbid_unknown_fields=True):
-    """By group of rows."""
-
-    patterns: Bounds
-    families: Bounds
-    traces: Bounds
-
-
+GROUPS = PATTERNS, FAMILIES, TRACES = "patterns", "families", "traces"
+"""Of cells whose figures stand apart: the first patterns, later ones of other families, and what programs touched."""
+FIGURES = ("mean", "worst", "judged_mean")
+"""What the regrets of a variant in a group come to: geometric means, the last one of what is judged only."""
 TRACE = "trace:"
 """How names of traces begin where those of patterns stand."""
 
@@ -119,12 +104,8 @@ class Suite(Struct, frozen=True, forbid_unknown_fields=True):
     read_ahead_kb: Annotated[tuple[Positive, ...], Meta(min_length=1)]
     windows_kb: Annotated[tuple[Positive, ...], Meta(min_length=1)]
     """Fixed windows to compare with."""
-    bounds: GroupBounds
-
-    @property
-    def rivals(self) -> tuple[str, ...]:
-        """Variants that ``adaptive`` has to be better than."""
-        return tuple(way.name for way in self.ways if way.rival)
+    expect: tuple[Expectation, ...]
+    """Of cells that name a group of GROUPS, and of FIGURES as metrics."""
 
     def pages_of(self, case: Case | TraceCase) -> int:
         """Pages of the file, or of all files."""
@@ -158,8 +139,16 @@ def load_suite(file: Path = MODEL / "regret.toml") -> Suite:
     for number, way in enumerate(suite.ways):
         if not way.rules:
             top.at(f"ways[{number}].name").all_of([way.name], RULES)
-    for name in {*COMPARED} - {way.name for way in suite.ways}:
+    known = [way.name for way in suite.ways]
+    for name in {*COMPARED} - {*known}:
         top.at("ways").fail(f"has no '{name}'")
+    for number, each in enumerate(suite.expect):
+        place = top.at(f"expect[{number}]")
+        place.at("cell").all_of(list(each.cell), ["group"])
+        place.at("cell.group").all_of(list(each.cell.values()), GROUPS)
+        place.at("metrics").all_of(each.metrics, FIGURES)
+        place.at("variants").all_of(each.variants, known)
+        place.at("relative_to").all_of([each.relative_to] if each.relative_to else [], known)
     return suite
 
 

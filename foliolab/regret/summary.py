@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figures that many rows come to, and the bounds for them."""
+"""The figures that many rows come to, and whether these are as expected."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
-from msgspec import structs
-
-from foliolab.errors import ChecksFailed
+from foliolab.analyse.rows import Row, Spread
+from foliolab.analyse.verdict import Verdict, judge_all
+from foliolab.experiment.cell import Cell
 from foliolab.grouped import grouped
 from foliolab.regret.rows import RegretRow
-from foliolab.regret.suite import Bounds, Suite
+from foliolab.regret.suite import FIGURES, GROUPS, Suite
 
 
 @dataclass(frozen=True)
@@ -56,31 +56,16 @@ def summary_to_json(rows: Sequence[RegretRow]) -> list[dict[str, Any]]:
     return found
 
 
-def check(suite: Suite, rows: Sequence[RegretRow]) -> None:
-    """Raise ChecksFailed with every bound that ``adaptive`` misses in these rows, and every rival that is no worse."""
-    missed = [
-        f"{group}: {what}"
-        for group, bounds in structs.asdict(suite.bounds).items()
-        if (found := [row for row in rows if row.group == group])
-        for what in _missed(found, bounds, suite.rivals)
-    ]
-    if missed:
-        raise ChecksFailed(
-            f"adaptive misses {len(missed)} bound{'s' if len(missed) != 1 else ''}: {'; '.join(missed)}."
+def verdicts(suite: Suite, rows: Sequence[RegretRow]) -> list[Verdict]:
+    """What ``suite`` expects of the figures that these rows come to; the model makes them once."""
+    found = [
+        Row(
+            cell=Cell.of({"group": each["group"]}),
+            variant=each["variant"],
+            n=1,
+            failures={},
+            metrics={name: Spread(*[each[name]] * 3) for name in FIGURES if each[name]},
         )
-
-
-def _missed(rows: Sequence[RegretRow], bounds: Bounds, rivals: Iterable[str]) -> Iterator[str]:
-    everywhere = by_way(rows)
-    adaptive, judged = everywhere["adaptive"], by_way(rows, judged_only=True).get("adaptive")
-    if adaptive.mean > bounds.mean:
-        yield f"the geometric mean is {adaptive.mean:.4f}, at most {bounds.mean:.3f} is allowed"
-    if judged and judged.mean > bounds.judged:
-        yield f"that of what is judged only is {judged.mean:.4f}, at most {bounds.judged:.3f} is allowed"
-    if adaptive.worst > bounds.worst:
-        yield f"the worst regret is {adaptive.worst:.3f}, at most {bounds.worst:g} is allowed"
-    for rival in rivals:
-        other = everywhere[rival]
-        if other.mean <= adaptive.mean or other.worst <= adaptive.worst:
-            here = f"adaptive {adaptive.mean:.4f} and {adaptive.worst:.3f}"
-            yield f"{rival} has {other.mean:.4f} and {other.worst:.3f}, {here}"
+        for each in summary_to_json(rows)
+    ]
+    return judge_all(suite.expect, [Cell.of({"group": group}) for group in GROUPS], found)

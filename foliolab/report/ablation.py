@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from foliolab.regret.ablation import JUDGED, Ablation
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES
+from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
 

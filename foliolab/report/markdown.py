@@ -9,8 +9,8 @@ from foliolab.analyse.losses import Matrix, by_variant
 from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
 from foliolab.regret.ablation import Ablation
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow
-from foliolab.regret.suite import Suite
+from foliolab.regret.rows import RegretRow
+from foliolab.regret.suite import GROUPS, PATTERNS, Suite
 from foliolab.regret.summary import by_way
 from foliolab.report import ablation, again, agreement, losses
 from foliolab.report.columns import Column, make_columns, variant_columns
@@ -112,7 +112,7 @@ def matrix_to_table(matrix: Matrix) -> str:
 
 def regret_to_table(suite: Suite, rows: Sequence[RegretRow]) -> str:
     """For a document: what ways to read cost in multiples of the best fixed window, ours last."""
-    groups = {group: [row for row in rows if row.group == group] for group in (PATTERNS, FAMILIES, TRACES)}
+    groups = {group: [row for row in rows if row.group == group] for group in GROUPS}
     spreads = [by_way(found) for found in groups.values()]
     judged = by_way(groups[PATTERNS], judged_only=True)
     lines = [markdown_row(_REGRETS), markdown_row("---" if title == "variant" else "---:" for title in _REGRETS)]

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from foliolab.grouped import grouped
-from foliolab.regret.rows import FAMILIES, GOOD_OFF, HIGH_REGRET, PATTERNS, TRACES, WORSE_THAN_OFF, RegretRow
-from foliolab.regret.suite import COMPARED
+from foliolab.regret.rows import GOOD_OFF, HIGH_REGRET, WORSE_THAN_OFF, RegretRow
+from foliolab.regret.suite import COMPARED, FAMILIES, PATTERNS, TRACES
 from foliolab.regret.summary import Regrets, by_way, ours
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table

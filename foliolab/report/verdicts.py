@@ -37,13 +37,20 @@ def explain(verdict: Verdict) -> str:
     """What was found, and what the bounds are."""
     over = f" over {verdict.relative_to}" if verdict.relative_to else ""
     place = f"{verdict.cell.label}, {verdict.variant}, {verdict.metric}{over}"
-    found = verdict.reason if verdict.value is None else f"{verdict.value:.4g}"
+    found = verdict.reason if verdict.value is None else f"{verdict.value:.5g}"
     bounds = []
     if verdict.at_least is not None:
         bounds.append(f"at least {verdict.at_least:g}")
     if verdict.at_most is not None:
         bounds.append(f"at most {verdict.at_most:g}")
     return f"{place}: {found}, expected {' and '.join(bounds)}"
+
+
+def check_all(verdicts: Sequence[Verdict]) -> None:
+    """Raise ChecksFailed with every one that fails."""
+    failed = [f"{verdict.says}: {explain(verdict)}" for verdict in verdicts if verdict.status == Status.FAILS]
+    if failed:
+        raise ChecksFailed(f"{len(failed)} of {len(verdicts)} checks fail: {'; '.join(failed)}.")
 
 
 def check(views: Sequence[View], comparisons: Sequence[Agreement] = ()) -> None:

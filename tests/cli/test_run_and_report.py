@@ -159,7 +159,7 @@ def test_failed_expectations_matter_with_check_only(store: Path) -> None:
     fill(store)
     assert call("report") == 0
     with pytest.raises(
-        ChecksFailed, match=r"published reads at least 20 times less: random: .*: 0\.06667, expected at most 0\.05"
+        ChecksFailed, match=r"published reads at least 20 times less: random: .*: 0\.066667, expected at most 0\.05"
     ):
         call("report", "--check")
 

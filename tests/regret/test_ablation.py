@@ -12,7 +12,7 @@ from foliolab.progress import Reporter
 from foliolab.regret.ablation import JUDGED, WHOLE, Ablation, ablate
 from foliolab.regret.header import Mechanism, count_lines, lines_of, without
 from foliolab.regret.mechanisms import read_mechanisms
-from foliolab.regret.rows import PATTERNS
+from foliolab.regret.suite import PATTERNS
 from tests.regret.small import SMALL
 
 _BY_NAME = {mechanism.name: mechanism for mechanism in read_mechanisms()}

@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from foliolab.progress import Reporter
-from foliolab.regret.rows import FAMILIES, PATTERNS, RegretRow, make_rows, oracle
+from foliolab.regret.rows import RegretRow, make_rows, oracle
+from foliolab.regret.suite import FAMILIES, PATTERNS
 from tests.regret.small import FAST, SMALL
 
 

@@ -100,7 +100,10 @@ def test_memory_holds_two_of_the_largest_windows() -> None:
         ('"xnu"', '"xnux"', "'ways[5].name' names 'xnux', which is not one of off, "),
         ('name = "off"', 'name = "old", rules = "off"', "'ways' has no 'off'."),
         ("times_memory = [0.5", "times_memory = [0", "'times_memory[0]' is wrong: expected `int` >= 1"),
-        ("mean = 1.025", "means = 1.025", "'bounds.patterns.means' is not a key that is known here."),
+        ("at_most = 1.025", "at_mosts = 1", "'expect[0].at_mosts' is not a key that is known here."),
+        ('group = "patterns"', 'group = "pattern"', "'expect[0].cell.group' names 'pattern', which is not one of patt"),
+        ('metrics = ["worst"]', 'metrics = ["best"]', "'expect[2].metrics' names 'best', which is not one of mean, "),
+        ('variants = ["xnu"', 'variants = ["x"', "'expect[9].variants' names 'x', which is not one of off, "),
     ],
 )
 def test_mistakes_are_named_with_their_keys(old: str, new: str, words: str, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from foliolab.errors import BadTrace, UsageError
 from foliolab.model.library import Counts, Machine
 from foliolab.progress import Reporter
 from foliolab.regret import runs
-from foliolab.regret.rows import PATTERNS, TRACES, make_rows
+from foliolab.regret.rows import make_rows
 from foliolab.regret.runs import run
-from foliolab.regret.suite import TraceCase, trace_cases
+from foliolab.regret.suite import PATTERNS, TRACES, TraceCase, trace_cases
 from foliolab.trace.format import Trace, TraceFile, write_trace
 from foliolab.trace.replay import simulate_trace
 from tests.regret.small import SMALL

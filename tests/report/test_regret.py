@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from foliolab.regret.ablation import JUDGED, WHOLE, Ablation, Hurt
-from foliolab.regret.rows import FAMILIES, PATTERNS, TRACES, RegretRow
+from foliolab.regret.rows import RegretRow
+from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES
 from foliolab.regret.summary import Regrets, summary_to_json
 from foliolab.report.markdown import ablation_to_table
 from foliolab.report.regret import print_regret
