@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Whether the model says what kernels do: its figures beside theirs, for the very same measurements."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -10,14 +10,20 @@ from foliolab.analyse.select import Group, by_repetition
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
+from foliolab.grouped import grouped
 
 _Place = tuple[Cell, str]
 
 
 @dataclass(frozen=True)
 class AgreementFigure:
-    """A metric by both: medians over the repetitions that both have."""
+    """A metric of a cell and variant by both: medians over the repetitions that both have."""
 
+    cell: Cell
+    variant: str
+    n: int
+    """Repetitions that both have."""
+    metric: str
     model: float
     kernel: float
     tolerance: float
@@ -25,24 +31,18 @@ class AgreementFigure:
 
     @property
     def difference(self) -> float | None:
-        """As a share of the kernel's figure; None if that is 0 and the model's is not."""
-        if self.model == self.kernel:
-            return 0.0
-        return self.model / self.kernel - 1 if self.kernel else None
+        return apart(self.model, self.kernel)
 
     @property
     def within(self) -> bool:
         return self.difference is not None and abs(self.difference) <= self.tolerance
 
 
-@dataclass(frozen=True)
-class AgreementRow:
-    cell: Cell
-    variant: str
-    n: int
-    """Repetitions that both have."""
-    figures: Mapping[str, AgreementFigure]
-    """By metric, in the experiment's order."""
+def apart(model: float, kernel: float) -> float | None:
+    """How far the model is from the kernel, as a share of the kernel's figure; None if only that is 0."""
+    if model == kernel:
+        return 0.0
+    return model / kernel - 1 if kernel else None
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,23 @@ class Agreement:
     model: Group
     kernel: Group
     metrics: tuple[str, ...]
-    rows: tuple[AgreementRow, ...]
+    figures: tuple[AgreementFigure, ...]
+    """Cell by cell, in the experiment's order."""
 
     @property
-    def figures(self) -> list[tuple[AgreementRow, str, AgreementFigure]]:
-        """All of them, each with its row and its metric."""
-        return [(row, name, figure) for row in self.rows for name, figure in row.figures.items()]
+    def rows(self) -> list[dict[str, AgreementFigure]]:
+        """By metric, for each cell and variant."""
+        places = grouped(self.figures, lambda figure: (figure.cell, figure.variant)).values()
+        return [{figure.metric: figure for figure in figures} for figures in places]
 
     @property
-    def beyond(self) -> list[tuple[AgreementRow, str, AgreementFigure]]:
+    def beyond(self) -> list[AgreementFigure]:
         """Those that differ by more than they may."""
-        return [place for place in self.figures if not place[2].within]
+        return [figure for figure in self.figures if not figure.within]
 
 
 def compare(groups: Iterable[Group], experiments: Mapping[str, Experiment]) -> list[Agreement]:
-    """All comparisons that have rows. The experiment says which metrics have to agree, the parameters must be equal."""
+    """All comparisons with figures. The experiment says which metrics have to agree, the parameters must be equal."""
     known = list(groups)
     comparisons = []
     for model in (group for group in known if group.backend == MODEL):
@@ -74,10 +76,9 @@ def compare(groups: Iterable[Group], experiments: Mapping[str, Experiment]) -> l
         if not experiment or not experiment.agreement:
             continue
         for kernel in known:
-            if kernel.backend != MODEL and _place(kernel) == _place(model):
-                rows = tuple(_rows(model, kernel, experiment))
-                if rows:
-                    comparisons.append(Agreement(model, kernel, tuple(experiment.agreement), rows))
+            alike = kernel.backend != MODEL and _place(kernel) == _place(model)
+            if alike and (figures := tuple(_figures(model, kernel, experiment))):
+                comparisons.append(Agreement(model, kernel, tuple(experiment.agreement), figures))
     return comparisons
 
 
@@ -87,27 +88,20 @@ def _place(group: Group) -> tuple[object, ...]:
     return group.experiment, group.scale, group.arch, group.page_size, group.profile, parameters
 
 
-def _rows(model: Group, kernel: Group, experiment: Experiment) -> Iterable[AgreementRow]:
-    ours, theirs = _measured(model), _measured(kernel)
-    both = [place for place in theirs if place in ours]
+def _figures(model: Group, kernel: Group, experiment: Experiment) -> Iterator[AgreementFigure]:
+    by_model, by_kernel = _measured(model), _measured(kernel)
+    both = [place for place in by_kernel if place in by_model]
     scale = experiment.scales.get(model.scale)
     variants = ordered((name for _, name in both), [variant.name for variant in scale.variants] if scale else ())
     for cell in ordered((cell for cell, _ in both), scale.cells if scale else ()):
         for name in variants:
-            mine, others = ours.get((cell, name), {}), theirs.get((cell, name), {})
-            repetitions = sorted(mine.keys() & others.keys())
-            figures = {
-                metric: AgreementFigure(
-                    median(mine[repetition].metrics[metric] for repetition in repetitions),
-                    median(others[repetition].metrics[metric] for repetition in repetitions),
-                    tolerance,
-                )
-                for metric, tolerance in experiment.agreement.items()
-                if repetitions
-                and all(metric in side[repetition].metrics for side in (mine, others) for repetition in repetitions)
-            }
-            if figures:
-                yield AgreementRow(cell, name, len(repetitions), figures)
+            found = [side.get((cell, name), {}) for side in (by_model, by_kernel)]
+            repetitions = sorted(found[0].keys() & found[1].keys())
+            sides = [[side[number].metrics for number in repetitions] for side in found]
+            for metric, tolerance in experiment.agreement.items():
+                if repetitions and all(metric in metrics for side in sides for metrics in side):
+                    ours, theirs = (median(metrics[metric] for metrics in side) for side in sides)
+                    yield AgreementFigure(cell, name, len(repetitions), metric, ours, theirs, tolerance)
 
 
 def _measured(group: Group) -> dict[_Place, dict[int, Sample]]:

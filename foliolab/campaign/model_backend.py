@@ -124,7 +124,7 @@ class ModelSession:
         )
         counts = simulate(machine, accesses.pattern, accesses.count, accesses.passes)
         return {
-            "read_bytes": counts.pages_read * PAGE_BYTES,
+            "read_bytes": counts.read_bytes,
             "read_requests": counts.requests,
             "major_faults": counts.major_faults,
             "minor_faults": counts.minor_faults,

@@ -2,11 +2,12 @@
 """Commands of the command line, the options that several of them have, and what these mean."""
 
 import argparse
+import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 from foliolab.arch import ARCHITECTURES, NATIVE, Architecture, architecture, size_name
 from foliolab.errors import UsageError
@@ -89,6 +90,12 @@ def add_guest(parser: argparse.ArgumentParser) -> None:
 
 def add_json(parser: argparse._ActionsContainer, what: str = "one JSON object") -> None:
     parser.add_argument("--json", action="store_true", help=f"print {what} and nothing else")
+
+
+def print_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """JSON with a line for each row."""
+    lines = ",\n".join(map(json.dumps, rows))
+    print(f'{{"{name}": [\n{lines}\n]}}')
 
 
 def add_tables(parser: argparse._ActionsContainer) -> None:

@@ -8,14 +8,13 @@ example: ./lab regret --pattern zipf,btree --device nvme --all
 """
 
 import argparse
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rich.console import Console
 
-from foliolab.cli.options import add_json
+from foliolab.cli.options import add_json, print_rows
 from foliolab.errors import UsageError, require_known
 from foliolab.paths import TRACES
 from foliolab.progress import Reporter
@@ -76,7 +75,7 @@ def handle(arguments: argparse.Namespace) -> int:
         return 0
     rows = make_rows(suite, cases, devices, Reporter())
     if arguments.json:
-        _print_json("rows", summary_to_json(rows) if arguments.table else [row.to_json() for row in rows])
+        print_rows("rows", summary_to_json(rows) if arguments.table else [row.to_json() for row in rows])
     elif arguments.table:
         print(regret_to_table(suite, rows), end="")
     else:
@@ -91,16 +90,11 @@ def _ablate(
 ) -> None:
     found = ablate(suite, cases, devices, read_mechanisms(), Reporter())
     if arguments.json:
-        _print_json("mechanisms", [each.to_json() for each in found])
+        print_rows("mechanisms", (each.to_json() for each in found))
     elif arguments.table:
         print(ablation_to_table(found), end="")
     else:
         print_ablations(Console(highlight=False), found)
-
-
-def _print_json(name: str, members: Sequence[dict[str, Any]]) -> None:
-    lines = ",\n".join(json.dumps(member) for member in members)
-    print(f'{{"{name}": [\n{lines}\n]}}')
 
 
 def _cases(suite: Suite, names: Iterable[str] | None, paths: Sequence[Path]) -> list[Case | TraceCase]:

@@ -7,14 +7,13 @@ example: ./lab trace replay traces/lmdb.trace --variant off,adaptive --memory 64
 """
 
 import argparse
-import json
 from pathlib import Path
 
 from rich.console import Console
 
 from foliolab.analyse.measured import store_groups, with_measured
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.options import add_json, limits_of, size_of
+from foliolab.cli.options import add_json, limits_of, print_rows, size_of
 from foliolab.errors import require_known
 from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB
@@ -61,8 +60,7 @@ def handle(arguments: argparse.Namespace) -> int:
     compiled(Reporter())
     found = [replay for name, trace in traces for replay in replays(name, trace, variants, windows, memory, request_kb)]
     if arguments.json:
-        lines = ",\n".join(json.dumps(replay.to_json()) for replay in found)
-        print(f'{{"replays": [\n{lines}\n]}}')
+        print_rows("replays", (replay.to_json() for replay in found))
     elif arguments.table:
         print(replays_to_table(found), end="")
     else:

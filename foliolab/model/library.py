@@ -106,6 +106,10 @@ class Counts:
     kinds: tuple[int, ...]
     """Misses under ``adaptive``, one number for each of MISS_KINDS."""
 
+    @property
+    def read_bytes(self) -> int:
+        return self.pages_read * PAGE_BYTES
+
 
 class MachineStruct(ctypes.Structure):
     _fields_ = (

@@ -7,7 +7,6 @@ from typing import Any
 
 from foliolab.grouped import grouped
 from foliolab.model.compiled import WINDOW
-from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
 from foliolab.regret.header import Mechanism, count_lines, lines_of, without
@@ -93,7 +92,7 @@ def _rows(
         yield replace(
             before[cell],
             cost=cost(found, device),
-            read_bytes=found.pages_read * PAGE_BYTES,
+            read_bytes=found.read_bytes,
             major_faults=found.major_faults,
         )
 

@@ -5,11 +5,13 @@ The header has no switches for this: they would be code that no kernel needs.
 """
 
 import re
-from dataclasses import dataclass
 from difflib import SequenceMatcher
+
+from msgspec import Struct
 
 from foliolab.errors import ModelError
 from foliolab.model.compiled import WINDOW
+from foliolab.table import Text
 
 _ENTRIES = ("mmap_readahead_settled", "mmap_readahead_adapt", "mmap_readahead_mark")
 """What the kernel calls."""
@@ -21,13 +23,14 @@ _TYPE = re.compile(r"^(?:struct|enum) \w+ {\n.*?^};\n", re.DOTALL | re.MULTILINE
 _NUMBER = re.compile(r"\b\d+U?L?L?\b")
 
 
-@dataclass(frozen=True)
-class Mechanism:
-    name: str
-    does: str
+class Mechanism(Struct, frozen=True, forbid_unknown_fields=True):
+    name: Text
+    does: Text
     """In a sentence."""
-    edits: tuple[tuple[str, str], ...]
+    edits: tuple[tuple[str, str], ...] = ()
     """Text of the header, of the form that model/mechanisms.toml tells, and what takes its place where it is off."""
+    also: tuple[str, ...] = ()
+    """Mechanisms whose edits come after its own."""
 
 
 def without(mechanism: Mechanism, header: str) -> str:

@@ -2,31 +2,25 @@
 """The mechanisms of the adaptive window, and how each is switched off, as model/mechanisms.toml says it."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from foliolab.paths import MODEL
 from foliolab.regret.header import Mechanism
-from foliolab.table import Place, Text, read_toml
+from foliolab.table import Place, read_toml
 
 
-class _Mechanism(Struct, forbid_unknown_fields=True):
-    name: Text
-    does: Text
-    edits: tuple[tuple[str, str], ...] = ()
-    also: tuple[str, ...] = ()
-
-
-class _File(Struct, forbid_unknown_fields=True):
-    mechanism: list[_Mechanism]
+class _Mechanisms(Struct, forbid_unknown_fields=True):
+    mechanism: list[Mechanism]
 
 
 def read_mechanisms() -> list[Mechanism]:
-    """All of them in their order; BadExperiment for a mistake in the file."""
+    """All of them in their order, with all their edits; BadExperiment for a mistake in the file."""
     file = MODEL / "mechanisms.toml"
     place = Place(file)
-    tables = {table.name: table for table in place.convert(read_toml(file), _File).mechanism}
-    for table in tables.values():
-        place.at(table.name).at("also").all_of(table.also, tables)
+    found = {each.name: each for each in place.convert(read_toml(file), _Mechanisms).mechanism}
+    for each in found.values():
+        place.at(each.name).at("also").all_of(each.also, found)
     return [
-        Mechanism(table.name, table.does, (*table.edits, *(edit for name in table.also for edit in tables[name].edits)))
-        for table in tables.values()
+        replace(each, edits=(*each.edits, *(edit for name in each.also for edit in found[name].edits)))
+        for each in found.values()
     ]

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from foliolab.model.library import PAGE_BYTES, Counts
+from foliolab.model.library import Counts
 from foliolab.progress import Reporter
 from foliolab.regret.cost import Device, cost
 from foliolab.regret.runs import machines, run
@@ -96,7 +96,7 @@ def make_rows(
                 oracle_window_kb=window,
                 judged_only=case.judged_only,
                 family=case.family,
-                read_bytes=found.pages_read * PAGE_BYTES,
+                read_bytes=found.read_bytes,
                 major_faults=found.major_faults,
             )
             for variant, found in counts.items()

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The model against a kernel: columns, and a sentence, for the terminal, for Markdown and for programs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from foliolab.analyse.agreement import Agreement, AgreementFigure, AgreementRow
+from foliolab.analyse.agreement import Agreement, AgreementFigure
 from foliolab.experiment.metrics import METRICS
 from foliolab.report.columns import Column, first_of_each
-from foliolab.report.figures import UNITS
+from foliolab.report.figures import UNITS, off_by, with_unit
 
 
 def title(comparison: Agreement) -> str:
@@ -17,23 +17,20 @@ def title(comparison: Agreement) -> str:
 
 def agreement_columns(comparison: Agreement) -> list[Column]:
     """Cell, variant, three columns for each metric, and the repetitions that both have."""
-    rows = comparison.rows
+    places = [next(iter(row.values())) for row in comparison.rows]
     columns = [
-        Column(("", "cell"), tuple(first_of_each(row.cell.label for row in rows)), 0, left=True),
-        Column(("", "variant"), tuple(row.variant for row in rows), 0, left=True),
+        Column(("", "cell"), tuple(first_of_each(place.cell.label for place in places)), 0, left=True),
+        Column(("", "variant"), tuple(place.variant for place in places), 0, left=True),
     ]
     for rank, name in enumerate(comparison.metrics, start=2):
-        columns += _columns_of(name, rows, rank)
-    columns.append(Column(("", "n"), tuple(str(row.n) for row in rows), 1))
+        columns += _columns_of(name, [row.get(name) for row in comparison.rows], rank)
+    columns.append(Column(("", "n"), tuple(str(place.n) for place in places), 1))
     return columns
 
 
-def _columns_of(name: str, rows: tuple[AgreementRow, ...], rank: int) -> Iterator[Column]:
+def _columns_of(name: str, figures: Sequence[AgreementFigure | None], rank: int) -> Iterator[Column]:
     """Where room is short, how far they are apart has to do."""
-    metric = METRICS[name]
-    unit = UNITS[metric.kind]
-    what = " ".join(part for part in (*metric.title, unit.name) if part)
-    figures = [row.figures.get(name) for row in rows]
+    unit, what = UNITS[METRICS[name].kind], with_unit(METRICS[name])
     yield Column((what, "model"), tuple(unit.spell(figure.model) if figure else "" for figure in figures), rank)
     yield Column((what, "kernel"), tuple(unit.spell(figure.kernel) if figure else "" for figure in figures), rank)
     yield Column((what, "difference"), tuple(_difference(figure) if figure else "" for figure in figures), 0)
@@ -41,12 +38,8 @@ def _columns_of(name: str, rows: tuple[AgreementRow, ...], rank: int) -> Iterato
 
 def _difference(figure: AgreementFigure) -> str:
     """In percent, with a mark if it is too much."""
-    text = _percent(figure)
+    text = off_by(figure.difference)
     return text if figure.within else f"BEYOND {text}"
-
-
-def _percent(figure: AgreementFigure) -> str:
-    return "from none" if figure.difference is None else f"{figure.difference * 100:+.1f} %"
 
 
 def summary(comparison: Agreement) -> str:
@@ -58,13 +51,14 @@ def summary(comparison: Agreement) -> str:
 
 
 def _tolerance(comparison: Agreement, metric: str) -> str:
-    found = [figure.tolerance for _, name, figure in comparison.figures if name == metric]
+    found = [figure.tolerance for figure in comparison.figures if figure.metric == metric]
     return f"{found[0] * 100:g} %" if found else "not measured"
 
 
-def explain(row: AgreementRow, metric: str, figure: AgreementFigure) -> str:
+def explain(figure: AgreementFigure) -> str:
     """One figure in words."""
-    return f"{row.cell.label}, {row.variant}, {metric}: {_percent(figure)}, tolerance {figure.tolerance * 100:g} %"
+    place = f"{figure.cell.label}, {figure.variant}, {figure.metric}"
+    return f"{place}: {off_by(figure.difference)}, tolerance {figure.tolerance * 100:g} %"
 
 
 def to_json(comparison: Agreement) -> list[dict[str, Any]]:
@@ -72,13 +66,10 @@ def to_json(comparison: Agreement) -> list[dict[str, Any]]:
     return [
         {
             **comparison.kernel.to_json(),
-            "cell": row.cell.as_dict(),
-            "variant": row.variant,
-            "n": row.n,
-            "metric": name,
             **asdict(figure),
+            "cell": figure.cell.as_dict(),
             "difference": figure.difference,
             "within": figure.within,
         }
-        for row, name, figure in comparison.figures
+        for figure in comparison.figures
     ]

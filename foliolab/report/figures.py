@@ -4,7 +4,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from foliolab.experiment.metrics import Kind
+from foliolab.experiment.metrics import Kind, Metric
 
 _MIB = 1 << 20
 _GIB = 1 << 30
@@ -58,6 +58,16 @@ UNITS: Mapping[Kind, Unit] = {
     Kind.SECONDS: Unit("seconds", seconds),
     Kind.SPEED: Unit("MiB/s", mib),
 }
+
+
+def with_unit(metric: Metric) -> str:
+    """A metric and its unit."""
+    return " ".join(part for part in (*metric.title, UNITS[metric.kind].name) if part)
+
+
+def off_by(share: float | None) -> str:
+    """How far a figure is from another, as a share of that; None if that is 0 and it is not."""
+    return "from none" if share is None else f"{share * 100:+.1f} %"
 
 
 def times(factor: float) -> str:

@@ -14,7 +14,7 @@ from foliolab.experiment.metrics import METRICS
 from foliolab.grouped import grouped
 from foliolab.paired import CHANCE
 from foliolab.report.columns import Column
-from foliolab.report.figures import UNITS
+from foliolab.report.figures import UNITS, with_unit
 from foliolab.report.view import EMULATED, origin
 
 Row = tuple[Difference, Difference | None]
@@ -54,8 +54,7 @@ def loss_columns(matrix: Matrix, rows: Sequence[Row]) -> list[Column]:
 
 
 def _metric(difference: Difference) -> str:
-    metric = METRICS[difference.metric]
-    return " ".join(part for part in (*metric.title, UNITS[metric.kind].name) if part)
+    return with_unit(METRICS[difference.metric])
 
 
 def _spell(difference: Difference, figure: float) -> str:

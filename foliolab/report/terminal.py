@@ -50,8 +50,8 @@ def print_view(console: Console, view: View) -> None:
 
 def print_comparison(console: Console, comparison: Agreement) -> None:
     """Print the model beside a kernel, with what is too far apart in red."""
-    styles = ["" if all(figure.within for figure in row.figures.values()) else "red" for row in comparison.rows]
-    cells = [row.cell for row in comparison.rows]
+    styles = ["" if all(figure.within for figure in row.values()) else "red" for row in comparison.rows]
+    cells = [next(iter(row.values())).cell for row in comparison.rows]
     console.print(Text(agreement.title(comparison), style="bold"))
     print_table(console, agreement.agreement_columns(comparison), styles, cells)
     console.print()

@@ -8,10 +8,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from foliolab.analyse.agreement import apart
 from foliolab.errors import NoResult
 from foliolab.regret.cost import Device, cost
 from foliolab.report.columns import Column
-from foliolab.report.figures import count, mib, percent, seconds
+from foliolab.report.figures import count, mib, off_by, percent, seconds
 from foliolab.report.terminal import print_table
 from foliolab.trace.format import Trace
 from foliolab.trace.replay import Figures, Replay
@@ -47,27 +48,27 @@ def difference_columns(replays: Sequence[Replay]) -> list[Column]:
 
     In bytes, requests and major faults. NoResult if no guest was measured.
     """
-    off_by = {
-        (each.trace, (each.variant, each.read_ahead_kb)): _off_by(each.predicted, each.recorded)
+    found = {
+        (each.trace, (each.variant, each.read_ahead_kb)): _all_off_by(each.predicted, each.recorded)
         for each in replays
         if each.recorded
     }
-    if not off_by:
+    if not found:
         raise NoResult("Nothing was measured that these traces could stand beside.")
-    traces = dict.fromkeys(trace for trace, _ in off_by)
-    heads = dict.fromkeys(head for _, head in off_by)
+    traces = dict.fromkeys(trace for trace, _ in found)
+    heads = dict.fromkeys(head for _, head in found)
     return [
         Column(("", "trace"), tuple(Path(trace).stem for trace in traces), 0, left=True),
         *(
             Column(
-                ("", f"{variant}, {window}"), tuple(off_by.get((trace, (variant, window)), "") for trace in traces), 0
+                ("", f"{variant}, {window}"), tuple(found.get((trace, (variant, window)), "") for trace in traces), 0
             )
             for variant, window in heads
         ),
     ]
 
 
-def _off_by(predicted: Figures, recorded: Figures) -> str:
+def _all_off_by(predicted: Figures, recorded: Figures) -> str:
     pairs = [(getattr(predicted, name), getattr(recorded, name)) for _, name, _, _ in _FIGURES]
     shares = [round((one / other - 1) * 100) if other else None for one, other in pairs]
     return " / ".join("-" if share is None else f"{share:+d}" if share else "0" for share in shares)
@@ -81,17 +82,9 @@ def _columns(
     yield Column((title, "predicted"), tuple(spell(value) for value in predicted), rank)
     if any(value is not None for value in recorded):
         yield Column((title, "recorded"), tuple("-" if value is None else spell(value) for value in recorded), rank)
-        apart = (difference(one, other) for one, other in zip(predicted, recorded, strict=True))
-        yield Column((title, "off by"), tuple(apart), rank)
-
-
-def difference(predicted: float, recorded: float | None) -> str:
-    """How far the model is from a guest, in per cent of the guest."""
-    if recorded is None:
-        return "-"
-    if not recorded:
-        return "from none" if predicted else "+0.0 %"
-    return f"{(predicted / recorded - 1) * 100:+.1f} %"
+        pairs = zip(predicted, recorded, strict=True)
+        shares = ("-" if other is None else off_by(apart(one, other)) for one, other in pairs)
+        yield Column((title, "off by"), tuple(shares), rank)
 
 
 def print_trace(console: Console, name: str, trace: Trace) -> None:

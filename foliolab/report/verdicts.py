@@ -69,7 +69,7 @@ def check(views: Sequence[View], comparisons: Sequence[Agreement] = ()) -> None:
     if beyond:
         sentences.append(
             f"{len(beyond)} of {len(figures)} figures of the model differ from the kernel's by more than they may; "
-            f"the first: {agreement.explain(*beyond[0])}."
+            f"the first: {agreement.explain(beyond[0])}."
         )
     if sentences:
         raise ChecksFailed(" ".join(sentences))

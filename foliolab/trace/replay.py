@@ -88,7 +88,7 @@ def replays(
                 )
                 with_it = [each for each in measured if _memory(trace, each) == memory]
                 counts = simulate_trace(machine, trace)
-                predicted = Figures(counts.pages_read * PAGE_BYTES, counts.requests, counts.major_faults)
+                predicted = Figures(counts.read_bytes, counts.requests, counts.major_faults)
                 recorded = _mean(with_it) if with_it else None
                 yield Replay(name, variant, window_kb, memory, predicted, recorded, counts)
 

@@ -23,7 +23,7 @@ from foliolab.experiment.load import find_experiment
 from foliolab.regret.rows import RegretRow
 from foliolab.report.page.contents import make_contents
 from foliolab.report.page.cost import change_drawing, cost_drawing
-from foliolab.report.page.forest import Line, forest_drawing, make_lines
+from foliolab.report.page.forest import forest_drawing, make_lines
 from foliolab.report.page.heat import heat_drawing
 from foliolab.report.page.reads import reads_drawing
 from foliolab.report.page.style import NARROW, WIDE, Drawing, to_file, to_svg
@@ -44,10 +44,45 @@ PICTURE = Picture(
     code="t1",
     backend="qemu-tcg",
 )
+
+
+def difference(
+    workload: str,
+    metric: str,
+    baseline: float,
+    value: float,
+    change: Change,
+    variant: str = "adaptive",
+    interval: tuple[float, float] | None = (-1.0, 0.3),
+    n: int = 3,
+) -> Difference:
+    return Difference(
+        experiment="workloads",
+        cell=Cell.of({"workload": workload}),
+        workload=workload,
+        variant=variant,
+        metric=metric,
+        baseline=baseline,
+        value=value,
+        loss=(value - baseline) / baseline,
+        interval=interval,
+        negligible=64 / baseline,
+        repeats=False,
+        p=0.25,
+        n=n,
+        change=change,
+    )
+
+
 LINES = [
-    Line("mmap-random-exceeds", "major faults", 0.25, (0.2, 0.31), Change.WORSE, 6),
-    Line("fault-cost stride 16 count 6144 memory warm", "instructions per fault", 0.003, None, Change.SAME, 3),
-    *(Line(f"workload-{number}", "refaults", -number / 17, None, Change.BETTER, 6) for number in range(1, 18)),
+    difference("mmap-random-exceeds", "major_faults", 1, 1.25, Change.WORSE, interval=(0.2, 0.31), n=6),
+    difference(
+        "fault-cost stride 16 count 6144 memory warm", "instructions_per_fault", 1, 1.003, Change.SAME, interval=None
+    ),
+    *(
+        difference(f"workload-{number}", "refaults_file", 17, 17 - number, Change.BETTER, interval=None, n=6)
+        for number in range(1, 18)
+    ),
 ]
 
 
@@ -81,27 +116,6 @@ def page() -> str:
     ]  # fmt: skip
     return make_contents(
         PICTURE, regrets(), "p1", group_samples(workloads), {"workloads": find_experiment("workloads")}
-    )
-
-
-def difference(
-    workload: str, metric: str, baseline: float, value: float, change: Change, variant: str = "adaptive"
-) -> Difference:
-    return Difference(
-        experiment="workloads",
-        cell=Cell.of({"workload": workload}),
-        workload=workload,
-        variant=variant,
-        metric=metric,
-        baseline=baseline,
-        value=value,
-        loss=(value - baseline) / baseline,
-        interval=(-1.0, 0.3),
-        negligible=64 / baseline,
-        repeats=False,
-        p=0.25,
-        n=3,
-        change=change,
     )
 
 
@@ -216,10 +230,10 @@ def test_a_workload_has_what_loses_most_and_what_gains_most() -> None:
         again=(),
         gaps=(),
     )
-    assert [(line.label, line.metric, line.loss) for line in make_lines(matrix, "adaptive")] == [
-        ("one", "major faults", 0.25),
+    assert [(line.workload, line.metric, line.loss) for line in make_lines(matrix, "adaptive")] == [
+        ("one", "major_faults", 0.25),
         ("two", "faults", 0.2),
-        ("one", "refaults file", -1.0),
+        ("one", "refaults_file", -1.0),
     ]
     assert make_lines(matrix, "adaptive")[0].interval == (-1.0, 0.3)
 

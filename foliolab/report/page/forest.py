@@ -2,7 +2,6 @@
 """Which workloads lose and gain: a mark for each, with its interval where there is one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from matplotlib.axes import Axes
@@ -24,26 +23,7 @@ _ROW, _NARROW_ROW, _EDGES = 21, 52, 70
 """Pixels of a row, and of all that is above and below."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """One metric of one workload under a variant."""
-
-    label: str
-    metric: str
-    loss: float
-    """As a share of the baseline."""
-    interval: tuple[float, float] | None
-    """Of the loss; none where there are too few boots."""
-    change: Change
-    n: int
-
-    @property
-    def spelled(self) -> str:
-        interval = f" ({_percent(self.interval[0])} to {_percent(self.interval[1])})" if self.interval else ""
-        return f"{_percent(self.loss)} %{interval}"
-
-
-def make_lines(matrix: Matrix, variant: str) -> list[Line]:
+def make_lines(matrix: Matrix, variant: str) -> list[Difference]:
     """The metric that loses most of each workload under ``variant``, and the one that gains most, if either is of any
     account; else what differs most. The greatest loss first."""
     found: list[Difference] = []
@@ -54,18 +34,24 @@ def make_lines(matrix: Matrix, variant: str) -> list[Line]:
         ends = (counting[0], counting[-1]) if counting else ()
         both = [each for each, sign in zip(ends, (1, -1), strict=False) if each.loss * sign > 0]
         found += both or [max(differences, key=lambda each: abs(each.loss))]
-    return [_line(each) for each in sorted(found, key=lambda each: -each.loss)]
+    return sorted(found, key=lambda each: -each.loss)
 
 
-def _line(found: Difference) -> Line:
-    words = " ".join(part for part in METRICS[found.metric].title if part)
-    return Line(found.workload, words, found.loss, found.interval, found.change, found.n)
+def _metric(line: Difference) -> str:
+    return " ".join(part for part in METRICS[line.metric].title if part)
 
 
-def forest_drawing(name: str, what: str, lines: Sequence[Line], baseline: str, source: str, command: str) -> Drawing:
+def _spelled(line: Difference) -> str:
+    interval = f" ({_percent(line.interval[0])} to {_percent(line.interval[1])})" if line.interval else ""
+    return f"{_percent(line.loss)} %{interval}"
+
+
+def forest_drawing(
+    name: str, what: str, lines: Sequence[Difference], baseline: str, source: str, command: str
+) -> Drawing:
     """Of at least one line; ``what`` stands in the title."""
-    workloads = len({line.label for line in lines})
-    worse, better = ({line.label for line in lines if line.change is change} for change in _COLOURS)
+    workloads = len({line.workload for line in lines})
+    worse, better = ({line.workload for line in lines if line.change is change} for change in _COLOURS)
     boots = sorted({line.n for line in lines})
     n = f"n = {boots[0]}" if len(boots) == 1 else f"n = {boots[0]} to {boots[-1]}"
     are = "is" if len(worse) == 1 else "are"
@@ -82,13 +68,13 @@ def forest_drawing(name: str, what: str, lines: Sequence[Line], baseline: str, s
         draw=partial(_draw, tuple(lines), baseline),
         rows=(
             ("workload", "metric", f"against {baseline}", "n"),
-            *((line.label, line.metric, line.spelled, str(line.n)) for line in lines),
+            *((line.workload, _metric(line), _spelled(line), str(line.n)) for line in lines),
         ),
     )
 
 
 @styled
-def _draw(lines: Sequence[Line], baseline: str, width: int) -> Figure:
+def _draw(lines: Sequence[Difference], baseline: str, width: int) -> Figure:
     wide = width >= WIDE
     drawn = figure(width, (_ROW if wide else _NARROW_ROW) * len(lines) + _EDGES)
     axes = drawn.subplots()
@@ -110,14 +96,14 @@ def _draw(lines: Sequence[Line], baseline: str, width: int) -> Figure:
     axes.set_xlabel(f"times {baseline}'s")
     axes.set_ylim(len(lines) - 0.5, -0.5 if wide else -0.9)
     if wide:
-        axes.set_yticks(range(len(lines)), [f"{line.label}: {line.metric}" for line in lines])
+        axes.set_yticks(range(len(lines)), [f"{line.workload}: {_metric(line)}" for line in lines])
     else:
         axes.set_yticks(())
         for row, line in enumerate(lines):
             _label(axes, row, line)
     if wide:
         right = axes.secondary_yaxis("right")
-        right.set_yticks(range(len(lines)), [line.spelled for line in lines])
+        right.set_yticks(range(len(lines)), [_spelled(line) for line in lines])
         right.spines[:].set_visible(False)
         right.tick_params(length=0)
     axes.spines["left"].set_visible(False)
@@ -125,10 +111,10 @@ def _draw(lines: Sequence[Line], baseline: str, width: int) -> Figure:
     return drawn
 
 
-def _label(axes: Axes, row: int, line: Line) -> None:
+def _label(axes: Axes, row: int, line: Difference) -> None:
     """Above a mark, where there is no room beside it."""
     axes.annotate(
-        f"{line.label}\n{line.metric}, {_percent(line.loss)} %",
+        f"{line.workload}\n{_metric(line)}, {_percent(line.loss)} %",
         (0, row - 0.2),
         xycoords=("axes fraction", "data"),
         va="bottom",
@@ -139,7 +125,7 @@ def _label(axes: Axes, row: int, line: Line) -> None:
     )
 
 
-def _mark(axes: Axes, row: int, line: Line) -> None:
+def _mark(axes: Axes, row: int, line: Difference) -> None:
     shade = colour(_COLOURS.get(line.change, "same"))
     if line.interval:
         low, high = (_ratio(end) for end in line.interval)
