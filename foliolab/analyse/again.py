@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from foliolab.analyse.differences import Difference, Part
+from foliolab.analyse.differences import Difference, MatrixPart
 from foliolab.analyse.losses import make_matrix
 from foliolab.analyse.select import Group, group_samples
 from foliolab.campaign.sample import Sample
@@ -46,7 +46,7 @@ def make_arms(samples: Iterable[Sample], experiments: Mapping[str, Experiment]) 
         measured = dict.fromkeys(sample.variant for sample in group.samples)
         cells = experiment.scale(group.scale).cells
         for variant in (name for name in measured if again_name(name) in measured):
-            part = Part(experiment, group.scale, group.arch, group.page_size, cells, (), group)
+            part = MatrixPart(experiment, group.scale, group.arch, group.page_size, cells, (), group)
             arms.append(Arm(group, variant, make_matrix([part], baseline=variant, threshold=0).again))
     return [arm for arm in arms if arm.differences]
 

@@ -39,7 +39,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True)
-class Part:
+class MatrixPart:
     """What one experiment contributes."""
 
     experiment: Experiment
@@ -118,7 +118,7 @@ def workload_name(experiment: Experiment, cell: Cell) -> str:
 
 
 def compare(
-    part: Part,
+    part: MatrixPart,
     cell: Cell,
     variant: str,
     baseline: Sequence[Sample],
@@ -149,7 +149,7 @@ def _figures(samples: Mapping[int, Sample], metric: str) -> dict[int, float]:
 
 
 def _difference(
-    part: Part,
+    part: MatrixPart,
     cell: Cell,
     variant: str,
     metric: str,
@@ -219,7 +219,7 @@ def _change(difference: Difference, threshold: float, needed: int) -> Change:
     return Change.NOT_SHOWN
 
 
-def gap_of(part: Part, cell: Cell, variant: str, outcome: str, sentence: str) -> Gap:
+def gap_of(part: MatrixPart, cell: Cell, variant: str, outcome: str, sentence: str) -> Gap:
     return Gap(part.experiment.name, cell, workload_name(part.experiment, cell), variant, outcome, sentence)
 
 

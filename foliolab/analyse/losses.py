@@ -12,7 +12,7 @@ from foliolab.analyse.differences import (
     Change,
     Difference,
     Gap,
-    Part,
+    MatrixPart,
     compare,
     gap_of,
     judged,
@@ -52,7 +52,7 @@ class VariantSummary:
 
 @dataclass(frozen=True)
 class Matrix:
-    parts: tuple[Part, ...]
+    parts: tuple[MatrixPart, ...]
     baseline: str
     """The variant that the others are compared with."""
     variants: tuple[str, ...]
@@ -71,7 +71,7 @@ class Matrix:
         return needed_for(self.differences)
 
 
-def make_matrix(parts: Sequence[Part], *, baseline: str, threshold: float) -> Matrix:
+def make_matrix(parts: Sequence[MatrixPart], *, baseline: str, threshold: float) -> Matrix:
     """Compare every variant of every part with the baseline."""
     second = again_name(baseline)
     found: list[Difference | Gap] = []
@@ -131,7 +131,7 @@ def by_variant(matrix: Matrix) -> list[VariantSummary]:
     return summaries
 
 
-def _gaps(part: Part, cell: Cell, variant: str, samples: Sequence[Sample]) -> Iterator[Gap]:
+def _gaps(part: MatrixPart, cell: Cell, variant: str, samples: Sequence[Sample]) -> Iterator[Gap]:
     """What failed, or that nothing was tried."""
     if not samples:
         yield gap_of(part, cell, variant, NOT_MEASURED, "")

@@ -31,14 +31,14 @@ class Session(Protocol):
         """Run one cell and return its metrics; raises GuestFailure when there are none."""
 
 
-class Machine(Protocol):
+class Bootable(Protocol):
     """All that boots of one kernel take, made and ready. It can be sent to another process, or host."""
 
     @property
     def files(self) -> Sequence[Path]:
         """Of the cache: what another host has to have."""
 
-    def elsewhere(self, place: Callable[[Path], Path]) -> "Machine":
+    def elsewhere(self, place: Callable[[Path], Path]) -> "Bootable":
         """The same with its files where ``place`` says."""
 
     def obstacle(self) -> str:
@@ -65,5 +65,5 @@ class Backend(Protocol):
     def obstacle(self, plan: Plan, step: Step) -> str:
         """Why it cannot execute a step, as a sentence; empty if it can."""
 
-    def prepare(self, kernel: BuiltKernel, plan: Plan) -> Machine:
+    def prepare(self, kernel: BuiltKernel, plan: Plan) -> Bootable:
         """What executes steps of a plan on ``kernel``; its disks are made here, if need be."""

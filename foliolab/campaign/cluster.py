@@ -25,7 +25,7 @@ import dask
 import distributed
 from distributed.comm.addressing import get_address_host
 
-from foliolab.campaign.files import Source, resolved, serving
+from foliolab.campaign.files import FileSource, resolved, serving
 from foliolab.campaign.hosts import Hosts, connected
 from foliolab.campaign.job import Job, Watcher
 from foliolab.campaign.sample import Sample
@@ -123,7 +123,7 @@ class Cluster:
         address = self.client.scheduler_info(n_workers=0).get("address") or self.client.scheduler.address
         host = address.split("://")[1].rpartition(":")[0].strip("[]")
         with serving(distributed.utils.get_ip(host)) as source:
-            _Run(self, source, consoles, watcher).run(jobs)
+            _Execution(self, source, consoles, watcher).run(jobs)
 
     def timed_on(self) -> str:
         return self.timed_at[1]
@@ -149,8 +149,8 @@ class Cluster:
         return hosts.pop()
 
 
-class _Run:
-    def __init__(self, cluster: "Cluster", source: Source, consoles: Path, watcher: Watcher) -> None:
+class _Execution:
+    def __init__(self, cluster: "Cluster", source: FileSource, consoles: Path, watcher: Watcher) -> None:
         self._cluster, self._client, self._news = cluster, cluster.client, cluster.news
         self._source, self._consoles, self._watcher = source, consoles, watcher
         self._topic = f"foliolab-{token_hex(8)}"
@@ -167,8 +167,8 @@ class _Run:
         self._client.subscribe_topic(self._topic, lambda event: self._events.put(event[1]))
         try:
             for number, job in enumerate(jobs):
-                self._source.offer(job.machine.files)
-                job = replace(job, machine=job.machine.elsewhere(resolved))
+                self._source.offer(job.bootable.files)
+                job = replace(job, bootable=job.bootable.elsewhere(resolved))
                 self._submit(Order(number, job, self._topic, self._source.elsewhere(), self._code))
                 self._hear_all()
             waited = 0

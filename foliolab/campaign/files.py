@@ -26,7 +26,7 @@ from foliolab.paths import cache_directory
 
 
 @dataclass(frozen=True)
-class Source:
+class FileSource:
     """Where files of a cache can be had."""
 
     url: str
@@ -40,7 +40,7 @@ class Source:
         """Let these be fetched."""
         self.offered.update({str(file.relative_to(self.cache)): _content_of(file) for file in map(resolved, files)})
 
-    def elsewhere(self) -> "Source":
+    def elsewhere(self) -> "FileSource":
         """As it is now, for others."""
         return replace(self, offered=dict(self.offered))
 
@@ -63,7 +63,7 @@ def _content(file: Path, *_: int) -> str:
 
 
 @contextmanager
-def serving(address: str) -> Iterator[Source]:
+def serving(address: str) -> Iterator[FileSource]:
     """Offer files at an address of this host, to whoever has the URL, until the block ends."""
     secret = token_urlsafe(16)
     offered: dict[str, str] = {}
@@ -91,13 +91,13 @@ def serving(address: str) -> Iterator[Source]:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
-            yield Source(f"http://{address}:{server.server_port}/{secret}/", root, offered)
+            yield FileSource(f"http://{address}:{server.server_port}/{secret}/", root, offered)
         finally:
             server.shutdown()
             thread.join()
 
 
-def fetch(path: Path, source: Source) -> Path:
+def fetch(path: Path, source: FileSource) -> Path:
     """Where this host has a file of the cache of ``source``; fetched if need be. ClusterError if it cannot be had."""
     name = str(path.relative_to(source.cache))
     content = source.offered[name]

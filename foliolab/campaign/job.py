@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from foliolab.campaign.backend import Machine, Session
+from foliolab.campaign.backend import Bootable, Session
 from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, Sample
 from foliolab.experiment.plan import Step
 from foliolab.vm.failure import GuestFailure
@@ -39,7 +39,7 @@ class Work:
 class Job:
     """Plain data, like what is made of it."""
 
-    machine: Machine
+    bootable: Bootable
     kernel: str
     """Its name."""
     works: tuple[Work, ...]
@@ -69,7 +69,7 @@ def execute(job: Job, consoles: Path, watcher: Watcher) -> None:
         with ExitStack() as stack:
             watcher.note(f"booting {job.kernel}")
             started = time.monotonic()
-            session = _boot(stack, job.machine, consoles, watcher)
+            session = _boot(stack, job.bootable, consoles, watcher)
             outcome = OK
             while pending and outcome in (OK, NOT_APPLICABLE):
                 watcher.note(f"{pending[0].step.cell.label}, {pending[0].step.variant.name}")
@@ -84,11 +84,11 @@ def execute(job: Job, consoles: Path, watcher: Watcher) -> None:
                     pending.popleft()
 
 
-def _boot(stack: ExitStack, machine: Machine, consoles: Path, watcher: Watcher) -> Session:
+def _boot(stack: ExitStack, bootable: Bootable, consoles: Path, watcher: Watcher) -> Session:
     attempt = 1
     while True:
         try:
-            return stack.enter_context(machine.boot(consoles))
+            return stack.enter_context(bootable.boot(consoles))
         except GuestFailure as error:
             if error.outcome.kind is not OutcomeKind.LOST_HOST or attempt == ATTEMPTS:
                 raise

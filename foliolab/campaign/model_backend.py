@@ -75,12 +75,12 @@ class ModelBackend:
             return f"The model does not know {step.cell.label}: {error}."
         return "" if _rules(step.variant) else f"The model does not know the variant '{step.variant.name}'."
 
-    def prepare(self, kernel: BuiltKernel, plan: Plan) -> "ModelMachine":
-        return ModelMachine(replace(plan, boots=()), identity())
+    def prepare(self, kernel: BuiltKernel, plan: Plan) -> "ModelBootable":
+        return ModelBootable(replace(plan, boots=()), identity())
 
 
 @dataclass(frozen=True)
-class ModelMachine:
+class ModelBootable:
     """Takes nothing."""
 
     plan: Plan
@@ -88,7 +88,7 @@ class ModelMachine:
     """What its samples are of."""
     files: tuple[Path, ...] = ()
 
-    def elsewhere(self, place: Callable[[Path], Path]) -> "ModelMachine":
+    def elsewhere(self, place: Callable[[Path], Path]) -> "ModelBootable":
         return self
 
     def obstacle(self) -> str:

@@ -83,8 +83,8 @@ class QemuBackend:
         """What a store takes and is not installed. A guest runs any program under any switches, or says why not."""
         return self._lacking(step.cell) if plan.scale.parameters.content == "stores" else ""
 
-    def prepare(self, kernel: BuiltKernel, plan: Plan) -> "QemuMachine":
-        """A machine with the plan's disks."""
+    def prepare(self, kernel: BuiltKernel, plan: Plan) -> "QemuBootable":
+        """What boots with the plan's disks."""
         parameters = plan.scale.parameters
         image = initramfs(guest_programs(self.architecture, self.report), modules=kernel.modules)
         bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator, kernel_name=kernel.name)
@@ -99,7 +99,7 @@ class QemuBackend:
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=tuple(disks))
         version = qemu_version(self.architecture)
         databases = self._stores(plan) if parameters.content == "stores" else []
-        return QemuMachine(config, replace(plan, boots=()), tuple(databases), bool(kernel.module), version)
+        return QemuBootable(config, replace(plan, boots=()), tuple(databases), bool(kernel.module), version)
 
     def _disks(self, plan: Plan, guest: GuestConfig) -> list[Disk]:
         parameters = plan.scale.parameters
@@ -136,7 +136,7 @@ class QemuBackend:
 
 
 @dataclass(frozen=True)
-class QemuMachine:
+class QemuBootable:
     """A guest with a plan's disks."""
 
     config: GuestConfig
@@ -153,7 +153,7 @@ class QemuMachine:
         booted = filter(None, (self.config.kernel, self.config.initramfs))
         return [*booted, *(disk.path for disk in self.config.disks)]
 
-    def elsewhere(self, place: Callable[[Path], Path]) -> "QemuMachine":
+    def elsewhere(self, place: Callable[[Path], Path]) -> "QemuBootable":
         disks = tuple(replace(disk, path=place(disk.path)) for disk in self.config.disks)
         kernel, image = (path and place(path) for path in (self.config.kernel, self.config.initramfs))
         return replace(self, config=replace(self.config, kernel=kernel, initramfs=image, disks=disks))

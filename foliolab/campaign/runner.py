@@ -147,8 +147,8 @@ class _Campaign:
         for boot in self._plan.boots:
             pending = [step for step in boot.steps if self._key(step) not in self._had]
             if pending:
-                machine = self._backend.prepare(self._kernels[boot.kernel], self._plan)
-                yield Job(machine, boot.kernel, tuple(Work(step, self._form(step)) for step in pending))
+                bootable = self._backend.prepare(self._kernels[boot.kernel], self._plan)
+                yield Job(bootable, boot.kernel, tuple(Work(step, self._form(step)) for step in pending))
 
     def _form(self, step: Step) -> Sample:
         """What is known of a sample before it is measured."""

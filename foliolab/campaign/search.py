@@ -44,7 +44,7 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True)
-class Step:
+class JudgedCommit:
     """A commit, and where it belongs."""
 
     commit: str
@@ -85,11 +85,11 @@ class Search:
         self.first_bad: tuple[str, ...] = ()
         """Once all steps are taken: the commit, or, newest first, those that it is one of."""
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[JudgedCommit]:
         """Judge the ends, then commits between them. Undecided if the ends cannot be told apart."""
         ends = self._compare_ends()
-        yield Step(self._good, Side.GOOD, ends.good)
-        yield Step(self._bad, Side.BAD, ends.bad)
+        yield JudgedCommit(self._good, Side.GOOD, ends.good)
+        yield JudgedCommit(self._bad, Side.BAD, ends.bad)
         bad, goods, skipped, in_a_row = self._bad, [self._good], set[str](), 0
         while True:
             candidates = self._repository.halves(bad, goods)
@@ -118,22 +118,22 @@ class Search:
             f" {_span(ends.good)} and {_span(ends.bad)}."
         )
 
-    def _judge(self, commit: str, ends: Ends, left: int) -> Step:
+    def _judge(self, commit: str, ends: Ends, left: int) -> JudgedCommit:
         try:
             if ends.clear:
                 values = tuple(self._figures(commit, 1))
                 if plain := ends.plainly(values[0]):
-                    return Step(commit, Side.BAD if plain > 0 else Side.GOOD, values, left=left)
+                    return JudgedCommit(commit, Side.BAD if plain > 0 else Side.GOOD, values, left=left)
             self._votes = votes = self._votes or self._with_most_boots(ends)
             for boots in (LEAD, self._most):
                 values = tuple(self._figures(commit, boots))
                 if abs(lead := votes.lead_of_bad(values)) == LEAD:
-                    return Step(commit, Side.BAD if lead > 0 else Side.GOOD, values, left=left)
-            return Step(commit, Side.SKIPPED, values, "its boots do not agree", left)
+                    return JudgedCommit(commit, Side.BAD if lead > 0 else Side.GOOD, values, left=left)
+            return JudgedCommit(commit, Side.SKIPPED, values, "its boots do not agree", left)
         except HostLost:
             raise
         except _ITS_FAULT as error:
-            return Step(commit, Side.SKIPPED, (), str(error), left)
+            return JudgedCommit(commit, Side.SKIPPED, (), str(error), left)
 
     def _with_most_boots(self, ends: Ends) -> Ends:
         """All at once: each question may have to compile what differs."""

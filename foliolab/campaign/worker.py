@@ -9,7 +9,7 @@ from typing import Any
 
 import distributed
 
-from foliolab.campaign.files import Source, fetch
+from foliolab.campaign.files import FileSource, fetch
 from foliolab.campaign.job import Job, Watcher, execute
 from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
 from foliolab.files import digest_files
@@ -26,7 +26,7 @@ class Order:
     job: Job
     topic: str
     """Of the events that it sends."""
-    source: Source
+    source: FileSource
     """Where files can be fetched."""
     code: str
     """Hash of the lab that is to execute it."""
@@ -55,9 +55,9 @@ def perform(order: Order) -> Done:
     name = f"The worker at {worker.address} on {platform.node()}"
     if order.code != lab_code():
         return Done({}, refused=f"{name} has another foliolab.")
-    if obstacle := order.job.machine.obstacle():
+    if obstacle := order.job.bootable.obstacle():
         return Done({}, refused=f"{name} does not fit. {obstacle}")
-    machine = order.job.machine.elsewhere(lambda path: fetch(path, order.source))
+    bootable = order.job.bootable.elsewhere(lambda path: fetch(path, order.source))
 
     def send(**event: Any) -> None:
         task = worker.state.tasks.get(key)
@@ -76,7 +76,7 @@ def perform(order: Order) -> Done:
 
         watcher = Watcher(record, lambda note: send(note=note), lambda say: send(say=say))
         try:
-            execute(replace(order.job, machine=machine), Path(place), watcher)
+            execute(replace(order.job, bootable=bootable), Path(place), watcher)
         except GuestFailure as error:
             failed = error.outcome
         return Done({log.name: log.read_bytes() for log in Path(place).iterdir()}, failed)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from foliolab.campaign.runner import failure_of
 from foliolab.campaign.sample import LOST_HOST, Sample
-from foliolab.campaign.search import MOST_BOOTS, Search, Step
+from foliolab.campaign.search import MOST_BOOTS, JudgedCommit, Search
 from foliolab.cli.options import add_accelerator, add_json, add_machine, machine
 from foliolab.cli.run import RunRequest, measure, require_counting
 from foliolab.errors import NoResult, UnknownCell, UsageError, require_known
@@ -134,7 +134,7 @@ def _figures(samples: Sequence[Sample], metric: str) -> list[float]:
     return counted
 
 
-def _line(step: Step, metric: Metric, repository: Repository) -> str:
+def _line(step: JudgedCommit, metric: Metric, repository: Repository) -> str:
     unit = UNITS[metric.kind]
     figures = f"{', '.join(map(unit.spell, step.values))} {unit.name}".strip()
     among = f" (of {step.left})" if step.left else ""

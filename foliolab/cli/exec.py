@@ -23,7 +23,7 @@ from foliolab.cli.options import (
 from foliolab.errors import GuestCrashed, UsageError
 from foliolab.files import write_atomic
 from foliolab.kernel.built import BuiltKernel
-from foliolab.program.cells import Cell, boots
+from foliolab.program.cells import ProgramCell, boots
 from foliolab.program.record import Run
 from foliolab.program.run import Program, run_boot
 from foliolab.program.spool import spooled_input
@@ -92,7 +92,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 def _run(
     program: Program,
-    planned: list[list[Cell]],
+    planned: list[list[ProgramCell]],
     kernels: Mapping[str, BuiltKernel],
     guests: Guests,
     scratch: Path,
@@ -110,7 +110,7 @@ def _run(
             cells = [run.facts for run in runs]
             write_atomic(arguments.json, json.dumps({**facts, "cells": cells}, indent=1, ensure_ascii=True) + "\n")
 
-    def before(cell: Cell) -> None:
+    def before(cell: ProgramCell) -> None:
         if several:
             report.say(f"--- {cell}")
 

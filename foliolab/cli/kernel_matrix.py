@@ -14,7 +14,7 @@ from dataclasses import asdict
 from rich.console import Console
 
 from foliolab.cli.options import add_json, add_kernels
-from foliolab.kernel.matrix import Outcome, compiled, ported_kernels, read_targets
+from foliolab.kernel.matrix import TargetOutcome, compiled, ported_kernels, read_targets
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table
@@ -41,7 +41,7 @@ def handle(arguments: argparse.Namespace) -> int:
     return 1 if any(outcome.complaints for outcome in outcomes) else 0
 
 
-def _print(outcomes: Sequence[Outcome]) -> None:
+def _print(outcomes: Sequence[TargetOutcome]) -> None:
     columns = [
         Column(("", "target"), tuple(outcome.target for outcome in outcomes), 0, left=True),
         Column(("", "kernel"), tuple(outcome.kernel for outcome in outcomes), 0, left=True),

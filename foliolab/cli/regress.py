@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from foliolab.analyse.differences import Part, workload_name
+from foliolab.analyse.differences import MatrixPart, workload_name
 from foliolab.analyse.losses import make_matrix
 from foliolab.analyse.rows import ordered
 from foliolab.analyse.select import group_samples, place_of
@@ -145,7 +145,9 @@ def _variants(names: Sequence[str], baseline: str | None, kernels: Sequence[str]
     return found.name, asked
 
 
-def _parts(arguments: argparse.Namespace, arch: str, page_size: int, baseline: str, asked: Sequence[str]) -> list[Part]:
+def _parts(
+    arguments: argparse.Namespace, arch: str, page_size: int, baseline: str, asked: Sequence[str]
+) -> list[MatrixPart]:
     """What to measure; whatever is wrong with it is found here, before a measurement."""
     parts = []
     machine = machine_name(arch, page_size)
@@ -155,13 +157,13 @@ def _parts(arguments: argparse.Namespace, arch: str, page_size: int, baseline: s
             continue
         scale = experiment.scale(arguments.scale)
         names = asked or [variant.name for variant in scale.variants if variant.name != baseline]
-        parts.append(Part(experiment, scale.name, arch, page_size, scale.cells, tuple(names), None))
+        parts.append(MatrixPart(experiment, scale.name, arch, page_size, scale.cells, tuple(names), None))
     if not parts:
         raise UsageError(f"There is no experiment with a list 'regress' for {machine}.")
     return parts
 
 
-def _chosen(parts: Sequence[Part], workloads: Sequence[str] | None) -> list[Part]:
+def _chosen(parts: Sequence[MatrixPart], workloads: Sequence[str] | None) -> list[MatrixPart]:
     """The parts with the workloads of these names only; all without any."""
     if not workloads:
         return list(parts)
@@ -184,12 +186,12 @@ def _experiments(names: Sequence[str]) -> list[Experiment]:
 
 
 def _measured(
-    parts: Sequence[Part],
+    parts: Sequence[MatrixPart],
     baseline: str,
     names: Sequence[str],
     arguments: argparse.Namespace,
     workers: Workers,
-) -> tuple[list[Part], list[Sample]]:
+) -> tuple[list[MatrixPart], list[Sample]]:
     """The parts with all that they want, and the samples of that, also of what failed."""
     measured, samples = [], []
     for part in parts:
@@ -215,7 +217,7 @@ def _measured(
     return measured, samples
 
 
-def _from_store(part: Part, stored: Sequence[Sample], asked: Sequence[str], baseline: str) -> Part:
+def _from_store(part: MatrixPart, stored: Sequence[Sample], asked: Sequence[str], baseline: str) -> MatrixPart:
     """The part with what was measured last; all variants of that unless some were asked for."""
     place = (part.experiment.name, part.scale, part.arch, part.page_size, "lab")
     mine = [

@@ -19,7 +19,7 @@ from foliolab.errors import UsageError, require_known
 from foliolab.paths import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import ablate
-from foliolab.regret.cost import Device
+from foliolab.regret.cost import ModelDevice
 from foliolab.regret.mechanisms import read_mechanisms
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import Case, Suite, TraceCase, load_suite, trace_cases
@@ -29,7 +29,7 @@ from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.regret import print_regret
 from foliolab.report.verdicts import check_all
 
-_Named = TypeVar("_Named", Case | TraceCase, Device)
+_Named = TypeVar("_Named", Case | TraceCase, ModelDevice)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +86,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _ablate(
-    suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[Device], arguments: argparse.Namespace
+    suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[ModelDevice], arguments: argparse.Namespace
 ) -> None:
     found = ablate(suite, cases, devices, read_mechanisms(), Reporter())
     if arguments.json:

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from foliolab.cli.options import require_room_for, size_of
 from foliolab.errors import LabError, UsageError
-from foliolab.live.record import LIMIT_BYTES, Recording, record
-from foliolab.live.target import Process, Program
+from foliolab.live.record import LIMIT_BYTES, LiveRecording, record
+from foliolab.live.target import Process, StartedProgram
 from foliolab.model.compiled import compiled
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
@@ -63,7 +63,7 @@ def handle(arguments: argparse.Namespace) -> int:
     for option in ("output", "reads"):
         require_room_for(f"--{option}", getattr(arguments, option))
     argv = [arguments.program, *arguments.arguments] if arguments.program else []
-    target = Program(argv) if argv else Process(arguments.pid)
+    target = StartedProgram(argv) if argv else Process(arguments.pid)
     try:
         recording = record(
             target,
@@ -86,7 +86,7 @@ def handle(arguments: argparse.Namespace) -> int:
     return target.status()
 
 
-def _compare(arguments: argparse.Namespace, recording: Recording, report: Reporter) -> None:
+def _compare(arguments: argparse.Namespace, recording: LiveRecording, report: Reporter) -> None:
     """Print what the kernel read beside what the model says of the same."""
     trace = recording.trace
     window_kb = trace.other["live"]["read_ahead_kb"]
@@ -104,7 +104,7 @@ def _compare(arguments: argparse.Namespace, recording: Recording, report: Report
         report.say(str(error))
 
 
-def _sentences(recording: Recording, fine: bool) -> Iterator[str]:
+def _sentences(recording: LiveRecording, fine: bool) -> Iterator[str]:
     trace = recording.trace
     read = f"; {recording.reads.touches} pages of these were read" if recording.reads else ""
     yield f"{trace.touches} touches of {len(trace.files)} files{read}."

@@ -16,7 +16,7 @@ from foliolab.cli.options import limits_of, require_room_for
 from foliolab.errors import NoResult, UsageError
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED
-from foliolab.program.cells import Cell, boots
+from foliolab.program.cells import ProgramCell, boots
 from foliolab.program.record import Run
 from foliolab.program.run import Program, run_boot
 from foliolab.progress import Reporter
@@ -50,7 +50,7 @@ def handle(arguments: argparse.Namespace) -> int:
 def _in_guest(arguments: argparse.Namespace) -> int:
     report = Reporter()
     asked = Asked.by(arguments)
-    planned: list[list[Cell]] = []
+    planned: list[list[ProgramCell]] = []
     variants = variants_of(arguments.variant, (), asked)
     if variants:
         planned = boots(variants, limits_of(arguments.read_ahead_kb))
@@ -93,11 +93,11 @@ def _record(program: Program, config: GuestConfig, scratch: Path, window: int, m
 
 
 def _measure(
-    program: Program, planned: list[list[Cell]], kernels: Mapping[str, BuiltKernel], guests: Guests, scratch: Path
+    program: Program, plan: list[list[ProgramCell]], kernels: Mapping[str, BuiltKernel], guests: Guests, scratch: Path
 ) -> list[Run]:
     """The program without being recorded, in every cell; its output is that of the recorded run."""
     runs: list[Run] = []
-    for cells in planned:
+    for cells in plan:
         name = cells[0].variant.kernel
         run_boot(program, kernels[name], guests.configs[name], cells, scratch / "console", after=runs.append)
     return runs

@@ -49,7 +49,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TargetOutcome:
     """What came of compiling a kernel's series for a target."""
 
     target: str
@@ -64,7 +64,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Compilation:
     """A series, and a target to compile it for."""
 
     kernel: KernelName
@@ -92,16 +92,16 @@ class _Job:
         name = f"{self.source.home.name}-matrix-{self.target.name}-{self.kernel.tree}"
         return cache_directory() / "build" / name
 
-    def kept(self) -> Outcome | None:
+    def kept(self) -> TargetOutcome | None:
         """The outcome of before, if there is one."""
         try:
             facts = json.loads(self.note.read_text())
         except (OSError, ValueError):
             return None
         lists = {name: tuple(facts[name]) for name in ("objects", "complaints")}
-        return Outcome(self.target.name, self.kernel.text, facts["version"], **lists)
+        return TargetOutcome(self.target.name, self.kernel.text, facts["version"], **lists)
 
-    def run(self, tree: Path, report: Reporter) -> Outcome:
+    def run(self, tree: Path, report: Reporter) -> TargetOutcome:
         """Configure, compile, and keep the outcome. The caller holds the build lock."""
         directory = self.directory
         with full_disk_named(directory), unfinished_swept(directory):
@@ -114,7 +114,9 @@ class _Job:
                 complaints = self._compile(make, objects, tree, report)
             except ConfigError as error:
                 complaints = [str(error)]
-        outcome = Outcome(self.target.name, self.kernel.text, self.source.version, tuple(objects), tuple(complaints))
+        outcome = TargetOutcome(
+            self.target.name, self.kernel.text, self.source.version, tuple(objects), tuple(complaints)
+        )
         write_atomic(self.note, json.dumps(asdict(outcome), indent=1))
         return outcome
 
@@ -220,7 +222,7 @@ def ported_kernels() -> list[str]:
     return [parse_name(f"debian:{version}+{OURS}").text for version in bases()]
 
 
-def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> Iterator[Outcome]:
+def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> Iterator[TargetOutcome]:
     """What comes of each target; that of before where nothing has changed since.
 
     Raises UsageError for a kernel without a series, MissingTool without a compiler, and whatever may be wrong with the
@@ -234,7 +236,7 @@ def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> Iterat
         changed = applied(source, name.series)
         tree = None
         for target in targets:
-            job = _Job(name, source, changed, target, compilers[target.name])
+            job = _Compilation(name, source, changed, target, compilers[target.name])
             outcome = job.kept()
             if not outcome:
                 if not tree:

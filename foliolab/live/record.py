@@ -32,7 +32,7 @@ _MARKS = 256
 
 
 @dataclass(frozen=True)
-class Recording:
+class LiveRecording:
     """What came of it."""
 
     trace: Trace
@@ -55,7 +55,7 @@ def record(
     fine: bool = False,
     reads: bool = False,
     command: Sequence[str] = (),
-) -> Recording:
+) -> LiveRecording:
     """Record what a process, and those that it starts, touch of mapped files from now until it has ended.
 
     It is over earlier after ``seconds``, once there are ``limit_bytes`` of events, or by a signal that asks us to end.
@@ -122,14 +122,14 @@ def record(
     }
     trace = Trace(**common, **kept.touches(facts))
     if not reads:
-        return Recording(trace, None, 0, full, by_address or fine or USER in fields)
+        return LiveRecording(trace, None, 0, full, by_address or fine or USER in fields)
     read = Trace(**common, **kept.reads({**facts, "reads": True}))
     touched = PageSet(trace.file_of, trace.page_of)
     cached = touched.missing(PageSet(read.file_of, read.page_of))
     # Faults that map one page make no hits, without which the kernel stops reading around: that is no stock kernel.
     if window_kb is not None and not fine and cached <= len(touched) * _CACHED:
         trace = replace(trace, measured=(kept.measured(window_kb),))
-    return Recording(trace, read, cached, full, by_address or fine or USER in fields)
+    return LiveRecording(trace, read, cached, full, by_address or fine or USER in fields)
 
 
 def _fields(place: Path, fine: bool, reads: bool) -> dict[str, tuple[str, ...]]:

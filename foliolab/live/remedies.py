@@ -5,7 +5,7 @@ import shlex
 from dataclasses import dataclass
 
 from foliolab.live.engines import ENGINES
-from foliolab.live.verdict import FileShare, Kind, Verdict, size
+from foliolab.live.verdict import Diagnosis, DiagnosisKind, FileShare, size
 
 WINDOW_KB = 16
 """The window that is proposed: some neighbours, at what a single page costs on an SSD."""
@@ -23,12 +23,13 @@ class Remedy:
     caveat: str
 
 
-def remedies(verdict: Verdict, file: FileShare, page_bytes: int) -> list[Remedy]:
+def remedies(verdict: Diagnosis, file: FileShare, page_bytes: int) -> list[Remedy]:
     """The remedies for one file, those that change the least for others first; none if nothing is wrong with it."""
-    if file.seen.text or verdict.kind is Kind.NOTHING_WRONG or not (file.read_bytes or file.seen.cached_pages is None):
+    unread = not file.read_bytes and file.seen.cached_pages is not None
+    if file.seen.text or verdict.kind is DiagnosisKind.NOTHING_WRONG or unread:
         return []
     engine = ENGINES.get(file.seen.engine)
-    if verdict.kind is Kind.READS_TOO_LITTLE:
+    if verdict.kind is DiagnosisKind.READS_TOO_LITTLE:
         if file.seen.hint != "random":
             return []
         change = engine.more if engine and engine.more else "leave madvise(..., MADV_RANDOM) out"
@@ -81,7 +82,7 @@ def _for_open_files(file: FileShare, path: str, window_kb: int, reads: int | Non
     return [Remedy(name, f"sudo ./lab cure apply --pid {pid} {command}", reads, formula, caveat) for pid in pids]
 
 
-def _places(verdict: Verdict, file: FileShare) -> int:
+def _places(verdict: Diagnosis, file: FileShare) -> int:
     """Touches that would have to read: blocks of 64 KiB touched, or major faults; and what may be of this file."""
     return max(file.seen.places, verdict.major_faults) + verdict.unseen_faults
 

@@ -38,7 +38,7 @@ class Process:
         return 0
 
 
-class Program:
+class StartedProgram:
     """A program that waits until it is told to begin, and is killed if we are; UsageError if there is none."""
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -64,4 +64,4 @@ class Program:
         return status if status >= 0 else 128 - status
 
 
-Target = Process | Program
+Target = Process | StartedProgram

@@ -24,7 +24,7 @@ _RUN = 8
 """Pages that lie together in a block where a program scans."""
 
 
-class Kind(Enum):
+class DiagnosisKind(Enum):
     NOTHING_WRONG = "nothing-wrong"
     READS_TOO_MUCH = "reads-too-much"
     READS_TOO_LITTLE = "reads-too-little"
@@ -45,8 +45,8 @@ class FileShare:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    kind: Kind
+class Diagnosis:
+    kind: DiagnosisKind
     sentence: str
     read_bytes: int
     """Of mapped files, by the processes in question."""
@@ -70,7 +70,7 @@ class Verdict:
         return self.read_bytes / self.used_least if self.used_least else None
 
 
-def judge(seen: Observation) -> Verdict:
+def judge(seen: Observation) -> Diagnosis:
     page = seen.page_bytes
     files = tuple(_shares(seen))
     data = [file for file in files if not file.seen.text]
@@ -82,8 +82,8 @@ def judge(seen: Observation) -> Verdict:
     used_most += (unseen.major_faults + unseen.minor_faults * AROUND_PAGES) * page
     used_most = max(used_most, min(places, seen.counted.major_faults) * page)
     used_least = min(places * page, used_most)
-    draft = Verdict(
-        Kind.NOTHING_WRONG,
+    draft = Diagnosis(
+        DiagnosisKind.NOTHING_WRONG,
         "",
         read,
         used_least,
@@ -149,12 +149,12 @@ def _limit(file: FileSeen, amount: int) -> int:
     return min(once, file.read_before if file.cached_pages == 0 else amount)
 
 
-def _decide(seen: Observation, draft: Verdict, data: Sequence[FileShare]) -> tuple[Kind, str]:
+def _decide(seen: Observation, draft: Diagnosis, data: Sequence[FileShare]) -> tuple[DiagnosisKind, str]:
     counted, read = seen.counted, draft.read_bytes
     if counted.read_bytes < LITTLE_BYTES:
-        return Kind.NOTHING_WRONG, _little(seen)
+        return DiagnosisKind.NOTHING_WRONG, _little(seen)
     if read < LITTLE_BYTES or read < counted.read_bytes / 4:
-        return Kind.NOTHING_WRONG, (
+        return DiagnosisKind.NOTHING_WRONG, (
             f"Nothing wrong with mapped data: of {size(counted.read_bytes)} that were read, {size(read)} were for it."
         )
     majors = counted.major_faults
@@ -162,33 +162,33 @@ def _decide(seen: Observation, draft: Verdict, data: Sequence[FileShare]) -> tup
     single = seen.page_bytes * 2
     hinted = [file for file in data if file.seen.hint == "random"]
     if hinted and majors > 1000 and read <= majors * single and _runs(hinted):
-        return Kind.READS_TOO_LITTLE, (
+        return DiagnosisKind.READS_TOO_LITTLE, (
             f"Too little is read at once: a hint for random access, and {majors:,} waits"
             f" for {size(read)} that lie together."
         )
     if majors < FEW_FAULTS:
         return (
-            Kind.NOTHING_WRONG,
+            DiagnosisKind.NOTHING_WRONG,
             f"Nothing wrong: for {size(read)} of mapped files, the program had to wait {majors:,} times.",
         )
     if read > majors * max(_STREAM * window, LITTLE_BYTES):
-        return Kind.NOTHING_WRONG, (
+        return DiagnosisKind.NOTHING_WRONG, (
             f"Nothing wrong: {size(read)} of mapped files were read, most of it ahead of streams;"
             f" the program had to wait {majors:,} times."
         )
     least, most = draft.least or 0, draft.most or 0
     if least >= _WASTE and most >= _CLEAR_WASTE:
-        return Kind.READS_TOO_MUCH, (
+        return DiagnosisKind.READS_TOO_MUCH, (
             f"Too much is read: {_between(least, most)} bytes of mapped files for each byte used,"
             f" {size(read)} in {seen.seconds:.1f} s."
         )
     if most >= _DOUBT and least >= 0.5:
-        return Kind.UNCERTAIN, (
+        return DiagnosisKind.UNCERTAIN, (
             f"Perhaps too much is read: {_between(least, most)} bytes for each byte used."
             " Neighbours that faults map along hide which pages were touched."
         )
     return (
-        Kind.NOTHING_WRONG,
+        DiagnosisKind.NOTHING_WRONG,
         f"Nothing wrong: {_between(least, most)} bytes of mapped files were read for each byte used.",
     )
 

@@ -70,7 +70,7 @@ class Observation:
 
 
 @dataclass
-class _File:
+class _Watched:
     path: Path
     device: Device
     cached: int | None
@@ -92,7 +92,7 @@ class Watch:
     def __init__(self, pids: Callable[[], Iterable[int]], only: os.stat_result | None = None, fresh: bool = False):
         self._pids = pids
         self._only = only
-        self._files: dict[tuple[str, int], _File | None] = {}
+        self._files: dict[tuple[str, int], _Watched | None] = {}
         self._began = time.monotonic()
         self._machine = _machine_counters()
         self._start = Counters() if fresh else total(pids())
@@ -152,7 +152,7 @@ class Watch:
             machine_major_faults=faults - self._machine[1],
         )
 
-    def _meet(self, by_pid: dict[int, list[Mapping]]) -> _File | None:
+    def _meet(self, by_pid: dict[int, list[Mapping]]) -> _Watched | None:
         """A file that is seen for the first time; None if it is none that is read from a device."""
         pid, (mapping, *_) = next(iter(by_pid.items()))
         path = _outlasting(pid, mapping.path)
@@ -166,9 +166,9 @@ class Watch:
         if not device:
             return None
         there = pages.cached(path)
-        return _File(path, device, there, total(self._pids()).since(self._start).read_bytes)
+        return _Watched(path, device, there, total(self._pids()).since(self._start).read_bytes)
 
-    def _update(self, file: _File, by_pid: dict[int, list[Mapping]]) -> None:
+    def _update(self, file: _Watched, by_pid: dict[int, list[Mapping]]) -> None:
         file.pieces = by_pid
         now = 0
         for pid, pieces in by_pid.items():
@@ -190,7 +190,7 @@ class Watch:
             file.cached = there
 
 
-def _seen(file: _File) -> FileSeen:
+def _seen(file: _Watched) -> FileSeen:
     pieces = [piece for pieces in file.pieces.values() for piece in pieces]
     try:
         status = file.path.stat()

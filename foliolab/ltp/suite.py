@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from foliolab.errors import UsageError
-from foliolab.suites.ktap import Verdict, worst
+from foliolab.suites.ktap import End, worst
 
 _SYSCALLS = (
     *("cachestat", "fadvise", "madvise", "memfd_create", "mincore", "mlock", "mlock2", "mlockall", "mmap", "mprotect"),
@@ -42,7 +42,7 @@ LEFT_OUT = {
 
 _WHAT = re.compile(r"^(?:\S+:\d+: |\S+ +\d+ +)(?P<kind>TPASS|TFAIL|TBROK|TWARN|TCONF)(?: *[:(])? *(?P<words>.*)")
 _CHANGING = re.compile(r"0x[0-9a-f]+|\bLTP_\w+|\d[\d.]*")  # addresses, places, figures
-_VERDICTS = {"TPASS": Verdict.PASS, "TCONF": Verdict.SKIP}
+_VERDICTS = {"TPASS": End.PASS, "TCONF": End.SKIP}
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,11 @@ def chosen(tests: Collection[Test], names: Collection[str]) -> list[Test]:
     return [test for test in tests if not names or test.name in names or test.program in names]
 
 
-def parse(output: str) -> dict[str, Verdict]:
+def parse(output: str) -> dict[str, End]:
     """The checks in a program's output by their words, without figures; one that is made often ends as its worst."""
-    found: dict[str, Verdict] = {}
+    found: dict[str, End] = {}
     for line in output.splitlines():
         if match := _WHAT.match(line):
             name = _CHANGING.sub("N", match["words"]).strip() or match["kind"]
-            found = worst(found, {name: _VERDICTS.get(match["kind"], Verdict.FAIL)})
+            found = worst(found, {name: _VERDICTS.get(match["kind"], End.FAIL)})
     return found

@@ -9,7 +9,7 @@ from foliolab.grouped import grouped
 
 
 @dataclass(frozen=True)
-class Cell:
+class ProgramCell:
     """One run of the program."""
 
     variant: Variant
@@ -21,11 +21,11 @@ class Cell:
         return f"{self.variant.name}{limit}"
 
 
-def boots(variants: Sequence[Variant], limits: Sequence[int | None]) -> list[list[Cell]]:
+def boots(variants: Sequence[Variant], limits: Sequence[int | None]) -> list[list[ProgramCell]]:
     """The cells of each boot, in order: the variants as given, and for each the limits as given.
 
     As in experiments, variants that set switches share a boot of their kernel, and one that sets none,
     which needs a kernel as booted, does not share one with them.
     """
     groups = grouped(variants, lambda variant: variant.boot).values()
-    return [[Cell(variant, limit) for variant in group for limit in limits] for group in groups]
+    return [[ProgramCell(variant, limit) for variant in group for limit in limits] for group in groups]

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from foliolab.campaign.sample import KernelFacts
-from foliolab.program.cells import Cell
+from foliolab.program.cells import ProgramCell
 from foliolab.vm.failure import JobResult
 
 _EVENTS = {
@@ -22,7 +22,7 @@ _DISK_COUNTS = ("read_bytes", "read_requests", "write_bytes")
 class Run:
     """A cell that was run to its end."""
 
-    cell: Cell
+    cell: ProgramCell
     read_ahead_kb: int | None
     """What the first disk really had, in KiB; None without a disk."""
     kernel: KernelFacts

@@ -10,7 +10,7 @@ from typing import Any
 from foliolab.campaign.sample import KernelFacts
 from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
-from foliolab.program.cells import Cell
+from foliolab.program.cells import ProgramCell
 from foliolab.program.record import Run
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
@@ -89,11 +89,11 @@ def run_boot(
     program: Program,
     kernel: BuiltKernel,
     config: GuestConfig,
-    cells: Sequence[Cell],
+    cells: Sequence[ProgramCell],
     console: Path,
     *,
     after: Callable[[Run], None],
-    before: Callable[[Cell], None] = lambda cell: None,
+    before: Callable[[ProgramCell], None] = lambda cell: None,
     on_output: OnOutput | None = None,
 ) -> None:
     """Run the program in every cell of one boot, in order; ``console`` gets the guest's log.

@@ -8,8 +8,8 @@ from typing import Any
 from foliolab.grouped import grouped
 from foliolab.model.compiled import WINDOW
 from foliolab.progress import Reporter
-from foliolab.regret.cost import Device, cost
-from foliolab.regret.header import Mechanism, count_lines, lines_of, without
+from foliolab.regret.cost import ModelDevice, cost
+from foliolab.regret.mechanisms import Mechanism, count_lines, lines_of, without
 from foliolab.regret.rows import RegretRow, count, make_rows
 from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Case, Suite, TraceCase
 from foliolab.regret.summary import Regrets, ours, spread
@@ -58,7 +58,7 @@ class Ablation:
 def ablate(
     suite: Suite,
     cases: Sequence[Case | TraceCase],
-    devices: Sequence[Device],
+    devices: Sequence[ModelDevice],
     mechanisms: Sequence[Mechanism],
     report: Reporter,
 ) -> list[Ablation]:
@@ -80,7 +80,7 @@ def ablate(
 def _rows(
     suite: Suite,
     cases: Sequence[Case | TraceCase],
-    devices: Sequence[Device],
+    devices: Sequence[ModelDevice],
     window: str,
     whole: Sequence[RegretRow],
     report: Reporter,

@@ -7,7 +7,7 @@ from foliolab.model.library import DEFAULT_REQUEST_KB, PAGE_BYTES, Counts
 from foliolab.table import Number, Positive, Share, Text
 
 
-class Device(Struct, frozen=True, forbid_unknown_fields=True):
+class ModelDevice(Struct, frozen=True, forbid_unknown_fields=True):
     """A device in four figures. Times are in seconds."""
 
     name: Text
@@ -24,7 +24,7 @@ class Device(Struct, frozen=True, forbid_unknown_fields=True):
     """What an administrator tells the kernel that a request costs here."""
 
 
-def cost(counts: Counts, device: Device) -> float:
+def cost(counts: Counts, device: ModelDevice) -> float:
     """Seconds of waiting and of the device's time; nothing overlaps."""
     pages = counts.pages_read + (counts.pages_skipped if device.reads_skipped else 0)
     return (

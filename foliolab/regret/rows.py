@@ -7,7 +7,7 @@ from typing import Any
 
 from foliolab.model.library import Counts
 from foliolab.progress import Reporter
-from foliolab.regret.cost import Device, cost
+from foliolab.regret.cost import ModelDevice, cost
 from foliolab.regret.runs import machines, run
 from foliolab.regret.suite import FAMILIES, PATTERNS, TRACE, TRACES, Case, Suite, TraceCase, fixed
 
@@ -79,7 +79,7 @@ class RegretRow:
 
 
 def make_rows(
-    suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[Device], report: Reporter
+    suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[ModelDevice], report: Reporter
 ) -> list[RegretRow]:
     """All variants in all cells of these cases and devices, cell by cell."""
     rows = []
@@ -107,11 +107,11 @@ def make_rows(
 def count(
     suite: Suite,
     cases: Sequence[Case | TraceCase],
-    devices: Sequence[Device],
+    devices: Sequence[ModelDevice],
     report: Reporter,
     variants: Collection[str] | None = None,
     window: str = "",
-) -> Iterator[tuple[Case | TraceCase, Device, ModelCell, dict[str, Counts]]]:
+) -> Iterator[tuple[Case | TraceCase, ModelDevice, ModelCell, dict[str, Counts]]]:
     """What each variant, or each of ``variants``, does in each cell, with the adaptive window in ``window`` if any."""
     for case, runs in zip(cases, run(suite, cases, report, variants, window), strict=True):
         for times, read_ahead_kb in suite.places(case):

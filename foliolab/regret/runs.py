@@ -15,7 +15,7 @@ from foliolab.files import digest, write_atomic
 from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, load, simulate
 from foliolab.progress import Reporter
-from foliolab.regret.cost import Device
+from foliolab.regret.cost import ModelDevice
 from foliolab.regret.suite import PAGE_KB, Case, Suite, TraceCase, Way, fixed, memory_pages
 from foliolab.trace.replay import simulate_trace
 
@@ -24,7 +24,7 @@ Runs = Mapping[Machine, Counts]
 
 
 def machines(
-    suite: Suite, case: Case | TraceCase, times_memory: float, read_ahead_kb: int, device: Device
+    suite: Suite, case: Case | TraceCase, times_memory: float, read_ahead_kb: int, device: ModelDevice
 ) -> dict[str, Machine]:
     """What each variant runs on in one cell. A fixed window is as large as ``read_ahead_kb`` at most."""
     pages = suite.pages_of(case)
@@ -53,7 +53,7 @@ def run(
     jobs = []
     for case in cases:
         wanted = _wanted(suite, case, variants)
-        jobs.append(_Job(case, wanted, directory / f"{digest([_key(case), repr(wanted)])}.json"))
+        jobs.append(_Simulation(case, wanted, directory / f"{digest([_key(case), repr(wanted)])}.json"))
     missing = [job for job in jobs if not job.file.exists()]
     if missing:
         load(window)
@@ -62,7 +62,7 @@ def run(
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Simulation:
     case: Case | TraceCase
     machines: list[Machine]
     file: Path
@@ -81,7 +81,7 @@ def _wanted(suite: Suite, case: Case | TraceCase, variants: Collection[str] | No
     )
 
 
-def _simulate(missing: Sequence[_Job], window: str, report: Reporter) -> None:
+def _simulate(missing: Sequence[_Simulation], window: str, report: Reporter) -> None:
     """Simulate side by side what the cache lacks: the library runs without Python's lock."""
     pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
     with report.task("simulating access patterns", len(missing)) as task:
@@ -89,7 +89,7 @@ def _simulate(missing: Sequence[_Job], window: str, report: Reporter) -> None:
             results = [pool.map(partial(_counts, job.case, window), job.machines) for job in missing]
             for job, counts in zip(missing, results, strict=True):
                 task.note(job.case.name)
-                write_atomic(job.file, msgspec.json.encode(list(map(_Run, job.machines, counts))))
+                write_atomic(job.file, msgspec.json.encode(list(map(_Simulated, job.machines, counts))))
                 task.advance()
         finally:
             # After Ctrl-C, wait for what runs right now only.
@@ -110,10 +110,10 @@ def _key(case: Case | TraceCase) -> str:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Simulated:
     machine: Machine
     counts: Counts
 
 
 def _read(file: Path) -> Runs:
-    return {run.machine: run.counts for run in msgspec.json.decode(file.read_bytes(), type=list[_Run])}
+    return {run.machine: run.counts for run in msgspec.json.decode(file.read_bytes(), type=list[_Simulated])}

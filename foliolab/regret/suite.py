@@ -15,7 +15,7 @@ from foliolab.errors import UsageError
 from foliolab.experiment.spec import Expectation
 from foliolab.model.library import PAGE_BYTES, RULES, Pattern
 from foliolab.paths import MODEL
-from foliolab.regret.cost import Device
+from foliolab.regret.cost import ModelDevice
 from foliolab.table import Count, Number, Place, Positive, Text, one_of, read_toml
 from foliolab.trace.format import Trace
 from foliolab.trace.replay import read_replayable
@@ -96,7 +96,7 @@ class Suite(Struct, frozen=True, forbid_unknown_fields=True):
     cases: Annotated[tuple[Case, ...], Meta(min_length=1)]
     ways: tuple[Way, ...]
     """Besides fixed windows."""
-    devices: Annotated[tuple[Device, ...], Meta(min_length=1)]
+    devices: Annotated[tuple[ModelDevice, ...], Meta(min_length=1)]
     file_pages: Positive
     """Of patterns that have no file of their own."""
     times_memory: Annotated[tuple[Positive | Number, ...], Meta(min_length=1)]
@@ -109,7 +109,7 @@ class Suite(Struct, frozen=True, forbid_unknown_fields=True):
 
     def pages_of(self, case: Case | TraceCase) -> int:
         """Pages of the file, or of all files."""
-        return case.file_pages if isinstance(case, TraceCase) else case.file_pages or self.file_pages
+        return case.file_pages or self.file_pages
 
     def places(self, case: Case | TraceCase) -> list[tuple[float, int]]:
         """Where variants are compared: how many times as large as memory the file is, and ``read_ahead_kb``.

@@ -4,21 +4,19 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.text import Text
 
 from foliolab.regret.ablation import JUDGED, Ablation
 from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES
 from foliolab.report.columns import Column
-from foliolab.report.terminal import print_table
+from foliolab.report.terminal import print_table, print_title
 
 
 def print_ablations(console: Console, found: Sequence[Ablation]) -> None:
     """Print a row for each mechanism; the first one is the whole policy."""
-    console.print(Text("adaptive without one mechanism at a time", style="bold"))
     remark = (
         "Lines of code that it alone needs; regrets: geometric mean, worst; who pays most, in multiples of its cost."
     )
-    console.print(Text(remark, style="italic"))
+    print_title(console, "adaptive without one mechanism at a time", remark)
     print_table(console, make_columns(found), ["bold", *[""] * (len(found) - 1)])
 
 

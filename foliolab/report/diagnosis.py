@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from foliolab.live.remedies import Remedy, remedies, summary
-from foliolab.live.verdict import LITTLE_BYTES, FileShare, Kind, Verdict, size
+from foliolab.live.verdict import LITTLE_BYTES, Diagnosis, DiagnosisKind, FileShare, size
 from foliolab.live.watch import Observation
 from foliolab.report.columns import Column
 from foliolab.report.figures import count
@@ -18,7 +18,7 @@ from foliolab.report.terminal import print_table
 _MOST_FILES = 8
 
 
-def to_json(seen: Observation, verdict: Verdict) -> dict[str, Any]:
+def to_json(seen: Observation, verdict: Diagnosis) -> dict[str, Any]:
     """Everything that the diagnosis rests on, in bytes and KiB."""
     counted = seen.counted
     return {
@@ -39,7 +39,7 @@ def to_json(seen: Observation, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _file_json(file: FileShare, verdict: Verdict, page_bytes: int) -> dict[str, Any]:
+def _file_json(file: FileShare, verdict: Diagnosis, page_bytes: int) -> dict[str, Any]:
     return {
         **asdict(file.seen),
         "read_bytes": file.read_bytes,
@@ -53,9 +53,9 @@ def _file_json(file: FileShare, verdict: Verdict, page_bytes: int) -> dict[str, 
     }
 
 
-def print_diagnosis(console: Console, seen: Observation, verdict: Verdict) -> None:
+def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis) -> None:
     """Print the verdict, what it rests on, and what helps."""
-    style = "" if verdict.kind is Kind.NOTHING_WRONG else "bold"
+    style = "" if verdict.kind is DiagnosisKind.NOTHING_WRONG else "bold"
     console.print(Text(verdict.sentence, style=style), soft_wrap=True)
     counted = seen.counted
     console.print(

@@ -21,7 +21,7 @@ PICTURE = "reads.json"
 
 
 @dataclass(frozen=True)
-class Run:
+class Stretch:
     """Adjacent bytes of the file that one fault made the kernel read."""
 
     fault: int
@@ -36,7 +36,7 @@ class Reads:
 
     faults: int
     """Also those that found their page cached."""
-    runs: tuple[Run, ...]
+    runs: tuple[Stretch, ...]
 
     @property
     def size(self) -> int:
@@ -88,7 +88,7 @@ def parse(trace: str, device: str, page_size: int) -> Reads:
     added = [found["inode"] for found in events if found["what"] == "add_to_page_cache"]
     inode = max(set(added), key=added.count, default=None)
     faults, place = 0, range(0)  # what the latest fault was about
-    runs: list[Run] = []
+    runs: list[Stretch] = []
     for found in events:
         first = int(found["first"])
         if found["inode"] != inode:
@@ -97,9 +97,9 @@ def parse(trace: str, device: str, page_size: int) -> Reads:
             size = page_size << int(found["order"] or 0)
             last = runs[-1] if runs else None
             if last and (last.fault, last.offset + last.size) == (faults, first):
-                runs[-1] = Run(faults, last.offset, last.size + size)
+                runs[-1] = Stretch(faults, last.offset, last.size + size)
             else:
-                runs.append(Run(faults, first, size))
+                runs.append(Stretch(faults, first, size))
             continue
         # A fault first maps what is cached around its page, and again when it has read that, maybe in a second try.
         here = range(first, int(found["last"] or first) + 1)

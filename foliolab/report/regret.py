@@ -12,7 +12,7 @@ from foliolab.regret.rows import GOOD_OFF, HIGH_REGRET, WORSE_THAN_OFF, RegretRo
 from foliolab.regret.suite import COMPARED, FAMILIES, PATTERNS, TRACES
 from foliolab.regret.summary import Regrets, by_way, ours
 from foliolab.report.columns import Column
-from foliolab.report.terminal import print_table
+from foliolab.report.terminal import print_table, print_title
 
 _COMPARED = dict(zip(COMPARED, (2, 3, 0), strict=True))
 """Variants that stand beside each other for every pattern; means of a high rank go first where room is short."""
@@ -35,14 +35,12 @@ def print_regret(console: Console, rows: Sequence[RegretRow], *, everything: boo
 
 def _print_rows(console: Console, what: str, where: str, rows: Sequence[RegretRow], everything: bool) -> None:
     adaptive = ours(rows)
-    _title(console, f"Regret by variant{where}, {len(adaptive)} cells")
-    _remark(console, "Cost in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean.")
+    remark = "Cost in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean."
+    print_title(console, f"Regret by variant{where}, {len(adaptive)} cells", remark)
     _print_variants(console, rows)
     console.print()
-    _title(console, f"Regret by {what}")
-    _remark(
-        console, "* is judged only. At its place adaptive is worst: file in multiples of memory, read_ahead_kb, device."
-    )
+    remark = "* is judged only. At its place adaptive is worst: file in multiples of memory, read_ahead_kb, device."
+    print_title(console, f"Regret by {what}", remark)
     _print_patterns(console, what, rows)
     console.print()
     over = [row for row in adaptive if row.over]
@@ -52,21 +50,13 @@ def _print_rows(console: Console, what: str, where: str, rows: Sequence[RegretRo
         (f"adaptive over {HIGH_REGRET:g}{where}", over),
         (f"off up to {GOOD_OFF:g} and adaptive more than {margin} above it{where}", lost),
     ):
-        _title(console, f"{title}: {len(cells)} cells", "bold red" if cells else "bold green")
+        print_title(console, f"{title}: {len(cells)} cells", style="bold red" if cells else "bold green")
         if cells and everything:
             _print_cells(console, what, cells)
         elif cells:
             counted = Counter(row.pattern for row in cells).most_common()
             console.print(Text("\n".join(f"{number:>5}  {pattern}" for pattern, number in counted)))
         console.print()
-
-
-def _title(console: Console, text: str, style: str = "bold") -> None:
-    console.print(Text(text, style=style))
-
-
-def _remark(console: Console, text: str) -> None:
-    console.print(Text(text, style="italic"))
 
 
 def _print_variants(console: Console, rows: Sequence[RegretRow]) -> None:

@@ -10,15 +10,15 @@ from rich.text import Text
 from foliolab.grouped import grouped
 from foliolab.report.columns import Column
 from foliolab.report.markdown import markdown_row
-from foliolab.report.terminal import print_table
+from foliolab.report.terminal import print_table, print_title
 from foliolab.suites.compared import Results, regressions
-from foliolab.suites.ktap import Verdict
+from foliolab.suites.ktap import End
 from foliolab.suites.result import EXIT_STATUS
 
 
-def _counts(verdicts: Iterable[Verdict]) -> str:
+def _counts(verdicts: Iterable[End]) -> str:
     found = Counter(verdicts)
-    return " / ".join(str(found[verdict]) for verdict in reversed(Verdict))
+    return " / ".join(str(found[verdict]) for verdict in reversed(End))
 
 
 def _rows(results: Results) -> list[tuple[str, ...]]:
@@ -49,7 +49,7 @@ def _not_passed(results: Results) -> list[str]:
         for name in names:
             verdicts = {kernel: result.subtests.get(name, "absent") for kernel, result in found.items()}
             once = {kernel for kernel, result in found.items() if name in result.once}
-            if once or Verdict.FAIL in verdicts.values() or name in regressions(found):
+            if once or End.FAIL in verdicts.values() or name in regressions(found):
                 how = ", ".join(
                     f"{kernel} {verdict}" + " in one boot of 2" * (kernel in once)
                     for kernel, verdict in verdicts.items()
@@ -99,7 +99,7 @@ def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: 
 def print_results(title: str, results: Results, left_out: Mapping[str, str]) -> None:
     """The same table on the terminal, what did not pass, and where the logs of what is worse are."""
     console = Console(highlight=False)
-    console.print(Text(title, style="bold"))
+    print_title(console, title)
     print_table(console, columns(results), ["red" if row[-1] == "WORSE" else "" for row in _rows(results)])
     for line in (*_not_passed(results), *_remarks(results)):
         console.print(Text(line))

@@ -30,9 +30,7 @@ _CHANGES = {Change.WORSE: "red", Change.SUSPECTED: "yellow", Change.BETTER: "gre
 
 def print_view(console: Console, view: View) -> None:
     """Print one table, its remarks and its verdicts, as wide as the console allows."""
-    console.print(Text(view.group.title, style="bold"))
-    if view.experiment:
-        console.print(Text(view.experiment.question, style="italic"))
+    print_title(console, view.group.title, view.experiment.question if view.experiment else "")
     styles = [_style(row, METRICS[view.metric]) for row in view.rows]
     print_table(console, make_columns(view), styles, [row.cell for row in view.rows])
     console.print()
@@ -52,7 +50,7 @@ def print_comparison(console: Console, comparison: Agreement) -> None:
     """Print the model beside a kernel, with what is too far apart in red."""
     styles = ["" if all(figure.within for figure in row.values()) else "red" for row in comparison.rows]
     cells = [next(iter(row.values())).cell for row in comparison.rows]
-    console.print(Text(agreement.title(comparison), style="bold"))
+    print_title(console, agreement.title(comparison))
     print_table(console, agreement.agreement_columns(comparison), styles, cells)
     console.print()
     mark, style = _MARKS[Status.FAILS if comparison.beyond else Status.HOLDS]
@@ -63,7 +61,7 @@ def print_comparison(console: Console, comparison: Agreement) -> None:
 def print_matrix(console: Console, matrix: Matrix, *, everything: bool) -> None:
     """Print which workloads get worse, those first: by the metric that decides, or by each; and what it comes to."""
     rows = losses.make_rows(matrix, everything=everything)
-    console.print(Text(losses.title(matrix), style="bold"))
+    print_title(console, losses.title(matrix))
     if rows:
         styles = [_CHANGES.get(difference.change, "") for difference, _ in rows]
         print_table(console, losses.loss_columns(matrix, rows), styles)
@@ -83,6 +81,13 @@ def print_matrix(console: Console, matrix: Matrix, *, everything: bool) -> None:
     if conclusion := losses.conclusion(matrix):
         console.print(Text(conclusion, style="bold"))
     console.print()
+
+
+def print_title(console: Console, title: str, remark: str = "", style: str = "bold") -> None:
+    """Print what stands above a table."""
+    console.print(Text(title, style=style))
+    if remark:
+        console.print(Text(remark, style="italic"))
 
 
 def print_table(

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from foliolab.analyse.agreement import apart
 from foliolab.errors import NoResult
-from foliolab.regret.cost import Device, cost
+from foliolab.regret.cost import ModelDevice, cost
 from foliolab.report.columns import Column
 from foliolab.report.figures import count, mib, off_by, percent, seconds
-from foliolab.report.terminal import print_table
+from foliolab.report.terminal import print_table, print_title
 from foliolab.trace.format import Trace
 from foliolab.trace.replay import Figures, Replay
 
@@ -26,9 +26,9 @@ _FIGURES: Sequence[tuple[str, str, Callable[[float], str], int]] = (
 _MOST_FILES = 20
 
 
-def print_replays(console: Console, replays: Sequence[Replay], device: Device | None) -> None:
+def print_replays(console: Console, replays: Sequence[Replay], device: ModelDevice | None) -> None:
     """Print what the model predicts beside what guests did, and how far these are apart."""
-    console.print(Text("Traces in the model of the page cache", style="bold"))
+    print_title(console, "Traces in the model of the page cache")
     columns = [
         Column(("", "trace"), tuple(Path(each.trace).stem for each in replays), 0, left=True),
         Column(("", "variant"), tuple(each.variant for each in replays), 0, left=True),
@@ -89,7 +89,7 @@ def _columns(
 
 def print_trace(console: Console, name: str, trace: Trace) -> None:
     """Print what a trace is of, and what was measured with it."""
-    console.print(Text(name, style="bold"))
+    print_title(console, name)
     again = trace.touches - trace.distinct
     pages = sum(file.pages for file in trace.files)
     lines = [
@@ -134,7 +134,6 @@ def _print_files(console: Console, trace: Trace) -> None:
 
 
 def _print_measured(console: Console, trace: Trace) -> None:
-    figures = [Figures(each.read_bytes, each.read_requests, each.major_faults) for each in trace.measured]
     memories = [each.memory_bytes or trace.memory_bytes for each in trace.measured]
     columns = [
         Column(("", "measured"), tuple(each.variant for each in trace.measured), 0, left=True),
@@ -142,8 +141,8 @@ def _print_measured(console: Console, trace: Trace) -> None:
         Column(("memory", "MiB"), tuple(mib(memory) if memory else "-" for memory in memories), 2),
     ]
     for title, name, spell, rank in _FIGURES:
-        columns.append(Column(("", title), tuple(spell(getattr(each, name)) for each in figures), rank))
-    print_table(console, columns, [""] * len(figures))
+        columns.append(Column(("", title), tuple(spell(getattr(each, name)) for each in trace.measured), rank))
+    print_table(console, columns, [""] * len(trace.measured))
 
 
 def _share(part: int, whole: int) -> str:

@@ -39,7 +39,7 @@ Run = Callable[[Sequence[str]], str]
 
 
 @dataclass(frozen=True)
-class Filled:
+class FilledDocument:
     """A document with what commands make."""
 
     text: str
@@ -58,7 +58,7 @@ def shown(text: str, figures: Mapping[str, Figure]) -> set[str]:
     return blocks | {figures[name].command for name in names if name in figures}
 
 
-def fill(text: str, run: Run, figures: Mapping[str, Figure]) -> Filled:
+def fill(text: str, run: Run, figures: Mapping[str, Figure]) -> FilledDocument:
     """The document anew.
 
     UsageError for a comment that begins or ends no block, stands behind no figure, or has the name of an unknown one,
@@ -80,7 +80,7 @@ def fill(text: str, run: Run, figures: Mapping[str, Figure]) -> Filled:
             changed.append(name)
         written += f"{plain}{found['head'] or ''}{before if after is None else after}{found['foot'] or found['mark']}"
         typed += plain + (found[0] if after is None else "")
-    return Filled(written + text[end:], tuple(changed), tuple(waiting), _count_typed(typed + text[end:]))
+    return FilledDocument(written + text[end:], tuple(changed), tuple(waiting), _count_typed(typed + text[end:]))
 
 
 def _check_comments(text: str, figures: Mapping[str, Figure]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
-from foliolab.suites.ktap import Verdict, best, worse, worst
+from foliolab.suites.ktap import End, best, worse, worst
 from foliolab.suites.result import KERNEL_LOG, Result
 
 Results = Mapping[str, Mapping[str, Result]]
@@ -63,7 +63,7 @@ def compared(kernels: Sequence[BuiltKernel], run: Callable[[BuiltKernel, int], R
 
 def _better(result: Result, again: Result) -> Result:
     """Two boots taken together, unless the second is one that dies or of which the kernel complains."""
-    if result.subtests.keys() - again.subtests.keys() or again.subtests.get(KERNEL_LOG) is Verdict.FAIL:
+    if result.subtests.keys() - again.subtests.keys() or again.subtests.get(KERNEL_LOG) is End.FAIL:
         return again
     subtests, remark = best(result.subtests, again.subtests), again.remark or result.remark
     once = frozenset(name for name in result.subtests if result.subtests[name] is not again.subtests[name])

@@ -8,33 +8,33 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
-    """From worst to best."""
+class End(StrEnum):
+    """Of a test or subtest, from worst to best."""
 
     FAIL = "fail"
     SKIP = "skip"
     PASS = "pass"
 
 
-Subtests = Mapping[str, Verdict]
+Subtests = Mapping[str, End]
 
 
 @dataclass(frozen=True)
-class Case:
+class ResultLine:
     """A line of a report with a result."""
 
     number: int
     name: str
-    verdict: Verdict
+    verdict: End
     reason: str = ""
     """Why it was skipped, if it says so."""
-    parts: tuple["Case", ...] = ()
+    parts: tuple["ResultLine", ...] = ()
     """What it is made of: the results that are further to the right, above it."""
 
 
 @dataclass(frozen=True)
 class Report:
-    cases: tuple[Case, ...]
+    cases: tuple[ResultLine, ...]
     errors: tuple[str, ...]
     """Where there are other results than a plan says, of any depth."""
 
@@ -47,8 +47,8 @@ _BAIL = re.compile(r"Bail out!")
 # Two programs have forms of their own: the userfaultfd tests, and khugepaged, which tells by the colour.
 _UFFD = re.compile(r"Testing (?P<name>.*)\.\.\. (?P<verdict>done|skipped|failed)")
 _COLOURED = re.compile(r"(?P<name>[^.]+)\.\.\..* \033\[(?P<verdict>3[123])m")
-_WORDS = {"done": Verdict.PASS, "skipped": Verdict.SKIP, "failed": Verdict.FAIL}
-_COLOURS = {"32": Verdict.PASS, "33": Verdict.SKIP, "31": Verdict.FAIL}
+_WORDS = {"done": End.PASS, "skipped": End.SKIP, "failed": End.FAIL}
+_COLOURS = {"32": End.PASS, "33": End.SKIP, "31": End.FAIL}
 _RUN = re.compile(r"(?:# \[RUN\]|Run test:) (?P<name>.*)")
 _CHANGING = re.compile(r"0x[0-9a-f]{4,}|\d+ \([\d.]+%\).*")  # addresses, and what a program has measured
 
@@ -60,12 +60,12 @@ def read(output: str) -> Report:
     they are parts of another: KUnit has no plan for a case's parameters.
     """
     planned: dict[int, int] = {}  # by indentation, as is the next
-    cases: dict[int, list[Case]] = {}
+    cases: dict[int, list[ResultLine]] = {}
     errors = []
 
-    def close(least: int) -> tuple[Case, ...]:
+    def close(least: int) -> tuple[ResultLine, ...]:
         """Take what stands at ``least`` or further to the right."""
-        parts: list[Case] = []
+        parts: list[ResultLine] = []
         for indent in sorted(each for each in {*planned, *cases} if each >= least):
             found, plan = cases.pop(indent, []), planned.pop(indent, None)
             numbers = [case.number for case in found]
@@ -88,21 +88,21 @@ def read(output: str) -> Report:
     return Report(close(0), tuple(errors))
 
 
-def _case(match: re.Match[str], parts: tuple[Case, ...] = ()) -> Case:
-    verdict = Verdict.FAIL if match["not"] else Verdict.PASS
+def _case(match: re.Match[str], parts: tuple[ResultLine, ...] = ()) -> ResultLine:
+    verdict = End.FAIL if match["not"] else End.PASS
     if match["directive"] in ("SKIP", "XFAIL", "TODO"):
-        verdict = Verdict.SKIP
+        verdict = End.SKIP
     name = match["name"].strip() or match["reason"] or match["number"]
-    return Case(int(match["number"]), name, verdict, match["reason"] or "", parts)
+    return ResultLine(int(match["number"]), name, verdict, match["reason"] or "", parts)
 
 
-def parse(output: str) -> dict[str, Verdict]:
+def parse(output: str) -> dict[str, End]:
     """The subtests in a program's output: KTAP, or what two programs print instead. A broken plan is one that failed.
 
     Numbers are no part of the names, since a subtest more or less shifts them, and neither is what every run has
     another of. What a program says that it runs is one: below it stand results with the same few names again and again.
     """
-    found: dict[str, Verdict] = {}
+    found: dict[str, End] = {}
     seen: Counter[str] = Counter()
     running = ""
     for line in output.splitlines():
@@ -118,24 +118,22 @@ def parse(output: str) -> dict[str, Verdict]:
         name = _CHANGING.sub("...", running + name)
         seen[name] += 1
         found[f"{name} ({seen[name]})" if seen[name] > 1 else name] = verdict
-    return found | ({"what was planned": Verdict.FAIL} if read(output).errors else {})
+    return found | ({"what was planned": End.FAIL} if read(output).errors else {})
 
 
-def worst(first: Subtests, second: Subtests) -> dict[str, Verdict]:
+def worst(first: Subtests, second: Subtests) -> dict[str, End]:
     """Two runs taken together: each subtest as it ended the worse time, or the only time that it ran."""
     return _taken(first, second, min)
 
 
-def best(first: Subtests, second: Subtests) -> dict[str, Verdict]:
+def best(first: Subtests, second: Subtests) -> dict[str, End]:
     """Two runs taken together: each subtest as it ended the better time, or the only time that it ran."""
     return _taken(first, second, max)
 
 
-def _taken(first: Subtests, second: Subtests, choose: Callable[..., Verdict]) -> dict[str, Verdict]:
+def _taken(first: Subtests, second: Subtests, choose: Callable[..., End]) -> dict[str, End]:
     names = dict.fromkeys([*first, *second])
-    return {
-        name: choose((run[name] for run in (first, second) if name in run), key=list(Verdict).index) for name in names
-    }
+    return {name: choose((run[name] for run in (first, second) if name in run), key=list(End).index) for name in names}
 
 
 def worse(before: Subtests, after: Subtests, lost: Collection[str] = ()) -> list[str]:
@@ -143,7 +141,7 @@ def worse(before: Subtests, after: Subtests, lost: Collection[str] = ()) -> list
 
     Of those in ``lost`` a run before was without, too: they may be gone, but they may not fail.
     """
-    ranks = list(Verdict)
-    ended = {name: Verdict.FAIL for name in before if name not in lost} | dict(after)
+    ranks = list(End)
+    ended = {name: End.FAIL for name in before if name not in lost} | dict(after)
     fell = [name for name in before if name in ended and ranks.index(ended[name]) < ranks.index(before[name])]
-    return fell + [name for name, verdict in after.items() if name not in before and verdict is Verdict.FAIL]
+    return fell + [name for name, verdict in after.items() if name not in before and verdict is End.FAIL]

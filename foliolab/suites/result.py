@@ -8,7 +8,7 @@ from pathlib import Path
 
 from foliolab.errors import HostLost, NoResult
 from foliolab.files import write_atomic
-from foliolab.suites.ktap import Verdict
+from foliolab.suites.ktap import End
 from foliolab.vm.failure import GuestFailure, JobResult
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.outcome import complaints, short_of_time, splats
@@ -21,7 +21,7 @@ KERNEL_LOG = "the kernel's log"
 
 @dataclass(frozen=True)
 class Result:
-    subtests: dict[str, Verdict]
+    subtests: dict[str, End]
     """Its own, then its exit status, then whether the kernel's log is free of complaints."""
     log: Path
     """All that it printed, and the kernel's log."""
@@ -34,7 +34,7 @@ class Result:
 
 
 def kept(
-    place: Path, boot: Callable[[Path], dict[str, str]], parse: Callable[[str], dict[str, Verdict]], *, again: bool
+    place: Path, boot: Callable[[Path], dict[str, str]], parse: Callable[[str], dict[str, End]], *, again: bool
 ) -> Result:
     """What an earlier boot has left in ``place``, or else a ``boot`` leaves there; that is given where its log goes."""
     log = place.with_suffix(".log")
@@ -42,7 +42,7 @@ def kept(
         write_atomic(place, json.dumps(boot(log)))
     facts = json.loads(place.read_text())
     output, remark = facts.pop("output"), facts.pop("remark", "")
-    return Result(parse(output) | {name: Verdict(value) for name, value in facts.items()}, log, remark)
+    return Result(parse(output) | {name: End(value) for name, value in facts.items()}, log, remark)
 
 
 def boot_for(
@@ -63,12 +63,12 @@ def boot_for(
         with Guest(config, console) as guest:
             done = perform(guest)
             how = f"signal {done.signal}" if done.signal else f"exit status {done.status}"
-            ending = Verdict.SKIP if done.status == skipped else Verdict.FAIL
-            ending = ending if done.status or done.signal else Verdict.PASS
+            ending = End.SKIP if done.status == skipped else End.FAIL
+            ending = ending if done.status or done.signal else End.PASS
     except GuestFailure as failure:
         if isinstance(failure, HostLost | NoResult):  # nothing that the kernel is to blame for
             raise
-        how, ending = str(failure), Verdict.FAIL
+        how, ending = str(failure), End.FAIL
     words = console.read_text(errors="replace")
     console.unlink()
     titles, real_time = splats(words), config.accelerator.real_time
@@ -77,6 +77,6 @@ def boot_for(
     return {
         "output": output.decode(errors="replace"),
         EXIT_STATUS: ending,
-        KERNEL_LOG: Verdict.FAIL if complaints(titles, real_time=real_time) else Verdict.PASS,
+        KERNEL_LOG: End.FAIL if complaints(titles, real_time=real_time) else End.PASS,
         "remark": short_of_time(titles, real_time=real_time),
     }

@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from foliolab.analyse.differences import Part
+from foliolab.analyse.differences import MatrixPart
 from foliolab.analyse.losses import Matrix, make_matrix
 from foliolab.analyse.select import group_samples
 from foliolab.campaign.sample import OK, Sample
@@ -56,5 +56,5 @@ def matrix(
     ]
     experiment = replace(find_experiment("sparse-mmap"), name="programs", regress=tuple(metrics))
     group = next(iter(group_samples([*samples, *again])), None)
-    part = Part(experiment, "quick", "x86_64", 4096, tuple(cells), tuple(variants), group)
+    part = MatrixPart(experiment, "quick", "x86_64", 4096, tuple(cells), tuple(variants), group)
     return make_matrix([part], baseline="off", threshold=threshold)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.campaign.files import Source, fetch, serving
+from foliolab.campaign.files import FileSource, fetch, serving
 from foliolab.errors import ClusterError
 
 
@@ -21,7 +21,7 @@ def disk(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def source(tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
+def source(tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileSource]:
     """What the other host gets, whose cache is the one that is used from now on."""
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "ours"))
     with serving("127.0.0.1") as source:
@@ -30,7 +30,7 @@ def source(tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield source.elsewhere()
 
 
-def test_what_a_host_has_of_its_own_serves_if_it_is_the_same(tmp_path: Path, disk: Path, source: Source) -> None:
+def test_what_a_host_has_of_its_own_serves_if_it_is_the_same(tmp_path: Path, disk: Path, source: FileSource) -> None:
     own = tmp_path / "theirs/disks/ext4-1.qcow2"
     own.parent.mkdir(parents=True)
     own.write_bytes(disk.read_bytes())
@@ -42,7 +42,7 @@ def test_what_a_host_has_of_its_own_serves_if_it_is_the_same(tmp_path: Path, dis
     assert own.read_bytes() == b"made" * 1000
 
 
-def test_what_was_fetched_serves_until_it_is_damaged(disk: Path, source: Source) -> None:
+def test_what_was_fetched_serves_until_it_is_damaged(disk: Path, source: FileSource) -> None:
     found = fetch(disk, source)
     before = found.stat()
     assert fetch(disk, source) == found
@@ -54,7 +54,7 @@ def test_what_was_fetched_serves_until_it_is_damaged(disk: Path, source: Source)
 
 
 @pytest.mark.parametrize("damaged", [b"disk" * 999 + b"junk", b"disk" * 500])
-def test_what_comes_has_to_be_what_was_offered(damaged: bytes, tmp_path: Path, disk: Path, source: Source) -> None:
+def test_what_comes_has_to_be_what_was_offered(damaged: bytes, tmp_path: Path, disk: Path, source: FileSource) -> None:
     disk.write_bytes(damaged)
     with pytest.raises(ClusterError, match=r"disks/ext4-1\.qcow2 could not be fetched: what came is not"):
         fetch(disk, source)

@@ -12,7 +12,7 @@ from foliolab.arch import Architecture
 from foliolab.kernel.built import BuiltKernel
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
-from foliolab.suites.ktap import Case, Verdict, read
+from foliolab.suites.ktap import End, ResultLine, read
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig
@@ -29,14 +29,14 @@ def guest_config(kernel: BuiltKernel, programs: Programs, memory_mib: int = 1024
     return GuestConfig(arch, kernel.image, archive, choose(arch), memory_mib=memory_mib, cpus=2)
 
 
-def results(output: str) -> tuple[list[Case], list[Case | str]]:
+def results(output: str) -> tuple[list[ResultLine], list[ResultLine | str]]:
     """All results of a report, and what failed in it, plans that were broken included; skipped ones have not failed."""
     report = read(output)
     found = list(_all(report.cases))
-    return found, [*(case for case in found if case.verdict is Verdict.FAIL), *report.errors]
+    return found, [*(case for case in found if case.verdict is End.FAIL), *report.errors]
 
 
-def _all(cases: Iterable[Case]) -> Iterator[Case]:
+def _all(cases: Iterable[ResultLine]) -> Iterator[ResultLine]:
     for case in cases:
         yield from _all(case.parts)
         yield case
@@ -50,7 +50,7 @@ def check_kunit(console: str, names: tuple[str, ...], tree: Path = KERNEL / "fil
     for name in names:
         cases = re.findall(r"\bKUNIT_CASE(?:_PARAM)?\((\w+)", (tree / f"mm/{name}_kunit.c").read_text())
         assert [part.name for part in suites[name].parts] == cases != []
-        assert {case.verdict for case in _all([suites[name]])} == {Verdict.PASS}
+        assert {case.verdict for case in _all([suites[name]])} == {End.PASS}
 
 
 SELFTESTS = (

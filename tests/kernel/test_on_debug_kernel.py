@@ -12,7 +12,7 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
-from foliolab.suites.ktap import Verdict
+from foliolab.suites.ktap import End
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
 from tests.kernel.selftests import (
@@ -91,7 +91,7 @@ def test_faults_in_files_under_stress_on_the_debug_kernel(
                 done = guest.run(["in-directory", "/data", *argv], 600)
                 found, failed = results(done.stdout.decode())
                 assert failed == [] and done.status == 0, done.stdout.decode() + done.stderr.decode()
-                assert {case.verdict for case in found} == {Verdict.PASS}, done.stdout.decode()
+                assert {case.verdict for case in found} == {End.PASS}, done.stdout.decode()
                 assert splats(guest.console()) == []
                 assert settings(guest) == before
             print(f"{seed} rounds")  # for pytest -rP
@@ -113,7 +113,7 @@ def test_fault_recency_under_stress_on_the_debug_kernel(
         output = done.stdout.decode()
         print(output)  # counts, for pytest -rP
         found, failed = results(output)
-        assert ([case.verdict for case in found], failed, done.status) == ([Verdict.PASS], [], 0), output
+        assert ([case.verdict for case in found], failed, done.status) == ([End.PASS], [], 0), output
         assert splats(guest.console()) == []
         assert settings(guest) == before
         groups = guest.run([":list", "/sys/fs/cgroup"]).checked().stdout.decode().split()

@@ -17,8 +17,8 @@ from typing import Any
 
 from foliolab.live import tracefs
 from foliolab.live.maps import Maps
-from foliolab.live.record import Recording, record
-from foliolab.live.target import Program
+from foliolab.live.record import LiveRecording, record
+from foliolab.live.target import StartedProgram
 from foliolab.trace.format import write_trace
 
 PROBE = "/files/sparse-mmap"
@@ -35,12 +35,12 @@ def probe(*options: str) -> dict[str, Any]:
     return found
 
 
-def recorded(options: Sequence[str], **how: Any) -> tuple[dict[str, Any], Recording]:
+def recorded(options: Sequence[str], **how: Any) -> tuple[dict[str, Any], LiveRecording]:
     """What the probe prints while it is recorded, and the recording."""
     with tempfile.TemporaryFile() as output:
         ours = os.dup(1)
         os.dup2(output.fileno(), 1)
-        program = Program([PROBE, "--file", FILE, *options])
+        program = StartedProgram([PROBE, "--file", FILE, *options])
         os.dup2(ours, 1)
         recording = record(program, patterns=[FILE], **how)
         assert program.status() == 0
@@ -71,7 +71,7 @@ def cost() -> dict[str, Any]:
     What the recorder does without any events is told by itself: for each time that it fetches, and that it looks.
     """
     fetches, looks, rest = Timed(tracefs.Instance, "drain"), Timed(Maps, "look"), Timed(tracefs.Instance, "stop")
-    record(Program(["sleep", "1"]), patterns=[FILE])
+    record(StartedProgram(["sleep", "1"]), patterns=[FILE])
     idle = fetches.spent / fetches.calls
     found: dict[str, Any] = {"fetch": idle, "look": looks.spent / looks.calls}
     for name, options, how in (("found", FOUND, {}), ("reading", READING, {}), ("reads", READING, {"reads": True})):

@@ -15,7 +15,7 @@ import pytest
 from foliolab.cli.main import main
 from foliolab.errors import LabError, MissingTool
 from foliolab.live.record import record
-from foliolab.live.target import Process, Program
+from foliolab.live.target import Process, StartedProgram
 from foliolab.live.touches import FIELDS, MAP, USER
 from foliolab.live.tracefs import FAULT_AROUND, Instance, fault_around_bytes, tracefs
 from foliolab.trace.format import read_trace
@@ -138,7 +138,7 @@ for page in range(end, end + 100):
 
 @here
 def test_pages_that_write_has_added_are_not_read(cold: Path) -> None:
-    found = record(Program([sys.executable, "-c", WRITE, str(cold)]), patterns=[str(cold)], reads=True)
+    found = record(StartedProgram([sys.executable, "-c", WRITE, str(cold)]), patterns=[str(cold)], reads=True)
     assert found.reads
     assert 5 in found.reads.page_of
     assert max(found.reads.page_of) < PAGES
@@ -191,10 +191,10 @@ def test_a_limit_cuts_all_processors_at_the_same_time(cold: Path) -> None:
 @here
 def test_another_process_is_recorded_until_it_ends_or_the_time_is_over(cold: Path) -> None:
     wanted = {"patterns": [str(cold)]}
-    program = Program(touching(cold, [5], 0.3))
+    program = StartedProgram(touching(cold, [5], 0.3))
     program.begin()
     assert record(Process(program.process), **wanted).full is False  # type: ignore[arg-type]
-    sleeping = Program(["sleep", "30"])
+    sleeping = StartedProgram(["sleep", "30"])
     sleeping.begin()
     start = time.monotonic()
     assert record(Process(sleeping.process), seconds=0.2).trace.other["live"]["seconds"] >= 0.2
@@ -233,7 +233,7 @@ def test_whatever_ends_us_nothing_is_left(number: int, cold: Path, tmp_path: Pat
 def test_what_the_buffer_has_no_room_for_is_counted(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foliolab.live.tracefs._MOST_KIB", 8)
     monkeypatch.setattr("foliolab.live.record._DRAIN_SECONDS", 1)
-    trace = record(Program(touching(cold, list(range(0, PAGES, 3)))), patterns=[str(cold)]).trace
+    trace = record(StartedProgram(touching(cold, list(range(0, PAGES, 3)))), patterns=[str(cold)]).trace
     assert trace.lost > 0
 
 
@@ -243,7 +243,7 @@ def test_what_others_have_left_is_removed(cold: Path) -> None:
     gone.wait()
     stale = tracefs() / "instances" / f"foliolab-live-{gone.pid}"
     stale.mkdir()
-    record(Program(["true"]), patterns=[str(cold)])
+    record(StartedProgram(["true"]), patterns=[str(cold)])
     assert not stale.exists()
 
 
@@ -251,7 +251,7 @@ def test_what_others_have_left_is_removed(cold: Path) -> None:
 @pytest.mark.skipif(not fault_around_bytes(), reason="debugfs is not mounted, or locked down")
 def test_fine(cold: Path) -> None:
     before, pages = FAULT_AROUND.read_text(), [5, 6, 7, 900, 5, 8]
-    trace = record(Program(touching(cold, pages)), patterns=[str(cold)], fine=True).trace
+    trace = record(StartedProgram(touching(cold, pages)), patterns=[str(cold)], fine=True).trace
     assert list(trace.page_of) == [5, 6, 7, 900, 8]
     assert trace.measured == ()
     assert FAULT_AROUND.read_text() == before

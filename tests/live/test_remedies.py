@@ -2,7 +2,7 @@
 from dataclasses import replace
 
 from foliolab.live.remedies import Remedy, remedies
-from foliolab.live.verdict import Kind, judge
+from foliolab.live.verdict import DiagnosisKind, judge
 from foliolab.live.watch import FileSeen
 from tests.live.seen import PAGE, file_seen, look_ups, observation
 
@@ -51,7 +51,7 @@ def test_no_more_than_is_read_now() -> None:
 def test_nothing_for_what_is_well() -> None:
     seen = observation(file_seen(mapped_pages=5, cached_pages=5), read_bytes=5 * PAGE)
     verdict = judge(seen)
-    assert verdict.kind is Kind.NOTHING_WRONG
+    assert verdict.kind is DiagnosisKind.NOTHING_WRONG
     assert remedies(verdict, verdict.files[0], PAGE) == []
     assert found(text=True) == []
 

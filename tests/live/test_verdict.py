@@ -4,13 +4,13 @@ from dataclasses import replace
 import pytest
 
 from foliolab.live.processes import Counters
-from foliolab.live.verdict import Kind, judge, size
+from foliolab.live.verdict import DiagnosisKind, judge, size
 from tests.live.seen import MIB, PAGE, file_seen, look_ups, observation
 
 
 def test_look_ups_that_read_windows() -> None:
     verdict = judge(look_ups())
-    assert verdict.kind is Kind.READS_TOO_MUCH
+    assert verdict.kind is DiagnosisKind.READS_TOO_MUCH
     assert verdict.read_bytes == 1000 * 32 * PAGE
     assert verdict.least == pytest.approx(32000 / 1100)
     assert verdict.most == 32
@@ -21,7 +21,10 @@ def test_look_ups_that_read_windows() -> None:
 
 def test_idle() -> None:
     verdict = judge(observation(read_bytes=12 << 10, major_faults=3))
-    assert (verdict.kind, verdict.sentence) == (Kind.NOTHING_WRONG, "Nothing wrong: 12 KiB were read in 10.0 s.")
+    assert (verdict.kind, verdict.sentence) == (
+        DiagnosisKind.NOTHING_WRONG,
+        "Nothing wrong: 12 KiB were read in 10.0 s.",
+    )
     assert verdict.least is None or verdict.least >= 0
     assert judge(observation()).sentence == "Nothing wrong: nothing was read in 10.0 s."
     # Of a program that may read badly, but has hardly begun.
@@ -32,7 +35,7 @@ def test_idle() -> None:
 
 def test_what_others_read_of_a_file_is_not_of_the_processes() -> None:
     verdict = judge(observation(file_seen(cached_pages=100)))
-    assert (verdict.kind, verdict.files) == (Kind.NOTHING_WRONG, ())
+    assert (verdict.kind, verdict.files) == (DiagnosisKind.NOTHING_WRONG, ())
     assert [file.read_bytes for file in judge(observation(file_seen(mapped_pages=1, cached_pages=100))).files] == [0]
 
 
@@ -42,7 +45,7 @@ def test_a_scan() -> None:
     data = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages + 64)
     counted = Counters(read_bytes=(pages + 64) * PAGE, major_faults=16, minor_faults=pages // 16)
     verdict = judge(replace(observation(data), counted=counted))
-    assert verdict.kind is Kind.NOTHING_WRONG
+    assert verdict.kind is DiagnosisKind.NOTHING_WRONG
     assert "ahead of streams" in verdict.sentence
     verdict = judge(replace(observation(data), counted=replace(counted, major_faults=1)))
     assert verdict.sentence == "Nothing wrong: for 64.2 MiB of mapped files, the program had to wait 1 times."
@@ -52,14 +55,14 @@ def test_what_read_calls_bring_in_is_not_of_mapped_files() -> None:
     data = file_seen(mapped_pages=20, places=20, cached_pages=40)
     counted = Counters(read_bytes=700 * MIB, called_bytes=700 * MIB, major_faults=20)
     verdict = judge(replace(observation(data), counted=counted))
-    assert (verdict.kind, verdict.read_bytes) == (Kind.NOTHING_WRONG, 40 * PAGE)
+    assert (verdict.kind, verdict.read_bytes) == (DiagnosisKind.NOTHING_WRONG, 40 * PAGE)
     assert "Nothing wrong with mapped data" in verdict.sentence
 
 
 def test_program_text_is_not_judged() -> None:
     text = file_seen(path="/usr/bin/x", text=True, mapped_pages=1000, places=900, cached_pages=30000)
     verdict = judge(observation(text, read_bytes=30000 * PAGE, major_faults=900))
-    assert (verdict.kind, verdict.read_bytes) == (Kind.NOTHING_WRONG, 0)
+    assert (verdict.kind, verdict.read_bytes) == (DiagnosisKind.NOTHING_WRONG, 0)
 
 
 def test_mapping_around_can_hide_what_was_touched() -> None:
@@ -67,7 +70,7 @@ def test_mapping_around_can_hide_what_was_touched() -> None:
     pages = 32000
     data = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages)
     verdict = judge(observation(data, read_bytes=pages * PAGE, major_faults=1000, minor_faults=1000))
-    assert verdict.kind is Kind.UNCERTAIN
+    assert verdict.kind is DiagnosisKind.UNCERTAIN
     assert "1.0 to 16 bytes" in verdict.sentence
 
 
@@ -75,9 +78,9 @@ def test_a_scan_with_the_random_hint() -> None:
     pages = 60000
     data = file_seen(hint="random", mapped_pages=pages, places=pages // 16, cached_pages=pages)
     seen = observation(data, read_bytes=pages * PAGE, major_faults=pages)
-    assert judge(seen).kind is Kind.READS_TOO_LITTLE
+    assert judge(seen).kind is DiagnosisKind.READS_TOO_LITTLE
     scattered = replace(data, mapped_pages=6000, places=5500, cached_pages=6000)
-    assert judge(observation(scattered, read_bytes=6000 * PAGE, major_faults=6000)).kind is Kind.NOTHING_WRONG
+    assert judge(observation(scattered, read_bytes=6000 * PAGE, major_faults=6000)).kind is DiagnosisKind.NOTHING_WRONG
 
 
 def test_faults_after_the_last_look_count_as_used() -> None:
@@ -86,7 +89,7 @@ def test_faults_after_the_last_look_count_as_used() -> None:
     seen = replace(observation(data), counted=counted, unseen=Counters(0, 0, 900, 2000))
     verdict = judge(seen)
     assert verdict.used_most == (100 + 900 + 2000 * 16) * PAGE
-    assert (verdict.places, verdict.unseen_faults, verdict.kind) == (1000, 2000, Kind.UNCERTAIN)
+    assert (verdict.places, verdict.unseen_faults, verdict.kind) == (1000, 2000, DiagnosisKind.UNCERTAIN)
 
 
 def test_shares_where_the_cache_may_not_be_seen() -> None:
@@ -115,7 +118,7 @@ def test_no_text_has_a_share_larger_than_itself() -> None:
     text = file_seen(path="/lib/c.so", text=True, size_bytes=MIB, mapped_pages=900, places=450, cached_pages=None)
     verdict = judge(observation(data, text, read_bytes=31 * MIB, major_faults=150))
     assert [file.read_bytes for file in verdict.files] == [30 * MIB, MIB]
-    assert (verdict.kind, verdict.read_bytes) == (Kind.READS_TOO_MUCH, 30 * MIB)
+    assert (verdict.kind, verdict.read_bytes) == (DiagnosisKind.READS_TOO_MUCH, 30 * MIB)
 
 
 def test_what_others_read_or_wrote_is_not_charged() -> None:

@@ -6,13 +6,15 @@ from pathlib import Path
 
 from foliolab.live import pages
 from foliolab.live.processes import PAGE_BYTES
-from foliolab.live.verdict import FileShare, Kind, Verdict, judge
+from foliolab.live.verdict import Diagnosis, DiagnosisKind, FileShare, judge
 from foliolab.live.watch import Observation, Watch
 from tests.live.conftest import Toucher
 from tests.live.toucher import drop
 
 
-def watched(start: Callable[..., Toucher], path: Path, touches: str) -> tuple[Toucher, Observation, Verdict, FileShare]:
+def watched(
+    start: Callable[..., Toucher], path: Path, touches: str
+) -> tuple[Toucher, Observation, Diagnosis, FileShare]:
     """What a program does to a cold file."""
     drop(path)
     program = start(path)
@@ -27,7 +29,7 @@ def watched(start: Callable[..., Toucher], path: Path, touches: str) -> tuple[To
 
 def test_random_touches_of_a_cold_file(large_file: Path, start: Callable[..., Toucher]) -> None:
     program, seen, verdict, file = watched(start, large_file, "random 150")
-    assert verdict.kind is Kind.READS_TOO_MUCH, verdict.sentence
+    assert verdict.kind is DiagnosisKind.READS_TOO_MUCH, verdict.sentence
     assert file is verdict.files[0]
     assert 16 <= seen.counted.major_faults <= 160
     assert 0 < file.used_least <= 151 * PAGE_BYTES
@@ -39,7 +41,7 @@ def test_random_touches_of_a_cold_file(large_file: Path, start: Callable[..., To
 
 def test_a_scan_is_well(large_file: Path, start: Callable[..., Toucher]) -> None:
     _, seen, verdict, file = watched(start, large_file, "scan")
-    assert verdict.kind is Kind.NOTHING_WRONG, verdict.sentence
+    assert verdict.kind is DiagnosisKind.NOTHING_WRONG, verdict.sentence
     assert file.used_most == large_file.stat().st_size
     assert file.seen.places == -(-file.seen.mapped_pages // pages.AROUND_PAGES)
     assert seen.machine_read_bytes >= seen.counted.read_bytes > file.used_most / 2

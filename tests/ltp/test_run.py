@@ -11,7 +11,7 @@ from foliolab.ltp import suite
 from foliolab.ltp.build import Ltp, LtpTree
 from foliolab.ltp.run import guest_config, run_test
 from foliolab.progress import Reporter
-from foliolab.suites.ktap import Verdict
+from foliolab.suites.ktap import End
 from foliolab.vm.tree import make_ext4
 
 _SCRIPT = """\
@@ -35,10 +35,10 @@ def test_a_test_finds_what_it_needs_and_its_exit_status_counts(tmp_path: Path, m
     ltp = Ltp(LtpTree(tmp_path, "0", "of a script", ()), "of a script", tmp_path / "disk")
     kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
     config = guest_config(kernel, ltp, Reporter())
-    for status, verdict in ((0, Verdict.PASS), (32, Verdict.SKIP), (34, Verdict.FAIL)):
+    for status, verdict in ((0, End.PASS), (32, End.SKIP), (34, End.FAIL)):
         result = run_test(suite.Test("mm", "script", f"script {status}"), kernel, config, ltp)
         assert result.subtests == {
-            "found N mounted configured users": Verdict.PASS,
+            "found N mounted configured users": End.PASS,
             "exit status": verdict,
-            "the kernel's log": Verdict.PASS,
+            "the kernel's log": End.PASS,
         }, result.log.read_text()

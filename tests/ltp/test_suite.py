@@ -3,7 +3,7 @@ import pytest
 
 from foliolab.errors import UsageError
 from foliolab.ltp.suite import CHOSEN, chosen, parse, read_lists
-from foliolab.suites.ktap import Verdict
+from foliolab.suites.ktap import End
 
 LISTS = dict.fromkeys(CHOSEN, "") | {
     "mm": "#DESCRIPTION:Memory Mgmt tests\nmmap21_01 mmap21 -m 10000\n\noom01 oom01\nksm05 ksm05 -I 10\n",
@@ -49,9 +49,9 @@ Summary:
 passed   3
 """
     assert parse(output) == {
-        "Stack grows in unmapped region at N": Verdict.PASS,
-        "issue has not been reproduced": Verdict.FAIL,
-        "Your system doesn't have /proc/self/io": Verdict.SKIP,
-        "mmaped /data/N/file N times": Verdict.PASS,
-        "tst_tmpdir.c:N: unexpected signal N received (pid = N).": Verdict.FAIL,
+        "Stack grows in unmapped region at N": End.PASS,
+        "issue has not been reproduced": End.FAIL,
+        "Your system doesn't have /proc/self/io": End.SKIP,
+        "mmaped /data/N/file N times": End.PASS,
+        "tst_tmpdir.c:N: unexpected signal N received (pid = N).": End.FAIL,
     }

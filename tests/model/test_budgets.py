@@ -15,7 +15,7 @@ from foliolab.errors import BuildError
 from foliolab.model.compiled import INCLUDES, WINDOW
 from foliolab.model.library import Counts
 from foliolab.progress import Reporter
-from foliolab.regret.header import count_lines
+from foliolab.regret.mechanisms import count_lines
 from foliolab.regret.runs import run
 from foliolab.regret.suite import load_suite
 

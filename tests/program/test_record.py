@@ -3,7 +3,7 @@ from typing import Any
 
 from foliolab.campaign.sample import KernelFacts
 from foliolab.experiment.variants import choose, load_variants
-from foliolab.program.cells import Cell
+from foliolab.program.cells import ProgramCell
 from foliolab.program.record import Run
 from foliolab.vm.failure import JobResult
 
@@ -12,7 +12,12 @@ def run(counts: dict[str, Any], signal: int = 0) -> Run:
     (variant,) = choose(["off"], load_variants())
     job = JobResult(("x",), 0, signal, b"", b"", 0, 0.1)
     return Run(
-        Cell(variant, 128), 128, KernelFacts("patched", "6.12.1", "6.12.1-foliolab-patched", "0123"), job, counts, []
+        ProgramCell(variant, 128),
+        128,
+        KernelFacts("patched", "6.12.1", "6.12.1-foliolab-patched", "0123"),
+        job,
+        counts,
+        [],
     )
 
 

@@ -10,8 +10,7 @@ from foliolab.model.compiled import INCLUDES, WINDOW
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import JUDGED, WHOLE, Ablation, ablate
-from foliolab.regret.header import Mechanism, count_lines, lines_of, without
-from foliolab.regret.mechanisms import read_mechanisms
+from foliolab.regret.mechanisms import Mechanism, count_lines, lines_of, read_mechanisms, without
 from foliolab.regret.suite import PATTERNS
 from tests.regret.small import SMALL
 

@@ -27,15 +27,15 @@ from foliolab.report.page.forest import forest_drawing, make_lines
 from foliolab.report.page.heat import heat_drawing
 from foliolab.report.page.reads import reads_drawing
 from foliolab.report.page.style import NARROW, WIDE, Drawing, to_file, to_svg
-from foliolab.report.picture import Panel, Picture, Reads, Run, read_picture
+from foliolab.report.picture import Panel, Picture, Reads, Stretch, read_picture
 from tests.cli.command import lab
 from tests.regret.small import row
 from tests.samples import sample
 
 PICTURE = Picture(
     panels=(
-        Panel("Linux 6.12", Reads(120, tuple(Run(fault, fault << 20, 4 << 20) for fault in range(100)))),
-        Panel("ours", Reads(110, tuple(Run(fault, fault << 20, 4096) for fault in range(110)))),
+        Panel("Linux 6.12", Reads(120, tuple(Stretch(fault, fault << 20, 4 << 20) for fault in range(100)))),
+        Panel("ours", Reads(110, tuple(Stretch(fault, fault << 20, 4096) for fault in range(110)))),
     ),
     file_bytes=128 << 20,
     touched_bytes=1 << 20,

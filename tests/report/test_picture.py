@@ -8,7 +8,7 @@ import pytest
 from foliolab.cli.demo import picture
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
-from foliolab.report.picture import Picture, Reads, Run, parse
+from foliolab.report.picture import Picture, Reads, Stretch, parse
 
 PAGE = 4096
 # As the kernel prints it: three faults. The second has its page behind a neighbour that is cached, and is tried again.
@@ -32,7 +32,7 @@ TRACE = """
 
 def test_runs_of_the_file_that_is_read_most_by_fault() -> None:
     reads = parse(TRACE, "254:0", PAGE)
-    assert reads == Reads(3, (Run(1, 97259520, 5 * PAGE), Run(2, 8192, PAGE), Run(2, 0, PAGE)))
+    assert reads == Reads(3, (Stretch(1, 97259520, 5 * PAGE), Stretch(2, 8192, PAGE), Stretch(2, 0, PAGE)))
     assert reads.size == 7 * PAGE
     assert reads.reading == 2
 

@@ -16,7 +16,7 @@ from foliolab.report.columns import Column, make_columns
 from foliolab.report.markdown import to_markdown
 from foliolab.report.terminal import print_table, print_view
 from foliolab.report.view import View
-from foliolab.suites.ktap import Verdict
+from foliolab.suites.ktap import End
 from foliolab.suites.result import Result
 from tests.report.shown import text_view, view
 from tests.report.test_agreement import one
@@ -55,7 +55,7 @@ def _contains(line: list[str], row: list[str]) -> bool:
 
 
 def suite_columns() -> list[Column]:
-    found = {f"t{number}": Verdict.PASS for number in range(123)} | {"skipped": Verdict.SKIP}
+    found = {f"t{number}": End.PASS for number in range(123)} | {"skipped": End.SKIP}
     result = Result(found, Path("log"))
     return suites.columns({"a-test-of-long-name --with options": {"unpatched": result, "patched": result}})
 

@@ -10,11 +10,11 @@ from foliolab.arch import X86_64
 from foliolab.kernel.built import BuiltKernel
 from foliolab.report.suites import markdown
 from foliolab.suites.compared import compared, regressions
-from foliolab.suites.ktap import Verdict
+from foliolab.suites.ktap import End
 from foliolab.suites.result import KERNEL_LOG as LOG
 from foliolab.suites.result import Result
 
-PASS, SKIP, FAIL = Verdict.PASS, Verdict.SKIP, Verdict.FAIL
+PASS, SKIP, FAIL = End.PASS, End.SKIP, End.FAIL
 KERNEL = BuiltKernel("hash", Path("image"), "patched", "lab", X86_64, "6.12.0", 4096, ours=True)
 
 
@@ -23,7 +23,7 @@ KERNEL = BuiltKernel("hash", Path("image"), "patched", "lab", X86_64, "6.12.0", 
     [((PASS,) * 6, 6, ["merges"]), ((PASS, PASS, FAIL), 3, []), ((FAIL,), 1, [])],
 )
 def test_what_ours_fails_the_unpatched_kernel_is_tried_at_again(
-    unpatched: tuple[Verdict, ...], boots: int, worse: list[str]
+    unpatched: tuple[End, ...], boots: int, worse: list[str]
 ) -> None:
     """And not the other way round: what ours fails twice stays a failure, however often it does not come."""
     kernels = [replace(KERNEL, name=name) for name in ("unpatched", "patched")]
@@ -53,7 +53,7 @@ def test_what_ours_fails_the_unpatched_kernel_is_tried_at_again(
     ],
 )
 def test_what_ours_fails_once_is_luck_but_no_death_and_no_complaint(
-    ours: list[dict[str, Verdict]], boots: int, worse: list[str]
+    ours: list[dict[str, End]], boots: int, worse: list[str]
 ) -> None:
     tried = []
 
@@ -88,7 +88,7 @@ DEAD = {"exit status": FAIL}
     ],
 )
 def test_a_boot_that_dies_excuses_only_one_that_dies(
-    ours: dict[str, Verdict], unpatched: list[dict[str, Verdict]], worse: list[str]
+    ours: dict[str, End], unpatched: list[dict[str, End]], worse: list[str]
 ) -> None:
     kernels = [replace(KERNEL, name=name) for name in ("unpatched", "patched")]
     boots = [{"reads": PASS, "exit status": PASS}, *unpatched]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import pytest
 
-from foliolab.suites.ktap import Verdict, parse, read, worse, worst
+from foliolab.suites.ktap import End, parse, read, worse, worst
 
-PASS, SKIP, FAIL = Verdict.PASS, Verdict.SKIP, Verdict.FAIL
+PASS, SKIP, FAIL = End.PASS, End.SKIP, End.FAIL
 
 
 def test_every_form_of_a_result_is_read() -> None:
@@ -145,14 +145,14 @@ def test_a_nested_plan_is_checked_as_well(line: str, errors: list[str]) -> None:
         ({}, {"a": PASS, "b": FAIL}, ["b"]),
     ],
 )
-def test_what_counts_as_worse(before: dict[str, Verdict], after: dict[str, Verdict], lost: list[str]) -> None:
+def test_what_counts_as_worse(before: dict[str, End], after: dict[str, End], lost: list[str]) -> None:
     assert worse(before, after) == lost
 
 
 @pytest.mark.parametrize(
     ("after", "fell"), [({}, []), ({"a": PASS}, []), ({"a": SKIP}, ["a"]), ({"a": FAIL}, ["a"])], ids=str
 )
-def test_what_did_not_run_before_may_not_run_after_but_not_fail(after: dict[str, Verdict], fell: list[str]) -> None:
+def test_what_did_not_run_before_may_not_run_after_but_not_fail(after: dict[str, End], fell: list[str]) -> None:
     assert worse({"a": PASS}, after, {"a"}) == fell
 
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from foliolab.analyse.differences import Part
+from foliolab.analyse.differences import MatrixPart
 from foliolab.analyse.losses import make_matrix
 from foliolab.analyse.rows import BASES
 from foliolab.analyse.select import Group
@@ -63,7 +63,7 @@ def _forests(groups: Sequence[Group], experiments: Mapping[str, Experiment]) -> 
             baseline = next((name for name in bases if name in measured), None)
             if baseline is None or judged not in measured:
                 continue
-            part = Part(experiment, scale.name, group.arch, group.page_size, scale.cells, (judged,), group)
+            part = MatrixPart(experiment, scale.name, group.arch, group.page_size, scale.cells, (judged,), group)
             if lines := make_lines(make_matrix([part], baseline=baseline, threshold=_THRESHOLD), judged):
                 what = f"{experiment.name} on {group.machine}"
                 source = f"{group.backend}, scale {group.scale}, {judged}, kernel {measured[judged]}"
