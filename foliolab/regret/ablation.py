@@ -2,17 +2,16 @@
 """What each mechanism of the adaptive window is worth: regrets with it switched off."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from foliolab.grouped import grouped
 from foliolab.model.compiled import WINDOW
 from foliolab.progress import Reporter
 from foliolab.regret.cost import ModelDevice, cost
 from foliolab.regret.mechanisms import Mechanism, count_lines, lines_of, without
 from foliolab.regret.rows import RegretRow, count, make_rows
 from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Case, Suite, TraceCase
-from foliolab.regret.summary import Regrets, ours, spread
+from foliolab.regret.summary import Regrets, ours, spreads
 
 WHOLE = "whole policy"
 """In the place of a mechanism: none is off."""
@@ -25,15 +24,6 @@ HURT = 1.005
 
 
 @dataclass(frozen=True)
-class Hurt:
-    """A pattern or a trace that a mechanism saves something."""
-
-    pattern: str
-    times: float
-    """What it costs without the mechanism, in multiples of what it costs with it: the geometric mean of its cells."""
-
-
-@dataclass(frozen=True)
 class Ablation:
     """The regrets of adaptive without a mechanism."""
 
@@ -43,8 +33,9 @@ class Ablation:
     """Of code that the mechanism alone needs; of the whole header for WHOLE."""
     spreads: Mapping[str, Regrets]
     """By group of cells, of those that were asked for."""
-    hurt: tuple[Hurt, ...]
-    """Who loses most, at most three."""
+    hurt: Mapping[str, float]
+    """The patterns and traces that lose most, at most three, and what they cost without the mechanism, in multiples of
+    what they cost with it: geometric means of their cells."""
 
     def to_json(self) -> dict[str, Any]:
         """None stands where no such cells were asked for."""
@@ -52,7 +43,7 @@ class Ablation:
         for name, group in (("", PATTERNS), ("families_", FAMILIES), ("traces_", TRACES), ("judged_", JUDGED)):
             of = self.spreads.get(group)
             plain |= {f"{name}mean": of and of.mean, f"{name}worst": of and of.worst}
-        return {**plain, "hurt": [asdict(each) for each in self.hurt]}
+        return {**plain, "hurt": [{"pattern": pattern, "times": times} for pattern, times in self.hurt.items()]}
 
 
 def ablate(
@@ -98,18 +89,9 @@ def _rows(
 
 
 def _ablation(name: str, does: str, lines: int, rows: Sequence[RegretRow], whole: Sequence[RegretRow]) -> Ablation:
-    groups = grouped(rows, lambda row: row.group)
     judged = [row for row in rows if row.judged_only and row.group != TRACES]
-    spreads = {group: spread(found) for group, found in (*groups.items(), (JUDGED, judged)) if found}
-    return Ablation(name, does, lines, spreads, _hurt(rows, whole))
-
-
-def _hurt(rows: Sequence[RegretRow], whole: Sequence[RegretRow]) -> tuple[Hurt, ...]:
-    with_it, without_it = _means(whole), _means(rows)
-    hurt = [Hurt(pattern, mean / with_it[pattern]) for pattern, mean in without_it.items()]
-    most = sorted(hurt, key=lambda each: -each.times)[:_MOST_HURT]
-    return tuple(each for each in most if each.times >= HURT)
-
-
-def _means(rows: Sequence[RegretRow]) -> dict[str, float]:
-    return {pattern: spread(of).mean for pattern, of in grouped(rows, lambda row: row.pattern).items()}
+    found = {**spreads(rows, lambda row: row.group), **spreads(judged, lambda _: JUDGED)}
+    with_it, without_it = (spreads(each, lambda row: row.pattern) for each in (whole, rows))
+    times = {pattern: of.mean / with_it[pattern].mean for pattern, of in without_it.items()}
+    most = sorted(times, key=lambda pattern: -times[pattern])[:_MOST_HURT]
+    return Ablation(name, does, lines, found, {pattern: times[pattern] for pattern in most if times[pattern] >= HURT})

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The figures that many rows come to, and whether these are as expected."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
-from typing import Any
+from typing import Any, TypeVar
 
 from foliolab.analyse.rows import Row, Spread
 from foliolab.analyse.verdict import Verdict, judge_all
@@ -12,6 +12,8 @@ from foliolab.experiment.cell import Cell
 from foliolab.grouped import grouped
 from foliolab.regret.rows import RegretRow
 from foliolab.regret.suite import FIGURES, GROUPS, Suite
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,14 @@ def spread(rows: Iterable[RegretRow]) -> Regrets:
     return Regrets(max(regrets), geometric_mean(regrets))
 
 
+def spreads(rows: Iterable[RegretRow], key: Callable[[RegretRow], _Key]) -> dict[_Key, Regrets]:
+    """What the rows of each key come to."""
+    return {name: spread(found) for name, found in grouped(rows, key).items()}
+
+
 def by_way(rows: Iterable[RegretRow], *, judged_only: bool = False) -> dict[str, Regrets]:
     """What each variant comes to in these rows, or in those of them that are judged only."""
-    chosen = (row for row in rows if row.judged_only or not judged_only)
-    return {variant: spread(found) for variant, found in grouped(chosen, lambda row: row.variant).items()}
+    return spreads((row for row in rows if row.judged_only or not judged_only), lambda row: row.variant)
 
 
 def ours(rows: Iterable[RegretRow]) -> list[RegretRow]:

@@ -46,4 +46,4 @@ def _worst(group: str, found: Sequence[Ablation], rank: int) -> Column:
 
 
 def _hurt(found: Ablation) -> str:
-    return ", ".join(f"{each.pattern} {each.times:.2f}" for each in found.hurt)
+    return ", ".join(f"{pattern} {times:.2f}" for pattern, times in found.hurt.items())

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from foliolab.regret.ablation import JUDGED, WHOLE, Ablation, Hurt
+from foliolab.regret.ablation import JUDGED, WHOLE, Ablation
 from foliolab.regret.rows import RegretRow
 from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES
 from foliolab.regret.summary import Regrets, summary_to_json
@@ -115,8 +115,8 @@ def test_means_for_programs() -> None:
 def test_an_ablation_for_a_document_says_what_mechanisms_do() -> None:
     of = Regrets(2.5, 1.25)
     groups = dict.fromkeys((PATTERNS, FAMILIES, JUDGED), of)
-    whole = Ablation(WHOLE, "Everything is on.", 500, {**groups, TRACES: of}, ())
-    streams = Ablation("streams", "Reads go on.", 40, groups, (Hurt("reverse", 41.7),))
+    whole = Ablation(WHOLE, "Everything is on.", 500, {**groups, TRACES: of}, {})
+    streams = Ablation("streams", "Reads go on.", 40, groups, {"reverse": 41.7})
     assert ablation_to_table([whole, streams]).splitlines()[2:] == [
         "| nothing | 500 | 1.2500 | 2.50 | 1.2500 | 1.2500 | 2.50 | 1.2500 |  |  |",
         "| streams | 40 | 1.2500 | 2.50 | 1.2500 | 1.2500 | 2.50 | - | reverse 41.70 | Reads go on. |",

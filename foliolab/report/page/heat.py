@@ -10,10 +10,9 @@ from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from foliolab.grouped import grouped
 from foliolab.regret.rows import RegretRow
 from foliolab.regret.suite import TRACE
-from foliolab.regret.summary import spread
+from foliolab.regret.summary import spreads
 from foliolab.report.page.style import HEAT, WIDE, Drawing, colour, figure, plain, styled
 
 _STEPS = (1.05, 1.2, 1.5, 2.0, 4.0, 20.0)
@@ -48,8 +47,8 @@ def heat_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
 
 
 def _means(rows: Sequence[RegretRow], variant: str) -> Means:
-    found = grouped((row for row in rows if row.variant == variant), lambda row: (row.pattern, row.memory))
-    return {place: spread(some).mean for place, some in found.items()}
+    found = spreads((row for row in rows if row.variant == variant), lambda row: (row.pattern, row.memory))
+    return {place: each.mean for place, each in found.items()}
 
 
 @styled
