@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from foliolab.analyse.rows import ordered
+from foliolab.analyse.rows import in_order
 from foliolab.analyse.select import Group, by_repetition
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.experiment.cell import Cell
@@ -90,18 +90,15 @@ def _place(group: Group) -> tuple[object, ...]:
 
 def _figures(model: Group, kernel: Group, experiment: Experiment) -> Iterator[AgreementFigure]:
     by_model, by_kernel = _measured(model), _measured(kernel)
-    both = [place for place in by_kernel if place in by_model]
-    scale = experiment.scales.get(model.scale)
-    variants = ordered((name for _, name in both), [variant.name for variant in scale.variants] if scale else ())
-    for cell in ordered((cell for cell, _ in both), scale.cells if scale else ()):
-        for name in variants:
-            found = [side.get((cell, name), {}) for side in (by_model, by_kernel)]
-            repetitions = sorted(found[0].keys() & found[1].keys())
-            sides = [[side[number].metrics for number in repetitions] for side in found]
-            for metric, tolerance in experiment.agreement.items():
-                if repetitions and all(metric in metrics for side in sides for metrics in side):
-                    ours, theirs = (median(metrics[metric] for metrics in side) for side in sides)
-                    yield AgreementFigure(cell, name, len(repetitions), metric, ours, theirs, tolerance)
+    both = dict.fromkeys(place for place in by_kernel if place in by_model)
+    for cell, name in in_order(both, experiment.scales.get(model.scale)):
+        found = by_model[cell, name], by_kernel[cell, name]
+        repetitions = sorted(found[0].keys() & found[1].keys())
+        sides = [[side[number].metrics for number in repetitions] for side in found]
+        for metric, tolerance in experiment.agreement.items():
+            if repetitions and all(metric in metrics for side in sides for metrics in side):
+                ours, theirs = (median(metrics[metric] for metrics in side) for side in sides)
+                yield AgreementFigure(cell, name, len(repetitions), metric, ours, theirs, tolerance)
 
 
 def _measured(group: Group) -> dict[_Place, dict[int, Sample]]:

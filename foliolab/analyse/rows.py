@@ -2,7 +2,7 @@
 """The figures of a table: medians, spreads and ratios, one row a cell and variant."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TypeVar
@@ -10,7 +10,7 @@ from typing import TypeVar
 from foliolab.analyse.select import Group
 from foliolab.campaign.sample import OK, Sample
 from foliolab.experiment.cell import Cell
-from foliolab.experiment.spec import Experiment
+from foliolab.experiment.spec import Experiment, Scale
 
 BASES = ("unpatched", "off")
 """What the others are compared with: the first of these that was measured, or else the first kernel as it boots."""
@@ -53,33 +53,35 @@ def make_rows(group: Group, experiment: Experiment | None) -> list[Row]:
     taken = group.places
     spreads = {place: _spreads(samples) for place, samples in taken.items()}
     scale = experiment.scales.get(group.scale) if experiment else None
-    cells = ordered((cell for cell, _ in taken), scale.cells if scale else ())
-    variants = ordered((name for _, name in taken), [variant.name for variant in scale.variants] if scale else ())
     booted = dict.fromkeys(sample.variant for sample in group.samples if sample.variant == sample.kernel.name)
     rows = []
-    for cell in cells:
-        base = next((name for name in (*BASES, *booted) if metric in spreads.get((cell, name), {})), None)
-        for name in variants:
-            if (cell, name) not in taken:
-                continue
-            samples, mine = taken[cell, name], spreads[cell, name]
-            outcomes = Counter(sample.outcome for sample in samples)
-            n = outcomes.pop(OK, 0)
-            published = experiment.published_for(scale, name, cell, group.machine) if experiment and scale else {}
-            rows.append(
-                Row(
-                    cell=cell,
-                    variant=name,
-                    n=n,
-                    failures=dict(outcomes),
-                    metrics=mine,
-                    times_floor=_quotient(mine.get(metric), mine.get(floor)) if floor else None,
-                    ratio=_quotient(mine.get(metric), spreads[cell, base].get(metric)) if base else None,
-                    ratio_to=base,
-                    published=published,
-                )
+    for cell, name in in_order(taken, scale):
+        mine = spreads[cell, name]
+        base = next((base for base in (*BASES, *booted) if metric in spreads.get((cell, base), {})), None)
+        outcomes = Counter(sample.outcome for sample in taken[cell, name])
+        n = outcomes.pop(OK, 0)
+        published = experiment.published_for(scale, name, cell, group.machine) if experiment and scale else {}
+        rows.append(
+            Row(
+                cell=cell,
+                variant=name,
+                n=n,
+                failures=dict(outcomes),
+                metrics=mine,
+                times_floor=_quotient(mine.get(metric), mine.get(floor)) if floor else None,
+                ratio=_quotient(mine.get(metric), spreads[cell, base].get(metric)) if base else None,
+                ratio_to=base,
+                published=published,
             )
+        )
     return rows
+
+
+def in_order(places: Collection[tuple[Cell, str]], scale: Scale | None) -> list[tuple[Cell, str]]:
+    """Cells with variants in the order of the scale; others, or without one, in that of appearance."""
+    cells = ordered((cell for cell, _ in places), scale.cells if scale else ())
+    variants = ordered((name for _, name in places), [variant.name for variant in scale.variants] if scale else ())
+    return [(cell, name) for cell in cells for name in variants if (cell, name) in places]
 
 
 def _spreads(samples: Iterable[Sample]) -> dict[str, Spread]:

@@ -26,7 +26,7 @@ MOST_BOOTS = 10
 FIRST_BOOTS = 3
 """Of the good and the bad one. One boot of another commit will do if these are clearly apart."""
 
-Figures = Callable[[str, int], Sequence[float]]
+FiguresOf = Callable[[str, int], Sequence[float]]
 """Of so many repetitions of a commit; a LabError if it cannot be built, booted or measured."""
 
 _ITS_FAULT = (BuildError, ConfigError, HookError, SeriesError, SourceError, NoResult, GuestFailure)
@@ -65,7 +65,7 @@ class Search:
         repository: Repository,
         good: str,
         bad: str,
-        figures: Figures,
+        figures: FiguresOf,
         most: int = MOST_BOOTS,
         negligible: float = 0,
     ) -> None:

@@ -33,7 +33,7 @@ from foliolab.progress import Reporter
 from foliolab.report.columns import Column
 from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.terminal import print_table
-from foliolab.reproduce.documents import Run, fill, shown
+from foliolab.reproduce.documents import Printed, fill, shown
 from foliolab.reproduce.figures import FIGURES, load_figures
 from foliolab.reproduce.outputs import Output, read_output, write_output
 from foliolab.reproduce.plan import Part, choose_parts, documents, load_plan
@@ -208,7 +208,7 @@ def _shown_commands(parts: Sequence[Part]) -> list[Part]:
     return [part for part in parts if shlex.join(part.command) in wanted]
 
 
-def _runs(parts: Sequence[Part]) -> Run:
+def _runs(parts: Sequence[Part]) -> Printed:
     """Runs each command once. What commands of the plan print is that of release/; others may measure nothing."""
     planned = {part.command: part for part in parts if part.command}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from foliolab.errors import LabError, UsageError
 from foliolab.live.maps import Maps, memory_bytes, named, read_ahead_kb
-from foliolab.live.target import Target
+from foliolab.live.target import LiveTarget
 from foliolab.live.touches import ADD, FAULT, FIELDS, MAP, USER, File, Touches, device_name
 from foliolab.live.tracefs import Instance, fault_around_bytes, tracefs
 from foliolab.trace.format import Measured, Trace, TraceFile
@@ -47,7 +47,7 @@ class LiveRecording:
 
 
 def record(
-    target: Target,
+    target: LiveTarget,
     *,
     patterns: Sequence[str] = (),
     seconds: float | None = None,

@@ -64,4 +64,4 @@ class StartedProgram:
         return status if status >= 0 else 128 - status
 
 
-Target = Process | StartedProgram
+LiveTarget = Process | StartedProgram

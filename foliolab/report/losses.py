@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from foliolab.analyse.differences import Change, Difference, Gap
-from foliolab.analyse.losses import Matrix, VariantSummary, by_variant, make_pairs
+from foliolab.analyse.losses import Matrix, Pair, VariantSummary, by_variant, make_pairs
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
@@ -17,9 +17,6 @@ from foliolab.report.columns import Column
 from foliolab.report.figures import UNITS, with_unit
 from foliolab.report.view import EMULATED, origin
 
-Row = tuple[Difference, Difference | None]
-"""What a row is about, and what the same workload gains most under the same variant."""
-
 
 def title(matrix: Matrix) -> str:
     part = matrix.parts[0]  # the others are of the same scale and machine
@@ -27,15 +24,13 @@ def title(matrix: Matrix) -> str:
     return f"Workloads against {matrix.baseline}, scale {part.scale}, {machine}"
 
 
-def make_rows(matrix: Matrix, *, everything: bool) -> list[Row]:
-    """Every figure, or the one that decides for each workload and variant."""
-    if everything:
-        return [(difference, None) for difference in matrix.differences]
-    return [(pair.deciding, pair.gain) for pair in make_pairs(matrix)]
+def make_rows(matrix: Matrix, *, everything: bool) -> list[Pair]:
+    """Every figure, or the one that decides for each workload and variant, and what that gains most."""
+    return [Pair(each, None) for each in matrix.differences] if everything else make_pairs(matrix)
 
 
-def loss_columns(matrix: Matrix, rows: Sequence[Row]) -> list[Column]:
-    found = [difference for difference, _ in rows]
+def loss_columns(matrix: Matrix, rows: Sequence[Pair]) -> list[Column]:
+    found = [row.deciding for row in rows]
     columns = [
         Column(("", "workload"), tuple(each.workload for each in found), 0, left=True),
         Column(("", "variant"), tuple(each.variant for each in found), 0, left=True),
@@ -46,7 +41,8 @@ def loss_columns(matrix: Matrix, rows: Sequence[Row]) -> list[Column]:
         Column(("", "95 %"), tuple(_interval(each) for each in found), 4),
         Column(("", "verdict"), tuple(_verdict(each) for each in found), 1),
     ]
-    gains = tuple(f"{_metric(gain)} {_share(gain)}" if gain and gain != each else "" for each, gain in rows)
+    others = (row.gain if row.gain != row.deciding else None for row in rows)
+    gains = tuple(f"{_metric(gain)} {_share(gain)}" if gain else "" for gain in others)
     if any(gains):
         columns.append(Column(("", "but gains"), gains, 5))
     columns.append(Column(("", "n"), tuple(str(each.n) for each in found), 6))

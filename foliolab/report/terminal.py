@@ -63,7 +63,7 @@ def print_matrix(console: Console, matrix: Matrix, *, everything: bool) -> None:
     rows = losses.make_rows(matrix, everything=everything)
     print_title(console, losses.title(matrix))
     if rows:
-        styles = [_CHANGES.get(difference.change, "") for difference, _ in rows]
+        styles = [_CHANGES.get(row.deciding.change, "") for row in rows]
         print_table(console, losses.loss_columns(matrix, rows), styles)
         console.print()
         for remark in losses.remarks(matrix):

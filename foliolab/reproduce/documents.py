@@ -34,7 +34,7 @@ _MADE = re.compile(
 _PUBLISHED = ("published:", "reported:")
 """How the head of a column begins whose figures are others': they are typed, and not counted."""
 
-Run = Callable[[Sequence[str]], str]
+Printed = Callable[[Sequence[str]], str]
 """Runs a command of the lab that measures nothing, and returns what it prints; NoResult if there is nothing."""
 
 
@@ -58,7 +58,7 @@ def shown(text: str, figures: Mapping[str, Figure]) -> set[str]:
     return blocks | {figures[name].command for name in names if name in figures}
 
 
-def fill(text: str, run: Run, figures: Mapping[str, Figure]) -> FilledDocument:
+def fill(text: str, run: Printed, figures: Mapping[str, Figure]) -> FilledDocument:
     """The document anew.
 
     UsageError for a comment that begins or ends no block, stands behind no figure, or has the name of an unknown one,
@@ -94,7 +94,7 @@ def _check_comments(text: str, figures: Mapping[str, Figure]) -> None:
         raise UsageError(f"There is no figure '{unknown[0]}' in release/figures.toml.")
 
 
-def _make(found: re.Match[str], run: Run, figures: Mapping[str, Figure]) -> str | None:
+def _make(found: re.Match[str], run: Printed, figures: Mapping[str, Figure]) -> str | None:
     """The content of a block, or a figure; None if there is no result yet."""
     try:
         if found["command"]:

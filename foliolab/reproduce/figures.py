@@ -25,7 +25,7 @@ _TAKE: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     "rows": len,
 }
 
-Row = dict[str, Any]
+PrintedRow = dict[str, Any]
 
 
 class Figure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,7 +78,7 @@ def spell(figure: Figure, output: str, before: str) -> str:
     return f"{round(value, digits) + 0.0:{sign},.{digits}f}"
 
 
-def _taken(figure: Figure, rows: Sequence[Row]) -> Any:
+def _taken(figure: Figure, rows: Sequence[PrintedRow]) -> Any:
     found = [row for row in rows if _has(row, figure.where) and row.get(figure.value) is not None]
     if not found:
         raise NoResult(f"No row of '{figure.command}' has {figure.value} where {figure.where}.")
@@ -88,7 +88,7 @@ def _taken(figure: Figure, rows: Sequence[Row]) -> Any:
     return _TAKE[figure.take](values)
 
 
-def _over(row: Row, figure: Figure, rows: Sequence[Row]) -> Any:
+def _over(row: PrintedRow, figure: Figure, rows: Sequence[PrintedRow]) -> Any:
     """The row's value, over that of the other row if there is to be one."""
     if not figure.against:
         return row[figure.value]
@@ -113,7 +113,7 @@ def _converted(value: Any, unit: str) -> Any:
     return value * _FACTORS[unit] if unit else value
 
 
-def _rows(output: str, name: str) -> list[Row]:
+def _rows(output: str, name: str) -> list[PrintedRow]:
     """Of a list in what a command prints; axes of cells and medians of metrics by their names."""
     lists = json.loads(output)
     rows = lists[name] if name else next(iter(lists.values()))
@@ -128,5 +128,5 @@ def _rows(output: str, name: str) -> list[Row]:
     ]
 
 
-def _has(row: Row, wanted: Mapping[str, Value | Sequence[Value]]) -> bool:
+def _has(row: PrintedRow, wanted: Mapping[str, Value | Sequence[Value]]) -> bool:
     return all(row.get(key) in ([value] if isinstance(value, Value) else value) for key, value in wanted.items())

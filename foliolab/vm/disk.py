@@ -19,7 +19,7 @@ from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.tree import mke2fs
 
 Filesystem = Literal["ext4", "xfs"]
-Content = Literal["zeros", "stubs"]
+FileContent = Literal["zeros", "stubs"]
 """What the file holds: zeros, or again and again the instruction of the guest's architecture that returns."""
 
 DATA_FILE = "/data/file"
@@ -70,7 +70,7 @@ class DataDisk:
 
     filesystem: Filesystem
     file_bytes: int
-    content: Content = "zeros"
+    content: FileContent = "zeros"
 
     def path(self, arch: Architecture) -> Path:
         """Where the cache has the one for guests of ``arch``; zeros are the same for all."""

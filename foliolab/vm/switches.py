@@ -5,13 +5,12 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from foliolab.table import Value
 from foliolab.vm.failure import failure
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import Outcome, OutcomeKind
 
 SWITCHES = "/sys/kernel/mm"
-
-Setting = int | str
 
 
 def switch_path(name: str) -> str:
@@ -27,7 +26,7 @@ class Switches:
         self._booted: dict[str, str] = {}
         """Of every file that may have changed since."""
 
-    def set(self, switches: Iterable[tuple[str, Setting]]) -> None:
+    def set(self, switches: Iterable[tuple[str, Value]]) -> None:
         """Write each switch, and put back what was written before and is not among these.
 
         Raises GuestFailure for one that the kernel does not have.
@@ -42,7 +41,7 @@ class Switches:
         for name, value in wanted.items():
             self._run(":write", name, value)
 
-    def lacking(self, switches: Iterable[tuple[str, Setting]]) -> str:
+    def lacking(self, switches: Iterable[tuple[str, Value]]) -> str:
         """The first of them that the kernel does not have, or nothing."""
         for name, _ in switches:
             if name in self._booted:

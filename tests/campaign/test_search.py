@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.campaign.search import Figures, Search, Side
+from foliolab.campaign.search import FiguresOf, Search, Side
 from foliolab.errors import BuildError, HostLost, Undecided, UnknownKernel, UsageError
 from foliolab.kernel.git import Repository
 from foliolab.vm.failure import failure
@@ -36,7 +36,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
     return make
 
 
-def changing(commits: Sequence[str], at: int, noise: float = 0, broken: Collection[int] = ()) -> Figures:
+def changing(commits: Sequence[str], at: int, noise: float = 0, broken: Collection[int] = ()) -> FiguresOf:
     """A figure that goes from 100 to 200 with the commit ``at``, and varies by chance."""
 
     def figures(commit: str, boots: int) -> list[float]:

@@ -7,9 +7,10 @@ import pytest
 from foliolab.errors import NoResult
 from foliolab.experiment.machine import machine_name
 from foliolab.experiment.variants import load_variants
+from foliolab.table import Value
 from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.switches import SWITCHES, Setting, Switches, chosen, switch_path
+from foliolab.vm.switches import SWITCHES, Switches, chosen, switch_path
 
 ONE, TWO = "mmap_readahead/one", "mmap_readahead/two"
 DEBUG = "/sys/kernel/debug/mprotect"
@@ -77,7 +78,7 @@ def test_exec_that_moved_to_another_size_moves_back(exec_size: str) -> None:
     guest = FakeGuest()
     booted = dict(guest.files)
     switches = switches_of(guest)
-    variants: list[list[tuple[str, Setting]]] = [[(size(exec_size), "always+exec")], [(size("16kB"), "never")]]
+    variants: list[list[tuple[str, Value]]] = [[(size(exec_size), "always+exec")], [(size("16kB"), "never")]]
     for variant in (*variants, *reversed(variants)):
         switches.set(variant)
         assert {name: value for name, value in guest.files.items() if name == variant[0][0]} == dict(variant)
