@@ -226,8 +226,7 @@ def _check_expectation(place: Place, table: Expectation, known: Mapping[str, Var
     for name, cells in matching.items():
         if not cells:
             place.at("cell").fail(f"matches no cell of the scale '{name}'")
-    place.at("variants").all_of(table.variants, known)
-    place.at("metrics").all_of(table.metrics, METRICS)
+    table.check(place, known, METRICS)
     place.at("machines").all_of(table.machines, experiment.machines or MACHINES)
     relative_to = place.at("relative_to")
     if table.relative_to == PUBLISHED_FIGURE:
@@ -243,8 +242,6 @@ def _check_expectation(place: Place, table: Expectation, known: Mapping[str, Var
         for cell in cells:
             if where and (cell.where(where) == cell or cell.where(where) not in experiment.scales[name].cells):
                 place.at("where").fail(f"makes no other cell of the scale '{name}' of {cell.label}")
-    if table.at_least is None and table.at_most is None:
-        place.at("at_least").fail("is missing, and 'at_most' as well")
 
 
 def _check_published(place: Place, experiment: Experiment, cells: Iterable[Cell], expectation: Expectation) -> None:

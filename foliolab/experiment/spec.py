@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What an experiment is."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import applies
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
-from foliolab.table import Count, Number, Positive, Share, Text, Texts
+from foliolab.table import Count, Number, Place, Positive, Share, Text, Texts
 from foliolab.vm.accel import Wanted
 from foliolab.vm.disk import Filesystem
 
@@ -140,6 +140,13 @@ class Expectation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     at_most: Share | None = None
     machines: Texts = ()
     """On which the claim is made; empty: all."""
+
+    def check(self, place: Place, variants: Collection[str], metrics: Collection[str]) -> None:
+        """Complain if it is about what there is not, or claims nothing."""
+        place.at("variants").all_of(self.variants, variants)
+        place.at("metrics").all_of(self.metrics, metrics)
+        if self.at_least is None and self.at_most is None:
+            place.at("at_least").fail("is missing, and 'at_most' as well")
 
 
 @dataclass(frozen=True)

@@ -146,8 +146,10 @@ def load_suite(file: Path = MODEL / "regret.toml") -> Suite:
         place = top.at(f"expect[{number}]")
         place.at("cell").all_of(list(each.cell), ["group"])
         place.at("cell.group").all_of(list(each.cell.values()), GROUPS)
-        place.at("metrics").all_of(each.metrics, FIGURES)
-        place.at("variants").all_of(each.variants, known)
+        each.check(place, known, FIGURES)
+        for key in ("scales", "where", "machines"):
+            if getattr(each, key):
+                place.at(key).fail("is about experiments only")
         place.at("relative_to").all_of([each.relative_to] if each.relative_to else [], known)
     return suite
 

@@ -70,7 +70,7 @@ def verdicts(suite: Suite, rows: Sequence[RegretRow]) -> list[Verdict]:
             variant=each["variant"],
             n=1,
             failures={},
-            metrics={name: Spread(*[each[name]] * 3) for name in FIGURES if each[name]},
+            metrics={name: Spread(value, value, value) for name in FIGURES if (value := each[name])},
         )
         for each in summary_to_json(rows)
     ]

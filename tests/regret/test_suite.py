@@ -103,6 +103,8 @@ def test_memory_holds_two_of_the_largest_windows() -> None:
         ("at_most = 1.025", "at_mosts = 1", "'expect[0].at_mosts' is not a key that is known here."),
         ('group = "patterns"', 'group = "pattern"', "'expect[0].cell.group' names 'pattern', which is not one of patt"),
         ('metrics = ["worst"]', 'metrics = ["best"]', "'expect[2].metrics' names 'best', which is not one of mean, "),
+        (", at_least = 1.001", "", "'expect[9].at_least' is missing, and 'at_most' as well."),
+        ("at_most = 1.025", 'at_most = 1, scales = ["full"]', "'expect[0].scales' is about experiments only."),
         ('variants = ["xnu"', 'variants = ["x"', "'expect[9].variants' names 'x', which is not one of off, "),
     ],
 )
