@@ -39,7 +39,7 @@ def _print_rows(console: Console, what: str, where: str, rows: Sequence[RegretRo
     print_title(console, f"Regret by variant{where}, {len(adaptive)} cells", remark)
     _print_variants(console, rows)
     console.print()
-    remark = "* is judged only. At its place adaptive is worst: file in multiples of memory, read_ahead_kb, device."
+    remark = "* is judged only. In its cell adaptive is worst: file in multiples of memory, read_ahead_kb, device."
     print_title(console, f"Regret by {what}", remark)
     _print_patterns(console, what, rows)
     console.print()
