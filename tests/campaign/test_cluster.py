@@ -25,6 +25,7 @@ from foliolab.paths import REPOSITORY, cache_directory
 from foliolab.vm.accel import KVM
 from foliolab.vm.outcome import OutcomeKind
 from tests.campaign.fake import FakeBackend, ending, fake_plan, once, run_fake, slow
+from tests.processes import wait_until
 
 KILLS = 10
 
@@ -107,10 +108,7 @@ def scheduler(place: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     file = place / "scheduler.json"
     argv = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
     with started(*argv, "--scheduler-file", str(file)) as process:
-        until = time.monotonic() + 30
-        while not file.exists() or not file.read_text():
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        assert wait_until(lambda: file.exists() and file.read_text())
         yield process, json.loads(file.read_text())["address"]
 
 

@@ -7,8 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from foliolab.campaign.store import read_samples
 from foliolab.errors import ClusterError
 from foliolab.paths import REPOSITORY
 from tests.campaign.fake import FakeBackend, fake_plan, once, run_fake, slow
+from tests.processes import alive, wait_until
 
 OURS = str(REPOSITORY)
 
@@ -87,12 +87,10 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     (place / "bin/ssh").chmod(0o755)
     argv = apart(place, [*program, "-D", "-e", "-f", str(place / "sshd_config")])
     with (place / "log").open("wb") as log, subprocess.Popen(argv, stderr=log) as process:
-        until = time.monotonic() + 10
-        while b"listening" not in (place / "log").read_bytes():
-            if process.poll() is not None or time.monotonic() > until:
-                process.kill()
-                pytest.skip(f"sshd does not start: {(place / 'log').read_text()}")
-            time.sleep(0.05)
+        wait_until(lambda: b"listening" in (place / "log").read_bytes() or process.poll() is not None)
+        if b"listening" not in (place / "log").read_bytes():
+            process.kill()
+            pytest.skip(f"sshd does not start: {(place / 'log').read_text()}")
         try:
             yield Sshd(place, process.pid)
         finally:
@@ -110,26 +108,11 @@ def below(pid: int) -> list[int]:
     return [each for child in children(pid) for each in (child, *below(child))]
 
 
-def alive(pid: int) -> bool:
-    """Also false of one that has ended and that nobody has waited for."""
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
-    return False
-
-
-def nothing_left(pids: Callable[[], list[int]]) -> None:
-    """Soon at least."""
-    until = time.monotonic() + 10
-    while left := pids():
-        assert time.monotonic() < until, left
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def names(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """Two of this machine, to be used one after the other."""
     monkeypatch.setenv("PATH", f"{sshd.place}/bin:{os.environ['PATH']}")
-    nothing_left(lambda: children(sshd.pid))
+    assert wait_until(lambda: not children(sshd.pid))
     return "here", "there"
 
 
@@ -154,7 +137,7 @@ def test_hosts_that_are_cut_off_lose_nothing_and_keep_nothing(
         ):
             run_fake(store, FakeBackend(slow), plan, found)
         assert 3 <= len(read_samples(store)) < len(alone)
-    nothing_left(lambda: [pid for pid in there if alive(pid)])
+    assert wait_until(lambda: not any(map(alive, there)))
 
 
 @pytest.mark.parametrize(

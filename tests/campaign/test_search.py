@@ -12,7 +12,7 @@ from foliolab.errors import BuildError, HostLost, Undecided, UnknownKernel, Usag
 from foliolab.kernel.git import Repository
 from foliolab.vm.failure import failure
 from foliolab.vm.outcome import Outcome, OutcomeKind
-from tests.kernel.test_git import git
+from tests.git import git
 
 Made = tuple[Repository, list[str]]
 

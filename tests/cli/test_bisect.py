@@ -14,7 +14,7 @@ from foliolab.experiment.plan import Step
 from foliolab.progress import Reporter
 from tests.campaign.fake import FakeBackend, kernel_for
 from tests.cli.command import lab
-from tests.kernel.test_git import git
+from tests.git import git
 from tests.samples import sample
 
 

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from tests.cli.command import lab
 from tests.live import toucher
 from tests.live.conftest import Toucher, large_file, start
 from tests.live.toucher import drop
+from tests.processes import alive, wait_until
 
 __all__ = ["large_file", "start"]
 
@@ -81,23 +81,20 @@ def test_a_kill_takes_the_command_along() -> None:
     with subprocess.Popen(argv, cwd=REPOSITORY) as running:
         child = _wait_for_child(running.pid)
         running.kill()
-    deadline = time.monotonic() + 5
-    while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not Path(f"/proc/{child}").exists()
+    assert wait_until(lambda: not alive(child))
 
 
 def _wait_for_child(pid: int) -> int:
     """The number of the command, once it is what it will be."""
-    for _ in range(500):
-        found = subprocess.run(
-            ["ps", "-o", "pid=,comm=", "--ppid", str(pid)], capture_output=True, text=True, check=False
-        )
-        words = found.stdout.split()
-        if words[1:] == ["sleep"]:
-            return int(words[0])
-        time.sleep(0.02)
-    raise AssertionError("the command was never started")
+    found: list[str] = []
+
+    def is_there() -> bool:
+        argv = ["ps", "-o", "pid=,comm=", "--ppid", str(pid)]
+        found[:] = subprocess.run(argv, capture_output=True, text=True, check=False).stdout.split()
+        return found[1:] == ["sleep"]
+
+    assert wait_until(is_there)
+    return int(found[0])
 
 
 @pytest.mark.parametrize(

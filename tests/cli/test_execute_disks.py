@@ -2,7 +2,6 @@
 """Root directories and data of programs in guests, through the real command line."""
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from tests.cli.act import cells, compiled
 from tests.cli.command import lab, sentence
+from tests.tmpfs import tmpfs
 
 
 @pytest.mark.boot
@@ -75,13 +75,8 @@ def test_a_root_of_the_hosts(program: str, patched_kernel: BuiltKernel, tmp_path
 @pytest.fixture
 def small_place(tmp_path: Path) -> Iterator[Path]:
     """A mounted file system of 1 MiB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", place], check=False)
-    if mounted.returncode:
-        pytest.skip("mounting a small file system takes root")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
+    with tmpfs(tmp_path / "small", "size=1m") as place:
+        yield place
 
 
 @pytest.mark.boot

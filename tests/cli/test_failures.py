@@ -3,7 +3,6 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +15,9 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import Source
 from foliolab.needs import package_of
 from tests.cli.command import lab, sentence
-from tests.kernel.test_git import git
+from tests.git import git
 from tests.small import small_experiment
+from tests.tmpfs import tmpfs
 
 
 @pytest.fixture
@@ -82,7 +82,8 @@ def test_a_wrong_kernel_is_named_before_another_is_built(
     patch = tmp_path / "wrong.patch"
     patch.write_text("--- a/mm/filemap.c\n+++ b/mm/filemap.c\n@@ -1,1 +1,1 @@\n-nothing of the sort\n+mine\n")
     tree = tmp_path / "repository"
-    subprocess.run(["git", "init", "--quiet", str(tree)], check=True)
+    tree.mkdir()
+    git(tree, "init", "--quiet")
     kernels = ["--kernel", str(small_source.tree), "--kernel", second.format(patch=patch, tree=tree)]
     for command in ("run", "regress"):
         done = lab(command, "workloads", *kernels, FOLIOLAB_RESULTS=str(tmp_path / "results"))
@@ -174,15 +175,8 @@ def test_no_qemu(path_without_qemu: str, results: str) -> None:
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A mounted file system of 256 KiB."""
-    place = tmp_path / "full"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(place)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("mounting a small file system takes root")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
+    with tmpfs(tmp_path / "full", "size=256k") as place:
+        yield place
 
 
 def test_no_room_for_the_kernel_source(full_disk: Path, small_source: Source) -> None:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +16,10 @@ import pytest
 from foliolab.campaign.store import read_samples
 from foliolab.kernel.built import BuiltKernel
 from foliolab.paths import REPOSITORY
+from tests.processes import wait_until
 from tests.small import small_experiment
 
 _PATIENCE_SECONDS = 300
-
-
-def wait_until(happened: Callable[[], object], seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while not happened():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 @dataclass(frozen=True)
@@ -85,7 +77,7 @@ class Run:
 
     def require_nothing(self) -> None:
         """Nothing is left a moment later."""
-        wait_until(lambda: not self.processes(), 10)
+        wait_until(lambda: not self.processes())
         assert self.processes() == {}
 
     def require_all(self, process: subprocess.Popen[bytes]) -> None:
@@ -123,5 +115,5 @@ def test_no_guest_outlives_its_worker_or_the_run_of_that(tmp_path: Path, patched
         guest, worker = run.require_guest(process)
         assert worker != process.pid
         os.kill(worker, signal.SIGKILL)
-        assert wait_until(lambda: guest not in run.guests(), 10)
+        assert wait_until(lambda: guest not in run.guests())
         run.require_all(process)

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from foliolab.arch import NATIVE
 from foliolab.errors import BuildError
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
-from tests.guest.program import Plan
+from tests.guest.program import PAGE, Plan
+from tests.tmpfs import tmpfs
 
 
 @pytest.fixture(scope="session")
@@ -42,5 +44,26 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 @pytest.fixture(scope="session")
-def folios() -> Path:
-    return guest_programs(NATIVE, Reporter())["folios"]
+def programs() -> dict[str, Path]:
+    """All programs of guest/, compiled for this machine: name -> path."""
+    return guest_programs(NATIVE, Reporter())
+
+
+@pytest.fixture(scope="session")
+def folios(programs: dict[str, Path]) -> Path:
+    return programs["folios"]
+
+
+@pytest.fixture(scope="module")
+def probe(request: pytest.FixtureRequest, programs: dict[str, Path]) -> Path:
+    """The program that a test module names as its PROBE."""
+    return programs[request.module.PROBE]
+
+
+@pytest.fixture
+def large_folios(tmp_path: Path) -> Iterator[Path]:
+    """A file system that puts files into folios as large as they are."""
+    if PAGE != 4096:
+        pytest.skip("the sizes are those of pages of 4 KiB")
+    with tmpfs(tmp_path / "large", "size=64m,huge=within_size") as place:
+        yield place

@@ -30,7 +30,24 @@ def run(program: Path, *arguments: str | Path) -> dict[str, Any]:
 
 def failed(program: Path, *arguments: str | Path) -> tuple[int, str]:
     """The exit status and the one sentence of a program that fails."""
-    done = subprocess.run([program, *arguments], capture_output=True, check=False)
+    return _sentence(subprocess.run([program, *arguments], capture_output=True, check=False))
+
+
+def failed_as_nobody(program: Path, *arguments: str | Path) -> tuple[int, str]:
+    """The same for somebody who is not root."""
+    return _sentence(as_nobody(program, *arguments))
+
+
+def as_nobody(program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+    """A program run by somebody who is not root."""
+    nobody = ["setpriv", "--reuid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
+    # The cache may be in a directory that others cannot enter: the program is passed open.
+    with program.open("rb") as stream:
+        argv = [*nobody, f"/proc/self/fd/{stream.fileno()}", *arguments]
+        return subprocess.run(argv, capture_output=True, check=False, pass_fds=[stream.fileno()])
+
+
+def _sentence(done: subprocess.CompletedProcess[bytes]) -> tuple[int, str]:
     assert done.stdout == b""
     assert done.stderr.count(b"\n") == 1
     return done.returncode, done.stderr.decode().strip()

@@ -7,18 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
-from foliolab.progress import Reporter
-from foliolab.vm.image import guest_programs
-from tests.guest.program import failed
+from tests.guest.program import MIB, failed
 
+PROBE = "copy-tree"
 LONG_AGO = 978307200 * 10**9  # 2001, in nanoseconds
-MIB = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def copy_tree() -> Path:
-    return guest_programs(NATIVE, Reporter())["copy-tree"]
 
 
 @pytest.fixture
@@ -40,9 +32,9 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
     return source, copy
 
 
-def test_all_is_there_as_it_was(copy_tree: Path, trees: tuple[Path, Path]) -> None:
+def test_all_is_there_as_it_was(probe: Path, trees: tuple[Path, Path]) -> None:
     source, copy = trees
-    subprocess.run([copy_tree, source, copy], check=True)
+    subprocess.run([probe, source, copy], check=True)
     names = {path.relative_to(source) for path in source.rglob("*")} - {Path("lost+found")}
     assert {path.relative_to(copy) for path in copy.rglob("*")} == names
     for name in names:
@@ -56,8 +48,8 @@ def test_all_is_there_as_it_was(copy_tree: Path, trees: tuple[Path, Path]) -> No
     assert (copy / "holes").stat().st_blocks * 512 < MIB
 
 
-def test_what_is_there_already_is_not_written_over(copy_tree: Path, trees: tuple[Path, Path]) -> None:
+def test_what_is_there_already_is_not_written_over(probe: Path, trees: tuple[Path, Path]) -> None:
     source, copy = trees
     (copy / "holes").write_text("mine")
-    assert failed(copy_tree, source, copy) == (1, f"copy-tree: {copy}/holes: File exists.")
+    assert failed(probe, source, copy) == (1, f"copy-tree: {copy}/holes: File exists.")
     assert (copy / "holes").read_text() == "mine"

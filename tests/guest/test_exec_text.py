@@ -2,7 +2,6 @@
 """The probe by itself on this machine, and on a file system with large folios in a guest."""
 
 import json
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -21,12 +20,11 @@ from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from tests.guest.program import failed, run
+from tests.guest.program import MIB, PAGE, as_nobody, failed, needs_root, run
 from tests.machines import ARM64_4K, ARM64_64K, Machine
 
-PAGE = os.sysconf("SC_PAGESIZE")
+PROBE = "exec-text"
 PAGES = 1000
-MIB = 1 << 20
 TEXT_BYTES = 64 * MIB  # in guests
 
 RETURN, INVALID = {
@@ -45,18 +43,7 @@ ROWS = [
     "file_cont_aligned_64kb",
 ]
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root sees in which folios memory is")
 needs_4k = pytest.mark.skipif(PAGE != 4096, reason="the rows are those of pages of 4 KiB")
-
-
-@pytest.fixture(scope="module")
-def programs() -> dict[str, Path]:
-    return guest_programs(NATIVE, Reporter())
-
-
-@pytest.fixture(scope="module")
-def probe(programs: dict[str, Path]) -> Path:
-    return programs["exec-text"]
 
 
 @pytest.fixture
@@ -89,12 +76,7 @@ def test_the_result_says_all(probe: Path, tmp_path: Path) -> None:
 
 def test_what_others_than_root_cannot_know_is_left_out(probe: Path, memory_file: Path) -> None:
     memory_file.chmod(0o644)
-    as_nobody = ["setpriv", "--reuid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
-    # The cache may be in a directory that others cannot enter: the program is passed open.
-    with probe.open("rb") as program:
-        argv = [*as_nobody, f"/proc/self/fd/{program.fileno()}", "--file", str(memory_file)]
-        done = subprocess.run(argv, capture_output=True, check=True, pass_fds=[program.fileno()])
-    result = json.loads(done.stdout)
+    result = json.loads(as_nobody(probe, "--file", memory_file).stdout)
     assert result["touched_bytes"] == PAGES * PAGE
     # tmpfs has no device, either.
     for key in ("contpte_share", "tlb_entries", "mapped_bytes", *ROWS, "read_bytes", "read_requests"):
@@ -147,28 +129,28 @@ def table_of(result: dict[str, Any]) -> dict[str, int]:
 
 
 @needs_root
-@needs_4k
-def test_the_probe_sees_of_itself_what_folios_sees(programs: dict[str, Path], tmp_path: Path) -> None:
-    place = tmp_path / "large"
-    place.mkdir()
-    argv = ["mount", "-t", "tmpfs", "-o", "size=64m,huge=within_size", "none", str(place)]
-    if subprocess.run(argv, capture_output=True, check=False).returncode:
-        pytest.skip("this kernel has no huge pages on tmpfs")
-    argv = [str(programs["folios"]), "--json", "--run", "--"]
-    argv += [str(programs["exec-text"]), "--file", f"{place}/text", "--size", "10600K"]
-    try:
-        # A kernel short of memory may split huge pages between the two looks.
-        for _ in range(3):
-            done = subprocess.run(argv, capture_output=True, check=True)
-            seen, table = json.loads(done.stderr), json.loads(done.stdout)
-            rows = {row["name"].replace("-", "_").lower(): row["bytes"] for row in table["rows"]}
-            # The probe itself is in files, too, but those are in small folios or at other places.
-            if rows["file_cont_aligned_64kb"] >= table_of(seen)["file_cont_aligned_64kb"] > 8 * MIB:
-                break
-        else:
-            pytest.fail(f"{rows} {table_of(seen)}")
-    finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
+def test_the_probe_sees_of_itself_what_folios_sees(probe: Path, folios: Path, large_folios: Path) -> None:
+    argv: list[str | Path] = [
+        folios,
+        "--json",
+        "--run",
+        "--",
+        probe,
+        "--file",
+        large_folios / "text",
+        "--size",
+        "10600K",
+    ]
+    # A kernel short of memory may split huge pages between the two looks.
+    for _ in range(3):
+        done = subprocess.run(argv, capture_output=True, check=True)
+        seen, table = json.loads(done.stderr), json.loads(done.stdout)
+        rows = {row["name"].replace("-", "_").lower(): row["bytes"] for row in table["rows"]}
+        # The probe itself is in files, too, but those are in small folios or at other places.
+        if rows["file_cont_aligned_64kb"] >= table_of(seen)["file_cont_aligned_64kb"] > 8 * MIB:
+            break
+    else:
+        pytest.fail(f"{rows} {table_of(seen)}")
     assert seen["contpte_share"] > 8 / 10.6
     assert seen["tlb_entries"] < seen["tlb_entries_uncoalesced"] <= seen["mapped_bytes"] / PAGE
 

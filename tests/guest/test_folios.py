@@ -13,25 +13,11 @@ from typing import Any
 import pytest
 
 from foliolab.kernel.source import Source
-from tests.guest.program import MIB, PAGE, failed, needs_root, run
+from tests.guest.program import MIB, PAGE, failed, failed_as_nobody, needs_root, run
 
 
 def rows(table: dict[str, Any]) -> dict[str, int]:
     return {row["name"]: row["bytes"] for row in table["rows"]}
-
-
-@pytest.fixture
-def large_folios(tmp_path: Path) -> Iterator[Path]:
-    """A file system that puts files into folios as large as they are."""
-    if PAGE != 4096:
-        pytest.skip("the sizes are those of pages of 4 KiB")
-    place = tmp_path / "large"
-    place.mkdir()
-    argv = ["mount", "-t", "tmpfs", "-o", "size=64m,huge=within_size", "none", str(place)]
-    if subprocess.run(argv, capture_output=True, check=False).returncode:
-        pytest.skip("this kernel has no huge pages on tmpfs")
-    yield place
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 # Maps a file in many ways, touches it, says so and waits.
@@ -155,13 +141,8 @@ def test_what_cannot_be_looked_at(folios: Path) -> None:
 
 
 def test_others_than_root_are_told_so(folios: Path) -> None:
-    as_nobody = ["setpriv", "--reuid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
-    # The cache may be in a directory that others cannot enter: the program is passed open.
-    with folios.open("rb") as program:
-        argv = [*as_nobody, f"/proc/self/fd/{program.fileno()}", "--all"]
-        done = subprocess.run(argv, capture_output=True, check=False, pass_fds=[program.fileno()])
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr == b"folios: Only root may see in which folios memory is; run this as root.\n"
+    sentence = "folios: Only root may see in which folios memory is; run this as root."
+    assert failed_as_nobody(folios, "--all") == (1, sentence)
 
 
 @pytest.mark.parametrize(

@@ -1,31 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The probe by itself on this machine, with files that make-files has made."""
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
-from foliolab.progress import Reporter
-from foliolab.vm.image import guest_programs
-from tests.guest.program import failed, run
+from tests.guest.program import PAGE, failed, run
 
-PAGE = os.sysconf("SC_PAGESIZE")
+PROBE = "many-files"
 FILES, PAGES = 10, 64
 
 
 @pytest.fixture(scope="module")
-def probe() -> Path:
-    return guest_programs(NATIVE, Reporter())["many-files"]
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def files(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The options that name them."""
     directory = tmp_path_factory.mktemp("files")
-    subprocess.run([guest_programs(NATIVE, Reporter())["make-files"], directory, str(FILES), str(PAGES)], check=True)
+    subprocess.run([programs["make-files"], directory, str(FILES), str(PAGES)], check=True)
     made = sorted(directory.rglob("*/*"))
     assert [file.name for file in made] == [str(number) for number in range(FILES)]
     assert {(file.stat().st_size, file.stat().st_blocks * 512) for file in made} == {(PAGES * 4096, PAGES * 4096)}
@@ -81,8 +72,8 @@ def test_files_that_are_not_there(probe: Path, tmp_path: Path) -> None:
     assert failed(probe, *arguments) == (1, f"many-files: {tmp_path}/3x5/0: No such file or directory.")
 
 
-def test_files_are_not_made_over_others(tmp_path: Path) -> None:
-    program = guest_programs(NATIVE, Reporter())["make-files"]
+def test_files_are_not_made_over_others(programs: dict[str, Path], tmp_path: Path) -> None:
+    program = programs["make-files"]
     subprocess.run([program, tmp_path, "1", "1"], check=True)
     assert failed(program, str(tmp_path), "1", "1") == (1, f"make-files: {tmp_path}/1x1: File exists.")
     assert failed(program, str(tmp_path)) == (2, "make-files: Usage: make-files DIRECTORY FILES PAGES")

@@ -6,18 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
-from foliolab.progress import Reporter
-from foliolab.vm.image import guest_programs
-from tests.guest.program import failed, run
+from tests.guest.program import PAGE, failed, run
 
-PAGE = os.sysconf("SC_PAGESIZE")
+PROBE = "model-file"
 PAGES = 4096
-
-
-@pytest.fixture(scope="module")
-def probe() -> Path:
-    return guest_programs(NATIVE, Reporter())["model-file"]
 
 
 @pytest.fixture

@@ -1,25 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The probe by itself on this machine, and in guests, which have all that it wants."""
+"""The probe by itself on this machine; test_mprotect_in_guests.py has it where there is all that it wants."""
 
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
-from foliolab.progress import Reporter
-from foliolab.vm.image import guest_programs
-from tests.guest.program import MIB, PAGE, THP, failed, needs_root, run
+from tests.guest.program import MIB, PAGE, THP, failed, failed_as_nobody, needs_root, run
+from tests.processes import wait_until
 
-
-@pytest.fixture(scope="module")
-def probe() -> Path:
-    return guest_programs(NATIVE, Reporter())["mprotect"]
-
-
+PROBE = "mprotect"
 KEYS = [
     "probe",
     "case",
@@ -96,15 +88,9 @@ def test_odd_folios(probe: Path) -> None:
     assert (status, sentence[:45]) == (2, "mprotect: --folio takes a power of two up to ")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="there is nobody else to become")
 def test_it_needs_root(probe: Path) -> None:
-    as_nobody = ["setpriv", "--reuid", "65534", "--clear-groups"]
-    # The cache may be in a directory that others cannot enter: the program is passed open.
-    with probe.open("rb") as program:
-        argv = [*as_nobody, f"/proc/self/fd/{program.fileno()}", "--case", "T3"]
-        done = subprocess.run(argv, capture_output=True, check=False, pass_fds=[program.fileno()])
-    assert done.returncode == 1
-    assert done.stderr == b"mprotect: Only root may see in which folios memory is; run this as root.\n"
+    sentence = "mprotect: Only root may see in which folios memory is; run this as root."
+    assert failed_as_nobody(probe, "--case", "T3") == (1, sentence)
 
 
 def host_settings() -> dict[Path, str]:
@@ -117,11 +103,8 @@ def test_who_is_asked_to_end_puts_settings_back(probe: Path) -> None:
     before = host_settings()
     arguments = ["--case", "T2", "--bytes", "1M", "--rounds", "1000000000"]
     with subprocess.Popen([probe, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        deadline = time.monotonic() + 30
-        while host_settings() == before and time.monotonic() < deadline:
-            assert running.poll() is None
-            time.sleep(0.001)
-        assert host_settings() != before
+        assert wait_until(lambda: host_settings() != before or running.poll() is not None)
+        assert running.poll() is None
         running.terminate()
         assert running.communicate(timeout=30) == (b"", b"")
     assert running.returncode == -signal.SIGTERM
@@ -136,6 +119,3 @@ def test_a_result_that_nobody_reads_is_complained_about(probe: Path) -> None:
     done = subprocess.run(argv, stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (1, b"mprotect: The result could not be written: Broken pipe.\n")
-
-
-# In guests.

@@ -6,17 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
-from foliolab.progress import Reporter
-from foliolab.vm.image import guest_programs, program_sources
+from foliolab.vm.image import program_sources
 from tests.guest.program import failed
 
 PROGRAMS = [name for name, source in program_sources().items() if '"options.h"' in source.read_text()]
-
-
-@pytest.fixture(scope="module")
-def programs() -> dict[str, Path]:
-    return guest_programs(NATIVE, Reporter())
 
 
 def help_of(program: Path, *before: str) -> list[str]:

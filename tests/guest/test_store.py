@@ -5,17 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
-from foliolab.progress import Reporter
-from foliolab.vm.image import guest_programs
 from tests.guest.program import failed
 
-
-@pytest.fixture(scope="module")
-def probe() -> Path:
-    return guest_programs(NATIVE, Reporter())["store"]
-
-
+PROBE = "store"
 LMDB = ["--store", "lmdb"]
 
 

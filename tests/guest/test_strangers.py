@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The probe by itself on this machine: what it says, and that reader and stranger take turns."""
 
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -9,27 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
-from foliolab.progress import Reporter
-from foliolab.vm.image import guest_programs
-from tests.guest.program import failed, run
+from tests.guest.program import PAGE, failed, run
 
-PAGE = os.sysconf("SC_PAGESIZE")
+PROBE = "strangers"
 STRANGERS = ("none", "many-files", "random", "scan", "exec")
 
 
-@pytest.fixture(scope="module")
-def probe() -> Path:
-    return guest_programs(NATIVE, Reporter())["strangers"]
-
-
 @pytest.fixture
-def files() -> Iterator[list[str]]:
+def files(programs: dict[str, Path]) -> Iterator[list[str]]:
     """The options that name them. Another user has to get there, as nobody else does below tmp_path."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o755)
         for shape in (("5", "4096"), ("20", "16")):
-            subprocess.run([guest_programs(NATIVE, Reporter())["make-files"], directory, *shape], check=True)
+            subprocess.run([programs["make-files"], directory, *shape], check=True)
         yield ["--directory", directory, "--file_pages", "4096", "--others", "20"]
 
 

@@ -1,31 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The probe by itself on this machine, where nothing limits its memory; what that does is tested in a guest."""
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.metrics import METRICS
-from foliolab.progress import Reporter
-from foliolab.vm.image import guest_programs
-from tests.guest.program import failed, run
+from tests.guest.program import PAGE, failed, run
 
-PAGE = os.sysconf("SC_PAGESIZE")
+PROBE = "workload"
 MEMORY = 16 << 20
 PAGES = MEMORY // PAGE
 
 EXPERIMENT = find_experiment("workloads")
 WORKLOADS = [str(cell.as_dict()["workload"]) for cell in EXPERIMENT.scale("quick").cells]
 FACTS = ["probe", "workload", "file", "memory", "seed", "page_size", "work"]
-
-
-@pytest.fixture(scope="module")
-def probe() -> Path:
-    return guest_programs(NATIVE, Reporter())["workload"]
 
 
 @pytest.fixture(scope="module")

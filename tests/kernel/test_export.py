@@ -14,14 +14,10 @@ from foliolab.kernel.series import applied, read_series
 from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
 from tests.conftest import BASES, reduced
+from tests.git import git
 
 AUTHOR = "Ann Other <ann@example.org>"
 BASE = "0123456789abcdef0123456789abcdef01234567"
-
-
-def git(place: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@invalid"]
-    return subprocess.run(["git", *identity, *arguments], cwd=place, check=True, capture_output=True, text=True).stdout
 
 
 def test_mbox_applies_to_the_pristine_tree_and_equals_the_branch(small_source: Source, tmp_path: Path) -> None:

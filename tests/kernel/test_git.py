@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import os
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,15 +12,10 @@ from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source, held
 from foliolab.kernel.tree import working_tree
 from foliolab.progress import Reporter
+from tests.git import git
 
 LONG_AGO = 1_000_000_000
 MAKEFILE = "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n"
-
-
-def git(repository: Path, *arguments: str) -> str:
-    author = ("-c", "user.name=A", "-c", "user.email=a@example.invalid")
-    argv = ["git", "-C", str(repository), *author, *arguments]
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 """Branches of ours on their way back."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,9 @@ from foliolab.kernel.source import Source
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
 from tests.conftest import BASES, reduced
+from tests.git import git
 
 pytestmark = pytest.mark.boot
-
-
-def git(place: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@invalid"]
-    return subprocess.run(["git", *identity, *arguments], cwd=place, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from foliolab.live.maps import Maps, file_of, memory_bytes, named, read_ahead_kb
 from foliolab.live.processes import mappings
+from tests.processes import wait_until
 
 TEXT = """\
 55d0c2a00000-55d0c2a02000 r--p 00000000 fe:01 77                         /usr/bin/some program
@@ -56,8 +57,7 @@ def test_a_program_that_another_has_replaced_is_not_looked_for_in_it(tmp_path: P
         place = next(each.start for each in mappings(child.pid) if each.path.endswith("sh"))
         child.stdin.write(b"\n")
         child.stdin.flush()
-        while Path(f"/proc/{child.pid}/comm").read_text() != "cat\n":
-            time.sleep(0.01)
+        assert wait_until(lambda: Path(f"/proc/{child.pid}/comm").read_text() == "cat\n")
         maps.look([child.pid])
         after = time.monotonic_ns()
         found = [maps.locate(child.pid, place, moment) for moment in (between, after)]
@@ -107,11 +107,8 @@ def test_mappings_outlive_the_thread_that_began() -> None:
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert process.stdout and process.stdout.readline()
-        until = time.monotonic() + 10
-        while Path(f"/proc/{process.pid}/maps").read_bytes():
-            assert time.monotonic() < until
-            time.sleep(0.01)
         try:
+            assert wait_until(lambda: not Path(f"/proc/{process.pid}/maps").read_bytes())
             tasks = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()]
             maps = Maps()
             maps.look(tasks)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from foliolab.live.target import Process, StartedProgram
 from foliolab.live.touches import FIELDS, MAP, USER
 from foliolab.live.tracefs import FAULT_AROUND, Instance, fault_around_bytes, tracefs
 from foliolab.trace.format import read_trace
+from tests.processes import wait_until
 
 PAGES = 2048
 
@@ -54,13 +54,6 @@ def instances() -> list[str]:
 
 def touching(path: Path, pages: list[int], seconds: float = 0) -> list[str]:
     return [sys.executable, "-c", TOUCH, str(path), ",".join(map(str, pages)), str(seconds)]
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -174,7 +167,7 @@ def test_a_limit_cuts_all_processors_at_the_same_time(cold: Path) -> None:
         with Instance(fields, 64 << 10) as instance:
             instance.start([child.pid for child in children])
             os.write(ends[0][1], b"x")
-            until(lambda: not instance.drain())
+            assert wait_until(lambda: not instance.drain())
             instance.stop()
         touched = [fields[0] for _, name, fields in instance.events() if name == MAP]
     finally:
@@ -220,7 +213,7 @@ def test_whatever_ends_us_nothing_is_left(number: int, cold: Path, tmp_path: Pat
     # Ctrl-C is for all in the foreground.
     (os.killpg if number == signal.SIGINT else os.kill)(lab.pid, number)
     lab.communicate(timeout=60)
-    until(lambda: not instances())
+    assert wait_until(lambda: not instances())
     if number == signal.SIGKILL:
         assert not out.exists()
     else:

@@ -14,6 +14,7 @@ from foliolab.live.devices import Device, device_of
 from foliolab.live.processes import PAGE_BYTES, start_time
 from foliolab.live.windows import MOST_KB, _for_a_moment, require_window, set_device, set_open_file
 from tests.live.conftest import Toucher
+from tests.processes import wait_until
 
 PAGE_KB = PAGE_BYTES >> 10
 
@@ -59,11 +60,7 @@ def test_a_kill_in_the_moment_leaves_nothing(device: Device) -> None:
             os.kill(os.getpid(), signal.SIGKILL if device.read_ahead_kb == 64 else signal.SIGABRT)
     _, status = os.waitpid(child, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
-    for _ in range(200):
-        if device.read_ahead_kb == 1024:
-            break
-        signal.sigtimedwait([], 0.01)
-    assert device.read_ahead_kb == 1024
+    assert wait_until(lambda: device.read_ahead_kb == 1024)
 
 
 def test_an_exception_in_the_moment_leaves_nothing(device: Device) -> None:

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import initramfs
 from foliolab.vm.outcome import Outcome, OutcomeKind, splats
 from tests.machines import Machine
+from tests.processes import alive, wait_until
 
 pytestmark = pytest.mark.boot
 
@@ -248,8 +248,5 @@ def test_qemu_dies_with_its_parent(
         assert host.stdout
         qemu = int(host.stdout.readline())
         os.killpg(host.pid, number)  # as a terminal does
-        host.wait(10)
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{qemu}").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not Path(f"/proc/{qemu}").exists()
+        host.wait(60)
+    assert wait_until(lambda: not alive(qemu))

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What other processes do, and waiting for it."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def wait_until(happened: Callable[[], object], seconds: float = 60) -> bool:
+    """Whether it has happened in that time, of which a busy machine may need much and an idle one needs little."""
+    until = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def alive(pid: int) -> bool:
+    """Also false of one that has ended and that nobody has waited for."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except (FileNotFoundError, ProcessLookupError):
+        return False
