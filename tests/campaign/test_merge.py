@@ -69,9 +69,10 @@ def test_a_store_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])
-def test_a_part_that_cannot_be(shard: str) -> None:
+def test_a_part_that_cannot_be(shard: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run", "sparse-mmap", "--shard", shard])
+    assert f"'{shard}' is no part such as 1/3" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_the_backend_that_measured_last_is_compared(
         (["--variant", "unpatched"], 2, "'unpatched' is the baseline; there is no other variant to compare with it."),
         (["--scale", "tiny"], 2, "programs has no scale 'tiny'"),
         (["--repetitions", "0"], 2, "At least one repetition is needed."),
-        (["--page-size", "64k", "--arch", "x86_64"], 2, ""),
+        (["--page-size", "64k", "--arch", "x86_64"], 2, "x86_64 has no pages of 64k"),
         (["sparse-mmap"], 2, "sparse-mmap has no list 'regress' of the metrics by which a variant can be worse."),
         (["dense"], 10, "There is no experiment 'dense'"),
     ],

@@ -21,6 +21,7 @@ def test_each_has_its_command_and_its_figure() -> None:
     assert (open_file.reads_bytes, open_file.formula) == (1000 * 16384, "1,000 places x 16 KiB")
     assert device.command == "sudo ./lab cure apply --device-of /srv/data.mdb --read-ahead-kb 16"
     assert (engine.name, engine.reads_bytes) == ("LMDB's own switch", 1000 * PAGE)
+    assert engine.formula == "1,000 places x 4 KiB"
     assert "MDB_NORDAHEAD" in engine.command
     assert ours.reads_bytes is None
 
@@ -45,7 +46,13 @@ def test_a_window_that_is_small_already() -> None:
 
 
 def test_no_more_than_is_read_now() -> None:
-    assert all(remedy.reads_bytes is None or remedy.reads_bytes <= 8000 * PAGE for remedy in found(cached_pages=8000))
+    """Of a file that was hardly read, beside one that all the program's waits were for."""
+    seen = look_ups()
+    other = file_seen(path="/srv/other", mapped_pages=20, places=10, cached_pages=500)
+    verdict = judge(replace(seen, files=(*seen.files, other)))
+    *fewer, ours = remedies(verdict, verdict.files[1], PAGE)
+    assert [remedy.reads_bytes for remedy in fewer] == [verdict.files[1].read_bytes] * 3
+    assert ours.reads_bytes is None
 
 
 def test_nothing_for_what_is_well() -> None:
@@ -61,4 +68,5 @@ def test_the_hint_is_what_is_wrong() -> None:
     data = file_seen(hint="random", engine="Lucene", mapped_pages=pages, places=pages // 16, cached_pages=pages)
     verdict = judge(observation(data, read_bytes=pages * PAGE, major_faults=pages))
     (remedy,) = remedies(verdict, verdict.files[0], PAGE)
+    assert remedy.name == "Lucene without the hint"
     assert remedy.command.endswith("defaultReadAdvice=NORMAL")

@@ -25,7 +25,7 @@ def test_idle() -> None:
         DiagnosisKind.NOTHING_WRONG,
         "Nothing wrong: 12 KiB were read in 10.0 s.",
     )
-    assert verdict.least is None or verdict.least >= 0
+    assert (verdict.least, verdict.most) == (1, 1)
     assert judge(observation()).sentence == "Nothing wrong: nothing was read in 10.0 s."
     # Of a program that may read badly, but has hardly begun.
     assert judge(observation(read_bytes=3 * MIB, major_faults=24)).sentence == (

@@ -81,18 +81,23 @@ def test_a_file_may_have_no_page() -> None:
     assert (counts.accesses, counts.pages_read) == (2, 2)
 
 
+NO_PAGE = f"A page is not one of the {2 * PAGES} of the model's files"
+NO_NUMBER = r"pages and files have numbers from 0 to 2\^32"
+OTHER_FILES = "machine has other files than are accessed"
+
+
 @pytest.mark.parametrize(
-    ("pages", "file_of", "files"),
+    ("pages", "file_of", "files", "words"),
     [
-        ([0], [2], (PAGES, PAGES)),
-        ([PAGES], [0], (PAGES, PAGES)),
-        ([0], [-1], (PAGES, PAGES)),
-        ([-1], [0], (PAGES, PAGES)),
-        ([0, 1], [0], (PAGES, PAGES)),
-        ([0], [0], (PAGES,)),
-        ([2 * PAGES], [], ()),
+        ([0], [2], (PAGES, PAGES), NO_PAGE),
+        ([PAGES], [0], (PAGES, PAGES), NO_PAGE),
+        ([0], [-1], (PAGES, PAGES), NO_NUMBER),
+        ([-1], [0], (PAGES, PAGES), NO_NUMBER),
+        ([0, 1], [0], (PAGES, PAGES), OTHER_FILES),
+        ([0], [0], (PAGES,), OTHER_FILES),
+        ([2 * PAGES], [], (), NO_PAGE),
     ],
 )
-def test_what_is_not_there(pages: list[int], file_of: list[int], files: tuple[int, ...]) -> None:
-    with pytest.raises(ModelError):
+def test_what_is_not_there(pages: list[int], file_of: list[int], files: tuple[int, ...], words: str) -> None:
+    with pytest.raises(ModelError, match=words):
         replay(Machine("off", 2 * PAGES, PAGES, 32), pages, file_of, files)

@@ -28,7 +28,7 @@ from foliolab.report.page.heat import heat_drawing
 from foliolab.report.page.reads import reads_drawing
 from foliolab.report.page.style import NARROW, WIDE, Drawing, to_file, to_svg
 from foliolab.report.picture import Panel, Picture, Reads, Stretch, read_picture
-from tests.cli.command import lab
+from tests.cli.command import lab, sentence
 from tests.regret.small import row
 from tests.samples import sample
 
@@ -264,4 +264,5 @@ def test_a_picture_is_kept_whole(tmp_path: Path) -> None:
 def test_a_page_of_one_experiment_is_refused(tmp_path: Path) -> None:
     done = lab("report", "sparse-mmap", "--html", str(tmp_path / "page.html"))
     assert done.returncode == UsageError.status
+    assert sentence(done).startswith("--html is about everything")
     assert not (tmp_path / "page.html").exists()

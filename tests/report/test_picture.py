@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from foliolab.cli.demo import picture
-from foliolab.paths import REPOSITORY
+from foliolab.paths import RELEASE, REPOSITORY
 from foliolab.progress import Reporter
-from foliolab.report.picture import Picture, Reads, Stretch, parse
+from foliolab.report.picture import PICTURE, Picture, Reads, Stretch, parse, read_picture
 
 PAGE = 4096
 # As the kernel prints it: three faults. The second has its page behind a neighbour that is cached, and is tried again.
@@ -41,7 +41,9 @@ def test_an_empty_trace() -> None:
     assert parse("# tracer: nop\n", "254:0", PAGE) == Reads(0, ())
 
 
-def test_the_picture_of_the_readme_is_drawn_from_what_is_kept_of_it() -> None:
+def test_the_picture_of_the_readme_is_small_and_what_it_is_drawn_from_is_kept() -> None:
+    """That it is drawn from that is for './lab reproduce --check' to say."""
+    assert read_picture(RELEASE / PICTURE)
     svg = (REPOSITORY / "docs/reads.svg").read_text()
     assert len(svg) <= 60 << 10
     assert not re.search(r'href="(?!#)|<script|<image', svg)

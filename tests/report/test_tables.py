@@ -187,9 +187,7 @@ def test_rows_for_programs() -> None:
 
 
 def test_check_names_the_first_failure() -> None:
-    with pytest.raises(
-        ChecksFailed, match=r"2 of 15 checks fail|1 of \d+ checks fail; the first: published reads at least"
-    ):
+    with pytest.raises(ChecksFailed, match=r"^1 of \d+ checks fail; the first: published reads at least"):
         check([view()])
     check([view(sample(30 * GIB), sample(30 * GIB, variant="unpatched", named="unpatched", kernel="k0"))])
 

@@ -84,17 +84,20 @@ def test_what_no_command_made_is_counted() -> None:
     assert fill("| a | b |\n| --- | --- |\n| x | [y](z1.md) `k2` |\n| <!-- 4 --> x | y |\n", run, {}).typed == 0
 
 
+BLOCK, FIGURE = "begins or ends no block", "stands behind no figure"
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "words"),
     [
-        "<!-- foliolab: report one -->\n",
-        "<!-- foliolab: end -->\n",
-        "<!-- foliolab: report one -->\n<!-- foliolab: report two -->\n<!-- foliolab: end -->\n",
-        "<!--=misses-->\n",
-        "four <!--=misses-->\n",
-        "4<!--=another-->\n",
+        ("<!-- foliolab: report one -->\n", BLOCK),
+        ("<!-- foliolab: end -->\n", BLOCK),
+        ("<!-- foliolab: report one -->\n<!-- foliolab: report two -->\n<!-- foliolab: end -->\n", BLOCK),
+        ("<!--=misses-->\n", FIGURE),
+        ("four <!--=misses-->\n", FIGURE),
+        ("4<!--=another-->\n", "no figure 'another'"),
     ],
 )
-def test_a_comment_that_makes_nothing_is_refused(text: str) -> None:
-    with pytest.raises(UsageError):
+def test_a_comment_that_makes_nothing_is_refused(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
         fill(text, run, FIGURES)

@@ -83,15 +83,15 @@ def test_a_change_of_nothing_has_no_minus() -> None:
 
 
 @pytest.mark.parametrize(
-    "figure",
+    ("figure", "words"),
     [
-        Figure(value="reads", where={"pattern": "none"}),
-        Figure(value="writes", where=ZIPF),
-        Figure(value="reads", where={"pattern": "lost"}, against=OFF),
+        (Figure(value="reads", where={"pattern": "none"}), "has reads where {'pattern': 'none'}"),
+        (Figure(value="writes", where=ZIPF), "has writes where {'pattern': 'zipf', 'variant': 'adaptive'}"),
+        (Figure(value="reads", where={"pattern": "lost"}, against=OFF), "where {'variant': 'off', 'pattern': 'lost'}"),
     ],
 )
-def test_what_is_not_there_is_no_result(figure: Figure) -> None:
-    with pytest.raises(NoResult):
+def test_what_is_not_there_is_no_result(figure: Figure, words: str) -> None:
+    with pytest.raises(NoResult, match=f"^No row of .* {words}"):
         spell(figure, OUTPUT, "1")
 
 

@@ -4,7 +4,6 @@
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from foliolab.errors import BuildError, MissingTool
 from foliolab.files import digest_files
 from foliolab.progress import Reporter
 from foliolab.stores import lucene
+from tests.processes import wait_until
 from tests.stores.driver import Driver
 from tests.stores.test_drivers import value
 
@@ -133,10 +133,9 @@ def test_the_hint_is_lucenes(driver: Driver, scratch: Path, hint: str, random: b
         # The file of the copy that comes last says that all before has been done.
         process.stdin.write(f"open ro\nget 1\nfirst\nnext 100\ncopy /tmp/copied-{hint}\n")
         process.stdin.flush()
-        deadline = time.monotonic() + 60
-        while not list((scratch / f"copied-{hint}").glob("segments_*")) and time.monotonic() < deadline:
-            assert process.poll() is None
-            time.sleep(0.1)
+        copied = scratch / f"copied-{hint}"
+        assert wait_until(lambda: list(copied.glob("segments_*")) or process.poll() is not None)
+        assert process.poll() is None
         maps = Path(f"/proc/{process.pid}/smaps").read_text()
         process.stdin.close()
     found = re.findall(r"/data/_\S+\n(?:\w+: .*\n)*?VmFlags: (.*)\n", maps)

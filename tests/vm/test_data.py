@@ -31,11 +31,19 @@ def test_the_file_system_of_an_image_is_found(filesystem: str, tmp_path: Path) -
     assert Image.of(packed) == Image(packed, "qcow2", filesystem)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 5000, b"QFI\xfb" + b"x" * 5000], ids=["empty", "zeros", "damaged"])
-def test_what_is_no_image(content: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "holds no file system"),
+        (b"\0" * 5000, "holds no file system"),
+        (b"QFI\xfb" + b"x" * 5000, "is no whole qcow2 image"),
+    ],
+    ids=["empty", "zeros", "damaged"],
+)
+def test_what_is_no_image(content: bytes, words: str, tmp_path: Path) -> None:
     file = tmp_path / "image"
     file.write_bytes(content)
-    with pytest.raises(UsageError, match=f"{file} "):
+    with pytest.raises(UsageError, match=f"{file} {words}"):
         data_of(file, None, None)
 
 
@@ -60,6 +68,9 @@ def test_many_small_files_fit(tmp_path: Path) -> None:
     for number in range(3000):
         (directory / str(number)).touch()
     make_ext4(tmp_path / "image", 64 << 20, directory)
+    argv = [tool("debugfs"), "-R", "ls -p /", tmp_path / "image"]
+    listed = subprocess.run(argv, capture_output=True, check=True, text=True).stdout.splitlines()
+    assert {str(number) for number in range(3000)} <= {line.split("/")[5] for line in listed if line}
 
 
 def test_a_disk_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:

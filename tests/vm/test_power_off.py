@@ -38,5 +38,5 @@ def test_what_could_not_be_written_is_told(tmp_path: Path) -> None:
 
 
 def test_a_guest_that_went_otherwise_has_not_ended_cleanly(tmp_path: Path) -> None:
-    with pytest.raises(GuestFailure):
+    with pytest.raises(GuestFailure, match="switched itself off without an answer"):
         power_off(tmp_path / "console", "[    9.1] something else\n")
