@@ -117,6 +117,12 @@ def slow(step: Step, tried: int) -> dict[str, int | float]:
     return plain(step, tried)
 
 
+def slower(step: Step, tried: int) -> dict[str, int | float]:
+    """From the second repetition on, so that whoever waits for the first results is in time."""
+    time.sleep(0.2 if step.repetition > 1 else 0)
+    return slow(step, tried)
+
+
 @contextmanager
 def once(happened: Callable[[], bool], then: Callable[[], object]) -> Iterator[None]:
     """Do something as soon as something else has happened."""

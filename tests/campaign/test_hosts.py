@@ -19,7 +19,7 @@ from foliolab.campaign.hosts import Hosts
 from foliolab.campaign.store import read_samples
 from foliolab.errors import ClusterError
 from foliolab.paths import REPOSITORY
-from tests.campaign.fake import FakeBackend, fake_plan, once, run_fake, slow
+from tests.campaign.fake import FakeBackend, fake_plan, once, run_fake, slower
 from tests.processes import alive, wait_until
 
 OURS = str(REPOSITORY)
@@ -126,7 +126,7 @@ def test_hosts_that_are_cut_off_lose_nothing_and_keep_nothing(
         first, second = children(sshd.pid)
         there = below(sshd.pid)
         with once(lambda: len(read_samples(store)) >= 3, lambda: os.kill(first, signal.SIGKILL)):
-            run_fake(store, FakeBackend(slow), plan, found)
+            run_fake(store, FakeBackend(slower), plan, found)
         assert sorted(each.key for each in read_samples(store)) == sorted(each.key for each in alone)
         assert alive(second) and not alive(first)
         store = tmp_path / "other.jsonl"
@@ -135,7 +135,7 @@ def test_hosts_that_are_cut_off_lose_nothing_and_keep_nothing(
             once(lambda: len(read_samples(store)) >= 3, lambda: os.kill(second, signal.SIGKILL)),
             pytest.raises(ClusterError, match=complaint),
         ):
-            run_fake(store, FakeBackend(slow), plan, found)
+            run_fake(store, FakeBackend(slower), plan, found)
         assert 3 <= len(read_samples(store)) < len(alone)
     assert wait_until(lambda: not any(map(alive, there)))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.cli.diagnose import _SECONDS
 from foliolab.cli.main import main
 from foliolab.paths import REPOSITORY
 from tests.cli.command import lab
@@ -22,7 +23,7 @@ __all__ = ["large_file", "start"]
 
 def test_a_command_that_reads_too_much(large_file: Path) -> None:
     drop(large_file)
-    script = f"(echo random 150; sleep 1) | {sys.executable} {toucher.__file__} {large_file}; exit 7"
+    script = f"(echo random 150; sleep 3) | {sys.executable} {toucher.__file__} {large_file}; exit 7"
     done = lab("diagnose", "--json", "--", "sh", "-c", script)
     found = json.loads(done.stdout)
     assert (done.returncode, found["verdict"]) == (7, "reads-too-much"), found["sentence"]
@@ -48,7 +49,7 @@ def test_a_process(large_file: Path, start: Callable[..., Toucher]) -> None:
     done = lab("diagnose", "--pid", str(program.pid), "--seconds", "0.3", "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["verdict"], found["files"]) == (0, "nothing-wrong", [])
-    assert 0.3 <= found["seconds"] < 3
+    assert 0.3 <= found["seconds"] < _SECONDS
 
 
 def test_a_file(large_file: Path, start: Callable[..., Toucher]) -> None:
@@ -64,20 +65,20 @@ def test_a_file(large_file: Path, start: Callable[..., Toucher]) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_interrupted_is_told_of(number: int) -> None:
-    argv = [sys.executable, "-m", "foliolab", "diagnose", "--", "sleep", "60"]
+    argv = [sys.executable, "-m", "foliolab", "diagnose", "--", "sleep", "600"]
     with subprocess.Popen(argv, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
         _wait_for_child(running.pid)
         if number == signal.SIGINT:
             os.killpg(running.pid, number)  # as the terminal does it
         else:
             running.send_signal(number)
-        _, words = running.communicate(timeout=20)
+        _, words = running.communicate(timeout=60)
     assert running.returncode == 128 + number
     assert words.startswith("Nothing wrong: ")
 
 
 def test_a_kill_takes_the_command_along() -> None:
-    argv = [sys.executable, "-m", "foliolab", "diagnose", "--", "sleep", "60"]
+    argv = [sys.executable, "-m", "foliolab", "diagnose", "--", "sleep", "600"]
     with subprocess.Popen(argv, cwd=REPOSITORY) as running:
         child = _wait_for_child(running.pid)
         running.kill()

@@ -15,6 +15,7 @@ from foliolab.paths import REPOSITORY
 from foliolab.regret.suite import load_suite
 from foliolab.trace.format import Trace, TraceFile, write_trace
 from tests.cli.command import lab, sentence
+from tests.processes import wait_until
 from tests.regret.small import RIVALS, row
 
 
@@ -122,14 +123,12 @@ def test_ctrl_c_ends_it_at_once_and_it_goes_on_later(own_cache: Path) -> None:
     argv = [sys.executable, "-m", "foliolab", "regret"]
     with subprocess.Popen(argv, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr
-        while "simulating" not in running.stderr.readline():
-            pass
+        assert any("simulating" in line for line in running.stderr)
         kept = own_cache / "model"
-        while not list(kept.glob("*/runs/*.json")):
-            assert running.poll() is None
+        assert wait_until(lambda: list(kept.glob("*/runs/*.json")) or running.poll() is not None)
         running.send_signal(signal.SIGINT)
         words = running.stderr.read()
-        assert running.wait(timeout=20) == 130
+        assert running.wait(timeout=60) == 130
     assert words == "lab: Interrupted; what was measured is kept, and the same command goes on from there.\n"
     assert 0 < len(list(kept.glob("*/runs/*.json"))) < len(load_suite().cases)
 

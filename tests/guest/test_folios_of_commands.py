@@ -154,10 +154,10 @@ def test_what_a_command_leaves_running_is_waited_for(folios: Path, many: Path) -
 
 @needs_root
 def test_an_interrupted_command_still_has_its_table(folios: Path) -> None:
-    argv = [str(folios), "--json", "--run", "--", "sh", "-c", "echo up; exec sleep 60"]
+    argv = [str(folios), "--json", "--run", "--", "sh", "-c", "echo up; exec sleep 600"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0) as running:
         assert running.stderr
         assert running.stderr.readline() == b"up\n"
         os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C does
-        output, _ = running.communicate(timeout=30)
+        output, _ = running.communicate(timeout=60)
     assert (running.returncode, json.loads(output)["processes"]) == (128 + signal.SIGINT, 1)

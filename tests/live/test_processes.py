@@ -67,7 +67,7 @@ def test_differences_are_never_negative() -> None:
 
 
 def test_descendants() -> None:
-    with subprocess.Popen(["sh", "-c", "sleep 9 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as shell:
+    with subprocess.Popen(["sh", "-c", "sleep 300 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as shell:
         assert shell.stdout
         sleeper = int(shell.stdout.readline())
         assert {shell.pid, sleeper} <= set(processes.descendants(os.getpid()))

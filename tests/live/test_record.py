@@ -187,11 +187,11 @@ def test_another_process_is_recorded_until_it_ends_or_the_time_is_over(cold: Pat
     program = StartedProgram(touching(cold, [5], 0.3))
     program.begin()
     assert record(Process(program.process), **wanted).full is False  # type: ignore[arg-type]
-    sleeping = StartedProgram(["sleep", "30"])
+    sleeping = StartedProgram(["sleep", "300"])
     sleeping.begin()
     start = time.monotonic()
     assert record(Process(sleeping.process), seconds=0.2).trace.other["live"]["seconds"] >= 0.2
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 100
     sleeping.end()
     assert sleeping.status() == 128 + signal.SIGTERM
     with pytest.raises(LabError, match=r"^There is no process \d+\.$"):
