@@ -23,7 +23,8 @@ Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
-Number = Annotated[float, Meta(gt=0)]
+Number = Annotated[float, Meta(gt=0, le=1e18)]
+"""More than nothing, and no infinity."""
 Share = Annotated[float, Meta(ge=0)]
 
 
@@ -109,5 +110,7 @@ def read_toml(file: Path) -> dict[str, Any]:
         raise BadExperiment(f"{file} is not valid TOML: {error}.") from None
     except UnicodeDecodeError:
         raise BadExperiment(f"{file} is not valid TOML: it is not UTF-8 text.") from None
+    except RecursionError:
+        raise BadExperiment(f"{file} is not valid TOML: its values lie too deep in each other.") from None
     except OSError as error:
         raise BadExperiment(f"{file} cannot be read: {error.strerror}.") from None

@@ -56,7 +56,7 @@ def _parse(file: Path, number: int, line: bytes) -> Sample:
         if not isinstance(data, dict):
             raise TypeError("not a JSON object")
         return Sample.from_json(data)
-    except (ValueError, TypeError) as error:  # JSON and Unicode errors are ValueErrors too
+    except (ValueError, TypeError, RecursionError) as error:  # JSON and Unicode errors are ValueErrors too
         raise StoreError(f"Line {number} of {file} is damaged ({error}); delete or repair that line.") from None
 
 

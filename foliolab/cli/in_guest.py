@@ -72,6 +72,8 @@ class Asked:
         memory_mib, environment = size_of(arguments.memory) >> 20, pairs_of(arguments.env)
         if arguments.cpus < 1:
             raise UsageError("A guest has at least one CPU.")
+        if arguments.timeout is not None and not 0 < arguments.timeout < 1e6:
+            raise UsageError("--timeout is a time of more than nothing and less than 1,000,000.")
         return cls(arguments, *machine(arguments), memory_mib, environment, _data(arguments), _root(arguments))
 
     @cached_property

@@ -13,7 +13,7 @@ from foliolab.analyse.agreement import compare
 from foliolab.analyse.select import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.options import add_json, add_tables
+from foliolab.cli.options import add_json, add_tables, require_room_for
 from foliolab.errors import NoResult, UnknownCell, UsageError, require_known
 from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
@@ -188,6 +188,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.html:
         if arguments.experiment or arguments.check:
             raise UsageError("--html is about everything: it goes with neither an experiment nor --check.")
+        require_room_for("--html", arguments.html)
         write_atomic(
             arguments.html, _page(samples, experiments, RELEASE if arguments.released else results_directory())
         )

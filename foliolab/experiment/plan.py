@@ -24,6 +24,9 @@ from foliolab.grouped import grouped
 
 _Item = TypeVar("_Item")
 
+_MOST_REPETITIONS = 10_000
+"""All boots of a plan are known before the first."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -88,6 +91,8 @@ def make_plan(
     count = scale.repetitions if repetitions is None else repetitions
     if count < 1:
         raise UsageError("At least one repetition is needed.")
+    if count > _MOST_REPETITIONS:
+        raise UsageError(f"{count:,} repetitions are more than the {_MOST_REPETITIONS:,} that can be planned.")
     groups = list(grouped(chosen, lambda variant: variant.boot).values())
     boots = []
     for repetition in range(1, count + 1):

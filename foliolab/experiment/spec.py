@@ -3,16 +3,16 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, structs
+from msgspec import Meta, Struct, structs
 
 from foliolab.errors import require_known
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.machine import applies
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
-from foliolab.table import Count, Number, Place, Positive, Share, Text, Texts
+from foliolab.table import Count, Place, Positive, Share, Text, Texts
 from foliolab.vm.accel import Wanted
 from foliolab.vm.disk import Filesystem
 
@@ -51,7 +51,7 @@ class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """How much memory is kept free, in 1/10,000 between watermarks; 10 is the kernel's own choice."""
     deadline_seconds: Positive
     """After which a cell counts as a hang, by the host's clock, before any allowance for emulation."""
-    fraction: Number | None = None
+    fraction: Annotated[float, Meta(gt=0, le=1)] | None = None
     """Share of the file's pages that is touched, for probes that want to be told."""
     content: Content = "zeros"
     trees: str = ""

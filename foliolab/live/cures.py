@@ -48,7 +48,7 @@ def applied() -> list[Cure]:
         return [Cure(**entry) for entry in json.loads(path.read_text())["cures"]]
     except FileNotFoundError:
         return []
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise NoCure(f"{path} is damaged; put windows back by hand and remove it.") from error
 
 

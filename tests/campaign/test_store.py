@@ -58,7 +58,11 @@ def test_a_torn_last_line_is_passed_over_then_cut(file: Path, length: int) -> No
     assert read_samples(file) == [sample(1), sample(3, repetition=3)]
 
 
-@pytest.mark.parametrize("damage", [b"{]\n", b"[]\n", b"\xff\xfe\n", b"\n", b'{"key": "x"}\n'])
+@pytest.mark.parametrize(
+    "damage",
+    [b"{]\n", b"[]\n", b"\xff\xfe\n", b"\n", b'{"key": "x"}\n', b"[" * 9**6 + b"\n"],
+    ids=lambda damage: str(damage[:12]),
+)
 def test_a_damaged_line_is_named(file: Path, damage: bytes) -> None:
     with open_store(file) as store:
         store.append(sample(1))

@@ -35,6 +35,7 @@ def scratch_of(pid: int) -> Path:
         (["--disk", "ntfs:1G", "--", "./x"], 2, "'ntfs:1G' is no disk; write ext4:2G"),
         (["--disk", "ext4:1G", "--data-size", "1G", "--", "./x"], 2, "does not go with --data or --data-size"),
         (["--memory", "much", "--", "./x"], 2, "'much' is not a size"),
+        (["--timeout", "nan", "--", "./x"], 2, "--timeout is a time of more than nothing"),
         (["--read-ahead-kb", "128,x", "--data-size", "1G", "--", "./x"], 2, "such as 128,4096, not '128,x'"),
         (["--read-ahead-kb", "128", "--", "./x"], 2, "--read-ahead-kb is of disks"),
         (["--env", "NAME", "--", "./x"], 2, "--env takes NAME=VALUE, not 'NAME'"),

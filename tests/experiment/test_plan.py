@@ -84,3 +84,10 @@ def test_a_backend_s_limit_of_cpus() -> None:
 def test_no_repetition_makes_no_sense() -> None:
     with pytest.raises(UsageError, match="At least one repetition"):
         plan(repetitions=0)
+
+
+def test_a_plan_that_no_memory_would_hold() -> None:
+    with pytest.raises(
+        UsageError, match=r"^1,000,000,000,000 repetitions are more than the 10,000 that can be planned"
+    ):
+        plan(repetitions=10**12)

@@ -74,8 +74,9 @@ def test_a_machine_that_was_started_anew(state: Path) -> None:
     assert applied() == []
 
 
-def test_damaged_state(state: Path) -> None:
+@pytest.mark.parametrize("text", ["{", "[]", '{"cures": 3}', "[" * 9**6], ids=lambda text: text[:9])
+def test_damaged_state(text: str, state: Path) -> None:
     state.parent.mkdir()
-    state.write_text("{")
+    state.write_text(text)
     with pytest.raises(NoCure, match=r"cures\.json is damaged"):
         applied()

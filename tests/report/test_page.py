@@ -261,8 +261,17 @@ def test_a_picture_is_kept_whole(tmp_path: Path) -> None:
         read_picture(file)
 
 
-def test_a_page_of_one_experiment_is_refused(tmp_path: Path) -> None:
-    done = lab("report", "sparse-mmap", "--html", str(tmp_path / "page.html"))
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["sparse-mmap", "--html", "{here}/page"], "--html is about everything"),
+        (["--html", "{here}/no/page"], "--html: {here}/no is no directory."),
+        (["--html", "{here}"], "--html: {here} cannot be written."),
+    ],
+    ids=["of one experiment", "nowhere", "a directory"],
+)
+def test_a_page_that_cannot_be_is_refused_before_it_is_made(argv: list[str], words: str, tmp_path: Path) -> None:
+    done = lab("report", *(word.format(here=tmp_path) for word in argv))
     assert done.returncode == UsageError.status
-    assert sentence(done).startswith("--html is about everything")
-    assert not (tmp_path / "page.html").exists()
+    assert sentence(done).startswith(words.format(here=tmp_path))
+    assert not list(tmp_path.iterdir())
