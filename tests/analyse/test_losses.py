@@ -175,13 +175,14 @@ def test_one_among_many_takes_more_boots() -> None:
     """Of twenty figures that vary, one gets worse: six boots cannot tell it from chance, ten can."""
     cells = [Cell.of({"workload": str(number)}) for number in range(20)]
 
-    def found(count: int) -> Matrix:
+    def found(count: int, *opposite: float) -> Matrix:
+        """With these figures of as many boots that say the opposite."""
         samples = []
         for cell in cells:
             name = str(cell.as_dict()["workload"])
             noise = [(-1) ** number * (100.0 + number) for number in range(count)]
             samples += boots("off", *[{"major_faults": 10_000}] * count, workload=name)
-            moved = [2_000.0 + each for each in noise] if name == "7" else noise
+            moved = [*opposite, *(2_000.0 + each for each in noise[len(opposite) :])] if name == "7" else noise
             samples += boots("adaptive", *({"major_faults": 10_000 + each} for each in moved), workload=name)
         return matrix(*samples, cells=cells, metrics=["major_faults"], repeats=False)
 
@@ -191,6 +192,9 @@ def test_one_among_many_takes_more_boots() -> None:
         assert (worst.workload, worst.change) == ("7", change)
         assert worst.p == 2.0 ** (1 - count)
         assert worst.p_corrected == 20 * 2.0 ** (1 - count)
+    # With boots enough, what is not shown is not suspected, either.
+    (contradicted,) = (each for each in found(10, -10.0).differences if each.workload == "7")
+    assert (contradicted.change, contradicted.p) == (Change.NOT_SHOWN, 2.0**-8)
 
 
 @pytest.mark.parametrize("repeats", [True, False])
@@ -232,10 +236,8 @@ def test_what_loses_most_comes_first_and_what_does_not_count_after_it() -> None:
         ("sqlite", "major_faults", Change.SAME),
         ("gcc", "read_bytes", Change.BETTER),
     ]
-    assert [(pair.deciding.workload, pair.gain and pair.gain.metric) for pair in make_pairs(found)] == [
-        ("sqlite", None),
-        ("gcc", "read_bytes"),
-    ]
+    pairs = [(pair.deciding.workload, pair.deciding.metric, pair.gain) for pair in make_pairs(found)]
+    assert pairs == [("sqlite", "contpte_share", None), ("gcc", "contpte_share", found.differences[-1])]
 
 
 def test_a_gain_decides_where_nothing_loses_and_else_what_is_worst() -> None:

@@ -159,6 +159,13 @@ def test_binary_files_are_no_experiments(tmp_path: Path) -> None:
         find_experiment(str(file))
 
 
+def test_no_experiment_of_the_user_s_has_the_name_of_one_of_ours(tmp_path: Path) -> None:
+    file = tmp_path / "sparse-mmap.toml"
+    file.write_text(GOOD)
+    with pytest.raises(BadExperiment, match=r"sparse-mmap\.toml has the name of an experiment of the lab"):
+        find_experiment(str(file))
+
+
 def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(UnknownExperiment, match=r"'dense-mmap'; known: .*sparse-mmap"):
         find_experiment("dense-mmap")

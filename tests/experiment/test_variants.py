@@ -52,6 +52,11 @@ def test_the_module_has_a_variant_and_a_control() -> None:
             r"'a.switches' cannot be",
         ),
         ('[a]\ndescription = "x"', r"'a.kernel' is missing, and 'like' as well"),
+        (
+            '[a]\nkernel = "patched"\ndescription = "x"\n[b]\nkernel = "patched"\nlike = "a"\ndescription = "y"',
+            r"'b.kernel' is that of 'like'",
+        ),
+        ('[a]\nkernel = "patched"\ndescription = "x"\nswitch = 1', r"'a.switch' is not a key that is known here"),
         ("a = 1", r"'a' is wrong: expected `table`, got `int`"),
     ],
 )

@@ -37,6 +37,9 @@ def test_what_others_read_of_a_file_is_not_of_the_processes() -> None:
     verdict = judge(observation(file_seen(cached_pages=100)))
     assert (verdict.kind, verdict.files) == (DiagnosisKind.NOTHING_WRONG, ())
     assert [file.read_bytes for file in judge(observation(file_seen(mapped_pages=1, cached_pages=100))).files] == [0]
+    # But what the processes read is, also if they have not mapped it by the end.
+    read = judge(observation(file_seen(cached_pages=3000), read_bytes=3000 * PAGE, major_faults=100)).files
+    assert [file.read_bytes for file in read] == [3000 * PAGE]
 
 
 def test_a_scan() -> None:
@@ -81,6 +84,9 @@ def test_a_scan_with_the_random_hint() -> None:
     assert judge(seen).kind is DiagnosisKind.READS_TOO_LITTLE
     scattered = replace(data, mapped_pages=6000, places=5500, cached_pages=6000)
     assert judge(observation(scattered, read_bytes=6000 * PAGE, major_faults=6000)).kind is DiagnosisKind.NOTHING_WRONG
+    # Eight pages for each wait are not little.
+    much = judge(observation(data, read_bytes=pages * PAGE, major_faults=pages // 8))
+    assert much.kind is not DiagnosisKind.READS_TOO_LITTLE
 
 
 def test_faults_after_the_last_look_count_as_used() -> None:

@@ -32,9 +32,14 @@ def test_what_ours_fails_the_unpatched_kernel_is_tried_at_again(
     def run(kernel: BuiltKernel, boot: int) -> Result:
         tried.append((kernel.name, boot))
         verdict = FAIL if kernel.name == "patched" else unpatched[boot - 1]
-        return Result({"merges": verdict}, Path("log"))
+        return Result({"merges": verdict}, Path("log"), remark="slow" if boot == 2 else "")
 
-    assert regressions(compared(kernels, run)) == worse
+    found = compared(kernels, run)
+    assert regressions(found) == worse
+    assert {name: result.remark for name, result in found.items()} == {
+        "unpatched": "slow" if boots > 1 else "",
+        "patched": "",
+    }
     assert [boot for flavour, boot in tried if flavour == "unpatched"] == list(range(1, boots + 1))
     assert [boot for flavour, boot in tried if flavour == "patched"] == ([1] if boots == 1 else [1, 2])
 
