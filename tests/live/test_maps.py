@@ -71,10 +71,18 @@ def test_a_mapped_file_of_ours_is_the_one_that_its_path_names(tmp_path: Path) ->
     path = tmp_path / "a b"
     path.write_bytes(bytes(8192))
     maps = Maps()
-    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as mapped:
-        maps.look([os.getpid(), 1 << 22])
+    with (
+        path.open("rb") as stream,
+        mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as mapped,
+        subprocess.Popen(["sleep", "600"]) as other,
+    ):
+        maps.look([os.getpid(), other.pid, 1 << 22])
+        other.kill()
         assert len(mapped) == 8192
+        place = next(each.start for each in mappings(os.getpid()) if each.path == str(path))
     assert maps.names[file_of(path)] == str(path)
+    assert maps.locate(os.getpid(), place, 0) == (file_of(path), 0)
+    assert maps.locate(other.pid, place, 0) != (file_of(path), 0)
 
 
 def test_patterns_name_files(tmp_path: Path) -> None:
@@ -82,6 +90,7 @@ def test_patterns_name_files(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / "dangling.db").symlink_to("nowhere")
+    (tmp_path / "directory.db").mkdir()
     found = named([f"{tmp_path}/**/*.db", f"{tmp_path}/other"])
     assert sorted(found.values()) == [
         str(tmp_path / name) for name in ("below/.three.db", "below/two.db", "one.db", "other")
