@@ -5,8 +5,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,10 @@ from foliolab.arch import NATIVE
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
-from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
-from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.guest import Guest
 from tests.guest.program import MIB, PAGE, as_nobody, failed, needs_root, run
+from tests.guests import guest_with
 from tests.machines import ARM64_4K, ARM64_64K, Machine
 
 PROBE = "exec-text"
@@ -208,15 +206,9 @@ def test_files_that_cannot_be_used(probe: Path, tmp_path: Path) -> None:
     assert failed(probe, "--file", tmp_path / "empty") == (1, f"exec-text: {tmp_path}/empty holds less than a page.")
 
 
-@contextmanager
-def booted(kernel: BuiltKernel, place: Path) -> Iterator[Guest]:
+def booted(kernel: BuiltKernel, place: Path) -> AbstractContextManager[Guest]:
     """A guest with 64 MiB of text on XFS, which has large folios."""
-    image = initramfs(guest_programs(kernel.arch, Reporter()))
-    bare = GuestConfig(kernel.arch, kernel.image, image, choose(kernel.arch), memory_mib=512)
-    disk = DataDisk("xfs", TEXT_BYTES, "stubs").prepare(bare, Reporter())
-    with Guest(replace(bare, disks=(disk,)), place / "console.log") as running:
-        running.run([":mount", "/dev/vda", "/data", "xfs", "ro"]).checked()
-        yield running
+    return guest_with(DataDisk("xfs", TEXT_BYTES, "stubs"), kernel, place / "console.log", "ro")
 
 
 @pytest.fixture(scope="module")

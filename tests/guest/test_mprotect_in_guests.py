@@ -4,20 +4,17 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
-from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
-from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
 from tests.guest.program import MIB, THP
+from tests.guests import guest_with
 from tests.machines import Machine
 
 DISK = DataDisk("ext4", 48 * MIB)
@@ -26,10 +23,7 @@ SWITCH = "/sys/kernel/debug/mprotect/alike_runs"
 
 @contextmanager
 def booted(kernel: BuiltKernel, place: Path) -> Iterator[Guest]:
-    image = initramfs(guest_programs(kernel.arch, Reporter()))
-    bare = GuestConfig(kernel.arch, kernel.image, image, choose(kernel.arch), memory_mib=512)
-    with Guest(replace(bare, disks=(DISK.prepare(bare, Reporter()),)), place / "console.log") as running:
-        running.run([":mount", "/dev/vda", "/data", "ext4"]).checked()
+    with guest_with(DISK, kernel, place / "console.log") as running:
         yield running
         assert splats(running.console()) == []
 

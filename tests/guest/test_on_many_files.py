@@ -3,18 +3,14 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from foliolab.arch import NATIVE
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
-from foliolab.vm.accel import choose
 from foliolab.vm.disk import FileTrees
-from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.guest import Guest
+from tests.guests import guest_with
 
 pytestmark = pytest.mark.boot
 
@@ -23,11 +19,8 @@ TREES = ("20x64", "5x4096", "300x4", "1x4096", "64x64")
 
 @pytest.fixture(scope="module")
 def guest(patched_kernel: BuiltKernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    image = initramfs(guest_programs(NATIVE, Reporter()))
-    config = GuestConfig(NATIVE, patched_kernel.image, image, choose(NATIVE), memory_mib=512)
-    disk = FileTrees("ext4", TREES).prepare(config, Reporter())
-    with Guest(replace(config, disks=(disk,)), tmp_path_factory.mktemp("guest") / "console.log") as machine:
-        machine.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
+    console = tmp_path_factory.mktemp("guest") / "console.log"
+    with guest_with(FileTrees("ext4", TREES), patched_kernel, console, "ro") as machine:
         yield machine
 
 

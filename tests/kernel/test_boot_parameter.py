@@ -4,18 +4,14 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
-from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
-from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.guest import Guest
+from tests.guests import guest_with
 
 pytestmark = pytest.mark.boot
 
@@ -27,11 +23,8 @@ FILE_BYTES = 320 << 20
 @contextmanager
 def booted(kernel: BuiltKernel, parameter: str, place: Path) -> Iterator[Guest]:
     """With the data disk mounted, and windows of 4 MiB."""
-    image = initramfs(guest_programs(NATIVE, Reporter()))
-    bare = GuestConfig(NATIVE, kernel.image, image, choose(NATIVE))
-    disk = DataDisk("ext4", FILE_BYTES).prepare(bare, Reporter())
-    with Guest(replace(bare, disks=(disk,), boot_arguments=parameter), place / "console.log") as guest:
-        guest.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
+    data = DataDisk("ext4", FILE_BYTES)
+    with guest_with(data, kernel, place / "console.log", "ro", boot_arguments=parameter) as guest:
         guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", "4096"]).checked()
         yield guest
 

@@ -5,7 +5,6 @@ import json
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,11 @@ from foliolab.kernel.headers import headers
 from foliolab.kernel.name import parse_name
 from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
-from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
-from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import complaints, splats
 from foliolab.vm.switches import require_module
+from tests.guests import guest_with
 
 PARAMETERS = f"/sys/module/{module.NAME}/parameters"
 LOADER = Path(__file__).parent / "programs/module-load.c"
@@ -80,12 +78,9 @@ def loader(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def guest(kernel: BuiltKernel, place: Path, programs: Iterable[Path], boot_arguments: str = "") -> Iterator[Guest]:
     """With the data disk mounted, and windows of 4 MiB."""
-    extra = {f"/bin/{path.name}": path for path in programs}
-    image = initramfs(guest_programs(NATIVE, Reporter()), extra, kernel.modules)
-    bare = GuestConfig(NATIVE, kernel.image, image, choose(NATIVE), memory_mib=512, cpus=2)
-    disk = DataDisk("ext4", 320 << 20).prepare(bare, Reporter())
-    with Guest(replace(bare, disks=(disk,), boot_arguments=boot_arguments), place / "console.log") as running:
-        running.run([":mount", "/dev/vda", "/data", "ext4", "ro"]).checked()
+    files = {f"/bin/{path.name}": path for path in programs}
+    data, console = DataDisk("ext4", 320 << 20), place / "console.log"
+    with guest_with(data, kernel, console, "ro", files=files, cpus=2, boot_arguments=boot_arguments) as running:
         running.run([":write", "/sys/block/vda/queue/read_ahead_kb", "4096"]).checked()
         yield running
 

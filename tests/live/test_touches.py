@@ -35,6 +35,7 @@ def in_order(some: list[int], all_of_them: list[int]) -> bool:
 def test_each_fault_is_a_touch_of_its_page(kernel: str, faults: int, majors: int) -> None:
     record = recorded(kernel)
     touches = of(record)
+    assert touches.start == record.events()[0][0]
     assert touches.files == {record.file: 0}
     assert len(touches.page_of) == faults
     assert in_order(list(touches.page_of), record.planned)

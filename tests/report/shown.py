@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Samples of a small experiment, and the tables that are made of them."""
 
-import io
 from dataclasses import replace
 from typing import Any
-
-from rich.console import Console
 
 from foliolab.campaign.sample import Sample
 from foliolab.experiment.cell import Cell
@@ -13,6 +10,7 @@ from foliolab.experiment.load import find_experiment
 from foliolab.experiment.spec import Published
 from foliolab.report.terminal import print_view
 from foliolab.report.view import View, make_views
+from tests.printed import printed
 from tests.samples import sample
 
 GIB = 1 << 30
@@ -48,9 +46,7 @@ def view(*samples: Sample) -> View:
 
 
 def terminal(width: int, shown: View | None = None) -> list[str]:
-    stream = io.StringIO()
-    print_view(Console(file=stream, width=width, highlight=False), shown or view())
-    return [line.rstrip() for line in stream.getvalue().splitlines()]
+    return printed(lambda console: print_view(console, shown or view()), width)
 
 
 def text_view(arch: str = "arm64", scale: str = "quick", backend: str = "qemu-tcg", **published: Any) -> View:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import io
-
 import pytest
-from rich.console import Console
 
 from foliolab.analyse.agreement import Agreement
 from foliolab.errors import ChecksFailed
@@ -11,6 +8,7 @@ from foliolab.report.markdown import comparison_to_markdown
 from foliolab.report.terminal import print_comparison
 from foliolab.report.verdicts import check
 from tests.analyse.test_agreement import compared, modelled
+from tests.printed import printed
 from tests.samples import sample
 
 MIB = 1 << 20
@@ -22,9 +20,7 @@ def one(model: int) -> Agreement:
 
 
 def terminal(comparison: Agreement) -> list[str]:
-    stream = io.StringIO()
-    print_comparison(Console(file=stream, width=120, highlight=False), comparison)
-    return [line.rstrip() for line in stream.getvalue().splitlines()]
+    return printed(lambda console: print_comparison(console, comparison))
 
 
 def test_agreement_in_the_terminal() -> None:

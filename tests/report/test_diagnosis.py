@@ -1,38 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import io
 import json
 from dataclasses import replace
-
-from rich.console import Console
 
 from foliolab.live.processes import Counters
 from foliolab.live.verdict import judge
 from foliolab.live.watch import Observation
 from foliolab.report.diagnosis import print_diagnosis, print_file, to_json
 from tests.live.seen import MIB, PAGE, file_seen, look_ups, observation
+from tests.printed import printed
 
 
-def printed(seen: Observation) -> str:
-    stream = io.StringIO()
-    print_diagnosis(Console(file=stream, width=100), seen, judge(seen))
-    return stream.getvalue()
+def terminal(seen: Observation) -> list[str]:
+    return printed(lambda console: print_diagnosis(console, seen, judge(seen)), 100)
 
 
 def test_the_verdict_comes_first_and_commands_are_whole() -> None:
     seen = look_ups()
     path = "/srv/" + "long/" * 30 + "data.mdb"
-    text = printed(replace(seen, files=(replace(seen.files[0], path=path, engine="LMDB"),)))
-    lines = text.splitlines()
+    lines = terminal(replace(seen, files=(replace(seen.files[0], path=path, engine="LMDB"),)))
     assert lines[0].startswith("Too much is read: ")
     assert lines[1] == "10.0 s: 125.0 MiB read, 1,000 major faults; the whole machine 0 KiB, 0."
     assert f"      sudo ./lab cure apply --pid 7 --file {path} --read-ahead-kb 16" in lines
-    assert "about 15.6 MiB instead of 125.0 MiB (1,000 places x 16 KiB)" in text
+    assert "about 15.6 MiB instead of 125.0 MiB (1,000 places x 16 KiB)" in " ".join(lines)
 
 
 def test_nothing_wrong_is_short() -> None:
     text = file_seen(path="/bin/x", text=True, mapped_pages=9, rss_bytes=4 * MIB, pmd_mapped_bytes=2 * MIB)
-    lines = printed(observation(text, read_bytes=4096)).splitlines()
-    assert lines == [
+    assert terminal(observation(text, read_bytes=4096)) == [
         "Nothing wrong: 4 KiB were read in 10.0 s.",
         "10.0 s: 4 KiB read, 0 major faults; the whole machine 0 KiB, 0.",
         "Program text: 4.0 MiB mapped, 2.0 MiB of it by PMDs; './lab folios --text' has all folio sizes.",
@@ -42,10 +36,10 @@ def test_nothing_wrong_is_short() -> None:
 def test_what_was_read_before_is_told_where_nothing_is_read_now() -> None:
     before = "Before that, 250.0 MiB had been read: './lab diagnose -- COMMAND' looks from the start."
     idle = replace(observation(read_bytes=4096), before=Counters(read_bytes=250 * MIB))
-    assert before in printed(idle).splitlines()
+    assert before in terminal(idle)
     assert to_json(idle, judge(idle))["read_bytes_before"] == 250 * MIB
     busy = replace(look_ups(), before=Counters(read_bytes=250 * MIB))
-    assert before not in printed(busy)
+    assert before not in terminal(busy)
 
 
 def test_many_files_are_not_all_shown() -> None:
@@ -53,7 +47,7 @@ def test_many_files_are_not_all_shown() -> None:
         file_seen(path=f"/f{number}", mapped_pages=100, places=100, cached_pages=3200, engine="git")
         for number in range(20)
     ]
-    text = printed(observation(*files, read_bytes=64000 * PAGE, major_faults=2000))
+    text = " ".join(terminal(observation(*files, read_bytes=64000 * PAGE, major_faults=2000)))
     assert "and 12 more files; --json has all" in text
     assert "git's own switch" not in text
 
@@ -69,7 +63,6 @@ def test_json() -> None:
 
 
 def test_a_file_of_others() -> None:
-    stream = io.StringIO()
     facts = {
         "path": "/f",
         "device": "sda",
@@ -80,8 +73,7 @@ def test_a_file_of_others() -> None:
         "processes": {},
         "hidden_processes": 3,
     }
-    print_file(Console(file=stream, width=100), facts)
-    assert stream.getvalue().splitlines() == [
+    assert printed(lambda console: print_file(console, facts), 100) == [
         "/f: on sda (rotating), window 128 KiB",
         "cached: unknown; its owner may see it",
         "mapped by: no process; 3 more do not tell us what they map",

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Heat maps: cells are counts, whatever draws them."""
 
-import io
 import re
 from array import array
 from dataclasses import replace
@@ -9,7 +8,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from rich.console import Console
 
 from foliolab.cli.main import main
 from foliolab.paths import REPOSITORY
@@ -17,6 +15,7 @@ from foliolab.report.heatmap import Axis, heatmap, print_heatmap
 from foliolab.report.page.style import to_file
 from foliolab.report.page.touches import make_runs, touches_drawing
 from foliolab.trace.format import Trace, TraceFile, write_trace
+from tests.printed import printed
 
 SVG = "{http://www.w3.org/2000/svg}"
 TRACE = Trace(
@@ -65,16 +64,14 @@ def test_shades_go_by_the_logarithm() -> None:
 
 @pytest.mark.parametrize("width", [30, 80, 200])
 def test_a_terminal_is_filled_and_has_no_colours_elsewhere(width: int) -> None:
-    out = io.StringIO()
-    print_heatmap(Console(file=out, width=width, highlight=False), TRACE, 0, rows=5)
-    lines = out.getvalue().splitlines()
+    lines = printed(lambda console: print_heatmap(console, TRACE, 0, rows=5), width)
     assert lines[0] == "data <1> & more"
     assert lines[1].startswith("    0 │█")
     assert lines[5].startswith("2 MiB │")
     assert lines[6] == "      └" + "─" * (width - 7)
     assert lines[7].endswith("8")
     assert max(map(len, lines[:8])) <= width
-    assert "\x1b" not in out.getvalue()
+    assert "\x1b" not in "".join(lines)
 
 
 def test_the_picture_stands_by_itself() -> None:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import io
 import json
 import re
 
 import pytest
-from rich.console import Console
 
 from foliolab.analyse.losses import Matrix
 from foliolab.campaign.sample import Sample
@@ -13,6 +11,7 @@ from foliolab.report import losses
 from foliolab.report.markdown import matrix_to_markdown, matrix_to_table
 from foliolab.report.terminal import print_matrix
 from tests.analyse.matrix import CELLS, boots, failed, matrix
+from tests.printed import printed
 
 MIB = 1 << 20
 OFF = {"major_faults": 10_000, "contpte_share": 0.5, "read_bytes": 100 * MIB}
@@ -33,11 +32,8 @@ def compared(*more: Sample) -> Matrix:
     return matrix(*samples, *more, cells=CELLS, variants=["published", "adaptive"])
 
 
-def printed(found: Matrix, width: int = 120, *, everything: bool = False, colour: bool = False) -> list[str]:
-    stream = io.StringIO()
-    console = Console(file=stream, width=width, highlight=False, force_terminal=colour)
-    print_matrix(console, found, everything=everything)
-    return [line.rstrip() for line in stream.getvalue().splitlines()]
+def terminal(found: Matrix, width: int = 120, *, everything: bool = False, colour: bool = False) -> list[str]:
+    return printed(lambda console: print_matrix(console, found, everything=everything), width, colour=colour)
 
 
 def cells(lines: list[str], *starts: str) -> list[str]:
@@ -46,7 +42,7 @@ def cells(lines: list[str], *starts: str) -> list[str]:
 
 
 def test_the_worst_comes_first_with_what_it_gains() -> None:
-    lines = printed(compared())
+    lines = terminal(compared())
     assert lines[0] == "Workloads against off, scale quick, x86_64 with 4 KiB pages"
     assert " ".join(lines[2].split()) == "workload variant metric off value loss 95 % verdict but gains n"
     assert cells(lines, "gcc", "sqlite") == [
@@ -58,7 +54,7 @@ def test_the_worst_comes_first_with_what_it_gains() -> None:
 
 
 def test_all_metrics() -> None:
-    lines = printed(compared(), everything=True)
+    lines = terminal(compared(), everything=True)
     assert "but gains" not in lines[2]
     rows = cells(lines, "gcc", "sqlite")
     assert len(rows) == 2 * 2 * 3
@@ -67,7 +63,7 @@ def test_all_metrics() -> None:
 
 
 def test_a_line_for_each_variant() -> None:
-    lines = printed(compared(), 200)
+    lines = terminal(compared(), 200)
     assert "published: none of 2 workloads loses more than 2 %; none gains without a loss." in lines
     assert (
         "adaptive: 1 of 2 workloads loses more than 2 %, worst gcc (major faults +33.0 %); "
@@ -76,20 +72,20 @@ def test_a_line_for_each_variant() -> None:
 
 
 def test_losses_are_red_and_gains_green() -> None:
-    rows = [line for line in printed(compared(), colour=True) if "exact" in line and "exact:" not in line]
+    rows = [line for line in terminal(compared(), colour=True) if "exact" in line and "exact:" not in line]
     styles = [("red" if "\x1b[31m" in line else "green" if "\x1b[32m" in line else "") for line in rows]
     assert styles[:4] == ["red", "", "", "green"]
 
 
 def test_nothing_lost_is_said() -> None:
     found = matrix(*boots("off", OFF), *boots("adaptive", BETTER))
-    assert "Nothing that was compared gets worse." in printed(found)
-    assert "Nothing that was compared gets worse." not in printed(compared())
+    assert "Nothing that was compared gets worse." in terminal(found)
+    assert "Nothing that was compared gets worse." not in terminal(compared())
     assert "Nothing that was compared gets worse." in matrix_to_markdown(found, everything=False)
 
 
 def test_nothing_to_compare_is_said() -> None:
-    lines = printed(matrix())
+    lines = terminal(matrix())
     assert "There is nothing to compare with off." in lines
     assert "adaptive: nothing to compare; 1 lacks measurements." in lines
     assert not any("loss" in line for line in lines)
@@ -97,7 +93,7 @@ def test_nothing_to_compare_is_said() -> None:
 
 def test_from_nothing() -> None:
     found = matrix(*boots("off", {"major_faults": 0}), *boots("adaptive", {"major_faults": 6400}), threshold=0.005)
-    lines = printed(found)
+    lines = terminal(found)
     assert cells(lines, "gcc") == ["gcc adaptive major faults 0 6,400 from 0 exact worse 1"]
     assert "worst gcc (major faults from 0)" in " ".join(lines)
     assert "over 0.5 %" in " ".join(lines)
@@ -107,12 +103,12 @@ def test_from_nothing() -> None:
 
 def test_nothing_that_stays_nothing() -> None:
     found = matrix(*boots("off", {"major_faults": 0}), *boots("adaptive", {"major_faults": 0}))
-    assert cells(printed(found), "gcc") == ["gcc adaptive major faults 0 0 +0.0 % exact same 1"]
+    assert cells(terminal(found), "gcc") == ["gcc adaptive major faults 0 0 +0.0 % exact same 1"]
 
 
 def test_large_losses_have_no_digits_behind_the_point() -> None:
     found = matrix(*boots("off", {"major_faults": 100}), *boots("adaptive", {"major_faults": 1_234_567}))
-    assert "+1,234,467 %" in " ".join(printed(found))
+    assert "+1,234,467 %" in " ".join(terminal(found))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +121,7 @@ def test_large_losses_have_no_digits_behind_the_point() -> None:
     ],
 )
 def test_narrow_terminals_lose_columns_and_no_row_wraps(width: int, titles: str) -> None:
-    lines = printed(compared(), width)
+    lines = terminal(compared(), width)
     assert max(map(len, lines)) <= width
     head = next(line for line in lines if line.startswith("workload "))
     assert head.split() == titles.split()
@@ -138,11 +134,11 @@ def test_narrow_terminals_lose_columns_and_no_row_wraps(width: int, titles: str)
 
 def test_gaps_stand_together() -> None:
     crashes = [failed("adaptive", repetition=2), failed("adaptive", "sqlite", repetition=2)]
-    lines = printed(compared(*crashes, failed("published", outcome="not-applicable", repetition=2)))
+    lines = terminal(compared(*crashes, failed("published", outcome="not-applicable", repetition=2)))
     assert "adaptive: guest-crash: gcc, sqlite. Oops: int3." in lines
     assert "published: not-applicable: gcc. 'published' is for arm64-64k only." in lines
     everywhere = [failed(name, repetition=2) for name in ("off", "adaptive")]
-    assert "off, adaptive: guest-crash: gcc. Oops: int3." in printed(compared(*everywhere))
+    assert "off, adaptive: guest-crash: gcc. Oops: int3." in terminal(compared(*everywhere))
     assert any(line.endswith("2 lack measurements.") for line in lines)
 
 
@@ -215,12 +211,12 @@ def varying(baseline: list[int], again: list[int], adaptive: list[int]) -> Matri
 def test_what_varies_has_an_interval_and_what_is_the_same_what_would_have_been_seen() -> None:
     off = [10_000] * 6
     worse = varying(off, [*off[:5], 10_001], [11_000, 11_100, 11_200, 11_300, 11_400, 11_500])
-    assert cells(printed(worse), "gcc") == ["gcc adaptive major faults 10,000 11,250 +12.5 % +10.0 to +15.0 worse 6"]
+    assert cells(terminal(worse), "gcc") == ["gcc adaptive major faults 10,000 11,250 +12.5 % +10.0 to +15.0 worse 6"]
     same = varying(off, [*off[:5], 10_001], [10_050, 9_950, 10_020, 10_010, 9_960, 10_000])
-    (row,) = cells(printed(same), "gcc")
+    (row,) = cells(terminal(same), "gcc")
     assert row.endswith("+0.0 % -0.5 to +0.5 same to 0.5 % 6")
     few = varying([10_000], [10_001], [11_000])
-    assert cells(printed(few), "gcc") == ["gcc adaptive major faults 10,000 11,000 (+10.0 %) - suspected 1"]
+    assert cells(terminal(few), "gcc") == ["gcc adaptive major faults 10,000 11,000 (+10.0 %) - suspected 1"]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +231,7 @@ def test_what_varies_has_an_interval_and_what_is_the_same_what_would_have_been_s
 )
 def test_what_chance_does_is_said(again: list[int], line: str) -> None:
     off = [1000] * max(len(again), 1)
-    assert line in " ".join(printed(varying(off, again, off), 200))
+    assert line in " ".join(terminal(varying(off, again, off), 200))
 
 
 def test_check_fails_for_what_is_suspected_and_says_what_would_tell() -> None:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import io
 from collections.abc import Sequence
-
-from rich.console import Console
 
 from foliolab.regret.ablation import JUDGED, WHOLE, Ablation
 from foliolab.regret.rows import RegretRow
@@ -10,13 +7,12 @@ from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES
 from foliolab.regret.summary import Regrets, summary_to_json
 from foliolab.report.markdown import ablation_to_table
 from foliolab.report.regret import print_regret
+from tests.printed import printed
 from tests.regret.small import row
 
 
-def printed(rows: Sequence[RegretRow], width: int = 120, *, everything: bool = False) -> list[str]:
-    stream = io.StringIO()
-    print_regret(Console(file=stream, width=width, highlight=False), rows, everything=everything)
-    return [line.rstrip() for line in stream.getvalue().splitlines()]
+def terminal(rows: Sequence[RegretRow], width: int = 120, *, everything: bool = False) -> list[str]:
+    return printed(lambda console: print_regret(console, rows, everything=everything), width)
 
 
 def three(
@@ -42,7 +38,7 @@ def line(lines: Sequence[str], start: str) -> str:
 
 
 def test_variants_and_patterns() -> None:
-    lines = printed(ROWS)
+    lines = terminal(ROWS)
     assert lines[0] == "Regret by variant, 4 cells"
     assert line(lines, "adaptive ").split() == ["adaptive", "1.75", "1.433", "1.25", "1.250"]
     assert line(lines, "bad").split() == [
@@ -53,7 +49,7 @@ def test_variants_and_patterns() -> None:
 
 
 def test_cells_that_miss_a_bound_are_counted() -> None:
-    lines = printed(ROWS)
+    lines = terminal(ROWS)
     over = lines.index("adaptive over 1.5: 2 cells")
     assert lines[over + 1 : over + 3] == ["    2  bad", ""]
     lost = lines.index("off up to 1.1 and adaptive more than 5% above it: 3 cells")
@@ -61,7 +57,7 @@ def test_cells_that_miss_a_bound_are_counted() -> None:
 
 
 def test_or_listed() -> None:
-    lines = printed(ROWS, everything=True)
+    lines = terminal(ROWS, everything=True)
     over = lines.index("adaptive over 1.5: 2 cells")
     assert [found.split() for found in lines[over + 4 : over + 6]] == [
         ["bad", "1.00", "1.75", "32", "x0.5", "128", "fast"],
@@ -70,20 +66,20 @@ def test_or_listed() -> None:
 
 
 def test_nothing_is_missed_and_nothing_judged() -> None:
-    lines = printed(three("good", 1, 1))
+    lines = terminal(three("good", 1, 1))
     assert line(lines, "adaptive ").split() == ["adaptive", "1.00", "1.000", "-", "-"]
     assert "adaptive over 1.5: 0 cells" in lines
     assert lines[-2:] == ["off up to 1.1 and adaptive more than 5% above it: 0 cells", ""]
 
 
 def test_a_narrow_terminal_leaves_columns_out() -> None:
-    lines = printed(ROWS, width=60)
+    lines = terminal(ROWS, width=60)
     assert max(map(len, lines)) <= 60
     assert line(lines, "bad").split() == ["bad", "1.00", "2.00", "1.75", "1.750", "x0.5", "128", "fast"]
 
 
 def test_new_families_have_tables_of_their_own() -> None:
-    lines = printed(
+    lines = terminal(
         [*three("good", 1, 1), *three("walk", 1, 1.75, judged_only=True, family="walks"), *three("trace:lmdb", 1, 3)]
     )
     titles = [found for found in lines if found.startswith("Regret by variant")]
@@ -95,7 +91,7 @@ def test_new_families_have_tables_of_their_own() -> None:
 
 
 def test_traces_have_tables_of_their_own() -> None:
-    lines = printed([*three("good", 1, 1), *three("trace:lmdb", 1, 1.75, judged_only=True)])
+    lines = terminal([*three("good", 1, 1), *three("trace:lmdb", 1, 1.75, judged_only=True)])
     assert "Regret by variant, 1 cells" in lines
     assert "adaptive over 1.5: 0 cells" in lines
     traces = lines[lines.index("Regret by variant in traces, 1 cells") :]

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """However narrow a terminal is: names wrap, columns go, and figures stay whole."""
 
-import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from foliolab.cli.run import RunRequest, measure
 from foliolab.progress import Reporter
@@ -18,6 +16,7 @@ from foliolab.report.terminal import print_table, print_view
 from foliolab.report.view import View
 from foliolab.suites.ktap import End
 from foliolab.suites.result import Result
+from tests.printed import printed
 from tests.report.shown import text_view, view
 from tests.report.test_agreement import one
 from tests.report.test_losses import compared
@@ -26,10 +25,8 @@ from tests.report.test_regret import ROWS
 WIDTHS = (20, 40, 60, 80, 100, 120, 160, 250)
 
 
-def printed(columns: Sequence[Column], width: int) -> list[str]:
-    stream = io.StringIO()
-    print_table(Console(file=stream, width=width, highlight=False), columns, [""] * len(columns[0].cells))
-    return [line.rstrip() for line in stream.getvalue().splitlines()]
+def terminal(columns: Sequence[Column], width: int) -> list[str]:
+    return printed(lambda console: print_table(console, columns, [""] * len(columns[0].cells)), width)
 
 
 def words(texts: Sequence[str]) -> list[str]:
@@ -38,7 +35,7 @@ def words(texts: Sequence[str]) -> list[str]:
 
 def check(columns: Sequence[Column], width: int) -> None:
     """Each row of figures stands in one line, whole and in order; what is gone is gone as a column."""
-    lines = printed(columns, width)
+    lines = terminal(columns, width)
     assert not any("…" in line for line in lines)
     kept = [column for column in terminal_report._fitting(columns, width) if not column.left]
     assert [column for column in columns if not column.rank and not column.left] == [
@@ -78,9 +75,7 @@ def test_no_figure_is_cut(table: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_regret_is_cut(width: int) -> None:
-    stream = io.StringIO()
-    regret.print_regret(Console(file=stream, width=width, highlight=False), ROWS, everything=True)
-    text = stream.getvalue()
+    text = "\n".join(printed(lambda console: regret.print_regret(console, ROWS, everything=True), width))
     assert "…" not in text
     assert all(figure in text.split() for figure in ("50.00", "1.75", "1.25", "1.10", "1.250", "128"))
 
@@ -101,7 +96,7 @@ def test_access_patterns(access_patterns: View, width: int) -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_names_wrap_within_the_terminal_and_lose_nothing(access_patterns: View, width: int) -> None:
-    lines = printed(make_columns(access_patterns), width)
+    lines = terminal(make_columns(access_patterns), width)
     assert max(map(len, lines)) <= width
     names = {row.cell.label for row in access_patterns.rows}
     text = " ".join(lines)
@@ -109,9 +104,7 @@ def test_names_wrap_within_the_terminal_and_lose_nothing(access_patterns: View, 
 
 
 def test_a_wide_terminal_shows_all_that_markdown_does(access_patterns: View) -> None:
-    stream = io.StringIO()
-    print_view(Console(file=stream, width=250, highlight=False), access_patterns)
-    shown = [line.split() for line in stream.getvalue().splitlines()]
+    shown = [line.split() for line in printed(lambda console: print_view(console, access_patterns), 250)]
     table = [line for line in to_markdown(access_patterns).splitlines() if line.startswith("|")][2:]
     assert len(table) == len(access_patterns.rows)
     for line in table:
@@ -124,5 +117,5 @@ def test_names_give_way_before_columns_do() -> None:
         Column(("", "kept"), ("123,456",), 1),
         Column(("", "n"), ("3",), 0),
     ]
-    assert "123,456" in " ".join(printed(columns, 40))
-    assert "123,456" not in " ".join(printed(columns, 30))
+    assert "123,456" in " ".join(terminal(columns, 40))
+    assert "123,456" not in " ".join(terminal(columns, 30))

@@ -3,7 +3,6 @@
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,9 @@ from foliolab.errors import BuildError
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.progress import Reporter
 from foliolab.trace.record import WINDOW, record, without_repeats
-from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
-from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.guest import Guest
+from tests.guests import guest_with
 
 PAGES = 16384
 COUNT = 4000
@@ -70,13 +68,9 @@ def found(wanted: list[int], touches: list[int]) -> int:
 
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    report = Reporter()
-    kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), report)
-    image = initramfs(guest_programs(NATIVE, report))
-    bare = GuestConfig(NATIVE, kernel.image, image, choose(NATIVE), memory_mib=512)
-    disk = DataDisk("xfs", PAGES * 4096).prepare(bare, report)
-    with Guest(replace(bare, disks=(disk,)), tmp_path_factory.mktemp("guest") / "console") as guest:
-        guest.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
+    kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
+    console = tmp_path_factory.mktemp("guest") / "console"
+    with guest_with(DataDisk("xfs", PAGES * 4096), kernel, console) as guest:
         yield guest
 
 

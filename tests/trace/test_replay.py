@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Traces in the model, and the commands about them."""
 
-import io
 import json
 import re
 from array import array
@@ -9,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from foliolab.analyse.agreement import apart
 from foliolab.errors import BadTrace, ModelError, NoResult, UsageError
@@ -21,6 +19,7 @@ from foliolab.report.trace import print_replays, print_trace
 from foliolab.trace.format import Measured, Trace, TraceFile, write_trace
 from foliolab.trace.replay import Figures, read_replayable, replays
 from tests.cli.command import lab, sentence
+from tests.printed import printed
 
 PAGES = [page * 97 % 4096 for page in range(500)]
 TRACE = Trace(
@@ -123,10 +122,8 @@ def test_how_far_apart() -> None:
 
 
 def table(width: int) -> list[str]:
-    stream = io.StringIO()
     found = list(replays("/somewhere/lmdb.trace", TRACE, ["off", "adaptive"], [128]))
-    print_replays(Console(file=stream, width=width, highlight=False), found, None)
-    return [line.rstrip() for line in stream.getvalue().splitlines()]
+    return printed(lambda console: print_replays(console, found, None), width)
 
 
 def test_predicted_beside_recorded() -> None:
@@ -149,9 +146,8 @@ def test_no_figure_is_cut_where_room_is_short(width: int) -> None:
 
 
 def test_info_of_a_trace() -> None:
-    stream = io.StringIO()
-    print_trace(Console(file=stream, width=100, highlight=False), "t", replace(TRACE, lost=2, other={"cut": 7000}))
-    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    trace = replace(TRACE, lost=2, other={"cut": 7000})
+    lines = printed(lambda console: print_trace(console, "t", trace), 100)
     assert lines[:2] == ["t", "program      driver 'a b'"]
     assert "touches      500, 0.0 % of them of pages that were touched before" in lines
     assert "pages        500 touched, 12.2 % of all" in lines
@@ -164,12 +160,10 @@ def test_info_of_a_trace() -> None:
 
 def test_many_files_are_not_all_listed() -> None:
     files = tuple(TraceFile(f"file-{number}", 1) for number in range(25))
-    stream = io.StringIO()
     trace = Trace(files, array("I", [7, 24, 24]), array("I", [0, 0, 0]), 0)
-    print_trace(Console(file=stream, width=100, highlight=False), "t", trace)
-    lines = stream.getvalue().splitlines()
+    lines = printed(lambda console: print_trace(console, "t", trace), 100)
     assert [line.split()[0] for line in lines if line.startswith("file-")][:2] == ["file-24", "file-7"]
-    assert "and 5 more files with fewer touches" in [line.rstrip() for line in lines]
+    assert "and 5 more files with fewer touches" in lines
 
 
 def test_json(path: Path) -> None:

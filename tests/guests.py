@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Guests with the lab's programs and a disk of data."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from foliolab.kernel.built import BuiltKernel
+from foliolab.progress import Reporter
+from foliolab.vm.accel import choose
+from foliolab.vm.disk import DataDisk, FileTrees
+from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.image import guest_programs, initramfs
+
+
+@contextmanager
+def guest_with(
+    data: DataDisk | FileTrees,
+    kernel: BuiltKernel,
+    console: Path,
+    *options: str,
+    files: Mapping[str, Path] | None = None,
+    cpus: int = 1,
+    boot_arguments: str = "",
+) -> Iterator[Guest]:
+    """One with ``data`` on /data, mounted with these options, and more files, by their paths there."""
+    image = initramfs(guest_programs(kernel.arch, Reporter()), files, kernel.modules)
+    bare = GuestConfig(kernel.arch, kernel.image, image, choose(kernel.arch), cpus=cpus)
+    disk = data.prepare(bare, Reporter())
+    with Guest(replace(bare, disks=(disk,), boot_arguments=boot_arguments), console) as guest:
+        guest.run([":mount", "/dev/vda", "/data", data.filesystem, *options]).checked()
+        yield guest
