@@ -1,9 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What other processes do, and waiting for it."""
 
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+
+from foliolab.paths import REPOSITORY
+
+
+@contextmanager
+def started(
+    *argv: str, environment: Mapping[str, str] | None = None, output: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Python with these arguments, in the repository; killed at the end of the block."""
+    process = subprocess.Popen(
+        [sys.executable, *argv],
+        cwd=REPOSITORY,
+        env={**os.environ, **(environment or {})},
+        stdout=output,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def wait_until(happened: Callable[[], object], seconds: float = 60) -> bool:

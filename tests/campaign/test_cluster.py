@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,11 +20,11 @@ from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
 from foliolab.errors import ClusterError, GuestCrashed
 from foliolab.experiment.plan import Step
-from foliolab.paths import REPOSITORY, cache_directory
+from foliolab.paths import cache_directory
 from foliolab.vm.accel import KVM
 from foliolab.vm.outcome import OutcomeKind
 from tests.campaign.fake import FakeBackend, ending, fake_plan, once, run_fake, slow
-from tests.processes import wait_until
+from tests.processes import started, wait_until
 
 KILLS = 10
 
@@ -112,28 +111,12 @@ def scheduler(place: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
         yield process, json.loads(file.read_text())["address"]
 
 
-@contextmanager
-def started(*argv: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        [sys.executable, *argv],
-        cwd=REPOSITORY,
-        env=os.environ | environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
 def worker(
     address: str, name: str, host: str = "127.0.0.1", **environment: str
 ) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """One that is had at ``host``, by which hosts are told apart."""
     argv = ["-m", "distributed.cli.dask_worker", address, "--name", name, "--nthreads", "1", "--no-nanny"]
-    return started(*argv, "--no-dashboard", "--host", host, **environment)
+    return started(*argv, "--no-dashboard", "--host", host, environment=environment)
 
 
 def test_late_workers_help_and_a_command_goes_on_after_its_scheduler(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +14,7 @@ import pytest
 
 from foliolab.campaign.store import read_samples
 from foliolab.kernel.built import BuiltKernel
-from foliolab.paths import REPOSITORY
-from tests.processes import wait_until
+from tests.processes import started, wait_until
 from tests.small import small_experiment
 
 _PATIENCE_SECONDS = 300
@@ -36,19 +34,13 @@ class Run:
     @contextmanager
     def started(self) -> Iterator[subprocess.Popen[bytes]]:
         """Killed at the end of the block."""
-        with (self.place / "output").open("wb") as stream:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "foliolab", "run", str(small_experiment(self.place)), "--json", *self.options],
-                cwd=REPOSITORY,
-                env={**os.environ, "FOLIOLAB_RESULTS": str(self.results)},
-                stdout=stream,
-                stderr=subprocess.DEVNULL,
-            )
-        try:
+        argv = ["-m", "foliolab", "run", str(small_experiment(self.place)), "--json", *self.options]
+        results = {"FOLIOLAB_RESULTS": str(self.results)}
+        with (
+            (self.place / "output").open("wb") as stream,
+            started(*argv, environment=results, output=stream.fileno()) as process,
+        ):
             yield process
-        finally:
-            process.kill()
-            process.wait()
 
     def processes(self) -> dict[int, tuple[str, int]]:
         """Command line and parent of each, be it a command, a worker or a guest."""

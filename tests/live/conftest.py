@@ -47,6 +47,16 @@ def private_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """Has the test run by somebody who is not root."""
+    ours = os.getresuid()
+    if os.geteuid() == 0:
+        os.setresuid(65534, 65534, 0)
+    yield
+    os.setresuid(*ours)
+
+
 class Toucher:
     """``toucher.py`` as a process of its own."""
 

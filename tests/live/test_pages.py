@@ -59,6 +59,6 @@ def test_cached(tmp_path: Path) -> None:
     assert pages.cached(tmp_path / "absent") is None
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may know of every file")
+@pytest.mark.usefixtures("nobody")
 def test_what_is_cached_of_others_files_is_not_guessed() -> None:
     assert pages.cached(Path("/bin/sh")) is None

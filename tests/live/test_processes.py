@@ -80,7 +80,7 @@ def test_nobody_there() -> None:
         processes.counters(4194305)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may look at every process")
+@pytest.mark.usefixtures("nobody")
 def test_of_somebody_else() -> None:
     with pytest.raises(NotPermitted, match="Only its owner and root"):
         processes.mappings(1)
