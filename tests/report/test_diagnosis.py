@@ -78,3 +78,9 @@ def test_a_file_of_others() -> None:
         "cached: unknown; its owner may see it",
         "mapped by: no process; 3 more do not tell us what they map",
     ]
+    seen = facts | {"rotational": False, "resident_bytes": MIB, "processes": {7: "engine"}, "hidden_processes": 0}
+    assert printed(lambda console: print_file(console, seen), 100) == [
+        "/f: on sda (not rotating), window 128 KiB",
+        "cached: 1.0 MiB of 2.0 MiB",
+        "mapped by: 7 (engine)",
+    ]

@@ -118,6 +118,7 @@ def test_a_workload_has_a_row_in_which_losses_are_bold() -> None:
 
 def test_what_is_of_no_account_is_no_loss() -> None:
     assert row_of((10, 4), (11, 19)) == ["zipf", "10", "11", "4", "19"]
+    assert row_of((200, 200), (200, 200)) == ["zipf", "200", "200", "200", "200"]
     assert row_of((200, 200), (204, 218)) == ["zipf", "200", "204 (+2 %)", "200", "218 (+9 %)"]
 
 
