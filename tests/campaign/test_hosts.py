@@ -39,7 +39,7 @@ def sshd_program(place: Path) -> list[str]:
         return [installed]
     try:
         fetching = ["apt-get", "download", "openssh-server", "libwrap0"]
-        subprocess.run(fetching, cwd=place, capture_output=True, check=True, timeout=15)
+        subprocess.run(fetching, cwd=place, capture_output=True, check=True, timeout=120)
         for package in place.glob("*.deb"):
             subprocess.run(["dpkg-deb", "--extract", package, place], check=True)
     except (OSError, subprocess.SubprocessError) as error:
