@@ -36,10 +36,7 @@ def test_what_ours_fails_the_unpatched_kernel_is_tried_at_again(
 
     found = compared(kernels, run)
     assert regressions(found) == worse
-    assert {name: result.remark for name, result in found.items()} == {
-        "unpatched": "slow" if boots > 1 else "",
-        "patched": "",
-    }
+    assert {result.remark for result in found.values()} == {"slow" if boots > 1 else ""}
     assert [boot for flavour, boot in tried if flavour == "unpatched"] == list(range(1, boots + 1))
     assert [boot for flavour, boot in tried if flavour == "patched"] == ([1] if boots == 1 else [1, 2])
 
