@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -10,7 +11,7 @@ from foliolab.experiment.variants import load_variants
 from foliolab.table import Value
 from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.switches import SWITCHES, Switches, chosen, switch_path
+from foliolab.vm.switches import SWITCHES, Switches, chosen, require_module, switch_path
 
 ONE, TWO = "mmap_readahead/one", "mmap_readahead/two"
 DEBUG = "/sys/kernel/debug/mprotect"
@@ -153,3 +154,19 @@ def test_the_first_switch_that_a_kernel_does_not_have() -> None:
 )
 def test_the_chosen_value(text: str, value: str) -> None:
     assert chosen(text) == value
+
+
+@pytest.mark.parametrize(
+    ("console", "sentence"),
+    [
+        ("[    1.0] other: words\n", "The guest has not loaded the module mine."),
+        ("[    1.0] mine: too early\r\n[    1.1] mine: ftrace is off\r\n", "the module mine: mine: ftrace is off"),
+        ("[    1.0] Lockdown: unsigned module loading is restricted\n", "mine: Lockdown: unsigned module loading is"),
+    ],
+)
+def test_a_module_that_is_not_loaded_is_told_with_the_kernel_s_reason(console: str, sentence: str) -> None:
+    guest = SimpleNamespace(run=lambda argv: result(argv, "", status=1), console=lambda: console)
+    with pytest.raises(NoResult, match=sentence):
+        require_module(cast(Guest, guest), "mine")
+    guest.run = lambda argv: result(argv, "parameters\n")
+    require_module(cast(Guest, guest), "mine")
