@@ -151,7 +151,7 @@ def test_late_workers_of_another_host_measure_no_seconds(tmp_path: Path) -> None
         )
         with come:
             run_fake(store, FakeBackend(by_whom, name=KVM), fake_plan(repetitions=4), found)
-        found.client.wait_for_workers(2, timeout=30)
+        found.client.wait_for_workers(2, timeout=60)
         assert {sample.metrics["worker"] for sample in read_samples(store)} == {1}
         # What was measured counts, and the other worker may emulate.
         run_fake(store, FakeBackend(by_whom, name=KVM), fake_plan(repetitions=4), found)
@@ -168,7 +168,7 @@ def test_seconds_of_two_hosts_are_refused(tmp_path: Path) -> None:
         worker(address, "2", host="127.0.0.2"),
         cluster.scheduled(address) as found,
     ):
-        found.client.wait_for_workers(2, timeout=30)
+        found.client.wait_for_workers(2, timeout=60)
         with pytest.raises(ClusterError, match="use one host"):
             run_fake(tmp_path / "samples.jsonl", FakeBackend(reading, name=KVM), fake_plan(1), found)
 

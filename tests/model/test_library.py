@@ -92,9 +92,16 @@ def test_names_and_structs_are_those_of_c(tmp_path: Path) -> None:
     assert process.run([str(tmp_path / "checks")], BuildError).decode().split() == [*KINDS, *ORDERS]
 
 
-@pytest.mark.parametrize("rules", [RULES[:-1], RULES[::-1], (*RULES, "more")])
-def test_other_names_than_those_of_c_would_be_noticed(rules: tuple[str, ...], tmp_path: Path) -> None:
-    with pytest.raises(BuildError):
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        (RULES[:-1], "In function .of_model_rules."),  # its switch lacks one
+        (RULES[::-1], "static assertion failed"),
+        ((*RULES, "more"), ".MODEL_MORE. undeclared"),
+    ],
+)
+def test_other_names_than_those_of_c_would_be_noticed(rules: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=words):
         compile_checks([*members("model_rules", "MODEL_", rules), "int main(void) {}"], tmp_path / "checks")
 
 

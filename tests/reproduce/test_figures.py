@@ -98,6 +98,8 @@ def test_what_is_not_there_is_no_result(figure: Figure, words: str) -> None:
 def test_several_rows_make_no_figure() -> None:
     with pytest.raises(BadExperiment, match="several rows"):
         spell(Figure(value="reads", where={"variant": "adaptive"}), OUTPUT, "1")
+    with pytest.raises(BadExperiment, match="several rows"):
+        spell(Figure(value="reads", where=ZIPF, against={"variant": ["off", "adaptive"]}), OUTPUT, "1")
 
 
 GOOD = '[sparse]\ncommand = "report sparse-mmap --released --json"\nfigures.reads = { value = "read_bytes" }\n'
