@@ -92,6 +92,10 @@ def test_every_kernel_s_backend_is_compared() -> None:
     ]
 
 
+def test_without_its_file_nothing_is_said_of_an_experiment() -> None:
+    assert compare(group_samples([modelled(96), sample(100)]), {}) == []
+
+
 def test_without_tolerances_there_is_nothing_to_say() -> None:
     assert compared(modelled(96), sample(100), by=replace(experiment(), agreement={})) == []
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernels that were measured twice, and what is said of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,6 +10,7 @@ from foliolab.analyse.again import Arm, highest_share, make_arms
 from foliolab.errors import NoResult
 from foliolab.experiment.cell import expand
 from foliolab.experiment.load import find_experiment
+from foliolab.experiment.spec import Experiment
 from foliolab.report.again import sentence, to_json
 from foliolab.report.markdown import again_to_table
 from tests.analyse.matrix import boots
@@ -18,23 +19,34 @@ _CHANCE = ([500, 510, 490, 505, 495, 500], [505, 500, 495, 500, 490, 512])
 _ALARM = ([500, 510, 490, 505, 495, 500], [600, 611, 592, 607, 599, 605])
 
 
-def arms(workloads: Mapping[str, tuple[Sequence[int], Sequence[int]]], variant: str = "off") -> list[Arm]:
-    """Major faults of each workload, in boots of a variant, and in others of the same one."""
+def about(workloads: Iterable[str]) -> Experiment:
     experiment = find_experiment("sparse-mmap")
     scale = replace(experiment.scale("quick"), cells=tuple(expand({"workload": list(workloads)})))
-    experiment = replace(experiment, name="programs", regress=("major_faults",), scales={"quick": scale})
+    return replace(experiment, name="programs", regress=("major_faults",), scales={"quick": scale})
+
+
+def arms(workloads: Mapping[str, tuple[Sequence[int], Sequence[int]]], variant: str = "off") -> list[Arm]:
+    """Major faults of each workload, in boots of a variant, and in others of the same one."""
     samples = [
         each
         for workload, both in workloads.items()
         for name, faults in zip((variant, f"{variant} again"), both, strict=True)
         for each in boots(name, *({"major_faults": one} for one in faults), workload=workload)
     ]
-    return make_arms(samples, {"programs": experiment})
+    return make_arms(samples, {"programs": about(workloads)})
 
 
 def test_what_repeats_and_what_varies_is_told_apart_and_alarms_are_counted() -> None:
     (arm,) = arms({"gcc": _CHANCE, "sqlite": _ALARM, "lmdb": ([7] * 6, [7] * 6)})
     assert (arm.variant, arm.n, len(arm.differences), len(arm.varying), arm.alarms) == ("off", 6, 3, 2, 1)
+
+
+def test_an_experiment_without_a_file_a_metric_or_the_scale_has_no_arms() -> None:
+    samples = [*boots("off", {"major_faults": 1}), *boots("off again", {"major_faults": 1})]
+    experiment = about(["gcc"])
+    assert make_arms(samples, {"programs": experiment})
+    others = ({}, {"programs": replace(experiment, regress=())}, {"programs": replace(experiment, scales={})})
+    assert [make_arms(samples, known) for known in others] == [[], [], []]
 
 
 def test_five_boots_tell_nothing() -> None:
