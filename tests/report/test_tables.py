@@ -7,7 +7,7 @@ import pytest
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
 from foliolab.report import terminal as terminal_report
-from foliolab.report.figures import change, rate, scale_factor
+from foliolab.report.figures import change, rate, scale_factor, times
 from foliolab.report.markdown import to_columns, to_markdown, to_table
 from foliolab.report.verdicts import check
 from foliolab.report.view import View
@@ -205,13 +205,19 @@ def test_changes_in_words(ratio: float, words: str) -> None:
     assert change(ratio) == words
 
 
+@pytest.mark.parametrize(("factor", "words"), [(0.25, "0.2"), (9.94, "9.9"), (10, "10"), (1888.4, "1,888")])
+def test_multiples_have_a_digit_behind_the_point_below_ten(factor: float, words: str) -> None:
+    assert times(factor) == words
+
+
 @pytest.mark.parametrize(("factor", "words"), [(0.125, "1/8"), (1.0, "1"), (0.0375, "0.0375")])
 def test_factors_in_words(factor: float, words: str) -> None:
     assert scale_factor(factor) == words
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(0, "0.00"), (0.0078125, "0.0078"), (0.25, "0.25"), (142.068, "142.07"), (4096, "4,096.00")]
+    ("number", "text"),
+    [(0, "0.00"), (0.0078125, "0.0078"), (0.1, "0.10"), (0.25, "0.25"), (142.068, "142.07"), (4096, "4,096.00")],
 )
 def test_rates_have_digits_that_say_something(number: float, text: str) -> None:
     assert rate(number) == text
