@@ -137,6 +137,12 @@ def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
     ]
 
 
+def test_the_command_of_a_table_of_the_model_names_it() -> None:
+    assert view(sample(7, backend="model", kernel="policy")).commands == [
+        "./lab run sparse-mmap --backend model --cell pattern=random --variant off --repetitions 1"
+    ]
+
+
 KERNELS = {"Linux 6.12": "unpatched", "Linux 7.3": "debian:7.3", "ours": "published"}
 """Heads of columns, and their variants."""
 
