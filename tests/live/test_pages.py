@@ -28,8 +28,10 @@ def test_blocks_are_counted_one_by_one(skew: int, around: int) -> None:
     assert pages.blocks(0, skew, around) == 0
 
 
-def test_mapped_pages_are_those_touched(tmp_path: Path) -> None:
+@pytest.mark.parametrize("piece", [1 << 20, 100])
+def test_mapped_pages_are_those_touched(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With fault-around, also neighbours; so one page of each of some distant blocks."""
+    monkeypatch.setattr(pages, "_PIECE_PAGES", piece)
     path = tmp_path / "file"
     path.write_bytes(bytes(256 * PAGE_BYTES))
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as place:

@@ -2,6 +2,7 @@
 import mmap
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,7 @@ def test_our_own_mapping_is_found(tmp_path: Path) -> None:
         (found,) = [each for each in processes.mappings(os.getpid()) if each.path == str(path)]
         assert found.end - found.start == 3 * PAGE_BYTES
         assert processes.same_file(os.getpid(), found, path.stat())
+        assert not processes.same_file(os.getpid(), replace(found, device="0:0", path="/no/such"), path.stat())
         assert os.getpid() in processes.mapped_by(path.stat())[0]
         assert stream.fileno() in processes.descriptors(os.getpid(), path.stat())
     assert os.getpid() not in processes.mapped_by(path.stat())[0]

@@ -47,3 +47,7 @@ def test_counts_are_of_the_data_disk_and_of_our_kernel() -> None:
 def test_a_run_without_counts() -> None:
     facts = run({}, signal=9).facts
     assert (facts["status"], facts["seconds"], facts["read_bytes"], facts["minor_faults"]) == (137, None, None, None)
+    facts = run({"vmstat": {"pgfault": 10}}).facts
+    assert (facts["major_faults"], facts["minor_faults"]) == (None, None)
+    facts = run({"vmstat": {"pgmajfault": 3}}).facts
+    assert (facts["major_faults"], facts["minor_faults"]) == (3, None)
