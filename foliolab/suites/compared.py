@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
-from foliolab.suites.ktap import End, best, worse, worst
+from foliolab.suites.ktap import best, worse, worst
 from foliolab.suites.result import KERNEL_LOG, Result
 
 Results = Mapping[str, Mapping[str, Result]]
@@ -48,7 +48,7 @@ def compared(kernels: Sequence[BuiltKernel], run: Callable[[BuiltKernel, int], R
     for kernel in others:
         result = found[kernel.name]
         bad = regressions({first.name: found[first.name], kernel.name: result})
-        if bad and KERNEL_LOG not in bad and set(bad) <= result.subtests.keys():
+        if bad and not result.died and KERNEL_LOG not in bad and set(bad) <= result.subtests.keys():
             found[kernel.name] = _better(result, run(kernel, 2))
     for boot in range(2, 2 + _MORE_BOOTS):
         if not regressions(found):
@@ -62,8 +62,9 @@ def compared(kernels: Sequence[BuiltKernel], run: Callable[[BuiltKernel, int], R
 
 
 def _better(result: Result, again: Result) -> Result:
-    """Two boots taken together, unless the second is one that dies or of which the kernel complains."""
-    if result.subtests.keys() - again.subtests.keys() or again.subtests.get(KERNEL_LOG) is End.FAIL:
+    """Two boots taken together, unless the second dies, or the kernel complains in it alone."""
+    gone = result.subtests.keys() - again.subtests.keys()
+    if again.died or gone or KERNEL_LOG in worse(result.subtests, again.subtests):
         return again
     subtests, remark = best(result.subtests, again.subtests), again.remark or result.remark
     once = frozenset(name for name in result.subtests if result.subtests[name] is not again.subtests[name])

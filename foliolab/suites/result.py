@@ -27,6 +27,8 @@ class Result:
     """All that it printed, and the kernel's log."""
     remark: str = ""
     """That the guest had too little time, if so, which is no fault of the kernel where time is not real."""
+    died: bool = False
+    """Whether the guest crashed or hung; its log may be free of complaints all the same."""
     lost: frozenset[str] = frozenset()
     """If it is of several boots: the subtests that did not run in all of them."""
     once: frozenset[str] = frozenset()
@@ -41,8 +43,8 @@ def kept(
     if again or not place.exists():
         write_atomic(place, json.dumps(boot(log)))
     facts = json.loads(place.read_text())
-    output, remark = facts.pop("output"), facts.pop("remark", "")
-    return Result(parse(output) | {name: End(value) for name, value in facts.items()}, log, remark)
+    output, remark, died = facts.pop("output"), facts.pop("remark", ""), bool(facts.pop("died", ""))
+    return Result(parse(output) | {name: End(value) for name, value in facts.items()}, log, remark, died)
 
 
 def boot_for(
@@ -56,9 +58,10 @@ def boot_for(
     """Have a guest perform a test, and leave all that was said in ``log``.
 
     Returns the first of what the test has ``printed``, and what else there is to judge: its exit status, of which
-    ``skipped`` is no failure, and the kernel's log; and as "remark" what was odd and is no failure.
+    ``skipped`` is no failure, and the kernel's log; as "remark" what was odd and is no failure, and as "died" how the
+    guest did, if so.
     """
-    console = log.with_suffix(".console")
+    console, died = log.with_suffix(".console"), ""
     try:
         with Guest(config, console) as guest:
             done = perform(guest)
@@ -68,7 +71,8 @@ def boot_for(
     except GuestFailure as failure:
         if isinstance(failure, HostLost | NoResult):  # nothing that the kernel is to blame for
             raise
-        how, ending = str(failure), End.FAIL
+        how = died = str(failure)
+        ending = End.FAIL
     words = console.read_text(errors="replace")
     console.unlink()
     titles, real_time = splats(words), config.accelerator.real_time
@@ -79,4 +83,5 @@ def boot_for(
         EXIT_STATUS: ending,
         KERNEL_LOG: End.FAIL if complaints(titles, real_time=real_time) else End.PASS,
         "remark": short_of_time(titles, real_time=real_time),
+        "died": died,
     }

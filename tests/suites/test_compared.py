@@ -70,6 +70,42 @@ def test_what_ours_fails_once_is_luck_but_no_death_and_no_complaint(
     assert shown == (worse == [])
 
 
+@pytest.mark.parametrize(
+    ("ours", "boots"),
+    [
+        ([Result({"reads": PASS, "exit status": FAIL, LOG: PASS}, Path("log"), died=True)], 1),
+        (
+            [
+                Result({"reads": FAIL, "exit status": PASS, LOG: PASS}, Path("log")),
+                Result({"reads": PASS, "exit status": FAIL, LOG: PASS}, Path("log"), died=True),
+            ],
+            2,
+        ),
+    ],
+)
+def test_a_guest_that_hangs_without_a_word_is_no_luck(ours: list[Result], boots: int) -> None:
+    tried = []
+
+    def run(kernel: BuiltKernel, boot: int) -> Result:
+        tried.append(kernel.name)
+        if kernel.name == "patched":
+            return ours[boot - 1]
+        return Result({"reads": PASS, "exit status": PASS, LOG: PASS}, Path("log"))
+
+    found = compared([replace(KERNEL, name=name) for name in ("unpatched", "patched")], run)
+    assert regressions(found) == ["exit status"]
+    assert tried.count("patched") == boots
+
+
+def test_luck_is_told_where_both_kernels_complain_as_well() -> None:
+    def run(kernel: BuiltKernel, boot: int) -> Result:
+        return Result({"reads": FAIL if (kernel.name, boot) == ("patched", 1) else PASS, LOG: FAIL}, Path("log"))
+
+    found = compared([replace(KERNEL, name=name) for name in ("unpatched", "patched")], run)
+    assert regressions(found) == []
+    assert "- cow: reads (unpatched pass, patched pass in one boot of 2)" in markdown("Title", {"cow": found}, {})
+
+
 DEAD = {"exit status": FAIL}
 
 
