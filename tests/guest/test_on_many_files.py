@@ -40,8 +40,8 @@ def test_whole_files_are_read_once(guest: Guest) -> None:
 def test_what_a_stranger_reads_is_not_counted(guest: Guest, stranger: str) -> None:
     arguments = ("--directory", "/data", "--file_pages", "4096", "--others", "300", "--other_pages", "4")
     result = run(guest, "strangers", *arguments, "--stranger", stranger, "--turns", "5", "--drop-caches")
-    assert 0 < result["major_faults"] <= 5 * 6
-    assert 0 < result["read_bytes"] <= 5 * 6 * 128 * 1024
+    assert result["major_faults"] <= 5 * 6
+    assert result["read_bytes"] <= 5 * 6 * 128 * 1024
 
 
 def test_every_thread_touches_its_share(guest: Guest) -> None:
