@@ -28,6 +28,8 @@ ALL_COMMITS = os.environ.get("FOLIOLAB_COMMITS") == "all"
 """Whether each commit of each of them is to be tried, which takes an hour of a processor."""
 BUILT_BASES = BASES if ALL_COMMITS else (BASE_VERSION,)
 """Those whose objects are compiled only to see what compilers say."""
+DEBUG_EXTRAS = ("btrfs", "xfs")
+"""What all debug kernels of the tests have, so that one is built."""
 
 _FETCHED = {"source", "patched_kernel", "unpatched_kernel", "debug_kernel", "engine", "lucene_root"}
 """Fixtures that cannot be had without a network the first time: a kernel's source, kernels, storage engines."""
@@ -91,4 +93,4 @@ def unpatched_kernel() -> BuiltKernel:
 
 @pytest.fixture(scope="session")
 def debug_kernel() -> BuiltKernel:
-    return build(KernelRequest(NATIVE, "patched", "debug", ("xfs",)), Reporter())
+    return build(KernelRequest(NATIVE, "patched", "debug", DEBUG_EXTRAS), Reporter())

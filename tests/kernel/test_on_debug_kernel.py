@@ -3,7 +3,9 @@
 
 import itertools
 import os
+import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,16 +13,19 @@ import pytest
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.paths import KERNEL
+from foliolab.process import tool
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import End
-from foliolab.vm.guest import Guest
+from foliolab.vm.guest import Disk, Guest
 from foliolab.vm.outcome import splats
+from tests.conftest import DEBUG_EXTRAS
 from tests.kernel.selftests import (
     Programs,
     check_kunit,
     guest_config,
     guest_with_data,
     results,
+    run_in,
     run_selftests,
     settings,
 )
@@ -45,6 +50,19 @@ def test_files_of_an_overlay(debug_kernel: BuiltKernel, programs: Programs, tmp_
         assert settings(guest) == before
 
 
+def test_compressed_files(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
+    """Where a page is missing, btrfs reads and inflates the whole extent that holds it."""
+    raw = tmp_path / "disk.raw"
+    with raw.open("wb") as stream:
+        stream.truncate(512 << 20)
+    subprocess.run([tool("mkfs.btrfs"), "--quiet", str(raw)], check=True)
+    config = replace(guest_config(debug_kernel, programs), disks=(Disk(raw, "raw"),))
+    with Guest(config, tmp_path / "console.log") as guest:
+        guest.run([":mount", "/dev/vda", "/data", "btrfs", "compress-force=lzo"]).checked()
+        assert b"compress-force=lzo" in guest.run([":read", "/proc/mounts"]).checked().stdout
+        assert run_in(guest, ["mmap_readahead_race"]) == []
+
+
 SEQUENCES = os.environ.get("FOLIOLAB_SEQUENCES", "")
 """How many to compare: with thousands, on each machine, this takes hours, and debug kernels for all of them."""
 
@@ -53,7 +71,9 @@ SEQUENCES = os.environ.get("FOLIOLAB_SEQUENCES", "")
 def test_random_protections_on_the_debug_kernel(machine: Machine, programs: Programs, tmp_path: Path) -> None:
     """Other sequences than those of the kselftest's default."""
     sequences = int(SEQUENCES or "120")
-    kernel = build(KernelRequest(machine.arch, "patched", "debug", ("xfs",), page_size=machine.page_size), Reporter())
+    kernel = build(
+        KernelRequest(machine.arch, "patched", "debug", DEBUG_EXTRAS, page_size=machine.page_size), Reporter()
+    )
     config = guest_config(kernel, programs)
     with guest_with_data(config, "ext4", tmp_path / "console.log") as guest:
         argv = ["in-directory", "/data", "mprotect_batch_random", "--seed", "1000", "--sequences", str(sequences)]
@@ -74,7 +94,7 @@ _NO_STRESS = pytest.mark.skipif(
 @_NO_STRESS
 @pytest.mark.parametrize(
     ("machine", "extras"),
-    [(X86_64_4K, ("xfs",)), (ARM64_4K, ("xfs",)), (X86_64_4K, ("preempt-rt", "xfs"))],
+    [(X86_64_4K, DEBUG_EXTRAS), (ARM64_4K, DEBUG_EXTRAS), (X86_64_4K, ("preempt-rt", "xfs"))],
     indirect=["machine"],
     ids=["x86_64", "arm64", "x86_64-rt"],
 )
