@@ -30,6 +30,7 @@ LONGEST_NOTE = 800
 """Words: a page."""
 LONGEST_SENTENCE = 40
 """Words."""
+MOST_BOXES = 14
 TYPED = {
     "README.md": 0,
     "docs/results.md": 0,
@@ -186,6 +187,12 @@ def test_the_glossary_has_each_term_once_where_it_is_looked_for() -> None:
     assert len(terms) > 40
     assert len(set(terms)) == len(terms)
     assert _rows() == sorted(_rows())
+
+
+def test_the_diagram_of_a_miss_is_small_and_in_terms_of_the_glossary() -> None:
+    boxes = re.findall(r'class="term"[^>]*>([^<]+)<', (REPOSITORY / "docs/decision.svg").read_text())
+    assert 1 < len(boxes) <= MOST_BOXES
+    assert [box for box in boxes if box.lower() not in glossary()] == []
 
 
 def test_every_term_of_the_glossary_is_used() -> None:
