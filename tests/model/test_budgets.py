@@ -14,6 +14,7 @@ from foliolab import process
 from foliolab.errors import BuildError
 from foliolab.model.compiled import INCLUDES, WINDOW
 from foliolab.model.library import Counts
+from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.regret.mechanisms import count_lines
 from foliolab.regret.runs import run
@@ -34,9 +35,12 @@ _NO_CONSTANTS = {"_LINUX_MMAP_READAHEAD_WINDOW_H"}
 
 
 def test_lines_of_code() -> None:
-    lines = count_lines(_PREPROCESSOR.sub("", WINDOW.read_text()))
+    header = WINDOW.read_text()
+    lines = count_lines(_PREPROCESSOR.sub("", header))
     print(f"{lines} lines of code")  # -rP
     assert 100 < lines <= MOST_LINES
+    told = re.search(r"in\s(\d+)\slines\sof\scode\s\((\d+)\swith", (REPOSITORY / "docs/window.md").read_text())
+    assert told and [int(number) for number in told.groups()] == [lines, count_lines(header)]
 
 
 def test_constants() -> None:
