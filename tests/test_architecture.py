@@ -6,8 +6,11 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from foliolab import process
+from foliolab.errors import LabError
 from foliolab.paths import REPOSITORY
 
+DOCUMENT = REPOSITORY / "docs/architecture.md"
 LAB = REPOSITORY / "foliolab"
 PACKAGES = {path.parent.name for path in LAB.glob("*/__init__.py")}
 LONGEST_MODULE = 300
@@ -16,7 +19,7 @@ LONGEST_MODULE = 300
 
 def arrows() -> dict[str, set[str]]:
     """What each package may import, the highest first."""
-    _, _, section = (REPOSITORY / "docs/architecture.md").read_text().partition("\n## Imports\n")
+    _, _, section = DOCUMENT.read_text().partition("\n## Imports\n")
     block = section.split("```")[1]
     found = {name: set(re.findall(r"\w+", others)) for name, others in re.findall(r"(\w+) +──>(.*)", block)}
     return {name: set(found) - {name} if others == {"everything"} else others for name, others in found.items()}
@@ -46,6 +49,23 @@ def test_every_arrow_leads_down() -> None:
 
 def test_modules_for_all_import_no_package() -> None:
     assert {file.name: names for file in LAB.glob("*.py") if (names := imported(file))} == {"__main__.py": {"cli"}}
+
+
+def test_the_diagram_names_packages_and_places_that_are_there() -> None:
+    diagram = DOCUMENT.read_text().split("```")[1]
+    named = {name for names in re.findall(r"──> ([a-z][a-z, ]*[a-z])(?![:/])\b", diagram) for name in names.split(", ")}
+    assert named - PACKAGES == {"store"}
+    places = re.findall(r"[a-z]+/[\w.*]*", diagram)
+    assert places
+    assert [place for place in places if not list(REPOSITORY.glob(place))] == []
+
+
+def test_every_directory_has_a_row() -> None:
+    tracked = process.run(["git", "ls-files"], LabError, cwd=REPOSITORY).decode().splitlines()
+    places = {file.partition("/")[0] for file in tracked if "/" in file} | {f"foliolab/{name}" for name in PACKAGES}
+    _, _, section = DOCUMENT.read_text().partition("\n## Where things live\n")
+    cells = re.findall(r"^\| (`.*?) \|", section.partition("\n## ")[0], re.MULTILINE)
+    assert [name for name in sorted(places) if not any(f"`{name}/" in cell for cell in cells)] == []
 
 
 def test_modules_are_short() -> None:
