@@ -21,7 +21,33 @@ CRASH, HANG, MEMORY, NOTHING, LOST = (
     OutcomeKind.LOST_HOST,
 )
 
+ALIKE = [
+    ("hang-with-stacks", Ending.DEADLINE, HANG, "The guest did not end its boot within 60 s."),
+    (
+        "out-of-memory-panic",
+        Ending.RESET,
+        MEMORY,
+        "The guest ran out of memory: Out of memory: system-wide panic_on_oom is enabled",
+    ),
+    (
+        "panic-by-sysrq",
+        Ending.RESET,
+        CRASH,
+        "The guest crashed: Kernel panic - not syncing: sysrq triggered crash",
+    ),
+    (
+        "panic-no-root",
+        Ending.RESET,
+        CRASH,
+        "The guest crashed: Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
+    ),
+    ("reset-without-a-word", Ending.RESET, CRASH, "The guest reset itself without a word on its console."),
+]
+"""Which guests of both architectures come to; the logs of arm64 are called so."""
+
 ENDINGS = [
+    *ALIKE,
+    *((f"arm64-{name}", *rest) for name, *rest in ALIKE),
     ("arm64-bug", Ending.RESET, CRASH, "The guest crashed: kernel BUG at mm/filemap.c:4256!"),
     (
         "arm64-hang-soft-lockup",
@@ -29,7 +55,6 @@ ENDINGS = [
         HANG,
         "The guest did not end its boot within 60 s. Its console says: rcu: INFO: rcu_sched self-detected stall on CPU",
     ),
-    ("arm64-hang-with-stacks", Ending.DEADLINE, HANG, "The guest did not end its boot within 60 s."),
     (
         "arm64-oops-null-pointer",
         Ending.RESET,
@@ -42,25 +67,6 @@ ENDINGS = [
         CRASH,
         "The guest crashed: Internal error: Oops - Undefined instruction: 0000000002000000 [#1] SMP",
     ),
-    (
-        "arm64-out-of-memory-panic",
-        Ending.RESET,
-        MEMORY,
-        "The guest ran out of memory: Out of memory: system-wide panic_on_oom is enabled",
-    ),
-    (
-        "arm64-panic-by-sysrq",
-        Ending.RESET,
-        CRASH,
-        "The guest crashed: Kernel panic - not syncing: sysrq triggered crash",
-    ),
-    (
-        "arm64-panic-no-root",
-        Ending.RESET,
-        CRASH,
-        "The guest crashed: Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
-    ),
-    ("arm64-reset-without-a-word", Ending.RESET, CRASH, "The guest reset itself without a word on its console."),
     ("boot-noise", Ending.OFF, NOTHING, "The guest switched itself off without an answer."),
     ("clean-boot", Ending.DEADLINE, HANG, "The guest did not end its boot within 60 s."),
     ("clean-boot", Ending.LOST, LOST, "QEMU went away: killed by SIGKILL."),
@@ -78,7 +84,6 @@ ENDINGS = [
         "The guest did not end its boot within 60 s."
         " Its console says: watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [sparse-mmap:58]",
     ),
-    ("hang-with-stacks", Ending.DEADLINE, HANG, "The guest did not end its boot within 60 s."),
     (
         "kasan-panic-on-warn",
         Ending.RESET,
@@ -93,28 +98,10 @@ ENDINGS = [
         "The guest crashed: BUG: kernel NULL pointer dereference, address: 0000000000000010",
     ),
     (
-        "out-of-memory-panic",
-        Ending.RESET,
-        MEMORY,
-        "The guest ran out of memory: Out of memory: system-wide panic_on_oom is enabled",
-    ),
-    (
-        "panic-by-sysrq",
-        Ending.RESET,
-        CRASH,
-        "The guest crashed: Kernel panic - not syncing: sysrq triggered crash",
-    ),
-    (
         "panic-init-died",
         Ending.RESET,
         CRASH,
         "The guest crashed: Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000300",
-    ),
-    (
-        "panic-no-root",
-        Ending.RESET,
-        CRASH,
-        "The guest crashed: Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
     ),
     # A panic is one even if the guest then fails to reset itself.
     (
@@ -124,7 +111,6 @@ ENDINGS = [
         "The guest crashed: Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
     ),
     ("powered-off", Ending.OFF, NOTHING, "The guest switched itself off without an answer."),
-    ("reset-without-a-word", Ending.RESET, CRASH, "The guest reset itself without a word on its console."),
     ("warning-before-crash", Ending.RESET, CRASH, "The guest crashed: kernel BUG at mm/filemap.c:3655!"),
 ]
 
