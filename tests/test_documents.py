@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from foliolab.cli.main import main
+from foliolab.experiment.load import find_experiment
 from foliolab.paths import RELEASE, REPOSITORY
 from foliolab.reproduce.figures import FIGURES, load_figures
 from foliolab.reproduce.plan import documents, load_plan
@@ -208,6 +209,13 @@ def test_every_term_of_the_glossary_is_used() -> None:
 def test_what_guides_set_in_italics_is_in_the_glossary(document: Path) -> None:
     known = {*glossary(), *italics(GLOSSARY.read_text())}
     assert [term for term in italics(document.read_text()) if term not in known] == []
+
+
+def test_the_guide_tells_once_what_each_workload_stands_for() -> None:
+    table = (REPOSITORY / "docs/user-guide.md").read_text().partition("| workload | stands for |\n")[2]
+    named = [row.split("|")[1] for row in table.partition("\n\n")[0].splitlines()[1:]]
+    workloads = [str(cell.as_dict()["workload"]) for cell in find_experiment("workloads").scale("quick").cells]
+    assert sorted(re.findall("`(.*?)`", " ".join(named))) == sorted(workloads)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
