@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from foliolab.errors import MissingTool
 from foliolab.paths import REPOSITORY
 
 
@@ -38,8 +39,10 @@ def needs(purpose: str) -> list[Need]:
 
 
 def package_of(name: str) -> str:
-    """Debian's package that brings something to this machine; KeyError if it is not listed."""
+    """Debian's package that brings something to this machine; MissingTool if packages.txt does not say."""
     named = {need.mine: need.package for need in _listed() if need.name == name}
+    if not named:
+        raise MissingTool(f"packages.txt does not say which package brings {name}; add a line for it there.")
     return named[True] if True in named else named[False]
 
 

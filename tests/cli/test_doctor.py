@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from foliolab.arch import ARCHITECTURES, ARM64, NATIVE
 from foliolab.cli import doctor
+from foliolab.cli.main import main
 from tests.cli.command import lab
 
 FOREIGN = next(arch for arch in ARCHITECTURES.values() if not arch.native)
@@ -34,6 +36,25 @@ def test_an_emulator_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PATH", "/nowhere")
     found = doctor._guests(ARM64)
     assert (found.state, found.cure) == ("missing", "apt-get install qemu-system-arm")
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("compiler", "m68k-linux-gnu-gcc"),
+        ("cross_headers", "/usr/m68k-linux-gnu/include"),
+        ("qemu", "qemu-system-m68k"),
+    ],
+)
+def test_a_new_architecture_takes_lines_in_the_list_of_packages(
+    part: str, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = replace(FOREIGN, name="m68k", **{part: name})  # type: ignore[arg-type]
+    monkeypatch.setattr(doctor, "ARCHITECTURES", {"m68k": new})
+    assert main(["doctor"]) == 30
+    what = f"{name}/stdio.h" if part == "cross_headers" else name
+    words = f"lab: packages.txt does not say which package brings {what}; add a line for it there.\n"
+    assert capsys.readouterr() == ("", words)
 
 
 def test_what_some_stores_lack_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
