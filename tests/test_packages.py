@@ -18,7 +18,7 @@ from foliolab.files import digest
 from foliolab.needs import find
 from foliolab.packages import Downloads, Package, fetch
 from foliolab.progress import Reporter
-from tests.debian import Mirror
+from tests.debian import Mirror, mirror_of_releases, trust_everybody
 
 KEYRING = fetching._KEYRING
 
@@ -132,19 +132,7 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     packages = Mirror(tmp_path / "packages")
     debs = {suite: packages.add("app", version, "amd64") for suite, version in (("old", "1"), ("new", "2"))}
     mirror = tmp_path / "mirror"
-    for suite, deb in debs.items():
-        data = deb.read_bytes()
-        (mirror / "pool").mkdir(parents=True, exist_ok=True)
-        (mirror / "pool" / deb.name).write_bytes(data)
-        control = subprocess.run(["dpkg-deb", "--field", deb], capture_output=True, check=True, text=True).stdout
-        place = [f"Filename: pool/{deb.name}", f"Size: {len(data)}", f"SHA256: {hashlib.sha256(data).hexdigest()}"]
-        index = "\n".join([control.strip(), *place, ""]).encode()
-        directory = mirror / "dists" / suite
-        (directory / "main/binary-amd64").mkdir(parents=True)
-        (directory / "main/binary-amd64/Packages").write_bytes(index)
-        listed = f" {hashlib.sha256(index).hexdigest()} {len(index)} main/binary-amd64/Packages"
-        head = [f"Codename: {suite}", "Components: main", "Architectures: amd64", "Date: Thu, 01 Jan 2026 00:00:00 UTC"]
-        (directory / "Release").write_text("\n".join([*head, "SHA256:", listed, ""]))
+    mirror_of_releases(mirror, {suite: [deb] for suite, deb in debs.items()})
     behind = tmp_path / "behind"
     shutil.copytree(mirror, behind)
     shutil.rmtree(behind / "dists/new")
@@ -159,11 +147,6 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("APT_CONFIG", str(configuration))
     monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "the cache"))
     return configuration
-
-
-def trust_everybody(configuration: Path) -> None:
-    with configuration.open("a") as stream:
-        stream.write('Acquire::AllowInsecureRepositories "true";\nAPT::Get::AllowUnauthenticated "true";\n')
 
 
 def test_packages_of_another_release(releases: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from foliolab import packages
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.errors import LabError, SourceError, UnknownKernel, UsageError
 from foliolab.kernel.build import KernelRequest, build, configure
@@ -21,7 +22,7 @@ from foliolab.vm.accel import choose
 from foliolab.vm.disk import DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from tests.debian import Mirror
+from tests.debian import Mirror, mirror_of_releases, trust_everybody
 
 RELEASE = "7.3.4+deb13-amd64"
 MODULES = {
@@ -120,6 +121,29 @@ def test_the_newest_plain_kernel_comes_with_the_packages_that_hold_it(mirror: Mi
     mirror.add("linux-image-6.12.100+deb13-amd64", "1", "amd64")
     assert names("6.12") == parts
     assert names("6.12", newest=True) == ["linux-image-6.12.100+deb13-amd64"]
+
+
+def test_the_name_of_a_release_is_of_the_newest_kernel_that_it_came_with(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of newer ones that were made for it later, though this machine may use these."""
+    versions = {
+        "bookworm": ["6.1.0-9-amd64", "6.1.0-40-amd64", "6.1.0-41-rt-amd64"],
+        "bookworm-backports": ["6.12.100+deb12-amd64"],
+        "trixie": ["6.12.9+deb13-amd64", "6.12.43+deb13-amd64", "6.12.44+deb13-cloud-amd64"],
+        "trixie-backports": ["7.3.4+deb13-amd64"],
+    }
+    files = {
+        suite: [mirror.add(f"linux-image-{name}", "1", "amd64") for name in names] for suite, names in versions.items()
+    }
+    mirror_of_releases(tmp_path / "releases", files)
+    own = f"deb [trusted=yes] copy:{tmp_path}/releases trixie-backports main\n"
+    (tmp_path / "mirror/sources.list").write_text(own)
+    trust_everybody(mirror.configuration)
+    monkeypatch.setattr(packages, "_KEYRING", str(mirror.configuration))  # any file: nobody has signed anything
+    for release, kernel in (("12", "6.1.0-40-amd64"), ("13", "6.12.43+deb13-amd64")):
+        with fetched(parse_name(f"image:debian:{release}").image, X86_64, Reporter()) as found:
+            assert [file.name for file in found] == [f"linux-image-{kernel}_1_amd64.deb"]
 
 
 def test_a_version_that_debian_does_not_have_is_named(mirror: Mirror, tmp_path: Path) -> None:
