@@ -98,10 +98,10 @@ def _what(arguments: argparse.Namespace) -> tuple[Callable[[str, int], RunReques
     if len(chosen) != 1:
         some = "; ".join(cell.label for cell in chosen[:3])
         raise UnknownCell(f"{len(chosen)} cells are meant, such as {some}; choose one of them with --cell.")
-    name = arguments.metric or experiment.metric
+    name = experiment.metric if arguments.metric is None else arguments.metric
     require_known("There is no metric", [name], METRICS)
     require_counting(name, arguments.accelerator or scale.parameters.accelerator)
-    if arguments.variant:
+    if arguments.variant is not None:
         variants.choose([arguments.variant], variants.load_variants())
     arch, page_size = machine(arguments)
 
@@ -109,7 +109,7 @@ def _what(arguments: argparse.Namespace) -> tuple[Callable[[str, int], RunReques
         return RunRequest(
             experiment=experiment,
             scale=arguments.scale,
-            variants=[arguments.variant] if arguments.variant else [],
+            variants=[] if arguments.variant is None else [arguments.variant],
             kernels=[kernel],
             cells=chosen,
             repetitions=boots,

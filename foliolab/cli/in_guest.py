@@ -149,9 +149,13 @@ class Guests:
     """That makes disks."""
 
 
-def variants_of(names: str | None, kernels: Sequence[str], asked: Asked, default: str = "") -> tuple[Variant, ...]:
+def variants_of(
+    names: str | None, kernels: Sequence[str], asked: Asked, default: str | None = None
+) -> tuple[Variant, ...]:
     """The variants of these names on these kernels; UsageError for one that the machine cannot have."""
-    chosen = choose(names_of(names or ("" if kernels else default)), load_variants())
+    if names is None and not kernels:
+        names = default
+    chosen = choose(names_of("--variant", names), load_variants())
     if kernels:
         chosen = on_kernels(chosen, kernels, asked=True)
     for variant in chosen:
@@ -187,6 +191,6 @@ def _data(arguments: argparse.Namespace) -> Data | None:
 
 
 def _root(arguments: argparse.Namespace) -> Root | None:
-    if arguments.packages:
-        return Packages(tuple(names_of(arguments.packages)))
+    if arguments.packages is not None:
+        return Packages(tuple(names_of("--packages", arguments.packages)))
     return Directory(arguments.root) if arguments.root else None

@@ -120,14 +120,17 @@ def words(arguments: argparse.Namespace) -> list[str]:
     return found[1:] if found[:1] == ["--"] else found
 
 
-def names_of(text: str | None) -> list[str]:
-    """Names with commas between them."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
+def names_of(option: str, text: str | None) -> list[str]:
+    """Names with commas between them, as an option has them; none without it. UsageError for an empty one."""
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise UsageError(f"{option} takes names with commas between them, and no empty one, not '{text}'.")
+    return names
 
 
 def limits_of(text: str | None) -> list[int | None]:
-    """Readahead limits in KiB, each once; [None] without any."""
-    if not text:
+    """Readahead limits in KiB, each once; [None] without the option."""
+    if text is None:
         return [None]
     found = list(dict.fromkeys(text.split(",")))
     if not all(word.isascii() and word.isdecimal() for word in found):

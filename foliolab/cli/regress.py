@@ -26,6 +26,7 @@ from foliolab.cli.options import (
     add_sizes,
     add_tables,
     machine,
+    names_of,
 )
 from foliolab.cli.run import RunRequest, measure
 from foliolab.cli.workers import add_workers, workers
@@ -99,7 +100,7 @@ def _share(text: str) -> float:
 
 def handle(arguments: argparse.Namespace) -> int:
     arch, page_size = machine(arguments)
-    names = arguments.variant.split(",") if arguments.variant else []
+    names = names_of("--variant", arguments.variant)
     baseline, asked = _variants(names, arguments.baseline, arguments.kernels)
     if arguments.check and not asked and baseline == _DEFAULT:
         raise UsageError(f"--check judges {_DEFAULT}, which is the baseline; say with --variant what else to judge.")
@@ -134,11 +135,11 @@ def _variants(names: Sequence[str], baseline: str | None, kernels: Sequence[str]
     known = variants.load_variants()
     if kernels:
         there = {one.name: one for one in variants.on_kernels(variants.choose(names, known), kernels, asked=True)}
-        baseline = baseline or next(iter(there))
+        baseline = next(iter(there)) if baseline is None else baseline
         (found,) = variants.choose([baseline], there)
         asked = [name for name in there if name != baseline]
     else:
-        found, *others = variants.choose([baseline or _BASELINE, *names], known)
+        found, *others = variants.choose([_BASELINE if baseline is None else baseline, *names], known)
         asked = [variant.name for variant in others]
     if (names or kernels) and not asked:
         raise UsageError(f"'{found.name}' is the baseline; there is no other variant to compare with it.")
@@ -168,7 +169,7 @@ def _chosen(parts: Sequence[MatrixPart], workloads: Sequence[str] | None) -> lis
     if not workloads:
         return list(parts)
     known = dict.fromkeys(workload_name(part.experiment, cell) for part in parts for cell in part.cells)
-    wanted = [name for text in workloads for name in text.split(",")]
+    wanted = [name for text in workloads for name in names_of("--workload", text)]
     require_known("There is no workload", wanted, known, UnknownCell)
     chosen = [
         replace(part, cells=tuple(cell for cell in part.cells if workload_name(part.experiment, cell) in wanted))

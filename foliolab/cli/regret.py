@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from foliolab.cli.options import add_json, print_rows
+from foliolab.cli.options import add_json, names_of, print_rows
 from foliolab.errors import UsageError, require_known
 from foliolab.paths import TRACES
 from foliolab.progress import Reporter
@@ -113,6 +113,6 @@ def _chosen(what: str, known: Sequence[_Named], wanted: Iterable[str] | None) ->
     """Those with these names, in their own order; all of them if none are named."""
     if wanted is None:
         return list(known)
-    names = [name for some in wanted for name in some.split(",")]
+    names = [name for some in wanted for name in names_of(f"--{what}", some)]
     require_known(f"There is no {what}", names, (each.name for each in known))
     return [each for each in known if each.name in names]

@@ -13,7 +13,7 @@ from foliolab.analyse.agreement import compare
 from foliolab.analyse.select import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.options import add_json, add_tables, require_room_for
+from foliolab.cli.options import add_json, add_tables, names_of, require_room_for
 from foliolab.errors import NoResult, UnknownCell, UsageError, require_known
 from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
@@ -100,7 +100,7 @@ def _only(samples: list[Sample], what: str, wanted: str | None) -> list[Sample]:
     """The samples whose ``what`` is one of those wanted, separated by commas; all of them if nothing is."""
     if wanted is None:
         return samples
-    names = wanted.split(",")
+    names = names_of(f"--{what}", wanted)
     there = dict.fromkeys(str(getattr(sample, what)) for sample in samples)
     for name in names:
         if name not in there:
@@ -126,9 +126,9 @@ def _heads(arguments: argparse.Namespace) -> dict[str, str]:
         if not head or not variant or head in heads:
             raise UsageError(f"--column '{column}' is no HEAD=VARIANT with a head of its own.")
         heads[head] = variant
-    if heads and (arguments.variant or not arguments.table):
+    if heads and (arguments.variant is not None or not arguments.table):
         raise UsageError("--column is about --table, and chooses the variants itself.")
-    if arguments.metric and not heads:
+    if arguments.metric is not None and not heads:
         raise UsageError("--metric chooses the rows of a --table with --column.")
     return heads
 
@@ -145,7 +145,7 @@ def _of_columns(samples: list[Sample], variants: Sequence[str]) -> list[Sample]:
 
 
 def _metrics(arguments: argparse.Namespace) -> list[str]:
-    names: list[str] = arguments.metric.split(",") if arguments.metric else []
+    names = names_of("--metric", arguments.metric)
     require_known("There is no metric", names, METRICS)
     return names
 

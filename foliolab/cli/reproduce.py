@@ -21,7 +21,7 @@ from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.demo import draw
-from foliolab.cli.options import add_json
+from foliolab.cli.options import add_json, names_of
 from foliolab.cli.run import RunRequest, measure, planned
 from foliolab.cli.workers import Shard, add_workers, workers
 from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageError
@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     parts = load_plan()
-    names = [name for some in arguments.only for name in some.split(",")]
+    names = [name for some in arguments.only for name in names_of("--only", some)]
     chosen = choose_parts(parts, names, quick=arguments.quick)
     if (arguments.write or arguments.check) and len(chosen) < len(parts):
         raise UsageError("--write and --check are about all parts: they take neither --only nor --quick.")

@@ -28,6 +28,7 @@ from foliolab.cli.options import (
     add_profile,
     add_sizes,
     machine,
+    names_of,
 )
 from foliolab.cli.workers import Shard, add_workers, workers
 from foliolab.errors import UsageError, require_known
@@ -200,7 +201,7 @@ def requested(arguments: argparse.Namespace) -> RunRequest:
     return RunRequest(
         experiment=arguments.experiment,
         scale=arguments.scale,
-        variants=arguments.variant.split(",") if arguments.variant else None,
+        variants=names_of("--variant", arguments.variant) or None,
         kernels=arguments.kernels,
         cells=arguments.cell,
         repetitions=arguments.repetitions,

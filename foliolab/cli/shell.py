@@ -43,7 +43,8 @@ def handle(arguments: argparse.Namespace) -> int:
     vng = Path(sys.executable).with_name("vng")
     if not vng.exists():
         raise MissingTool("virtme-ng is not in the Python environment; './lab' installs it.")
-    kernel = build(KernelRequest(NATIVE, arguments.kernel or variant.kernel, "host"), Reporter())
+    name = variant.kernel if arguments.kernel is None else arguments.kernel
+    kernel = build(KernelRequest(NATIVE, name, "host"), Reporter())
     argv = [str(vng), "--run", str(kernel.image), "--memory", arguments.memory, "--cpus", str(arguments.cpus)]
     if choose(NATIVE).backend != KVM:
         argv.append("--disable-kvm")

@@ -54,7 +54,7 @@ def _in_guest(arguments: argparse.Namespace) -> int:
     variants = variants_of(arguments.variant, (), asked)
     if variants:
         planned = boots(variants, limits_of(arguments.read_ahead_kb))
-    elif arguments.read_ahead_kb:
+    elif arguments.read_ahead_kb is not None:
         raise UsageError("--read-ahead-kb is of the runs that --variant asks for.")
     require_bounds(arguments.window, arguments.most)
     require_room_for("--output", arguments.output)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from foliolab.analyse.measured import store_groups, with_measured
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.options import add_json, limits_of, print_rows, size_of
+from foliolab.cli.options import add_json, limits_of, names_of, print_rows, size_of
 from foliolab.errors import require_known
 from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB
@@ -69,6 +69,6 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _variants(text: str) -> list[str]:
-    names = text.split(",")
+    names = names_of("--variant", text)
     require_known("The model has no variant", names, RULES)
     return names

@@ -14,7 +14,7 @@ from foliolab.analyse.measured import EXPERIMENT, SCALE
 from foliolab.arch import Architecture
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.store import store_file
-from foliolab.cli.options import add_machine, machine
+from foliolab.cli.options import add_machine, machine, names_of
 from foliolab.errors import NoResult, UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
@@ -53,8 +53,9 @@ def handle(arguments: argparse.Namespace) -> int:
         raise UsageError(f"There is no directory {arguments.output}.")
     scale = find_experiment(EXPERIMENT).scale(SCALE)
     other: dict[str, str | bool] = {"judged_only": True} if arguments.judged_only else {}
-    for store in arguments.store.split(","):
-        cells = [_cell(scale, store, workload, arguments.times) for workload in arguments.workload.split(",")]
+    stores, workloads = names_of("--store", arguments.store), names_of("--workload", arguments.workload)
+    for store in stores:
+        cells = [_cell(scale, store, workload, arguments.times) for workload in workloads]
         other["data"] = store_disk(arch, store, report).hash
         for cell, trace in _traces(arch, page_size, cells, arguments.seed, report):
             named = cell.as_dict()

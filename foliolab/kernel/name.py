@@ -88,6 +88,10 @@ def parse_name(text: str) -> KernelName:
                 f"{base} is not built, so that no series can be put on it; take for instance {_DEBIAN}{source}."
             )
         return KernelName(short, "", Path(), "", (), version, module=bool(series))
+    if not _place(base):
+        raise UnknownKernel(
+            f"'{text}' names no kernel; write for instance {_DEBIAN}{BASE_VERSION}, or where a tree is."
+        )
     path, at, ref = _place(base), *base[len(_place(base)) :].partition("@")[1:]
     if at and not ref:
         raise UnknownKernel(f"'{base}' names no ref after the '@'.")

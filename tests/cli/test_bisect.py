@@ -41,6 +41,8 @@ CELL = ("--cell", "pattern=random")
         ("{tree}@HEAD", "{tree}@HEAD~1", CELL, 2, "is not an ancestor of"),
         ("{tree}@HEAD~1", "{tree}@HEAD", (), 12, "5 cells are meant, such as random; stride 1021; stride 2053"),
         ("{tree}@HEAD~1", "{tree}@HEAD", (*CELL, "--metric", "speed"), 2, "There is no metric 'speed'"),
+        ("{tree}@HEAD~1", "{tree}@HEAD", (*CELL, "--metric", ""), 2, "There is no metric ''"),
+        ("{tree}@HEAD~1", "{tree}@HEAD", (*CELL, "--variant", ""), 11, "There is no variant ''"),
         ("{tree}@HEAD~1", "{tree}@HEAD", (*CELL, "--variant", "speed"), 11, "There is no variant 'speed'"),
         ("{tree}@HEAD~1", "{tree}@HEAD", (*CELL, "--repetitions", "2"), 2, "has to be at least 10"),
         ("{tree}@HEAD~1", "{tree}@HEAD", (*CELL, "--metric", "instructions"), 2, "use --accelerator icount"),

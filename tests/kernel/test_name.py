@@ -47,6 +47,9 @@ def test_what_is_built_together() -> None:
         ("debian:six", "'debian:six' names no version of Debian's"),
         ("/nowhere/linux@v6.12", "There is no kernel tree or tarball at /nowhere/linux"),
         ("/tmp@", "'/tmp@' names no ref"),
+        ("", "'' names no kernel; write for instance debian:6.12, or where a tree is"),
+        ("+ours", "'\\+ours' names no kernel"),
+        ("@HEAD", "'@HEAD' names no kernel"),
         ("debian:6.12+/nowhere.mbox", "There is no series /nowhere.mbox"),
     ],
 )
