@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Branches of ours on their way back."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from foliolab.kernel.export import BRANCH, Export, export
 from foliolab.kernel.rebased import applied_mail, take_over
 from foliolab.kernel.series import commits, read_mail, read_series
 from foliolab.kernel.source import Source
-from foliolab.paths import KERNEL
+from foliolab.paths import KERNEL, REPOSITORY
 from foliolab.progress import Reporter
 from tests.conftest import BASES, reduced
 from tests.git import git
@@ -96,6 +99,38 @@ def test_what_another_kernel_needs_otherwise_is_in_its_patch(branches: dict[str,
     amend(branches["7.3"], patch, "7.3", file, "#include <linux/slab.h>\n", "#include <linux/slab.h>\n/* 7.3 */\n")
     assert take_over(branches["7.3"], "foliolab", kernel) == [kernel / "patches/7.3" / patch]
     assert "\n+/* 7.3 */\n" in (kernel / "patches/7.3" / patch).read_text()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what the command is made of, and of what it writes to."""
+    for name in ("foliolab", "experiments", "kernel", "model"):
+        shutil.copytree(REPOSITORY / name, tmp_path / "checkout" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "checkout"
+
+
+def imported(checkout: Path, *argv: str | Path) -> list[str]:
+    """What the command prints."""
+    command = [sys.executable, "-m", "foliolab", "kernel", "import", *argv]
+    settings = os.environ | {"FOLIOLAB_CACHE": str(checkout.parent / "cache")}
+    done = subprocess.run(command, cwd=checkout, env=settings, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_command_writes_what_a_branch_or_a_mailbox_says_and_names_it(
+    branches: dict[str, Path], sources: dict[str, Source], checkout: Path
+) -> None:
+    branch, patch = branches["6.12"], "mmap-honest-hits.patch"
+    amend(branch, patch, "6.12", "mm/mmap_readahead.c", "if (on > 1)", "if (on >= 2)")
+    assert imported(checkout, f"{branch}@foliolab") == ["kernel/files/mm/mmap_readahead.c"]
+    assert "if (on >= 2)" in (checkout / "kernel/files/mm/mmap_readahead.c").read_text()
+    amend(branch, patch, "6.12", "mm/filemap.c", "int at_address = -1;", "int at_address = -1; /* not seen */")
+    mbox = checkout / "mbox"
+    mbox.write_text(git(branch, "format-patch", "--stdout", f"HEAD~{len(read_series())}"))
+    assert imported(checkout, mbox, "--kernel", sources["6.12"].tree) == [f"kernel/patches/6.12/{patch}"]
+    assert "/* not seen */" in (checkout / "kernel/patches/6.12" / patch).read_text()
+    assert imported(checkout, branch) == ["Nothing differs."]
 
 
 def refuse(branch: Path, kernel: Path, words: str) -> None:
