@@ -105,7 +105,7 @@ def on_kernels(variants: Sequence[Variant], kernels: Iterable[str], *, asked: bo
     for kernel in map(parse_name, kernels):
         ours = OURS in kernel.series
         found = [
-            replace(variant, name=_on(variant.name, kernel), kernel=kernel.text)
+            replace(variant, name=_on(variant, kernel), kernel=kernel.text)
             if variant.ours or variant.switches
             else _as_booted(kernel)
             for variant in variants
@@ -119,8 +119,8 @@ def _as_booted(kernel: KernelName) -> Variant:
     return Variant(kernel.text, kernel.text, (), ours=False)
 
 
-def _on(name: str, kernel: KernelName) -> str:
-    return name if kernel.text in (PATCHED, UNPATCHED) else f"{name} on {kernel.text}"
+def _on(variant: Variant, kernel: KernelName) -> str:
+    return variant.name if kernel.text == variant.kernel else f"{variant.name} on {kernel.text}"
 
 
 def check_name(name: str) -> None:

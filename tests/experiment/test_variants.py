@@ -98,6 +98,7 @@ def test_a_switch_may_be_a_whole_path_in_debugfs(tmp_path: Path) -> None:
         # What the user names: a kernel's own source may have our code.
         (["off"], True, ["debian:7.3"], ["off on debian:7.3"]),
         ([], True, ["debian:7.3", "patched"], ["debian:7.3", "patched"]),
+        (["published"], True, ["unpatched", "patched"], ["published on unpatched", "published"]),
     ],
 )
 def test_variants_on_kernels(names: list[str], asked: bool, kernels: list[str], expected: list[str]) -> None:
