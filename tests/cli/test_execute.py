@@ -184,6 +184,19 @@ def test_every_variant_with_every_window(patched_kernel: BuiltKernel, tmp_path: 
 
 
 @pytest.mark.boot
+def test_every_kernel(program: str, unpatched_kernel: BuiltKernel, patched_kernel: BuiltKernel, tmp_path: Path) -> None:
+    names = {"unpatched": unpatched_kernel, "patched": patched_kernel}
+    file, console = tmp_path / "json", tmp_path / "console"
+    options = [word for name in names for word in ("--kernel", name)]
+    done = lab("exec", *options, "--json", str(file), "--console", str(console), "--", program, "write", "x", "0")
+    assert (done.returncode, done.stdout) == (0, "x\nx\n"), done.stderr
+    found = [(cell["variant"], cell["kernel"]["name"], cell["kernel"]["hash"]) for cell in cells(file)]
+    assert found == [(name, name, kernel.hash) for name, kernel in names.items()]
+    booted = re.findall(r"Linux version (\S+)", console.read_text())
+    assert booted == [kernel.release for kernel in names.values()]
+
+
+@pytest.mark.boot
 def test_an_interrupted_command_leaves_nothing(program: str, patched_kernel: BuiltKernel, tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "foliolab", "exec", "--data-size", "64M", "--keep", str(tmp_path / "image")]
     process = subprocess.Popen(

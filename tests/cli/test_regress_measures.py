@@ -92,16 +92,16 @@ def test_a_guest_that_crashes_is_a_row_and_the_exit_status(
 
 
 @pytest.mark.boot
-def test_on_a_real_kernel(tmp_path: Path, patched_kernel: BuiltKernel) -> None:
+def test_on_real_kernels(tmp_path: Path, unpatched_kernel: BuiltKernel, patched_kernel: BuiltKernel) -> None:
     file = small_experiment(tmp_path)
     file.write_text(REGRESS + file.read_text())
     argv = [
         "regress",
         str(file),
-        "--baseline",
-        "off",
-        "--variant",
-        "published",
+        "--kernel",
+        "unpatched",
+        "--kernel",
+        "patched",
         "--workload",
         "small stride 37",
         "--json",
@@ -109,8 +109,13 @@ def test_on_a_real_kernel(tmp_path: Path, patched_kernel: BuiltKernel) -> None:
     results = str(tmp_path / "results")
     done = lab(*argv, FOLIOLAB_RESULTS=results)
     assert done.returncode == 0, done.stderr
-    found = {row["metric"]: row for row in json.loads(done.stdout)["rows"]}
-    # After a hundred misses single pages are read: fewer bytes, more often.
+    rows = json.loads(done.stdout)["rows"]
+    assert {row["variant"] for row in rows} == {"patched"}
+    measured = {each.variant: each.kernel.hash for each in read_samples(tmp_path / "results/samples.jsonl")}
+    bare = unpatched_kernel.hash
+    assert measured == {"unpatched": bare, "unpatched again": bare, "patched": patched_kernel.hash}
+    found = {row["metric"]: row for row in rows}
+    # It soon reads single pages: fewer bytes, more often.
     assert found["read_bytes"]["change"] == "better"
     assert found["major_faults"]["change"] == "worse"
     again = lab(*argv, "--no-run", FOLIOLAB_RESULTS=results)

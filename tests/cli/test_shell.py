@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
 from foliolab.arch import NATIVE
+from foliolab.cli import shell
+from foliolab.cli.main import main
 from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
+from tests.campaign.fake import kernel_for
 from tests.cli.command import lab, sentence
 
 
@@ -16,6 +24,40 @@ def test_a_command_runs_on_our_kernel_with_the_hosts_files() -> None:
     assert release.endswith("-foliolab-patched")
     assert (adaptive, file) == ("0", "README.md")
     assert done.returncode == 0
+
+
+class Started(Exception):
+    """Another program takes our place."""
+
+
+@pytest.mark.parametrize(
+    ("options", "kernel"),
+    [
+        ([], "patched"),
+        (["--variant", "unpatched"], "unpatched"),
+        (["--kernel", "debian:7.3+ours"], "debian:7.3+ours"),
+    ],
+)
+def test_the_kernel_that_was_asked_for_is_built_and_started_as_it_boots(
+    options: list[str], kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = []
+
+    def built(request: KernelRequest, report: Reporter) -> BuiltKernel:
+        requests.append(request)
+        return kernel_for(request.kernel)
+
+    def start(program: Path, argv: list[str], environment: Mapping[str, str]) -> None:
+        raise Started(*argv)
+
+    monkeypatch.setattr(shell, "build", built)
+    monkeypatch.setattr(os, "execve", start)
+    with pytest.raises(Started) as started:
+        main(["shell", *options, "--", "true"])
+    assert requests == [KernelRequest(NATIVE, kernel, "host")]
+    argv = started.value.args
+    assert argv[argv.index("--run") + 1] == str(kernel_for(kernel).image)
+    assert argv[argv.index("--") + 1 :] == ("true",)
 
 
 def test_a_variant_needs_a_command() -> None:

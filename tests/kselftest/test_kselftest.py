@@ -31,6 +31,12 @@ def test_both_kernels_are_tried_and_nothing_is_run_twice(tmp_path: Path) -> None
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "kselftests").iterdir()}
     assert len(kept) == 8  # a result and a log each
     assert lab(*argv, FOLIOLAB_RESULTS=str(tmp_path)).stdout == done.stdout
+    for kernels in (["patched", "unpatched"], ["unpatched"]):
+        options = [word for kernel in kernels for word in ("--kernel", kernel)]
+        others = json.loads(lab(*argv, *options, FOLIOLAB_RESULTS=str(tmp_path)).stdout)["tests"]
+        for command, found in others.items():
+            assert list(found) == [*kernels, "worse", "remarks"]
+            assert [found[kernel] for kernel in kernels] == [tests[command][kernel] for kernel in kernels]
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "kselftests").iterdir()} == kept
 
 
