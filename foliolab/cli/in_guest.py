@@ -179,8 +179,8 @@ def pass_on(stream: int, data: bytes) -> None:
 
 
 def _data(arguments: argparse.Namespace) -> Data | None:
-    size = size_of(arguments.data_size) if arguments.data_size else None
-    if not arguments.disk:
+    size = None if arguments.data_size is None else size_of(arguments.data_size)
+    if arguments.disk is None:
         return data_of(arguments.data, size, arguments.filesystem)
     if arguments.data or size or arguments.filesystem:
         raise UsageError("--disk makes a data disk of its own; it does not go with --data or --data-size.")

@@ -168,13 +168,13 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.experiment:
         chosen = find_experiment(arguments.experiment)
         experiments[chosen.name] = chosen
-        if arguments.scale:
+        if arguments.scale is not None:
             chosen.scale(arguments.scale)
         samples = [sample for sample in samples if sample.experiment == chosen.name]
     else:
         measured = {sample.experiment for sample in samples}
         experiments = {name: find_experiment(name) for name in experiment_names() if name in measured}
-    if arguments.scale:
+    if arguments.scale is not None:
         if not any(arguments.scale in experiment.scales for experiment in experiments.values()):
             raise UsageError(f"No experiment that was measured has a scale '{arguments.scale}'.")
         samples = [sample for sample in samples if sample.scale == arguments.scale]

@@ -57,7 +57,7 @@ def require_place(arguments: argparse.Namespace, parser: argparse.ArgumentParser
 
 def handle(arguments: argparse.Namespace) -> int:
     report = Reporter()
-    limit = size_of(arguments.limit) if arguments.limit else LIMIT_BYTES
+    limit = LIMIT_BYTES if arguments.limit is None else size_of(arguments.limit)
     if arguments.seconds is not None and not arguments.seconds > 0:
         raise UsageError("--seconds takes a number above 0.")
     for option in ("output", "reads"):

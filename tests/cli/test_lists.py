@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Options that take several names or numbers with commas between them, or one name."""
+"""Options that take several names or numbers with commas between them, or one, and are given none."""
 
 from pathlib import Path
 
@@ -69,6 +69,11 @@ def test_no_window_is_empty(command: str, capsys: pytest.CaptureFixture[str]) ->
         ("shell --kernel", 24, "'' names no kernel"),
         ("kernel build --kernel", 24, "'' names no kernel"),
         ("exec --kernel", 24, "'' names no kernel"),
+        ("exec --data-size", 2, "'' is not a size"),
+        ("exec --disk", 2, "'' is no disk; write ext4:2G"),
+        ("report --scale", 2, "No experiment that was measured has a scale ''."),
+        ("report sparse-mmap --scale", 2, "sparse-mmap has no scale ''"),
+        ("trace record -o /tmp/x.trace --live --limit", 2, "'' is not a size"),
     ],
 )
 def test_no_name_alone_is_empty(
