@@ -15,6 +15,7 @@
 
 #include "faults.h"
 #include "known_files.h"
+#include "prices.h"
 
 /* A slot matters for the microseconds from a fault's begin to its read. */
 #define SLOT_BITS	10
@@ -148,7 +149,7 @@ static unsigned long next_miss(const void *cache, unsigned long index, unsigned 
 
 /* The facts that the policy judges, but for the page, memory and other files. */
 static void describe(const struct readahead_control *ractl, pgoff_t index,
-		     unsigned int request_pages, struct mmap_readahead_miss *miss)
+		     struct mmap_readahead_miss *miss)
 {
 	struct address_space *mapping = ractl->mapping;
 	loff_t size = i_size_read(mapping->host);
@@ -160,7 +161,7 @@ static void describe(const struct readahead_control *ractl, pgoff_t index,
 		/* fadvise() may set it to none meanwhile. */
 		.max_pages = clamp(READ_ONCE(ractl->ra->ra_pages), 1, SZ_1G >> PAGE_SHIFT),
 		.least_pages = mapping_min_folio_nrpages(mapping),
-		.request_pages = request_pages,
+		.request_pages = request_pages(mapping->host),
 		.block_shift = FAULT_AROUND_SHIFT,
 		.look = look,
 		.next_miss = next_miss,
@@ -240,8 +241,7 @@ static void rewrite(struct readahead_control *ractl, struct file_ra_state *ra,
 	ractl->_index = answer->start;
 }
 
-void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra,
-		 unsigned int request_pages)
+void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra)
 {
 	struct slot *slot = slot_of_current();
 	struct mmap_readahead_miss miss;
@@ -260,7 +260,7 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra,
 	    ra != &ractl->file->f_ra)
 		goto out;
 	marked = slot->marked == ractl;
-	describe(ractl, marked ? slot->mark : slot->index, request_pages, &miss);
+	describe(ractl, marked ? slot->mark : slot->index, &miss);
 	if (miss.index >= miss.file_pages || !(marked || is_around(ractl, miss.index)))
 		goto out;
 	if (marked)

@@ -47,9 +47,7 @@ void fault_at_mark(const struct readahead_control *ractl, const struct folio *fo
  * fault_reads - somebody is about to read ahead; if it is a fault, have it read what has paid
  * @ractl: where; anything, until it is known to be a fault
  * @ra: how much
- * @request_pages: what a request costs, in pages read
  */
-void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra,
-		 unsigned int request_pages);
+void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra);
 
 #endif /* MODULE_FAULTS_H */

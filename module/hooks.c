@@ -41,26 +41,9 @@ static_assert(__same_type(&security_mmap_file,
 			  (int (*)(struct file *, unsigned long, unsigned long))0),
 	      "this kernel has another security_mmap_file() than the module knows");
 
-/* What a request costs at most, in KiB read. */
-#define MAX_REQUEST_KB	(64 << 10)
-
 static bool adaptive = true;
 module_param(adaptive, bool, 0644);
 MODULE_PARM_DESC(adaptive, "whether misses adapt; if not, the kernel reads as without this module");
-
-static unsigned int request_kb = 128;
-
-static int set_request_kb(const char *text, const struct kernel_param *param)
-{
-	return param_set_uint_minmax(text, param, 1, MAX_REQUEST_KB);
-}
-
-static const struct kernel_param_ops request_kb_ops = {
-	.set = set_request_kb,
-	.get = param_get_uint,
-};
-module_param_cb(request_kb, &request_kb_ops, &request_kb, 0644);
-MODULE_PARM_DESC(request_kb, "what a read request costs, in KiB read: 1 to 65536, default 128");
 
 static int get_statistics(char *text, const struct kernel_param *param)
 {
@@ -109,8 +92,7 @@ static void on_mmap(struct ftrace_regs *regs)
 
 static void on_read(struct ftrace_regs *regs)
 {
-	fault_reads(argument(regs, 0), argument(regs, 1),
-		    max(READ_ONCE(request_kb) >> (PAGE_SHIFT - 10), 1U));
+	fault_reads(argument(regs, 0), argument(regs, 1));
 }
 
 static void on_mark(struct ftrace_regs *regs)

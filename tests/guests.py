@@ -23,11 +23,15 @@ def guest_with(
     files: Mapping[str, Path] | None = None,
     cpus: int = 1,
     boot_arguments: str = "",
+    disks: int = 1,
 ) -> Iterator[Guest]:
-    """One with ``data`` on /data, mounted with these options, and more files, by their paths there."""
+    """One with ``data`` on /data, mounted with these options, and more files, by their paths there.
+
+    All of so many disks have it; the others are not mounted.
+    """
     image = initramfs(guest_programs(kernel.arch, Reporter()), files, kernel.modules)
     bare = GuestConfig(kernel.arch, kernel.image, image, choose(kernel.arch), cpus=cpus)
     disk = data.prepare(bare, Reporter())
-    with Guest(replace(bare, disks=(disk,), boot_arguments=boot_arguments), console) as guest:
+    with Guest(replace(bare, disks=(disk,) * disks, boot_arguments=boot_arguments), console) as guest:
         guest.run([":mount", "/dev/vda", "/data", data.filesystem, *options]).checked()
         yield guest

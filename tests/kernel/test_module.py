@@ -26,7 +26,7 @@ from foliolab.vm.switches import require_module
 from tests.guests import guest_with
 
 PARAMETERS = f"/sys/module/{module.NAME}/parameters"
-LOADER = Path(__file__).parent / "programs/module-load.c"
+PROGRAMS = Path(__file__).parent / "programs"
 VERSIONS = ["6.1", "6.12", "7.3"]
 ALWAYS_FTRACE = ("7.3",)
 """Where nothing switches it off."""
@@ -67,41 +67,75 @@ def test_what_has_no_module(argv: list[str], sentence: str, capsys: pytest.Captu
     assert sentence in capsys.readouterr().err
 
 
-@pytest.fixture(scope="module")
-def loader(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """programs/module-load.c, static."""
-    program = tmp_path_factory.mktemp("programs") / LOADER.stem
-    subprocess.run([NATIVE.compiler, "-O2", "-Wall", "-Werror", "-static", "-o", program, LOADER], check=True)
-    return program
+def program(name: str, place: Path) -> Path:
+    """One of programs/, static."""
+    source = PROGRAMS / f"{name}.c"
+    subprocess.run([NATIVE.compiler, "-O2", "-Wall", "-Werror", "-static", "-o", place / name, source], check=True)
+    return place / name
 
 
 @contextmanager
 def guest(kernel: BuiltKernel, place: Path, programs: Iterable[Path], boot_arguments: str = "") -> Iterator[Guest]:
-    """With the data disk mounted, and windows of 4 MiB."""
+    """With the data on two disks, mounted on /data and /other, and windows of 4 MiB."""
     files = {f"/bin/{path.name}": path for path in programs}
     data, console = DataDisk("ext4", 320 << 20), place / "console.log"
-    with guest_with(data, kernel, console, "ro", files=files, cpus=2, boot_arguments=boot_arguments) as running:
-        running.run([":write", "/sys/block/vda/queue/read_ahead_kb", "4096"]).checked()
+    with guest_with(
+        data, kernel, console, "ro", files=files, cpus=2, boot_arguments=boot_arguments, disks=2
+    ) as running:
+        running.run([":mount", "/dev/vdb", "/other", "ext4", "ro"]).checked()
+        for disk in ("vda", "vdb"):
+            running.run([":write", f"/sys/block/{disk}/queue/read_ahead_kb", "4096"]).checked()
         yield running
 
 
-def read_bytes(running: Guest, *options: str) -> int:
+def read_bytes(running: Guest, *options: str, file: str = DATA_FILE) -> int:
     """What touching a page in a hundred reads."""
-    done = running.run(
-        ["sparse-mmap", "--file", DATA_FILE, "--fraction", "0.01", "--seed", "1", "--drop-caches", *options]
-    )
+    done = running.run(["sparse-mmap", "--file", file, "--fraction", "0.01", "--seed", "1", "--drop-caches", *options])
     return int(json.loads(done.checked().stdout)["read_bytes"])
 
 
+def parameter(running: Guest, name: str) -> str:
+    return running.run([":read", f"{PARAMETERS}/{name}"]).checked().stdout.decode()
+
+
 def statistics(running: Guest) -> dict[str, int]:
-    words = running.run([":read", f"{PARAMETERS}/statistics"]).checked().stdout.decode().split()
+    words = parameter(running, "statistics").split()
     return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+
+
+def check_prices(running: Guest, sparse: float) -> None:
+    """A request costs what it does on the device, or else on all; then so many bytes are read of random pages."""
+
+    def told(text: str) -> int:
+        return running.run([":write", f"{PARAMETERS}/request_kb_of", text]).status
+
+    def read(file: str = DATA_FILE) -> int:
+        return read_bytes(running, "--pattern", "random", file=file)
+
+    other = DATA_FILE.replace("/data", "/other")
+    assert read(other) < sparse
+    device = running.run([":read", "/sys/block/vdb/dev"]).checked().stdout.decode().strip()
+    assert told(f"{device}=65536") == 0
+    assert parameter(running, "request_kb_of") == f"{device}=65536\n"
+    # Where requests cost more, fewer read more.
+    assert read(other) > 5 * sparse
+    assert read() < sparse
+    assert told(f"{device}=") == 0
+    assert read(other) < sparse
+    wrong = ["8:0", "=128", "8:0=0", "8:0=65537", "8:0=x", "8:0=", f"{'x' * 64}=128"]
+    assert [text for text in wrong if not told(text)] == []
+    # There is room for some dozens.
+    names = [f"8:{number}" for number in range(33)]
+    assert [name for name in names if told(f"{name}=256")] == names[32:]
+    assert [told(f"{name}=1024") for name in names[:32]] == [0] * 32
+    assert [name for name in names if told(f"{name}=")] == names[32:]
+    assert parameter(running, "request_kb_of") == ""
 
 
 @only_x86_64
 @pytest.mark.boot
 @pytest.mark.parametrize("version", VERSIONS)
-def test_debians_kernels_read_what_is_touched(version: str, loader: Path, tmp_path: Path) -> None:
+def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> None:
     kernel = build(KernelRequest(NATIVE, f"image:debian:{version}+module"), Reporter())
     plain = build(KernelRequest(NATIVE, f"image:debian:{version}"), Reporter())
     assert kernel.hash != plain.hash
@@ -109,15 +143,17 @@ def test_debians_kernels_read_what_is_touched(version: str, loader: Path, tmp_pa
     assert kernel.module
     random = ["--pattern", "random"]
     touched = (320 << 20) // 100
-    with guest(kernel, tmp_path, [loader]) as running:
+    sparse = 1.5 * touched
+    with guest(kernel, tmp_path, [program("module-load", tmp_path)]) as running:
         require_module(running, module.NAME)
-        assert read_bytes(running, *random) < 1.5 * touched
+        assert read_bytes(running, *random) < sparse
         counts = statistics(running)
         assert counts["misses"] > 700
         assert counts["lost"] == counts["unknown"] == counts["files"] == 0
         # A scan is read ahead, at marks.
         assert read_bytes(running, "--pattern", "sequential") < 4 * touched
         assert statistics(running)["marks"] > counts["marks"]
+        check_prices(running, sparse)
         # What is switched off reads as the kernel does.
         running.run([":write", f"{PARAMETERS}/adaptive", "0"]).checked()
         stock = read_bytes(running, *random)
@@ -129,6 +165,7 @@ def test_debians_kernels_read_what_is_touched(version: str, loader: Path, tmp_pa
         command = ["module-load", module.NAME, f"/modules/{kernel.module.name}", DATA_FILE, "1"]
         told = running.run(command, 300).checked().stdout.decode()
         assert told.endswith("rounds: 1\n")
+        assert parameter(running, "request_kb_of") == "8:0=1024\n8:16=64\n"
         assert ("does not load without ftrace" in told) == (version not in ALWAYS_FTRACE)
         assert ("mmap_readahead_window: ftrace is off" in running.console()) == (version not in ALWAYS_FTRACE)
         read_bytes(running, *random)

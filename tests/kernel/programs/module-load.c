@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Takes a module out and puts it back, again and again, while other processes map, touch
- * and read a file of zeros that is evicted all the time. Then loads it without ftrace.
+ * and read a file of zeros that is evicted all the time. Then loads it without ftrace. The
+ * module is told what requests cost on two devices.
  *
  *	module-load NAME MODULE FILE ROUNDS
  *	module-load NAME			takes it out for good
@@ -24,6 +25,7 @@
 
 #define READERS	4
 #define TOUCHES	100
+#define PARAMETERS "request_kb_of=8:0=1024 request_kb_of=8:16=64"
 
 static void touch(const volatile char *page)
 {
@@ -82,7 +84,7 @@ static pid_t start_reader(const char *name, unsigned int seed)
 static int try_to_load(const char *module)
 {
 	int fd = open(module, O_RDONLY | O_CLOEXEC);
-	int failed = fd < 0 || syscall(SYS_finit_module, fd, "", 0) ? errno : 0;
+	int failed = fd < 0 || syscall(SYS_finit_module, fd, PARAMETERS, 0) ? errno : 0;
 
 	close(fd);
 	return failed;
