@@ -5,6 +5,7 @@ import json
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,26 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
         with pytest.raises(NoResult, match="has not loaded the module"):
             require_module(running, module.NAME)
         assert read_bytes(running, *random) == pytest.approx(stock, rel=0.1)
+        assert complaints(splats(running.console()), real_time=False) == []
+
+
+@only_x86_64
+@pytest.mark.boot
+def test_misses_that_lose_their_slot_are_counted(tmp_path: Path) -> None:
+    plain = build(KernelRequest(NATIVE, "image:debian:6.12"), Reporter())
+    module.export(tmp_path / "module")
+    module.compiled(
+        tmp_path / "module", headers(plain.release, NATIVE, Reporter()), NATIVE.compiler, "KCFLAGS=-DSLOT_BITS=0"
+    )
+    one_slot = (tmp_path / f"module/{module.NAME}.ko").rename(tmp_path / f"99-{module.NAME}.ko")
+    sharing = program("module-slots", tmp_path)
+    with guest(replace(plain, module=one_slot), tmp_path, [sharing], "preempt=full") as running:
+        require_module(running, module.NAME)
+        told = running.run([sharing.name, module.NAME, DATA_FILE, "4096", "60"], 120).checked().stdout.decode()
+        # Who reads by other means loses nothing.
+        beside, misses = map(int, told.split())
+        assert beside == 0
+        assert misses > 0
         assert complaints(splats(running.console()), real_time=False) == []
 
 
