@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Our kernel code, by a hash that takes neither a source nor a compiler."""
+"""Our code in a kernel, by a hash that takes neither a source nor a compiler."""
 
 import re
 from pathlib import Path
 
 from foliolab.errors import LabError
 from foliolab.files import digest
+from foliolab.kernel import module
 from foliolab.kernel.name import OURS, parse_name
 from foliolab.kernel.series import diffs, read_series
 from foliolab.paths import KERNEL
@@ -34,12 +35,14 @@ def code_hash(version: str, kernel: Path = KERNEL) -> str:
 
 
 def code_of(name: str, version: str) -> str:
-    """The hash of what a kernel of this name and version has of our code, as it stands now.
+    """The hash of what a kernel of this name and version has of our code, as it stands now: the series, or the module.
 
     Empty if it has none, or has it from elsewhere.
     """
     try:
-        series = parse_name(name).series
+        kernel = parse_name(name)
     except LabError:  # a tree that is not here
         return ""
-    return code_hash(version) if OURS in series else ""
+    if kernel.module:
+        return module.code_hash()
+    return code_hash(version) if OURS in kernel.series else ""

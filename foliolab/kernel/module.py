@@ -36,13 +36,20 @@ class Module:
 
 _SOURCES, _RECIPES = (".c", ".h"), ("Kbuild", "Makefile", "dkms.conf")
 """Of the module's directory, without what make leaves there."""
+_CALLERS = ("Makefile", "dkms.conf")
+"""Which only ask the kernel's own make for it."""
 
 
-def sources() -> dict[str, Path]:
+def sources(directory: Path = MODULE) -> dict[str, Path]:
     """All that it is made of, with the policy: name in a directory that is complete by itself -> file."""
-    there = (path for path in MODULE.iterdir() if path.suffix in _SOURCES or path.name in _RECIPES)
+    there = (path for path in directory.iterdir() if path.suffix in _SOURCES or path.name in _RECIPES)
     own = {path.name: path for path in there if not path.name.endswith(".mod.c")}
     return own | {f"include/linux/{path.name}": path for path in _POLICY}
+
+
+def code_hash(directory: Path = MODULE) -> str:
+    """Over what is compiled, and how, as foliolab.kernel.code has it of a series."""
+    return digest_files(path for path in sources(directory).values() if path.name not in _CALLERS)
 
 
 def built(release: str, arch: Architecture, report: Reporter) -> Module:
@@ -52,8 +59,7 @@ def built(release: str, arch: Architecture, report: Reporter) -> Module:
     """
     found = headers(release, arch, report)
     compiler, version = compiler_of(arch)
-    named = sources()
-    key = digest([found.hash, version, *named, digest_files(named.values(), MODULE.parent)])
+    key = digest([found.hash, version, code_hash()])
 
     def make(partial: Path) -> None:
         _copy(partial / "source")

@@ -2,6 +2,7 @@
 """The adaptive window as a module: its sources, and what it does in guests of Debian's own kernels."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.headers import headers
 from foliolab.kernel.name import parse_name
-from foliolab.paths import KERNEL
+from foliolab.paths import KERNEL, MODULE
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
@@ -54,6 +55,18 @@ def test_exported_sources_are_complete(tmp_path: Path, capsys: pytest.CaptureFix
     assert 'PACKAGE_VERSION="1"' in (place / "dkms.conf").read_text()
     assert main(["module", "export", str(place)]) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+def test_its_code_is_what_is_compiled(tmp_path: Path) -> None:
+    place = shutil.copytree(MODULE, tmp_path / "module")
+    before = module.code_hash(place)
+    assert before == module.code_hash()
+    for name, other in (("Makefile", False), ("dkms.conf", False), ("faults.c", True), ("Kbuild", True)):
+        with (place / name).open("a") as stream:
+            stream.write("\n")
+        after = module.code_hash(place)
+        assert (after != before) == other, name
+        before = after
 
 
 @pytest.mark.parametrize(

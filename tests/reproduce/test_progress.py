@@ -14,6 +14,7 @@ from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Step
 from foliolab.experiment.variants import load_variants
 from foliolab.files import digest_files
+from foliolab.kernel import module
 from foliolab.kernel.code import code_hash
 from foliolab.model.compiled import POLICIES
 from foliolab.paths import REPOSITORY
@@ -58,6 +59,13 @@ def test_what_was_measured_with_other_code_counts_for_nothing_but_the_price() ->
     assert (found.done, found.hours) == (2, 1.0)  # the unpatched kernel has none of our code
     assert len(found.samples) == 4
     assert found.older
+
+
+@pytest.mark.parametrize(("code", "older"), [(module.code_hash(), False), ("older", True), ("", True)])
+def test_the_module_goes_by_its_sources(code: str, older: bool) -> None:
+    steps = [Step(Cell.of({"pattern": "random"}), load_variants()["module"], 1)]
+    made = sample(1, variant="module", named="image:debian:6.12+module")
+    assert measured(PART, steps, [replace(made, code=code)]).older is older
 
 
 def test_what_was_measured_of_a_change_that_was_taken_back_does_not_hide_what_stands() -> None:
