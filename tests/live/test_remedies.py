@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import shlex
 from dataclasses import replace
 
-from foliolab.live.remedies import Remedy, remedies
+import pytest
+
+from foliolab.cli.main import command_line
+from foliolab.live.remedies import KERNEL, MODULE, Remedy, remedies
 from foliolab.live.verdict import DiagnosisKind, judge
 from foliolab.live.watch import FileSeen
 from tests.live.seen import PAGE, file_seen, look_ups, observation
@@ -16,14 +20,33 @@ def found(**changes: object) -> list[Remedy]:
 
 
 def test_each_has_its_command_and_its_figure() -> None:
-    open_file, device, engine, ours = found(engine="LMDB")
+    open_file, device, engine, kernel, module = found(engine="LMDB")
     assert open_file.command == "sudo ./lab cure apply --pid 7 --file /srv/data.mdb --read-ahead-kb 16"
     assert (open_file.reads_bytes, open_file.formula) == (1000 * 16384, "1,000 places x 16 KiB")
     assert device.command == "sudo ./lab cure apply --device-of /srv/data.mdb --read-ahead-kb 16"
     assert (engine.name, engine.reads_bytes) == ("LMDB's own switch", 1000 * PAGE)
     assert engine.formula == "1,000 places x 4 KiB"
     assert "MDB_NORDAHEAD" in engine.command
-    assert ours.reads_bytes is None
+    assert (kernel.command, module.command) == (KERNEL, MODULE)
+    # Without a hint, look-ups read with our window what they read with the hint.
+    assert {(ours.reads_bytes, ours.formula) for ours in (kernel, module)} == {(engine.reads_bytes, engine.formula)}
+
+
+def test_what_ours_gives_is_not_known_with_a_hint_or_where_pages_hide() -> None:
+    pages = 32000
+    dense = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages)
+    verdict = judge(observation(dense, read_bytes=pages * PAGE, major_faults=1000, minor_faults=1000))
+    assert verdict.kind is DiagnosisKind.UNCERTAIN
+    for ours in (remedies(verdict, verdict.files[0], PAGE)[-2:], found(hint="random")[-2:]):
+        assert [remedy.reads_bytes for remedy in ours] == [None, None]
+        assert all("not known" in remedy.caveat for remedy in ours)
+
+
+@pytest.mark.parametrize("command", [KERNEL, MODULE])
+def test_the_lab_has_the_commands_that_install_ours(command: str) -> None:
+    lab, *words = shlex.split(command.partition(" && ")[0])
+    assert lab == "./lab"
+    assert callable(command_line().parse_args(words).handler)
 
 
 def test_a_closed_descriptor_and_a_program_that_has_ended() -> None:
@@ -42,6 +65,7 @@ def test_a_window_that_is_small_already() -> None:
     assert [remedy.name for remedy in found(window_kb=16)] == [
         "a hint of the program's own",
         "our kernel, whose window adapts",
+        "our module, whose window adapts",
     ]
 
 
@@ -50,9 +74,8 @@ def test_no_more_than_is_read_now() -> None:
     seen = look_ups()
     other = file_seen(path="/srv/other", mapped_pages=20, places=10, cached_pages=500)
     verdict = judge(replace(seen, files=(*seen.files, other)))
-    *fewer, ours = remedies(verdict, verdict.files[1], PAGE)
-    assert [remedy.reads_bytes for remedy in fewer] == [verdict.files[1].read_bytes] * 3
-    assert ours.reads_bytes is None
+    fewer = remedies(verdict, verdict.files[1], PAGE)
+    assert [remedy.reads_bytes for remedy in fewer] == [verdict.files[1].read_bytes] * 5
 
 
 def test_nothing_for_what_is_well() -> None:
