@@ -4,6 +4,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -40,6 +41,8 @@ class FileSeen:
     """Blocks of 64 KiB with such pages: at least one touch each."""
     cached_pages: int | None
     """That came into the page cache, whoever read or wrote them; None if that may not be known."""
+    fresh_pages: int
+    """Of these, those with a page beside them that was not cached either."""
     read_before: int
     """Bytes that the processes had read, of any file, when they were first seen to map this one."""
     resident_bytes: int | None
@@ -67,6 +70,8 @@ class Observation:
     """By everybody, of all block devices."""
     machine_major_faults: int
     page_bytes: int = PAGE_BYTES
+    adaptive: bool = False
+    """Whether our kernel or module decides what misses read."""
 
 
 @dataclass
@@ -79,6 +84,7 @@ class _Watched:
     mapped_pages: int = 0
     places: int = 0
     cached_pages: int = 0
+    fresh_pages: int = 0
     pieces: dict[int, list[Mapping]] = field(default_factory=dict)
 
 
@@ -150,6 +156,7 @@ class Watch:
             files=tuple(_seen(file) for file in self._files.values() if file),
             machine_read_bytes=read - self._machine[0],
             machine_major_faults=faults - self._machine[1],
+            adaptive=_adaptive(),
         )
 
     def _meet(self, by_pid: dict[int, list[Mapping]]) -> _Watched | None:
@@ -186,7 +193,9 @@ class Watch:
         if file.cached is not None:
             there = pages.cached(file.path)
             if there is not None:
-                file.cached_pages += (there & ~file.cached).bit_count()
+                new = there & ~file.cached
+                file.cached_pages += new.bit_count()
+                file.fresh_pages += (new & ~(file.cached << 1 & file.cached >> 1)).bit_count()
             file.cached = there
 
 
@@ -209,6 +218,7 @@ def _seen(file: _Watched) -> FileSeen:
         mapped_pages=file.mapped_pages,
         places=file.places,
         cached_pages=None if file.cached is None else file.cached_pages,
+        fresh_pages=file.fresh_pages,
         read_before=file.read_before,
         resident_bytes=None if file.cached is None else file.cached.bit_count() * PAGE_BYTES,
         processes=tuple(file.pieces),
@@ -239,6 +249,14 @@ def _runs(pid: int) -> bool:
         return bool(mappings(pid))
     except (UsageError, NotPermitted):
         return False
+
+
+def _adaptive() -> bool:
+    for switch in ("/sys/kernel/mm/mmap_readahead/adaptive", "/sys/module/mmap_readahead_window/parameters/adaptive"):
+        with suppress(OSError):
+            if Path(switch).read_text().strip() in ("1", "Y"):
+                return True
+    return False
 
 
 def _machine_counters() -> tuple[int, int]:

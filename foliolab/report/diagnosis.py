@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from foliolab.live.misses import MissCounter, miss_counter
 from foliolab.live.remedies import Remedy, remedies, summary
 from foliolab.live.verdict import LITTLE_BYTES, Diagnosis, DiagnosisKind, FileShare, size
 from foliolab.live.watch import Observation
@@ -16,6 +17,15 @@ from foliolab.report.figures import count
 from foliolab.report.terminal import print_table
 
 _MOST_FILES = 8
+_COUNTERS = {
+    MissCounter.OVER_LIMIT: (
+        "each miss reads one page, scans as well: the kernel's counter of misses is above its limit,"
+        " unless this open file has a window of one page."
+    ),
+    MissCounter.HELD_DOWN: (
+        "the kernel's counter of misses is stuck: hits keep it below the limit above which misses read one page."
+    ),
+}
 
 
 def to_json(seen: Observation, verdict: Diagnosis) -> dict[str, Any]:
@@ -35,11 +45,13 @@ def to_json(seen: Observation, verdict: Diagnosis) -> dict[str, Any]:
         "machine_read_bytes": seen.machine_read_bytes,
         "machine_major_faults": seen.machine_major_faults,
         "page_bytes": seen.page_bytes,
-        "files": [_file_json(file, verdict, seen.page_bytes) for file in verdict.files],
+        "adaptive": seen.adaptive,
+        "files": [_file_json(file, verdict, seen) for file in verdict.files],
     }
 
 
-def _file_json(file: FileShare, verdict: Diagnosis, page_bytes: int) -> dict[str, Any]:
+def _file_json(file: FileShare, verdict: Diagnosis, seen: Observation) -> dict[str, Any]:
+    counter = miss_counter(seen, verdict, file)
     return {
         **asdict(file.seen),
         "read_bytes": file.read_bytes,
@@ -47,9 +59,10 @@ def _file_json(file: FileShare, verdict: Diagnosis, page_bytes: int) -> dict[str
         "used_bytes": file.used_most,
         "used_bytes_least": file.used_least,
         "major_faults": None,
+        "miss_counter": counter.value if counter else None,
         "hint": file.seen.hint or None,
         "engine": file.seen.engine or None,
-        "remedies": [asdict(remedy) for remedy in remedies(verdict, file, page_bytes)],
+        "remedies": [asdict(remedy) for remedy in remedies(verdict, file, seen.page_bytes)],
     }
 
 
@@ -77,6 +90,9 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis) -> 
         _print_files(console, shown)
     if len(read) > len(shown):
         console.print(Text(f"and {len(read) - len(shown)} more files; --json has all", style="dim"))
+    for file in shown:
+        if counter := miss_counter(seen, verdict, file):
+            console.print(Text(f"{file.seen.path}: {_COUNTERS[counter]}"), soft_wrap=True)
     _print_text(console, verdict.files)
     for file in shown:
         if found := remedies(verdict, file, seen.page_bytes):

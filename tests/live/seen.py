@@ -25,6 +25,7 @@ def file_seen(**changes: Any) -> FileSeen:
         "mapped_pages": 0,
         "places": 0,
         "cached_pages": 0,
+        "fresh_pages": 0,
         "read_before": 0,
         "resident_bytes": 0,
         "processes": (7,),

@@ -52,6 +52,16 @@ def test_many_files_are_not_all_shown() -> None:
     assert "git's own switch" not in text
 
 
+def test_the_counter_of_misses_is_told_where_it_is_known() -> None:
+    stuck = "/srv/data.mdb: the kernel's counter of misses is stuck: hits keep it below the limit"
+    seen = look_ups()
+    assert stuck in " ".join(terminal(seen))
+    assert to_json(seen, judge(seen))["files"][0]["miss_counter"] == "held-down"
+    ours = replace(seen, adaptive=True)
+    assert "counter" not in " ".join(terminal(ours))
+    assert to_json(ours, judge(ours))["files"][0]["miss_counter"] is None
+
+
 def test_json() -> None:
     seen = look_ups()
     found = json.loads(json.dumps(to_json(seen, judge(seen))))

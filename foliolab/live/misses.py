@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What can be told of the kernel's counter of misses, which it shows to nobody.
+
+Each open file has one. A miss of mapped access adds to it, a hit takes from it, and above its limit a miss without a
+hint reads its page alone. So it is known by what misses read.
+"""
+
+from enum import Enum
+
+from foliolab.live.verdict import Diagnosis, DiagnosisKind, FileShare
+from foliolab.live.watch import FileSeen, Observation
+
+LIMIT = 100
+"""MMAP_LOTSAMISS of mm/filemap.c."""
+_LEAST_WINDOW_PAGES = 4
+_ALONE = 1.25
+"""Pages read for each wait, at most, where pages are read alone."""
+
+
+class MissCounter(Enum):
+    OVER_LIMIT = "over-limit"
+    """Misses read single pages, also where windows would pay."""
+    HELD_DOWN = "held-down"
+    """Hits keep it below, and misses go on reading windows."""
+
+
+def miss_counter(seen: Observation, verdict: Diagnosis, file: FileShare) -> MissCounter | None:
+    """Where the counter of a file is, by what its misses read; None if that does not tell."""
+    data = file.seen
+    small = data.window_kb << 10 < _LEAST_WINDOW_PAGES * seen.page_bytes
+    if data.text or data.hint or small or seen.adaptive or seen.counted.major_faults <= LIMIT:
+        return None
+    if _read_alone(seen, data):
+        return MissCounter.OVER_LIMIT
+    if verdict.kind is DiagnosisKind.READS_TOO_MUCH and _windows_of_misses(seen, file) > LIMIT * len(data.processes):
+        return MissCounter.HELD_DOWN
+    return None
+
+
+def _read_alone(seen: Observation, file: FileSeen) -> bool:
+    """Whether most waits read one page of this file, where a window would have read more.
+
+    The limits leave no other mixture of reads: of windows and of pages whose neighbours were cached, for which half
+    would not be fresh; or of windows and of pages from elsewhere, for which the pages of this file would be less than
+    half of the waits.
+    """
+    waits, pages = seen.counted.major_faults, file.cached_pages
+    if pages is None or seen.counted.read_bytes > _ALONE * waits * seen.page_bytes:
+        return False
+    return waits / 2 <= pages <= _ALONE * waits and 2 * file.fresh_pages >= pages
+
+
+def _windows_of_misses(seen: Observation, file: FileShare) -> int:
+    """How many misses of a file have read windows, at least; 0 if waits read less than half a window on average."""
+    window, waits = file.seen.window_kb << 10, seen.counted.major_faults
+    read = file.read_bytes or 0
+    return min(waits, read // window) if 2 * read >= waits * window else 0
