@@ -19,11 +19,13 @@ from typing import Any
 
 from rich.console import Console
 
+from foliolab.cli.folios import folios_of_text
 from foliolab.cli.options import add_json, add_words, words
-from foliolab.errors import UsageError
+from foliolab.errors import LabError, UsageError
 from foliolab.live import pages
 from foliolab.live.devices import device_of
 from foliolab.live.engines import engine_of
+from foliolab.live.folios import TextFolios
 from foliolab.live.processes import PAGE_BYTES, Counters, counters, descendants, mapped_by, mappings, name, total
 from foliolab.live.syscalls import become_subreaper
 from foliolab.live.verdict import judge
@@ -58,7 +60,7 @@ def handle(arguments: argparse.Namespace) -> int:
     for pid in arguments.pid:
         counters(pid)
         mappings(pid)
-    _report(_watched(arguments.pid, seconds), arguments.json)
+    _report(_watched(arguments.pid, seconds), _folios(arguments.pid), arguments.json)
     return 0
 
 
@@ -73,12 +75,26 @@ def _watched(pids: list[int], seconds: float, only: os.stat_result | None = None
     return watch.finish()
 
 
-def _report(seen: Observation, as_json: bool, facts: dict[str, Any] | None = None, to_error: bool = False) -> None:
+def _folios(pids: list[int]) -> TextFolios | str:
+    """Those of the text of processes that are there, or why they are not known."""
+    try:
+        return folios_of_text(pids)
+    except LabError as error:
+        return str(error)
+
+
+def _report(
+    seen: Observation,
+    folios: TextFolios | str,
+    as_json: bool,
+    facts: dict[str, Any] | None = None,
+    to_error: bool = False,
+) -> None:
     verdict = judge(seen)
     if as_json:
-        print(json.dumps({**(facts or {}), **to_json(seen, verdict)}))
+        print(json.dumps({**(facts or {}), **to_json(seen, verdict, folios)}))
     else:
-        print_diagnosis(Console(highlight=False, stderr=to_error), seen, verdict)
+        print_diagnosis(Console(highlight=False, stderr=to_error), seen, verdict, folios)
 
 
 def _file(path: Path, seconds: float, as_json: bool) -> int:
@@ -100,7 +116,7 @@ def _file(path: Path, seconds: float, as_json: bool) -> int:
     if not as_json:
         print_file(Console(highlight=False), facts)
     if pids:
-        _report(_watched(pids, seconds, status), as_json, facts)
+        _report(_watched(pids, seconds, status), _folios(pids), as_json, facts)
     elif as_json:
         print(json.dumps({**facts, "verdict": "not-mapped", "files": []}))
     return 0
@@ -131,10 +147,12 @@ def _command(command: list[str], seconds: float | None, as_json: bool) -> int:
     if _ended(child.pid):
         child.wait()
         seen = watch.finish(_children().since(before) + total(descendants(us)))
+        folios = _folios([])
     else:
         seen = watch.finish()
+        folios = _folios(descendants(us))
         child.wait()
-    _report(seen, as_json, to_error=not as_json)
+    _report(seen, folios, as_json, to_error=not as_json)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 

@@ -8,10 +8,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from foliolab.live.folios import TextFolios
 from foliolab.live.misses import MissCounter, miss_counter
 from foliolab.live.remedies import Remedy, remedies, summary
 from foliolab.live.verdict import LITTLE_BYTES, Diagnosis, DiagnosisKind, FileShare, size
-from foliolab.live.watch import Observation
+from foliolab.live.watch import FileSeen, Observation
 from foliolab.report.columns import Column
 from foliolab.report.figures import count
 from foliolab.report.terminal import print_table
@@ -28,8 +29,9 @@ _COUNTERS = {
 }
 
 
-def to_json(seen: Observation, verdict: Diagnosis) -> dict[str, Any]:
-    """Everything that the diagnosis rests on, in bytes and KiB."""
+def to_json(seen: Observation, verdict: Diagnosis, folios: TextFolios | str) -> dict[str, Any]:
+    """Everything that the diagnosis rests on, in bytes and KiB. ``folios`` may be a sentence why they are unknown."""
+    missing = folios if isinstance(folios, str) else None
     counted = seen.counted
     return {
         "verdict": verdict.kind.value,
@@ -46,6 +48,8 @@ def to_json(seen: Observation, verdict: Diagnosis) -> dict[str, Any]:
         "machine_major_faults": seen.machine_major_faults,
         "page_bytes": seen.page_bytes,
         "adaptive": seen.adaptive,
+        "text_folios": asdict(folios) if isinstance(folios, TextFolios) else None,
+        "text_folios_missing": missing,
         "files": [_file_json(file, verdict, seen) for file in verdict.files],
     }
 
@@ -66,8 +70,8 @@ def _file_json(file: FileShare, verdict: Diagnosis, seen: Observation) -> dict[s
     }
 
 
-def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis) -> None:
-    """Print the verdict, what it rests on, and what helps."""
+def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis, folios: TextFolios | str) -> None:
+    """Print the verdict, what it rests on, and what helps. ``folios`` may be a sentence why they are unknown."""
     style = "" if verdict.kind is DiagnosisKind.NOTHING_WRONG else "bold"
     console.print(Text(verdict.sentence, style=style), soft_wrap=True)
     counted = seen.counted
@@ -93,7 +97,7 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis) -> 
     for file in shown:
         if counter := miss_counter(seen, verdict, file):
             console.print(Text(f"{file.seen.path}: {_COUNTERS[counter]}"), soft_wrap=True)
-    _print_text(console, verdict.files)
+    _print_text(console, seen.files, folios)
     for file in shown:
         if found := remedies(verdict, file, seen.page_bytes):
             _print_remedies(console, file, found)
@@ -119,14 +123,22 @@ def _cached(file: FileShare) -> str:
     return f"{min(1.0, file.seen.resident_bytes / file.seen.size_bytes):.0%}"
 
 
-def _print_text(console: Console, files: Sequence[FileShare]) -> None:
-    rss = sum(file.seen.rss_bytes for file in files if file.seen.text)
-    pmd = sum(file.seen.pmd_mapped_bytes for file in files if file.seen.text)
+def _print_text(console: Console, files: Sequence[FileSeen], folios: TextFolios | str) -> None:
+    rss = sum(file.rss_bytes for file in files if file.text)
+    pmd = sum(file.pmd_mapped_bytes for file in files if file.text)
     if rss:
-        words = (
-            f"Program text: {size(rss)} mapped, {size(pmd)} of it by PMDs; './lab folios --text' has all folio sizes."
-        )
+        words = f"Program text: {size(rss)} mapped, {size(pmd)} of it by PMDs. {_folios(folios)}"
         console.print(Text(words, style="dim"), soft_wrap=True)
+
+
+def _folios(found: TextFolios | str) -> str:
+    if isinstance(found, str):
+        return f"Its folio sizes are not known: {found[0].lower()}{found[1:]}"
+    if not found.mapped_bytes:
+        return "No folios of it are mapped now."
+    parts = {size(kib << 10): number for kib, number in found.by_size_kb.items()}
+    parts |= {"larger than what is mapped of them": found.partial_bytes} if found.partial_bytes else {}
+    return f"In folios of {', '.join(f'{name} {each / found.mapped_bytes:.0%}' for name, each in parts.items())}."
 
 
 def _print_remedies(console: Console, file: FileShare, found: Sequence[Remedy]) -> None:

@@ -52,6 +52,17 @@ def test_a_process(large_file: Path, start: Callable[..., Toucher]) -> None:
     found = json.loads(done.stdout)
     assert (done.returncode, found["verdict"], found["files"]) == (0, "nothing-wrong", [])
     assert 0.3 <= found["seconds"] < _SECONDS
+    folios, missing = found["text_folios"], found["text_folios_missing"]
+    if os.geteuid():
+        assert (folios, missing) == (None, "Only root sees in which folios memory is.")
+    else:
+        assert (sum(folios["by_size_kb"].values()) + folios["partial_bytes"], missing) == (folios["mapped_bytes"], None)
+
+
+def test_folios_of_a_command_that_goes_on() -> None:
+    done = lab("diagnose", "--json", "--seconds", "0.3", "--", "sleep", "2")
+    found = json.loads(done.stdout)
+    assert (found["text_folios"] is None) == bool(os.geteuid()), found["text_folios_missing"]
 
 
 def test_a_file(large_file: Path, start: Callable[..., Toucher]) -> None:

@@ -2,6 +2,7 @@
 import json
 from dataclasses import replace
 
+from foliolab.live.folios import TextFolios
 from foliolab.live.processes import Counters
 from foliolab.live.verdict import judge
 from foliolab.live.watch import Observation
@@ -9,9 +10,11 @@ from foliolab.report.diagnosis import print_diagnosis, print_file, to_json
 from tests.live.seen import MIB, PAGE, file_seen, look_ups, observation
 from tests.printed import printed
 
+HIDDEN = "Only root sees in which folios memory is."
 
-def terminal(seen: Observation) -> list[str]:
-    return printed(lambda console: print_diagnosis(console, seen, judge(seen)), 100)
+
+def terminal(seen: Observation, folios: TextFolios | str = HIDDEN) -> list[str]:
+    return printed(lambda console: print_diagnosis(console, seen, judge(seen), folios), 100)
 
 
 def test_the_verdict_comes_first_and_commands_are_whole() -> None:
@@ -25,19 +28,31 @@ def test_the_verdict_comes_first_and_commands_are_whole() -> None:
 
 
 def test_nothing_wrong_is_short() -> None:
-    text = file_seen(path="/bin/x", text=True, mapped_pages=9, rss_bytes=4 * MIB, pmd_mapped_bytes=2 * MIB)
+    text = file_seen(path="/bin/x", text=True, rss_bytes=4 * MIB, pmd_mapped_bytes=2 * MIB)
     assert terminal(observation(text, read_bytes=4096)) == [
         "Nothing wrong: 4 KiB were read in 10.0 s.",
         "10.0 s: 4 KiB read, 0 major faults; the whole machine 0 KiB, 0.",
-        "Program text: 4.0 MiB mapped, 2.0 MiB of it by PMDs; './lab folios --text' has all folio sizes.",
+        "Program text: 4.0 MiB mapped, 2.0 MiB of it by PMDs. Its folio sizes are not known: only root sees in which"
+        " folios memory is.",
     ]
+
+
+def test_folios_of_text() -> None:
+    text = file_seen(path="/bin/x", text=True, mapped_pages=9, rss_bytes=4 * MIB)
+    seen = observation(text, read_bytes=4096)
+    folios = TextFolios(4 * MIB, {4: MIB, 64: 2 * MIB}, MIB)
+    assert "In folios of 4 KiB 25%, 64 KiB 50%, larger than what is mapped of them 25%." in terminal(seen, folios)[-1]
+    found = to_json(seen, judge(seen), folios)
+    assert found["text_folios"]["by_size_kb"] == {4: MIB, 64: 2 * MIB}
+    assert found["text_folios_missing"] is None
+    assert to_json(seen, judge(seen), HIDDEN)["text_folios_missing"] == HIDDEN
 
 
 def test_what_was_read_before_is_told_where_nothing_is_read_now() -> None:
     before = "Before that, 250.0 MiB had been read: './lab diagnose -- COMMAND' looks from the start."
     idle = replace(observation(read_bytes=4096), before=Counters(read_bytes=250 * MIB))
     assert before in terminal(idle)
-    assert to_json(idle, judge(idle))["read_bytes_before"] == 250 * MIB
+    assert to_json(idle, judge(idle), HIDDEN)["read_bytes_before"] == 250 * MIB
     busy = replace(look_ups(), before=Counters(read_bytes=250 * MIB))
     assert before not in terminal(busy)
 
@@ -56,15 +71,15 @@ def test_the_counter_of_misses_is_told_where_it_is_known() -> None:
     stuck = "/srv/data.mdb: the kernel's counter of misses is stuck: hits keep it below the limit"
     seen = look_ups()
     assert stuck in " ".join(terminal(seen))
-    assert to_json(seen, judge(seen))["files"][0]["miss_counter"] == "held-down"
+    assert to_json(seen, judge(seen), HIDDEN)["files"][0]["miss_counter"] == "held-down"
     ours = replace(seen, adaptive=True)
     assert "counter" not in " ".join(terminal(ours))
-    assert to_json(ours, judge(ours))["files"][0]["miss_counter"] is None
+    assert to_json(ours, judge(ours), HIDDEN)["files"][0]["miss_counter"] is None
 
 
 def test_json() -> None:
     seen = look_ups()
-    found = json.loads(json.dumps(to_json(seen, judge(seen))))
+    found = json.loads(json.dumps(to_json(seen, judge(seen), HIDDEN)))
     assert (found["verdict"], found["read_bytes"], found["major_faults"]) == ("reads-too-much", 32000 * PAGE, 1000)
     (file,) = found["files"]
     assert (file["read_bytes"], file["read_method"], file["used_bytes"]) == (32000 * PAGE, "newly cached", 1100 * PAGE)
