@@ -14,6 +14,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from foliolab.errors import LabError, UsageError
 from foliolab.live import pages
 from foliolab.live.devices import device_of
 from foliolab.live.engines import engine_of
+from foliolab.live.faults import FaultTrace, tasks_of
 from foliolab.live.folios import TextFolios
 from foliolab.live.processes import PAGE_BYTES, Counters, counters, descendants, mapped_by, mappings, name, total
 from foliolab.live.syscalls import become_subreaper
@@ -66,13 +69,28 @@ def handle(arguments: argparse.Namespace) -> int:
 
 def _watched(pids: list[int], seconds: float, only: os.stat_result | None = None) -> Observation:
     """What processes do in that time; Ctrl-C ends it early."""
-    watch = Watch(lambda: pids, only)
-    try:
-        watch.run(seconds, lambda: not any(Path(f"/proc/{pid}/io").exists() for pid in pids))
-        watch.look()
-    except KeyboardInterrupt:
-        print("lab: Interrupted; this is what was seen so far.", file=sys.stderr)
-    return watch.finish()
+    with _traced(tasks_of(pids)) as trace:
+        watch = Watch(lambda: pids, only, trace=trace)
+        try:
+            watch.run(seconds, lambda: not any(Path(f"/proc/{pid}/io").exists() for pid in pids))
+            watch.look()
+        except KeyboardInterrupt:
+            print("lab: Interrupted; this is what was seen so far.", file=sys.stderr)
+        return watch.finish()
+
+
+@contextmanager
+def _traced(tasks: list[int], but: int | None = None) -> Iterator[FaultTrace | str]:
+    """The faults of tasks, or why they cannot be followed."""
+    with ExitStack() as block:
+        trace: FaultTrace | str
+        try:
+            trace = block.enter_context(FaultTrace(tasks, but))
+        except LabError as error:
+            trace = str(error)
+        except OSError as error:
+            trace = f"The kernel's trace cannot be had: {error.strerror}."
+        yield trace
 
 
 def _folios(pids: list[int]) -> TextFolios | str:
@@ -138,20 +156,24 @@ def _command(command: list[str], seconds: float | None, as_json: bool) -> int:
             each.terminate()
 
     signal.signal(signal.SIGTERM, end)
-    child = subprocess.Popen(dying_with_parent(command), stdout=sys.stderr if as_json else None)
-    started.append(child)
-    if asked:
-        child.terminate()
-    watch = Watch(lambda: descendants(us), fresh=True)
-    watch.run(seconds, lambda: _ended(child.pid))
-    if _ended(child.pid):
-        child.wait()
-        seen = watch.finish(_children().since(before) + total(descendants(us)))
-        folios = _folios([])
-    else:
-        seen = watch.finish()
-        folios = _folios(descendants(us))
-        child.wait()
+    with _traced([us], us) as trace:
+        helper = trace.helper if isinstance(trace, FaultTrace) else None
+
+        def ours() -> list[int]:
+            return [pid for pid in descendants(us) if pid != helper]
+
+        child = subprocess.Popen(dying_with_parent(command), stdout=sys.stderr if as_json else None)
+        started.append(child)
+        if asked:
+            child.terminate()
+        watch = Watch(ours, fresh=True, trace=trace)
+        watch.run(seconds, lambda: _ended(child.pid))
+        ended = _ended(child.pid)
+        if ended:
+            child.wait()
+        seen = watch.finish(_children().since(before) + total(ours()) if ended else None)
+        folios = _folios([] if ended else ours())
+    child.wait()
     _report(seen, folios, as_json, to_error=not as_json)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 

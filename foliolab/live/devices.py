@@ -103,3 +103,12 @@ def _btrfs(number: str, sys: Path, mounts: Path) -> Path | None:
     if number in mounted:
         pools = [pool for pool in pools if (pool.parent / "devices" / mounted[number]).exists()]
     return pools[0] if len(pools) == 1 else None
+
+
+def windows_adapt() -> bool:
+    """Whether our kernel or our module decides here what a miss reads."""
+    for switch in ("/sys/kernel/mm/mmap_readahead/adaptive", "/sys/module/mmap_readahead_window/parameters/adaptive"):
+        with suppress(OSError):
+            if Path(switch).read_text().strip() in ("1", "Y"):
+                return True
+    return False

@@ -99,7 +99,8 @@ def _for_open_files(file: FileShare, path: str, window_kb: int, reads: int | Non
 
 def _places(verdict: Diagnosis, file: FileShare) -> int:
     """Touches that would have to read: blocks of 64 KiB touched, or major faults; and what may be of this file."""
-    return max(file.seen.places, verdict.major_faults) + verdict.unseen_faults
+    waits = verdict.major_faults if file.seen.major_faults is None else file.seen.major_faults
+    return max(file.seen.places, waits) + verdict.unseen_faults
 
 
 def _less(file: FileShare, estimate: int) -> int:

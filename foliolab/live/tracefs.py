@@ -118,6 +118,11 @@ class Instance:
             handle = os.open(processor / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             self._buffers.append((handle, tempfile.TemporaryFile()))  # noqa: SIM115 it is closed with the block
 
+    @property
+    def watcher(self) -> int:
+        """The process that cleans up after us."""
+        return self._watcher.pid
+
     def start(self, tasks: Iterable[int]) -> None:
         """Record these tasks from now on, and what they start."""
         self._write("set_event_pid", " ".join(map(str, tasks)))

@@ -38,7 +38,7 @@ class FileShare:
     seen: FileSeen
     read_bytes: int | None
     method: str
-    """How ``read_bytes`` is known: ``newly cached``, or ``share of places``."""
+    """How ``read_bytes`` is known: ``tracepoints``, ``newly cached`` or ``share of places``."""
     used_least: int
     """In bytes, and so is ``used_most``."""
     used_most: int
@@ -99,10 +99,13 @@ def judge(seen: Observation) -> Diagnosis:
 
 def _mapped_reads(seen: Observation, files: Sequence[FileShare]) -> int:
     """Bytes that faults had read: what came into the cache of mapped files, or all that no call has returned."""
-    arrived = sum(file.read_bytes or 0 for file in files if file.method == NEWLY_CACHED)
+    arrived = sum(file.read_bytes or 0 for file in files if file.method in (TRACED, NEWLY_CACHED))
+    if files and all(file.method == TRACED for file in files):
+        return min(seen.counted.read_bytes, arrived)
     return min(seen.counted.read_bytes, max(arrived, seen.counted.read_bytes - seen.counted.called_bytes))
 
 
+TRACED = "tracepoints"
 NEWLY_CACHED = "newly cached"
 SHARE_OF_PLACES = "share of places"
 
@@ -110,26 +113,34 @@ SHARE_OF_PLACES = "share of places"
 def _shares(seen: Observation) -> list[FileShare]:
     """What each file has of the reads.
 
-    What came into its cache, if that could be seen and explains most of them; cut down to them if others read or wrote
-    as well. Else as large a share as it has of the places touched.
+    What its faults read, if these were followed. Of the rest, what came into its cache, if that could be seen and
+    explains most of them; cut down to them if others read or wrote as well. Else as large a share as it has of the
+    places touched.
     """
     page, counted = seen.page_bytes, seen.counted
-    files = [file for file in seen.files if file.mapped_pages or file.cached_pages]
-    arrived = sum(file.cached_pages or 0 for file in files) * page
-    by_faults = max(0, counted.read_bytes - counted.called_bytes)
+    files = [file for file in seen.files if file.mapped_pages or file.cached_pages or file.fault_pages]
+    unknown = [file for file in files if file.fault_pages is None]
+    traced = sum(file.fault_pages or 0 for file in files) * page
+    arrived = sum(file.cached_pages or 0 for file in unknown) * page
+    rest = max(0, counted.read_bytes - traced)
+    by_faults = max(0, rest - counted.called_bytes)
     by_cache = arrived >= 0.8 * by_faults
-    spread = {} if by_cache else _spread(by_faults, files)
+    spread = {} if by_cache else _spread(by_faults, unknown)
     shares = []
     for file in files:
         read: int | None = None
-        if not by_cache:
+        method = NEWLY_CACHED if by_cache else SHARE_OF_PLACES
+        if file.fault_pages is not None:
+            read, method = file.fault_pages * page, TRACED
+        elif not by_cache:
             read = spread[file]
         elif file.cached_pages is not None:
-            read = int(file.cached_pages * page * min(1.0, counted.read_bytes / arrived if arrived else 1.0))
+            read = int(file.cached_pages * page * min(1.0, rest / arrived if arrived else 1.0))
         if read == 0 and not file.mapped_pages:
             continue  # others have read it
-        method = "" if read is None else NEWLY_CACHED if by_cache else SHARE_OF_PLACES
-        shares.append(FileShare(file, read, method, file.places * page, file.mapped_pages * page))
+        shares.append(
+            FileShare(file, read, "" if read is None else method, file.places * page, file.mapped_pages * page)
+        )
     return sorted(shares, key=lambda share: (-(share.read_bytes or 0), -share.used_most, share.seen.path))
 
 

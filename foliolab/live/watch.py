@@ -4,18 +4,19 @@
 import os
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from foliolab.errors import NotPermitted, UsageError
 from foliolab.live import pages
-from foliolab.live.devices import Device, find_device
+from foliolab.live.devices import Device, find_device, windows_adapt
 from foliolab.live.engines import engine_of
+from foliolab.live.faults import FaultTrace, FileFaults, faults_of
 from foliolab.live.processes import PAGE_BYTES, Counters, Mapping, descriptors, mappings, seen_by, total
 
 _FIRST_PERIOD = 0.02
 _LONGEST_PERIOD = 0.2
+_DRAIN_PERIOD = 0.1
 _SHARE = 10
 """A look is followed by so many times its own length without one."""
 
@@ -43,6 +44,10 @@ class FileSeen:
     """That came into the page cache, whoever read or wrote them; None if that may not be known."""
     fresh_pages: int
     """Of these, those with a page beside them that was not cached either."""
+    fault_pages: int | None
+    """That faults of the processes brought into the cache, by tracepoints; None if these could not be followed."""
+    major_faults: int | None
+    """Likewise."""
     read_before: int
     """Bytes that the processes had read, of any file, when they were first seen to map this one."""
     resident_bytes: int | None
@@ -72,6 +77,8 @@ class Observation:
     page_bytes: int = PAGE_BYTES
     adaptive: bool = False
     """Whether our kernel or module decides what misses read."""
+    untraced: str = ""
+    """Why tracepoints tell nothing; empty if they do."""
 
 
 @dataclass
@@ -92,11 +99,18 @@ class Watch:
     """Processes under observation, from now on.
 
     ``pids`` tells which, at each look; ``only`` is the file that matters, if one does. With ``fresh``, the processes
-    have mapped nothing yet.
+    have mapped nothing yet. ``trace`` follows their faults, or says why that cannot be.
     """
 
-    def __init__(self, pids: Callable[[], Iterable[int]], only: os.stat_result | None = None, fresh: bool = False):
+    def __init__(
+        self,
+        pids: Callable[[], Iterable[int]],
+        only: os.stat_result | None = None,
+        fresh: bool = False,
+        trace: FaultTrace | str = "Nobody asked for it.",
+    ):
         self._pids = pids
+        self._trace = trace
         self._only = only
         self._files: dict[tuple[str, int], _Watched | None] = {}
         self._began = time.monotonic()
@@ -114,10 +128,17 @@ class Watch:
             left = float("inf") if seconds is None else self._began + seconds - time.monotonic()
             if left <= 0:
                 break
-            time.sleep(min(period, left))
+            self._wait(min(period, left))
             began = time.monotonic()
             self.look()
             period = max(min(2 * period, _LONGEST_PERIOD), _SHARE * (time.monotonic() - began))
+
+    def _wait(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, _DRAIN_PERIOD))
+            if isinstance(self._trace, FaultTrace):
+                self._trace.drain()
 
     def look(self) -> None:
         """Add up what is new since the last look."""
@@ -147,16 +168,18 @@ class Watch:
         end = self._counted
         if counted:
             end = replace(counted, called_bytes=max(counted.called_bytes, end.called_bytes))
+        traced, untraced = faults_of(self._trace, self._files.keys())
         read, faults = _machine_counters()
         return Observation(
             seconds=time.monotonic() - self._began,
             counted=end.since(self._start),
             before=self._start,
             unseen=end.since(self._counted),
-            files=tuple(_seen(file) for file in self._files.values() if file),
+            files=tuple(_seen(file, traced.get(key)) for key, file in self._files.items() if file),
             machine_read_bytes=read - self._machine[0],
             machine_major_faults=faults - self._machine[1],
-            adaptive=_adaptive(),
+            adaptive=windows_adapt(),
+            untraced=untraced,
         )
 
     def _meet(self, by_pid: dict[int, list[Mapping]]) -> _Watched | None:
@@ -199,7 +222,7 @@ class Watch:
             file.cached = there
 
 
-def _seen(file: _Watched) -> FileSeen:
+def _seen(file: _Watched, traced: FileFaults | None) -> FileSeen:
     pieces = [piece for pieces in file.pieces.values() for piece in pieces]
     try:
         status = file.path.stat()
@@ -219,6 +242,8 @@ def _seen(file: _Watched) -> FileSeen:
         places=file.places,
         cached_pages=None if file.cached is None else file.cached_pages,
         fresh_pages=file.fresh_pages,
+        fault_pages=traced.read_pages if traced else None,
+        major_faults=traced.major_faults if traced else None,
         read_before=file.read_before,
         resident_bytes=None if file.cached is None else file.cached.bit_count() * PAGE_BYTES,
         processes=tuple(file.pieces),
@@ -249,14 +274,6 @@ def _runs(pid: int) -> bool:
         return bool(mappings(pid))
     except (UsageError, NotPermitted):
         return False
-
-
-def _adaptive() -> bool:
-    for switch in ("/sys/kernel/mm/mmap_readahead/adaptive", "/sys/module/mmap_readahead_window/parameters/adaptive"):
-        with suppress(OSError):
-            if Path(switch).read_text().strip() in ("1", "Y"):
-                return True
-    return False
 
 
 def _machine_counters() -> tuple[int, int]:

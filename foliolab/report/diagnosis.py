@@ -18,6 +18,8 @@ from foliolab.report.figures import count
 from foliolab.report.terminal import print_table
 
 _MOST_FILES = 8
+_WORTH = 20
+"""Remedies are told of a file that this part of what is read was read of."""
 _COUNTERS = {
     MissCounter.OVER_LIMIT: (
         "each miss reads one page, scans as well: the kernel's counter of misses is above its limit,"
@@ -48,6 +50,7 @@ def to_json(seen: Observation, verdict: Diagnosis, folios: TextFolios | str) -> 
         "machine_major_faults": seen.machine_major_faults,
         "page_bytes": seen.page_bytes,
         "adaptive": seen.adaptive,
+        "untraced": seen.untraced or None,
         "text_folios": asdict(folios) if isinstance(folios, TextFolios) else None,
         "text_folios_missing": missing,
         "files": [_file_json(file, verdict, seen) for file in verdict.files],
@@ -62,7 +65,6 @@ def _file_json(file: FileShare, verdict: Diagnosis, seen: Observation) -> dict[s
         "read_method": file.method or None,
         "used_bytes": file.used_most,
         "used_bytes_least": file.used_least,
-        "major_faults": None,
         "miss_counter": counter.value if counter else None,
         "hint": file.seen.hint or None,
         "engine": file.seen.engine or None,
@@ -92,6 +94,8 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis, fol
     if shown:
         console.print()
         _print_files(console, shown)
+        if seen.untraced:
+            console.print(Text(f"What is read of a file is estimated. {seen.untraced}", style="dim"), soft_wrap=True)
     if len(read) > len(shown):
         console.print(Text(f"and {len(read) - len(shown)} more files; --json has all", style="dim"))
     for file in shown:
@@ -99,6 +103,8 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis, fol
             console.print(Text(f"{file.seen.path}: {_COUNTERS[counter]}"), soft_wrap=True)
     _print_text(console, seen.files, folios)
     for file in shown:
+        if file.read_bytes is not None and file.read_bytes * _WORTH < verdict.read_bytes:
+            continue
         if found := remedies(verdict, file, seen.page_bytes):
             _print_remedies(console, file, found)
 

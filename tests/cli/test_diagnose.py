@@ -100,15 +100,16 @@ def test_a_kill_takes_the_command_along() -> None:
 
 def _wait_for_child(pid: int) -> int:
     """The number of the command, once it is what it will be."""
-    found: list[str] = []
+    found: list[int] = []
 
     def is_there() -> bool:
         argv = ["ps", "-o", "pid=,comm=", "--ppid", str(pid)]
-        found[:] = subprocess.run(argv, capture_output=True, text=True, check=False).stdout.split()
-        return found[1:] == ["sleep"]
+        rows = subprocess.run(argv, capture_output=True, text=True, check=False).stdout.splitlines()
+        found[:] = [int(row.split()[0]) for row in rows if row.split()[1] == "sleep"]
+        return bool(found)
 
     assert wait_until(is_there)
-    return int(found[0])
+    return found[0]
 
 
 @pytest.mark.parametrize(

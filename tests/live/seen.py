@@ -26,6 +26,8 @@ def file_seen(**changes: Any) -> FileSeen:
         "places": 0,
         "cached_pages": 0,
         "fresh_pages": 0,
+        "fault_pages": None,
+        "major_faults": None,
         "read_before": 0,
         "resident_bytes": 0,
         "processes": (7,),

@@ -84,5 +84,7 @@ def test_a_diagnosis_in_the_guest(steps: dict[str, dict[str, Any]]) -> None:
     found = steps["diagnose"]
     assert found["verdict"] == "reads-too-much", found["sentence"]
     file = next(file for file in found["files"] if file["path"] == "/data/file")
+    assert (found["untraced"], file["read_method"]) == (None, "tracepoints")
+    assert file["major_faults"] == pytest.approx(found["major_faults"], abs=16)  # of the program's text
     assert file["read_bytes"] > 2 * file["used_bytes_least"] > 0
     assert file["remedies"][0]["reads_bytes"] < file["read_bytes"]

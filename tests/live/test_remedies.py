@@ -49,6 +49,11 @@ def test_the_lab_has_the_commands_that_install_ours(command: str) -> None:
     assert callable(command_line().parse_args(words).handler)
 
 
+def test_places_are_the_waits_for_this_file_where_they_are_known() -> None:
+    assert found(places=500, mapped_pages=600)[0].formula == "1,000 places x 16 KiB"
+    assert found(places=500, mapped_pages=600, major_faults=700)[0].formula == "700 places x 16 KiB"
+
+
 def test_a_closed_descriptor_and_a_program_that_has_ended() -> None:
     closed = found(open_in=())[0]
     assert (closed.command, closed.reads_bytes) == ("", None)

@@ -133,6 +133,25 @@ def test_what_others_read_or_wrote_is_not_charged() -> None:
     assert verdict.files[0].read_bytes == verdict.read_bytes == 32000 * PAGE
 
 
+def test_what_tracepoints_tell_is_taken_as_it_is() -> None:
+    seen = look_ups()
+    followed = replace(seen.files[0], fault_pages=31000, major_faults=970)
+    verdict = judge(replace(seen, files=(followed,)))
+    (file,) = verdict.files
+    assert (file.read_bytes, file.method, verdict.read_bytes) == (31000 * PAGE, "tracepoints", 31000 * PAGE)
+    # What is left is of the files that no event was about.
+    one = file_seen(path="/a", mapped_pages=300, places=300, cached_pages=None)
+    two = replace(one, path="/b", mapped_pages=100, places=100)
+    found = judge(replace(seen, files=(followed, one, two))).files
+    assert [(file.read_bytes, file.method) for file in found[1:]] == [
+        (750 * PAGE, "share of places"),
+        (250 * PAGE, "share of places"),
+    ]
+    # Calls may have read all the rest.
+    alone = judge(replace(seen, files=(replace(followed, fault_pages=0, major_faults=0),)))
+    assert (alone.kind, alone.read_bytes) == (DiagnosisKind.NOTHING_WRONG, 0)
+
+
 def test_nobody_says_more_was_read_than_was() -> None:
     for called in (0, 5 * MIB, 500 * MIB):
         seen = look_ups()

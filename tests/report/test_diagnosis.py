@@ -77,6 +77,23 @@ def test_the_counter_of_misses_is_told_where_it_is_known() -> None:
     assert to_json(ours, judge(ours), HIDDEN)["files"][0]["miss_counter"] is None
 
 
+def test_a_file_that_little_was_read_of_has_no_remedies_on_the_terminal() -> None:
+    seen = look_ups()
+    for pages, told in ((1000, False), (4000, True)):
+        other = file_seen(path="/srv/other", mapped_pages=pages, places=10, cached_pages=pages)
+        both = replace(
+            seen,
+            files=(*seen.files, other),
+            counted=replace(seen.counted, read_bytes=(32000 + pages) * PAGE),
+            untraced="This kernel has no tracepoint.",
+        )
+        lines = terminal(both)
+        assert ("What helps with /srv/other:" in lines) == told
+        assert "What helps with /srv/data.mdb:" in lines
+        assert "What is read of a file is estimated. This kernel has no tracepoint." in lines
+        assert to_json(both, judge(both), HIDDEN)["untraced"] == "This kernel has no tracepoint."
+
+
 def test_json() -> None:
     seen = look_ups()
     found = json.loads(json.dumps(to_json(seen, judge(seen), HIDDEN)))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What faults of some processes read of each file, by the kernel's tracepoints. Takes root."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from foliolab.errors import LabError
+from foliolab.live.processes import PAGE_BYTES
+from foliolab.live.touches import ADD, FAULT, FIELDS, Touches, device_name
+from foliolab.live.tracefs import Instance, tracefs
+
+LIMIT_BYTES = 64 << 20
+"""Of events: over a million folios read."""
+
+
+@dataclass(frozen=True)
+class FileFaults:
+    """What faults did with a file."""
+
+    read_pages: int = 0
+    """That they brought into the page cache: their own, and those read ahead."""
+    major_faults: int = 0
+    """Those that read their own page."""
+
+
+class FaultTrace:
+    """The faults of some tasks, and of what these start, while the block lasts. Nothing stays enabled behind it.
+
+    LabError where the kernel has no such events, or somebody who is not root asks.
+    """
+
+    def __init__(self, tasks: Iterable[int], but: int | None = None) -> None:
+        """``but`` is one of the tasks that is followed for what it starts alone."""
+        place = tracefs()
+        if not (place / "events" / FAULT).is_dir():
+            raise LabError(f"This kernel has no tracepoint {FAULT.partition('/')[2]}; Linux since 6.11 has.")
+        self._tasks, self._but = tasks, but
+        self._instance = Instance({name: FIELDS[name] for name in (ADD, FAULT)}, LIMIT_BYTES)
+        self._block = ExitStack()
+        self._full = False
+
+    def __enter__(self) -> Self:
+        with self._block as block:
+            block.enter_context(self._instance)
+            self._instance.start(self._tasks)
+            self._block = block.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._block.__exit__(kind, error, trace)
+
+    @property
+    def helper(self) -> int:
+        """A process of ours, which cleans up after us."""
+        return self._instance.watcher
+
+    def drain(self) -> None:
+        """Fetch what there is; to be called several times a second. Once that is too much, recording ends."""
+        if not self._full and not self._instance.drain():
+            self._full = True
+            self._instance.stop()
+
+    def faults(self) -> dict[tuple[str, int], FileFaults]:
+        """End recording, and tell of each file, by device and inode as ``Mapping.file`` has them.
+
+        LabError if that is not all that there was.
+        """
+        self.drain()
+        if self._full:
+            raise LabError(f"There were more than {LIMIT_BYTES >> 20} MiB of events; the rest was not recorded.")
+        self._instance.stop()
+        if lost := self._instance.lost():
+            raise LabError(f"The kernel had no room for {lost:,} events.")
+        touches = Touches(lambda file: True, PAGE_BYTES, 1)
+        touches.take(event for event in self._instance.events() if event[2][0] != self._but)
+        read = Counter(touches.read_file_of)
+        return {
+            (device_name(device), inode): FileFaults(read[number], touches.majors[number])
+            for (device, inode), number in touches.files.items()
+        }
+
+
+def tasks_of(pids: Iterable[int]) -> list[int]:
+    """The threads of those processes that are there."""
+    return [int(path.name) for pid in pids for path in Path(f"/proc/{pid}/task").glob("[0-9]*")]
+
+
+def faults_of(
+    trace: FaultTrace | str, files: Collection[tuple[str, int]]
+) -> tuple[dict[tuple[str, int], FileFaults], str]:
+    """What faults did with each of these files, as far as that is known, and why nothing is."""
+    if isinstance(trace, str):
+        return {}, trace
+    try:
+        found = trace.faults()
+    except LabError as error:
+        return {}, str(error)
+    return with_idle(found, files), ""
+
+
+def with_idle(
+    found: dict[tuple[str, int], FileFaults], files: Collection[tuple[str, int]]
+) -> dict[tuple[str, int], FileFaults]:
+    """Those found, and files without events as without faults, unless other files were read than these.
+
+    On some file systems events have other numbers than mappings, and then these would be the files that were read.
+    """
+    if all(file in files for file, faults in found.items() if faults.read_pages):
+        return dict.fromkeys(files, FileFaults()) | found
+    return found

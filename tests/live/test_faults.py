@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Faults are followed on this machine, where its kernel lets us: root, and a tracefs that is mounted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from foliolab.errors import LabError
+from foliolab.live import faults
+from foliolab.live.devices import device_of
+from foliolab.live.faults import FaultTrace, FileFaults, tasks_of, with_idle
+from foliolab.live.processes import PAGE_BYTES
+from foliolab.live.touches import FAULT
+from foliolab.live.tracefs import tracefs
+from foliolab.live.verdict import judge
+from foliolab.live.watch import Watch
+from foliolab.live.windows import set_device
+from tests.cli.command import lab
+from tests.live import toucher
+from tests.live.conftest import Toucher
+from tests.live.test_record import here, instances
+from tests.live.toucher import drop
+from tests.processes import wait_until
+
+KEY = ("8:1", 5)
+
+
+@here
+def test_what_faults_read_is_what_came_into_the_cache(private_disk: Path, start: Callable[..., Toucher]) -> None:
+    """Nobody else reads this file: the cache tells what the tracepoints have to."""
+    path = private_disk / "file"
+    set_device(device_of(path).attribute, 64)
+    drop(path)
+    program = start(path)
+    with FaultTrace(tasks_of([program.pid])) as trace:
+        watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
+        program.tell("random 60")
+        watch.look()
+        seen = watch.finish()
+    (file,) = seen.files
+    assert file.fault_pages
+    assert file.cached_pages
+    # The rest of the last window may still be on its way.
+    assert file.cached_pages <= file.fault_pages < file.cached_pages + 64 * 1024 // PAGE_BYTES
+    assert file.major_faults == seen.counted.major_faults > 0
+    assert judge(seen).files[0].method == "tracepoints"
+    assert seen.untraced == ""
+    assert instances() == []
+
+
+@here
+def test_a_command_is_followed_from_its_start(large_file: Path) -> None:
+    drop(large_file)
+    script = f"(echo random 20; sleep 1) | {sys.executable} {toucher.__file__} {large_file}"
+    found = json.loads(lab("diagnose", "--json", "--", "sh", "-c", script).stdout)
+    assert found["untraced"] is None
+    file = next(file for file in found["files"] if file["path"] == str(large_file))
+    assert file["read_method"] == "tracepoints"
+    assert 0 < file["major_faults"] <= 20
+    assert file["read_bytes"] == file["fault_pages"] * found["page_bytes"] >= file["major_faults"] * found["page_bytes"]
+    assert sum(file["major_faults"] or 0 for file in found["files"]) <= found["major_faults"]
+    assert instances() == []
+
+
+@here
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_whatever_ends_us_nothing_is_left(number: int, start: Callable[..., Toucher], large_file: Path) -> None:
+    program = start(large_file)
+    argv = [sys.executable, "-m", "foliolab", "diagnose", "--pid", str(program.pid), "--seconds", "300"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        name = f"foliolab-live-{running.pid}"
+        assert wait_until(lambda: (tracefs() / "instances" / name / "events" / FAULT / "enable").exists())
+        running.send_signal(number)
+        running.communicate(timeout=60)
+    assert wait_until(lambda: name not in instances())
+
+
+@here
+def test_too_many_events_leave_estimates(
+    private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faults, "LIMIT_BYTES", 4096)
+    path = private_disk / "file"
+    drop(path)
+    program = start(path)
+    with FaultTrace(tasks_of([program.pid])) as trace:
+        watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
+        program.tell("scan")
+        watch.look()
+        seen = watch.finish()
+    assert seen.untraced.startswith("There were more than ")
+    assert [(file.fault_pages, file.major_faults) for file in seen.files] == [(None, None)]
+    assert judge(seen).files[0].method == "newly cached"
+
+
+def test_a_file_without_events_had_no_faults_unless_events_have_other_numbers() -> None:
+    other = ("8:2", 5)
+    assert with_idle({other: FileFaults(32, 1)}, [KEY]) == {other: FileFaults(32, 1)}
+    assert with_idle({other: FileFaults()}, [KEY])[KEY] == FileFaults()
+    assert with_idle({KEY: FileFaults(32, 1)}, [KEY, other]) == {KEY: FileFaults(32, 1), other: FileFaults()}
+
+
+def test_who_may_not_is_told_so(nobody: None) -> None:
+    with pytest.raises(LabError, match=r"root\.$"):
+        FaultTrace([os.getpid()])
+
+
+@here
+def test_a_kernel_without_the_event(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(faults, "tracefs", lambda: tmp_path)
+    with pytest.raises(LabError, match=r"^This kernel has no tracepoint mm_filemap_fault; Linux since 6\.11 has\.$"):
+        FaultTrace([os.getpid()])
