@@ -77,7 +77,6 @@ class Instance:
         self._size = 0
 
     def __enter__(self) -> Self:
-        self._path.mkdir(mode=0o700)
         self._pipe = os.pipe()
         self._watcher = subprocess.Popen(
             ["/bin/sh", "-c", _CLEAN_UP, "sh", str(self._path), self._around, str(FAULT_AROUND)],
@@ -87,6 +86,7 @@ class Instance:
             start_new_session=True,
         )
         try:
+            self._path.mkdir(mode=0o700)
             self._set_up()
         except BaseException:
             self.__exit__(*sys.exc_info())

@@ -223,6 +223,27 @@ def test_whatever_ends_us_nothing_is_left(number: int, cold: Path, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir() if path.name != "t"] == ["cold"]
 
 
+KILLED = """
+import os, pathlib, signal
+from foliolab.live.touches import ADD, FIELDS
+from foliolab.live.tracefs import Instance
+make = pathlib.Path.mkdir
+def made_and_killed(*words, **options):
+    make(*words, **options)
+    os.kill(os.getpid(), signal.SIGKILL)
+pathlib.Path.mkdir = made_and_killed
+with Instance({ADD: FIELDS[ADD]}, 1 << 20):
+    pass
+"""
+
+
+@here
+def test_a_kill_before_anything_is_recorded_leaves_nothing() -> None:
+    killed = subprocess.Popen([sys.executable, "-c", KILLED])
+    assert killed.wait() == -signal.SIGKILL
+    assert wait_until(lambda: f"foliolab-live-{killed.pid}" not in instances())
+
+
 @here
 def test_what_the_buffer_has_no_room_for_is_counted(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foliolab.live.tracefs._MOST_KIB", 8)
