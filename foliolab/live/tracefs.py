@@ -18,6 +18,8 @@ from foliolab.live.ringbuffer import Layout, events, layout
 
 FAULT_AROUND = Path("/sys/kernel/debug/fault_around_bytes")
 _PLACES = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
+_MACHINE = "pid:[4026531836]"
+"""The name space of process numbers that is not a container's (PROC_PID_INIT_INO)."""
 _NAME = "foliolab-live"
 _STALE = re.compile(rf"{_NAME}-(?P<process>\d+)(?:-around-(?P<around>\d+))?")
 _BUFFERS_KIB = 64 << 10
@@ -39,6 +41,9 @@ def tracefs() -> Path:
     """Where the kernel's trace is; UsageError if we cannot have it."""
     if os.geteuid():
         raise UsageError("Recording on this machine needs root.")
+    numbers = Path("/proc/self/ns/pid")
+    if numbers.is_symlink() and numbers.readlink().name != _MACHINE:
+        raise UsageError("The kernel's trace goes by the machine's process numbers; this container has its own.")
     for place in map(Path, _PLACES):
         if (place / "instances").is_dir():
             return place

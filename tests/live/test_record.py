@@ -223,6 +223,15 @@ def test_whatever_ends_us_nothing_is_left(number: int, cold: Path, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir() if path.name != "t"] == ["cold"]
 
 
+@here
+def test_a_container_has_other_process_numbers() -> None:
+    code = "from foliolab.live.tracefs import tracefs; tracefs()"
+    argv = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", code]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "this container has its own." in done.stderr
+
+
 KILLED = """
 import os, pathlib, signal
 from foliolab.live.touches import ADD, FIELDS
