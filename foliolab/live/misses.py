@@ -7,14 +7,11 @@ hint reads its page alone. So it is known by what misses read.
 
 from enum import Enum
 
-from foliolab.live.verdict import Diagnosis, DiagnosisKind, FileShare
-from foliolab.live.watch import FileSeen, Observation
+from foliolab.live.verdict import Diagnosis, DiagnosisKind, FileShare, read_alone
+from foliolab.live.watch import Observation
 
 LIMIT = 100
 """MMAP_LOTSAMISS of mm/filemap.c."""
-_LEAST_WINDOW_PAGES = 4
-_ALONE = 1.25
-"""Pages read for each wait, at most, where pages are read alone."""
 
 
 class MissCounter(Enum):
@@ -27,27 +24,13 @@ class MissCounter(Enum):
 def miss_counter(seen: Observation, verdict: Diagnosis, file: FileShare) -> MissCounter | None:
     """Where the counter of a file is, by what its misses read; None if that does not tell."""
     data = file.seen
-    small = data.window_kb << 10 < _LEAST_WINDOW_PAGES * seen.page_bytes
-    if data.text or data.hint or small or seen.adaptive or seen.counted.major_faults <= LIMIT:
+    if data.text or data.hint or seen.adaptive or seen.counted.major_faults <= LIMIT:
         return None
-    if _read_alone(seen, data):
+    if read_alone(seen, data):
         return MissCounter.OVER_LIMIT
     if verdict.kind is DiagnosisKind.READS_TOO_MUCH and _windows_of_misses(seen, file) > LIMIT * len(data.processes):
         return MissCounter.HELD_DOWN
     return None
-
-
-def _read_alone(seen: Observation, file: FileSeen) -> bool:
-    """Whether most waits read one page of this file, where a window would have read more.
-
-    The limits leave no other mixture of reads: of windows and of pages whose neighbours were cached, for which half
-    would not be fresh; or of windows and of pages from elsewhere, for which the pages of this file would be less than
-    half of the waits.
-    """
-    waits, pages = seen.counted.major_faults, file.cached_pages
-    if pages is None or seen.counted.read_bytes > _ALONE * waits * seen.page_bytes:
-        return False
-    return waits / 2 <= pages <= _ALONE * waits and 2 * file.fresh_pages >= pages
 
 
 def _windows_of_misses(seen: Observation, file: FileShare) -> int:

@@ -36,6 +36,9 @@ def remedies(verdict: Diagnosis, file: FileShare, page_bytes: int) -> list[Remed
         return []
     engine = ENGINES.get(file.seen.engine)
     if verdict.kind is DiagnosisKind.READS_TOO_LITTLE:
+        if not file.seen.hint and 2 * (file.read_bytes or 0) > verdict.read_bytes:
+            name, change = "a hint before scans", "madvise(address, length, MADV_SEQUENTIAL)"
+            return [Remedy(name, change, None, "", "reads ahead again; look-ups then read windows")]
         if file.seen.hint != "random":
             return []
         change = engine.more if engine and engine.more else "leave madvise(..., MADV_RANDOM) out"

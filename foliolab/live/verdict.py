@@ -20,6 +20,9 @@ _CLEAR_WASTE = 4
 _DOUBT = 8
 _STREAM = 4
 """Where so many windows were read for each major fault, most of it was read ahead of a stream."""
+_LEAST_WINDOW_PAGES = 4
+_ALONE = 1.25
+"""Pages read for each wait, at most, where pages are read alone."""
 _RUN = 8
 """Pages that lie together in a block where a program scans."""
 
@@ -172,11 +175,12 @@ def _decide(seen: Observation, draft: Diagnosis, data: Sequence[FileShare]) -> t
     window = max((file.seen.window_kb for file in data), default=0) << 10
     single = seen.page_bytes * 2
     hinted = [file for file in data if file.seen.hint == "random"]
-    if hinted and majors > 1000 and read <= majors * single and _runs(hinted):
-        return DiagnosisKind.READS_TOO_LITTLE, (
-            f"Too little is read at once: a hint for random access, and {majors:,} waits"
-            f" for {size(read)} that lie together."
-        )
+    alone = [file for file in data if not file.seen.hint and read_alone(seen, file.seen)]
+    for why, waited in (("a hint for random access", hinted), ("a page for each miss, without a hint", alone)):
+        if waited and majors > 1000 and read <= majors * single and _runs(waited):
+            return DiagnosisKind.READS_TOO_LITTLE, (
+                f"Too little is read at once: {why}, and {majors:,} waits for {size(read)} that lie together."
+            )
     if majors < FEW_FAULTS:
         return (
             DiagnosisKind.NOTHING_WRONG,
@@ -212,6 +216,20 @@ def _little(seen: Observation) -> str:
     if counted.major_faults < FEW_FAULTS:
         return f"Nothing wrong: {read}."
     return f"Nothing wrong so far: {read}, too little to judge by; --seconds N looks longer."
+
+
+def read_alone(seen: Observation, file: FileSeen) -> bool:
+    """Whether most waits read one page of this file, where a window would have read more.
+
+    The limits leave no other mixture of reads: of windows and of pages whose neighbours were cached, for which half
+    would not be fresh; or of windows and of pages from elsewhere, for which the pages of this file would be less than
+    half of the waits.
+    """
+    waits, pages = seen.counted.major_faults, file.cached_pages
+    small = file.window_kb << 10 < _LEAST_WINDOW_PAGES * seen.page_bytes
+    if pages is None or small or seen.counted.read_bytes > _ALONE * waits * seen.page_bytes:
+        return False
+    return waits / 2 <= pages <= _ALONE * waits and 2 * file.fresh_pages >= pages
 
 
 def _runs(files: Sequence[FileShare]) -> bool:

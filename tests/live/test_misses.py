@@ -8,7 +8,7 @@ import pytest
 from foliolab.live.devices import device_of
 from foliolab.live.misses import LIMIT, MissCounter, miss_counter
 from foliolab.live.processes import PAGE_BYTES, Counters
-from foliolab.live.verdict import judge
+from foliolab.live.verdict import DiagnosisKind, judge
 from foliolab.live.watch import Observation, Watch
 from foliolab.live.windows import set_device
 from tests.live.conftest import Toucher
@@ -70,8 +70,10 @@ def test_no_mixture_of_windows_with_other_pages_looks_like_pages_alone(window_pa
                 assert found(replace(seen, counted=counted)) is not MissCounter.OVER_LIMIT
 
 
-def touched(private_disk: Path, start: Callable[..., Toucher], window_kb: int) -> Observation:
-    """Random touches of an open file with that window, on a device with one of 64 KiB."""
+def touched(
+    private_disk: Path, start: Callable[..., Toucher], window_kb: int, touches: str = "random 200"
+) -> Observation:
+    """Touches of an open file with that window, on a device with one of 64 KiB."""
     path = private_disk / "file"
     attribute = device_of(path).attribute
     set_device(attribute, window_kb)
@@ -79,7 +81,7 @@ def touched(private_disk: Path, start: Callable[..., Toucher], window_kb: int) -
     program = start(path)
     set_device(attribute, 64)
     watch = Watch(lambda: [program.pid], path.stat())
-    program.tell("random 200")
+    program.tell(touches)
     watch.look()
     seen = watch.finish()
     assert seen.counted.major_faults > LIMIT
@@ -93,3 +95,8 @@ def test_single_pages_are_seen(private_disk: Path, start: Callable[..., Toucher]
 
 def test_small_windows_are_no_single_pages(private_disk: Path, start: Callable[..., Toucher]) -> None:
     assert found(touched(private_disk, start, 4 * PAGE_BYTES >> 10)) is not MissCounter.OVER_LIMIT
+
+
+def test_a_scan_by_single_pages_is_not_well(private_disk: Path, start: Callable[..., Toucher]) -> None:
+    verdict = judge(touched(private_disk, start, PAGE_BYTES >> 10, "scan"))
+    assert verdict.kind is DiagnosisKind.READS_TOO_LITTLE, verdict.sentence

@@ -98,3 +98,14 @@ def test_the_hint_is_what_is_wrong() -> None:
     (remedy,) = remedies(verdict, verdict.files[0], PAGE)
     assert remedy.name == "Lucene without the hint"
     assert remedy.command.endswith("defaultReadAdvice=NORMAL")
+
+
+def test_a_scan_that_reads_single_pages_wants_a_hint() -> None:
+    pages = 60000
+    data = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages, fresh_pages=pages)
+    other = file_seen(path="/srv/other", mapped_pages=20, places=10, cached_pages=10)
+    verdict = judge(observation(data, other, read_bytes=pages * PAGE, major_faults=pages))
+    assert [remedy.command for remedy in remedies(verdict, verdict.files[0], PAGE)] == [
+        "madvise(address, length, MADV_SEQUENTIAL)"
+    ]
+    assert remedies(verdict, verdict.files[1], PAGE) == []

@@ -89,6 +89,17 @@ def test_a_scan_with_the_random_hint() -> None:
     assert much.kind is not DiagnosisKind.READS_TOO_LITTLE
 
 
+def test_a_scan_that_reads_single_pages_without_a_hint() -> None:
+    pages = 60000
+    data = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages, fresh_pages=pages)
+    verdict = judge(observation(data, read_bytes=pages * PAGE, major_faults=pages))
+    assert verdict.kind is DiagnosisKind.READS_TOO_LITTLE
+    assert "a page for each miss, without a hint, and 60,000 waits" in verdict.sentence
+    # Pages that are missing between others may be read by any window.
+    holes = replace(data, fresh_pages=0)
+    assert judge(observation(holes, read_bytes=pages * PAGE, major_faults=pages)).kind is DiagnosisKind.NOTHING_WRONG
+
+
 def test_faults_after_the_last_look_count_as_used() -> None:
     data = file_seen(mapped_pages=100, places=100, cached_pages=None)
     counted = Counters(read_bytes=32000 * PAGE, major_faults=1000, minor_faults=2000)
