@@ -34,7 +34,7 @@ def miss_counter(seen: Observation, verdict: Diagnosis, file: FileShare) -> Miss
 
 
 def _windows_of_misses(seen: Observation, file: FileShare) -> int:
-    """How many misses of a file have read windows, at least; 0 if waits read less than half a window on average."""
+    """How many misses of a file have read windows, at least; 0 if waits read less than half of one on average."""
     window, waits = file.seen.window_kb << 10, seen.counted.major_faults
     read = file.read_bytes or 0
-    return min(waits, read // window) if 2 * read >= waits * window else 0
+    return min(waits, read // window) if window and 2 * read >= waits * window else 0
