@@ -11,11 +11,11 @@ from typing import Self
 
 from foliolab.errors import LabError
 from foliolab.live.processes import PAGE_BYTES
-from foliolab.live.touches import ADD, FAULT, FIELDS, Touches, device_name
+from foliolab.live.touches import ADD, FAULT, FIELDS, MAP, Touches, device_name
 from foliolab.live.tracefs import Instance, tracefs
 
 LIMIT_BYTES = 64 << 20
-"""Of events: over a million folios read."""
+"""Of events, one for each folio read and each fault: over a million."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class FaultTrace:
         if not (place / "events" / FAULT).is_dir():
             raise LabError(f"This kernel has no tracepoint {FAULT.partition('/')[2]}; Linux since 6.11 has.")
         self._tasks, self._but = tasks, but
-        self._instance = Instance({name: FIELDS[name] for name in (ADD, FAULT)}, LIMIT_BYTES)
+        # A fault that has read its page mostly ends in MAP; what comes into the cache after that is not its own.
+        self._instance = Instance({name: FIELDS[name] for name in (ADD, FAULT, MAP)}, LIMIT_BYTES)
         self._block = ExitStack()
         self._full = False
 

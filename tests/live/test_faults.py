@@ -55,6 +55,25 @@ def test_what_faults_read_is_what_came_into_the_cache(private_disk: Path, start:
 
 
 @here
+def test_what_a_call_reads_after_a_fault_is_not_the_faults(private_disk: Path, start: Callable[..., Toucher]) -> None:
+    path = private_disk / "file"
+    set_device(device_of(path).attribute, 64)
+    drop(path)
+    program = start(path)
+    with FaultTrace(tasks_of([program.pid])) as trace:
+        watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
+        program.tell("scan 1")
+        program.tell("read")
+        watch.look()
+        (file,) = watch.finish().files
+    half = path.stat().st_size // 2 // PAGE_BYTES
+    assert file.cached_pages
+    assert file.cached_pages > half
+    assert file.fault_pages
+    assert file.fault_pages < half / 2
+
+
+@here
 def test_a_command_is_followed_from_its_start(large_file: Path) -> None:
     drop(large_file)
     script = f"(echo random 20; sleep 1) | {sys.executable} {toucher.__file__} {large_file}"

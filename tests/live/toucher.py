@@ -2,6 +2,7 @@
 """A program that maps a file and touches its pages as it is told to, for tests to look at.
 
 Standard input: ``random N``, ``scan`` or ``page N``, a line each, answered by a line; ``close`` closes the descriptor.
+``read`` reads the second half by calls.
 """
 
 import mmap
@@ -35,6 +36,8 @@ def main(path: Path, hint: str) -> None:
             for other in Path("/proc/self/fd").iterdir():  # Python's mmap keeps one of its own
                 if other.resolve() == path:
                     os.close(int(other.name))
+        elif verb == "read":
+            os.pread(handle, len(place) // 2, len(place) // 2)
         elif verb == "page":
             place.madvise(mmap.MADV_DONTNEED)
             drop(path)
