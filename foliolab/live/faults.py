@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -43,7 +43,8 @@ class FaultTrace:
         # A fault that has read its page mostly ends in MAP; what comes into the cache after that is not its own.
         self._instance = Instance({name: FIELDS[name] for name in (ADD, FAULT, MAP)}, LIMIT_BYTES)
         self._block = ExitStack()
-        self._full = False
+        self._incomplete = ""
+        """Why not all was recorded."""
 
     def __enter__(self) -> Self:
         with self._block as block:
@@ -64,8 +65,15 @@ class FaultTrace:
 
     def drain(self) -> None:
         """Fetch what there is; to be called several times a second. Once that is too much, recording ends."""
-        if not self._full and not self._instance.drain():
-            self._full = True
+        if self._incomplete:
+            return
+        try:
+            if self._instance.drain():
+                return
+            self._incomplete = f"There were more than {LIMIT_BYTES >> 20} MiB of events; the rest was not recorded."
+        except OSError as error:
+            self._incomplete = _not_kept(error)
+        with suppress(OSError):
             self._instance.stop()
 
     def faults(self) -> dict[tuple[str, int], FileFaults]:
@@ -74,9 +82,12 @@ class FaultTrace:
         LabError if that is not all that there was.
         """
         self.drain()
-        if self._full:
-            raise LabError(f"There were more than {LIMIT_BYTES >> 20} MiB of events; the rest was not recorded.")
-        self._instance.stop()
+        if self._incomplete:
+            raise LabError(self._incomplete)
+        try:
+            self._instance.stop()
+        except OSError as error:
+            raise LabError(_not_kept(error)) from error
         if lost := self._instance.lost():
             raise LabError(f"The kernel had no room for {lost:,} events.")
         touches = Touches(lambda file: True, PAGE_BYTES, 1)
@@ -86,6 +97,10 @@ class FaultTrace:
             (device_name(device), inode): FileFaults(read[number], touches.majors[number])
             for (device, inode), number in touches.files.items()
         }
+
+
+def _not_kept(error: OSError) -> str:
+    return f"The kernel's trace cannot be kept: {error.strerror}."
 
 
 def tasks_of(pids: Iterable[int]) -> list[int]:

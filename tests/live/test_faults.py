@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,39 @@ def test_too_many_events_leave_estimates(
         seen = watch.finish()
     assert seen.untraced.startswith("There were more than ")
     assert [(file.fault_pages, file.major_faults) for file in seen.files] == [(None, None)]
+    assert judge(seen).files[0].method == "newly cached"
+
+
+@pytest.fixture
+def no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Temporary files have 4 KiB to share."""
+    place = tmp_path / "small"
+    place.mkdir()
+    argv = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(place)]
+    if subprocess.run(argv, capture_output=True, check=False).returncode:
+        pytest.skip("mounting takes root")
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    yield
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@here
+@pytest.mark.parametrize("early", [True, False])
+def test_no_room_for_events_leaves_estimates(
+    early: bool, private_disk: Path, start: Callable[..., Toucher], no_room: None
+) -> None:
+    path = private_disk / "file"
+    drop(path)
+    program = start(path)
+    with FaultTrace(tasks_of([program.pid])) as trace:
+        watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
+        program.tell("scan")
+        if early:
+            watch.run(0.3)
+            assert (tracefs() / "instances" / f"foliolab-live-{os.getpid()}" / "tracing_on").read_text() == "0\n"
+        watch.look()
+        seen = watch.finish()
+    assert seen.untraced == "The kernel's trace cannot be kept: No space left on device."
     assert judge(seen).files[0].method == "newly cached"
 
 
