@@ -27,7 +27,7 @@ from foliolab.errors import LabError, UsageError
 from foliolab.live import pages
 from foliolab.live.devices import device_of
 from foliolab.live.engines import engine_of
-from foliolab.live.faults import FaultTrace, tasks_of
+from foliolab.live.faults import FaultTrace
 from foliolab.live.folios import TextFolios
 from foliolab.live.processes import PAGE_BYTES, Counters, counters, descendants, mapped_by, mappings, name, total
 from foliolab.live.syscalls import become_subreaper
@@ -69,7 +69,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 def _watched(pids: list[int], seconds: float, only: os.stat_result | None = None) -> Observation:
     """What processes do in that time; Ctrl-C ends it early."""
-    with _traced(tasks_of(pids)) as trace:
+    with _traced(pids) as trace:
         watch = Watch(lambda: pids, only, trace=trace)
         try:
             watch.run(seconds, lambda: not any(Path(f"/proc/{pid}/io").exists() for pid in pids))
@@ -80,12 +80,12 @@ def _watched(pids: list[int], seconds: float, only: os.stat_result | None = None
 
 
 @contextmanager
-def _traced(tasks: list[int], but: int | None = None) -> Iterator[FaultTrace | str]:
-    """The faults of tasks, or why they cannot be followed."""
+def _traced(pids: list[int], but: int | None = None) -> Iterator[FaultTrace | str]:
+    """The faults of processes, or why they cannot be followed."""
     with ExitStack() as block:
         trace: FaultTrace | str
         try:
-            trace = block.enter_context(FaultTrace(tasks, but))
+            trace = block.enter_context(FaultTrace(pids, but))
         except LabError as error:
             trace = str(error)
         except OSError as error:

@@ -2,10 +2,9 @@
 """What faults of some processes read of each file, by the kernel's tracepoints. Takes root."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -29,17 +28,17 @@ class FileFaults:
 
 
 class FaultTrace:
-    """The faults of some tasks, and of what these start, while the block lasts. Nothing stays enabled behind it.
+    """The faults of some processes, and of what these start, while the block lasts. Nothing stays enabled behind it.
 
     LabError where the kernel has no such events, or somebody who is not root asks.
     """
 
-    def __init__(self, tasks: Iterable[int], but: int | None = None) -> None:
-        """``but`` is one of the tasks that is followed for what it starts alone."""
+    def __init__(self, pids: Collection[int], but: int | None = None) -> None:
+        """``but`` is one of the processes that is followed for what it starts alone."""
         place = tracefs()
         if not (place / "events" / FAULT).is_dir():
             raise LabError(f"This kernel has no tracepoint {FAULT.partition('/')[2]}; Linux since 6.11 has.")
-        self._tasks, self._but = tasks, but
+        self._pids, self._but = pids, but
         # A fault that has read its page mostly ends in MAP; what comes into the cache after that is not its own.
         self._instance = Instance({name: FIELDS[name] for name in (ADD, FAULT, MAP)}, LIMIT_BYTES)
         self._block = ExitStack()
@@ -49,7 +48,7 @@ class FaultTrace:
     def __enter__(self) -> Self:
         with self._block as block:
             block.enter_context(self._instance)
-            self._instance.start(self._tasks)
+            self._instance.start(self._pids)
             self._block = block.pop_all()
         return self
 
@@ -101,11 +100,6 @@ class FaultTrace:
 
 def _not_kept(error: OSError) -> str:
     return f"The kernel's trace cannot be kept: {error.strerror}."
-
-
-def tasks_of(pids: Iterable[int]) -> list[int]:
-    """The threads of those processes that are there."""
-    return [int(path.name) for pid in pids for path in Path(f"/proc/{pid}/task").glob("[0-9]*")]
 
 
 def faults_of(

@@ -154,6 +154,11 @@ def all_processes() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
+def tasks_of(pids: Iterable[int]) -> list[int]:
+    """The threads of those processes that are there."""
+    return [int(path.name) for pid in pids for path in Path(f"/proc/{pid}/task").glob("[0-9]*")]
+
+
 def descendants(ancestor: int) -> list[int]:
     """All processes below ``ancestor``, as far as parents are alive or it is their subreaper."""
     children: dict[int, list[int]] = {}

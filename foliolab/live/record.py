@@ -76,7 +76,7 @@ def record(
     available = memory_bytes(target.process)
     with Instance(fields, limit_bytes, fine) as instance, _asked_to_end() as asked:
         maps.look([target.process])
-        instance.start(int(path.name) for path in Path(f"/proc/{target.process}/task").iterdir())
+        instance.start([target.process])
         target.begin()
         start = looked = time.monotonic()
         full = False

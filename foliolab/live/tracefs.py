@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from heapq import merge
 from pathlib import Path
@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from foliolab.errors import UsageError
+from foliolab.live.processes import tasks_of
 from foliolab.live.ringbuffer import Layout, events, layout
 
 FAULT_AROUND = Path("/sys/kernel/debug/fault_around_bytes")
@@ -59,7 +60,7 @@ def fault_around_bytes() -> int | None:
 
 
 class Instance:
-    """Some tracepoints, recorded for some tasks and what these start, while the block lasts.
+    """Some tracepoints, recorded for some processes and what these start, while the block lasts.
 
     With ``fine``, faults map their own page alone meanwhile, on the whole machine.
     """
@@ -128,9 +129,16 @@ class Instance:
         """The process that cleans up after us."""
         return self._watcher.pid
 
-    def start(self, tasks: Iterable[int]) -> None:
-        """Record these tasks from now on, and what they start."""
-        self._write("set_event_pid", " ".join(map(str, tasks)))
+    def start(self, pids: Collection[int]) -> None:
+        """Record these processes from now on, and what they start; UsageError if none of them is there."""
+        followed = set(tasks_of(pids))
+        if not followed:  # without any, all tasks of the machine would be recorded
+            raise UsageError("What was to be recorded has ended.")
+        self._write("set_event_pid", " ".join(map(str, followed)))
+        # Threads that others have started before these were followed.
+        while missed := set(tasks_of(pids)) - followed:
+            self._write("set_event_pid", " ".join(map(str, missed)), flags=0)
+            followed |= missed
         for name in self._fields:
             self._write(f"events/{name}/enable", "1")
         if self._around:
@@ -187,9 +195,12 @@ class Instance:
         text = "".join(path.read_text() for path in self._path.glob("per_cpu/cpu*/stats"))
         return sum(map(int, re.findall(r"^(?:overrun|commit overrun|dropped events): (\d+)$", text, re.MULTILINE)))
 
-    def _write(self, name: str, text: str) -> None:
-        with (self._path / name).open("w") as stream:
-            stream.write(text)
+    def _write(self, name: str, text: str, flags: int = os.O_TRUNC) -> None:
+        handle = os.open(self._path / name, os.O_WRONLY | os.O_CLOEXEC | flags)
+        try:
+            os.write(handle, text.encode())
+        finally:
+            os.close(handle)
 
 
 def _clean_up_after_others(place: Path, fine: bool) -> None:

@@ -15,7 +15,7 @@ import pytest
 from foliolab.errors import LabError
 from foliolab.live import faults
 from foliolab.live.devices import device_of
-from foliolab.live.faults import FaultTrace, FileFaults, tasks_of, with_idle
+from foliolab.live.faults import FaultTrace, FileFaults, with_idle
 from foliolab.live.processes import PAGE_BYTES
 from foliolab.live.touches import FAULT
 from foliolab.live.tracefs import tracefs
@@ -39,7 +39,7 @@ def test_what_faults_read_is_what_came_into_the_cache(private_disk: Path, start:
     set_device(device_of(path).attribute, 64)
     drop(path)
     program = start(path)
-    with FaultTrace(tasks_of([program.pid])) as trace:
+    with FaultTrace([program.pid]) as trace:
         watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
         program.tell("random 60")
         watch.look()
@@ -61,7 +61,7 @@ def test_what_a_call_reads_after_a_fault_is_not_the_faults(private_disk: Path, s
     set_device(device_of(path).attribute, 64)
     drop(path)
     program = start(path)
-    with FaultTrace(tasks_of([program.pid])) as trace:
+    with FaultTrace([program.pid]) as trace:
         watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
         program.tell("scan 1")
         program.tell("read")
@@ -109,7 +109,7 @@ def test_too_many_events_leave_estimates(
     path = private_disk / "file"
     drop(path)
     program = start(path)
-    with FaultTrace(tasks_of([program.pid])) as trace:
+    with FaultTrace([program.pid]) as trace:
         watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
         program.tell("scan")
         watch.look()
@@ -140,7 +140,7 @@ def test_no_room_for_events_leaves_estimates(
     path = private_disk / "file"
     drop(path)
     program = start(path)
-    with FaultTrace(tasks_of([program.pid])) as trace:
+    with FaultTrace([program.pid]) as trace:
         watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
         program.tell("scan")
         if early:

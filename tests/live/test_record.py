@@ -7,17 +7,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from foliolab.cli.main import main
-from foliolab.errors import LabError, MissingTool
+from foliolab.errors import LabError, MissingTool, UsageError
+from foliolab.live import tracefs as live_tracefs
+from foliolab.live.processes import tasks_of
 from foliolab.live.record import record
 from foliolab.live.target import Process, StartedProgram
-from foliolab.live.touches import FIELDS, MAP, USER
+from foliolab.live.touches import ADD, FIELDS, MAP, USER
 from foliolab.live.tracefs import FAULT_AROUND, Instance, fault_around_bytes, tracefs
 from foliolab.trace.format import read_trace
+from tests.live.conftest import Toucher
 from tests.processes import wait_until
 
 PAGES = 2048
@@ -259,6 +263,38 @@ def test_what_the_buffer_has_no_room_for_is_counted(cold: Path, monkeypatch: pyt
     monkeypatch.setattr("foliolab.live.record._DRAIN_SECONDS", 1)
     trace = record(StartedProgram(touching(cold, list(range(0, PAGES, 3)))), patterns=[str(cold)]).trace
     assert trace.lost > 0
+
+
+@here
+def test_nobody_to_record_is_not_everybody() -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    with Instance({ADD: FIELDS[ADD]}, 1 << 20) as instance:
+        with pytest.raises(UsageError, match=r"^What was to be recorded has ended\.$"):
+            instance.start([gone.pid])
+        assert (tracefs() / "instances" / f"foliolab-live-{os.getpid()}" / "tracing_on").read_text() == "0\n"
+
+
+@here
+def test_many_threads_and_one_that_comes_meanwhile(
+    cold: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = start(cold)
+    program.tell("threads 1500")
+    listed: list[int] = []
+
+    def one_more_comes(pids: Iterable[int]) -> list[int]:
+        found = tasks_of(pids)
+        if not listed:
+            program.tell("threads 1")
+        listed[:] = found
+        return found
+
+    monkeypatch.setattr(live_tracefs, "tasks_of", one_more_comes)
+    with Instance({ADD: FIELDS[ADD]}, 1 << 20) as instance:
+        instance.start([program.pid])
+        assert sorted(instance.tasks()) == sorted(tasks_of([program.pid]))
+        assert len(instance.tasks()) == 1502
 
 
 @here

@@ -2,13 +2,15 @@
 """A program that maps a file and touches its pages as it is told to, for tests to look at.
 
 Standard input: ``random N``, ``scan`` or ``page N``, a line each, answered by a line; ``close`` closes the descriptor.
-``read`` reads the second half by calls.
+``read`` reads the second half by calls; ``threads N`` starts so many, which wait.
 """
 
 import mmap
 import os
 import random
 import sys
+import threading
+import time
 from pathlib import Path
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -38,6 +40,9 @@ def main(path: Path, hint: str) -> None:
                     os.close(int(other.name))
         elif verb == "read":
             os.pread(handle, len(place) // 2, len(place) // 2)
+        elif verb == "threads":
+            for _ in range(int(number)):
+                threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
         elif verb == "page":
             place.madvise(mmap.MADV_DONTNEED)
             drop(path)
