@@ -53,6 +53,7 @@ class FileSeen:
     resident_bytes: int | None
     """In the page cache at the end."""
     processes: tuple[int, ...]
+    """That were seen to map it, at any look; those that live between two looks are missed."""
     open_in: tuple[int, ...]
     """Processes that have the file open as well."""
     alive: bool
@@ -93,6 +94,9 @@ class _Watched:
     cached_pages: int = 0
     fresh_pages: int = 0
     pieces: dict[int, list[Mapping]] = field(default_factory=dict)
+    """At the last look."""
+    processes: dict[int, None] = field(default_factory=dict)
+    """That were seen to map it, in order."""
 
 
 class Watch:
@@ -200,6 +204,7 @@ class Watch:
 
     def _update(self, file: _Watched, by_pid: dict[int, list[Mapping]]) -> None:
         file.pieces = by_pid
+        file.processes |= dict.fromkeys(by_pid)
         now = 0
         for pid, pieces in by_pid.items():
             try:
@@ -246,7 +251,7 @@ def _seen(file: _Watched, traced: FileFaults | None) -> FileSeen:
         major_faults=traced.major_faults if traced else None,
         read_before=file.read_before,
         resident_bytes=None if file.cached is None else file.cached.bit_count() * PAGE_BYTES,
-        processes=tuple(file.pieces),
+        processes=tuple(file.processes),
         open_in=tuple(pid for pid in file.pieces if status and _has_open(pid, status)),
         alive=any(_runs(pid) for pid in file.pieces),
         engine=engine_of(file.path),

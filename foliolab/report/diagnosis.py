@@ -22,11 +22,11 @@ _WORTH = 20
 """Remedies are told of a file that this part of what is read was read of."""
 _COUNTERS = {
     MissCounter.OVER_LIMIT: (
-        "each miss reads one page, scans as well: the kernel's counter of misses is above its limit,"
+        "each miss reads one page, scans as well: the kernel's counter of misses seems above its limit,"
         " unless this open file has a window of one page."
     ),
     MissCounter.HELD_DOWN: (
-        "the kernel's counter of misses is stuck: hits keep it below the limit above which misses read one page."
+        "the kernel's counter of misses seems stuck: hits keep it below the limit above which misses read one page."
     ),
 }
 

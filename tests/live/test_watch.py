@@ -59,6 +59,20 @@ def test_one_file_and_a_process_that_ends(large_file: Path, start: Callable[...,
     assert file.mapped_pages >= 20 * 0.9
 
 
+def test_processes_that_have_ended_are_counted(large_file: Path, start: Callable[..., Toucher]) -> None:
+    """Each had an open file with a counter of its own."""
+    pids: list[int] = []
+    watch = Watch(lambda: pids, large_file.stat())
+    for _ in range(3):
+        program = start(large_file)
+        pids.append(program.pid)
+        watch.look()
+        program.end()
+    watch.look()
+    (file,) = watch.finish().files
+    assert list(file.processes) == pids
+
+
 def test_the_hint_is_seen(large_file: Path, start: Callable[..., Toucher]) -> None:
     program = start(large_file, "hint")
     (file,) = Watch(lambda: [program.pid], large_file.stat()).finish().files

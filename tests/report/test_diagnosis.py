@@ -68,7 +68,7 @@ def test_many_files_are_not_all_shown() -> None:
 
 
 def test_the_counter_of_misses_is_told_where_it_is_known() -> None:
-    stuck = "/srv/data.mdb: the kernel's counter of misses is stuck: hits keep it below the limit"
+    stuck = "/srv/data.mdb: the kernel's counter of misses seems stuck: hits keep it below the limit"
     seen = look_ups()
     assert stuck in " ".join(terminal(seen))
     assert to_json(seen, judge(seen), HIDDEN)["files"][0]["miss_counter"] == "held-down"
