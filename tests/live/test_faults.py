@@ -49,10 +49,11 @@ def test_what_faults_read_is_what_came_into_the_cache(private_disk: Path, start:
     assert file.cached_pages
     # The rest of the last window may still be on its way.
     assert file.cached_pages <= file.fault_pages < file.cached_pages + 64 * 1024 // PAGE_BYTES
-    assert file.major_faults == seen.counted.major_faults > 0
+    assert file.major_faults
+    assert file.major_faults <= seen.counted.major_faults  # its own text may be cold, too
     assert judge(seen).files[0].method == "tracepoints"
     assert seen.untraced == ""
-    assert instances() == []
+    assert instances(os.getpid()) == []
 
 
 @here
@@ -77,7 +78,7 @@ def test_what_a_call_reads_after_a_fault_is_not_the_faults(private_disk: Path, s
 @here
 def test_a_command_is_followed_from_its_start(large_file: Path) -> None:
     drop(large_file)
-    script = f"(echo random 20; sleep 1) | {sys.executable} {toucher.__file__} {large_file}"
+    script = f"(echo random 20; echo wait) | {sys.executable} {toucher.__file__} {large_file}"
     found = json.loads(lab("diagnose", "--json", "--", "sh", "-c", script).stdout)
     assert found["untraced"] is None
     file = next(file for file in found["files"] if file["path"] == str(large_file))
@@ -85,7 +86,6 @@ def test_a_command_is_followed_from_its_start(large_file: Path) -> None:
     assert 0 < file["major_faults"] <= 20
     assert file["read_bytes"] == file["fault_pages"] * found["page_bytes"] >= file["major_faults"] * found["page_bytes"]
     assert sum(file["major_faults"] or 0 for file in found["files"]) <= found["major_faults"]
-    assert instances() == []
 
 
 @here
@@ -98,7 +98,7 @@ def test_whatever_ends_us_nothing_is_left(number: int, start: Callable[..., Touc
         assert wait_until(lambda: (tracefs() / "instances" / name / "events" / FAULT / "enable").exists())
         running.send_signal(number)
         running.communicate(timeout=60)
-    assert wait_until(lambda: name not in instances())
+    assert wait_until(lambda: not instances(running.pid))
 
 
 @here

@@ -2,7 +2,8 @@
 """A program that maps a file and touches its pages as it is told to, for tests to look at.
 
 Standard input: ``random N``, ``scan`` or ``page N``, a line each, answered by a line; ``close`` closes the descriptor.
-``read`` reads the second half by calls; ``threads N`` starts so many, which wait.
+``read`` reads the second half by calls; ``threads N`` starts so many, which wait; ``wait``
+waits for a second.
 """
 
 import mmap
@@ -40,6 +41,8 @@ def main(path: Path, hint: str) -> None:
                     os.close(int(other.name))
         elif verb == "read":
             os.pread(handle, len(place) // 2, len(place) // 2)
+        elif verb == "wait":
+            time.sleep(1)
         elif verb == "threads":
             for _ in range(int(number)):
                 threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
