@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What faults of some processes read of each file, by the kernel's tracepoints. Takes root."""
 
-from collections import Counter
 from collections.abc import Collection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -13,8 +12,10 @@ from foliolab.live.processes import PAGE_BYTES
 from foliolab.live.touches import ADD, FAULT, FIELDS, MAP, Touches, device_name
 from foliolab.live.tracefs import Instance, tracefs
 
+BUFFERS_KIB = 8 << 10
+"""In memory, of all processors together."""
 LIMIT_BYTES = 64 << 20
-"""Of events, one for each folio read and each fault: over a million."""
+"""On disk. Of events, one for each folio read and each fault: over a million."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class FaultTrace:
             raise LabError(f"This kernel has no tracepoint {FAULT.partition('/')[2]}; Linux since 6.11 has.")
         self._pids, self._but = pids, but
         # A fault that has read its page mostly ends in MAP; what comes into the cache after that is not its own.
-        self._instance = Instance({name: FIELDS[name] for name in (ADD, FAULT, MAP)}, LIMIT_BYTES)
+        self._instance = Instance(
+            {name: FIELDS[name] for name in (ADD, FAULT, MAP)}, LIMIT_BYTES, buffers_kib=BUFFERS_KIB
+        )
         self._block = ExitStack()
         self._incomplete = ""
         """Why not all was recorded."""
@@ -89,11 +92,10 @@ class FaultTrace:
             raise LabError(_not_kept(error)) from error
         if lost := self._instance.lost():
             raise LabError(f"The kernel had no room for {lost:,} events.")
-        touches = Touches(lambda file: True, PAGE_BYTES, 1)
+        touches = Touches(lambda file: True, PAGE_BYTES, 1, keep=False)
         touches.take(event for event in self._instance.events() if event[2][0] != self._but)
-        read = Counter(touches.read_file_of)
         return {
-            (device_name(device), inode): FileFaults(read[number], touches.majors[number])
+            (device_name(device), inode): FileFaults(touches.read_pages[number], touches.majors[number])
             for (device, inode), number in touches.files.items()
         }
 

@@ -214,7 +214,7 @@ class _Kept:
         return Measured(
             variant="off",
             read_ahead_kb=window_kb,
-            read_bytes=sum(file in self._number for file in found.read_file_of) * self._page_size,
+            read_bytes=sum(found.read_pages[file] for file in self._number) * self._page_size,
             read_requests=sum(found.requests[file] for file in self._number),
             major_faults=sum(found.majors[file] for file in self._number),
         )

@@ -50,7 +50,7 @@ class Touches:
 
     Where faults map neighbours along, the address of the fault tells which page was meant. Without that, it is the
     first of them. Kernels before 6.11 tell addresses only; ``locate`` finds file and page of what a task had at an
-    address at a time.
+    address at a time. Without ``keep``, pages are counted only.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class Touches:
         page_size: int,
         around: int,
         locate: Callable[[int, int, int], tuple[File, int] | None] | None = None,
+        keep: bool = True,
     ) -> None:
         self.files: dict[File, int] = {}
         """Those that are wanted, with their numbers."""
@@ -69,11 +70,14 @@ class Touches:
         self.read_time_of = array("Q")
         self.start: int | None = None
         """The time of the first event."""
+        self.read_pages: Counter[int] = Counter()
+        """By file: pages that faults have read."""
         self.requests: Counter[int] = Counter()
         """By file: adjacent pages that faults of one task read in a row."""
         self.majors: Counter[int] = Counter()
         """By file: faults that read their own page."""
         self._wanted, self._page_size, self._around, self._locate = wanted, page_size, around, locate
+        self._keep = keep
         self._numbers: dict[File, int | None] = {}
         self._faults: dict[int, _Fault] = {}
         self._shifts: dict[tuple[int, int], int] = {}
@@ -100,6 +104,8 @@ class Touches:
 
     def _touch(self, time: int, fault: _Fault, file: int, page: int) -> None:
         fault.touch, fault.file = len(self.page_of), file
+        if not self._keep:
+            return
         self.file_of.append(file)
         self.page_of.append(page)
         self.time_of.append(time)
@@ -131,7 +137,8 @@ class Touches:
             self._shifts[task, number] = fault.place - page
         again = fault.file == number and fault.read == page
         if fault.file == number and fault.touch is not None and page in fault.around:
-            self.page_of[fault.touch] = page
+            if self._keep:
+                self.page_of[fault.touch] = page
         elif not again:
             if fault.touch is not None:
                 fault = self._faults[task] = _Fault()
@@ -159,7 +166,8 @@ class Touches:
         self._ends[task] = number, first + count
         if fault.read is not None and first <= fault.read < first + count:
             self.majors[number] += 1
-        for page in range(first, first + count):
+        self.read_pages[number] += count
+        for page in range(first, first + count if self._keep else first):
             self.read_file_of.append(number)
             self.read_page_of.append(page)
             self.read_time_of.append(time)

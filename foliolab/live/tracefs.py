@@ -23,9 +23,9 @@ _MACHINE = "pid:[4026531836]"
 """The name space of process numbers that is not a container's (PROC_PID_INIT_INO)."""
 _NAME = "foliolab-live"
 _STALE = re.compile(rf"{_NAME}-(?P<process>\d+)(?:-around-(?P<around>\d+))?")
-_BUFFERS_KIB = 64 << 10
-"""Of all processors together."""
+BUFFERS_KIB = 64 << 10
 _LEAST_KIB, _MOST_KIB = 512, 8192
+"""Of a processor."""
 _PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 _PIPE_BYTES = 16 * _PAGE_BYTES
 """What a pipe holds."""
@@ -62,10 +62,17 @@ def fault_around_bytes() -> int | None:
 class Instance:
     """Some tracepoints, recorded for some processes and what these start, while the block lasts.
 
-    With ``fine``, faults map their own page alone meanwhile, on the whole machine.
+    With ``fine``, faults map their own page alone meanwhile, on the whole machine. ``buffers_kib`` is what buffers of
+    all processors take together, unless there are so many that each has only what it needs.
     """
 
-    def __init__(self, fields: Mapping[str, Sequence[str]], limit_bytes: int, fine: bool = False) -> None:
+    def __init__(
+        self,
+        fields: Mapping[str, Sequence[str]],
+        limit_bytes: int,
+        fine: bool = False,
+        buffers_kib: int = BUFFERS_KIB,
+    ) -> None:
         place = tracefs()
         around = fault_around_bytes() if fine else None
         if fine and around is None:
@@ -77,6 +84,7 @@ class Instance:
         self._layouts: dict[str, Layout] = {}
         self._around = str(around) if fine else ""
         self._limit = limit_bytes
+        self._buffers_kib = buffers_kib
         self._buffers: list[tuple[int, IO[bytes]]] = []
         self._buffer_bytes = 0
         """Of a processor."""
@@ -112,7 +120,7 @@ class Instance:
 
     def _set_up(self) -> None:
         processors = sorted((self._path / "per_cpu").iterdir())
-        size = min(max(_BUFFERS_KIB // len(processors), _LEAST_KIB), _MOST_KIB)
+        size = min(max(self._buffers_kib // len(processors), _LEAST_KIB), _MOST_KIB)
         self._write("tracing_on", "0")
         self._write("buffer_size_kb", str(size))
         self._buffer_bytes = size << 10

@@ -89,6 +89,14 @@ def test_a_command_is_followed_from_its_start(large_file: Path) -> None:
 
 
 @here
+def test_buffers_take_no_more_memory_than_is_said() -> None:
+    most = max(faults.BUFFERS_KIB, 512 * len(list((tracefs() / "per_cpu").iterdir())))
+    with FaultTrace([os.getpid()]):
+        words = (tracefs() / "instances" / f"foliolab-live-{os.getpid()}" / "buffer_total_size_kb").read_text()
+        assert 0 < int(words.split()[0]) < 1.01 * most  # whole pages
+
+
+@here
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_whatever_ends_us_nothing_is_left(number: int, start: Callable[..., Toucher], large_file: Path) -> None:
     program = start(large_file)

@@ -10,7 +10,7 @@ from tests.live.recorded import KERNELS, Recorded, recorded
 FILE = (1, 2)
 
 
-def of(record: Recorded, around: int = 16) -> Touches:
+def of(record: Recorded, around: int = 16, keep: bool = True) -> Touches:
     maps = Maps()
     by_address = MAP not in record.layouts
 
@@ -21,7 +21,7 @@ def of(record: Recorded, around: int = 16) -> Touches:
     if by_address:
         for _, _, fields in record.events():
             maps.add(fields[0], record.maps, 0)
-    touches = Touches(lambda file: file == record.file, 4096, around, locate if by_address else None)
+    touches = Touches(lambda file: file == record.file, 4096, around, locate if by_address else None, keep)
     touches.take(record.events())
     return touches
 
@@ -113,3 +113,12 @@ def test_what_read_and_write_bring_into_the_cache_is_not_read_by_faults() -> Non
     assert read_pages(fault, add, (USER, (4096,)), other) == [5]
     # Of another file.
     assert read_pages(fault, add, (ADD, (1, 3, 70, 0))) == [5]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_counts_are_the_same_where_no_pages_are_kept(kernel: str) -> None:
+    record = recorded(kernel)
+    kept, counted = of(record), of(record, keep=False)
+    assert (counted.majors, counted.requests, counted.read_pages) == (kept.majors, kept.requests, kept.read_pages)
+    assert counted.read_pages == {0: len(kept.read_page_of)}
+    assert (len(counted.page_of), len(counted.read_page_of)) == (0, 0)

@@ -2,8 +2,8 @@
 """A program that maps a file and touches its pages as it is told to, for tests to look at.
 
 Standard input: ``random N``, ``scan`` or ``page N``, a line each, answered by a line; ``close`` closes the descriptor.
-``read`` reads the second half by calls; ``threads N`` starts so many, which wait; ``wait``
-waits for a second.
+``read`` reads the second half by calls; ``threads N`` starts so many, which wait; ``wait`` sleeps
+for a second.
 """
 
 import mmap
