@@ -20,6 +20,7 @@ from foliolab.report.terminal import print_table
 _MOST_FILES = 8
 _WORTH = 20
 """Remedies are told of a file that this part of what is read was read of."""
+_OTHER_NUMBERS = "The tracepoints do not tell of {path} by the number that its mappings have, as on overlayfs."
 _COUNTERS = {
     MissCounter.OVER_LIMIT: (
         "each miss reads one page, scans as well: the kernel's counter of misses seems above its limit,"
@@ -65,11 +66,17 @@ def _file_json(file: FileShare, verdict: Diagnosis, seen: Observation) -> dict[s
         "read_method": file.method or None,
         "used_bytes": file.used_most,
         "used_bytes_least": file.used_least,
+        "untraced": _untraced(file.seen, seen),
         "miss_counter": counter.value if counter else None,
         "hint": file.seen.hint or None,
         "engine": file.seen.engine or None,
         "remedies": [asdict(remedy) for remedy in remedies(verdict, file, seen.page_bytes)],
     }
+
+
+def _untraced(file: FileSeen, seen: Observation) -> str | None:
+    """Why what is read of this file is estimated; None if it is known."""
+    return None if file.fault_pages is not None else seen.untraced or _OTHER_NUMBERS.format(path=file.path)
 
 
 def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis, folios: TextFolios | str) -> None:
@@ -94,8 +101,9 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis, fol
     if shown:
         console.print()
         _print_files(console, shown)
-        if seen.untraced:
-            console.print(Text(f"What is read of a file is estimated. {seen.untraced}", style="dim"), soft_wrap=True)
+        for why in dict.fromkeys(_untraced(file.seen, seen) for file in shown):
+            if why:
+                console.print(Text(f"What is read of a file is estimated. {why}", style="dim"), soft_wrap=True)
     if len(read) > len(shown):
         console.print(Text(f"and {len(read) - len(shown)} more files; --json has all", style="dim"))
     for file in shown:

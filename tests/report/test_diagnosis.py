@@ -126,3 +126,15 @@ def test_a_file_of_others() -> None:
         "cached: 1.0 MiB of 2.0 MiB",
         "mapped by: 7 (engine)",
     ]
+
+
+def test_each_file_that_is_estimated_has_its_reason() -> None:
+    traced, other = file_seen(fault_pages=3200, cached_pages=3200, mapped_pages=100), look_ups().files[0]
+    seen = replace(look_ups(), files=(replace(traced, path="/srv/traced"), other))
+    why = "The tracepoints do not tell of /srv/data.mdb by the number that its mappings have, as on overlayfs."
+    assert terminal(seen).count(f"What is read of a file is estimated. {why}") == 1
+    reasons = {file["path"]: file["untraced"] for file in to_json(seen, judge(seen), HIDDEN)["files"]}
+    assert reasons == {"/srv/traced": None, "/srv/data.mdb": why}
+    nothing = replace(seen, untraced="Recording on this machine needs root.", files=(other,))
+    assert terminal(nothing).count("What is read of a file is estimated. Recording on this machine needs root.") == 1
+    assert to_json(nothing, judge(nothing), HIDDEN)["files"][0]["untraced"] == nothing.untraced
