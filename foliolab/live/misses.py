@@ -28,7 +28,9 @@ def miss_counter(seen: Observation, verdict: Diagnosis, file: FileShare) -> Miss
         return None
     if read_alone(seen, data):
         return MissCounter.OVER_LIMIT
-    if verdict.kind is DiagnosisKind.READS_TOO_MUCH and _windows_of_misses(seen, file) > LIMIT * len(data.processes):
+    if data.come_and_gone or verdict.kind is not DiagnosisKind.READS_TOO_MUCH:
+        return None
+    if _windows_of_misses(seen, file) > LIMIT * len(data.processes):
         return MissCounter.HELD_DOWN
     return None
 

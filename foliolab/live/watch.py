@@ -59,6 +59,8 @@ class FileSeen:
     alive: bool
     """Whether one of them still runs."""
     engine: str = ""
+    come_and_gone: bool = False
+    """Whether others had mapped it than those at the last look that met it: there may be more that no look met."""
 
 
 @dataclass(frozen=True)
@@ -255,6 +257,7 @@ def _seen(file: _Watched, traced: FileFaults | None) -> FileSeen:
         open_in=tuple(pid for pid in file.pieces if status and _has_open(pid, status)),
         alive=any(_runs(pid) for pid in file.pieces),
         engine=engine_of(file.path),
+        come_and_gone=file.processes.keys() != file.pieces.keys(),
     )
 
 

@@ -37,6 +37,8 @@ def test_misses_that_read_windows_without_end() -> None:
     assert found(replace(look_ups(), counted=Counters(32000 * PAGE, 0, LIMIT))) is None
     # Windows that are much larger than what a wait reads are not what it reads.
     assert found(replace(look_ups(), files=(replace(data, window_kb=4096),))) is None
+    # Of processes that come and go, looks meet a few only.
+    assert found(replace(look_ups(), files=(replace(data, come_and_gone=True),))) is None
     # Without a window nothing is told.
     assert found(replace(look_ups(), files=(replace(data, window_kb=0),))) is None
 

@@ -56,6 +56,7 @@ def test_one_file_and_a_process_that_ends(large_file: Path, start: Callable[...,
     watch.look()
     (file,) = watch.finish().files
     assert (file.path, file.alive, file.open_in) == (str(large_file), False, ())
+    assert not file.come_and_gone
     assert file.mapped_pages >= 20 * 0.9
 
 
@@ -71,6 +72,7 @@ def test_processes_that_have_ended_are_counted(large_file: Path, start: Callable
     watch.look()
     (file,) = watch.finish().files
     assert list(file.processes) == pids
+    assert file.come_and_gone
 
 
 def test_the_hint_is_seen(large_file: Path, start: Callable[..., Toucher]) -> None:
