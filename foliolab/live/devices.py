@@ -105,6 +105,11 @@ def _btrfs(number: str, sys: Path, mounts: Path) -> Path | None:
     return pools[0] if len(pools) == 1 else None
 
 
+def module_was_tried(version: str) -> bool:
+    """Whether our module was tried on the kernel that says this of its version (``os.uname().version``)."""
+    return bool(re.search(r"\bDebian (6\.1|6\.12|7\.3)[.~-]", version))
+
+
 def windows_adapt() -> bool:
     """Whether our kernel or our module decides here what a miss reads."""
     for switch in ("/sys/kernel/mm/mmap_readahead/adaptive", "/sys/module/mmap_readahead_window/parameters/adaptive"):

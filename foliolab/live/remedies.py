@@ -2,7 +2,7 @@
 """What helps where mapped files are read badly, what each remedy would give, and its command."""
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from foliolab.live.engines import ENGINES
 from foliolab.live.verdict import Diagnosis, DiagnosisKind, FileShare, size
@@ -29,8 +29,11 @@ class Remedy:
     caveat: str
 
 
-def remedies(verdict: Diagnosis, file: FileShare, page_bytes: int) -> list[Remedy]:
-    """The remedies for one file, those that change the least for others first; none if nothing is wrong with it."""
+def remedies(verdict: Diagnosis, file: FileShare, page_bytes: int, module_tried: bool) -> list[Remedy]:
+    """The remedies for one file, those that change the least for others first; none if nothing is wrong with it.
+
+    ``module_tried`` tells whether our module was tried on this kernel.
+    """
     unread = not file.read_bytes and file.seen.cached_pages is not None
     if file.seen.text or verdict.kind is DiagnosisKind.NOTHING_WRONG or unread:
         return []
@@ -66,8 +69,11 @@ def remedies(verdict: Diagnosis, file: FileShare, page_bytes: int) -> list[Remed
     if switch and file.seen.hint != "random":
         name = f"{file.seen.engine}'s own switch" if engine else "a hint of the program's own"
         found.append(Remedy(name, switch, _less(file, places * page_bytes), page, "scans get slower"))
-    found += _ours(verdict, file, places * page_bytes, page)
-    return found
+    kernel, module = _ours(verdict, file, places * page_bytes, page)
+    if not module_tried:
+        caveat = "not tried on this kernel, but on Debian's 6.1, 6.12 and 7.3 (docs/module.md)"
+        module = replace(module, reads_bytes=None, formula="", caveat=caveat)
+    return [*found, kernel, module]
 
 
 def _ours(verdict: Diagnosis, file: FileShare, single_bytes: int, formula: str) -> list[Remedy]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from foliolab.errors import NotPermitted, UsageError
 from foliolab.live import pages
-from foliolab.live.devices import Device, find_device, windows_adapt
+from foliolab.live.devices import Device, find_device, module_was_tried, windows_adapt
 from foliolab.live.engines import engine_of
 from foliolab.live.faults import FaultTrace, FileFaults, faults_of
 from foliolab.live.processes import PAGE_BYTES, Counters, Mapping, descriptors, mappings, seen_by, total
@@ -80,6 +80,8 @@ class Observation:
     page_bytes: int = PAGE_BYTES
     adaptive: bool = False
     """Whether our kernel or module decides what misses read."""
+    module_tried: bool = False
+    """Whether our module was tried on the kernel that runs here."""
     untraced: str = ""
     """Why tracepoints tell nothing; empty if they do."""
 
@@ -185,6 +187,7 @@ class Watch:
             machine_read_bytes=read - self._machine[0],
             machine_major_faults=faults - self._machine[1],
             adaptive=windows_adapt(),
+            module_tried=module_was_tried(os.uname().version),
             untraced=untraced,
         )
 

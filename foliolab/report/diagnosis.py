@@ -70,7 +70,7 @@ def _file_json(file: FileShare, verdict: Diagnosis, seen: Observation) -> dict[s
         "miss_counter": counter.value if counter else None,
         "hint": file.seen.hint or None,
         "engine": file.seen.engine or None,
-        "remedies": [asdict(remedy) for remedy in remedies(verdict, file, seen.page_bytes)],
+        "remedies": [asdict(remedy) for remedy in remedies(verdict, file, seen.page_bytes, seen.module_tried)],
     }
 
 
@@ -113,7 +113,7 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis, fol
     for file in shown:
         if file.read_bytes is not None and file.read_bytes * _WORTH < verdict.read_bytes:
             continue
-        if found := remedies(verdict, file, seen.page_bytes):
+        if found := remedies(verdict, file, seen.page_bytes, seen.module_tried):
             _print_remedies(console, file, found)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import NoCure, UsageError
-from foliolab.live.devices import device_of, find_device
+from foliolab.live.devices import device_of, find_device, module_was_tried
 
 
 @pytest.fixture
@@ -94,3 +94,17 @@ def test_an_overlay_has_the_device_of_its_layers(sys: Path, mounts: Path, tmp_pa
         assert device
         assert (device.read_ahead_kb, device.rotational) == (512, False)
     assert find_device(0, 62, sys, mounts) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "tried"),
+    [
+        ("#1 SMP PREEMPT_DYNAMIC Debian 6.12.43-1 (2025-08-27)", True),
+        ("#1 SMP PREEMPT_DYNAMIC Debian 6.1.147-1 (2025-08-02)", True),
+        ("#1 SMP PREEMPT_DYNAMIC Debian 7.3~rc2-1~exp1 (2026-10-01)", True),
+        ("#1 SMP PREEMPT_DYNAMIC Debian 6.16.3-1 (2025-09-01)", False),
+        ("#28-Ubuntu SMP PREEMPT_DYNAMIC Thu Jul 31 18:32:42 UTC 2025", False),
+    ],
+)
+def test_kernels_that_our_module_was_tried_on(version: str, tried: bool) -> None:
+    assert module_was_tried(version) == tried

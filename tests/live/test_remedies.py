@@ -16,7 +16,7 @@ def found(**changes: object) -> list[Remedy]:
     seen = look_ups()
     file: FileSeen = replace(seen.files[0], **changes)  # type: ignore[arg-type]
     verdict = judge(replace(seen, files=(file,)))
-    return remedies(verdict, verdict.files[0], PAGE)
+    return remedies(verdict, verdict.files[0], PAGE, True)
 
 
 def test_each_has_its_command_and_its_figure() -> None:
@@ -37,7 +37,7 @@ def test_what_ours_gives_is_not_known_with_a_hint_or_where_pages_hide() -> None:
     dense = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages)
     verdict = judge(observation(dense, read_bytes=pages * PAGE, major_faults=1000, minor_faults=1000))
     assert verdict.kind is DiagnosisKind.UNCERTAIN
-    for ours in (remedies(verdict, verdict.files[0], PAGE)[-2:], found(hint="random")[-2:]):
+    for ours in (remedies(verdict, verdict.files[0], PAGE, True)[-2:], found(hint="random")[-2:]):
         assert [remedy.reads_bytes for remedy in ours] == [None, None]
         assert all("not known" in remedy.caveat for remedy in ours)
 
@@ -62,6 +62,14 @@ def test_a_closed_descriptor_and_a_program_that_has_ended() -> None:
     assert "--pid PID " in ended.command
 
 
+def test_the_module_has_no_figure_on_a_kernel_that_it_was_not_tried_on() -> None:
+    verdict = judge(look_ups())
+    kernel, module = remedies(verdict, verdict.files[0], PAGE, False)[-2:]
+    assert kernel.reads_bytes == 1000 * PAGE
+    assert (module.command, module.reads_bytes, module.formula) == (MODULE, None, "")
+    assert module.caveat.startswith("not tried on this kernel")
+
+
 def test_names_are_quoted_for_the_shell() -> None:
     assert "--file '/srv/my db' " in found(path="/srv/my db")[0].command
 
@@ -79,7 +87,7 @@ def test_no_more_than_is_read_now() -> None:
     seen = look_ups()
     other = file_seen(path="/srv/other", mapped_pages=20, places=10, cached_pages=500)
     verdict = judge(replace(seen, files=(*seen.files, other)))
-    fewer = remedies(verdict, verdict.files[1], PAGE)
+    fewer = remedies(verdict, verdict.files[1], PAGE, True)
     assert [remedy.reads_bytes for remedy in fewer] == [verdict.files[1].read_bytes] * 5
 
 
@@ -87,7 +95,7 @@ def test_nothing_for_what_is_well() -> None:
     seen = observation(file_seen(mapped_pages=5, cached_pages=5), read_bytes=5 * PAGE)
     verdict = judge(seen)
     assert verdict.kind is DiagnosisKind.NOTHING_WRONG
-    assert remedies(verdict, verdict.files[0], PAGE) == []
+    assert remedies(verdict, verdict.files[0], PAGE, True) == []
     assert found(text=True) == []
 
 
@@ -95,7 +103,7 @@ def test_the_hint_is_what_is_wrong() -> None:
     pages = 60000
     data = file_seen(hint="random", engine="Lucene", mapped_pages=pages, places=pages // 16, cached_pages=pages)
     verdict = judge(observation(data, read_bytes=pages * PAGE, major_faults=pages))
-    (remedy,) = remedies(verdict, verdict.files[0], PAGE)
+    (remedy,) = remedies(verdict, verdict.files[0], PAGE, True)
     assert remedy.name == "Lucene without the hint"
     assert remedy.command.endswith("defaultReadAdvice=NORMAL")
 
@@ -105,7 +113,7 @@ def test_a_scan_that_reads_single_pages_wants_a_hint() -> None:
     data = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages, fresh_pages=pages)
     other = file_seen(path="/srv/other", mapped_pages=20, places=10, cached_pages=10)
     verdict = judge(observation(data, other, read_bytes=pages * PAGE, major_faults=pages))
-    assert [remedy.command for remedy in remedies(verdict, verdict.files[0], PAGE)] == [
+    assert [remedy.command for remedy in remedies(verdict, verdict.files[0], PAGE, True)] == [
         "madvise(address, length, MADV_SEQUENTIAL)"
     ]
-    assert remedies(verdict, verdict.files[1], PAGE) == []
+    assert remedies(verdict, verdict.files[1], PAGE, True) == []
