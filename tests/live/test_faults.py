@@ -20,7 +20,7 @@ from foliolab.live.processes import PAGE_BYTES
 from foliolab.live.touches import FAULT
 from foliolab.live.tracefs import tracefs
 from foliolab.live.verdict import judge
-from foliolab.live.watch import Watch
+from foliolab.live.watch import Observation, Watch
 from foliolab.live.windows import set_device
 from tests.cli.command import lab
 from tests.live import toucher
@@ -32,18 +32,24 @@ from tests.processes import wait_until
 KEY = ("8:1", 5)
 
 
-@here
-def test_what_faults_read_is_what_came_into_the_cache(private_disk: Path, start: Callable[..., Toucher]) -> None:
-    """Nobody else reads this file: the cache tells what the tracepoints have to."""
-    path = private_disk / "file"
+def seen_of(path: Path, start: Callable[..., Toucher], *commands: str) -> Observation:
+    """What is seen by tracepoints of a program with a file that is not cached, and windows of 64 KiB."""
     set_device(device_of(path).attribute, 64)
     drop(path)
     program = start(path)
     with FaultTrace([program.pid]) as trace:
         watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
-        program.tell("random 60")
+        for command in commands:
+            program.tell(command)
         watch.look()
-        seen = watch.finish()
+        return watch.finish()
+
+
+@here
+def test_what_faults_read_is_what_came_into_the_cache(private_disk: Path, start: Callable[..., Toucher]) -> None:
+    """Nobody else reads this file: the cache tells what the tracepoints have to."""
+    path = private_disk / "file"
+    seen = seen_of(path, start, "random 60")
     (file,) = seen.files
     assert file.fault_pages
     assert file.cached_pages
@@ -59,15 +65,7 @@ def test_what_faults_read_is_what_came_into_the_cache(private_disk: Path, start:
 @here
 def test_what_a_call_reads_after_a_fault_is_not_the_faults(private_disk: Path, start: Callable[..., Toucher]) -> None:
     path = private_disk / "file"
-    set_device(device_of(path).attribute, 64)
-    drop(path)
-    program = start(path)
-    with FaultTrace([program.pid]) as trace:
-        watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
-        program.tell("scan 1")
-        program.tell("read")
-        watch.look()
-        (file,) = watch.finish().files
+    (file,) = seen_of(path, start, "scan 1", "read").files
     half = path.stat().st_size // 2 // PAGE_BYTES
     assert file.cached_pages
     assert file.cached_pages > half
