@@ -32,16 +32,17 @@ from tests.processes import wait_until
 KEY = ("8:1", 5)
 
 
-def seen_of(path: Path, start: Callable[..., Toucher], *commands: str) -> Observation:
-    """What is seen by tracepoints of a program with a file that is not cached, and windows of 64 KiB."""
-    set_device(device_of(path).attribute, 64)
+def seen_of(
+    path: Path, start: Callable[..., Toucher], *commands: str, look: Callable[[Watch], None] = Watch.look
+) -> Observation:
+    """What ``look`` sees by tracepoints of a program with a file that is not cached."""
     drop(path)
     program = start(path)
     with FaultTrace([program.pid]) as trace:
         watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
         for command in commands:
             program.tell(command)
-        watch.look()
+        look(watch)
         return watch.finish()
 
 
@@ -49,6 +50,7 @@ def seen_of(path: Path, start: Callable[..., Toucher], *commands: str) -> Observ
 def test_what_faults_read_is_what_came_into_the_cache(private_disk: Path, start: Callable[..., Toucher]) -> None:
     """Nobody else reads this file: the cache tells what the tracepoints have to."""
     path = private_disk / "file"
+    set_device(device_of(path).attribute, 64)
     seen = seen_of(path, start, "random 60")
     (file,) = seen.files
     assert file.fault_pages
@@ -65,6 +67,7 @@ def test_what_faults_read_is_what_came_into_the_cache(private_disk: Path, start:
 @here
 def test_what_a_call_reads_after_a_fault_is_not_the_faults(private_disk: Path, start: Callable[..., Toucher]) -> None:
     path = private_disk / "file"
+    set_device(device_of(path).attribute, 64)
     (file,) = seen_of(path, start, "scan 1", "read").files
     half = path.stat().st_size // 2 // PAGE_BYTES
     assert file.cached_pages
@@ -112,14 +115,7 @@ def test_too_many_events_leave_estimates(
     private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(faults, "LIMIT_BYTES", 4096)
-    path = private_disk / "file"
-    drop(path)
-    program = start(path)
-    with FaultTrace([program.pid]) as trace:
-        watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
-        program.tell("scan")
-        watch.look()
-        seen = watch.finish()
+    seen = seen_of(private_disk / "file", start, "scan")
     assert seen.untraced.startswith("There were more than ")
     assert [(file.fault_pages, file.major_faults) for file in seen.files] == [(None, None)]
     assert judge(seen).files[0].method == "newly cached"
@@ -143,17 +139,13 @@ def no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_no_room_for_events_leaves_estimates(
     early: bool, private_disk: Path, start: Callable[..., Toucher], no_room: None
 ) -> None:
-    path = private_disk / "file"
-    drop(path)
-    program = start(path)
-    with FaultTrace([program.pid]) as trace:
-        watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
-        program.tell("scan")
+    def look(watch: Watch) -> None:
         if early:
             watch.run(0.3)
             assert (tracefs() / "instances" / f"foliolab-live-{os.getpid()}" / "tracing_on").read_text() == "0\n"
         watch.look()
-        seen = watch.finish()
+
+    seen = seen_of(private_disk / "file", start, "scan", look=look)
     assert seen.untraced == "The kernel's trace cannot be kept: No space left on device."
     assert judge(seen).files[0].method == "newly cached"
 
