@@ -157,10 +157,10 @@ def _command(command: list[str], seconds: float | None, as_json: bool) -> int:
 
     signal.signal(signal.SIGTERM, end)
     with _traced([us], us) as trace:
-        helper = trace.helper if isinstance(trace, FaultTrace) else None
+        watcher = trace.watcher if isinstance(trace, FaultTrace) else None
 
         def ours() -> list[int]:
-            return [pid for pid in descendants(us) if pid != helper]
+            return [pid for pid in descendants(us) if pid != watcher]
 
         child = subprocess.Popen(dying_with_parent(command), stdout=sys.stderr if as_json else None)
         started.append(child)

@@ -61,8 +61,8 @@ class FaultTrace:
         self._block.__exit__(kind, error, trace)
 
     @property
-    def helper(self) -> int:
-        """A process of ours, which cleans up after us."""
+    def watcher(self) -> int:
+        """The process that cleans up after us."""
         return self._instance.watcher
 
     def drain(self) -> None:
