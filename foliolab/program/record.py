@@ -10,10 +10,10 @@ from foliolab.program.cells import ProgramCell
 from foliolab.vm.failure import JobResult
 
 _EVENTS = {
-    "major_faults": ("pgmajfault",),
-    "refaults_file": ("workingset_refault_file",),
-    "refaults_anon": ("workingset_refault_anon",),
-    "mmap_readahead": ("mmap_readahead",),
+    "major_faults": "pgmajfault",
+    "refaults_file": "workingset_refault_file",
+    "refaults_anon": "workingset_refault_anon",
+    "mmap_readahead": "mmap_readahead",
 }
 _DISK_COUNTS = ("read_bytes", "read_requests", "write_bytes")
 
@@ -56,13 +56,9 @@ class Run:
             "status": self.status,
             "seconds": self.counts.get("seconds"),
             **{name: data.get(name) for name in _DISK_COUNTS},
-            **{name: _total(events, lines) for name, lines in _EVENTS.items()},
+            **{name: events.get(line) for name, line in _EVENTS.items()},
             "minor_faults": None if faults is None or major is None else faults - major,
             "disks": disks,
             "warnings": list(self.warnings),
             "remark": self.remark,
         }
-
-
-def _total(events: Mapping[str, int], lines: Sequence[str]) -> int | None:
-    return sum(events[line] for line in lines) if all(line in events for line in lines) else None
