@@ -27,7 +27,7 @@ from foliolab.errors import LabError, UsageError
 from foliolab.live import pages
 from foliolab.live.devices import device_of
 from foliolab.live.engines import engine_of
-from foliolab.live.faults import FaultTrace
+from foliolab.live.faults import FaultTrace, followed
 from foliolab.live.folios import TextFolios
 from foliolab.live.processes import PAGE_BYTES, Counters, counters, descendants, mapped_by, mappings, name, total
 from foliolab.live.syscalls import become_subreaper
@@ -85,7 +85,7 @@ def _traced(pids: list[int], but: int | None = None) -> Iterator[FaultTrace | st
     with ExitStack() as block:
         trace: FaultTrace | str
         try:
-            trace = block.enter_context(FaultTrace(pids, but))
+            trace = block.enter_context(followed(pids, but))
         except LabError as error:
             trace = str(error)
         except OSError as error:

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What faults of some processes read of each file, by the kernel's tracepoints. Takes root."""
 
-from collections.abc import Collection
-from contextlib import ExitStack, suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from foliolab.errors import LabError
 from foliolab.live.processes import PAGE_BYTES
@@ -29,36 +27,12 @@ class FileFaults:
 
 
 class FaultTrace:
-    """The faults of some processes, and of what these start, while the block lasts. Nothing stays enabled behind it.
+    """The faults of processes that are ``followed``."""
 
-    LabError where the kernel has no such events, or somebody who is not root asks.
-    """
-
-    def __init__(self, pids: Collection[int], but: int | None = None) -> None:
-        """``but`` is one of the processes that is followed for what it starts alone."""
-        place = tracefs()
-        if not (place / "events" / FAULT).is_dir():
-            raise LabError(f"This kernel has no tracepoint {FAULT.partition('/')[2]}; Linux since 6.11 has.")
-        self._pids, self._but = pids, but
-        # A fault that has read its page mostly ends in MAP; what comes into the cache after that is not its own.
-        self._instance = Instance(
-            {name: FIELDS[name] for name in (ADD, FAULT, MAP)}, LIMIT_BYTES, buffers_kib=BUFFERS_KIB
-        )
-        self._block = ExitStack()
+    def __init__(self, instance: Instance, but: int | None) -> None:
+        self._instance, self._but = instance, but
         self._incomplete = ""
         """Why not all was recorded."""
-
-    def __enter__(self) -> Self:
-        with self._block as block:
-            block.enter_context(self._instance)
-            self._instance.start(self._pids)
-            self._block = block.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._block.__exit__(kind, error, trace)
 
     @property
     def watcher(self) -> int:
@@ -98,6 +72,22 @@ class FaultTrace:
             (device_name(device), inode): FileFaults(touches.read_pages[number], touches.majors[number])
             for (device, inode), number in touches.files.items()
         }
+
+
+@contextmanager
+def followed(pids: Collection[int], but: int | None = None) -> Iterator[FaultTrace]:
+    """The faults of some processes, and of what these start, while the block lasts. Nothing stays enabled behind it.
+
+    ``but`` is one of the processes that is followed for what it starts alone. LabError where the kernel has no such
+    events, or somebody who is not root asks.
+    """
+    if not (tracefs() / "events" / FAULT).is_dir():
+        raise LabError(f"This kernel has no tracepoint {FAULT.partition('/')[2]}; Linux since 6.11 has.")
+    # A fault that has read its page mostly ends in MAP; what comes into the cache after that is not its own.
+    fields = {name: FIELDS[name] for name in (ADD, FAULT, MAP)}
+    with Instance(fields, LIMIT_BYTES, buffers_kib=BUFFERS_KIB) as instance:
+        instance.start(pids)
+        yield FaultTrace(instance, but)
 
 
 def _not_kept(error: OSError) -> str:

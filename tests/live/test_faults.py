@@ -15,7 +15,7 @@ import pytest
 from foliolab.errors import LabError
 from foliolab.live import faults
 from foliolab.live.devices import device_of
-from foliolab.live.faults import FaultTrace, FileFaults, with_idle
+from foliolab.live.faults import FileFaults, followed, with_idle
 from foliolab.live.processes import PAGE_BYTES
 from foliolab.live.touches import FAULT
 from foliolab.live.tracefs import tracefs
@@ -38,7 +38,7 @@ def seen_of(
     """What ``look`` sees by tracepoints of a program with a file that is not cached."""
     drop(path)
     program = start(path)
-    with FaultTrace([program.pid]) as trace:
+    with followed([program.pid]) as trace:
         watch = Watch(lambda: [program.pid], path.stat(), trace=trace)
         for command in commands:
             program.tell(command)
@@ -92,7 +92,7 @@ def test_a_command_is_followed_from_its_start(large_file: Path) -> None:
 @here
 def test_buffers_take_no_more_memory_than_is_said() -> None:
     most = max(faults.BUFFERS_KIB, 512 * len(list((tracefs() / "per_cpu").iterdir())))
-    with FaultTrace([os.getpid()]):
+    with followed([os.getpid()]):
         words = (tracefs() / "instances" / f"foliolab-live-{os.getpid()}" / "buffer_total_size_kb").read_text()
         assert 0 < int(words.split()[0]) < 1.01 * most  # whole pages
 
@@ -158,12 +158,13 @@ def test_a_file_without_events_had_no_faults_unless_events_have_other_numbers() 
 
 
 def test_who_may_not_is_told_so(nobody: None) -> None:
-    with pytest.raises(LabError, match=r"root\.$"):
-        FaultTrace([os.getpid()])
+    with pytest.raises(LabError, match=r"root\.$"), followed([os.getpid()]):
+        pass
 
 
 @here
 def test_a_kernel_without_the_event(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(faults, "tracefs", lambda: tmp_path)
-    with pytest.raises(LabError, match=r"^This kernel has no tracepoint mm_filemap_fault; Linux since 6\.11 has\.$"):
-        FaultTrace([os.getpid()])
+    words = r"^This kernel has no tracepoint mm_filemap_fault; Linux since 6\.11 has\.$"
+    with pytest.raises(LabError, match=words), followed([os.getpid()]):
+        pass
