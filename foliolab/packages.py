@@ -32,8 +32,11 @@ Acquire::Languages "none";
 Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 """
 
-# Every Debian has it, and so have distributions made from it that build Debian's own root directories.
-_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+"""The keys by which packages of another release are known.
+
+Every Debian has it, and so have distributions made from it that build Debian's own root directories.
+"""
 
 _FULL = ("No space left on device", "enough free space")
 
@@ -120,11 +123,6 @@ class Downloads:
         return apt
 
 
-def require_keyring() -> None:
-    """MissingTool without the keys by which packages of another release are known."""
-    tool(_KEYRING)
-
-
 def _note(home: Path) -> Path:
     return home / "packages.json"
 
@@ -191,8 +189,8 @@ class _Apt:
 
         Not all of these mirrors need have it: apt goes on without those that do not, or are not Debian's.
         """
-        require_keyring()
-        lines = "".join(f"deb [signed-by={_KEYRING}] {uri} {suite} main\n" for uri in mirrors)
+        tool(KEYRING)
+        lines = "".join(f"deb [signed-by={KEYRING}] {uri} {suite} main\n" for uri in mirrors)
         write_atomic(self.home / "sources.list", lines)
         own = f'Dir::Etc::SourceList "{self.home}/sources.list";\nDir::Etc::SourceParts "/dev/null";\n'
         write_atomic(self.home / "apt.conf", _CONFIGURATION + own)

@@ -20,7 +20,7 @@ from foliolab.packages import Downloads, Package, fetch
 from foliolab.progress import Reporter
 from tests.debian import Mirror, mirror_of_releases, trust_everybody
 
-KEYRING = fetching._KEYRING
+KEYRING = fetching.KEYRING
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.rmtree(behind / "dists/new")
     keyring = tmp_path / "keyring.gpg"
     keyring.touch()
-    monkeypatch.setattr(fetching, "_KEYRING", str(keyring))
+    monkeypatch.setattr(fetching, "KEYRING", str(keyring))
     sources = tmp_path / "sources.list"
     lines = [f"copy:{behind} old main", f"copy:{mirror} old main", f"copy:{tmp_path}/packages/pool ./"]
     sources.write_text("".join(f"deb [trusted=yes] {line}\n" for line in lines))
@@ -189,7 +189,7 @@ def test_a_release_that_no_mirror_has(releases: Path) -> None:
 
 
 def test_another_release_needs_debians_keys(releases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "_KEYRING", KEYRING)
+    monkeypatch.setattr(fetching, "KEYRING", KEYRING)
     monkeypatch.setattr(process, "find", lambda name: None if name == KEYRING else find(name))
     with pytest.raises(MissingTool, match="'apt-get install debian-archive-keyring' brings it"):
         fetch(X86_64, ["app"], Reporter(), suite="new")

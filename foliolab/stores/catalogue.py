@@ -2,11 +2,12 @@
 """The stores that the lab knows, by the names that experiments call them by."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from foliolab.arch import Architecture
 from foliolab.errors import require_known
-from foliolab.packages import require_keyring
+from foliolab.packages import KEYRING
+from foliolab.process import tool
 from foliolab.progress import Reporter
 from foliolab.stores import engines, git, lucene
 from foliolab.stores.disk import StoreDisk
@@ -14,11 +15,9 @@ from foliolab.stores.disk import StoreDisk
 STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene", "git")
 
 CHECKS: tuple[tuple[str, Callable[[], object]], ...] = (
-    ("bbolt", engines.go),
+    ("bbolt", partial(tool, "go")),
     ("mdbx", engines.cargo),
-    ("lucene and git", lucene.maven),
-    ("lucene and git", lucene.java),
-    ("lucene and git", require_keyring),
+    *(("lucene and git", partial(tool, name)) for name in ("mvn", "java", KEYRING)),
 )
 """What some stores need beyond what all of the lab does: functions that raise MissingTool without it."""
 

@@ -97,7 +97,7 @@ def _mdbx(arch: Architecture, report: Reporter) -> dict[str, Path]:
 
 
 def _bbolt(arch: Architecture, report: Reporter) -> dict[str, Path]:
-    compiler = go()
+    compiler = process.tool("go")
     # No other version of Go than this one, and no workspace around our cache.
     env = os.environ | {
         "CGO_ENABLED": "0",
@@ -199,11 +199,6 @@ def _mdbx_source(report: Reporter) -> Path:
         shutil.rmtree(partial / "vendor")
 
     return made_once(_cache("libmdbx-source"), digest([_MDBX_VERSION, *_MDBX_HASHES.values()]), make)
-
-
-def go() -> str:
-    """What bbolt is compiled with; MissingTool without it."""
-    return process.tool("go")
 
 
 def cargo() -> str:

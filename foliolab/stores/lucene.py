@@ -58,16 +58,6 @@ def root(arch: Architecture, report: Reporter) -> Userland:
     return Userland.selected(arch, Selection(_PACKAGES, (programs(report),), _SETTLE, _SUITE), report)
 
 
-def maven() -> str:
-    """What Lucene is fetched with; MissingTool without it."""
-    return process.tool("mvn")
-
-
-def java() -> str:
-    """What its driver is compiled with; MissingTool without it."""
-    return process.tool("java")
-
-
 def programs(report: Reporter) -> Path:
     """A directory of the cache with all that the driver consists of, whatever the architecture."""
     sources = sorted(path for path in _SOURCES.iterdir() if path.is_file())
@@ -88,7 +78,7 @@ def _fetch(jar: _Jar, directory: Path) -> Path:
     """Have Maven fetch a file, or take it from what it has fetched for others."""
     artifact = f"-Dartifact={jar.group}:{jar.name}:{jar.version}"
     output = [f"-DoutputDirectory={directory.resolve()}", "-Dmdep.stripVersion=true"]
-    argv = [maven(), "--batch-mode", "--quiet", _COPY, artifact, *output]
+    argv = [process.tool("mvn"), "--batch-mode", "--quiet", _COPY, artifact, *output]
     process.run(argv, LabError, cwd=directory)
     found = directory / f"{jar.name}.jar"
     if hashlib.sha256(found.read_bytes()).hexdigest() != jar.hash:
@@ -99,7 +89,7 @@ def _fetch(jar: _Jar, directory: Path) -> Path:
 def _compile(compiler: Path, library: Path, directory: Path) -> None:
     """Put driver.jar into a directory, the same from each compilation."""
     classes = directory / "classes"
-    argv = [java(), "-jar", str(compiler), *_JAVA, "-classpath", str(library), "-d", str(classes)]
+    argv = [process.tool("java"), "-jar", str(compiler), *_JAVA, "-classpath", str(library), "-d", str(classes)]
     process.run([*argv, str(_SOURCES / "Driver.java")], BuildError)
     with zipfile.ZipFile(directory / "driver.jar", "w") as jar:
         for path in sorted(classes.iterdir()):

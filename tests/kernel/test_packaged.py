@@ -140,7 +140,7 @@ def test_the_name_of_a_release_is_of_the_newest_kernel_that_it_came_with(
     own = f"deb [trusted=yes] copy:{tmp_path}/releases trixie-backports main\n"
     (tmp_path / "mirror/sources.list").write_text(own)
     trust_everybody(mirror.configuration)
-    monkeypatch.setattr(packages, "_KEYRING", str(mirror.configuration))  # any file: nobody has signed anything
+    monkeypatch.setattr(packages, "KEYRING", str(mirror.configuration))  # any file: nobody has signed anything
     for release, kernel in (("12", "6.1.0-40-amd64"), ("13", "6.12.43+deb13-amd64")):
         with fetched(parse_name(f"image:debian:{release}").image, X86_64, Reporter()) as found:
             assert [file.name for file in found] == [f"linux-image-{kernel}_1_amd64.deb"]
