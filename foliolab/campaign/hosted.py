@@ -9,8 +9,8 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Iterable
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import distributed
 
@@ -29,22 +29,18 @@ async def _work(scheduler: str, workers: int, directory: str) -> str:
         distributed.Nanny(scheduler, nthreads=1, memory_limit=None, local_directory=directory) for _ in range(workers)
     ]
     try:
-        started = asyncio.ensure_future(_all(nannies))
+        started: asyncio.Future[Any] = asyncio.gather(*nannies)
         await asyncio.wait([started, cut], timeout=_START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if cut.done():
             return ""
         if not started.done() or started.exception():
             return f"its workers do not get to the scheduler at {scheduler}"
         print(READY, flush=True)
-        ended = asyncio.ensure_future(_all([nanny.finished() for nanny in nannies]))
+        ended: asyncio.Future[Any] = asyncio.gather(*(nanny.finished() for nanny in nannies))
         await asyncio.wait([ended, cut], return_when=asyncio.FIRST_COMPLETED)
         return "" if cut.done() else "its workers have ended"
     finally:
         await asyncio.gather(*(nanny.close(timeout=_END_SECONDS) for nanny in nannies), return_exceptions=True)
-
-
-async def _all(what: Iterable[Awaitable[object]]) -> None:
-    await asyncio.gather(*what)
 
 
 async def _end_of_input() -> None:

@@ -58,13 +58,9 @@ class Hosts(Struct, frozen=True, forbid_unknown_fields=True):
         return next((each for each in addresses if not ipaddress.ip_address(each).is_loopback), addresses[0])
 
 
-def _ssh() -> str:
-    return tool("ssh")
-
-
 def _address(host: str) -> str:
     """Name or address that ssh connects to if it is told this one."""
-    configuration = run([_ssh(), "-G", "--", host], ClusterError).decode()
+    configuration = run([tool("ssh"), "-G", "--", host], ClusterError).decode()
     found = re.search(r"^hostname (.+)$", configuration, re.MULTILINE)
     return found[1] if found else host
 
@@ -78,7 +74,7 @@ class _Connection:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         # A session of its own, so that Ctrl-C on the terminal reaches us first.
         self._process = subprocess.Popen(
-            dying_with_parent([_ssh(), *_OPTIONS, "--", host, hosts.command(scheduler)]),
+            dying_with_parent([tool("ssh"), *_OPTIONS, "--", host, hosts.command(scheduler)]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._words,
