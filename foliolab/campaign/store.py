@@ -31,10 +31,6 @@ def consoles_of(file: Path) -> Path:
     return file.parent / "consoles"
 
 
-class _Busy(Exception):
-    pass
-
-
 def read_samples(file: Path) -> list[Sample]:
     """All whole samples of a store, the first recorded first; none if there is no store. Needs no lock.
 
@@ -109,19 +105,19 @@ def open_store(file: Path) -> Iterator[Store]:
 
 @contextmanager
 def _only_writer(file: Path) -> Iterator[None]:
-    def busy() -> None:
-        raise _Busy
+    def refuse() -> None:
+        raise StoreError(f"Another run is writing to {file}; wait for its end.")
 
     # The children of a run that was just killed may hold its lock for the moment it takes them to die.
     deadline = time.monotonic() + _LOCK_PATIENCE_SECONDS
     with ExitStack() as stack:
         while True:
             try:
-                stack.enter_context(locked(file.with_name(f".{file.name}.lock"), on_wait=busy))
+                stack.enter_context(locked(file.with_name(f".{file.name}.lock"), on_wait=refuse))
                 break
-            except _Busy:
+            except StoreError:
                 if time.monotonic() > deadline:
-                    raise StoreError(f"Another run is writing to {file}; wait for its end.") from None
+                    raise
                 time.sleep(0.1)
         yield
 
