@@ -81,26 +81,23 @@ def export(
 
 def _mails(repository: Path, version: str, author: str) -> tuple[str, list[str]]:
     """The letter, without words, and the patches, which answer it."""
-    name, address = _parts(author)
     options = ("--stdout", "--no-signature", "--cover-letter", "--thread=shallow")
-    identity = ("-c", f"user.name={name}", "-c", f"user.email={address}")
-    all_of_it = _git(repository, *identity, "format-patch", *options, f"v{version}..{BRANCH}").decode()
+    all_of_it = _git(repository, *_identity(author), "format-patch", *options, f"v{version}..{BRANCH}").decode()
     cover, *patches = re.split(r"^(?=From [0-9a-f]{40} Mon Sep 17 )", all_of_it, flags=re.MULTILINE)[1:]
     return cover, patches
 
 
 def _commit(repository: Path, mail: Mail, *, signed: bool) -> None:
-    name, address = _parts(mail.author)
-    identity = ("-c", f"user.name={name}", "-c", f"user.email={address}")
     options = ("--quiet", f"--date={mail.date}", *(["--signoff"] if signed else []), "--file=-")
     words = f"{mail.subject}\n\n{mail.message}".encode()
     settings = {"COMMITTER_DATE": mail.date}
-    git(LabError, *identity, "commit", *options, place=repository, settings=settings, stdin=words)
+    git(LabError, *_identity(mail.author), "commit", *options, place=repository, settings=settings, stdin=words)
 
 
-def _parts(author: str) -> tuple[str, str]:
+def _identity(author: str) -> tuple[str, ...]:
+    """Options by which git takes us for the author."""
     name, _, address = author.rstrip(">").partition(" <")
-    return name, address
+    return "-c", f"user.name={name}", "-c", f"user.email={address}"
 
 
 def _git(repository: Path, *arguments: str) -> bytes:

@@ -120,10 +120,10 @@ def _read(place: Path, commit: str, feature: Feature) -> _Commit:
         elif status == "M" and old_mode == new_mode:
             diff = _git(place, "diff-tree", "-p", "--no-commit-id", "--no-renames", commit, "--", file)
             found.hooks[file] = diff[diff.index("--- a/") :]
-            found.before[file] = _show(place, f"{commit}^:{file}")
+            found.before[file] = _output(place, "show", f"{commit}^:{file}")
         else:
             raise SeriesError(f"Commit {commit[:12]} removes {file} or changes its mode, which patches here cannot.")
-        found.after[file] = _show(place, f"{commit}:{file}")
+        found.after[file] = _output(place, "show", f"{commit}:{file}")
     found.after = dict(sorted(found.after.items()))
     return found
 
@@ -187,7 +187,7 @@ def _files_of(place: Path, commit: str, files: set[str], tree: Path, version: st
     """Those of some files that a commit has, in ``tree``."""
     present = _git(place, "ls-tree", "-r", "-z", "--name-only", commit, "--", *sorted(files)).split("\0")[:-1]
     for file in present:
-        write_atomic(tree / file, _show(place, f"{commit}:{file}"))
+        write_atomic(tree / file, _output(place, "show", f"{commit}:{file}"))
     return Source(tree, version, commit)
 
 
@@ -211,10 +211,6 @@ def _taken(made: Path, kernel: Path) -> list[Path]:
                 continue
             written.append(old)
     return written
-
-
-def _show(place: Path, what: str) -> bytes:
-    return _output(place, "show", what)
 
 
 def _git(place: Path, *arguments: str) -> str:

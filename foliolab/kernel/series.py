@@ -50,7 +50,8 @@ def ported(version: str, kernel: Path = KERNEL) -> Path:
 def read_series(version: str = BASE_VERSION, kernel: Path = KERNEL) -> tuple[Feature, ...]:
     """The features for Linux ``version`` in order; those for BASE_VERSION have all of kernel/files."""
     series = ported(version, kernel) / "series"
-    features = _features(series)
+    lines = [line.partition("#")[0].split() for line in series.read_text().splitlines()]
+    features = [Feature(series.parent / patch, tuple(files)) for patch, *files in filter(None, lines)]
     claimed = [file for feature in features for file in feature.files]
     present = {str(path.relative_to(kernel / "files")) for path in (kernel / "files").rglob("*") if path.is_file()}
     for feature in features:
@@ -63,15 +64,6 @@ def read_series(version: str = BASE_VERSION, kernel: Path = KERNEL) -> tuple[Fea
     if doubles := {file for file in claimed if claimed.count(file) > 1}:
         raise HookError(f"{series} names {sorted(doubles)[0]} twice.")
     return tuple(features)
-
-
-def _features(series: Path) -> list[Feature]:
-    features = []
-    for line in series.read_text().splitlines():
-        match line.partition("#")[0].split():
-            case [patch, *files]:
-                features.append(Feature(series.parent / patch, tuple(files)))
-    return features
 
 
 def check_names(texts: Iterable[str], report: Reporter) -> None:
