@@ -198,10 +198,7 @@ def same_file(pid: int, mapping: Mapping, file: os.stat_result) -> bool:
         return False
     if mapping.device == f"{os.major(file.st_dev)}:{os.minor(file.st_dev)}":
         return True
-    try:
-        return os.path.samestat(seen_by(pid, mapping.path).stat(), file)
-    except OSError:
-        return False
+    return _leads_to(seen_by(pid, mapping.path), file)
 
 
 def descriptors(pid: int, file: os.stat_result) -> list[int]:
@@ -211,9 +208,9 @@ def descriptors(pid: int, file: os.stat_result) -> list[int]:
     return sorted(int(link.name) for link in links if _leads_to(link, file))
 
 
-def _leads_to(link: Path, file: os.stat_result) -> bool:
+def _leads_to(path: Path, file: os.stat_result) -> bool:
     try:
-        return os.path.samestat(link.stat(), file)
+        return os.path.samestat(path.stat(), file)
     except OSError:
         return False
 

@@ -96,9 +96,7 @@ def _squares(axes: Axes, means: Means, patterns: Sequence[str], memories: Sequen
 
 
 def _labels() -> list[str]:
-    first, *others = _STEPS
-    between = [f"to {step:g}" for step in others]
-    return [f"to {first:g}", *between, f"over {_STEPS[-1]:g}"]
+    return [*(f"to {step:g}" for step in _STEPS), f"over {_STEPS[-1]:g}"]
 
 
 def _spell(value: float) -> str:
