@@ -116,6 +116,6 @@ def _words(recording: Recording) -> str:
     words = f"{trace.touches} touches of {len(trace.files)} files."
     if trace.lost:
         words += f" {trace.lost} were lost, because the kernel's buffer was full."
-    if recording.cut:
-        words += f" {recording.cut} more came after --most."
+    if trace.cut:
+        words += f" {trace.cut} more came after --most."
     return words

@@ -27,8 +27,6 @@ class Recording:
     trace: Trace
     status: int
     """The exit status of what was run, as a shell has it."""
-    cut: int
-    """How many touches came after the most that are written."""
 
 
 def record(
@@ -78,7 +76,7 @@ def record(
         program=tuple(argv),
         other={"cut": header["cut"]} if header["cut"] else {},
     )
-    return Recording(trace, header["status"], header["cut"])
+    return Recording(trace, header["status"])
 
 
 def require_bounds(window: int, most: int) -> None:

@@ -83,7 +83,7 @@ def test_touches_are_found_in_order(guest: Guest, tmp_path: Path) -> None:
             argv += [f"--{option}", value]
         recording = record(guest, argv)
         trace = recording.trace
-        assert (recording.status, recording.cut, trace.lost) == (0, 0, 0)
+        assert (recording.status, trace.cut, trace.lost) == (0, 0, 0)
         assert [(file.name, file.pages) for file in trace.files] == [("file", PAGES)]
         assert (trace.window, trace.page_size, set(trace.file_of)) == (WINDOW, 4096, {0})
         all_touches, touches = planned(tmp_path, name, options), list(trace.page_of)
@@ -99,7 +99,7 @@ def test_touches_are_found_in_order(guest: Guest, tmp_path: Path) -> None:
 def test_what_is_recorded_is_bounded_and_files_are_told_apart(guest: Guest) -> None:
     argv = ["sparse-mmap", "--file", "/data/second", "--create", "1M", "--pattern", "sequential", "--count", "256"]
     recording = record(guest, argv, most=100)
-    assert (recording.cut, recording.trace.other, recording.trace.touches) == (156, {"cut": 156}, 100)
+    assert (recording.trace.cut, recording.trace.other, recording.trace.touches) == (156, {"cut": 156}, 100)
     assert [(file.name, file.pages) for file in recording.trace.files] == [("second", 256)]
     assert list(recording.trace.page_of) == list(range(100))
     # The program's status is passed on, and so is what was recorded until its end.
