@@ -30,7 +30,6 @@ from foliolab.table import Value
 from foliolab.trace.format import Trace, write_trace
 from foliolab.trace.record import record
 from foliolab.vm.accel import choose
-from foliolab.vm.guest import OnOutput
 
 _SECONDS = 900
 
@@ -87,34 +86,30 @@ def _traces(
     extras = tuple(sorted(scale.parameters.filesystems - {"ext4"}))
     kernel = build(KernelRequest(arch, variant.kernel, extras=extras, page_size=page_size), report)
     consoles = store_file().parent / "consoles"
+    said = bytearray()
+
+    def keep(stream: int, data: bytes) -> None:
+        if stream == 2:
+            said.extend(data)
+
     with backend.prepare(kernel, plan).boot(consoles) as session, report.task("recording", len(cells)) as task:
         for cell in cells:
             task.note(cell.label)
             command = experiment.command(cell, scale.parameters, seed, MOUNTED)
             place = f"{MOUNTED}/{cell.as_dict()['store']}"
-            said: list[bytes] = []
+            said.clear()
             recording = record(
                 session.guest,
                 command,
                 files=place,
                 deadline_seconds=_SECONDS,
-                on_output=_collector(said),
+                on_output=keep,
             )
             if recording.status:
-                words = b"".join(said).decode(errors="replace").strip() or f"status {recording.status}"
+                words = said.decode(errors="replace").strip() or f"status {recording.status}"
                 raise NoResult(f"{cell.label} failed: {words}")
             trace = recording.trace
             size = sum(file.pages for file in trace.files) * trace.page_size
             # What it had while it was recorded does not matter; this is what the experiment gives it.
             yield cell, replace(trace, memory_bytes=size // int(cell.as_dict()["times"]))
             task.advance()
-
-
-def _collector(words: list[bytes]) -> OnOutput:
-    """Keeps what goes to the error output."""
-
-    def keep(stream: int, data: bytes) -> None:
-        if stream == 2:
-            words.append(data)
-
-    return keep
