@@ -30,11 +30,6 @@ def real_time(backend: str) -> bool:
     return backend == KVM
 
 
-def counts_instructions(backend: str) -> bool:
-    """Whether a guest's processor time is the number of its instructions, in nanoseconds."""
-    return backend == ICOUNT
-
-
 @dataclass(frozen=True)
 class Accelerator:
     """One way to execute guests."""
@@ -53,7 +48,8 @@ class Accelerator:
 
     @property
     def counts_instructions(self) -> bool:
-        return counts_instructions(self.backend)
+        """Whether a guest's processor time is the number of its instructions, in nanoseconds."""
+        return self.backend == ICOUNT
 
 
 def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:

@@ -18,8 +18,7 @@ from foliolab.vm.tree import make_ext4, require_directory
 _QCOW2 = b"QFI\xfb"
 _LEAST_XFS = 320 << 20
 _COPY_SECONDS = 3600
-_EXT4_MAGIC = (1080, b"\x53\xef")
-_XFS_MAGIC = (0, b"XFSB")
+_MAGICS: dict[Filesystem, tuple[int, bytes]] = {"ext4": (1080, b"\x53\xef"), "xfs": (0, b"XFSB")}
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,7 @@ class Image:
                 except LabError as error:
                     raise UsageError(f"{path} is no whole qcow2 image.") from error
                 head = Path(place, "head").read_bytes()
-        magics: dict[Filesystem, tuple[int, bytes]] = {"ext4": _EXT4_MAGIC, "xfs": _XFS_MAGIC}
-        for filesystem, (at, magic) in magics.items():
+        for filesystem, (at, magic) in _MAGICS.items():
             if head[at : at + len(magic)] == magic:
                 return cls(path.resolve(), kind, filesystem)
         raise UsageError(f"{path} holds no file system; a disk has {' or '.join(get_args(Filesystem))}, unpartitioned.")
