@@ -16,9 +16,7 @@ from foliolab.cli.options import limits_of, require_room_for
 from foliolab.errors import NoResult, UsageError
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED
-from foliolab.program.cells import ProgramCell, boots
-from foliolab.program.record import Run
-from foliolab.program.run import Program, run_boot
+from foliolab.program.run import Program, ProgramCell, Run, boots, run_boot
 from foliolab.progress import Reporter
 from foliolab.trace.format import Measured, write_trace
 from foliolab.trace.record import MOST_TOUCHES, WINDOW, Recording, record, require_bounds

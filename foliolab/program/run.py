@@ -3,16 +3,17 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from foliolab.campaign.sample import KernelFacts
+from foliolab.experiment.variants import Variant
+from foliolab.grouped import grouped
 from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
-from foliolab.program.cells import ProgramCell
-from foliolab.program.record import Run
 from foliolab.vm.disk import Filesystem
+from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
 from foliolab.vm.outcome import OutcomeKind, complaints, short_of_time, splats
 from foliolab.vm.switches import Switches, require_module
@@ -20,6 +21,29 @@ from foliolab.vm.switches import Switches, require_module
 _COUNTERS = "/counters"
 _ROOT = "/root"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class ProgramCell:
+    """One run of the program."""
+
+    variant: Variant
+    read_ahead_kb: int | None
+    """Of the guest's disks; None: as the kernel has it."""
+
+    def __str__(self) -> str:
+        limit = "" if self.read_ahead_kb is None else f", read_ahead_kb {self.read_ahead_kb}"
+        return f"{self.variant.name}{limit}"
+
+
+def boots(variants: Sequence[Variant], limits: Sequence[int | None]) -> list[list[ProgramCell]]:
+    """The cells of each boot, in order: the variants as given, and for each the limits as given.
+
+    As in experiments, variants that set switches share a boot of their kernel, and one that sets none,
+    which needs a kernel as booted, does not share one with them.
+    """
+    groups = grouped(variants, lambda variant: variant.boot).values()
+    return [[ProgramCell(variant, limit) for variant in group for limit in limits] for group in groups]
 
 
 @dataclass(frozen=True)
@@ -83,6 +107,61 @@ class Program:
             argv += ["--input", f"/dev/vd{chr(ord('a') + len(self.mounted))}"]
             argv += ["--input-bytes", str(self.input.size_bytes)]
         return [*argv, "--", *self.argv]
+
+
+_EVENTS = {
+    "major_faults": "pgmajfault",
+    "refaults_file": "workingset_refault_file",
+    "refaults_anon": "workingset_refault_anon",
+    "mmap_readahead": "mmap_readahead",
+}
+_DISK_COUNTS = ("read_bytes", "read_requests", "write_bytes")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A cell that was run to its end."""
+
+    cell: ProgramCell
+    read_ahead_kb: int | None
+    """What the first disk really had, in KiB; None without a disk."""
+    kernel: KernelFacts
+    job: JobResult
+    counts: Mapping[str, Any]
+    """As guest/tools/measure.c writes them; the disks by what they are for: data, root."""
+    warnings: Sequence[str]
+    """First lines of what the kernel complained about meanwhile."""
+    remark: str = ""
+    """That the guest had too little time, if so, which is no fault of the kernel where time is not real."""
+
+    @property
+    def status(self) -> int:
+        """As a shell has it: the program's own, or 128 and the signal that ended it."""
+        return 128 + self.job.signal if self.job.signal else self.job.status
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """For JSON: counts of the whole guest during the run, seconds of its clock, bytes of the data disk.
+
+        What the kernel does not count, or has no disk for, is None.
+        """
+        events = self.counts.get("vmstat", {})
+        faults, major = events.get("pgfault"), events.get("pgmajfault")
+        disks = self.counts.get("disks", {})
+        data = disks.get("data", {})
+        return {
+            "variant": self.cell.variant.name,
+            "read_ahead_kb": self.read_ahead_kb,
+            "kernel": asdict(self.kernel),
+            "status": self.status,
+            "seconds": self.counts.get("seconds"),
+            **{name: data.get(name) for name in _DISK_COUNTS},
+            **{name: events.get(line) for name, line in _EVENTS.items()},
+            "minor_faults": None if faults is None or major is None else faults - major,
+            "disks": disks,
+            "warnings": list(self.warnings),
+            "remark": self.remark,
+        }
 
 
 def run_boot(

@@ -3,8 +3,7 @@ from typing import Any
 
 from foliolab.campaign.sample import KernelFacts
 from foliolab.experiment.variants import choose, load_variants
-from foliolab.program.cells import ProgramCell
-from foliolab.program.record import Run
+from foliolab.program.run import ProgramCell, Run
 from foliolab.vm.failure import JobResult
 
 
