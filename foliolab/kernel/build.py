@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -137,7 +137,7 @@ def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
                 tree = _configure(inputs, report)
                 title = f"Building Linux {inputs.source.version}, {inputs.name}"
                 _make(inputs, tree, ["default", "kernel"], title, report)
-                return _publish(inputs)
+                return _published(inputs.hash, lambda place: _take(inputs, place))
 
 
 def configure(request: KernelRequest, report: Reporter) -> str:
@@ -173,15 +173,11 @@ def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> Bui
         write_atomic(partial / "kernel.json", json.dumps(description, indent=1))
 
     with packaged.fetched(name.image, arch, report, newest=request.newest) as packages:
-        key = packaged.identity(packages)
-        if not load_kernel(kernels_directory() / key):
-            shutil.rmtree(kernels_directory() / key, ignore_errors=True)  # there only if it was damaged
-        found = load_kernel(made_once(kernels_directory(), key, make))
-    assert found
+        found = _published(packaged.identity(packages), make)
     if not name.module:
         return replace(found, name=name.text)
     ours = module.built(found.release, arch, report)
-    return replace(found, name=name.text, hash=digest([found.hash, ours.hash]), module=ours.file)
+    return replace(found, name=name.text, hash=digest([found.hash, ours.parent.name]), module=ours)
 
 
 def clean(report: Reporter) -> None:
@@ -226,19 +222,26 @@ def _make(inputs: _Inputs, tree: Path, targets: list[str], title: str, report: R
     make(inputs.directory, tree, inputs.request.arch, inputs.options, targets, title, report)
 
 
-def _publish(inputs: _Inputs) -> BuiltKernel:
+def _published(key: str, make: Callable[[Path], None]) -> BuiltKernel:
+    """The kernel with this hash in the cache, made if it is not there whole."""
+    home = kernels_directory()
+    if not load_kernel(home / key):
+        shutil.rmtree(home / key, ignore_errors=True)  # there only if it was damaged
+    kernel = load_kernel(made_once(home, key, make))
+    assert kernel
+    return kernel
+
+
+def _take(inputs: _Inputs, place: Path) -> None:
+    """Put what was built into a directory that is empty."""
     directory = inputs.directory
-    place = kernels_directory() / inputs.hash
-    scratch = kernels_directory() / f".{inputs.hash}"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
     artifacts = directory / "artifacts"
-    shutil.copyfile(artifacts / inputs.request.arch.image, scratch / inputs.request.arch.image)
-    shutil.copyfile(directory / "System.map", scratch / "System.map")
-    shutil.copyfile(directory / ".config", scratch / "config")
+    shutil.copyfile(artifacts / inputs.request.arch.image, place / inputs.request.arch.image)
+    shutil.copyfile(directory / "System.map", place / "System.map")
+    shutil.copyfile(directory / ".config", place / "config")
     for name in ("metadata.json", "reproducer.sh"):
         if (artifacts / name).exists():
-            shutil.copyfile(artifacts / name, scratch / name)
+            shutil.copyfile(artifacts / name, place / name)
     description = {
         "release": (directory / "include/config/kernel.release").read_text().strip(),
         "arch": inputs.request.arch.name,
@@ -251,12 +254,7 @@ def _publish(inputs: _Inputs) -> BuiltKernel:
         "compiler": inputs.compiler,
         "built": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-    for path in scratch.iterdir():
+    for path in place.iterdir():
         with path.open("rb") as stream:
             os.fsync(stream.fileno())
-    write_atomic(scratch / "kernel.json", json.dumps(description, indent=1))
-    shutil.rmtree(place, ignore_errors=True)  # there only if it was damaged
-    scratch.rename(place)
-    kernel = load_kernel(place)
-    assert kernel
-    return kernel
+    write_atomic(place / "kernel.json", json.dumps(description, indent=1))

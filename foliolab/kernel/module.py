@@ -2,7 +2,6 @@
 """The adaptive window as a module for kernels that Debian has built, compiled against their headers."""
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab.arch import Architecture
@@ -25,15 +24,6 @@ _NEWER = (("-fmin-function-alignment=16", "CC_HAS_MIN_FUNCTION_ALIGNMENT"),)
 """Flags that the compiler of a kernel had, and the option without which they are not asked for."""
 
 
-@dataclass(frozen=True)
-class Module:
-    """Built for one kernel."""
-
-    hash: str
-    """Over its sources, the kernel's headers, and the compiler."""
-    file: Path
-
-
 _SOURCES, _RECIPES = (".c", ".h"), ("Kbuild", "Makefile", "dkms.conf")
 """Of the module's directory, without what make leaves there."""
 _CALLERS = ("Makefile", "dkms.conf")
@@ -52,10 +42,11 @@ def code_hash(directory: Path = MODULE) -> str:
     return digest_files(path for path in sources(directory).values() if path.name not in _CALLERS)
 
 
-def built(release: str, arch: Architecture, report: Reporter) -> Module:
+def built(release: str, arch: Architecture, report: Reporter) -> Path:
     """The module for the kernel of which ``uname -r`` prints ``release``, from the cache or built.
 
-    Its name comes last among the modules of a guest. Raises BuildError, with the compiler's first complaint.
+    Its name comes last among the modules of a guest; that of its directory is a hash over its sources, the kernel's
+    headers, and the compiler. Raises BuildError, with the compiler's first complaint.
     """
     found = headers(release, arch, report)
     compiler, version = compiler_of(arch)
@@ -68,7 +59,7 @@ def built(release: str, arch: Architecture, report: Reporter) -> Module:
         (partial / "source" / f"{NAME}.ko").rename(partial / f"99-{NAME}.ko")
         shutil.rmtree(partial / "source")
 
-    return Module(key, made_once(cache_directory() / "modules", key, make) / f"99-{NAME}.ko")
+    return made_once(cache_directory() / "modules", key, make) / f"99-{NAME}.ko"
 
 
 def export(directory: Path) -> None:
