@@ -24,7 +24,7 @@ from foliolab.errors import DirtyTree, UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.kernel.build import KernelRequest, build, clean, configure
 from foliolab.kernel.built import BuiltKernel, built_kernels
-from foliolab.kernel.deb import PackageRequest, build_packages
+from foliolab.kernel.deb import build_packages
 from foliolab.kernel.export import BRANCH, checked_author, export
 from foliolab.kernel.git import Repository
 from foliolab.kernel.name import HELP, OURS, PATCHED, UNPATCHED, parse_name
@@ -121,8 +121,15 @@ def _config(arguments: argparse.Namespace) -> int:
 
 def _deb(arguments: argparse.Namespace) -> int:
     """Make Debian packages of a kernel for a machine of your own, with a distribution's configuration."""
-    request = PackageRequest(arguments.kernel, arguments.config, arguments.modules, arguments.newest)
-    for package in build_packages(request, arguments.directory, Reporter()):
+    packages = build_packages(
+        arguments.kernel,
+        arguments.directory,
+        Reporter(),
+        base=arguments.config,
+        modules=arguments.modules,
+        newest=arguments.newest,
+    )
+    for package in packages:
         print(f"{package}  {package.stat().st_size / (1 << 20):.1f} MiB")
     return 0
 

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab.arch import NATIVE
@@ -39,44 +38,41 @@ esac
 """What the package of a kernel does last when it is removed."""
 
 
-@dataclass(frozen=True)
-class PackageRequest:
-    kernel: str
-    """Its name, as foliolab.kernel.name has them."""
-    config: str = ""
-    """A file, or "debian:" with a release or a version of Linux; "" is Debian's for the kernel's own version."""
-    modules: Path | None = None
-    """A file that lists modules, as lsmod does: all others are left out."""
-    newest: bool = False
-    """Ask apt whether there is a newer Debian package."""
+def build_packages(
+    kernel: str, directory: Path, report: Reporter, *, base: str, modules: Path | None, newest: bool
+) -> tuple[Path, ...]:
+    """Put packages of a kernel, and of headers for modules, into ``directory``, which is made if it is not there.
 
-
-def build_packages(request: PackageRequest, directory: Path, report: Reporter) -> tuple[Path, ...]:
-    """Put packages of the kernel, and of headers for modules, into ``directory``, which is made if it is not there.
+    ``base`` is the configuration: a file, or "debian:" with a release or a version of Linux; "" is Debian's for the
+    kernel's own version. ``modules`` is a file that lists modules, as lsmod does: all others are left out. ``newest``
+    asks apt whether there is a newer Debian package.
 
     A build that was interrupted, or killed, goes on where it was. It has its own lock and source tree, so that other
     builds need not wait for it. Raises UsageError, MissingTool and what ``foliolab.kernel.build`` raises.
     """
-    name = parse_name(request.kernel)
+    name = parse_name(kernel)
     if name.image:
         raise UsageError(
             f"{name.text} is a package of Debian's already; name a source, such as {_DEBIAN}{BASE_VERSION}."
         )
     require("deb")
     tool("cpio")
-    loaded = _listed(request.modules) if request.modules else None
-    with held(name, report, newest=request.newest) as source:
-        base = _base(request.config, source, report)
+    loaded = _listed(modules) if modules else None
+    with held(name, report, newest=newest) as source:
+        options = _base(base, source, report)
         with full_disk_named(directory):
             directory.mkdir(parents=True, exist_ok=True)  # to learn now, and not in an hour, that this is impossible
         changed = applied(source, name.series)
-        wanted = _wanted(base, source, name, ours=has_our_code(source, changed))
+        wanted = _wanted(options, source, name, ours=has_our_code(source, changed))
         with package_lock(report):
             tree = working_tree(source, f"packages-{name.tree}", changed)
-            place = _place(request, source, name)
+            # What differs in little shares it, and is an incremental build.
+            chosen = f"{stem(base) or 'own'}{'-trimmed' if modules else ''}"
+            home = f"{source.home.name}-{NATIVE.name}-packages-{chosen}-{name.tree}"
+            place = cache_directory() / "build" / home
             objects = place / "objects"
             with full_disk_named(place), unfinished_swept(objects):
-                _configure(objects, tree, base | wanted, loaded, report)
+                _configure(objects, tree, options | wanted, loaded, report)
                 config.check(config.text(wanted), (objects / ".config").read_text())
                 _make_packages(objects, tree, f"Building packages of Linux {source.version}, {name.text}", report)
                 for image in place.glob(f"{_IMAGE}*.deb"):
@@ -118,14 +114,6 @@ def _wanted(base: Mapping[str, str], source: Source, name: KernelName, *, ours: 
         wanted["CONFIG_PAGE_TOUCH"] = "y"
     suffix = "" if name.label == PATCHED else f"-{name.label}"
     return {"CONFIG_LOCALVERSION": f'"-foliolab{suffix}"'} | config.known(wanted, source.version, ours)
-
-
-def _place(request: PackageRequest, source: Source, name: KernelName) -> Path:
-    """Where it is built: what differs in little shares it, and is an incremental build."""
-    trimmed = "-trimmed" if request.modules else ""
-    chosen = stem(request.config) or "own"
-    directory = f"{source.home.name}-{NATIVE.name}-packages-{chosen}{trimmed}-{name.tree}"
-    return cache_directory() / "build" / directory
 
 
 def _configure(objects: Path, tree: Path, options: Mapping[str, str], loaded: str | None, report: Reporter) -> None:
