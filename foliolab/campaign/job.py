@@ -97,18 +97,14 @@ def _boot(stack: ExitStack, bootable: Bootable, consoles: Path, watcher: Watcher
 
 
 def _measure(session: Session, work: Work) -> Sample:
-    made_with = "; ".join(part for part in (_processors(), work.form.made_with) if part)
+    processors = f"{platform.machine()} with {os.cpu_count()} processors"
+    made_with = "; ".join(filter(None, (processors, work.form.made_with)))
     form = replace(work.form, page_size=session.page_size, boot=session.boot, host=platform.node(), made_with=made_with)
     try:
         metrics = session.measure(work.step)
     except GuestFailure as error:
         return ended(form, error.outcome)
     return ended(replace(form, metrics=metrics), Outcome(OutcomeKind.OK, session.remark))
-
-
-def _processors() -> str:
-    """Of this host, in words."""
-    return f"{platform.machine()} with {os.cpu_count()} processors"
 
 
 def ended(form: Sample, outcome: Outcome) -> Sample:

@@ -6,16 +6,9 @@ from dataclasses import dataclass
 
 from foliolab.experiment.metrics import Kind, Metric
 
-_MIB = 1 << 20
-_GIB = 1 << 30
-
-
-def gib(size_bytes: float) -> str:
-    return f"{size_bytes / _GIB:.3f}"
-
 
 def mib(size_bytes: float) -> str:
-    return f"{size_bytes / _MIB:,.1f}"
+    return f"{size_bytes / (1 << 20):,.1f}"
 
 
 def count(number: float) -> str:
@@ -25,10 +18,6 @@ def count(number: float) -> str:
 def rate(number: float) -> str:
     """Two digits behind the point, or two that say something."""
     return f"{number:,.2f}" if number >= 0.1 or not number else f"{number:.2g}"
-
-
-def millions(number: float) -> str:
-    return f"{number / 1e6:,.1f}"
 
 
 def percent(share: float) -> str:
@@ -48,12 +37,12 @@ class Unit:
     spell: Callable[[float], str]
 
 
-GIB = Unit("GiB", gib)
+GIB = Unit("GiB", lambda size_bytes: f"{size_bytes / (1 << 30):.3f}")
 UNITS: Mapping[Kind, Unit] = {
     Kind.BYTES: Unit("MiB", mib),
     Kind.COUNT: Unit("", count),
     Kind.RATE: Unit("", rate),
-    Kind.MILLIONS: Unit("", millions),
+    Kind.MILLIONS: Unit("", lambda number: f"{number / 1e6:,.1f}"),
     Kind.SHARE: Unit("%", percent),
     Kind.SECONDS: Unit("seconds", seconds),
     Kind.SPEED: Unit("MiB/s", mib),

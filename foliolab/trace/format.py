@@ -115,7 +115,8 @@ class Trace:
 def write_trace(path: Path, trace: Trace) -> None:
     """Write ``trace``; equal traces make equal files. BadTrace if a touch is of no page of its files."""
     body = lzma.compress(_encode(path, trace), preset=lzma.PRESET_DEFAULT | lzma.PRESET_EXTREME)
-    header = json.dumps(_header(trace)).encode()
+    measured = [_written(each, _Measured) for each in trace.measured]
+    header = json.dumps(_written(trace, _Header) | {"measured": measured}).encode()
     write_atomic(path, b"%b%d\n%b\n%b" % (_MAGIC, VERSION, header, body))
 
 
@@ -147,11 +148,6 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise BadTrace(f"The trace {path} cannot be read: {error.strerror}.") from error
-
-
-def _header(trace: Trace) -> dict[str, Any]:
-    measured = [_written(each, _Measured) for each in trace.measured]
-    return _written(trace, _Header) | {"measured": measured}
 
 
 def _written(thing: Trace | Measured, kind: type[msgspec.Struct]) -> dict[str, Any]:

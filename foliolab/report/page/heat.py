@@ -61,8 +61,9 @@ def _draw(means: dict[str, Means], patterns: Sequence[str], memories: Sequence[f
         axes.set_title(title)
     names = [pattern.removeprefix(TRACE) for pattern in patterns]
     rooms[0].set_yticks(range(len(patterns)), names, fontsize=9 if wide else 7.5)
+    labels = [*(f"to {step:g}" for step in _STEPS), f"over {_STEPS[-1]:g}"]
     drawn.legend(
-        handles=[Patch(color=colour(name), label=label) for name, label in zip(HEAT, _labels(), strict=True)],
+        handles=[Patch(color=colour(name), label=label) for name, label in zip(HEAT, labels, strict=True)],
         loc="outside lower center",
         ncols=7 if wide else 4,
         frameon=False,
@@ -93,10 +94,6 @@ def _squares(axes: Axes, means: Means, patterns: Sequence[str], memories: Sequen
     axes.set_ylim(len(patterns) - 0.5, -0.5)
     axes.tick_params(length=0, labeltop=True)
     axes.spines[:].set_visible(False)
-
-
-def _labels() -> list[str]:
-    return [*(f"to {step:g}" for step in _STEPS), f"over {_STEPS[-1]:g}"]
 
 
 def _spell(value: float) -> str:
