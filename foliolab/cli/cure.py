@@ -7,15 +7,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
-
 from foliolab.cli.options import add_command, add_json, add_verbs
 from foliolab.errors import UsageError
 from foliolab.live.cures import Cure, applied, apply_to_device, apply_to_open_file, state_of, undo
 from foliolab.live.devices import device_of
 from foliolab.report.columns import Column
 from foliolab.report.figures import count
-from foliolab.report.terminal import print_table
+from foliolab.report.terminal import print_table, terminal
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +81,7 @@ def _show(arguments: argparse.Namespace) -> int:
             Column(("before", "KiB"), tuple(count(cure.before_kb) for cure in cures), 0),
             Column(("", "state"), tuple(map(state_of, cures)), 0, left=True),
         ]
-        print_table(Console(highlight=False), columns, [""] * len(cures))
+        print_table(terminal(), columns, [""] * len(cures))
     else:
         print("Nothing is applied.")
     return 0

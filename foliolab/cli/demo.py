@@ -8,8 +8,6 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
-
 from foliolab.arch import NATIVE
 from foliolab.campaign.runner import failure_of
 from foliolab.cli.options import add_kernels
@@ -25,7 +23,7 @@ from foliolab.kernel.series import check_refs
 from foliolab.paths import results_directory
 from foliolab.progress import Reporter
 from foliolab.report.picture import EVENTS, PICTURE, Panel, Picture, parse
-from foliolab.report.terminal import print_view
+from foliolab.report.terminal import print_view, terminal
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
@@ -53,7 +51,7 @@ def handle(arguments: argparse.Namespace) -> int:
         write_atomic(arguments.picture, draw(found))
         return 0
     check_refs(arguments.kernels)
-    console = Console(highlight=False)
+    console = terminal()
     console.print("A model of the page cache says:\n")
     print_view(console, measure(RunRequest("sparse-mmap", scale="demo", backend="model"), Reporter()).view)
     console.print("\nNow the kernel itself, which may have to be built first.\n")

@@ -19,8 +19,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from foliolab.cli.folios import folios_of_text
 from foliolab.cli.options import add_json, add_words, words
 from foliolab.errors import LabError, UsageError
@@ -35,6 +33,7 @@ from foliolab.live.verdict import judge
 from foliolab.live.watch import Observation, Watch
 from foliolab.process import dying_with_parent
 from foliolab.report.diagnosis import print_diagnosis, print_file, to_json
+from foliolab.report.terminal import terminal
 
 _SECONDS = 10.0
 
@@ -112,7 +111,7 @@ def _report(
     if as_json:
         print(json.dumps({**(facts or {}), **to_json(seen, verdict, folios)}))
     else:
-        print_diagnosis(Console(highlight=False, stderr=to_error), seen, verdict, folios)
+        print_diagnosis(terminal(stderr=to_error), seen, verdict, folios)
 
 
 def _file(path: Path, seconds: float, as_json: bool) -> int:
@@ -132,7 +131,7 @@ def _file(path: Path, seconds: float, as_json: bool) -> int:
         "hidden_processes": hidden,
     }
     if not as_json:
-        print_file(Console(highlight=False), facts)
+        print_file(terminal(), facts)
     if pids:
         _report(_watched(pids, seconds, status), _folios(pids), as_json, facts)
     elif as_json:

@@ -8,15 +8,13 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from rich.console import Console
-
 from foliolab.arch import ARCHITECTURES, Architecture, size_name
 from foliolab.cli.options import add_json
 from foliolab.errors import LabError
 from foliolab.needs import find, needs, package_of
 from foliolab.paths import cache_directory, results_directory
 from foliolab.report.columns import Column
-from foliolab.report.terminal import print_table
+from foliolab.report.terminal import print_table, terminal
 from foliolab.stores.catalogue import CHECKS
 from foliolab.vm.accel import boot_tiny_guest, choose, kvm_fails
 
@@ -139,4 +137,4 @@ def _print(findings: list[Finding]) -> None:
         Column(("", title), cells, 0, left=True) for title, cells in zip(titles, zip(*rows, strict=True), strict=True)
     ]
     colours = {"ok": "", "missing": "red", "limited": "yellow"}
-    print_table(Console(highlight=False), columns, [colours[finding.state] for finding in findings])
+    print_table(terminal(), columns, [colours[finding.state] for finding in findings])

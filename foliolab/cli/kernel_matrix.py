@@ -11,13 +11,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from rich.console import Console
-
 from foliolab.cli.options import add_json, add_kernels
 from foliolab.kernel.matrix import TargetOutcome, compiled, ported_kernels, read_targets
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
-from foliolab.report.terminal import print_table
+from foliolab.report.terminal import print_table, terminal
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -50,4 +48,4 @@ def _print(outcomes: Sequence[TargetOutcome]) -> None:
         Column(("", "complaints"), tuple(str(len(outcome.complaints)) for outcome in outcomes), 1),
         Column(("", "the first"), tuple(next(iter(outcome.complaints), "ok") for outcome in outcomes), 0, left=True),
     ]
-    print_table(Console(highlight=False), columns, ["red" if outcome.complaints else "" for outcome in outcomes])
+    print_table(terminal(), columns, ["red" if outcome.complaints else "" for outcome in outcomes])

@@ -10,8 +10,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rich.console import Console
-
 from foliolab.analyse.differences import MatrixPart, workload_name
 from foliolab.analyse.losses import make_matrix
 from foliolab.analyse.rows import ordered
@@ -39,7 +37,7 @@ from foliolab.experiment.spec import Experiment
 from foliolab.progress import Reporter
 from foliolab.report import losses
 from foliolab.report.markdown import matrix_to_markdown, matrix_to_table
-from foliolab.report.terminal import print_matrix
+from foliolab.report.terminal import print_matrix, terminal
 from foliolab.reproduce.released import read_released
 
 _DEFAULT = "adaptive"
@@ -122,7 +120,7 @@ def handle(arguments: argparse.Namespace) -> int:
     elif arguments.markdown:
         print(matrix_to_markdown(matrix, everything=arguments.all), end="")
     else:
-        print_matrix(Console(highlight=False), matrix, everything=arguments.all)
+        print_matrix(terminal(), matrix, everything=arguments.all)
     if error := failure_of(samples):
         raise error
     if arguments.check:

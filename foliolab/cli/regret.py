@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from rich.console import Console
-
 from foliolab.cli.options import add_json, names_of, print_rows
 from foliolab.errors import UsageError, require_known
 from foliolab.paths import TRACES
@@ -27,6 +25,7 @@ from foliolab.regret.summary import summary_to_json, verdicts
 from foliolab.report.ablation import print_ablations
 from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.regret import print_regret
+from foliolab.report.terminal import terminal
 from foliolab.report.verdicts import check_all
 
 _Named = TypeVar("_Named", Case | TraceCase, ModelDevice)
@@ -79,7 +78,7 @@ def handle(arguments: argparse.Namespace) -> int:
     elif arguments.table:
         print(regret_to_table(suite, rows), end="")
     else:
-        print_regret(Console(highlight=False), rows, everything=arguments.all)
+        print_regret(terminal(), rows, everything=arguments.all)
     if arguments.check:
         check_all(verdicts(suite, rows))
     return 0
@@ -94,7 +93,7 @@ def _ablate(
     elif arguments.table:
         print(ablation_to_table(found), end="")
     else:
-        print_ablations(Console(highlight=False), found)
+        print_ablations(terminal(), found)
 
 
 def _cases(suite: Suite, names: Iterable[str] | None, paths: Sequence[Path]) -> list[Case | TraceCase]:

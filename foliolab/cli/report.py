@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from foliolab.analyse.again import Arm, make_arms
 from foliolab.analyse.agreement import compare
 from foliolab.analyse.select import group_samples
@@ -37,7 +35,7 @@ from foliolab.report.markdown import (
     to_table,
 )
 from foliolab.report.picture import PICTURE, read_picture
-from foliolab.report.terminal import print_comparison, print_table, print_view
+from foliolab.report.terminal import print_comparison, print_table, print_view, terminal
 from foliolab.report.verdicts import check
 from foliolab.report.view import make_views
 from foliolab.reproduce.released import read_released
@@ -156,7 +154,7 @@ def _print_again(arms: Sequence[Arm], arguments: argparse.Namespace) -> None:
     elif arguments.table or arguments.markdown:
         print(again_to_table(arms), end="")
     else:
-        console = Console(highlight=False)
+        console = terminal()
         if arms:
             print_table(console, again.again_columns(arms), [""] * len(arms))
         console.print(again.sentence(arms))
@@ -222,7 +220,7 @@ def handle(arguments: argparse.Namespace) -> int:
         sections += [comparison_to_markdown(comparison) for comparison in comparisons]
         print("\n".join(sections), end="")
     else:
-        console = Console(highlight=False)
+        console = terminal()
         for view in views:
             print_view(console, view)
         for comparison in comparisons:

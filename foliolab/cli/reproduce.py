@@ -15,8 +15,6 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
-from rich.console import Console
-
 from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
@@ -32,7 +30,7 @@ from foliolab.paths import RELEASE, REPOSITORY, results_directory
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
 from foliolab.report.picture import PICTURE, read_picture
-from foliolab.report.terminal import print_table
+from foliolab.report.terminal import print_table, terminal
 from foliolab.reproduce.documents import Printed, fill, shown
 from foliolab.reproduce.figures import FIGURES, load_figures
 from foliolab.reproduce.outputs import Output, read_output, write_output
@@ -88,7 +86,7 @@ def handle(arguments: argparse.Namespace) -> int:
             json.dumps({"code": code_hash(BASE_VERSION), "experiments": [each.to_json() for each in found]}, indent=1)
         )
     else:
-        _print(Console(highlight=False), found)
+        _print(found)
     if errors:
         raise errors[0]
     return 0
@@ -161,7 +159,8 @@ def _progress(parts: Sequence[Part], samples: Sequence[Sample]) -> list[Progress
     return found
 
 
-def _print(console: Console, found: Sequence[Progress]) -> None:
+def _print(found: Sequence[Progress]) -> None:
+    console = terminal()
     columns = [
         Column(("", "part"), tuple(each.part.name for each in found), 0, left=True),
         Column(("", "what"), tuple(_what(each.part) for each in found), 2, left=True),

@@ -9,8 +9,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
-
 from foliolab.analyse.agreement import Agreement, compare
 from foliolab.analyse.select import place_of
 from foliolab.arch import NATIVE, Architecture, architecture, size_name
@@ -45,7 +43,7 @@ from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.series import check_names
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
-from foliolab.report.terminal import print_comparison, print_view
+from foliolab.report.terminal import print_comparison, print_view, terminal
 from foliolab.report.verdicts import check
 from foliolab.report.view import View, make_views
 from foliolab.vm.accel import COUNTING, Wanted, choose
@@ -220,7 +218,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"samples": [sample.to_json() for sample in result.samples]}, indent=1))
     else:
-        console = Console(highlight=False)
+        console = terminal()
         print_view(console, result.view)
         for comparison in result.comparisons:
             print_comparison(console, comparison)

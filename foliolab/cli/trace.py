@@ -4,10 +4,9 @@
 import argparse
 from pathlib import Path
 
-from rich.console import Console
-
 from foliolab.cli import trace_heatmap, trace_record, trace_replay, trace_store
 from foliolab.cli.options import add_command, add_module, add_verbs
+from foliolab.report.terminal import terminal
 from foliolab.report.trace import print_trace
 from foliolab.trace.format import read_trace
 
@@ -25,5 +24,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _info(arguments: argparse.Namespace) -> int:
     """Tell what a trace is of, and what was measured with it."""
     for name, trace in [(str(path), read_trace(path)) for path in arguments.file]:
-        print_trace(Console(highlight=False), name, trace)
+        print_trace(terminal(), name, trace)
     return 0

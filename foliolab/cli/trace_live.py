@@ -5,8 +5,6 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.console import Console
-
 from foliolab.cli.options import require_room_for, size_of
 from foliolab.errors import LabError, UsageError
 from foliolab.live.record import LIMIT_BYTES, LiveRecording, record
@@ -14,6 +12,7 @@ from foliolab.live.target import Process, StartedProgram
 from foliolab.model.compiled import compiled
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
+from foliolab.report.terminal import terminal
 from foliolab.report.trace import print_replays
 from foliolab.trace.format import write_trace
 from foliolab.trace.replay import replays
@@ -99,7 +98,7 @@ def _compare(arguments: argparse.Namespace, recording: LiveRecording, report: Re
     name = str(arguments.output)
     try:
         compiled(report)
-        print_replays(Console(stderr=True, highlight=False), list(replays(name, trace, ["off"], [window_kb])), None)
+        print_replays(terminal(stderr=True), list(replays(name, trace, ["off"], [window_kb])), None)
     except LabError as error:
         report.say(str(error))
 

@@ -9,8 +9,6 @@ example: ./lab trace replay traces/lmdb.trace --variant off,adaptive --memory 64
 import argparse
 from pathlib import Path
 
-from rich.console import Console
-
 from foliolab.analyse.measured import store_groups, with_measured
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_json, limits_of, names_of, print_rows, size_of
@@ -21,6 +19,7 @@ from foliolab.paths import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.suite import load_suite
 from foliolab.report.markdown import replays_to_table
+from foliolab.report.terminal import terminal
 from foliolab.report.trace import print_replays
 from foliolab.reproduce.released import read_released
 from foliolab.trace.replay import RULES, read_replayable, replays
@@ -64,7 +63,7 @@ def handle(arguments: argparse.Namespace) -> int:
     elif arguments.table:
         print(replays_to_table(found), end="")
     else:
-        print_replays(Console(highlight=False), found, device)
+        print_replays(terminal(), found, device)
     return 0
 
 

@@ -4,13 +4,12 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from rich.console import Console
 from rich.text import Text
 
 from foliolab.grouped import grouped
 from foliolab.report.columns import Column
 from foliolab.report.markdown import markdown_row
-from foliolab.report.terminal import print_table, print_title
+from foliolab.report.terminal import print_table, print_title, terminal
 from foliolab.suites.compared import Results, regressions
 from foliolab.suites.ktap import End
 from foliolab.suites.result import EXIT_STATUS
@@ -98,7 +97,7 @@ def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: 
 
 def print_results(title: str, results: Results, left_out: Mapping[str, str]) -> None:
     """The same table on the terminal, what did not pass, and where the logs of what is worse are."""
-    console = Console(highlight=False)
+    console = terminal()
     print_title(console, title)
     print_table(console, columns(results), ["red" if row[-1] == "WORSE" else "" for row in _rows(results)])
     for line in (*_not_passed(results), *_remarks(results)):

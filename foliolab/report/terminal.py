@@ -28,6 +28,11 @@ _MARKS = {Status.HOLDS: ("ok  ", "green"), Status.FAILS: ("FAIL", "bold red"), S
 _CHANGES = {Change.WORSE: "red", Change.SUSPECTED: "yellow", Change.BETTER: "green"}
 
 
+def terminal(*, stderr: bool = False) -> Console:
+    """The standard output, or error output, as tables are printed there."""
+    return Console(highlight=False, stderr=stderr)
+
+
 def print_view(console: Console, view: View) -> None:
     """Print one table, its remarks and its verdicts, as wide as the console allows."""
     print_title(console, view.group.title, view.experiment.question if view.experiment else "")
