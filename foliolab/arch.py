@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What differs between architectures. A new one is a new entry here and some config fragments."""
+"""What differs between architectures. A new one is a new entry here and some config fragments.
+
+A machine is an architecture with a page size, such as arm64-64k.
+"""
 
 import platform
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from foliolab.errors import UsageError, require_known
@@ -162,3 +166,17 @@ def architecture(name: str) -> Architecture:
     """UsageError for a name that is not there."""
     require_known("There is no architecture", [name], ARCHITECTURES)
     return ARCHITECTURES[name]
+
+
+def machine_name(arch: str, page_size: int) -> str:
+    """The name of ``arch`` with pages of ``page_size`` bytes."""
+    return f"{arch}-{size_name(page_size)}"
+
+
+MACHINES = tuple(machine_name(arch.name, size) for arch in ARCHITECTURES.values() for size in arch.page_sizes)
+"""As experiment files name them."""
+
+
+def applies(machines: Collection[str], machine: str) -> bool:
+    """Whether what is restricted to ``machines``, or to none, is for ``machine``."""
+    return not machines or machine in machines

@@ -3,8 +3,7 @@
 
 from dataclasses import dataclass
 
-from foliolab.arch import ARM64, X86_64, Architecture
-from foliolab.experiment.machine import machine_name
+from foliolab.arch import ARM64, X86_64, Architecture, machine_name
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter

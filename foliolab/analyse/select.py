@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from foliolab.arch import X86_64, architecture, size_name
+from foliolab.arch import X86_64, architecture, machine_name, size_name
 from foliolab.campaign.sample import OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
-from foliolab.experiment.machine import machine_name
 from foliolab.grouped import grouped
 
 

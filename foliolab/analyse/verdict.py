@@ -7,9 +7,9 @@ from enum import StrEnum
 
 from foliolab.analyse.rows import Row
 from foliolab.analyse.select import Group
+from foliolab.arch import applies
 from foliolab.campaign.sample import NOT_APPLICABLE
 from foliolab.experiment.cell import Cell
-from foliolab.experiment.machine import applies
 from foliolab.experiment.spec import FLOOR, PUBLISHED_FIGURE, Expectation, Experiment
 
 

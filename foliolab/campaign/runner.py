@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
+from foliolab.arch import machine_name
 from foliolab.campaign.backend import Backend
 from foliolab.campaign.job import Job, Watcher, Work, ended, execute
 from foliolab.campaign.sample import LOST_HOST, MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample, with_key
 from foliolab.campaign.store import Store
 from foliolab.errors import LabError
 from foliolab.experiment.cell import Cell
-from foliolab.experiment.machine import machine_name
 from foliolab.experiment.plan import Plan, Step
 from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel

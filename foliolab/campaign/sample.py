@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from foliolab.experiment.machine import machine_name
+from foliolab.arch import machine_name
 from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
 from foliolab.renamed import present_name

@@ -8,12 +8,11 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from foliolab.arch import NATIVE
+from foliolab.arch import NATIVE, machine_name
 from foliolab.campaign.runner import failure_of
 from foliolab.cli.options import add_kernels
 from foliolab.cli.run import RunRequest, measure
 from foliolab.errors import NoResult
-from foliolab.experiment.machine import machine_name
 from foliolab.experiment.variants import choose_one
 from foliolab.files import write_atomic
 from foliolab.kernel.build import KernelRequest, build

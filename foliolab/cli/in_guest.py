@@ -9,10 +9,9 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import cast, get_args
 
-from foliolab.arch import Architecture
+from foliolab.arch import Architecture, machine_name
 from foliolab.cli.options import add_accelerator, add_guest, add_machine, machine, names_of, pairs_of, size_of
 from foliolab.errors import UsageError
-from foliolab.experiment.machine import machine_name
 from foliolab.experiment.variants import Variant, choose, load_variants, on_kernels
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel

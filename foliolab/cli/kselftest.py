@@ -7,9 +7,9 @@ example: ./lab kselftest --test soft-dirty --test cow
 
 import argparse
 
+from foliolab.arch import machine_name
 from foliolab.cli.options import machine
 from foliolab.cli.suite import add_suite, kernels_of, show
-from foliolab.experiment.machine import machine_name
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import obtain
 from foliolab.kselftest.run import build_programs, run_test

@@ -8,9 +8,9 @@ example: ./lab ltp --source ~/ltp --test readahead02
 import argparse
 from pathlib import Path
 
+from foliolab.arch import machine_name
 from foliolab.cli.options import machine
 from foliolab.cli.suite import add_suite, kernels_of, show
-from foliolab.experiment.machine import machine_name
 from foliolab.kernel.built import BuiltKernel
 from foliolab.ltp.build import build_ltp, read_tree
 from foliolab.ltp.run import guest_config, run_test

@@ -14,6 +14,7 @@ from foliolab.analyse.differences import MatrixPart, workload_name
 from foliolab.analyse.losses import make_matrix
 from foliolab.analyse.rows import ordered
 from foliolab.analyse.select import group_samples, place_of
+from foliolab.arch import applies, machine_name
 from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import read_samples, store_file
@@ -32,7 +33,6 @@ from foliolab.errors import EmptyPart, UnknownCell, UsageError, require_known
 from foliolab.experiment import variants
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import experiment_names, find_experiment
-from foliolab.experiment.machine import applies, machine_name
 from foliolab.experiment.spec import Experiment
 from foliolab.progress import Reporter
 from foliolab.report import losses

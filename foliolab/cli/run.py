@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from foliolab.analyse.agreement import Agreement, compare
 from foliolab.analyse.select import place_of
-from foliolab.arch import NATIVE, Architecture, architecture, size_name
+from foliolab.arch import NATIVE, Architecture, applies, architecture, machine_name, size_name
 from foliolab.campaign.backend import Backend
 from foliolab.campaign.model_backend import ModelBackend
 from foliolab.campaign.qemu_backend import QemuBackend
@@ -33,7 +33,6 @@ from foliolab.errors import UsageError, require_known
 from foliolab.experiment import cell, variants
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
-from foliolab.experiment.machine import applies, machine_name
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.plan import Plan, make_plan
 from foliolab.experiment.spec import Experiment

@@ -11,10 +11,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from foliolab.arch import NATIVE
+from foliolab.arch import NATIVE, machine_name
 from foliolab.cli.options import add_guest, add_words, words
 from foliolab.errors import MissingTool, UsageError
-from foliolab.experiment.machine import machine_name
 from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.name import HELP

@@ -11,14 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from foliolab.analyse.measured import EXPERIMENT, SCALE
-from foliolab.arch import Architecture
+from foliolab.arch import Architecture, machine_name
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.store import store_file
 from foliolab.cli.options import add_machine, machine, names_of
 from foliolab.errors import NoResult, UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
-from foliolab.experiment.machine import machine_name
 from foliolab.experiment.plan import make_plan
 from foliolab.experiment.spec import Scale
 from foliolab.experiment.variants import choose_one

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, defstruct
 from msgspec.structs import asdict
 
+from foliolab.arch import MACHINES, applies
 from foliolab.errors import BadExperiment, UnknownExperiment
 from foliolab.experiment.cell import Cell, expand
-from foliolab.experiment.machine import MACHINES, applies
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import (
     FLOOR,

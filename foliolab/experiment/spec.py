@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
+from foliolab.arch import applies
 from foliolab.errors import require_known
 from foliolab.experiment.cell import Cell
-from foliolab.experiment.machine import applies
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
 from foliolab.table import Count, Place, Positive, Share, Text, Texts

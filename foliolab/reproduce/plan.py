@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from foliolab.arch import NATIVE
+from foliolab.arch import MACHINES, NATIVE
 from foliolab.errors import require_known
-from foliolab.experiment.machine import MACHINES
 from foliolab.paths import RELEASE
 from foliolab.table import Number, Place, Positive, Text, Texts, read_toml
 

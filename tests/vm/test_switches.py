@@ -5,8 +5,8 @@ from typing import cast
 
 import pytest
 
+from foliolab.arch import machine_name
 from foliolab.errors import NoResult
-from foliolab.experiment.machine import machine_name
 from foliolab.experiment.variants import load_variants
 from foliolab.table import Value
 from foliolab.vm.failure import JobResult
