@@ -17,10 +17,9 @@ from foliolab.errors import UsageError, require_known
 from foliolab.paths import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import ablate
-from foliolab.regret.cost import ModelDevice
 from foliolab.regret.mechanisms import read_mechanisms
 from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import Case, Suite, TraceCase, load_suite, trace_cases
+from foliolab.regret.suite import Case, ModelDevice, Suite, TraceCase, load_suite, trace_cases
 from foliolab.regret.summary import summary_to_json, verdicts
 from foliolab.report.ablation import print_ablations
 from foliolab.report.markdown import ablation_to_table, regret_to_table

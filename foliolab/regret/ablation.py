@@ -7,10 +7,9 @@ from typing import Any
 
 from foliolab.model.compiled import WINDOW
 from foliolab.progress import Reporter
-from foliolab.regret.cost import ModelDevice, cost
 from foliolab.regret.mechanisms import Mechanism, count_lines, lines_of, without
 from foliolab.regret.rows import RegretRow, count, make_rows
-from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Case, Suite, TraceCase
+from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Case, ModelDevice, Suite, TraceCase, cost
 from foliolab.regret.summary import Regrets, ours, spreads
 
 WHOLE = "whole policy"

@@ -7,9 +7,8 @@ from typing import Any
 
 from foliolab.model.library import Counts
 from foliolab.progress import Reporter
-from foliolab.regret.cost import ModelDevice, cost
 from foliolab.regret.runs import machines, run
-from foliolab.regret.suite import FAMILIES, PATTERNS, TRACE, TRACES, Case, Suite, TraceCase, fixed
+from foliolab.regret.suite import FAMILIES, PATTERNS, TRACE, TRACES, Case, ModelDevice, Suite, TraceCase, cost, fixed
 
 HIGH_REGRET = 1.5
 GOOD_OFF = 1.1

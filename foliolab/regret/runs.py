@@ -15,8 +15,7 @@ from foliolab.files import digest, write_atomic
 from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, load, simulate
 from foliolab.progress import Reporter
-from foliolab.regret.cost import ModelDevice
-from foliolab.regret.suite import PAGE_KB, Case, Suite, TraceCase, Way, fixed, memory_pages
+from foliolab.regret.suite import PAGE_KB, Case, ModelDevice, Suite, TraceCase, Way, fixed, memory_pages
 from foliolab.trace.replay import simulate_trace
 
 Runs = Mapping[Machine, Counts]

@@ -13,10 +13,9 @@ from msgspec import Meta, Struct
 
 from foliolab.errors import UsageError
 from foliolab.experiment.spec import Expectation
-from foliolab.model.library import PAGE_BYTES, RULES, Pattern
+from foliolab.model.library import DEFAULT_REQUEST_KB, PAGE_BYTES, RULES, Counts, Pattern
 from foliolab.paths import MODEL
-from foliolab.regret.cost import ModelDevice
-from foliolab.table import Count, Number, Place, Positive, Text, one_of, read_toml
+from foliolab.table import Count, Number, Place, Positive, Share, Text, one_of, read_toml
 from foliolab.trace.format import Trace
 from foliolab.trace.replay import read_replayable
 
@@ -28,6 +27,34 @@ COMPARED = ("off", "published", "adaptive")
 def fixed(window_kb: int) -> str:
     """The variant whose window is always the same."""
     return f"fixed-{window_kb}"
+
+
+class ModelDevice(Struct, frozen=True, forbid_unknown_fields=True):
+    """A device in four figures. Times are in seconds."""
+
+    name: Text
+    wait: Share
+    """Each time that the program waits for a read, beyond what the read itself takes."""
+    request: Share
+    """Each contiguous range that is read."""
+    bytes_per_second: Number
+    seek: Share = 0
+    """Each of these ranges that does not come soon after the one before."""
+    reads_skipped: bool = False
+    """What lies between two that do passes at the same rate as what is read."""
+    request_kb: Positive = DEFAULT_REQUEST_KB
+    """What an administrator tells the kernel that a request costs here."""
+
+
+def cost(counts: Counts, device: ModelDevice) -> float:
+    """Seconds of waiting and of the device's time; nothing overlaps."""
+    pages = counts.pages_read + (counts.pages_skipped if device.reads_skipped else 0)
+    return (
+        counts.waits * device.wait
+        + counts.requests * device.request
+        + counts.seeks * device.seek
+        + pages * PAGE_BYTES / device.bytes_per_second
+    )
 
 
 class Case(Struct, frozen=True, forbid_unknown_fields=True):

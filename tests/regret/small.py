@@ -4,9 +4,8 @@
 from msgspec.structs import replace
 
 from foliolab.model.library import Pattern
-from foliolab.regret.cost import ModelDevice
 from foliolab.regret.rows import RegretRow
-from foliolab.regret.suite import Case, load_suite
+from foliolab.regret.suite import Case, ModelDevice, load_suite
 
 SLOW = ModelDevice("slow", wait=0, request=1e-4, seek=8e-3, reads_skipped=True, bytes_per_second=150e6, request_kb=512)
 FAST = ModelDevice("fast", wait=6e-5, request=1e-6, bytes_per_second=2e9)
