@@ -15,8 +15,7 @@ from foliolab.kernel.source import obtain
 from foliolab.kselftest.run import build_programs, run_test
 from foliolab.kselftest.suite import chosen, selftests
 from foliolab.progress import Reporter
-from foliolab.suites.compared import run_all
-from foliolab.suites.result import Result
+from foliolab.suites.result import Result, run_all
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -16,8 +16,7 @@ from foliolab.ltp.build import build_ltp, read_tree
 from foliolab.ltp.run import guest_config, run_test
 from foliolab.ltp.suite import LEFT_OUT, chosen
 from foliolab.progress import Reporter
-from foliolab.suites.compared import run_all
-from foliolab.suites.result import Result
+from foliolab.suites.result import Result, run_all
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

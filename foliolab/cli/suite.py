@@ -19,8 +19,7 @@ from foliolab.kernel.name import PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.series import check_names
 from foliolab.progress import Reporter
 from foliolab.report.suites import markdown, print_results
-from foliolab.suites.compared import Results, regressions
-from foliolab.suites.result import Result
+from foliolab.suites.result import Result, Results, regressions
 
 
 def add_suite(parser: argparse.ArgumentParser) -> None:

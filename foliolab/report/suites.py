@@ -10,9 +10,8 @@ from foliolab.grouped import grouped
 from foliolab.report.columns import Column
 from foliolab.report.markdown import markdown_row
 from foliolab.report.terminal import print_table, print_title, terminal
-from foliolab.suites.compared import Results, regressions
 from foliolab.suites.ktap import End
-from foliolab.suites.result import EXIT_STATUS
+from foliolab.suites.result import EXIT_STATUS, Results, regressions
 
 
 def _counts(verdicts: Iterable[End]) -> str:

@@ -9,10 +9,9 @@ import pytest
 from foliolab.arch import X86_64
 from foliolab.kernel.built import BuiltKernel
 from foliolab.report.suites import markdown
-from foliolab.suites.compared import compared, regressions
 from foliolab.suites.ktap import End
 from foliolab.suites.result import KERNEL_LOG as LOG
-from foliolab.suites.result import Result
+from foliolab.suites.result import Result, compared, regressions
 
 PASS, SKIP, FAIL = End.PASS, End.SKIP, End.FAIL
 KERNEL = BuiltKernel("hash", Path("image"), "patched", "lab", X86_64, "6.12.0", 4096, ours=True)
