@@ -3,7 +3,7 @@ from random import Random
 
 import pytest
 
-from foliolab.campaign.sides import LEAD, Ends
+from foliolab.campaign.search import LEAD, Ends
 
 
 def ends(good: list[float], bad: list[float], negligible: float = 0) -> Ends:
