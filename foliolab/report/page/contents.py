@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is on the page of this checkout: every drawing whose data is there, and a sentence for every other one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 
 from foliolab.analyse.differences import MatrixPart
 from foliolab.analyse.losses import make_matrix
@@ -13,9 +14,8 @@ from foliolab.regret.rows import RegretRow
 from foliolab.report.page.cost import change_drawing, cost_drawing
 from foliolab.report.page.forest import forest_drawing, make_lines
 from foliolab.report.page.heat import heat_drawing
-from foliolab.report.page.page import make_page
 from foliolab.report.page.reads import reads_drawing
-from foliolab.report.page.style import Drawing
+from foliolab.report.page.style import NARROW, WIDE, Drawing, to_svg, variables
 from foliolab.report.picture import Picture
 
 _TITLE = "foliolab: what Linux reads of mapped files, and what this kernel reads"
@@ -26,6 +26,79 @@ _LEAD = (
 _JUDGED = {"adaptive": BASES, "adaptive-mglru": ("unpatched-mglru", "off-mglru")}
 """Variants with workloads, and the first of these that was measured beside them."""
 _THRESHOLD = 0.02
+
+
+_PHONE = 760
+"""Pixels of a window below which drawings are the narrow ones."""
+
+_STYLE = """
+*{box-sizing:border-box}
+body{margin:0;background:var(--card);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
+main{max-width:1128px;margin:0 auto;padding:24px}
+h1{font-size:26px;line-height:1.2;margin:8px 0}
+h2{font-size:20px;line-height:1.3;margin:0 0 12px;text-wrap:balance}
+figure{margin:40px 0;padding-top:24px;border-top:1px solid var(--line)}
+figcaption,.lead{max-width:80ch}
+figcaption,summary,table{color:var(--muted);font-size:14px}
+figcaption p{margin:8px 0}
+svg{display:block;width:100%;height:auto}
+.narrow{display:none}
+code{font:13px ui-monospace,monospace;color:var(--ink);overflow-wrap:anywhere}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;margin:8px 0}
+th,td{padding:4px 16px 4px 0;text-align:left;font-variant-numeric:tabular-nums;vertical-align:top}
+tr{border-bottom:1px solid var(--line)}
+nav a{color:var(--adaptive);display:block;padding:2px 0}
+@media(max-width:PHONEpx){main{padding:16px}.wide{display:none}.narrow{display:block}h1{font-size:22px}h2{font-size:18px}}
+"""
+
+
+def make_page(title: str, lead: str, drawings: Sequence[Drawing], missing: Sequence[str]) -> str:
+    """HTML with every drawing for desktops and phones; ``missing`` are sentences about what is not there."""
+    parts = [
+        "<!doctype html>",
+        '<html lang="en">',
+        "<!-- SPDX-License-Identifier: GPL-2.0-only -->",
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">',
+        f"<title>{escape(title)}</title>",
+        f"<style>{variables()}{_STYLE.replace('PHONE', str(_PHONE))}</style>",
+        "<main>",
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="lead">{escape(lead)}</p>',
+        "<nav>",
+        *(f'<a href="#{each.name}">{escape(each.title)}</a>' for each in drawings),
+        "</nav>",
+        *(line for each in drawings for line in _figure(each)),
+        *(f"<p>{escape(sentence)}</p>" for sentence in missing),
+        "</main>",
+        "</html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _figure(drawing: Drawing) -> Iterator[str]:
+    yield f'<figure id="{drawing.name}">'
+    yield f"<h2>{escape(drawing.title)}</h2>"
+    for form, width in (("wide", WIDE), ("narrow", NARROW)):
+        yield f'<div class="{form}">'
+        yield to_svg(drawing.draw(width), f"{drawing.name}-{form}", drawing.title)
+        yield "</div>"
+    yield f"<figcaption><p>{escape(drawing.remark)}</p>"
+    yield f"<p><code>{escape(drawing.command)}</code> &middot; {escape(drawing.source)}</p>"
+    if drawing.rows:
+        yield "<details><summary>The figures</summary>"
+        yield from _table(drawing.rows)
+        yield "</details>"
+    yield "</figcaption></figure>"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    head, *others = rows
+    yield '<div class="scroll"><table>'
+    yield "<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"
+    for row in others:
+        yield "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+    yield "</table></div>"
 
 
 def make_contents(
