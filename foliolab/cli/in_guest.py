@@ -20,7 +20,7 @@ from foliolab.kernel.series import check_names
 from foliolab.program.run import Input, Mounted, Program
 from foliolab.program.static import require_static
 from foliolab.progress import Reporter
-from foliolab.userland.root import Directory, Packages, Root
+from foliolab.userland.disk import Directory, Packages, Root
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.accel import choose as choose_accelerator
 from foliolab.vm.data import Data, Filled, data_of

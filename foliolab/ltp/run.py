@@ -13,7 +13,7 @@ from foliolab.ltp.suite import Test, parse
 from foliolab.paths import cache_directory, results_directory
 from foliolab.progress import Reporter
 from foliolab.suites.result import Result, boot_for, kept
-from foliolab.userland.root import Packages
+from foliolab.userland.disk import Packages
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.failure import JobResult

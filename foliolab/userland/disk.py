@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from foliolab import process
 from foliolab.arch import Architecture
@@ -15,8 +16,9 @@ from foliolab.kernel.source import Source, obtain
 from foliolab.packages import Package, fetch
 from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
-from foliolab.vm.disk import publish
+from foliolab.vm.disk import Filesystem, publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.tree import make_ext4, require_directory
 
 
 @dataclass(frozen=True)
@@ -176,3 +178,44 @@ def _settle(config: GuestConfig, console: Path, commands: tuple[tuple[str, ...],
         for command in commands:
             guest.run(command, _SETTLE_SECONDS).checked()
         guest.power_off()
+
+
+_ALWAYS = ("bash", "coreutils", "dash", "findutils", "grep", "sed")
+"""Of what no package names among its dependencies, because no Debian is without: a shell and its commands."""
+
+
+@dataclass(frozen=True)
+class Packages:
+    """Debian packages with all that they depend on, on XFS, where text can be in large folios.
+
+    The disk stays in the cache. Scripts of the packages do not run.
+    """
+
+    names: tuple[str, ...]
+
+    filesystem: ClassVar[Filesystem] = "xfs"
+
+    def prepare(self, arch: Architecture, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
+        return Userland.selected(arch, Selection((*self.names, *_ALWAYS), (), ()), report).prepare(guest, report)
+
+
+@dataclass(frozen=True)
+class Directory:
+    """A tree of the host's, such as one of debootstrap or the export of a container, copied onto ext4."""
+
+    place: Path
+
+    filesystem: ClassVar[Filesystem] = "ext4"
+
+    def __post_init__(self) -> None:
+        require_directory(self.place, "--root")
+
+    def prepare(self, arch: Architecture, guest: GuestConfig, scratch: Path, report: Reporter) -> Disk:
+        path = scratch / "root.img"
+        with report.task(f"making a disk: ext4, a copy of {self.place}"):
+            make_ext4(path, None, self.place)
+        return Disk(path, "raw")
+
+
+Root = Packages | Directory
+"""Every guest sees it as it was made: what is written there is dropped."""
