@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from foliolab.live.folios import TextFolios
-from foliolab.live.misses import MissCounter, miss_counter
 from foliolab.live.remedies import Remedy, remedies, summary
-from foliolab.live.verdict import LITTLE_BYTES, Diagnosis, DiagnosisKind, FileShare, size
+from foliolab.live.verdict import LITTLE_BYTES, Diagnosis, DiagnosisKind, FileShare, MissCounter, miss_counter, size
 from foliolab.live.watch import FileSeen, Observation
 from foliolab.report.columns import Column
 from foliolab.report.figures import count

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from foliolab.live.devices import device_of
-from foliolab.live.misses import LIMIT, MissCounter, miss_counter
 from foliolab.live.processes import PAGE_BYTES, Counters
-from foliolab.live.verdict import DiagnosisKind, judge
+from foliolab.live.verdict import LIMIT, DiagnosisKind, MissCounter, judge, miss_counter
 from foliolab.live.watch import Observation, Watch
 from foliolab.live.windows import set_device
 from tests.live.conftest import Toucher
