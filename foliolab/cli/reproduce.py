@@ -33,10 +33,9 @@ from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.terminal import print_table, terminal
 from foliolab.reproduce.documents import Printed, fill, shown
 from foliolab.reproduce.figures import FIGURES, load_figures
-from foliolab.reproduce.outputs import Output, read_output, write_output
 from foliolab.reproduce.plan import Part, choose_parts, documents, load_plan
 from foliolab.reproduce.progress import Progress, measured
-from foliolab.reproduce.released import read_released, released_anew, write_released
+from foliolab.reproduce.released import Output, read_output, read_released, released_anew, write_output, write_released
 
 _DRAWN = Path("docs/reads.svg")
 """The picture of the README, in the repository."""

@@ -7,13 +7,17 @@ A part of the plan changes there as a whole, once all of it was measured with th
 import json
 import lzma
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from foliolab.campaign.sample import Sample
 from foliolab.errors import StoreError
 from foliolab.files import write_atomic
+from foliolab.kernel.code import code_hash
+from foliolab.kernel.name import BASE_VERSION
+from foliolab.model.compiled import policy_hash
 from foliolab.paths import RELEASE
+from foliolab.reproduce.plan import Part
 from foliolab.reproduce.progress import Progress
 
 RELEASED = RELEASE / "samples.jsonl.xz"
@@ -49,3 +53,39 @@ def released_anew(here: Sequence[Progress], before: Sequence[Progress]) -> list[
     """What to ship: each part as it was measured here, if all of it was, or else as it was shipped before."""
     chosen = [mine if mine.complete else old for mine, old in zip(here, before, strict=True)]
     return list({sample.key: sample for progress in chosen for sample in progress.samples}.values())
+
+
+@dataclass(frozen=True)
+class Output:
+    command: list[str]
+    code: str
+    """The hash of what decides it: the policy for what the model says, else our kernel code."""
+    output: str
+
+    def is_of(self, part: Part) -> bool:
+        """Whether it is of the part's command, and of the code as it stands."""
+        return self.command == list(part.command) and self.code == code_behind(part)
+
+
+def code_behind(part: Part) -> str:
+    return policy_hash() if part.command[0] == "regret" else code_hash(BASE_VERSION)
+
+
+def output_file(part: Part, directory: Path) -> Path:
+    return directory / f"{part.name}.json"
+
+
+def read_output(part: Part, directory: Path) -> Output | None:
+    """None if there is none; StoreError if it is damaged."""
+    file = output_file(part, directory)
+    try:
+        return Output(**json.loads(file.read_text()))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise StoreError(f"{file} cannot be read: {error}.") from None
+
+
+def write_output(part: Part, output: str, directory: Path) -> None:
+    kept = Output(list(part.command), code_behind(part), output)
+    write_atomic(output_file(part, directory), json.dumps(asdict(kept), indent=1) + "\n")
