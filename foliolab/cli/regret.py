@@ -21,9 +21,8 @@ from foliolab.regret.mechanisms import read_mechanisms
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import Case, ModelDevice, Suite, TraceCase, load_suite, trace_cases
 from foliolab.regret.summary import summary_to_json, verdicts
-from foliolab.report.ablation import print_ablations
 from foliolab.report.markdown import ablation_to_table, regret_to_table
-from foliolab.report.regret import print_regret
+from foliolab.report.regret import print_ablations, print_regret
 from foliolab.report.terminal import terminal
 from foliolab.report.verdicts import check_all
 

@@ -12,9 +12,10 @@ from foliolab.regret.ablation import Ablation
 from foliolab.regret.rows import RegretRow
 from foliolab.regret.suite import GROUPS, PATTERNS, Suite
 from foliolab.regret.summary import by_way
-from foliolab.report import ablation, again, agreement, losses
+from foliolab.report import again, agreement, losses
 from foliolab.report.columns import Column, make_columns, variant_columns
 from foliolab.report.prices import kind_columns, pair_columns, workload_columns
+from foliolab.report.regret import ablation_columns
 from foliolab.report.trace import difference_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View, origin
@@ -132,7 +133,7 @@ def replays_to_table(replays: Sequence[Replay]) -> str:
 def ablation_to_table(found: Sequence[Ablation]) -> str:
     """For a document: what each mechanism is worth, and what it does."""
     does = Column(("", "what it does"), ("", *(each.does for each in found[1:])), 0, left=True)
-    return "\n".join(_table([*ablation.make_columns(found), does])) + "\n"
+    return "\n".join(_table([*ablation_columns(found), does])) + "\n"
 
 
 def _worst(regret: float) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Regrets as tables for the terminal."""
+"""Regrets, and what each mechanism of the adaptive window is worth, as tables."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from foliolab.grouped import grouped
+from foliolab.regret.ablation import JUDGED, Ablation
 from foliolab.regret.rows import GOOD_OFF, HIGH_REGRET, WORSE_THAN_OFF, RegretRow
 from foliolab.regret.suite import COMPARED, FAMILIES, PATTERNS, TRACES
 from foliolab.regret.summary import Regrets, by_way, ours
@@ -118,3 +119,41 @@ def _places(rows: Sequence[RegretRow]) -> list[Column]:
 
 def _regret(regret: float) -> str:
     return f"{regret:.2f}"
+
+
+def print_ablations(console: Console, found: Sequence[Ablation]) -> None:
+    """Print a row for each mechanism; the first one is the whole policy."""
+    remark = (
+        "Lines of code that it alone needs; regrets: geometric mean, worst; who pays most, in multiples of its cost."
+    )
+    print_title(console, "adaptive without one mechanism at a time", remark)
+    print_table(console, ablation_columns(found), ["bold", *[""] * (len(found) - 1)])
+
+
+def ablation_columns(found: Sequence[Ablation]) -> list[Column]:
+    """One row for each; the first one is the whole policy."""
+    return [
+        Column(("", "without"), ("nothing", *(each.mechanism for each in found[1:])), 0, left=True),
+        Column(("", "lines"), tuple(str(each.lines) for each in found), 0),
+        _mean_of(PATTERNS, found, 0),
+        _worst_of(PATTERNS, found, 1),
+        _mean_of(JUDGED, found, 3),
+        _mean_of(FAMILIES, found, 0),
+        _worst_of(FAMILIES, found, 2),
+        _mean_of(TRACES, found, 4),
+        Column(("", "who pays"), tuple(_hurt(each) for each in found), 0, left=True),
+    ]
+
+
+def _mean_of(group: str, found: Sequence[Ablation], rank: int) -> Column:
+    spreads = (each.spreads.get(group) for each in found)
+    return Column((group, "mean"), tuple(f"{of.mean:.4f}" if of else "-" for of in spreads), rank)
+
+
+def _worst_of(group: str, found: Sequence[Ablation], rank: int) -> Column:
+    spreads = (each.spreads.get(group) for each in found)
+    return Column(("", "worst"), tuple(f"{of.worst:.2f}" if of else "-" for of in spreads), rank)
+
+
+def _hurt(found: Ablation) -> str:
+    return ", ".join(f"{pattern} {times:.2f}" for pattern, times in found.hurt.items())
