@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from foliolab.analyse.again import Arm, make_arms
 from foliolab.analyse.agreement import compare
+from foliolab.analyse.losses import Arm, make_arms
 from foliolab.analyse.select import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file

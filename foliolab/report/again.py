@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from foliolab.analyse.again import Arm, highest_share, totals
+from foliolab.analyse.losses import Arm, highest_share, totals
 from foliolab.paired import CHANCE
 from foliolab.report.columns import Column
 from foliolab.report.figures import percent

@@ -3,9 +3,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from foliolab.analyse.again import Arm
 from foliolab.analyse.agreement import Agreement
-from foliolab.analyse.losses import Matrix, by_variant
+from foliolab.analyse.losses import Arm, Matrix, by_variant
 from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
 from foliolab.regret.ablation import Ablation

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from foliolab.analyse.again import Arm, highest_share, make_arms
+from foliolab.analyse.losses import Arm, highest_share, make_arms
 from foliolab.errors import NoResult
 from foliolab.experiment.cell import expand
 from foliolab.experiment.load import find_experiment
