@@ -23,8 +23,7 @@ from foliolab.cli.options import (
 from foliolab.errors import GuestCrashed, UsageError
 from foliolab.files import write_atomic
 from foliolab.kernel.built import BuiltKernel
-from foliolab.program.run import Program, ProgramCell, Run, boots, run_boot
-from foliolab.program.spool import spooled_input
+from foliolab.program.run import Program, ProgramCell, Run, boots, run_boot, spooled_input
 from foliolab.progress import Reporter
 from foliolab.vm.data import keep, require_no_image
 from foliolab.vm.scratch import scratch_directory

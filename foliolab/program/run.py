@@ -2,6 +2,11 @@
 """Run a program of the user's in one guest after another, cell by cell."""
 
 import json
+import os
+import select
+import shutil
+import stat
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,9 +14,11 @@ from typing import Any
 
 from foliolab.campaign.sample import KernelFacts
 from foliolab.experiment.variants import Variant
+from foliolab.files import full_disk_named
 from foliolab.grouped import grouped
 from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
+from foliolab.progress import Reporter
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
@@ -162,6 +169,28 @@ class Run:
             "warnings": list(self.warnings),
             "remark": self.remark,
         }
+
+
+_BLOCK = 4096
+_PATIENCE_SECONDS = 2
+
+
+def spooled_input(scratch: Path, report: Reporter) -> Input | None:
+    """All that a file or a pipe holds that is our standard input; None if that is a terminal, /dev/null or empty."""
+    if sys.stdin is None:
+        return None
+    stream = sys.stdin.buffer
+    if stat.S_ISCHR(os.fstat(stream.fileno()).st_mode):
+        return None
+    path = scratch / "input.img"
+    # Whoever was started with a pipe that nobody closes would else wait without a word.
+    if not select.select([stream], [], [], _PATIENCE_SECONDS)[0]:
+        report.say("waiting for the end of the standard input; '</dev/null' if there is none")
+    with full_disk_named(scratch), path.open("wb") as out:
+        shutil.copyfileobj(stream, out, 1 << 20)
+        size = out.tell()
+        out.truncate(-(-size // _BLOCK) * _BLOCK)
+    return Input(Disk(path, "raw"), size) if size else None
 
 
 def run_boot(

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.program.run import Input
-from foliolab.program.spool import spooled_input
+from foliolab.program.run import Input, spooled_input
 from foliolab.progress import Reporter
 
 
