@@ -20,8 +20,7 @@ from foliolab.kernel.code import NOT_BUILT
 from foliolab.kernel.make import build_lock, make, unfinished_swept
 from foliolab.kernel.name import KernelName, parse_name
 from foliolab.kernel.series import applied
-from foliolab.kernel.source import Source, held
-from foliolab.kernel.tree import working_tree
+from foliolab.kernel.source import Source, held, working_tree
 from foliolab.paths import cache_directory
 from foliolab.process import compiler
 from foliolab.progress import Reporter

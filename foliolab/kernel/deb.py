@@ -15,8 +15,7 @@ from foliolab.kernel.build import KernelRequest, build, has_our_code, package_lo
 from foliolab.kernel.make import run_make, unfinished_swept
 from foliolab.kernel.name import BASE_VERSION, PATCHED, KernelName, parse_name, stem
 from foliolab.kernel.series import applied
-from foliolab.kernel.source import Source, held
-from foliolab.kernel.tree import working_tree
+from foliolab.kernel.source import Source, held, working_tree
 from foliolab.paths import KERNEL, cache_directory
 from foliolab.process import require, run, tool
 from foliolab.progress import Reporter

@@ -18,8 +18,7 @@ from foliolab.kernel import config
 from foliolab.kernel.make import build_lock, first_error, logged, unfinished_swept
 from foliolab.kernel.name import OURS, KernelName, parse_name
 from foliolab.kernel.series import applied, bases
-from foliolab.kernel.source import Source, held
-from foliolab.kernel.tree import working_tree
+from foliolab.kernel.source import Source, held, working_tree
 from foliolab.paths import KERNEL, cache_directory
 from foliolab.process import run, tool
 from foliolab.progress import Reporter

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From a kernel's name to the tree it is built from, in the cache."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from foliolab.errors import DirtyTree, SourceError, UnknownKernel, UsageError
-from foliolab.files import digest, full_disk_named, locked
+from foliolab.files import digest, full_disk_named, locked, write_atomic
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.git import Repository, is_git_tree
 from foliolab.kernel.name import BASE_VERSION, KernelName
@@ -14,7 +15,7 @@ from foliolab.kernel.tarball import Source, sources, unpacked, version_of
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 
-__all__ = ["Source", "commit_of", "held", "obtain"]
+__all__ = ["Source", "commit_of", "held", "obtain", "working_tree"]
 
 
 def obtain(report: Reporter) -> Source:
@@ -80,3 +81,42 @@ def _mirrored(tree: Path, pristine: Path) -> Source:
         if not path.is_dir()
     ]
     return Source(pristine, version_of(pristine), digest(listing))
+
+
+def working_tree(source: Source, label: str, changed: Mapping[str, bytes | None]) -> Path:
+    """Bring the tree of this label to ``changed`` over the pristine files, and return it.
+
+    A file whose content is None is not there. The caller holds the build lock.
+
+    Kernels are built from these trees, which are kept beside the pristine one. There are two, with a series on top and
+    without one, so that make never takes the other one's files for new. They share unchanged files with the pristine
+    tree by hard links. A file that a series changed once stays a file of its own: whenever its content changes, also
+    back to the pristine one, it is written anew, with a new time stamp, so that make rebuilds what depends on it and
+    nothing else.
+    """
+    tree = source.home / f"work-{label}"
+    manifest = source.home / f"work-{label}.json"
+    own = set(changed) | set(json.loads(manifest.read_text()) if manifest.exists() else [])
+    # Recorded before the first write: a kill in between must not leave a change that nobody knows of.
+    write_atomic(manifest, json.dumps(sorted(own)))
+    with full_disk_named(tree):
+        _share_all_but(own, source.tree, tree)
+        for file in own:
+            pristine, place = source.tree / file, tree / file
+            content = changed.get(file, pristine.read_bytes() if pristine.exists() else None)
+            if content is None:
+                place.unlink(missing_ok=True)
+            elif not place.exists() or place.read_bytes() != content:
+                write_atomic(place, content)
+                place.chmod(pristine.stat().st_mode & 0o777 if pristine.exists() else 0o644)
+    return tree
+
+
+def _share_all_but(own: set[str], pristine: Path, tree: Path) -> None:
+    tree.mkdir(parents=True, exist_ok=True)
+    run(
+        [tool("rsync"), "-a", "--delete", "--exclude-from=-", f"--link-dest={pristine}",
+         f"{pristine}/", f"{tree}/"],
+        SourceError,
+        stdin="".join(f"/{file}\n" for file in sorted(own)).encode(),
+    )  # fmt: skip

@@ -18,8 +18,7 @@ from foliolab.kernel import config
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.make import unfinished_swept
 from foliolab.kernel.series import commits, read_series
-from foliolab.kernel.source import Source
-from foliolab.kernel.tree import working_tree
+from foliolab.kernel.source import Source, working_tree
 from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 from foliolab.vm.outcome import splats

@@ -9,8 +9,7 @@ from foliolab.errors import SourceError, UnknownKernel
 from foliolab.kernel.build import has_our_code
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.series import applied
-from foliolab.kernel.source import Source, held
-from foliolab.kernel.tree import working_tree
+from foliolab.kernel.source import Source, held, working_tree
 from foliolab.progress import Reporter
 from tests.git import git
 

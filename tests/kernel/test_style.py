@@ -19,8 +19,7 @@ from foliolab.kernel.export import export
 from foliolab.kernel.headers import headers
 from foliolab.kernel.name import OURS
 from foliolab.kernel.series import applied, read_series
-from foliolab.kernel.source import Source
-from foliolab.kernel.tree import working_tree
+from foliolab.kernel.source import Source, working_tree
 from foliolab.paths import MODULE, cache_directory
 from foliolab.progress import Reporter
 from tests.conftest import BASES, BUILT_BASES, reduced
