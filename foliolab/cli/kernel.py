@@ -9,13 +9,12 @@ from typing import Any
 
 from foliolab.arch import size_name
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli import kernel_matrix
 from foliolab.cli.options import (
     add_command,
     add_extras,
     add_json,
+    add_kernels,
     add_machine,
-    add_module,
     add_profile,
     add_verbs,
     machine,
@@ -27,12 +26,15 @@ from foliolab.kernel.built import BuiltKernel, built_kernels
 from foliolab.kernel.deb import build_packages
 from foliolab.kernel.export import BRANCH, checked_author, export
 from foliolab.kernel.git import Repository
+from foliolab.kernel.matrix import compiled, ported_kernels, read_targets
 from foliolab.kernel.name import HELP, OURS, PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.rebased import applied_mail, take_over
 from foliolab.kernel.source import commit_of, held
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
+from foliolab.report.columns import Column
 from foliolab.report.letter import letter
+from foliolab.report.terminal import print_table, terminal
 from foliolab.reproduce.released import with_released
 from foliolab.vm import scratch
 
@@ -48,7 +50,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         if name == "build":
             add_json(verb)
 
-    add_module(verbs, "matrix", kernel_matrix)
+    verb = add_command(verbs, "matrix", _matrix.__doc__, _matrix)
+    names = ", ".join(target.name for target in read_targets())
+    verb.add_argument("target", nargs="*", help=f"only these (default: all): {names}")
+    add_kernels(verb, f"with the series on this one (default: {' and '.join(ported_kernels())})")
+    add_json(verb, '{"outcomes": [...]}')
+    verb.set_defaults(interrupted="Interrupted; the same command goes on where it was.")
 
     verb = add_command(verbs, "deb", _deb.__doc__, _deb)
     verb.add_argument("directory", type=Path, help="where to put them; made if it is not there")
@@ -117,6 +124,32 @@ def _config(arguments: argparse.Namespace) -> int:
     """Print the final .config of a kernel, checked against the fragments."""
     print(configure(_request(arguments), Reporter()), end="")
     return 0
+
+
+def _matrix(arguments: argparse.Namespace) -> int:
+    """Compile what our series changes for configurations that the lab does not boot. They are other architectures, and
+    kernels without what ours may take for granted. Only the objects of changed files are made, with W=1. The exit
+    status is 1 if a compiler complains.
+
+    example: ./lab kernel matrix riscv64 x86_64-no-thp
+    """
+    report = Reporter()
+    targets = read_targets(arguments.target)
+    kernels = dict.fromkeys(arguments.kernels or ported_kernels())
+    outcomes = [outcome for kernel in kernels for outcome in compiled(kernel, targets, report)]
+    if arguments.json:
+        print(json.dumps({"outcomes": [asdict(outcome) for outcome in outcomes]}, indent=1))
+    else:
+        columns = [
+            Column(("", "target"), tuple(outcome.target for outcome in outcomes), 0, left=True),
+            Column(("", "kernel"), tuple(outcome.kernel for outcome in outcomes), 0, left=True),
+            Column(("", "Linux"), tuple(outcome.version for outcome in outcomes), 1),
+            Column(("", "objects"), tuple(str(len(outcome.objects)) for outcome in outcomes), 0),
+            Column(("", "complaints"), tuple(str(len(outcome.complaints)) for outcome in outcomes), 1),
+            Column(("", "the first"), tuple(next(iter(each.complaints), "ok") for each in outcomes), 0, left=True),
+        ]
+        print_table(terminal(), columns, ["red" if outcome.complaints else "" for outcome in outcomes])
+    return 1 if any(outcome.complaints for outcome in outcomes) else 0
 
 
 def _deb(arguments: argparse.Namespace) -> int:
