@@ -16,8 +16,7 @@ from foliolab.cli.options import add_json, names_of, print_rows
 from foliolab.errors import UsageError, require_known
 from foliolab.paths import TRACES
 from foliolab.progress import Reporter
-from foliolab.regret.ablation import ablate
-from foliolab.regret.mechanisms import read_mechanisms
+from foliolab.regret.ablation import ablate, read_mechanisms
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import Case, ModelDevice, Suite, TraceCase, load_suite, trace_cases
 from foliolab.regret.summary import summary_to_json, verdicts

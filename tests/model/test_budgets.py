@@ -16,7 +16,7 @@ from foliolab.model.compiled import INCLUDES, WINDOW
 from foliolab.model.library import Counts
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
-from foliolab.regret.mechanisms import count_lines
+from foliolab.regret.ablation import count_lines
 from foliolab.regret.runs import run
 from foliolab.regret.suite import load_suite
 

@@ -8,8 +8,17 @@ from foliolab.errors import ModelError
 from foliolab.model.compiled import INCLUDES, WINDOW
 from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
-from foliolab.regret.ablation import JUDGED, WHOLE, Ablation, ablate
-from foliolab.regret.mechanisms import Mechanism, count_lines, lines_of, read_mechanisms, without
+from foliolab.regret.ablation import (
+    JUDGED,
+    WHOLE,
+    Ablation,
+    Mechanism,
+    ablate,
+    count_lines,
+    lines_of,
+    read_mechanisms,
+    without,
+)
 from foliolab.regret.suite import PATTERNS
 from tests.regret.small import SMALL
 
