@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from foliolab.errors import NoResult, UsageError
-from foliolab.reproduce.documents import fill, shown
-from foliolab.reproduce.figures import Figure
+from foliolab.reproduce.documents import Figure, fill, shown
 
 TEXT = """# Title
 | a | b | published: c |

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from foliolab.errors import BadExperiment, NoResult
-from foliolab.reproduce.figures import Figure, load_figures, spell
+from foliolab.reproduce.documents import Figure, load_figures, spell
 
 
 def row(variant: str, pattern: str, reads: float, **others: Any) -> dict[str, Any]:
