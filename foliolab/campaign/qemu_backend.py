@@ -21,7 +21,7 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED, stem
 from foliolab.progress import Reporter
 from foliolab.stores import disk as stores
-from foliolab.stores.catalogue import store_disk
+from foliolab.stores.disk import store_disk
 from foliolab.userland.disk import Userland
 from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees

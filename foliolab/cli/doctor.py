@@ -15,7 +15,7 @@ from foliolab.needs import find, needs, package_of
 from foliolab.paths import cache_directory, results_directory
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table, terminal
-from foliolab.stores.catalogue import CHECKS
+from foliolab.stores.disk import CHECKS
 from foliolab.vm.accel import boot_tiny_guest, choose, kvm_fails
 
 _GIB = 1 << 30

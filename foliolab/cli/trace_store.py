@@ -23,8 +23,7 @@ from foliolab.experiment.spec import Scale
 from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.progress import Reporter
-from foliolab.stores.catalogue import store_disk
-from foliolab.stores.disk import MOUNTED
+from foliolab.stores.disk import MOUNTED, store_disk
 from foliolab.table import Value
 from foliolab.trace.format import Trace, write_trace
 from foliolab.trace.record import record

@@ -2,15 +2,20 @@
 """Disks with a storage engine's database: an ext4 file system made without root, filled by the engine in a guest."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from string import ascii_lowercase
 
 from foliolab.arch import Architecture
+from foliolab.errors import require_known
 from foliolab.files import digest, digest_files
+from foliolab.packages import KEYRING
 from foliolab.paths import GUEST, cache_directory
+from foliolab.process import tool
 from foliolab.progress import Reporter
+from foliolab.stores import engines, git, lucene
 from foliolab.userland.disk import Userland
 from foliolab.vm.disk import full_disk_suspected, publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig
@@ -121,3 +126,34 @@ def mount(guest: Guest, stores: Sequence[StoreDisk]) -> None:
         guest.run([":mount", f"/dev/vd{letter}", f"{MOUNTED}/{store.store}", "ext4"]).checked()
     if any(store.root for store in stores):
         guest.run([":mount", f"/dev/vd{ascii_lowercase[len(stores)]}", ROOT, "xfs", "ro"]).checked()
+
+
+STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene", "git")
+
+CHECKS: tuple[tuple[str, Callable[[], object]], ...] = (
+    ("bbolt", partial(tool, "go")),
+    ("mdbx", engines.cargo),
+    *(("lucene and git", partial(tool, name)) for name in ("mvn", "java", KEYRING)),
+)
+"""What some stores need beyond what all of the lab does: functions that raise MissingTool without it."""
+
+_RECORDS = 100_000
+"""Of 1,000 bytes on average: about 160 MiB of pages."""
+
+
+@cache
+def store_disk(arch: Architecture, name: str, report: Reporter) -> StoreDisk:
+    """The disk of a store, not made yet; its engine is fetched and compiled first if the cache does not have it.
+
+    UsageError for a store that is not there.
+    """
+    require_known("There is no store", [name], STORES)
+    match name:
+        case "lucene":
+            return StoreDisk(arch, name, {}, records=_RECORDS, root=lucene.root(arch, report))
+        case "git":
+            repository = git.repository(report)
+            root = lucene.root(arch, report)
+            return StoreDisk(arch, name, git.drivers(arch, report), repository, root=root)
+        case _:
+            return StoreDisk(arch, name, engines.drivers(arch, name, report), records=_RECORDS)

@@ -15,7 +15,7 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.stores import disk
-from foliolab.stores.catalogue import store_disk
+from foliolab.stores.disk import store_disk
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs

@@ -13,7 +13,7 @@ from foliolab.arch import NATIVE
 from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.main import main
 from foliolab.progress import Reporter
-from foliolab.stores.catalogue import store_disk
+from foliolab.stores.disk import store_disk
 from foliolab.trace.format import Trace, read_trace
 from tests.samples import sample
 
