@@ -25,7 +25,7 @@ from foliolab.experiment.metrics import METRICS, Metric, figure
 from foliolab.kernel.git import Repository
 from foliolab.kernel.name import OURS, KernelName, parse_name
 from foliolab.progress import Reporter
-from foliolab.report.figures import UNITS
+from foliolab.report.columns import UNITS
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -11,8 +11,7 @@ from foliolab.cli.options import add_command, add_json, add_verbs
 from foliolab.errors import UsageError
 from foliolab.live.cures import Cure, applied, apply_to_device, apply_to_open_file, state_of, undo
 from foliolab.live.devices import device_of
-from foliolab.report.columns import Column
-from foliolab.report.figures import count
+from foliolab.report.columns import Column, count
 from foliolab.report.terminal import print_table, terminal
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from foliolab.analyse.losses import Arm, highest_share, totals
 from foliolab.paired import CHANCE
-from foliolab.report.columns import Column
-from foliolab.report.figures import percent
+from foliolab.report.columns import Column, percent
 
 
 def again_columns(arms: Sequence[Arm]) -> list[Column]:

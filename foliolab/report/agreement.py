@@ -7,8 +7,7 @@ from typing import Any
 
 from foliolab.analyse.agreement import Agreement, AgreementFigure
 from foliolab.experiment.metrics import METRICS
-from foliolab.report.columns import Column, first_of_each
-from foliolab.report.figures import UNITS, off_by, with_unit
+from foliolab.report.columns import UNITS, Column, first_of_each, off_by, with_unit
 
 
 def title(comparison: Agreement) -> str:

@@ -12,8 +12,7 @@ from foliolab.live.folios import TextFolios
 from foliolab.live.remedies import Remedy, remedies, summary
 from foliolab.live.verdict import LITTLE_BYTES, Diagnosis, DiagnosisKind, FileShare, MissCounter, miss_counter, size
 from foliolab.live.watch import FileSeen, Observation
-from foliolab.report.columns import Column
-from foliolab.report.figures import count
+from foliolab.report.columns import Column, count
 from foliolab.report.terminal import print_table
 
 _MOST_FILES = 8

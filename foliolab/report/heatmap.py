@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from foliolab.report.figures import count
+from foliolab.report.columns import count
 from foliolab.trace.format import Trace
 
 _SHADES = "░▒▓█"

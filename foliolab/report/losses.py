@@ -13,8 +13,7 @@ from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
 from foliolab.grouped import grouped
 from foliolab.paired import CHANCE
-from foliolab.report.columns import Column
-from foliolab.report.figures import UNITS, with_unit
+from foliolab.report.columns import UNITS, Column, with_unit
 from foliolab.report.view import EMULATED, origin
 
 

@@ -11,8 +11,7 @@ from rich.text import Text
 from foliolab.analyse.agreement import apart
 from foliolab.errors import NoResult
 from foliolab.regret.suite import ModelDevice, cost
-from foliolab.report.columns import Column
-from foliolab.report.figures import count, mib, off_by, percent, seconds
+from foliolab.report.columns import Column, count, mib, off_by, percent, seconds
 from foliolab.report.terminal import print_table, print_title
 from foliolab.trace.format import Trace
 from foliolab.trace.replay import Figures, Replay

@@ -7,7 +7,7 @@ import pytest
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
 from foliolab.report import terminal as terminal_report
-from foliolab.report.figures import change, rate, scale_factor, times
+from foliolab.report.columns import change, rate, scale_factor, times
 from foliolab.report.markdown import to_columns, to_markdown, to_table
 from foliolab.report.verdicts import check
 from foliolab.report.view import View

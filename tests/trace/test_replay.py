@@ -13,7 +13,7 @@ from foliolab.analyse.agreement import apart
 from foliolab.errors import BadTrace, ModelError, NoResult, UsageError
 from foliolab.model.library import Machine
 from foliolab.model.library import replay as replay_pages
-from foliolab.report.figures import off_by
+from foliolab.report.columns import off_by
 from foliolab.report.markdown import replays_to_table
 from foliolab.report.trace import print_replays, print_trace
 from foliolab.trace.format import Measured, Trace, TraceFile, write_trace

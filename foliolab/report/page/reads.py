@@ -7,7 +7,7 @@ from math import nan
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from foliolab.report.figures import count, mib
+from foliolab.report.columns import count, mib
 from foliolab.report.page.style import WIDE, Drawing, colour, figure, plain, styled
 from foliolab.report.picture import Panel, Picture
 
