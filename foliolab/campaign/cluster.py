@@ -32,7 +32,7 @@ from foliolab.campaign.sample import Sample
 from foliolab.campaign.worker import Done, Order, lab_code, perform
 from foliolab.errors import ClusterError, HostLost, LabError
 from foliolab.files import full_disk_named, write_atomic
-from foliolab.vm.failure import failure
+from foliolab.vm.outcome import failure
 
 _LOST_WORKERS = 20
 """How many workers a job may lose before it is taken for what ends them."""

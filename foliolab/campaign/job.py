@@ -19,8 +19,7 @@ from pathlib import Path
 from foliolab.campaign.backend import Bootable, Session
 from foliolab.campaign.sample import LOST_HOST, NOT_APPLICABLE, OK, Sample
 from foliolab.experiment.plan import Step
-from foliolab.vm.failure import GuestFailure
-from foliolab.vm.outcome import Outcome, OutcomeKind
+from foliolab.vm.outcome import GuestFailure, Outcome, OutcomeKind
 
 ATTEMPTS = 3
 """How often a measurement, or a boot, is tried while the host fails."""

@@ -25,10 +25,9 @@ from foliolab.stores.disk import store_disk
 from foliolab.userland.disk import Userland
 from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
-from foliolab.vm.failure import JobResult, failure
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs, program_sources, with_headers
-from foliolab.vm.outcome import Outcome, OutcomeKind, complaints, short_of_time, splats
+from foliolab.vm.outcome import JobResult, Outcome, OutcomeKind, complaints, failure, short_of_time, splats
 from foliolab.vm.switches import Switches, require_module
 
 _DATA = "/data"

@@ -23,8 +23,7 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.code import code_of
 from foliolab.progress import Reporter
 from foliolab.vm.accel import real_time
-from foliolab.vm.failure import failure
-from foliolab.vm.outcome import Outcome, OutcomeKind
+from foliolab.vm.outcome import Outcome, OutcomeKind, failure
 
 KernelFor = Callable[[str], BuiltKernel]
 """The kernel of a name, built if need be."""

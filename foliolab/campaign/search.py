@@ -19,7 +19,7 @@ from foliolab.errors import (
 )
 from foliolab.kernel.git import Repository
 from foliolab.paired import p_value
-from foliolab.vm.failure import GuestFailure
+from foliolab.vm.outcome import GuestFailure
 
 MOST_BOOTS = 10
 """Of a commit, unless the user says otherwise."""

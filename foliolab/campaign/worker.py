@@ -14,8 +14,7 @@ from foliolab.campaign.job import Job, Watcher, execute
 from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
 from foliolab.files import digest_files
 from foliolab.paths import EXPERIMENTS, REPOSITORY
-from foliolab.vm.failure import GuestFailure
-from foliolab.vm.outcome import Outcome
+from foliolab.vm.outcome import GuestFailure, Outcome
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from foliolab.suites.ktap import parse
 from foliolab.suites.result import Result, boot_for, kept
 from foliolab.vm.accel import Accelerator, choose
 from foliolab.vm.disk import DataDisk
-from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.outcome import JobResult
 
 _SKIPPED = 4  # the selftests' exit status
 _MEMORY_MIB = 2048

@@ -16,9 +16,9 @@ from foliolab.suites.result import Result, boot_for, kept
 from foliolab.userland.disk import Packages
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
-from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.outcome import JobResult
 
 _LAYOUT = "1"
 """To be raised when the same test on the same kernel is to be run again: another guest, another reading."""

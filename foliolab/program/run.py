@@ -20,9 +20,8 @@ from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.disk import Filesystem
-from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
-from foliolab.vm.outcome import OutcomeKind, complaints, short_of_time, splats
+from foliolab.vm.outcome import JobResult, OutcomeKind, complaints, short_of_time, splats
 from foliolab.vm.switches import Switches, require_module
 
 _COUNTERS = "/counters"

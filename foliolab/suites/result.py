@@ -11,9 +11,8 @@ from foliolab.files import write_atomic
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import End, best, worse, worst
-from foliolab.vm.failure import GuestFailure, JobResult
 from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.outcome import complaints, short_of_time, splats
+from foliolab.vm.outcome import GuestFailure, JobResult, complaints, short_of_time, splats
 
 EXIT_STATUS = "exit status"
 """The subtest that a program's exit status is."""

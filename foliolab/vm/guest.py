@@ -16,8 +16,7 @@ from foliolab.arch import Architecture
 from foliolab.errors import DiskFull, UsageError
 from foliolab.files import full_disk_named
 from foliolab.vm.accel import Accelerator
-from foliolab.vm.failure import GuestFailure, JobResult, NotBooted, failure
-from foliolab.vm.outcome import Ending, Outcome, OutcomeKind, classify
+from foliolab.vm.outcome import Ending, GuestFailure, JobResult, NotBooted, Outcome, OutcomeKind, classify, failure
 from foliolab.vm.qemu import Qemu
 
 _PORT_NAME = "org.foliolab.control"

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from foliolab.table import Value
-from foliolab.vm.failure import failure
 from foliolab.vm.guest import Guest
-from foliolab.vm.outcome import Outcome, OutcomeKind
+from foliolab.vm.outcome import Outcome, OutcomeKind, failure
 
 SWITCHES = "/sys/kernel/mm"
 

@@ -23,8 +23,7 @@ from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.spec import Experiment
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
-from foliolab.vm.failure import GuestFailure, failure
-from foliolab.vm.outcome import Outcome, OutcomeKind
+from foliolab.vm.outcome import GuestFailure, Outcome, OutcomeKind, failure
 
 Measure = Callable[[Step, int], dict[str, int | float]]
 """Given the step and how often it was tried before."""

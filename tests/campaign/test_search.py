@@ -10,8 +10,7 @@ import pytest
 from foliolab.campaign.search import FiguresOf, Search, Side
 from foliolab.errors import BuildError, HostLost, Undecided, UnknownKernel, UsageError
 from foliolab.kernel.git import Repository
-from foliolab.vm.failure import failure
-from foliolab.vm.outcome import Outcome, OutcomeKind
+from foliolab.vm.outcome import Outcome, OutcomeKind, failure
 from tests.git import git
 
 Made = tuple[Repository, list[str]]

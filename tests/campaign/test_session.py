@@ -13,9 +13,8 @@ from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Step, make_plan
 from foliolab.kernel.name import PATCHED
 from foliolab.vm.accel import Accelerator
-from foliolab.vm.failure import GuestFailure, JobResult
 from foliolab.vm.guest import Guest
-from foliolab.vm.outcome import OutcomeKind
+from foliolab.vm.outcome import GuestFailure, JobResult, OutcomeKind
 from tests.small import small_experiment
 
 

@@ -13,8 +13,8 @@ from foliolab.kselftest.run import build_programs, reserve_huge_pages
 from foliolab.kselftest.suite import chosen
 from foliolab.program.static import require_static
 from foliolab.progress import Reporter
-from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Guest
+from foliolab.vm.outcome import JobResult
 from tests.cli.command import lab, sentence
 
 

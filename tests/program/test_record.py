@@ -4,7 +4,7 @@ from typing import Any
 from foliolab.campaign.sample import KernelFacts
 from foliolab.experiment.variants import choose, load_variants
 from foliolab.program.run import ProgramCell, Run
-from foliolab.vm.failure import JobResult
+from foliolab.vm.outcome import JobResult
 
 
 def run(counts: dict[str, Any], signal: int = 0) -> Run:

@@ -12,9 +12,9 @@ from foliolab.report.suites import markdown
 from foliolab.suites.ktap import End
 from foliolab.suites.result import boot_for, kept
 from foliolab.vm.accel import choose
-from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.outcome import JobResult
 
 LOCKUP = "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [test:77]"
 WARNING = "WARNING: CPU: 0 PID: 1 at mm/none.c:1 something"

@@ -13,10 +13,9 @@ import pytest
 
 from foliolab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult
 from foliolab.vm.accel import choose
-from foliolab.vm.failure import GuestFailure
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import initramfs
-from foliolab.vm.outcome import Outcome, OutcomeKind, splats
+from foliolab.vm.outcome import GuestFailure, Outcome, OutcomeKind, splats
 from tests.machines import Machine
 from tests.processes import alive, wait_until
 
@@ -216,7 +215,7 @@ from pathlib import Path
 from foliolab import process
 from foliolab.arch import NATIVE
 from foliolab.vm.accel import Accelerator
-from foliolab.vm.failure import GuestFailure
+from foliolab.vm.outcome import GuestFailure
 from foliolab.vm.guest import Guest, GuestConfig
 kernel, initramfs, console, *options = sys.argv[1:]
 config = GuestConfig(NATIVE, Path(kernel), Path(initramfs), Accelerator("test", tuple(options), patience=20))

@@ -10,9 +10,8 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.errors import DiskFull
 from foliolab.vm.accel import choose
-from foliolab.vm.failure import GuestFailure
 from foliolab.vm.guest import Disk, Guest, GuestConfig
-from foliolab.vm.outcome import Ending
+from foliolab.vm.outcome import Ending, GuestFailure
 
 OFF = "[    9.1] reboot: Power down\n"
 LOST_WRITE = "[    9.0] Buffer I/O error on dev vda, logical block 77, lost async page write\n"

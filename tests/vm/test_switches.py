@@ -9,8 +9,8 @@ from foliolab.arch import machine_name
 from foliolab.errors import NoResult
 from foliolab.experiment.variants import load_variants
 from foliolab.table import Value
-from foliolab.vm.failure import JobResult
 from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.outcome import JobResult
 from foliolab.vm.switches import SWITCHES, Switches, chosen, require_module, switch_path
 
 ONE, TWO = "mmap_readahead/one", "mmap_readahead/two"
