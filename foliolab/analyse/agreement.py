@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from foliolab.analyse.rows import in_order
-from foliolab.analyse.select import Group, by_repetition
+from foliolab.analyse.rows import Group, by_repetition, in_order
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 
-from foliolab.analyse.select import Group, by_repetition
+from foliolab.analyse.rows import Group, by_repetition
 from foliolab.campaign.sample import NOT_APPLICABLE, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS, figure

@@ -19,7 +19,7 @@ from foliolab.analyse.differences import (
     needed_for,
     rank,
 )
-from foliolab.analyse.select import Group, group_samples
+from foliolab.analyse.rows import Group, group_samples
 from foliolab.campaign.sample import OK, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from foliolab.analyse.select import Group, group_samples
+from foliolab.analyse.rows import Group, group_samples
 from foliolab.campaign.sample import OK, Sample
 from foliolab.trace.format import Measured, Trace
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from foliolab.analyse.rows import Row
-from foliolab.analyse.select import Group
+from foliolab.analyse.rows import Group, Row
 from foliolab.arch import applies
 from foliolab.campaign.sample import NOT_APPLICABLE
 from foliolab.experiment.cell import Cell

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 from foliolab.analyse.differences import MatrixPart, workload_name
 from foliolab.analyse.losses import make_matrix
-from foliolab.analyse.rows import ordered
-from foliolab.analyse.select import group_samples, place_of
+from foliolab.analyse.rows import group_samples, ordered, place_of
 from foliolab.arch import applies, machine_name
 from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import MODEL, Sample

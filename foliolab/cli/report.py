@@ -8,7 +8,7 @@ from pathlib import Path
 
 from foliolab.analyse.agreement import compare
 from foliolab.analyse.losses import Arm, make_arms
-from foliolab.analyse.select import group_samples
+from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_json, add_tables, names_of, require_room_for

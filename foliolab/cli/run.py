@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foliolab.analyse.agreement import Agreement, compare
-from foliolab.analyse.select import place_of
+from foliolab.analyse.rows import place_of
 from foliolab.arch import NATIVE, Architecture, applies, architecture, machine_name, size_name
 from foliolab.campaign.backend import Backend
 from foliolab.campaign.model_backend import ModelBackend

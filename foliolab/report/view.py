@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from foliolab.analyse.rows import Row, make_rows
-from foliolab.analyse.select import Group, group_samples
+from foliolab.analyse.rows import Group, Row, group_samples, make_rows
 from foliolab.analyse.verdict import Verdict, judge
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell

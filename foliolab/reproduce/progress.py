@@ -8,7 +8,7 @@ from functools import cache
 from statistics import mean
 from typing import Any
 
-from foliolab.analyse.select import setting
+from foliolab.analyse.rows import setting
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
 from foliolab.experiment.plan import Step
 from foliolab.kernel.code import code_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from foliolab.analyse.differences import MatrixPart
 from foliolab.analyse.losses import Matrix, make_matrix
-from foliolab.analyse.select import group_samples
+from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import OK, Sample
 from foliolab.experiment.cell import Cell, expand
 from foliolab.experiment.load import find_experiment

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from foliolab.analyse.agreement import Agreement, AgreementFigure, compare
-from foliolab.analyse.select import group_samples
+from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment

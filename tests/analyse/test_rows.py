@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-from foliolab.analyse.rows import Row, Spread, make_rows
-from foliolab.analyse.select import group_samples
+from foliolab.analyse.rows import Row, Spread, group_samples, make_rows
 from foliolab.campaign.sample import Sample
 from foliolab.experiment.load import find_experiment
 from tests.samples import sample

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-from foliolab.analyse.select import group_samples
+from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import Sample
 from tests.samples import sample
 

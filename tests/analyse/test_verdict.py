@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from foliolab.analyse.rows import make_rows
-from foliolab.analyse.select import group_samples
+from foliolab.analyse.rows import group_samples, make_rows
 from foliolab.analyse.verdict import Status, Verdict, judge
 from foliolab.campaign.sample import Sample
 from foliolab.experiment.load import find_experiment

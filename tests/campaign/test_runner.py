@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from foliolab.analyse.select import group_samples
+from foliolab.analyse.rows import group_samples
 from foliolab.campaign.job import ATTEMPTS
 from foliolab.campaign.runner import failure_of
 from foliolab.campaign.sample import Sample, with_key

@@ -16,7 +16,7 @@ from matplotlib.transforms import Bbox
 
 from foliolab.analyse.differences import Change, Difference
 from foliolab.analyse.losses import Matrix
-from foliolab.analyse.select import group_samples
+from foliolab.analyse.rows import group_samples
 from foliolab.errors import StoreError, UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment

@@ -6,8 +6,7 @@ from html import escape
 
 from foliolab.analyse.differences import MatrixPart
 from foliolab.analyse.losses import make_matrix
-from foliolab.analyse.rows import BASES
-from foliolab.analyse.select import Group
+from foliolab.analyse.rows import BASES, Group
 from foliolab.campaign.sample import MODEL
 from foliolab.experiment.spec import Experiment
 from foliolab.regret.rows import RegretRow
