@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from foliolab.arch import machine_name
-from foliolab.campaign.backend import Backend
-from foliolab.campaign.job import Job, Watcher, Work, ended, execute
+from foliolab.campaign.job import Backend, Job, Watcher, Work, ended, execute
 from foliolab.campaign.sample import LOST_HOST, MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample, with_key
 from foliolab.campaign.store import Store
 from foliolab.errors import LabError

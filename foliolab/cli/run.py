@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from foliolab.analyse.agreement import Agreement, compare
 from foliolab.analyse.rows import place_of
 from foliolab.arch import NATIVE, Architecture, applies, architecture, machine_name, size_name
-from foliolab.campaign.backend import Backend
+from foliolab.campaign.job import Backend
 from foliolab.campaign.model_backend import ModelBackend
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.runner import KernelFor, Workers, failure_of, run_plan
