@@ -15,8 +15,8 @@ from foliolab import process
 from foliolab.arch import ARM64, X86_64, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
 from foliolab.files import digest
-from foliolab.needs import find
 from foliolab.packages import Downloads, Package, fetch
+from foliolab.process import find
 from foliolab.progress import Reporter
 from tests.debian import Mirror, mirror_of_releases, trust_everybody
 

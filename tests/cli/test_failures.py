@@ -13,7 +13,7 @@ from foliolab.arch import NATIVE
 from foliolab.errors import LabError
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import Source
-from foliolab.needs import package_of
+from foliolab.process import package_of
 from tests.cli.command import lab, sentence
 from tests.git import git
 from tests.small import small_experiment

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from foliolab import needs
+from foliolab import process
 from foliolab.cli.main import main
 from foliolab.kernel import config, deb
 from foliolab.kernel.make import unfinished_swept
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source
-from foliolab.needs import Need
+from foliolab.process import Need
 from foliolab.progress import Reporter
 
 LOADED = Path(__file__).parent / "debian-in-qemu.lsmod"
@@ -42,7 +42,7 @@ def test_what_cannot_be_built_is_said(
 
 def test_a_tool_that_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                          monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(needs, "_listed", lambda: (Need("no-such-program", "some-package", "deb"),))
+    monkeypatch.setattr(process, "_listed", lambda: (Need("no-such-program", "some-package", "deb"),))
     assert main(["kernel", "deb", str(tmp_path / "out")]) == 30
     assert "'apt-get install some-package' brings it." in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

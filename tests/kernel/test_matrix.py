@@ -12,8 +12,8 @@ import pytest
 from foliolab.errors import BadExperiment, UsageError
 from foliolab.kernel.matrix import compiled, ported_kernels, read_targets
 from foliolab.kernel.source import Source
-from foliolab.needs import package_of
 from foliolab.paths import KERNEL
+from foliolab.process import package_of
 from foliolab.progress import Reporter
 from tests.cli.command import lab, sentence
 
