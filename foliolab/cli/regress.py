@@ -23,11 +23,12 @@ from foliolab.cli.options import (
     add_machine,
     add_sizes,
     add_tables,
+    add_workers,
     machine,
     names_of,
+    workers,
 )
 from foliolab.cli.run import RunRequest, measure
-from foliolab.cli.workers import add_workers, workers
 from foliolab.errors import EmptyPart, UnknownCell, UsageError, require_known
 from foliolab.experiment import variants
 from foliolab.experiment.cell import Cell

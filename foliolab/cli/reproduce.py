@@ -19,9 +19,8 @@ from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.demo import draw
-from foliolab.cli.options import add_json, names_of
+from foliolab.cli.options import Shard, add_json, add_workers, names_of, workers
 from foliolab.cli.run import RunRequest, measure, planned
-from foliolab.cli.workers import Shard, add_workers, workers
 from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageError
 from foliolab.files import write_atomic
 from foliolab.kernel.code import code_hash

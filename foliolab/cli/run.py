@@ -19,16 +19,18 @@ from foliolab.campaign.runner import KernelFor, Workers, failure_of, run_plan
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.options import (
+    Shard,
     add_accelerator,
     add_json,
     add_kernels,
     add_machine,
     add_profile,
     add_sizes,
+    add_workers,
     machine,
     names_of,
+    workers,
 )
-from foliolab.cli.workers import Shard, add_workers, workers
 from foliolab.errors import UsageError, require_known
 from foliolab.experiment import cell, variants
 from foliolab.experiment.cell import Cell
