@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Files that are either whole or absent, locks, and hashes of what went into a build."""
+"""Where things live, files that are either whole or absent, locks, and hashes of what went into a build."""
 
 import errno
 import fcntl
@@ -14,6 +14,38 @@ from pathlib import Path
 from foliolab.errors import DiskFull
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+KERNEL = REPOSITORY / "kernel"
+GUEST = REPOSITORY / "guest"
+MODULE = REPOSITORY / "module"
+MODEL = REPOSITORY / "model"
+EXPERIMENTS = REPOSITORY / "experiments"
+TRACES = REPOSITORY / "traces"
+RELEASE = REPOSITORY / "release"
+
+
+def cache_directory() -> Path:
+    """The cache that outlives the clone: ``$FOLIOLAB_CACHE``, else the user's cache directory."""
+    if chosen := os.environ.get("FOLIOLAB_CACHE"):
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "foliolab"
+
+
+def results_directory() -> Path:
+    """The sample store's directory: ``$FOLIOLAB_RESULTS``, else ``results/`` in the checkout."""
+    chosen = os.environ.get("FOLIOLAB_RESULTS")
+    return Path(chosen) if chosen else REPOSITORY / "results"
+
+
+def state_directory() -> Path:
+    """What has to be put back one day: ``$FOLIOLAB_STATE``, else the user's state directory."""
+    if chosen := os.environ.get("FOLIOLAB_STATE"):
+        return Path(chosen)
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    return Path(base) / "foliolab"
 
 
 @contextmanager

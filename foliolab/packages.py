@@ -14,8 +14,7 @@ from typing import Self
 
 from foliolab.arch import NATIVE, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
-from foliolab.files import digest, full_disk_named, locked, write_atomic
-from foliolab.paths import cache_directory
+from foliolab.files import cache_directory, digest, full_disk_named, locked, write_atomic
 from foliolab.process import dying_with_parent, run, tool
 from foliolab.progress import Reporter
 

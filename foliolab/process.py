@@ -17,7 +17,7 @@ from typing import IO
 
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError, MissingTool
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from foliolab import process
 from foliolab.errors import LabError
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 
 DOCUMENT = REPOSITORY / "docs/architecture.md"
 LAB = REPOSITORY / "foliolab"

@@ -12,7 +12,7 @@ import pytest
 
 from foliolab.cli.main import main
 from foliolab.experiment.load import find_experiment
-from foliolab.paths import RELEASE, REPOSITORY
+from foliolab.files import RELEASE, REPOSITORY
 from foliolab.reproduce.documents import FIGURES, load_figures
 from foliolab.reproduce.plan import documents, load_plan
 from foliolab.reproduce.released import RELEASED, read_released

@@ -10,8 +10,8 @@ import pytest
 
 from foliolab.arch import ARCHITECTURES
 from foliolab.errors import MissingTool
+from foliolab.files import REPOSITORY
 from foliolab.kernel.matrix import read_targets
-from foliolab.paths import REPOSITORY
 from foliolab.process import _listed, find, needs, package_of, require, tool
 
 PURPOSES = {"lab", "test", "matrix", "deb", "ltp", "stores", "hosts", "debian"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.cli.main import main
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 
 TESTS = {
     "test_alone.py": "def test():\n    pass\n",

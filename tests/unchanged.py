@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.files import digest
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY, digest
 
 _PASSED = "foliolab/passed"
 """Of pytest's cache: the digest with which each file passed last."""

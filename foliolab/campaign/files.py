@@ -21,8 +21,7 @@ from pathlib import Path
 from secrets import token_urlsafe
 
 from foliolab.errors import ClusterError
-from foliolab.files import full_disk_named, locked
-from foliolab.paths import cache_directory
+from foliolab.files import cache_directory, full_disk_named, locked
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from msgspec import Struct
 from foliolab.campaign.hosted import READY
 from foliolab.campaign.worker import lab_code
 from foliolab.errors import ClusterError
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 from foliolab.process import dying_with_parent, run, tool
 from foliolab.table import Positive, Text, Texts
 

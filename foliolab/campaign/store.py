@@ -15,8 +15,7 @@ from pathlib import Path
 
 from foliolab.campaign.sample import Sample
 from foliolab.errors import StoreError
-from foliolab.files import full_disk_named, locked
-from foliolab.paths import results_directory
+from foliolab.files import full_disk_named, locked, results_directory
 
 _LOCK_PATIENCE_SECONDS = 3.0
 

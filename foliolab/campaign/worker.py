@@ -12,8 +12,7 @@ import distributed
 from foliolab.campaign.files import FileSource, fetch
 from foliolab.campaign.job import Job, Watcher, execute
 from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
-from foliolab.files import digest_files
-from foliolab.paths import EXPERIMENTS, REPOSITORY
+from foliolab.files import EXPERIMENTS, REPOSITORY, digest_files
 from foliolab.vm.outcome import GuestFailure, Outcome
 
 

@@ -14,12 +14,11 @@ from foliolab.cli.options import add_kernels
 from foliolab.cli.run import RunRequest, measure
 from foliolab.errors import NoResult
 from foliolab.experiment.variants import choose_one
-from foliolab.files import write_atomic
+from foliolab.files import results_directory, write_atomic
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.code import code_of
 from foliolab.kernel.name import PATCHED, UNPATCHED
 from foliolab.kernel.series import check_refs
-from foliolab.paths import results_directory
 from foliolab.progress import Reporter
 from foliolab.report.picture import EVENTS, PICTURE, Panel, Picture, parse
 from foliolab.report.terminal import print_view, terminal

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from foliolab.arch import ARCHITECTURES, Architecture, size_name
 from foliolab.cli.options import add_json
 from foliolab.errors import LabError
-from foliolab.paths import cache_directory, results_directory
+from foliolab.files import cache_directory, results_directory
 from foliolab.process import find, needs, package_of
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table, terminal

@@ -21,6 +21,7 @@ from foliolab.cli.options import (
 )
 from foliolab.errors import DirtyTree, UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
+from foliolab.files import REPOSITORY
 from foliolab.kernel.build import KernelRequest, build, clean, configure
 from foliolab.kernel.built import BuiltKernel, built_kernels
 from foliolab.kernel.deb import build_packages
@@ -30,7 +31,6 @@ from foliolab.kernel.matrix import compiled, ported_kernels, read_targets
 from foliolab.kernel.name import HELP, OURS, PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.rebased import applied_mail, take_over
 from foliolab.kernel.source import commit_of, held
-from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
 from foliolab.report.letter import letter

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from foliolab.cli.options import add_json, names_of, print_rows
 from foliolab.errors import UsageError, require_known
-from foliolab.paths import TRACES
+from foliolab.files import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import ablate, read_mechanisms
 from foliolab.regret.rows import make_rows

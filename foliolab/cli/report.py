@@ -18,9 +18,8 @@ from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import check_name
-from foliolab.files import write_atomic
+from foliolab.files import RELEASE, TRACES, results_directory, write_atomic
 from foliolab.model.compiled import policy_hash
-from foliolab.paths import RELEASE, TRACES, results_directory
 from foliolab.progress import Reporter
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import load_suite, trace_cases

@@ -22,10 +22,9 @@ from foliolab.cli.demo import draw
 from foliolab.cli.options import Shard, add_json, add_workers, names_of, workers
 from foliolab.cli.run import RunRequest, measure, planned
 from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageError
-from foliolab.files import write_atomic
+from foliolab.files import RELEASE, REPOSITORY, results_directory, write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
-from foliolab.paths import RELEASE, REPOSITORY, results_directory
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
 from foliolab.report.picture import PICTURE, read_picture

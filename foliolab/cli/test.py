@@ -10,7 +10,7 @@ import sys
 
 from foliolab.cli.options import add_words, words
 from foliolab.errors import UsageError
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 from foliolab.process import dying_with_parent
 
 _CHECKS = (

@@ -13,9 +13,9 @@ from foliolab.analyse.measured import store_groups, with_measured
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_json, limits_of, names_of, print_rows, size_of
 from foliolab.errors import require_known
+from foliolab.files import TRACES
 from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB
-from foliolab.paths import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.suite import load_suite
 from foliolab.report.markdown import replays_to_table

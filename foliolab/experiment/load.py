@@ -27,7 +27,7 @@ from foliolab.experiment.spec import (
     Scale,
 )
 from foliolab.experiment.variants import Variant, load_variants
-from foliolab.paths import EXPERIMENTS
+from foliolab.files import EXPERIMENTS
 from foliolab.table import Number, Place, Positive, Share, Text, Texts, parse_size, read_toml
 
 _GIB = 1 << 30

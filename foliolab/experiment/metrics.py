@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from foliolab.paths import EXPERIMENTS
+from foliolab.files import EXPERIMENTS
 from foliolab.table import Place, read_toml
 
 

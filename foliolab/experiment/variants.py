@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from foliolab.arch import MACHINES, applies
 from foliolab.errors import UnknownKernel, UnknownVariant, UsageError, require_known
+from foliolab.files import EXPERIMENTS
 from foliolab.kernel.name import OURS, PATCHED, UNPATCHED, KernelName, parse_name
-from foliolab.paths import EXPERIMENTS
 from foliolab.table import Place, Text, Texts, Value, read_toml
 
 

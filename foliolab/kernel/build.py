@@ -13,7 +13,7 @@ from pathlib import Path
 
 from foliolab.arch import Architecture, size_name
 from foliolab.errors import UsageError
-from foliolab.files import digest, full_disk_named, locked, made_once, write_atomic
+from foliolab.files import cache_directory, digest, full_disk_named, locked, made_once, write_atomic
 from foliolab.kernel import config, module, packaged
 from foliolab.kernel.built import BuiltKernel, kernels_directory, load_kernel
 from foliolab.kernel.code import NOT_BUILT
@@ -21,7 +21,6 @@ from foliolab.kernel.make import build_lock, make, unfinished_swept
 from foliolab.kernel.name import KernelName, parse_name
 from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source, held, working_tree
-from foliolab.paths import cache_directory
 from foliolab.process import compiler
 from foliolab.progress import Reporter
 

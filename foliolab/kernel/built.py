@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab.arch import Architecture, architecture
-from foliolab.paths import cache_directory
+from foliolab.files import cache_directory
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ import re
 from pathlib import Path
 
 from foliolab.errors import LabError
-from foliolab.files import digest
+from foliolab.files import KERNEL, digest
 from foliolab.kernel import module
 from foliolab.kernel.name import OURS, parse_name
 from foliolab.kernel.series import diffs, read_series
-from foliolab.paths import KERNEL
 
 _PLACE = re.compile(r"^@@ .*", re.MULTILINE)
 """Where a hunk lies moves with those before it. That it has moved to equal text elsewhere is not noticed."""

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from foliolab.arch import Architecture, size_name
 from foliolab.errors import ConfigError
-from foliolab.paths import KERNEL
+from foliolab.files import KERNEL
 from foliolab.table import Place, Text, read_toml
 
 PROFILES = ("lab", "debug", "host")

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from foliolab.arch import NATIVE
 from foliolab.errors import BuildError, UsageError
-from foliolab.files import emptied, full_disk_named, write_atomic
+from foliolab.files import KERNEL, cache_directory, emptied, full_disk_named, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.build import KernelRequest, build, has_our_code, package_lock
 from foliolab.kernel.make import run_make, unfinished_swept
 from foliolab.kernel.name import BASE_VERSION, PATCHED, KernelName, parse_name, stem
 from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source, held, working_tree
-from foliolab.paths import KERNEL, cache_directory
 from foliolab.process import require, run, tool
 from foliolab.progress import Reporter
 

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from foliolab.errors import BuildError, UsageError
+from foliolab.files import MODULE
 from foliolab.kernel import module
-from foliolab.paths import MODULE
 from foliolab.process import run, tool
 
 PACKAGE = "foliolab-readahead-dkms"

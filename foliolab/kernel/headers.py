@@ -10,10 +10,9 @@ from pathlib import Path
 
 from foliolab.arch import NATIVE, Architecture
 from foliolab.errors import SourceError, UsageError
-from foliolab.files import digest_files, made_once
+from foliolab.files import cache_directory, digest_files, made_once
 from foliolab.kernel.debian import SUITES
 from foliolab.packages import Downloads, fetch, package_field, unpack
-from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 
 _LIBRARIES = ("libc6", "libelf1t64", "libssl3t64", "zlib1g")

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, ConfigError, DiskFull
-from foliolab.files import locked, write_atomic
-from foliolab.paths import cache_directory
+from foliolab.files import cache_directory, locked, write_atomic
 from foliolab.process import error_line, process_group
 from foliolab.progress import Reporter
 

@@ -13,13 +13,12 @@ from typing import Any
 from msgspec import Struct
 
 from foliolab.errors import BuildError, ConfigError, UsageError, require_known
-from foliolab.files import digest, full_disk_named, write_atomic
+from foliolab.files import KERNEL, cache_directory, digest, full_disk_named, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.make import build_lock, first_error, logged, unfinished_swept
 from foliolab.kernel.name import OURS, KernelName, parse_name
 from foliolab.kernel.series import applied, bases
 from foliolab.kernel.source import Source, held, working_tree
-from foliolab.paths import KERNEL, cache_directory
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 from foliolab.table import Place, Text, Texts, read_toml

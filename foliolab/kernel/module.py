@@ -6,10 +6,9 @@ from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, UsageError
-from foliolab.files import digest, digest_files, made_once
+from foliolab.files import KERNEL, MODULE, cache_directory, digest, digest_files, made_once
 from foliolab.kernel.headers import Headers, headers
 from foliolab.kernel.make import first_error
-from foliolab.paths import KERNEL, MODULE, cache_directory
 from foliolab.process import compiler as compiler_of
 from foliolab.process import process_group, run, tool
 from foliolab.progress import Reporter

@@ -12,11 +12,10 @@ from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.errors import SourceError
-from foliolab.files import digest, digest_files, emptied, locked
+from foliolab.files import cache_directory, digest, digest_files, emptied, locked
 from foliolab.kernel.debian import SUITES
 from foliolab.kernel.name import RELEASES
 from foliolab.packages import Downloads, package_field, unpack
-from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 
 _NEEDED = ("virtio_pci", "virtio_blk", "virtio_console", "ext4")

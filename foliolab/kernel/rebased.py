@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from foliolab.errors import LabError, SeriesError
-from foliolab.files import write_atomic
+from foliolab.files import KERNEL, write_atomic
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.series import Feature, Mail, commits, diffs, ported, read_mail, read_series
 from foliolab.kernel.tarball import Source, version_in
-from foliolab.paths import KERNEL
 from foliolab.process import git
 
 _REACH = 4

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab.errors import HookError, SeriesError
+from foliolab.files import KERNEL
 from foliolab.kernel.config import numbers
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.git import Repository
 from foliolab.kernel.name import BASE_VERSION, OURS, KernelName, parse_name
 from foliolab.kernel.source import Source
-from foliolab.paths import KERNEL
 from foliolab.process import git, tool
 from foliolab.progress import Reporter
 

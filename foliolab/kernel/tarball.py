@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from foliolab.errors import SourceError
-from foliolab.files import emptied, locked
-from foliolab.paths import cache_directory
+from foliolab.files import cache_directory, emptied, locked
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 

@@ -10,13 +10,12 @@ from pathlib import Path
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError
-from foliolab.files import digest, digest_files, full_disk_named, locked
+from foliolab.files import cache_directory, digest, digest_files, full_disk_named, locked, results_directory
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
 from foliolab.kernel.source import Source
 from foliolab.kselftest.suite import HUGE_PAGES, Test
 from foliolab.packages import fetch, unpack
-from foliolab.paths import cache_directory, results_directory
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import parse
 from foliolab.suites.result import Result, boot_for, kept

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from foliolab.arch import ARCHITECTURES
 from foliolab.errors import UsageError
-from foliolab.paths import KERNEL
+from foliolab.files import KERNEL
 from foliolab.table import Count, Place, Positive, one_of, read_toml
 
 HUGE_PAGES = "/proc/sys/vm/nr_hugepages"

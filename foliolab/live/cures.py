@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from foliolab.errors import LabError, NoCure, UsageError
-from foliolab.files import locked, write_atomic
+from foliolab.files import locked, state_directory, write_atomic
 from foliolab.live.devices import device_of
 from foliolab.live.processes import descriptors, start_time
 from foliolab.live.windows import require_window, set_device, set_open_file
-from foliolab.paths import state_directory
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from pathlib import Path
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, SourceError
-from foliolab.files import digest, made_once
+from foliolab.files import cache_directory, digest, made_once
 from foliolab.ltp.suite import CHOSEN, DIRECTORIES, Test, read_lists
-from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 from foliolab.vm.tree import make_ext4
 

@@ -5,12 +5,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from foliolab.files import digest, full_disk_named
+from foliolab.files import cache_directory, digest, full_disk_named, results_directory
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
 from foliolab.ltp.build import Ltp
 from foliolab.ltp.suite import Test, parse
-from foliolab.paths import cache_directory, results_directory
 from foliolab.progress import Reporter
 from foliolab.suites.result import Result, boot_for, kept
 from foliolab.userland.disk import Packages

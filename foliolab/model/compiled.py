@@ -6,8 +6,7 @@ from pathlib import Path
 
 from foliolab import process
 from foliolab.errors import BuildError
-from foliolab.files import digest, digest_files, made_once
-from foliolab.paths import GUEST, KERNEL, MODEL, REPOSITORY, cache_directory
+from foliolab.files import GUEST, KERNEL, MODEL, REPOSITORY, cache_directory, digest, digest_files, made_once
 from foliolab.progress import Reporter
 
 _HEADERS = KERNEL / "files/include/linux"

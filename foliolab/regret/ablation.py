@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct, structs
 
 from foliolab.errors import ModelError
+from foliolab.files import MODEL
 from foliolab.model.compiled import WINDOW
-from foliolab.paths import MODEL
 from foliolab.progress import Reporter
 from foliolab.regret.rows import RegretRow, count, make_rows
 from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Case, ModelDevice, Suite, TraceCase, cost

@@ -13,8 +13,8 @@ from msgspec import Meta, Struct
 
 from foliolab.errors import UsageError
 from foliolab.experiment.spec import Expectation
+from foliolab.files import MODEL
 from foliolab.model.library import DEFAULT_REQUEST_KB, PAGE_BYTES, RULES, Counts, Pattern
-from foliolab.paths import MODEL
 from foliolab.table import Count, Number, Place, Positive, Share, Text, one_of, read_toml
 from foliolab.trace.format import Trace
 from foliolab.trace.replay import read_replayable

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from foliolab.arch import MACHINES, NATIVE
 from foliolab.errors import require_known
-from foliolab.paths import RELEASE
+from foliolab.files import RELEASE
 from foliolab.table import Number, Place, Positive, Text, Texts, read_toml
 
 PLAN = RELEASE / "plan.toml"

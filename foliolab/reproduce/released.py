@@ -12,11 +12,10 @@ from pathlib import Path
 
 from foliolab.campaign.sample import Sample
 from foliolab.errors import StoreError
-from foliolab.files import write_atomic
+from foliolab.files import RELEASE, write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.model.compiled import policy_hash
-from foliolab.paths import RELEASE
 from foliolab.reproduce.plan import Part
 from foliolab.reproduce.progress import Progress
 

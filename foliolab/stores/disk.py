@@ -10,9 +10,8 @@ from string import ascii_lowercase
 
 from foliolab.arch import Architecture
 from foliolab.errors import require_known
-from foliolab.files import digest, digest_files
+from foliolab.files import GUEST, cache_directory, digest, digest_files
 from foliolab.packages import KEYRING
-from foliolab.paths import GUEST, cache_directory
 from foliolab.process import tool
 from foliolab.progress import Reporter
 from foliolab.stores import engines, git, lucene

@@ -12,8 +12,7 @@ from pathlib import Path
 from foliolab import packages, process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError, MissingTool, require_known
-from foliolab.files import digest, digest_files, made_once
-from foliolab.paths import GUEST, cache_directory
+from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once
 from foliolab.progress import Reporter
 
 _SOURCES = GUEST / "stores"

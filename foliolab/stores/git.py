@@ -7,9 +7,8 @@ from pathlib import Path
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError
-from foliolab.files import digest, digest_files, made_once
+from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once
 from foliolab.kernel.source import obtain
-from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
 
 _SOURCES = [GUEST / "stores" / name for name in ("driver.h", "git.c")]

@@ -10,8 +10,7 @@ from pathlib import Path
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError
-from foliolab.files import digest, digest_files, made_once
-from foliolab.paths import GUEST, cache_directory
+from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once
 from foliolab.progress import Reporter
 from foliolab.userland.disk import Selection, Userland
 

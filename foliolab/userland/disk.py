@@ -11,10 +11,9 @@ from typing import ClassVar
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import LabError
-from foliolab.files import digest, digest_files, write_atomic
+from foliolab.files import GUEST, cache_directory, digest, digest_files, write_atomic
 from foliolab.kernel.source import Source, obtain
 from foliolab.packages import Package, fetch
-from foliolab.paths import GUEST, cache_directory
 from foliolab.progress import Reporter
 from foliolab.vm.disk import Filesystem, publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig

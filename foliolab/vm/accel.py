@@ -11,8 +11,7 @@ from typing import Literal
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import HostLost, UsageError
-from foliolab.files import digest, write_atomic
-from foliolab.paths import cache_directory
+from foliolab.files import cache_directory, digest, write_atomic
 
 Wanted = Literal["auto", "kvm", "tcg", "icount"]
 """KVM where it works, else emulation; either of them; emulation that counts instructions."""

@@ -12,8 +12,7 @@ from typing import Literal
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import DiskFull, LabError, UsageError
-from foliolab.files import digest, emptied, locked
-from foliolab.paths import cache_directory
+from foliolab.files import cache_directory, digest, emptied, locked
 from foliolab.progress import Reporter
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.tree import mke2fs

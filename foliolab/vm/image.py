@@ -11,8 +11,7 @@ from pathlib import Path, PurePosixPath
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError
-from foliolab.files import digest, digest_files, made_once, write_atomic
-from foliolab.paths import GUEST, cache_directory
+from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once, write_atomic
 from foliolab.progress import Reporter
 
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-std=gnu11")

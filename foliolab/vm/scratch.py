@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from foliolab.files import full_disk_named, locked
-from foliolab.paths import cache_directory
+from foliolab.files import cache_directory, full_disk_named, locked
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
 from foliolab.errors import ClusterError, GuestCrashed
 from foliolab.experiment.plan import Step
-from foliolab.paths import cache_directory
+from foliolab.files import cache_directory
 from foliolab.vm.accel import KVM
 from foliolab.vm.outcome import OutcomeKind
 from tests.campaign.fake import FakeBackend, ending, fake_plan, once, run_fake, slow

@@ -18,7 +18,7 @@ from foliolab.campaign import cluster
 from foliolab.campaign.hosts import Hosts
 from foliolab.campaign.store import read_samples
 from foliolab.errors import ClusterError
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 from tests.campaign.fake import FakeBackend, fake_plan, once, run_fake, slower
 from tests.processes import alive, wait_until
 
@@ -159,6 +159,6 @@ def test_a_host_with_another_foliolab(tmp_path: Path) -> None:
     (tmp_path / ".venv").symlink_to(REPOSITORY / ".venv")
     for name in ("foliolab", "experiments"):
         shutil.copytree(REPOSITORY / name, tmp_path / name)
-    with (tmp_path / "foliolab/paths.py").open("a") as file:
+    with (tmp_path / "foliolab/files.py").open("a") as file:
         file.write("# other words\n")
     test_a_host_that_cannot_measure("there", str(tmp_path), "there cannot measure: it has another foliolab")

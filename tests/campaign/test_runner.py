@@ -20,8 +20,8 @@ from foliolab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, HostLost,
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.variants import choose, load_variants, on_kernels
+from foliolab.files import REPOSITORY
 from foliolab.kernel.code import code_hash
-from foliolab.paths import REPOSITORY
 from foliolab.vm.accel import KVM
 from foliolab.vm.outcome import OutcomeKind
 from tests.campaign.fake import FakeBackend, ending, fake_plan, plain, run_fake

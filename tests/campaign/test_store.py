@@ -11,7 +11,7 @@ import pytest
 
 from foliolab.campaign.store import open_store, read_samples
 from foliolab.errors import StoreError
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 from tests.samples import sample
 
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 
 
 def lab(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -13,8 +13,8 @@ from foliolab.cli.diagnose import _SECONDS
 from foliolab.cli.folios import folios_of_text
 from foliolab.cli.main import main
 from foliolab.errors import LabError
+from foliolab.files import REPOSITORY
 from foliolab.live.remedies import KERNEL, MODULE
-from foliolab.paths import REPOSITORY
 from tests.cli.command import lab
 from tests.live import toucher
 from tests.live.conftest import Toucher, large_file, start

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import ARM64, NATIVE
+from foliolab.files import REPOSITORY
 from foliolab.kernel.built import BuiltKernel
-from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 from tests.cli.act import cells, compiled

@@ -11,7 +11,7 @@ import pytest
 from foliolab.cli import regret
 from foliolab.cli.main import main
 from foliolab.errors import UsageError
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 from foliolab.regret.suite import load_suite
 from foliolab.trace.format import Trace, TraceFile, write_trace
 from tests.cli.command import lab, sentence

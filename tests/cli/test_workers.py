@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 from tests.small import small_experiment
 
 RUN = """

@@ -8,7 +8,7 @@ import pytest
 
 from foliolab.errors import BadExperiment
 from foliolab.experiment.metrics import METRICS, Kind, figure, load_metrics
-from foliolab.paths import EXPERIMENTS, REPOSITORY
+from foliolab.files import EXPERIMENTS, REPOSITORY
 
 
 def test_a_sum_is_made_of_its_parts_unless_it_was_counted_itself() -> None:

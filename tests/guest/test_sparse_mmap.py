@@ -14,7 +14,7 @@ import pytest
 from foliolab import process
 from foliolab.arch import NATIVE
 from foliolab.errors import BuildError
-from foliolab.paths import GUEST
+from foliolab.files import GUEST
 from tests.guest.program import PAGE, failed, failed_as_nobody, run
 from tests.processes import wait_until
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import Architecture
+from foliolab.files import KERNEL
 from foliolab.kernel.source import Source
-from foliolab.paths import KERNEL
 from tests.kernel.selftests import Programs
 
 

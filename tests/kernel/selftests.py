@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from foliolab.arch import Architecture
+from foliolab.files import KERNEL
 from foliolab.kernel.built import BuiltKernel
-from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import End, ResultLine, read
 from foliolab.vm.accel import choose

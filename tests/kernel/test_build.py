@@ -10,14 +10,13 @@ import pytest
 
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.errors import BuildError, UsageError
-from foliolab.files import locked, write_atomic
+from foliolab.files import REPOSITORY, locked, write_atomic
 from foliolab.kernel import build as building
 from foliolab.kernel import make as making
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel, built_kernels
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source
-from foliolab.paths import REPOSITORY
 from foliolab.process import process_group
 from foliolab.progress import Reporter
 from tests.processes import alive, wait_until

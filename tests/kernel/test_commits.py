@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import ARM64, NATIVE, X86_64, Architecture
-from foliolab.files import locked, write_atomic
+from foliolab.files import cache_directory, locked, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.make import unfinished_swept
 from foliolab.kernel.series import commits, read_series
 from foliolab.kernel.source import Source, working_tree
-from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 from foliolab.vm.outcome import splats
 from tests.conftest import ALL_COMMITS, BUILT_BASES

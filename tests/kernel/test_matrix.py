@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import BadExperiment, UsageError
+from foliolab.files import KERNEL
 from foliolab.kernel.matrix import compiled, ported_kernels, read_targets
 from foliolab.kernel.source import Source
-from foliolab.paths import KERNEL
 from foliolab.process import package_of
 from foliolab.progress import Reporter
 from tests.cli.command import lab, sentence

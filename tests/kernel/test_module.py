@@ -14,12 +14,12 @@ import pytest
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.errors import BuildError, NoResult, UnknownKernel, UsageError
+from foliolab.files import KERNEL, MODULE
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.headers import headers
 from foliolab.kernel.name import parse_name
-from foliolab.paths import KERNEL, MODULE
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest

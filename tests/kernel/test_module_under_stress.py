@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE, X86_64
+from foliolab.files import cache_directory
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.headers import Headers
 from foliolab.kernel.source import Source
-from foliolab.paths import cache_directory
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DataDisk

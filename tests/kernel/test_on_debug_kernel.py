@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.files import KERNEL
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.paths import KERNEL
 from foliolab.process import tool
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import End

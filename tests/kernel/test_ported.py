@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE
+from foliolab.files import KERNEL
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.name import BASE_VERSION, OURS
 from foliolab.kernel.series import applied, read_series
-from foliolab.paths import KERNEL
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import SeriesError
-from foliolab.files import digest_files
+from foliolab.files import KERNEL, REPOSITORY, digest_files
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.export import BRANCH, Export, export
 from foliolab.kernel.rebased import applied_mail, take_over
 from foliolab.kernel.series import commits, read_mail, read_series
 from foliolab.kernel.source import Source
-from foliolab.paths import KERNEL, REPOSITORY
 from foliolab.progress import Reporter
 from tests.conftest import BASES, reduced
 from tests.git import git

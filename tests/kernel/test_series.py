@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import HookError, SeriesError
+from foliolab.files import KERNEL
 from foliolab.kernel.name import OURS
 from foliolab.kernel.series import applied, diffs, ported, read_series
 from foliolab.kernel.source import Source
-from foliolab.paths import KERNEL
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE, X86_64
-from foliolab.files import locked
+from foliolab.files import MODULE, cache_directory, locked
 from foliolab.kernel import config, module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian import from_debian
@@ -20,7 +20,6 @@ from foliolab.kernel.headers import headers
 from foliolab.kernel.name import OURS
 from foliolab.kernel.series import applied, read_series
 from foliolab.kernel.source import Source, working_tree
-from foliolab.paths import MODULE, cache_directory
 from foliolab.progress import Reporter
 from tests.conftest import BASES, BUILT_BASES, reduced
 

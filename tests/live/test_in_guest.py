@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from foliolab.arch import NATIVE
+from foliolab.files import REPOSITORY
 from foliolab.live.record import _DRAIN_SECONDS, _LOOK_SECONDS
-from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.trace.format import read_trace
 from foliolab.trace.replay import replays

@@ -12,9 +12,9 @@ import pytest
 
 from foliolab import process
 from foliolab.errors import BuildError
+from foliolab.files import REPOSITORY
 from foliolab.model.compiled import INCLUDES, WINDOW
 from foliolab.model.library import Counts
-from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import count_lines
 from foliolab.regret.runs import run

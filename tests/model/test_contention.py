@@ -8,8 +8,8 @@ import pytest
 
 from foliolab import process
 from foliolab.errors import BuildError
+from foliolab.files import MODEL
 from foliolab.model.compiled import INCLUDES
-from foliolab.paths import MODEL
 
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-pthread")
 

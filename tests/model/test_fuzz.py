@@ -10,8 +10,8 @@ import pytest
 
 from foliolab import process
 from foliolab.errors import BuildError
+from foliolab.files import MODEL, REPOSITORY
 from foliolab.model.compiled import INCLUDES, WINDOW
-from foliolab.paths import MODEL, REPOSITORY
 
 _FLAGS = ("-g", "-O1", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-DFUZZ_STANDALONE")
 _SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from foliolab import process
 from foliolab.errors import BuildError, ModelError
+from foliolab.files import MODEL, REPOSITORY
 from foliolab.model import compiled as building
 from foliolab.model.compiled import INCLUDES, POLICIES, compiled
 from foliolab.model.library import (
@@ -29,7 +30,6 @@ from foliolab.model.library import (
     PatternStruct,
     simulate,
 )
-from foliolab.paths import MODEL, REPOSITORY
 from foliolab.progress import Reporter
 
 SEQUENTIAL = Pattern("sequential")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import ModelError
+from foliolab.files import REPOSITORY
 from foliolab.model.compiled import INCLUDES, WINDOW
-from foliolab.paths import REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import (
     JUDGED,

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from foliolab.errors import BadExperiment
+from foliolab.files import MODEL
 from foliolab.model.library import KINDS, ORDERS, PAGE_BYTES
-from foliolab.paths import MODEL
 from foliolab.regret.suite import Case, load_suite, memory_pages
 
 SUITE = load_suite()

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from foliolab.cli.main import main
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 from foliolab.report.heatmap import Axis, heatmap, print_heatmap
 from foliolab.report.page.style import to_file
 from foliolab.report.page.touches import make_runs, touches_drawing

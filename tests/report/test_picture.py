@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from foliolab.cli.demo import picture
-from foliolab.paths import RELEASE, REPOSITORY
+from foliolab.files import RELEASE, REPOSITORY
 from foliolab.progress import Reporter
 from foliolab.report.picture import PICTURE, Picture, Reads, Stretch, parse, read_picture
 

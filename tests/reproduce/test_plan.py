@@ -7,7 +7,7 @@ from foliolab.cli.main import command_line
 from foliolab.cli.reproduce import _request
 from foliolab.cli.run import planned
 from foliolab.errors import BadExperiment, UsageError
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 from foliolab.reproduce.plan import choose_parts, load_plan
 from tests.test_documents import anchors
 

@@ -13,11 +13,10 @@ from foliolab.errors import StoreError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Step
 from foliolab.experiment.variants import load_variants
-from foliolab.files import digest_files
+from foliolab.files import REPOSITORY, digest_files
 from foliolab.kernel import module
 from foliolab.kernel.code import code_hash
 from foliolab.model.compiled import POLICIES
-from foliolab.paths import REPOSITORY
 from foliolab.reproduce.plan import Part
 from foliolab.reproduce.progress import measured
 from foliolab.reproduce.released import read_released, released_anew, write_released

@@ -11,8 +11,8 @@ import pytest
 from foliolab.arch import ARM64, NATIVE
 from foliolab.errors import UsageError
 from foliolab.experiment.load import find_experiment
+from foliolab.files import GUEST
 from foliolab.kernel.built import BuiltKernel
-from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.stores import disk
 from foliolab.stores.disk import store_disk

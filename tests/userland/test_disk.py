@@ -13,10 +13,10 @@ import pytest
 from foliolab.arch import NATIVE, X86_64
 from foliolab.errors import LabError
 from foliolab.experiment.spec import ROOTS
+from foliolab.files import GUEST
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.source import Source
 from foliolab.packages import Package, fetch
-from foliolab.paths import GUEST
 from foliolab.progress import Reporter
 from foliolab.userland import disk as userland
 from foliolab.userland.disk import SELECTIONS, Selection, Userland

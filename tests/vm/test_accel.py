@@ -7,7 +7,7 @@ import pytest
 
 from foliolab.arch import ARCHITECTURES, X86_64, Architecture
 from foliolab.errors import UsageError
-from foliolab.paths import REPOSITORY
+from foliolab.files import REPOSITORY
 from foliolab.vm import accel
 from foliolab.vm.accel import COUNTING, ICOUNT, KVM, TCG, Wanted, boot_tiny_guest, choose, kvm_fails
 from foliolab.vm.guest import GuestConfig, qemu_command

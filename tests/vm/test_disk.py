@@ -99,7 +99,7 @@ MAKE = """
 import contextlib, sys
 from pathlib import Path
 from foliolab.arch import NATIVE
-from foliolab.paths import cache_directory
+from foliolab.files import cache_directory
 from foliolab.progress import Reporter
 from foliolab.vm import disk
 from foliolab.vm.accel import Accelerator

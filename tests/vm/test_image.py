@@ -7,7 +7,7 @@ import pytest
 
 from foliolab.arch import NATIVE
 from foliolab.errors import BuildError, LabError
-from foliolab.paths import GUEST
+from foliolab.files import GUEST
 from foliolab.progress import Reporter
 from foliolab.vm import image
 from foliolab.vm.image import Entry, guest_programs, initramfs, newc, program_sources
