@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from foliolab.errors import BuildError, ConfigError, UsageError, require_known
 from foliolab.files import KERNEL, cache_directory, digest, full_disk_named, write_atomic
@@ -29,16 +29,23 @@ _DIVISIONS = r"__u?(?:div|mod|divmod)di[34]|__aeabi_u?ldivmod"
 """What compilers call for divisions of 64 bits where processors have none; no kernel links it."""
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Struct, frozen=True, forbid_unknown_fields=True):
     """A configuration to compile for."""
 
-    name: str
-    arch: str
+    arch: Text
     """As ``make ARCH=`` takes it."""
-    compiler: str
-    options: Mapping[str, str]
-    """What has to be y or n, on top of allnoconfig."""
+    compiler: Text
+    on: Texts = ()
+    off: Texts = ()
+    alone: bool = False
+    """Whether it goes without the options of all."""
+    name: str = ""
+    """By which the file has it."""
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What has to be y or n, on top of allnoconfig."""
+        return dict.fromkeys(self.on, "y") | dict.fromkeys(self.off, "n")
 
     @property
     def sources(self) -> str:
@@ -174,17 +181,6 @@ class _Compilation:
         return set(run(argv, BuildError, stdin="\n".join([*lines, ""]).encode()).decode().split())
 
 
-class _Target(Struct, forbid_unknown_fields=True):
-    """A target as the file has it."""
-
-    arch: Text
-    compiler: Text
-    on: Texts = ()
-    off: Texts = ()
-    alone: bool = False
-    """Whether it goes without the options of all."""
-
-
 class _Common(Struct, forbid_unknown_fields=True):
     on: Texts
 
@@ -201,18 +197,13 @@ def read_targets(names: Sequence[str] = (), file: Path = MATRIX) -> list[Target]
     """
     top = Place(file)
     matrix = top.convert(read_toml(file), _Matrix)
-    known = {
-        name: _target(name, top.at(f"targets.{name}").convert(content, _Target), matrix.common)
-        for name, content in matrix.targets.items()
-    }
+    known = {}
+    for name, content in matrix.targets.items():
+        target = top.at(f"targets.{name}").convert(content, Target)
+        on = target.on if target.alone else (*matrix.common.on, *target.on)
+        known[name] = structs.replace(target, name=name, on=on)
     require_known("There is no target", names, known)
     return [known[name] for name in dict.fromkeys(names or known)]
-
-
-def _target(name: str, table: _Target, common: _Common) -> Target:
-    on = [*(() if table.alone else common.on), *table.on]
-    options = dict.fromkeys(on, "y") | dict.fromkeys(table.off, "n")
-    return Target(name, table.arch, table.compiler, options)
 
 
 def ported_kernels() -> list[str]:

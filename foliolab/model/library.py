@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -123,12 +123,8 @@ class MachineStruct(ctypes.Structure):
 
 class PatternStruct(ctypes.Structure):
     _fields_ = (
-        ("kind", ctypes.c_int),
-        ("order", ctypes.c_int),
-        ("stride", ctypes.c_uint64),
-        ("streams", ctypes.c_uint64),
-        ("object", ctypes.c_uint64),
-        ("burst", ctypes.c_uint64),
+        *((name, ctypes.c_int) for name in ("kind", "order")),
+        *((name, ctypes.c_uint64) for name in ("stride", "streams", "object", "burst")),
         ("region", ctypes.c_double),
         ("seed", ctypes.c_uint64),
     )
@@ -145,21 +141,17 @@ class CountsStruct(ctypes.Structure):
 def load(window: str) -> ctypes.CDLL:
     """The library, ready to be called. Call this from the main thread before others simulate."""
     library = ctypes.CDLL(str(compiled(Reporter(), window)))
-    library.model_new.argtypes = (ctypes.POINTER(MachineStruct), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint32)
-    library.model_new.restype = ctypes.c_void_p
-    library.model_run.argtypes = (
-        ctypes.c_void_p, ctypes.POINTER(PatternStruct), ctypes.c_uint64, ctypes.c_uint64,
-    )  # fmt: skip
-    library.model_run.restype = ctypes.c_bool
-    for function in (library.model_has, library.model_replay):
-        function.argtypes = (
-            ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint64,
-        )  # fmt: skip
-        function.restype = ctypes.c_bool
-    library.model_counts.argtypes = (ctypes.c_void_p, ctypes.POINTER(CountsStruct))
-    library.model_counts.restype = None
-    library.model_free.argtypes = (ctypes.c_void_p,)
-    library.model_free.restype = None
+    handle, numbers, count = ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint64
+    signatures: Sequence[Sequence[Any]] = (
+        (library.model_new, handle, ctypes.POINTER(MachineStruct), numbers, ctypes.c_uint32),
+        (library.model_run, ctypes.c_bool, handle, ctypes.POINTER(PatternStruct), count, count),
+        (library.model_has, ctypes.c_bool, handle, numbers, numbers, count),
+        (library.model_replay, ctypes.c_bool, handle, numbers, numbers, count),
+        (library.model_counts, None, handle, ctypes.POINTER(CountsStruct)),
+        (library.model_free, None, handle),
+    )
+    for function, result, *arguments in signatures:
+        function.restype, function.argtypes = result, arguments
     return library
 
 
