@@ -7,6 +7,7 @@ example: ./lab diagnose --pid 4711 --seconds 30
 """
 
 import argparse
+import ctypes
 import json
 import os
 import resource
@@ -28,7 +29,6 @@ from foliolab.live.engines import engine_of
 from foliolab.live.faults import FaultTrace, followed
 from foliolab.live.folios import TextFolios
 from foliolab.live.processes import PAGE_BYTES, Counters, counters, descendants, mapped_by, mappings, name, total
-from foliolab.live.syscalls import become_subreaper
 from foliolab.live.verdict import judge
 from foliolab.live.watch import Observation, Watch
 from foliolab.process import dying_with_parent
@@ -36,6 +36,7 @@ from foliolab.report.diagnosis import print_diagnosis, print_file, to_json
 from foliolab.report.terminal import terminal
 
 _SECONDS = 10.0
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -142,7 +143,8 @@ def _file(path: Path, seconds: float, as_json: bool) -> int:
 def _command(command: list[str], seconds: float | None, as_json: bool) -> int:
     if not shutil.which(command[0]):
         raise UsageError(f"There is no program {command[0]} that can be run.")
-    become_subreaper()
+    # Orphans among our descendants become our children, and no longer init's.
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     before, us = _children(), os.getpid()
     # Ctrl-C is for the command, which ends by it, and so do we then.
     signal.signal(signal.SIGINT, lambda number, frame: None)

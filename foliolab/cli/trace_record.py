@@ -18,8 +18,8 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED
 from foliolab.program.run import Program, ProgramCell, Run, boots, run_boot
 from foliolab.progress import Reporter
-from foliolab.trace.format import Measured, write_trace
-from foliolab.trace.record import MOST_TOUCHES, WINDOW, Recording, record, require_bounds
+from foliolab.trace.format import Measured, Trace, write_trace
+from foliolab.trace.record import MOST_TOUCHES, WINDOW, record, require_bounds
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.scratch import scratch_directory
 
@@ -64,17 +64,17 @@ def _in_guest(arguments: argparse.Namespace) -> int:
     guests = asked.guests(kernels, ["measure", "touches"], files, report)
     with scratch_directory() as scratch:
         program = asked.program(guests, scratch, report)
-        recording = _record(program, guests.configs[PATCHED], scratch, arguments.window, arguments.most)
-        trace = replace(recording.trace, program=program.argv)
+        recorded, status = _record(program, guests.configs[PATCHED], scratch, arguments.window, arguments.most)
+        trace = replace(recorded, program=program.argv)
         write_trace(arguments.output, trace)
-        report.say(_words(recording))
-        if planned and not recording.status:
+        report.say(_words(trace))
+        if planned and not status:
             runs = _measure(program, planned, kernels, guests, scratch)
             write_trace(arguments.output, replace(trace, measured=tuple(map(_measured, runs))))
-    return recording.status
+    return status
 
 
-def _record(program: Program, config: GuestConfig, scratch: Path, window: int, most: int) -> Recording:
+def _record(program: Program, config: GuestConfig, scratch: Path, window: int, most: int) -> tuple[Trace, int]:
     # The runs that are measured begin with the same data.
     disks = tuple(replace(disk, keep_writes=False) for disk in program.disks)
     with Guest(replace(config, disks=disks), scratch / "console") as guest:
@@ -109,8 +109,7 @@ def _measured(run: Run) -> Measured:
     return Measured(run.cell.variant.name, run.read_ahead_kb, **counts)
 
 
-def _words(recording: Recording) -> str:
-    trace = recording.trace
+def _words(trace: Trace) -> str:
     words = f"{trace.touches} touches of {len(trace.files)} files."
     if trace.lost:
         words += f" {trace.lost} were lost, because the kernel's buffer was full."

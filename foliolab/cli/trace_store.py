@@ -96,17 +96,16 @@ def _traces(
             command = experiment.command(cell, scale.parameters, seed, MOUNTED)
             place = f"{MOUNTED}/{cell.as_dict()['store']}"
             said.clear()
-            recording = record(
+            trace, status = record(
                 session.guest,
                 command,
                 files=place,
                 deadline_seconds=_SECONDS,
                 on_output=keep,
             )
-            if recording.status:
-                words = said.decode(errors="replace").strip() or f"status {recording.status}"
+            if status:
+                words = said.decode(errors="replace").strip() or f"status {status}"
                 raise NoResult(f"{cell.label} failed: {words}")
-            trace = recording.trace
             size = sum(file.pages for file in trace.files) * trace.page_size
             # What it had while it was recorded does not matter; this is what the experiment gives it.
             yield cell, replace(trace, memory_bytes=size // int(cell.as_dict()["times"]))

@@ -5,6 +5,7 @@ A file gets its window from the device when it is opened, and again at POSIX_FAD
 one for a moment, in which the descriptor of the process, fetched by pidfd_getfd, is given that advice.
 """
 
+import ctypes
 import errno
 import os
 import subprocess
@@ -15,10 +16,12 @@ from pathlib import Path
 from foliolab.errors import NoCure, NotPermitted, UsageError
 from foliolab.live.devices import Device
 from foliolab.live.processes import PAGE_BYTES, descriptors, mappings, same_file, start_time
-from foliolab.live.syscalls import pidfd_getfd
 
 MOST_KB = 16384
 """The largest window that we set."""
+_PIDFD_GETFD = 438  # on every architecture
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
 
 
 def require_window(read_ahead_kb: int) -> None:
@@ -97,6 +100,19 @@ def _fetch(pidfd: int, pid: int, number: int) -> int:
         if error.errno == errno.ENOSYS:
             raise NoCure("This kernel has no pidfd_getfd; Linux 5.6 has.") from error
         raise NoCure(f"Descriptor {number} of process {pid} cannot be taken: {error.strerror}.") from error
+
+
+def pidfd_getfd(pidfd: int, number: int) -> int:
+    """A descriptor of ours for the open file that another process has under ``number``; OSError as the kernel says.
+
+    Since Linux 5.6. Both share everything but the number: position, flags, and the window. Python does not have it.
+    """
+    arguments = (_PIDFD_GETFD, pidfd, number, 0)
+    found: int = _libc.syscall(*(ctypes.c_long(argument) for argument in arguments))
+    if found < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return found
 
 
 def _advise(handle: int, pid: int) -> None:

@@ -6,7 +6,6 @@ import sys
 from array import array
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from foliolab.errors import NoResult, UsageError
 from foliolab.trace.format import Trace, TraceFile
@@ -20,15 +19,6 @@ MOST_TOUCHES = 4_000_000
 _OUTPUT = "/tmp/touches"
 
 
-@dataclass(frozen=True)
-class Recording:
-    """What came of it."""
-
-    trace: Trace
-    status: int
-    """The exit status of what was run, as a shell has it."""
-
-
 def record(
     guest: Guest,
     argv: Sequence[str],
@@ -39,8 +29,10 @@ def record(
     environment: Mapping[str, str] | None = None,
     deadline_seconds: float | None = 600,
     on_output: OnOutput | None = None,
-) -> Recording:
+) -> tuple[Trace, int]:
     """Run ``argv`` in ``guest``, a kernel of ours, to its end; have every touch of a page of a file recorded.
+
+    Returns the trace, and the exit status of what was run, as a shell has it.
 
     The files are those of the file system at ``files``. A touch may be missing if fewer than ``window`` other pages
     were touched since the last one of its page. Whatever else runs in the guest meanwhile is recorded, too.
@@ -76,7 +68,7 @@ def record(
         program=tuple(argv),
         other={"cut": header["cut"]} if header["cut"] else {},
     )
-    return Recording(trace, header["status"])
+    return trace, header["status"]
 
 
 def require_bounds(window: int, most: int) -> None:

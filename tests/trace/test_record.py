@@ -81,9 +81,8 @@ def test_touches_are_found_in_order(guest: Guest, tmp_path: Path) -> None:
         argv = ["sparse-mmap", "--file", DATA_FILE, "--pattern", name, "--count", str(COUNT)]
         for option, value in options.items():
             argv += [f"--{option}", value]
-        recording = record(guest, argv)
-        trace = recording.trace
-        assert (recording.status, trace.cut, trace.lost) == (0, 0, 0)
+        trace, status = record(guest, argv)
+        assert (status, trace.cut, trace.lost) == (0, 0, 0)
         assert [(file.name, file.pages) for file in trace.files] == [("file", PAGES)]
         assert (trace.window, trace.page_size, set(trace.file_of)) == (WINDOW, 4096, {0})
         all_touches, touches = planned(tmp_path, name, options), list(trace.page_of)
@@ -98,13 +97,13 @@ def test_touches_are_found_in_order(guest: Guest, tmp_path: Path) -> None:
 @pytest.mark.boot
 def test_what_is_recorded_is_bounded_and_files_are_told_apart(guest: Guest) -> None:
     argv = ["sparse-mmap", "--file", "/data/second", "--create", "1M", "--pattern", "sequential", "--count", "256"]
-    recording = record(guest, argv, most=100)
-    assert (recording.trace.cut, recording.trace.other, recording.trace.touches) == (156, {"cut": 156}, 100)
-    assert [(file.name, file.pages) for file in recording.trace.files] == [("second", 256)]
-    assert list(recording.trace.page_of) == list(range(100))
+    trace, _ = record(guest, argv, most=100)
+    assert (trace.cut, trace.other, trace.touches) == (156, {"cut": 156}, 100)
+    assert [(file.name, file.pages) for file in trace.files] == [("second", 256)]
+    assert list(trace.page_of) == list(range(100))
     # The program's status is passed on, and so is what was recorded until its end.
-    failed = record(guest, ["sparse-mmap", "--file", "/data/none"])
-    assert (failed.status, failed.trace.touches, failed.trace.files) == (1, 0, ())
+    failed, status = record(guest, ["sparse-mmap", "--file", "/data/none"])
+    assert (status, failed.touches, failed.files) == (1, 0, ())
     # What it switched on is off again.
     assert guest.run([":read", "/sys/kernel/debug/page_touch/window"]).stdout == b"0\n"
     assert b"foliolab" not in guest.run([":list", "/sys/kernel/tracing/instances"]).stdout
