@@ -17,8 +17,7 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.series import check_names
-from foliolab.program.run import Input, Mounted, Program
-from foliolab.program.static import require_static
+from foliolab.program.run import Input, Mounted, Program, require_static
 from foliolab.progress import Reporter
 from foliolab.userland.disk import Directory, Packages, Root
 from foliolab.vm.accel import Accelerator

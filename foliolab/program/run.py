@@ -6,13 +6,16 @@ import os
 import select
 import shutil
 import stat
+import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from foliolab.arch import Architecture
 from foliolab.campaign.sample import KernelFacts
+from foliolab.errors import UsageError
 from foliolab.experiment.variants import Variant
 from foliolab.files import full_disk_named
 from foliolab.grouped import grouped
@@ -190,6 +193,33 @@ def spooled_input(scratch: Path, report: Reporter) -> Input | None:
         size = out.tell()
         out.truncate(-(-size // _BLOCK) * _BLOCK)
     return Input(Disk(path, "raw"), size) if size else None
+
+
+_PT_INTERP = 3
+
+
+def require_static(program: Path, arch: Architecture) -> None:
+    """Raise UsageError unless ``program`` is a static 64-bit executable: the guest has no shared libraries."""
+    try:
+        with program.open("rb") as stream:
+            header = stream.read(64)
+            if len(header) < 64 or not header.startswith(b"\x7fELF\x02\x01"):
+                raise UsageError(f"{program} is not a 64-bit executable; scripts need --packages or --root.")
+            machine = struct.unpack_from("<H", header, 18)[0]
+            table, size, count = struct.unpack_from("<Q", header, 32)[0], *struct.unpack_from("<HH", header, 54)
+            stream.seek(table)
+            kinds = [struct.unpack_from("<I", stream.read(size))[0] for _ in range(count)]
+    except struct.error as error:
+        raise UsageError(f"{program} is not a whole executable.") from error
+    except OSError as error:
+        raise UsageError(f"{program} cannot be read: {error.strerror}.") from error
+    if machine != arch.elf_machine:
+        raise UsageError(f"{program} is not a program for {arch.name}.")
+    if _PT_INTERP in kinds:
+        raise UsageError(
+            f"{program} needs shared libraries; link it with -static, or give it Debian packages with --packages, "
+            "or a root directory with --root."
+        )
 
 
 def run_boot(

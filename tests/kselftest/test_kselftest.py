@@ -11,7 +11,7 @@ from foliolab.arch import ARM64, X86_64, Architecture
 from foliolab.kernel.source import Source
 from foliolab.kselftest.run import build_programs, reserve_huge_pages
 from foliolab.kselftest.suite import chosen
-from foliolab.program.static import require_static
+from foliolab.program.run import require_static
 from foliolab.progress import Reporter
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import JobResult
