@@ -10,7 +10,7 @@ from foliolab.arch import NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.kernel import dkms, module
 from foliolab.kernel.build import KernelRequest, build
-from foliolab.kernel.headers import headers
+from foliolab.kernel.module import headers
 from foliolab.packages import Downloads
 from foliolab.progress import Reporter
 

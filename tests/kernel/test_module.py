@@ -18,7 +18,7 @@ from foliolab.files import KERNEL, MODULE
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.headers import headers
+from foliolab.kernel.module import headers
 from foliolab.kernel.name import parse_name
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk

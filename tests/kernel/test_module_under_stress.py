@@ -13,7 +13,7 @@ from foliolab.arch import NATIVE, X86_64
 from foliolab.files import cache_directory
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
-from foliolab.kernel.headers import Headers
+from foliolab.kernel.module import Headers
 from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose

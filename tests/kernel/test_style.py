@@ -16,7 +16,7 @@ from foliolab.kernel import config, module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.export import export
-from foliolab.kernel.headers import headers
+from foliolab.kernel.module import headers
 from foliolab.kernel.name import OURS
 from foliolab.kernel.series import applied, read_series
 from foliolab.kernel.source import Source, working_tree
