@@ -18,8 +18,7 @@ from foliolab.live.maps import Maps, memory_bytes, named, read_ahead_kb
 from foliolab.live.target import LiveTarget
 from foliolab.live.touches import ADD, FAULT, FIELDS, MAP, USER, File, Touches, device_name
 from foliolab.live.tracefs import Instance, fault_around_bytes, tracefs
-from foliolab.trace.format import Measured, Trace, TraceFile
-from foliolab.trace.pages import PageSet
+from foliolab.trace.format import Measured, PageSet, Trace, TraceFile
 
 LIMIT_BYTES = 256 << 20
 _DRAIN_SECONDS = 0.1
