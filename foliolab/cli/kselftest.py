@@ -17,9 +17,7 @@ from foliolab.kselftest.suite import chosen, selftests
 from foliolab.progress import Reporter
 from foliolab.suites.result import Result, run_all
 
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    add_suite(parser)
+add_options = add_suite
 
 
 def handle(arguments: argparse.Namespace) -> int:

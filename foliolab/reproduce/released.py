@@ -70,13 +70,9 @@ def code_behind(part: Part) -> str:
     return policy_hash() if part.command[0] == "regret" else code_hash(BASE_VERSION)
 
 
-def output_file(part: Part, directory: Path) -> Path:
-    return directory / f"{part.name}.json"
-
-
 def read_output(part: Part, directory: Path) -> Output | None:
     """None if there is none; StoreError if it is damaged."""
-    file = output_file(part, directory)
+    file = directory / f"{part.name}.json"
     try:
         return Output(**json.loads(file.read_text()))
     except FileNotFoundError:
@@ -87,4 +83,4 @@ def read_output(part: Part, directory: Path) -> Output | None:
 
 def write_output(part: Part, output: str, directory: Path) -> None:
     kept = Output(list(part.command), code_behind(part), output)
-    write_atomic(output_file(part, directory), json.dumps(asdict(kept), indent=1) + "\n")
+    write_atomic(directory / f"{part.name}.json", json.dumps(asdict(kept), indent=1) + "\n")
