@@ -13,13 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from foliolab.cli.in_guest import Asked, Guests, add_program, pass_on, require_ours, variants_of
-from foliolab.cli.options import (
-    add_extras,
-    add_kernels,
-    add_profile,
-    limits_of,
-    require_room_for,
-)
+from foliolab.cli.options import add_extras, add_kernels, add_profile, limits_of, require_room_for
 from foliolab.errors import GuestCrashed, UsageError
 from foliolab.files import write_atomic
 from foliolab.kernel.built import BuiltKernel

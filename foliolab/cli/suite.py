@@ -5,14 +5,7 @@ import argparse
 import json
 from collections.abc import Mapping
 
-from foliolab.cli.options import (
-    add_extras,
-    add_json,
-    add_kernels,
-    add_machine,
-    add_profile,
-    machine,
-)
+from foliolab.cli.options import add_extras, add_json, add_kernels, add_machine, add_profile, machine
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED, UNPATCHED, parse_name

@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Self
 
-from foliolab.errors import (
-    BootFailed,
-    GuestCrashed,
-    GuestHung,
-    GuestOutOfMemory,
-    HostLost,
-    LabError,
-    NoResult,
-)
+from foliolab.errors import BootFailed, GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult
 
 _REPORT_LINES = 300
 _CONTEXT_LINES = 5  # init, file systems and drivers give their reason just before a panic
