@@ -30,8 +30,7 @@ from foliolab.report.columns import Column
 from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.terminal import print_table, terminal
 from foliolab.reproduce.documents import FIGURES, Printed, fill, load_figures, shown
-from foliolab.reproduce.plan import Part, choose_parts, documents, load_plan
-from foliolab.reproduce.progress import Progress, measured
+from foliolab.reproduce.plan import Part, Progress, choose_parts, documents, load_plan, measured
 from foliolab.reproduce.released import Output, read_output, read_released, released_anew, write_output, write_released
 
 _DRAWN = Path("docs/reads.svg")

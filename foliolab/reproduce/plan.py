@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is behind the figures of README and docs, as release/plan.toml says it."""
+"""What is behind the figures of README and docs, as release/plan.toml says it, and how far a store is with it."""
 
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from statistics import mean
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from foliolab.analyse.rows import setting
 from foliolab.arch import MACHINES, NATIVE
+from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
 from foliolab.errors import require_known
+from foliolab.experiment.plan import Step
 from foliolab.files import RELEASE
+from foliolab.kernel.code import code_of
+from foliolab.model.compiled import policy_hash
 from foliolab.table import Number, Place, Positive, Text, Texts, read_toml
 
 PLAN = RELEASE / "plan.toml"
@@ -82,3 +91,94 @@ def choose_parts(parts: Sequence[Part], names: Sequence[str], *, quick: bool) ->
 def documents(parts: Iterable[Part]) -> list[str]:
     """The files that show parts, each once, by their names in the repository."""
     return list(dict.fromkeys(place.partition("#")[0] for part in parts for place in part.shown))
+
+
+_Place = tuple[str, str, int]
+"""Of a measurement in its experiment: cell, variant, repetition."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    part: Part
+    steps: int
+    """Measurements that it takes; 1 for a command."""
+    samples: tuple[Sample, ...]
+    """The newest of each of these that there is."""
+    done: int
+    """How many of these are of the code as it stands."""
+    hours: float
+    """That the rest takes."""
+
+    @property
+    def complete(self) -> bool:
+        return self.done == self.steps
+
+    @property
+    def older(self) -> bool:
+        """Whether some are of other code."""
+        return self.done < len(self.samples)
+
+    @property
+    def kernel(self) -> str | None:
+        """The hash of ours, if it was measured, or else of another; None for nothing."""
+        ours = [sample for sample in self.samples if sample.code or sample.backend == MODEL]
+        return next((sample.kernel.hash for sample in [*ours, *self.samples]), None)
+
+    def to_json(self) -> dict[str, Any]:
+        part = self.part
+        return {
+            "name": part.name,
+            "experiment": part.experiment or None,
+            "command": " ".join(part.command) or None,
+            "scale": part.scale,
+            "machine": part.machine,
+            "kernel": self.kernel,
+            "n": part.n,
+            "measured": self.done,
+            "steps": self.steps,
+            "complete": self.complete,
+            "hours": round(self.hours, 2),
+            "shown": list(part.shown),
+        }
+
+
+def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample]) -> Progress:
+    """The progress of an experiment whose plan has these steps.
+
+    Of samples with several probes or parameters only those like the newest count. Whether that is today's probe is not
+    looked at: it is known when a measurement is asked for, by a key of all that decides.
+    """
+    policy, code = policy_hash(), cache(code_of)
+
+    def fresh(sample: Sample) -> bool:
+        """Whether it is of the code as it stands."""
+        if sample.backend == MODEL:
+            return sample.kernel.hash == policy
+        return sample.code == code(sample.kernel.name, sample.kernel.version)
+
+    wanted = {_place(step) for step in steps}
+    mine = [sample for sample in samples if _alike(part, sample) and _place_of(sample) in wanted]
+    # A change that was measured and taken back is the last in the store, but not what stands. Kernels without our code
+    # cannot tell.
+    mine.sort(key=lambda sample: (fresh(sample), bool(sample.code)))
+    # What was measured by another probe, or with other parameters, stands in no table beside the newest.
+    alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]
+    newest = {_place_of(sample): sample for sample in alike if sample.outcome in (OK, NOT_APPLICABLE)}
+    done = sum(map(fresh, newest.values()))
+    took = [sample.took for sample in alike if sample.took]
+    each = mean(took) / 3600 if took else part.hours / len(wanted)
+    return Progress(part, len(wanted), tuple(newest.values()), done, (len(wanted) - done) * each)
+
+
+def _alike(part: Part, sample: Sample) -> bool:
+    mine = (part.experiment, part.scale, part.arch, part.page_size, part.backend == MODEL, "lab")
+    backend = sample.backend == MODEL
+    return mine == (sample.experiment, sample.scale, sample.arch, sample.page_size, backend, sample.profile)
+
+
+def _place(step: Step) -> _Place:
+    return json.dumps(step.cell.as_dict(), sort_keys=True), step.variant.name, step.repetition
+
+
+def _place_of(sample: Sample) -> _Place:
+    return json.dumps(sample.cell, sort_keys=True), sample.variant, sample.repetition

@@ -16,8 +16,7 @@ from foliolab.files import RELEASE, write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.model.compiled import policy_hash
-from foliolab.reproduce.plan import Part
-from foliolab.reproduce.progress import Progress
+from foliolab.reproduce.plan import Part, Progress
 
 RELEASED = RELEASE / "samples.jsonl.xz"
 

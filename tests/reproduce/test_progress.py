@@ -17,8 +17,7 @@ from foliolab.files import REPOSITORY, digest_files
 from foliolab.kernel import module
 from foliolab.kernel.code import code_hash
 from foliolab.model.compiled import POLICIES
-from foliolab.reproduce.plan import Part
-from foliolab.reproduce.progress import measured
+from foliolab.reproduce.plan import Part, measured
 from foliolab.reproduce.released import read_released, released_anew, write_released
 from tests.samples import sample
 
