@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Starting other programs."""
+"""Finding other programs, which packages.txt lists for the bootstrap as well, and starting them."""
 
 import errno
 import os

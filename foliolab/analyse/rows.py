@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figures of a table: medians, spreads and ratios, one row a cell and variant."""
+"""Which samples belong into one table, and its figures: medians, spreads and ratios, one row a cell and variant."""
 
 import json
 from collections import Counter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One boot and what is to be measured in it, here or on another host.
+"""One boot and what is to be measured in it, here or on another host, by whatever backend.
 
 A guest that crashes, hangs or gives no result while it runs a cell is a result: it is recorded as the
 cell's sample and not tried again; the rest goes on in a new boot. Only a lost host is tried again, and every

@@ -48,7 +48,13 @@ _CHANCE = 1 / 40
 
 @dataclass(frozen=True)
 class Ends:
-    """Figures of a good and of a bad kernel, of the same repetitions in order."""
+    """Figures of a good and of a bad kernel, of the same repetitions in order, and which of the two another is like.
+
+    Boots vote. Of repetitions of the same number, which share a seed, is the figure nearer to that of the good kernel
+    or of the bad one? Who leads by ``LEAD`` votes has won. If votes were independent and right four times of five, one
+    kernel in 257 would be judged wrongly. Where chance moves figures by far less than the two kernels differ, one boot
+    will do.
+    """
 
     good: tuple[float, ...]
     bad: tuple[float, ...]

@@ -242,6 +242,12 @@ LIMIT = 100
 
 
 class MissCounter(Enum):
+    """What can be told of the kernel's counter of misses, which it shows to nobody, by what misses read.
+
+    Each open file has one. A miss of mapped access adds to it, a hit takes from it, and above its limit a miss without
+    a hint reads its page alone.
+    """
+
     OVER_LIMIT = "over-limit"
     """Misses read single pages, also where windows would pay."""
     HELD_DOWN = "held-down"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run a program of the user's in one guest after another, cell by cell."""
+"""Run a program of the user's in one guest after another, cell by cell, and say of each run what it came to."""
 
 import json
 import os

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What each mechanism of the adaptive window is worth: regrets with it switched off."""
+"""What each mechanism of the adaptive window is worth: regrets with it switched off, and lines of code.
+
+model/mechanisms.toml says how each is switched off. The header has no switches for this: they would be code that no
+kernel needs.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

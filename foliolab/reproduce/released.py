@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The samples behind the documents, shipped in release/: JSON lines as in a store, compressed, without what is older.
+"""What is shipped in release/: samples, as JSON lines without what is older, and what commands have printed.
 
 A part of the plan changes there as a whole, once all of it was measured with the code as it stands.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a test program ended in a guest."""
+"""How a test program ended in a guest, and on kernels, of which the first is what the others are compared with."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

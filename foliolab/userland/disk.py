@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Disks with real programs, such as a C compiler and Python, and all that they need, from Debian packages."""
+"""Disks with root directories: real programs and all that they need, from Debian packages, and trees of the user's."""
 
 import shutil
 import stat

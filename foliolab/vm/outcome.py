@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a boot ended, told from its console log. Pure text in, plain data out."""
+"""How a boot ended, told from its console log, and a job in it; and exceptions for both. Plain data."""
 
 import re
 import signal

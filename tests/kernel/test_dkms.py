@@ -8,7 +8,7 @@ import pytest
 
 from foliolab.arch import NATIVE, X86_64
 from foliolab.cli.main import main
-from foliolab.kernel import dkms, module
+from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.module import headers
 from foliolab.packages import Downloads
@@ -22,11 +22,11 @@ def unpacked(package: Path, place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return dkms.package(tmp_path_factory.mktemp("package"))
+    return module.package(tmp_path_factory.mktemp("package"))
 
 
 def test_the_package_is_complete(package: Path, tmp_path: Path) -> None:
-    name, version = dkms.name_and_version()
+    name, version = module.name_and_version()
     assert package.name == f"foliolab-readahead-dkms_{version}_all.deb"
     there = unpacked(package, tmp_path) / f"usr/src/{name}-{version}"
     assert {str(file.relative_to(there)) for file in there.rglob("*") if file.is_file()} == set(module.sources())
@@ -67,7 +67,7 @@ def test_dkms_builds_it(package: Path, tmp_path: Path) -> None:
         (place / part).symlink_to(found.build / part)
     with Downloads(tmp_path, ("",)) as packages:
         program = unpacked(packages.bring("dkms", "dkms"), tmp_path / "dkms") / "usr/sbin/dkms"
-    name, version = dkms.name_and_version()
+    name, version = module.name_and_version()
     for directory in ("tree", "modules"):
         (tmp_path / directory).mkdir()
     trees = ["--dkmstree", str(tmp_path / "tree"), "--installtree", str(tmp_path / "modules")]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE, X86_64
-from foliolab.kernel import dkms, module
+from foliolab.kernel import module
 from foliolab.vm.guest import Guest
 from tests.kernel.debian_machine import DebianMachine
 
@@ -51,7 +51,7 @@ def test_installed_booted_switched_off_and_removed(tmp_path: Path) -> None:
     made = sorted(Path(PACKAGES).glob("linux-*.deb"))
     names = [file.name.partition("_")[0] for file in made]
     (release,) = (name.removeprefix("linux-image-") for name in names if name.startswith("linux-image-"))
-    machine = DebianMachine.made(tmp_path, "trixie", [*made, dkms.package(tmp_path)])
+    machine = DebianMachine.made(tmp_path, "trixie", [*made, module.package(tmp_path)])
     machine.sh(f"head --bytes={FILE_BYTES} /dev/zero >{FILE}")
     before = traces(machine)
     assert release not in before
@@ -75,7 +75,7 @@ def test_installed_booted_switched_off_and_removed(tmp_path: Path) -> None:
     # As DKMS does for modules of others.
     machine.sh(f"depmod {release}; apt-get --yes purge {' '.join(names)}; dpkg --audit")
     assert traces(machine) == before
-    machine.sh(f"apt-get --yes install /packages/{dkms.PACKAGE}_*.deb; dpkg --audit")
+    machine.sh(f"apt-get --yes install /packages/{module.PACKAGE}_*.deb; dpkg --audit")
     with machine.booted(tmp_path / "module.log") as guest:
         assert f"/lib/modules/{guest.ready.release}\n" in before
         assert times_touched(guest) == pytest.approx(off, rel=0.05)
@@ -83,5 +83,5 @@ def test_installed_booted_switched_off_and_removed(tmp_path: Path) -> None:
         assert times_touched(guest) < 2
         guest.run(["rmmod", module.NAME]).checked()
         assert times_touched(guest) == pytest.approx(off, rel=0.05)
-    machine.sh(f"apt-get --yes purge {dkms.PACKAGE}; dpkg --audit")
+    machine.sh(f"apt-get --yes purge {module.PACKAGE}; dpkg --audit")
     assert traces(machine) == before

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is on the page of this checkout: every drawing whose data is there, and a sentence for every other one."""
+"""The page of this checkout, which needs nothing else: every drawing whose data is there, or a sentence."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
