@@ -220,12 +220,12 @@ def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> Iterat
     name = parse_name(kernel)
     if not name.series:
         raise UsageError(f"{name.text} has no series whose files could be compiled; write for instance patched.")
-    compilers = {target.name: _version(target) for target in targets}
+    compilers = {each.name: run([tool(each.compiler), "--version"], BuildError).decode() for each in targets}
     with held(name, report) as source, ExitStack() as until_the_end:
         changed = applied(source, name.series)
         tree = None
         for target in targets:
-            job = _Compilation(name, source, changed, target, compilers[target.name])
+            job = _Compilation(name, source, changed, target, compilers[target.name].splitlines()[0])
             outcome = job.kept()
             if not outcome:
                 if not tree:
@@ -233,10 +233,6 @@ def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> Iterat
                     tree = working_tree(source, name.tree, changed)
                 outcome = job.run(tree, report)
             yield outcome
-
-
-def _version(target: Target) -> str:
-    return run([tool(target.compiler), "--version"], BuildError).decode().splitlines()[0]
 
 
 def _complaints(log: str, tree: Path) -> list[str]:
