@@ -15,7 +15,6 @@ from foliolab.errors import DiskFull
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
-
 REPOSITORY = Path(__file__).resolve().parent.parent
 KERNEL = REPOSITORY / "kernel"
 GUEST = REPOSITORY / "guest"

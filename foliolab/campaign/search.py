@@ -35,7 +35,6 @@ _ITS_FAULT = (BuildError, ConfigError, HookError, SeriesError, SourceError, NoRe
 _GOLDEN = 0.618
 """Where to go on beside commits that cannot be judged: multiples of this are never close together, modulo 1."""
 
-
 LEAD = 4
 """Votes by which a side has to lead."""
 

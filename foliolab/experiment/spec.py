@@ -33,7 +33,6 @@ PUBLISHED_FIGURE = "published figure"
 FLOOR = "floor"
 """The value that means the experiment's floor, as it was for the variant that is judged."""
 
-
 SIZES = {"memory_bytes": "memory", "file_bytes": "file", "work_bytes": "work", "limit_bytes": "limit"}
 """Parameters that a file gives as sizes such as "20G", and their names there."""
 

@@ -29,7 +29,6 @@ _LEFT_OUT = ("DEBUG_INFO", "DEBUG_INFO_BTF_MODULES")
 _NEWER = (("-fmin-function-alignment=16", "CC_HAS_MIN_FUNCTION_ALIGNMENT"),)
 """Flags that the compiler of a kernel had, and the option without which they are not asked for."""
 
-
 _LIBRARIES = ("libc6", "libelf1t64", "libssl3t64", "zlib1g")
 _LIBRARIES_SUITE = "trixie"
 """What the tools of Debian's newest kernels want, where this machine is older."""

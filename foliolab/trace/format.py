@@ -67,7 +67,6 @@ _TOUCHES = 1 << 32
 _VARINT_BITS = 70
 """More than a distance between two such pages, times the number of files, can have."""
 
-
 _Count = Annotated[int, Meta(ge=0)]
 _Kind = TypeVar("_Kind", bound=msgspec.Struct)
 

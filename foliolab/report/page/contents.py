@@ -26,7 +26,6 @@ _JUDGED = {"adaptive": BASES, "adaptive-mglru": ("unpatched-mglru", "off-mglru")
 """Variants with workloads, and the first of these that was measured beside them."""
 _THRESHOLD = 0.02
 
-
 _PHONE = 760
 """Pixels of a window below which drawings are the narrow ones."""
 
