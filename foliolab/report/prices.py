@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What real stores cost under ``adaptive``, against the same with every rule off."""
+"""What real stores cost with the adaptive window, against the same without."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,11 @@ _WINDOWS_KB = (128, 4096)
 _NAMES = {"lmdb": "LMDB", "mdbx": "MDBX", "bbolt": "bbolt", "sqlite": "SQLite", "lucene": "Lucene"}
 _TIMES = 2
 """As large as memory the database is."""
-_PAIRS = {"lmdb": ("look-ups", "compaction"), "bbolt": ("look-ups", "compaction"), "lucene": ("searches", "merge")}
+_PAIRS = {
+    **dict.fromkeys(("lmdb", "mdbx", "bbolt"), ("look-ups", "compaction")),
+    "sqlite": ("look-ups", "vacuum"),
+    "lucene": ("searches", "merge"),
+}
 """What users of a store want both of, which are ``uniform`` and ``compact``, in their words."""
 _AS_GOOD = 1.05
 """A setting that is no more than so many times as dear as another is as good."""
@@ -60,38 +64,37 @@ def _range(least: float, most: float) -> str:
 def pair_columns(view: View) -> list[Column]:
     """A row for each work of pairs that users want both of, columns for prices in MiB by every setting.
 
-    Bold is what is not as good as the better of rules off and hint. NoResult if something was not measured.
+    Bold is what is not as good as the better of hint and none with the first of the variants, which is what there was
+    before. NoResult if something was not measured.
     """
     prices = _prices(view)
+    stock, *ours = variants = list(dict.fromkeys(row.variant for row in view.rows))
     works = {
         (store, workload): f"{_NAMES[store]}: {words}"
         for store, pair in _PAIRS.items()
         for workload, words in zip(("uniform", "compact"), pair, strict=True)
     }
 
-    def price(work: tuple[str, str], window: int, hint: str, variant: str) -> float:
+    def price(work: tuple[str, str], window: int, variant: str, hint: str = "none") -> float:
         found = prices.get((*work, window, hint, variant))
         if found is None:
             raise NoResult(f"{' '.join(work)} was not measured with all settings.")
         return found
 
-    def column(title: str, window: int, hint: str, variant: str) -> Column:
-        return Column(("", title), tuple(cell(work, window, hint, variant) for work in works), 0)
+    def cell(work: tuple[str, str], window: int, variant: str) -> str:
+        mine = price(work, window, variant)
+        better = min(price(work, window, stock), price(work, _WINDOWS_KB[0], stock, "own"))
+        text = f"{mine / _MIB:,.0f}"
+        return f"**{text}**" if variant in ours and mine > better * _AS_GOOD else text
 
-    def cell(work: tuple[str, str], window: int, hint: str, variant: str) -> str:
-        mine = price(work, window, hint, variant)
-        better = min(price(work, window, "none", "off"), price(work, _WINDOWS_KB[0], "own", "off"))
-        return (
-            f"**{mine / _MIB:,.0f}**" if variant == "adaptive" and mine > better * _AS_GOOD else f"{mine / _MIB:,.0f}"
-        )
-
+    hints = (f"{price(work, _WINDOWS_KB[0], stock, 'own') / _MIB:,.0f}" for work in works)
     return [
         Column(("", "price"), tuple(works.values()), 0, left=True),
-        column("hint", _WINDOWS_KB[0], "own", "off"),
+        Column(("", "hint"), tuple(hints), 0),
         *(
-            column(f"{window}: {title}", window, "none", title)
+            Column(("", f"{window}: {variant}"), tuple(cell(work, window, variant) for work in works), 0)
             for window in _WINDOWS_KB
-            for title in ("off", "adaptive")
+            for variant in variants
         ),
     ]
 

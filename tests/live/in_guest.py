@@ -27,6 +27,8 @@ FOUND = ("--memory", "warm", "--pattern", "stride", "--stride", "16", "--count",
 """Each touch is a fault that finds its page, and maps 16."""
 READING = ("--pattern", "stride", "--stride", "64", "--count", "200")
 """Each reads a window of 128 KiB."""
+CACHED = ("--memory", "warm", "--pattern", "stride", "--stride", "1", "--count", "4096")
+"""Page after page: a fault maps 16 of them, and with ``fine`` one."""
 LOOK_UPS = ("--pattern", "btree", "--count", "3000")
 
 
@@ -74,7 +76,13 @@ def cost() -> dict[str, Any]:
     record(StartedProgram(["sleep", "1"]), patterns=[FILE])
     idle = fetches.spent / fetches.calls
     found: dict[str, Any] = {"fetch": idle, "look": looks.spent / looks.calls}
-    for name, options, how in (("found", FOUND, {}), ("reading", READING, {}), ("reads", READING, {"reads": True})):
+    cases: tuple[tuple[str, Sequence[str], dict[str, bool]], ...] = (
+        ("found", FOUND, {}),
+        ("reading", READING, {}),
+        ("reads", READING, {"reads": True}),
+        ("fine", CACHED, {"fine": True}),
+    )
+    for name, options, how in cases:
         alone = min(probe(*options)["cpu_seconds"] for _ in range(2))
         tries = []
         for _ in range(2):

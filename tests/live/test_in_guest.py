@@ -55,10 +55,11 @@ def test_recording_costs_at_most_a_twentieth(steps: dict[str, dict[str, Any]]) -
     found = steps["cost"]
     print(found)
     a_second = found["fetch"] / _DRAIN_SECONDS + found["look"] / _LOOK_SECONDS
-    for kind in ("found", "reading"):
+    for kind in ("found", "reading", "fine"):
         cost = found[kind]
         assert cost["lost"] == 0
         assert 0 < a_second + FAULTS * (cost["recorded"] + cost["reader"]) <= INSTRUCTIONS / 20
+    assert found["fine"]["faults"] == 4096  # every page, in its own fault
     # Of what a program does that only waits for reads, too.
     assert found["reading"]["recorded"] + found["reading"]["reader"] <= found["reading"]["program"] / 20
 
