@@ -75,6 +75,9 @@ def test_programs_headers_and_files_are_found(monkeypatch: pytest.MonkeyPatch) -
         ("test -k nothing", {"lab", "test"}),
         ("diagnose --pid 1", set()),
         ("cure", set()),
+        ("kernel matrix --help", set()),
+        ("run -h", set()),
+        ("exec -- program --help", {"lab"}),
     ],
 )
 def test_a_machine_without_anything_is_told_what_a_command_takes(
