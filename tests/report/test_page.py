@@ -14,109 +14,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from foliolab.analyse.differences import Change, Difference
+from foliolab.analyse.differences import Change
 from foliolab.analyse.losses import Matrix
-from foliolab.analyse.rows import group_samples
 from foliolab.errors import StoreError, UsageError
-from foliolab.experiment.cell import Cell
-from foliolab.experiment.load import find_experiment
-from foliolab.regret.rows import RegretRow
 from foliolab.report.page.contents import make_contents
-from foliolab.report.page.cost import change_drawing, cost_drawing
 from foliolab.report.page.forest import forest_drawing, make_lines
-from foliolab.report.page.heat import heat_drawing
 from foliolab.report.page.reads import reads_drawing
-from foliolab.report.page.style import NARROW, WIDE, Drawing, to_file, to_svg
-from foliolab.report.picture import Panel, Picture, Reads, Stretch, read_picture
+from foliolab.report.page.style import NARROW, WIDE, to_file, to_svg
+from foliolab.report.picture import read_picture
 from tests.cli.command import lab, sentence
-from tests.regret.small import row
-from tests.samples import sample
-
-PICTURE = Picture(
-    panels=(
-        Panel("Linux 6.12", Reads(120, tuple(Stretch(fault, fault << 20, 4 << 20) for fault in range(100)))),
-        Panel("ours", Reads(110, tuple(Stretch(fault, fault << 20, 4096) for fault in range(110)))),
-    ),
-    file_bytes=128 << 20,
-    touched_bytes=1 << 20,
-    remark="One <byte> each",
-    kernel="k1",
-    code="t1",
-    backend="qemu-tcg",
-)
-
-
-def difference(
-    workload: str,
-    metric: str,
-    baseline: float,
-    value: float,
-    change: Change,
-    variant: str = "adaptive",
-    interval: tuple[float, float] | None = (-1.0, 0.3),
-    n: int = 3,
-) -> Difference:
-    return Difference(
-        experiment="workloads",
-        cell=Cell.of({"workload": workload}),
-        workload=workload,
-        variant=variant,
-        metric=metric,
-        baseline=baseline,
-        value=value,
-        loss=(value - baseline) / baseline,
-        interval=interval,
-        negligible=64 / baseline,
-        repeats=False,
-        p=0.25,
-        n=n,
-        change=change,
-    )
-
-
-LINES = [
-    difference("mmap-random-exceeds", "major_faults", 1, 1.25, Change.WORSE, interval=(0.2, 0.31), n=6),
-    difference(
-        "fault-cost stride 16 count 6144 memory warm", "instructions_per_fault", 1, 1.003, Change.SAME, interval=None
-    ),
-    *(
-        difference(f"workload-{number}", "refaults_file", 17, 17 - number, Change.BETTER, interval=None, n=6)
-        for number in range(1, 18)
-    ),
-]
-
-
-def regrets() -> list[RegretRow]:
-    """Four cells of a pattern each: ours is 1.0, 1.0, 1.02 and 1.8 times the best, off 40, 1, 2 and 1."""
-    pairs = {"sparse": (40, 1), "dense": (1, 1), "trace:lmdb-mixed": (2, 1.02), "objects-24-backward": (1, 1.8)}
-    return [
-        row(variant, regret, pattern, off=pair[0])
-        for pattern, pair in pairs.items()
-        for variant, regret in zip(("off", "adaptive"), pair, strict=True)
-    ]
-
-
-def drawings() -> list[Drawing]:
-    rows = regrets()
-    return [
-        reads_drawing(PICTURE),
-        cost_drawing(rows, "policy p1"),
-        change_drawing(rows, "policy p1"),
-        heat_drawing(rows, "policy p1"),
-        forest_drawing("forest", "workloads", LINES, "off", "kernel k1", "./lab regress"),
-    ]
-
-
-def page() -> str:
-    workloads = [
-        sample(cell={"workload": "hot-readahead"}, variant=variant, experiment="workloads", backend="qemu-icount",
-               repetition=repetition, metrics={"major_faults": faults, "refaults": 10, "instructions": 1000})
-        for variant, faults in (("off", 1000), ("adaptive", 1500))
-        for repetition in (1, 2, 3)
-    ]  # fmt: skip
-    return make_contents(
-        PICTURE, regrets(), "p1", group_samples(workloads), {"workloads": find_experiment("workloads")}
-    )
+from tests.report.pages import LINES, PICTURE, difference, drawings, page, regrets
 
 
 class Elements(HTMLParser):
@@ -174,20 +81,39 @@ def test_every_colour_is_one_of_both_styles() -> None:
 def test_titles_say_what_the_rows_come_to() -> None:
     cost, change, heat = drawings()[1:4]
     assert (
-        cost.title == "In 75 % of 4 cells it costs at most 5 % more than the best window, at worst 1.80 times as much"
+        cost.title
+        == "In 75 % of 4 cells this kernel costs at most 5 % more than the best window, at worst 1.80 times as much"
     )
     assert ("this kernel", "1.164", "1.020", "1.80") in cost.rows
-    assert change.title == "It loses to Linux 6.12 in 1 of 4 cells, and gains in 2"
+    assert change.title == "This kernel costs more than Linux 6.12 in 1 of 4 cells, and less in 2"
     assert change.rows[1][-1] == "1.80"
-    assert heat.title.startswith("1 of 4 pairs of pattern and memory cost over 1.5 times")
-    assert heat.title.endswith("with Linux 6.12 it is 2")
+    assert heat.title.startswith("In 1 of 4 pairs of pattern and memory this kernel costs over 1.5 times")
+    assert heat.title.endswith("and Linux 6.12 in 2")
+    assert heat.rows[-1] == ("dense", "1.00, 1.00")
 
 
 def test_a_forest_counts_and_spells_intervals() -> None:
     forest = drawings()[-1]
-    assert forest.title == "workloads, against off: 1 of 19 workloads is shown to lose by some metric, and 17 to gain"
+    assert forest.title == (
+        "workloads: 1 of 19 workloads is shown to lose by some metric, and 17 to gain, against this kernel switched off"
+    )
     assert forest.rows[1] == ("mmap-random-exceeds", "major faults", "+25.0 % (+20.0 to +31.0)", "6")
     assert "95 % intervals" in forest.remark
+
+
+def test_of_many_lines_those_shown_and_the_ends_of_the_rest_are_drawn() -> None:
+    little = [difference(f"little-{n}", "faults", 1000, 1000 + n, Change.SAME) for n in range(-50, 50, 2)]
+    lines = sorted([*LINES, *little], key=lambda line: -line.loss)
+    forest = forest_drawing("forest", "workloads", lines, "unpatched-mglru", "kernel k1", "./lab regress")
+    assert "Of 69 marks 40 are drawn: what is shown, and the ends of the rest." in forest.remark
+    assert len(forest.rows) == 1 + len(lines)
+    svg = to_svg(forest.draw(WIDE), "forest", "forest")
+    assert svg.count(">little-") + svg.count(">fault-cost") == 40 - len(LINES) + 1
+    assert ">little-48:" in svg
+    assert ">little--50:" in svg
+    assert ">little-0:" not in svg
+    assert "unpatched Linux with MGLRU" in svg
+    assert all(line.workload in svg for line in LINES if line.change is not Change.SAME)
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])

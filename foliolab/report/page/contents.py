@@ -26,8 +26,8 @@ _JUDGED = {"adaptive": BASES, "adaptive-mglru": ("unpatched-mglru", "off-mglru")
 """Variants with workloads, and the first of these that was measured beside them."""
 _THRESHOLD = 0.02
 
-_PHONE = 760
-"""Pixels of a window below which drawings are the narrow ones."""
+_PHONE = 980
+"""Pixels of a window up to which drawings are the narrow ones: the text of wide ones would be too small to read."""
 
 _STYLE = """
 *{box-sizing:border-box}
@@ -40,14 +40,14 @@ figcaption,.lead{max-width:80ch}
 figcaption,summary,table{color:var(--muted);font-size:14px}
 figcaption p{margin:8px 0}
 svg{display:block;width:100%;height:auto}
-.narrow{display:none}
+.narrow{display:none;max-width:540px}
 code{font:13px ui-monospace,monospace;color:var(--ink);overflow-wrap:anywhere}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;margin:8px 0}
 th,td{padding:4px 16px 4px 0;text-align:left;font-variant-numeric:tabular-nums;vertical-align:top}
 tr{border-bottom:1px solid var(--line)}
 nav a{color:var(--adaptive);display:block;padding:2px 0}
-@media(max-width:PHONEpx){main{padding:16px}.wide{display:none}.narrow{display:block}h1{font-size:22px}h2{font-size:18px}}
+@media(max-width:PHONEpx){main{padding:12px}.wide{display:none}.narrow{display:block}h1{font-size:22px}h2{font-size:18px}}
 """
 
 
@@ -64,7 +64,7 @@ def make_page(title: str, lead: str, drawings: Sequence[Drawing], missing: Seque
         f"<h1>{escape(title)}</h1>",
         f'<p class="lead">{escape(lead)}</p>',
         "<nav>",
-        *(f'<a href="#{each.name}">{escape(each.title)}</a>' for each in drawings),
+        *(f'<a href="#{each.name}">{_unbroken(each.title)}</a>' for each in drawings),
         "</nav>",
         *(line for each in drawings for line in _figure(each)),
         *(f"<p>{escape(sentence)}</p>" for sentence in missing),
@@ -76,18 +76,23 @@ def make_page(title: str, lead: str, drawings: Sequence[Drawing], missing: Seque
 
 def _figure(drawing: Drawing) -> Iterator[str]:
     yield f'<figure id="{drawing.name}">'
-    yield f"<h2>{escape(drawing.title)}</h2>"
+    yield f"<h2>{_unbroken(drawing.title)}</h2>"
     for form, width in (("wide", WIDE), ("narrow", NARROW)):
         yield f'<div class="{form}">'
         yield to_svg(drawing.draw(width), f"{drawing.name}-{form}", drawing.title)
         yield "</div>"
-    yield f"<figcaption><p>{escape(drawing.remark)}</p>"
+    yield f"<figcaption><p>{_unbroken(drawing.remark)}</p>"
     yield f"<p><code>{escape(drawing.command)}</code> &middot; {escape(drawing.source)}</p>"
     if drawing.rows:
         yield "<details><summary>The figures</summary>"
         yield from _table(drawing.rows)
         yield "</details>"
     yield "</figcaption></figure>"
+
+
+def _unbroken(text: str) -> str:
+    """With figures that stay beside their per cent."""
+    return escape(text).replace(" %", "&nbsp;%")
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -25,7 +25,7 @@ def cost_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
     near = sum(value <= WORSE_THAN_OFF for value in mine) / len(mine)
     return Drawing(
         name="cost",
-        title=f"In {_percent(near)} of {len(mine):,} cells it costs at most 5 % more than the best window, "
+        title=f"In {_percent(near)} of {len(mine):,} cells this kernel costs at most 5 % more than the best window, "
         f"at worst {mine[-1]:.2f} times as much",
         remark="A cell is a pattern or a trace with a memory, a read_ahead_kb and a device. The farther to the left "
         "and the higher a curve is, the better. The best window is the fixed one that costs least in this very cell, "
@@ -57,8 +57,8 @@ def change_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
     gained = sum(ratio < 1 / WORSE_THAN_OFF for ratio in ratios)
     return Drawing(
         name="change",
-        title=f"It loses to Linux 6.12 in {lost:,} of {len(ratios):,} cells, and gains in {gained:,}",
-        remark="Shaded are the cells that cost more than 5 % more (red) or less (blue). In "
+        title=f"This kernel costs more than Linux 6.12 in {lost:,} of {len(ratios):,} cells, and less in {gained:,}",
+        remark="Only what is over 5 % more (red) or less (blue) counts, and is shaded. In "
         f"{good:,} of those that lose Linux 6.12 is within {_percent(GOOD_OFF - 1)} of the best window. The worst is "
         f"{_place(worst_first[0])}: {ratios[-1]:.2f} times its cost.",
         source=source,
@@ -94,7 +94,7 @@ def _draw_curves(regrets: dict[str, list[float]], width: int) -> Figure:
     tail = [(value, share) for value, share in tail if value > WORSE_THAN_OFF]
     if tail:
         places, heights = zip(*tail, strict=True)
-        shade, label = colour("loss"), "where this kernel loses"
+        shade, label = colour("loss"), "this kernel, over 5 % more"
         axes.fill_between(places, heights, 1, color=shade, alpha=0.3, linewidth=0, label=label)
     axes.set_xlim(0.7, most * 1.2)
     axes.set_ylim(0, 1.02)
@@ -134,7 +134,7 @@ def _draw_change(ratios: list[float], width: int) -> Figure:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
-    axes.set_ylabel("cost over Linux 6.12's")
+    axes.set_ylabel("times Linux 6.12's cost")
     axes.set_xlabel("share of all cells, greatest gain first")
     return drawn
 

@@ -18,7 +18,7 @@ from foliolab.report.page.style import HEAT, WIDE, Drawing, colour, figure, plai
 _STEPS = (1.05, 1.2, 1.5, 2.0, 4.0, 20.0)
 """Where one shade ends and the next begins."""
 _SHOWN = {"off": "Linux 6.12", "adaptive": "this kernel"}
-_ROW, _EDGES = 15, 120
+_ROW, _EDGES = 17, 120
 """Pixels of a row, and of all that is above and below."""
 
 Means = dict[tuple[str, float], float]
@@ -35,14 +35,14 @@ def heat_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
     over = {variant: sum(value > _STEPS[2] for value in found.values()) for variant, found in means.items()}
     return Drawing(
         name="heat",
-        title=f"{over['adaptive']} of {len(means['adaptive'])} pairs of pattern and memory cost over "
-        f"{_STEPS[2]:g} times the best window; with Linux 6.12 it is {over['off']}",
+        title=f"In {over['adaptive']} of {len(means['adaptive'])} pairs of pattern and memory this kernel costs over "
+        f"{_STEPS[2]:g} times the best window, and Linux 6.12 in {over['off']}",
         remark="Each square is the geometric mean over all devices and windows, in multiples of the best fixed window. "
-        "Columns: how many times as large as memory the file is; empty where it is too small for that. What is worst "
-        "for this kernel stands first.",
+        "Empty is where the file is too small for such a memory. What is worst for this kernel stands first.",
         source=source,
         command="./lab regret --all",
         draw=partial(_draw, means, patterns, memories),
+        rows=_rows(means, patterns, memories),
     )
 
 
@@ -51,30 +51,47 @@ def _means(rows: Sequence[RegretRow], variant: str) -> Means:
     return {place: each.mean for place, each in found.items()}
 
 
+def _rows(means: dict[str, Means], patterns: Sequence[str], memories: Sequence[float]) -> tuple[tuple[str, ...], ...]:
+    head = ("Linux 6.12, this kernel", *(f"file {memory:g} times memory" for memory in memories))
+    return head, *(
+        (
+            pattern.removeprefix(TRACE),
+            *(
+                ", ".join(_spell(found[pattern, memory]) for found in means.values() if (pattern, memory) in found)
+                for memory in memories
+            ),
+        )
+        for pattern in patterns
+    )
+
+
 @styled
 def _draw(means: dict[str, Means], patterns: Sequence[str], memories: Sequence[float], width: int) -> Figure:
     wide = width >= WIDE
     drawn = figure(width, _ROW * len(patterns) + _EDGES)
     rooms = drawn.subplots(1, 2, sharey=True)
     for axes, (variant, title) in zip(rooms, _SHOWN.items(), strict=True):
-        _squares(axes, means[variant], patterns, memories)
+        _squares(axes, means[variant], patterns, memories, spelled=wide)
         axes.set_title(title)
     names = [pattern.removeprefix(TRACE) for pattern in patterns]
-    rooms[0].set_yticks(range(len(patterns)), names, fontsize=9 if wide else 7.5)
+    rooms[0].set_yticks(range(len(patterns)), names, fontsize=11 if wide else 10)
     labels = [*(f"to {step:g}" for step in _STEPS), f"over {_STEPS[-1]:g}"]
     drawn.legend(
         handles=[Patch(color=colour(name), label=label) for name, label in zip(HEAT, labels, strict=True)],
-        loc="outside lower center",
+        title="times the best window",
+        loc="outside upper center",
         ncols=7 if wide else 4,
         frameon=False,
-        fontsize=9,
+        fontsize=11 if wide else 10,
         handlelength=1.2,
         columnspacing=1,
+        title_fontsize=11 if wide else 10,
     )
     return drawn
 
 
-def _squares(axes: Axes, means: Means, patterns: Sequence[str], memories: Sequence[float]) -> None:
+def _squares(axes: Axes, means: Means, patterns: Sequence[str], memories: Sequence[float], *, spelled: bool) -> None:
+    """With their figures if there is room for them."""
     plain(axes)
     squares: dict[str, list[Rectangle]] = {}
     for row, pattern in enumerate(patterns):
@@ -85,14 +102,17 @@ def _squares(axes: Axes, means: Means, patterns: Sequence[str], memories: Sequen
             shade = bisect_right(_STEPS, value)
             square = Rectangle((column - 0.48, row - 0.47), 0.96, 0.94)
             squares.setdefault(HEAT[shade], []).append(square)
-            hot = colour("on_hot" if shade >= len(HEAT) - 2 else "on_heat")
-            axes.text(column, row, _spell(value), ha="center", va="center", fontsize=7.5, color=hot)
+            if spelled:
+                hot = colour("on_hot" if shade >= len(HEAT) - 2 else "on_heat")
+                axes.text(column, row, _spell(value), ha="center", va="center", fontsize=10.5, color=hot)
     for name, some in squares.items():
         axes.add_collection(PatchCollection(some, facecolor=colour(name), edgecolor="none"))
     axes.set_xticks(range(len(memories)), [f"{memory:g}" for memory in memories])
     axes.set_xlim(-0.5, len(memories) - 0.5)
     axes.set_ylim(len(patterns) - 0.5, -0.5)
     axes.tick_params(length=0, labeltop=True)
+    axes.set_xlabel("file, times memory")
+    axes.xaxis.set_label_position("top")
     axes.spines[:].set_visible(False)
 
 

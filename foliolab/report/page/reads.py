@@ -25,7 +25,7 @@ def reads_drawing(picture: Picture) -> Drawing:
         title=f"For {mib(picture.touched_bytes)} MiB of touched pages {before.title} reads {mib(before.reads.size)} "
         f"MiB, {after.title} {mib(after.reads.size)} MiB",
         remark=f"{picture.remark}. Each mark is what one page fault made the kernel read, as high as it is long, "
-        "the smallest higher.",
+        "but for the smallest, which could not be seen.",
         source=f"kernel {picture.kernel}, n = 1 boot, {picture.backend}",
         command="./lab demo --picture docs/reads.svg",
         draw=partial(_draw, picture),
