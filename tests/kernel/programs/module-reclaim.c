@@ -2,15 +2,16 @@
 /*
  * Changes the files below other processes that fault in them, while a module comes and
  * goes: holes, truncation, writing, new files, programs, and a control group that is short
- * of memory.
+ * of memory. Processes pause between faults, for unloading waits for all who run.
  *
- *	module-reclaim NAME MODULE DIRECTORY SECONDS
+ *	module-reclaim NAME MODULE DIRECTORY LOADS
  */
 #define _GNU_SOURCE
 #include <err.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +20,15 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FILES		3
-#define FILE_BYTES	(16L << 20)
+#define FILE_BYTES	(64L << 20)
 #define READERS		4
-#define TOUCHES		200
-#define MISSES		50	/* that adapt before the module goes again */
+#define TOUCHES		20
+#define MISSES		10	/* that adapt before the module goes again */
+#define ROUGH_ROUNDS	32	/* one in so many has long waits and long reads */
+#define PROGRESS	100	/* loads from one report to the next */
 #define GROUP		"/sys/fs/cgroup/small"
 
 static sigjmp_buf beyond_end;
@@ -57,13 +59,20 @@ static int open_file(const char *directory, unsigned int number)
 	return fd;
 }
 
-/* All of it, with contents on the disk. */
+/* Without contents where it was shorter. */
+static void lengthen(int fd)
+{
+	if (ftruncate(fd, FILE_BYTES))
+		err(1, "ftruncate");
+}
+
+/* An eighth of it, with contents on the disk. */
 static void fill(int fd)
 {
 	static char zeros[1 << 20];
 	long at;
 
-	for (at = 0; at < FILE_BYTES; at += sizeof(zeros)) {
+	for (at = 0; at < FILE_BYTES; at += 8 * sizeof(zeros)) {
 		if (pwrite(fd, zeros, sizeof(zeros), at) < 0)
 			err(1, "write");
 	}
@@ -81,10 +90,13 @@ static void read_once(const char *directory, unsigned int *seed)
 
 	if (map == MAP_FAILED)
 		err(1, "mmap");
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	close(fd);
 	if (!sigsetjmp(beyond_end, 1)) {
-		for (i = 0; i < TOUCHES; i++)
+		for (i = 0; i < TOUCHES; i++) {
 			map[rand_r(seed) % pages * page];
+			usleep(10000);
+		}
 		at = rand_r(seed) % (pages - TOUCHES);
 		for (i = 0; i < TOUCHES; i++)
 			map[(at + i) * page];
@@ -96,10 +108,11 @@ static void read_once(const char *directory, unsigned int *seed)
 	close(fd);
 }
 
-/* Holes, a shorter file, a full one, another one of the same name. */
+/* Holes, a shorter file for some milliseconds, contents, another file of the same name. */
 static void change_once(const char *directory, unsigned int *seed)
 {
-	int fd = open_file(directory, rand_r(seed) % FILES);
+	unsigned int number = rand_r(seed) % FILES;
+	int fd = open_file(directory, number);
 	long at = rand_r(seed) % (FILE_BYTES >> 12) << 12;
 	char name[256];
 
@@ -107,13 +120,18 @@ static void change_once(const char *directory, unsigned int *seed)
 	case 0:
 		if (ftruncate(fd, at))
 			err(1, "ftruncate");
+		usleep(5000);
+		lengthen(fd);
 		break;
 	case 1:
 		fill(fd);
 		break;
 	case 2:
-		snprintf(name, sizeof(name), "%s/file-%u", directory, rand_r(seed) % FILES);
+		snprintf(name, sizeof(name), "%s/file-%u", directory, number);
 		unlink(name);
+		close(fd);
+		fd = open_file(directory, number);
+		lengthen(fd);
 		break;
 	case 3:
 		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -123,12 +141,13 @@ static void change_once(const char *directory, unsigned int *seed)
 			err(1, "fallocate");
 	}
 	close(fd);
-	usleep(20000);
+	usleep(200000);
 }
 
-static pid_t start(void (*once)(const char *, unsigned int *), const char *directory,
-		   unsigned int seed)
+/* A reader, or, as the last of all, who changes files. */
+static pid_t start(unsigned int number, const char *directory)
 {
+	unsigned int seed = number + 1;
 	pid_t child = fork();
 
 	if (child < 0)
@@ -142,7 +161,7 @@ static pid_t start(void (*once)(const char *, unsigned int *), const char *direc
 		err(1, "nice");
 	signal(SIGBUS, on_bus_error);
 	for (;;)
-		once(directory, &seed);
+		(number < READERS ? read_once : change_once)(directory, &seed);
 }
 
 /* What the module has counted since it was loaded. */
@@ -160,27 +179,75 @@ static long misses(const char *name)
 	return number;
 }
 
-static void reload(const char *name, const char *module)
+/* Faults of all processes that had to read, so far. */
+static long major_faults(void)
 {
-	int fd = open(module, O_RDONLY | O_CLOEXEC);
+	FILE *stream = fopen("/proc/vmstat", "re");
+	char name[64];
+	long number;
+
+	if (!stream)
+		err(1, "/proc/vmstat");
+	while (fscanf(stream, "%63s %ld", name, &number) == 2 && strcmp(name, "pgmajfault"))
+		;
+	fclose(stream);
+	return number;
+}
+
+/* Whether there were faults meanwhile. */
+static bool unload(const char *name)
+{
+	long before = major_faults();
 
 	if (syscall(SYS_delete_module, name, O_NONBLOCK))
 		err(1, "unloading %s", name);
+	return major_faults() > before;
+}
+
+static bool load(const char *module)
+{
+	int fd = open(module, O_RDONLY | O_CLOEXEC);
+	long before = major_faults();
+
 	if (fd < 0 || syscall(SYS_finit_module, fd, "", 0))
 		err(1, "%s", module);
 	close(fd);
+	return major_faults() > before;
+}
+
+/* Grace periods and windows as they are by default, or shorter, which lets rounds pass sooner. */
+static void set_pace(bool rough)
+{
+	write_text("/sys/kernel/rcu_expedited", rough ? "0" : "1");
+	write_text("/sys/block/vda/queue/read_ahead_kb", rough ? "4096" : "128");
+}
+
+/* The control group may have no memory left for one. Returns how many that were. */
+static unsigned int restart_killed(pid_t *children, const char *directory)
+{
+	unsigned int i, killed = 0;
+	int status;
+
+	for (i = 0; i <= READERS; i++) {
+		if (!waitpid(children[i], &status, WNOHANG))
+			continue;
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+			errx(1, "a process has ended: %#x", status);
+		children[i] = start(i, directory);
+		killed++;
+	}
+	return killed;
 }
 
 int main(int argc, char **argv)
 {
+	unsigned int i, rounds, loads, unloads_met = 0, loads_met = 0, killed = 0;
 	pid_t children[READERS + 1];
-	unsigned int i, rounds;
 	long adapted = 0;
-	time_t end;
-	int status;
 
 	if (argc != 5)
-		errx(2, "usage: module-reclaim NAME MODULE DIRECTORY SECONDS");
+		errx(2, "usage: module-reclaim NAME MODULE DIRECTORY LOADS");
+	loads = atoi(argv[4]);
 	write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
 	if (mkdir(GROUP, 0700))
 		err(1, GROUP);
@@ -188,26 +255,32 @@ int main(int argc, char **argv)
 	for (i = 0; i < FILES; i++) {
 		int fd = open_file(argv[3], i);
 
+		lengthen(fd);
 		fill(fd);
 		close(fd);
 	}
 	for (i = 0; i <= READERS; i++)
-		children[i] = start(i < READERS ? read_once : change_once, argv[3], i + 1);
-	end = time(NULL) + atoi(argv[4]);
-	for (rounds = 0; time(NULL) < end; rounds++) {
-		while (misses(argv[1]) < MISSES && time(NULL) < end)
-			usleep(10000);
+		children[i] = start(i, argv[3]);
+	for (rounds = 1; rounds <= loads; rounds++) {
+		set_pace(rounds % ROUGH_ROUNDS == 1);
+		while (misses(argv[1]) < MISSES) {
+			killed += restart_killed(children, argv[3]);
+			usleep(1000);
+		}
 		/* Also what the module knows of files. */
 		write_text("/proc/sys/vm/drop_caches", rounds % 2 ? "3" : "2");
 		adapted += misses(argv[1]);
-		reload(argv[1], argv[2]);
+		unloads_met += unload(argv[1]);
+		loads_met += load(argv[2]);
+		if (rounds % PROGRESS && rounds != loads)
+			continue;
+		printf("loads %u misses %ld loads_in_faults %u unloads_in_faults %u killed %u\n",
+		       rounds, adapted, loads_met, unloads_met, killed);
+		fflush(stdout);
 	}
 	for (i = 0; i <= READERS; i++) {
-		if (waitpid(children[i], &status, WNOHANG))
-			errx(1, "a process has ended: %#x", status);
 		kill(children[i], SIGKILL);
-		waitpid(children[i], &status, 0);
+		waitpid(children[i], NULL, 0);
 	}
-	printf("rounds: %u misses: %ld\n", rounds, adapted);
 	return 0;
 }
