@@ -263,10 +263,10 @@ int main(int argc, char **argv)
 		children[i] = start(i, argv[3]);
 	for (rounds = 1; rounds <= loads; rounds++) {
 		set_pace(rounds % ROUGH_ROUNDS == 1);
-		while (misses(argv[1]) < MISSES) {
+		do {
 			killed += restart_killed(children, argv[3]);
 			usleep(1000);
-		}
+		} while (misses(argv[1]) < MISSES);
 		/* Also what the module knows of files. */
 		write_text("/proc/sys/vm/drop_caches", rounds % 2 ? "3" : "2");
 		adapted += misses(argv[1]);
