@@ -156,7 +156,7 @@ static pid_t start(unsigned int number, const char *directory)
 		return child;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	write_text(GROUP "/cgroup.procs", "0");
-	/* Loading takes the work of a second: half of all CPUs is for that. */
+	/* Who loads the module goes first. */
 	if (nice(10) < 0)
 		err(1, "nice");
 	signal(SIGBUS, on_bus_error);
