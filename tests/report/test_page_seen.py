@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from foliolab.cli import report
 from foliolab.cli.main import main
-from foliolab.needs import find, package_of
+from foliolab.process import find, package_of
 from foliolab.regret.suite import load_suite
 from tests.browser import CHROMIUM, Browser
 from tests.report.pages import page
