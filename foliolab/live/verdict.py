@@ -102,6 +102,8 @@ def judge(seen: Observation) -> Diagnosis:
 
 def _mapped_reads(seen: Observation, files: Sequence[FileShare]) -> int:
     """Bytes that faults had read: what came into the cache of mapped files, or all that no call has returned."""
+    if not files and not seen.counted.major_faults:
+        return 0  # no page of a mapped file came anywhere, and nobody waited for one
     arrived = sum(file.read_bytes or 0 for file in files if file.method in (TRACED, NEWLY_CACHED))
     if files and all(file.method == TRACED for file in files):
         return min(seen.counted.read_bytes, arrived)

@@ -62,6 +62,14 @@ def test_what_read_calls_bring_in_is_not_of_mapped_files() -> None:
     assert "Nothing wrong with mapped data" in verdict.sentence
 
 
+def test_calls_that_return_a_part_of_each_page_read_nothing_of_mapped_files() -> None:
+    """A program that maps no data and calls pread() for half a page each time."""
+    verdict = judge(observation(read_bytes=8 * MIB, called_bytes=4 * MIB, minor_faults=3))
+    assert verdict.sentence == "Nothing wrong with mapped data: of 8.0 MiB that were read, 0 KiB were for it."
+    # Who waited for a page had mapped something, if only between two looks.
+    assert judge(observation(read_bytes=8 * MIB, called_bytes=4 * MIB, major_faults=3)).read_bytes == 4 * MIB
+
+
 def test_program_text_is_not_judged() -> None:
     text = file_seen(path="/usr/bin/x", text=True, mapped_pages=1000, places=900, cached_pages=30000)
     verdict = judge(observation(text, read_bytes=30000 * PAGE, major_faults=900))
