@@ -94,7 +94,7 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis, fol
         before = size(seen.before.read_bytes)
         words = f"Before that, {before} had been read: './lab diagnose -- COMMAND' looks from the start."
         console.print(Text(words), soft_wrap=True)
-    read = [file for file in verdict.files if file.read_bytes != 0]
+    read = [file for file in verdict.files if _tells(file)]
     shown = read[:_MOST_FILES]
     if shown:
         console.print()
@@ -113,6 +113,11 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis, fol
             continue
         if found := remedies(verdict, file, seen.page_bytes, seen.module_tried):
             _print_remedies(console, file, found)
+
+
+def _tells(file: FileShare) -> bool:
+    """Whether something was read of it, as far as that is known; of program text, enough to be worth a word."""
+    return (file.read_bytes or 0) >= LITTLE_BYTES if file.seen.text else file.read_bytes != 0
 
 
 def _print_files(console: Console, files: Sequence[FileShare]) -> None:

@@ -37,6 +37,14 @@ def test_nothing_wrong_is_short() -> None:
     ]
 
 
+def test_program_text_has_a_line_only_if_much_was_read_of_it() -> None:
+    for pages, told in ((100, False), (2000, True)):
+        text = file_seen(path="/bin/x", text=True, mapped_pages=100, places=90, cached_pages=pages)
+        seen = observation(text, read_bytes=pages * PAGE, major_faults=20)
+        assert ("/bin/x" in " ".join(terminal(seen))) == told
+        assert [file["path"] for file in to_json(seen, judge(seen), HIDDEN)["files"]] == ["/bin/x"]
+
+
 def test_folios_of_text() -> None:
     text = file_seen(path="/bin/x", text=True, mapped_pages=9, rss_bytes=4 * MIB)
     seen = observation(text, read_bytes=4096)
