@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,9 @@ from foliolab.live.cures import Cure, applied, apply_to_device, apply_to_open_fi
 from foliolab.live.devices import device_of
 from foliolab.report.columns import Column, count
 from foliolab.report.terminal import print_table, terminal
+
+_NOTHING = "Nothing is applied."
+_OF_ROOT = "What root applied, 'sudo ./lab cure show' tells."
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +68,7 @@ def _undo(arguments: argparse.Namespace) -> int:
     for cure, words in done:
         print(f"{_what(cure)}: {words}.")
     if not done:
-        print("Nothing is applied.")
+        print(_NOTHING if os.geteuid() == 0 else f"{_NOTHING} {_OF_ROOT}")
     return 0
 
 
@@ -82,7 +86,7 @@ def _show(arguments: argparse.Namespace) -> int:
         ]
         print_table(terminal(), columns, [""] * len(cures))
     else:
-        print("Nothing is applied.")
+        print(_NOTHING if os.geteuid() == 0 else f"{_NOTHING} {_OF_ROOT}")
     return 0
 
 

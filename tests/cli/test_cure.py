@@ -71,3 +71,13 @@ def test_it_takes_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         monkeypatch.setenv("FOLIOLAB_STATE", state)
         assert main(["cure", "apply", "--device-of", "/bin/sh", "--read-ahead-kb", "64"]) == 41
     assert "Only root may write" in capsys.readouterr().err
+
+
+def test_who_is_not_root_is_told_where_the_cures_of_root_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], nobody: None
+) -> None:
+    with tempfile.TemporaryDirectory() as state:
+        monkeypatch.setenv("FOLIOLAB_STATE", state)
+        for verb in ("show", "undo"):
+            assert main(["cure", verb]) == 0
+            assert capsys.readouterr().out == "Nothing is applied. What root applied, 'sudo ./lab cure show' tells.\n"
