@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     command = words(arguments)
     if bool(arguments.pid) + (arguments.file is not None) + bool(command) != 1:
-        raise UsageError("Say what to look at: --pid, --file, or -- and a command.")
+        raise UsageError("Say what to look at: one of --pid, --file, or -- and a command.")
     if arguments.seconds is not None and not 0 < arguments.seconds < 1e6:
         raise UsageError("--seconds is a time of more than nothing and less than 1,000,000.")
     if command:
