@@ -76,7 +76,10 @@ class Instance:
         place = tracefs()
         around = fault_around_bytes() if fine else None
         if fine and around is None:
-            raise UsageError(f"--fine needs {FAULT_AROUND}: debugfs is not mounted here, or locked down.")
+            raise UsageError(
+                f"--fine needs {FAULT_AROUND}: debugfs is locked down here, or not mounted; then"
+                " 'mount -t debugfs debugfs /sys/kernel/debug' may bring it."
+            )
         _clean_up_after_others(place, fine)
         name = f"{_NAME}-{os.getpid()}" + (f"-around-{around}" if fine else "")
         self._path = place / "instances" / name
