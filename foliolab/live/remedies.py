@@ -10,6 +10,9 @@ from foliolab.live.verdict import Diagnosis, DiagnosisKind, FileShare, size
 WINDOW_KB = 16
 """The window that is proposed: some neighbours, at what a single page costs on an SSD."""
 
+_IN_MEMORY = 0.9
+"""Of a file that fits into memory, as much as this is there at the end."""
+
 KERNEL = "./lab kernel deb ~/packages && sudo apt install ~/packages/linux-*.deb"
 MODULE = (
     "./lab module package && sudo apt install ./foliolab-readahead-dkms_1_all.deb linux-headers-$(uname -r)"
@@ -79,9 +82,14 @@ def remedies(verdict: Diagnosis, file: FileShare, page_bytes: int, module_tried:
 def _ours(verdict: Diagnosis, file: FileShare, single_bytes: int, formula: str) -> list[Remedy]:
     """The window that adapts, as a kernel and as a module. Of sparse touches it reads what the hint reads."""
     reads: int | None = _less(file, single_bytes)
-    gives = "look-ups read what they read with the hint, scans less, with more waits"
+    gives = (
+        "look-ups in more than memory holds read what they read with the hint, scans less, with more waits; a file"
+        " that fits may be filled"
+    )
     if file.seen.hint:
         reads, formula, gives = None, "", "what it gives is not known: it leaves mappings with a hint alone"
+    elif (file.seen.resident_bytes or 0) >= _IN_MEMORY * file.seen.size_bytes:
+        reads, formula, gives = None, "", "what it gives is not known: the file fits into memory, and may be filled"
     elif verdict.kind is not DiagnosisKind.READS_TOO_MUCH:
         reads, formula, gives = None, "", "what it gives is not known: neighbours hide which pages were touched"
     where = "measured with LMDB on Debian's 6.12; it knows Debian's 6.1 and 7.3 as well"

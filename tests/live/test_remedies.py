@@ -42,6 +42,17 @@ def test_what_ours_gives_is_not_known_with_a_hint_or_where_pages_hide() -> None:
         assert all("not known" in remedy.caveat for remedy in ours)
 
 
+def test_what_ours_gives_is_not_known_where_the_file_fits_into_memory() -> None:
+    """The window that adapts fills such a file, which the hint does not."""
+    size = look_ups().files[0].size_bytes
+    for part, known in ((0.5, True), (0.95, False)):
+        *_, engine, kernel, module = found(engine="LMDB", resident_bytes=int(part * size))
+        assert engine.reads_bytes == 1000 * PAGE
+        for ours in (kernel, module):
+            assert (ours.reads_bytes is not None) == known
+            assert ("not known: the file fits into memory" in ours.caveat) != known
+
+
 @pytest.mark.parametrize("command", [KERNEL, MODULE])
 def test_the_lab_has_the_commands_that_install_ours(command: str) -> None:
     lab, *words = shlex.split(command.partition(" && ")[0])
