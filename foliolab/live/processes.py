@@ -27,6 +27,8 @@ class Counters:
     major_faults: int = 0
     minor_faults: int = 0
     """Of all memory, not of files alone."""
+    calls: int = 0
+    """Of read() and its like."""
 
     def __add__(self, other: "Counters") -> "Counters":
         return Counters(*map(add, astuple(self), astuple(other)))
@@ -85,7 +87,8 @@ def counters(pid: int) -> Counters:
     with asked_about(pid):
         io = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
         minor, children_minor, major, children_major = map(int, stat_fields(pid)[7:11])
-    return Counters(int(io["read_bytes"]), int(io["rchar"]), major + children_major, minor + children_minor)
+    major, minor = major + children_major, minor + children_minor
+    return Counters(int(io["read_bytes"]), int(io["rchar"]), major, minor, int(io["syscr"]))
 
 
 def start_time(pid: int) -> int:

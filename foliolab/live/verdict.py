@@ -101,13 +101,24 @@ def judge(seen: Observation) -> Diagnosis:
 
 
 def _mapped_reads(seen: Observation, files: Sequence[FileShare]) -> int:
-    """Bytes that faults had read: what came into the cache of mapped files, or all that no call has returned."""
+    """Bytes that faults had read: what came into the cache of mapped files, or all that calls cannot have read."""
     if not files and not seen.counted.major_faults:
         return 0  # no page of a mapped file came anywhere, and nobody waited for one
     arrived = sum(file.read_bytes or 0 for file in files if file.method in (TRACED, NEWLY_CACHED))
     if files and all(file.method == TRACED for file in files):
         return min(seen.counted.read_bytes, arrived)
-    return min(seen.counted.read_bytes, max(arrived, seen.counted.read_bytes - seen.counted.called_bytes))
+    return min(seen.counted.read_bytes, max(arrived, seen.counted.read_bytes - _by_calls(seen)))
+
+
+def _by_calls(seen: Observation) -> int:
+    """Bytes that read() may have had read: what it returned, which may be a small part of each page.
+
+    Where a large mapped file cannot be seen in the cache, only what it returned: there, nothing but the rest tells what
+    faults read.
+    """
+    large = [file for file in seen.files if not file.text and file.size_bytes >= LITTLE_BYTES]
+    hidden = any(file.cached_pages is None and file.fault_pages is None for file in large)
+    return seen.counted.called_bytes + (0 if hidden else seen.counted.calls * seen.page_bytes)
 
 
 TRACED = "tracepoints"
@@ -128,7 +139,7 @@ def _shares(seen: Observation) -> list[FileShare]:
     traced = sum(file.fault_pages or 0 for file in files) * page
     arrived = sum(file.cached_pages or 0 for file in unknown) * page
     rest = max(0, counted.read_bytes - traced)
-    by_faults = max(0, rest - counted.called_bytes)
+    by_faults = max(0, rest - _by_calls(seen))
     by_cache = arrived >= 0.8 * by_faults
     spread = {} if by_cache else _spread(by_faults, unknown)
     shares = []

@@ -175,7 +175,8 @@ class Watch:
         """All that was seen; ``counted`` is what the processes had done when they ended, if that is known."""
         end = self._counted
         if counted:
-            end = replace(counted, called_bytes=max(counted.called_bytes, end.called_bytes))
+            called, calls = max(counted.called_bytes, end.called_bytes), max(counted.calls, end.calls)
+            end = replace(counted, called_bytes=called, calls=calls)
         traced, untraced = faults_of(self._trace, self._files.keys())
         read, faults = _machine_counters()
         return Observation(

@@ -70,6 +70,19 @@ def test_calls_that_return_a_part_of_each_page_read_nothing_of_mapped_files() ->
     assert judge(observation(read_bytes=8 * MIB, called_bytes=4 * MIB, major_faults=3)).read_bytes == 4 * MIB
 
 
+def test_small_calls_are_not_charged_to_a_file_whose_cache_is_seen() -> None:
+    """An index of 8 MiB that is mapped, and 16,000 records of 100 bytes that are read by pread()."""
+    index = file_seen(size_bytes=8 * MIB, mapped_pages=600, places=40, cached_pages=1280)
+    seen = observation(index, read_bytes=64 * MIB, called_bytes=1600000, calls=16000, major_faults=40)
+    verdict = judge(seen)
+    assert (verdict.kind, verdict.read_bytes) == (DiagnosisKind.NOTHING_WRONG, 5 * MIB)
+    assert verdict.sentence == "Nothing wrong with mapped data: of 64.0 MiB that were read, 5.0 MiB were for it."
+    # Of another user's file only the rest tells what was read.
+    hidden = judge(replace(seen, files=(replace(index, cached_pages=None),)))
+    assert hidden.kind is DiagnosisKind.READS_TOO_MUCH
+    assert hidden.read_bytes == 64 * MIB - 1600000
+
+
 def test_program_text_is_not_judged() -> None:
     text = file_seen(path="/usr/bin/x", text=True, mapped_pages=1000, places=900, cached_pages=30000)
     verdict = judge(observation(text, read_bytes=30000 * PAGE, major_faults=900))
