@@ -116,8 +116,10 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis, fol
 
 
 def _tells(file: FileShare) -> bool:
-    """Whether something was read of it, as far as that is known; of program text, enough to be worth a word."""
-    return (file.read_bytes or 0) >= LITTLE_BYTES if file.seen.text else file.read_bytes != 0
+    """Whether something was read of it; of program text, or where that is not known, enough to be worth a word."""
+    if file.seen.text:
+        return (file.read_bytes or 0) >= LITTLE_BYTES
+    return file.seen.size_bytes >= LITTLE_BYTES if file.read_bytes is None else file.read_bytes != 0
 
 
 def _print_files(console: Console, files: Sequence[FileShare]) -> None:

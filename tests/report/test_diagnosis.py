@@ -45,6 +45,14 @@ def test_program_text_has_a_line_only_if_much_was_read_of_it() -> None:
         assert [file["path"] for file in to_json(seen, judge(seen), HIDDEN)["files"]] == ["/bin/x"]
 
 
+def test_a_small_file_has_no_line_if_nobody_knows_what_was_read_of_it() -> None:
+    for kib, told in ((360, False), (8192, True)):
+        file = file_seen(path="/lib/locale", size_bytes=kib << 10, mapped_pages=9, places=3, cached_pages=None)
+        seen = observation(file, read_bytes=MIB, called_bytes=MIB)
+        assert judge(seen).files[0].read_bytes is None
+        assert ("/lib/locale" in " ".join(terminal(seen))) == told
+
+
 def test_folios_of_text() -> None:
     text = file_seen(path="/bin/x", text=True, mapped_pages=9, rss_bytes=4 * MIB)
     seen = observation(text, read_bytes=4096)
