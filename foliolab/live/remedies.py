@@ -5,7 +5,8 @@ import shlex
 from dataclasses import dataclass, replace
 
 from foliolab.live.engines import ENGINES
-from foliolab.live.verdict import Diagnosis, DiagnosisKind, FileShare, size
+from foliolab.live.shares import FileShare
+from foliolab.live.verdict import Diagnosis, DiagnosisKind, size
 
 WINDOW_KB = 16
 """The window that is proposed: some neighbours, at what a single page costs on an SSD."""

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from foliolab.live.folios import TextFolios
 from foliolab.live.remedies import Remedy, remedies, summary
-from foliolab.live.verdict import LITTLE_BYTES, Diagnosis, DiagnosisKind, FileShare, MissCounter, miss_counter, size
+from foliolab.live.shares import LITTLE_BYTES, FileShare
+from foliolab.live.verdict import Diagnosis, DiagnosisKind, MissCounter, miss_counter, size
 from foliolab.live.watch import FileSeen, Observation
 from foliolab.report.columns import Column, count
 from foliolab.report.terminal import print_table

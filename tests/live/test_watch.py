@@ -6,7 +6,8 @@ from pathlib import Path
 
 from foliolab.live import pages
 from foliolab.live.processes import PAGE_BYTES
-from foliolab.live.verdict import Diagnosis, DiagnosisKind, FileShare, judge
+from foliolab.live.shares import FileShare
+from foliolab.live.verdict import Diagnosis, DiagnosisKind, judge
 from foliolab.live.watch import Observation, Watch
 from tests.live.conftest import Toucher
 from tests.live.toucher import drop
