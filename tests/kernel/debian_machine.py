@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A Debian on a disk with a boot loader: what people have, as far as their kernels go. Making one takes root.
+"""A Debian on a disk with a boot loader, and systemd as its first process: what people have. Making one takes no root.
 
-Packages are installed and removed in a chroot, by their own scripts, since emulation takes ten times as long. The
-first process of a guest is the lab's: what is to be done there comes through the control port, as in other guests.
+Only Debian itself is installed on the host. All else happens in the guest: there alone is a disk that update-grub can
+find, and there alone scripts of packages see the kernel that runs, as on people's machines.
 """
 
+import os
 import shutil
 import struct
 import subprocess
@@ -21,135 +22,138 @@ from foliolab.vm.accel import choose
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs
 
-_PACKAGES = "linux-image-amd64,linux-headers-amd64,initramfs-tools,zstd,grub-pc-bin,grub2-common,dkms"
+_PACKAGES = (
+    "linux-image-amd64,linux-headers-amd64,initramfs-tools,zstd,systemd-sysv,udev,dbus,grub-pc-bin,grub2-common,dkms"
+)
 
 _DISK_BYTES = 8 << 30
 _PARTITION_BYTES = 1 << 20
 """Where the partition begins; before it there is room for the boot loader."""
+_BLOCK_BYTES = 4096
 _MEMORY_MIB = 512
-_SECONDS = 1800
-"""How long anything in a chroot may take."""
-_INIT = "/usr/sbin/foliolab-init"
-_ARGUMENTS = (
-    f"root=/dev/vda1 console={NATIVE.console} init={_INIT} panic=-1 oops=panic printk.time=1 {NATIVE.boot_arguments}"
-)
+_MAKING_SECONDS = 1800
+_JOB_SECONDS = 300
+"""How long a command line of an administrator's may take on a real machine."""
+_ARGUMENTS = f"console={NATIVE.console} panic=-1 oops=panic printk.time=1 {NATIVE.boot_arguments}"
 
 _FILES = {
     "etc/fstab": "/dev/vda1 / ext4 defaults 0 1\n",
+    "etc/hostname": "debian\n",
     "etc/default/grub": (
-        'GRUB_TIMEOUT=0\nGRUB_TERMINAL=serial\nGRUB_DISTRIBUTOR=Debian\nGRUB_CMDLINE_LINUX_DEFAULT=""\n'
+        'GRUB_DEFAULT=0\nGRUB_TIMEOUT=0\nGRUB_TERMINAL=console\nGRUB_DISTRIBUTOR=Debian\nGRUB_CMDLINE_LINUX_DEFAULT=""\n'
         f'GRUB_CMDLINE_LINUX="{_ARGUMENTS}"\n'
     ),
-    _INIT[1:]: "#!/bin/sh\nmodprobe virtio_console\nmount -o remount,rw /\nexec /usr/sbin/foliolab-guest\n",
+    "boot/grub/grub.cfg": f"linux /vmlinuz root=/dev/vda1 {_ARGUMENTS}\ninitrd /initrd.img\nboot\n",
+    # The agent is the first process of a namespace, and its end that of the guest.
+    "etc/systemd/system/foliolab-guest.service": """\
+[Unit]
+After=multi-user.target
+SuccessAction=reboot
+FailureAction=reboot
+[Service]
+ExecStart=unshare --mount --pid --fork --kill-child /usr/sbin/foliolab-guest
+[Install]
+WantedBy=graphical.target
+""",
 }
 
-_MOUNTED = """\
-mount -o "loop,offset=$1" "$2" "$3"
-place=$3
-shift 3
-"$@"
-tries=0
-until umount --recursive "$place" 2>/dev/null; do  # DKMS leaves a process behind, for seconds
-	test $((tries += 1)) -lt 10
-	sleep 1
-done
+_MAKE = """\
+tree=$1 files=$2 suite=$3 packages=$4 disk=$5 offset=$6 blocks=$7
+mount -t tmpfs -o mode=755 tmpfs "$tree"
+mmdebstrap --quiet --mode=root --skip=chroot/mount/sys --variant=minbase "--include=$packages" "$suite" "$tree"
+cp --recursive "$files/." "$tree"
+mount -t proc proc "$tree/proc"
+chroot "$tree" sh -e -c "$8"
+umount "$tree/proc"
+mke2fs -q -F -t ext4 -b 4096 -O ^metadata_csum_seed,^orphan_file -d "$tree" \
+	-E "offset=$offset,lazy_itable_init=0,lazy_journal_init=0" "$disk" "$blocks"
+dd "if=$tree/boot/grub/i386-pc/boot.img" "of=$disk" bs=440 count=1 conv=notrunc status=none
+dd "if=$tree/boot/grub/core.img" "of=$disk" seek=1 conv=notrunc status=none
 """
-"""Of a shell with mounts of its own: runs the arguments behind the first three. However it ends, nothing is left."""
-_CHROOT = """\
-loop=$(findmnt --noheadings --output SOURCE "$1")
-cd "$1"
-mount --bind /proc proc
-mount --bind /sys sys
-mount -t tmpfs tmpfs dev
-for each in full null ptmx random tty urandom zero; do cp -R /dev/$each dev; done
-mkdir dev/pts
-mount --bind /dev/pts dev/pts
-cp -R "$loop" dev/debian
-ln -s debian "dev/${loop#/dev/}"
-export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
-chroot . sh -e -c "$2" 2>&1
-"""
-"""Of a shell whose first argument is the mounted root: runs the second there. GRUB would refuse a loop device."""
+"""Of a shell with mounts, and unless it is root's a user namespace, of its own: however it ends, no tree is left.
 
-_GRUB = (
-    "mkdir --parents /boot/grub; cp --recursive /usr/lib/grub/i386-pc /boot/grub; grub-editenv - create; "
-    "grub-mkimage --format=i386-pc --output=/boot/grub/core.img '--prefix=(hd0,msdos1)/boot/grub' "
-    "biosdisk part_msdos ext2; update-grub"
-)
-_BOOT_LOADER = """\
-dd if="$1/i386-pc/boot.img" of="$2" bs=440 count=1 conv=notrunc status=none
-dd if="$1/core.img" of="$2" seek=1 conv=notrunc status=none
+The last three lines are what grub-install does, which wants a disk that the kernel knows. GRUB of Debian 12 does not
+know the two features that the file system does without.
 """
-"""What grub-install does, which looks for the disk behind a partition, and a loop device of one has none."""
+_IN_TREE = """\
+cp --recursive /usr/lib/grub/i386-pc /boot/grub
+grub-editenv - create
+grub-mkimage --format=i386-pc --output=/boot/grub/core.img '--prefix=(hd0,msdos1)/boot/grub' biosdisk part_msdos ext2
+systemctl --quiet enable foliolab-guest
+"""
+
+
+def administer(guest: Guest, command: str) -> str:
+    """What a command line prints that systemd runs in a shell of its own, and that has to succeed."""
+    argv = ["systemd-run", "--wait", "--pipe", "--quiet", "--setenv=DEBIAN_FRONTEND=noninteractive"]
+    output = guest.run([*argv, "sh", "-e", "-c", f"exec 2>&1; {command}"], _JOB_SECONDS).checked().stdout.decode()
+    print(f"# {command}\n{output}")  # for pytest -rP
+    return output
 
 
 @dataclass(frozen=True)
 class DebianMachine:
     """One disk, on which all stays that is written."""
 
-    disk: Path
+    disk: Disk
 
     @contextmanager
     def booted(self, console: Path) -> Iterator[Guest]:
-        """Switched on: the boot loader takes a kernel. Switched off after the block."""
-        disks = (Disk(self.disk, "raw", keep_writes=True),)
-        config = GuestConfig(NATIVE, None, None, choose(NATIVE), _MEMORY_MIB, disks=disks, boot_deadline_seconds=180)
+        """Switched on: the boot loader takes a kernel. Shut down after the block."""
+        config = GuestConfig(
+            NATIVE, None, None, choose(NATIVE), _MEMORY_MIB, disks=(self.disk,), boot_deadline_seconds=180
+        )
         with Guest(config, console) as guest:
             yield guest
-            guest.run(["mount", "-o", "remount,ro", "/"]).checked()
             guest.power_off()
 
-    def sh(self, command: str) -> str:
-        """What a command line prints that a shell runs in a chroot, and that has to succeed. The machine is off."""
-        place = self.disk.with_suffix(".mounted")
-        output = self._mounted("sh", "-e", "-c", _CHROOT, "sh", str(place), command)
-        print(f"# {command}\n{output}")  # for pytest -rP
-        return output
+    def copied(self, place: Path) -> "DebianMachine":
+        """Another one, which begins as this one is."""
+        copy = place / "debian.qcow2"
+        backing = ["-b", str(self.disk.path), "-F", self.disk.format]
+        run([tool("qemu-img"), "create", "-q", "-f", "qcow2", *backing, str(copy)], LabError)
+        return DebianMachine(Disk(copy, keep_writes=True))
 
     @classmethod
     def made(cls, place: Path, suite: str, packages: Iterable[Path]) -> "DebianMachine":
-        """Install Debian and a boot loader, with the files of other ``packages`` in /packages."""
-        machine = cls(place / "debian.img")
-        tree = place / "tree"
-        (tree / "packages").mkdir(parents=True)
-        for file in packages:
-            shutil.copy2(file, tree / "packages")
+        """Install Debian and a boot loader, with the files of other ``packages`` in /packages.
+
+        Its menu has one kernel, until update-grub makes the real one in the guest.
+        """
+        files = place / "files"
         for name, text in _FILES.items():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            (tree / name).write_text(text)
-        (tree / _INIT[1:]).chmod(0o755)
+            (files / name).parent.mkdir(parents=True, exist_ok=True)
+            (files / name).write_text(text)
         programs = guest_programs(NATIVE, Reporter())
-        shutil.copy2(programs["init"], tree / "usr/sbin/foliolab-guest")
-        (tree / "usr/bin").mkdir()
-        shutil.copy2(programs["sparse-mmap"], tree / "usr/bin")
-
-        _make_disk(machine.disk)
-        root = machine.disk.with_suffix(".mounted")
-        root.mkdir()
-        install = [tool("mmdebstrap"), "--quiet", "--mode=root", "--variant=minbase"]
-        machine._mounted(*install, f"--include={_PACKAGES}", suite, str(root))
-        machine._mounted("cp", "--recursive", f"{tree}/.", str(root))
-        machine.sh(_GRUB)
-        machine._mounted("sh", "-e", "-c", _BOOT_LOADER, "sh", f"{root}/boot/grub", str(machine.disk))
-        return machine
-
-    def _mounted(self, *command: str) -> str:
-        # With the first process of a PID namespace all others of it die, and with the last one of them the mounts.
-        argv = [tool("unshare"), "--mount", "--pid", "--fork", "--kill-child", "sh", "-e", "-c", _MOUNTED]
-        argv += ["sh", str(_PARTITION_BYTES), str(self.disk), str(self.disk.with_suffix(".mounted")), *command]
-        done = subprocess.run(dying_with_parent(argv), capture_output=True, text=True, check=False, timeout=_SECONDS)
-        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-        return done.stdout
+        copies = {"usr/sbin/foliolab-guest": programs["init"], "usr/bin/sparse-mmap": programs["sparse-mmap"]}
+        copies |= {f"packages/{file.name}": file for file in packages}
+        for name, path in copies.items():
+            (files / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, files / name)
+        disk = place / "debian.img"
+        _make_disk(disk, place / "tree", files, suite)
+        return cls(Disk(disk, "raw", keep_writes=True))
 
 
-def _make_disk(disk: Path) -> None:
+def _make_disk(disk: Path, tree: Path, files: Path, suite: str) -> None:
     """One partition, with an ext4 file system."""
-    start, size = _PARTITION_BYTES // 512, (_DISK_BYTES - _PARTITION_BYTES) // 512
-    entry = struct.pack("<B3xB3xII", 0x80, 0x83, start, size)
+    size = _DISK_BYTES - _PARTITION_BYTES
+    entry = struct.pack("<B3xB3xII", 0x80, 0x83, _PARTITION_BYTES // 512, size // 512)
     with disk.open("wb") as stream:
         stream.truncate(_DISK_BYTES)
         stream.seek(446)
         stream.write(entry + bytes(48) + b"\x55\xaa")
-    argv = [tool("mke2fs"), "-q", "-F", "-t", "ext4", "-b", "4096"]
-    argv += ["-E", f"offset={_PARTITION_BYTES},lazy_itable_init=0,lazy_journal_init=0"]
-    run([*argv, str(disk), str(size // 8)], LabError)
+    tree.mkdir()
+    for name in ("mmdebstrap", "mke2fs", "newuidmap"):
+        tool(name)
+    # With the first process of a PID namespace all others of it die, and with the last one of them the mounts.
+    argv = [tool("unshare"), "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]
+    if os.geteuid():
+        argv += ["--user", "--map-root-user", "--map-auto"]
+    argv += ["sh", "-e", "-c", _MAKE, "sh", str(tree), str(files), suite, _PACKAGES]
+    argv += [str(disk), str(_PARTITION_BYTES), str(size // _BLOCK_BYTES), _IN_TREE]
+    settings = os.environ | {"LC_ALL": "C.UTF-8", "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+    done = subprocess.run(
+        dying_with_parent(argv), env=settings, capture_output=True, text=True, check=False, timeout=_MAKING_SECONDS
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"

@@ -10,10 +10,20 @@ import pytest
 from foliolab.arch import NATIVE, X86_64
 from foliolab.kernel import module
 from foliolab.vm.guest import Guest
-from tests.kernel.debian_machine import DebianMachine
+from tests.kernel.debian_machine import DebianMachine, administer
 
+SUITES = os.environ.get("FOLIOLAB_DEBIAN", "").split(",")
+"""Names of Debian's releases."""
 PACKAGES = os.environ.get("FOLIOLAB_PACKAGES", "")
 """A directory with what ``./lab kernel deb`` has made."""
+
+pytestmark = [
+    pytest.mark.boot,
+    pytest.mark.skipif(
+        not SUITES[0] or NATIVE is not X86_64,
+        reason="takes minutes, and names of Debian's releases in $FOLIOLAB_DEBIAN: trixie,bookworm; x86_64 only",
+    ),
+]
 
 FILE = "/var/tmp/file"
 FILE_BYTES = 1 << 30
@@ -21,6 +31,19 @@ FILE_BYTES = 1 << 30
 ADAPTIVE = "/sys/kernel/mm/mmap_readahead/adaptive"
 RULES_OFF = "cd /sys/kernel/debug/mmap_readahead; for rule in hit_* text_* huge_*; do echo 0 >$rule; done"
 """As the admin guide has it."""
+SWITCH = "mmap_readahead=off"
+LOADED_AT_BOOT = f"/etc/modules-load.d/{module.NAME}.conf"
+"""The file by which systemd loads a module at boot."""
+
+
+@pytest.fixture(scope="module", params=SUITES)
+def debian(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> DebianMachine:
+    """One that has nothing of ours installed, and a file to touch."""
+    place = tmp_path_factory.mktemp(request.param)
+    machine = DebianMachine.made(place, request.param, [*Path(PACKAGES).glob("linux-*.deb"), module.package(place)])
+    with machine.booted(place / "first.log") as guest:
+        administer(guest, f"update-grub; head --bytes={FILE_BYTES} /dev/zero >{FILE}")
+    return machine
 
 
 def times_touched(guest: Guest) -> float:
@@ -32,56 +55,74 @@ def times_touched(guest: Guest) -> float:
     return times
 
 
-def traces(machine: DebianMachine) -> str:
+def traces(guest: Guest) -> str:
     """What there is of kernels and modules, and in the boot loader's menu."""
     files = "find /boot /lib/modules /usr/src /var/lib/dkms -maxdepth 3 | sort"
-    return machine.sh(f"{files}; dpkg --get-selections; grep menuentry /boot/grub/grub.cfg")
+    return administer(guest, f"{files}; dpkg --get-selections; grep menuentry /boot/grub/grub.cfg")
 
 
-def boot_next(machine: DebianMachine, release: str) -> None:
-    machine.sh(f"grub-reboot 'Advanced options for Debian GNU/Linux>Debian GNU/Linux, with Linux {release}'")
+def boot_next(guest: Guest, release: str) -> None:
+    """Choose a kernel in the boot loader's menu, for the next boot alone."""
+    administer(guest, f"grub-reboot 'Advanced options for Debian GNU/Linux>Debian GNU/Linux, with Linux {release}'")
 
 
-@pytest.mark.boot
-@pytest.mark.skipif(
-    not PACKAGES or NATIVE is not X86_64,
-    reason="takes minutes, root, and packages of 'kernel deb' in the directory $FOLIOLAB_PACKAGES; x86_64 only",
-)
-def test_installed_booted_switched_off_and_removed(tmp_path: Path) -> None:
-    made = sorted(Path(PACKAGES).glob("linux-*.deb"))
-    names = [file.name.partition("_")[0] for file in made]
+@pytest.mark.skipif(not PACKAGES, reason="takes packages of 'kernel deb' in the directory $FOLIOLAB_PACKAGES")
+def test_the_kernel_is_installed_booted_switched_off_and_removed(debian: DebianMachine, tmp_path: Path) -> None:
+    names = [file.name.partition("_")[0] for file in Path(PACKAGES).glob("linux-*.deb")]
     (release,) = (name.removeprefix("linux-image-") for name in names if name.startswith("linux-image-"))
-    machine = DebianMachine.made(tmp_path, "trixie", [*made, module.package(tmp_path)])
-    machine.sh(f"head --bytes={FILE_BYTES} /dev/zero >{FILE}")
-    before = traces(machine)
-    assert release not in before
+    machine = debian.copied(tmp_path)
+    with machine.booted(tmp_path / "debian.log") as guest:
+        own = guest.ready.release
+        before = traces(guest)
+        assert release not in before
+        administer(guest, "apt-get --yes install /packages/linux-*.deb; dpkg --audit")
+        after = traces(guest)
+        assert f"/boot/initrd.img-{release}\n" in after
+        for each in (release, own):
+            assert f"with Linux {each}'" in after
+        boot_next(guest, release)  # the newest is what it boots, and that may be Debian's
 
-    machine.sh("apt-get --yes install /packages/linux-*.deb; dpkg --audit")
-    after = traces(machine)
-    assert f"/boot/initrd.img-{release}\n" in after
-    assert f"with Linux {release}'" in after
-    # The newest is what it boots, and that may be Debian's.
-    boot_next(machine, release)
     with machine.booted(tmp_path / "ours.log") as guest:
         assert guest.ready.release == release
         assert guest.run([":read", ADAPTIVE]).checked().stdout == b"1\n"
         assert times_touched(guest) < 2
         guest.run([":write", ADAPTIVE, "0"]).checked()
         times_touched(guest)
-        guest.run(["sh", "-e", "-c", RULES_OFF]).checked()
+        administer(guest, RULES_OFF)
         off = times_touched(guest)
         assert off > 20
+        administer(guest, rf"sed -i.old 's/^GRUB_CMDLINE_LINUX=\"/&{SWITCH} /' /etc/default/grub; update-grub")
+        boot_next(guest, release)
 
-    # As DKMS does for modules of others.
-    machine.sh(f"depmod {release}; apt-get --yes purge {' '.join(names)}; dpkg --audit")
-    assert traces(machine) == before
-    machine.sh(f"apt-get --yes install /packages/{module.PACKAGE}_*.deb; dpkg --audit")
+    with machine.booted(tmp_path / "off.log") as guest:
+        assert guest.ready.release == release
+        assert SWITCH in guest.run([":read", "/proc/cmdline"]).checked().stdout.decode().split()
+        assert guest.run([":read", ADAPTIVE]).checked().stdout == b"0\n"
+        assert times_touched(guest) == pytest.approx(off, rel=0.05)
+        administer(guest, "mv /etc/default/grub.old /etc/default/grub")
+        boot_next(guest, own)
+
+    with machine.booted(tmp_path / "debian-again.log") as guest:
+        assert guest.ready.release == own
+        # As DKMS does for modules of others.
+        administer(guest, f"depmod {release}; apt-get --yes purge {' '.join(names)}; dpkg --audit")
+        assert traces(guest) == before
+
+
+def test_the_module_is_built_loaded_at_boot_and_removed(debian: DebianMachine, tmp_path: Path) -> None:
+    machine = debian.copied(tmp_path)
+    with machine.booted(tmp_path / "debian.log") as guest:
+        before = traces(guest)
+        assert module.NAME not in administer(guest, "lsmod")
+        own = times_touched(guest)
+        assert own > 20
+        administer(guest, f"apt-get --yes install /packages/{module.PACKAGE}_*.deb; dpkg --audit; dkms status")
+        administer(guest, f"echo {module.NAME} >{LOADED_AT_BOOT}")
+
     with machine.booted(tmp_path / "module.log") as guest:
-        assert f"/lib/modules/{guest.ready.release}\n" in before
-        assert times_touched(guest) == pytest.approx(off, rel=0.05)
-        guest.run(["modprobe", module.NAME]).checked()
+        assert guest.run([":read", f"/sys/module/{module.NAME}/initstate"]).checked().stdout == b"live\n"
         assert times_touched(guest) < 2
-        guest.run(["rmmod", module.NAME]).checked()
-        assert times_touched(guest) == pytest.approx(off, rel=0.05)
-    machine.sh(f"apt-get --yes purge {module.PACKAGE}; dpkg --audit")
-    assert traces(machine) == before
+        administer(guest, f"rmmod {module.NAME}")
+        assert times_touched(guest) == pytest.approx(own, rel=0.05)
+        administer(guest, f"rm {LOADED_AT_BOOT}; apt-get --yes purge {module.PACKAGE}; dpkg --audit")
+        assert traces(guest) == before
