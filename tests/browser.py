@@ -4,6 +4,7 @@
 import json
 import subprocess
 from base64 import b64decode
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -37,23 +38,29 @@ class Browser:
 
     def __enter__(self) -> Self:
         argv = dying_with_parent([CHROMIUM, *_OPTIONS, f"--user-data-dir={self._profile}", "about:blank"])
-        self._process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with ExitStack() as started:
+            started.callback(process.wait)
+            started.callback(process.kill)
+            self._connect()
+            started.callback(self._socket.close)
+            for domain in ("Page", "Network", "Log", "Runtime"):
+                self.ask(f"{domain}.enable")
+            self._started = started.pop_all()
+        return self
+
+    def _connect(self) -> None:
         file = self._profile / "DevToolsActivePort"
         assert wait_until(lambda: file.exists() and file.read_text().count("\n") == 1)
         port = file.read_text().splitlines()[0]
         with urlopen(f"http://127.0.0.1:{port}/json/list") as answer:
             (tab,) = json.load(answer)
         self._socket = create_connection(tab["webSocketDebuggerUrl"], suppress_origin=True, timeout=60)
-        for domain in ("Page", "Network", "Log", "Runtime"):
-            self.ask(f"{domain}.enable")
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._socket.close()
-        self._process.kill()
-        self._process.wait()
+        self._started.close()
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         """What it answers to a command of the protocol."""

@@ -55,10 +55,10 @@ def local(workers: int) -> Iterator["Cluster"]:
     _be_quiet()
     with (
         TemporaryDirectory(prefix="foliolab-workers-") as place,
-        _scheduler("127.0.0.1", n_workers=workers, memory_limit=None, local_directory=place) as scheduler,
+        _scheduler("127.0.0.1", n_workers=0, memory_limit=None, local_directory=place) as scheduler,
         distributed.Client(scheduler) as client,
     ):
-        # A worker that ends while it starts is not started again without this.
+        # A worker that ends while it starts is started again by this, and by nothing else.
         scheduler.adapt(minimum=workers, maximum=workers)
         yield Cluster(client)
 

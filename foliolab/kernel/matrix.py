@@ -199,7 +199,10 @@ def read_targets(names: Sequence[str] = (), file: Path = MATRIX) -> list[Target]
     matrix = top.convert(read_toml(file), _Matrix)
     known = {}
     for name, content in matrix.targets.items():
-        target = top.at(f"targets.{name}").convert(content, Target)
+        place = top.at(f"targets.{name}")
+        if "name" in content:
+            place.at("name").fail("is not a key that is known here")
+        target = place.convert(content, Target)
         on = target.on if target.alone else (*matrix.common.on, *target.on)
         known[name] = structs.replace(target, name=name, on=on)
     require_known("There is no target", names, known)

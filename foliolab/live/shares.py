@@ -40,12 +40,17 @@ def mapped_reads(seen: Observation, files: Sequence[FileShare]) -> int:
 def _by_calls(seen: Observation) -> int:
     """Bytes that read() may have had read: what it returned, which may be a small part of each page.
 
-    Where a large mapped file cannot be seen in the cache, only what it returned: there, nothing but the rest tells what
-    faults read.
+    Calls on sockets and of what is cached count as well, so each is charged with no more than windows for all waits
+    leave over. Where a large mapped file cannot be seen in the cache, only what they returned: there, nothing but the
+    rest tells what faults read.
     """
+    counted = seen.counted
     large = [file for file in seen.files if not file.text and file.size_bytes >= LITTLE_BYTES]
-    hidden = any(file.cached_pages is None and file.fault_pages is None for file in large)
-    return seen.counted.called_bytes + (0 if hidden else seen.counted.calls * seen.page_bytes)
+    if any(file.cached_pages is None and file.fault_pages is None for file in large):
+        return counted.called_bytes
+    by_waits = counted.major_faults * max((file.window_kb << 10 for file in seen.files), default=0)
+    left = max(0, counted.read_bytes - counted.called_bytes - by_waits)
+    return counted.called_bytes + min(left, counted.calls * seen.page_bytes)
 
 
 def share_out(seen: Observation) -> list[FileShare]:

@@ -160,7 +160,7 @@ def _runs(files: Sequence[FileShare]) -> bool:
     return pages >= _RUN * max(1, sum(file.seen.places for file in files))
 
 
-LIMIT = 100
+MISS_LIMIT = 100
 """MMAP_LOTSAMISS of mm/filemap.c."""
 
 
@@ -180,13 +180,13 @@ class MissCounter(Enum):
 def miss_counter(seen: Observation, verdict: Diagnosis, file: FileShare) -> MissCounter | None:
     """Where the counter of a file is, by what its misses read; None if that does not tell."""
     data = file.seen
-    if data.text or data.hint or seen.adaptive or seen.counted.major_faults <= LIMIT:
+    if data.text or data.hint or seen.adaptive or seen.counted.major_faults <= MISS_LIMIT:
         return None
     if read_alone(seen, data):
         return MissCounter.OVER_LIMIT
     if data.come_and_gone or verdict.kind is not DiagnosisKind.READS_TOO_MUCH:
         return None
-    if _windows_of_misses(seen, file) > LIMIT * len(data.processes):
+    if _windows_of_misses(seen, file) > MISS_LIMIT * len(data.processes):
         return MissCounter.HELD_DOWN
     return None
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 
-from foliolab.analyse.rows import Row
+from foliolab.analyse.rows import Row, ordered
 from foliolab.errors import NoResult
 from foliolab.experiment.cell import Cell
 from foliolab.report.columns import Column
@@ -21,6 +21,8 @@ _PAIRS = {
     "lucene": ("searches", "merge"),
 }
 """What users of a store want both of, which are ``uniform`` and ``compact``, in their words."""
+_BEFORE = ("off", "debian")
+"""Variants without anything of ours."""
 _AS_GOOD = 1.05
 """A setting that is no more than so many times as dear as another is as good."""
 _MIB = 1 << 20
@@ -64,11 +66,12 @@ def _range(least: float, most: float) -> str:
 def pair_columns(view: View) -> list[Column]:
     """A row for each work of pairs that users want both of, columns for prices in MiB by every setting.
 
-    Bold is what is not as good as the better of hint and none with the first of the variants, which is what there was
-    before. NoResult if something was not measured.
+    Bold is what is not as good as the better of hint and none with what there was before, which comes first. NoResult
+    if something was not measured.
     """
     prices = _prices(view)
-    stock, *ours = variants = list(dict.fromkeys(row.variant for row in view.rows))
+    measured = dict.fromkeys(row.variant for row in view.rows)
+    stock, *ours = variants = ordered(measured, _BEFORE)
     works = {
         (store, workload): f"{_NAMES[store]}: {words}"
         for store, pair in _PAIRS.items()
@@ -78,7 +81,7 @@ def pair_columns(view: View) -> list[Column]:
     def price(work: tuple[str, str], window: int, variant: str, hint: str = "none") -> float:
         found = prices.get((*work, window, hint, variant))
         if found is None:
-            raise NoResult(f"{' '.join(work)} was not measured with all settings.")
+            raise NoResult(f"{' '.join(work)} was not measured with {variant}, read_ahead_kb {window}, hint {hint}.")
         return found
 
     def cell(work: tuple[str, str], window: int, variant: str) -> str:

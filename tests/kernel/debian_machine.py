@@ -144,11 +144,12 @@ def _make_disk(disk: Path, tree: Path, files: Path, suite: str) -> None:
         stream.seek(446)
         stream.write(entry + bytes(48) + b"\x55\xaa")
     tree.mkdir()
-    for name in ("mmdebstrap", "mke2fs", "newuidmap"):
+    for name in ("mmdebstrap", "mke2fs"):
         tool(name)
     # With the first process of a PID namespace all others of it die, and with the last one of them the mounts.
     argv = [tool("unshare"), "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]
     if os.geteuid():
+        tool("newuidmap")
         argv += ["--user", "--map-root-user", "--map-auto"]
     argv += ["sh", "-e", "-c", _MAKE, "sh", str(tree), str(files), suite, _PACKAGES]
     argv += [str(disk), str(_PARTITION_BYTES), str(size // _BLOCK_BYTES), _IN_TREE]

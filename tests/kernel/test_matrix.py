@@ -47,6 +47,7 @@ def test_targets_by_name() -> None:
         ("[common", "is not valid TOML"),
         (TARGET.replace('compiler = "c"\n', ""), "'targets.t.compiler' is missing"),
         (TARGET + 'with = ["A"]\n', "'targets.t.with' is not a key that is known here"),
+        (TARGET + 'name = "u"\n', "'targets.t.name' is not a key that is known here"),
         (TARGET + 'off = "A"\n', "'targets.t.off' is wrong: expected `array`, got `str`"),
     ],
 )

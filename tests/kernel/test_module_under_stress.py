@@ -62,8 +62,6 @@ def test_it_comes_and_goes_while_files_change(version: str, source: Source, tmp_
         done = running.run(command, 120 + 2 * LOADS, on_output=lambda _, text: print(text.decode(), end="", flush=True))
         words = done.checked().stdout.decode().splitlines()[-1].split()
         told = {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
-        assert told["loads"] == LOADS
-        assert told["misses"] >= 10 * LOADS
         # All but a few happened while others had to read for faults.
         assert min(told["loads_in_faults"], told["unloads_in_faults"]) > 0.9 * LOADS
         events = running.run([":read", "/sys/fs/cgroup/small/memory.events"]).checked().stdout.decode()

@@ -7,7 +7,7 @@ import pytest
 
 from foliolab.live.devices import device_of
 from foliolab.live.processes import PAGE_BYTES, Counters
-from foliolab.live.verdict import LIMIT, DiagnosisKind, MissCounter, judge, miss_counter
+from foliolab.live.verdict import MISS_LIMIT, DiagnosisKind, MissCounter, judge, miss_counter
 from foliolab.live.watch import Observation, Watch
 from foliolab.live.windows import set_device
 from tests.live.conftest import Toucher
@@ -33,7 +33,7 @@ def test_misses_that_read_windows_without_end() -> None:
     # Each open file has a counter of its own: twelve could read so many windows.
     assert found(replace(look_ups(), files=(replace(data, processes=tuple(range(12))),))) is None
     # What was read ahead of streams was no miss's.
-    assert found(replace(look_ups(), counted=Counters(32000 * PAGE, 0, LIMIT))) is None
+    assert found(replace(look_ups(), counted=Counters(32000 * PAGE, 0, MISS_LIMIT))) is None
     # Windows that are much larger than what a wait reads are not what it reads.
     assert found(replace(look_ups(), files=(replace(data, window_kb=4096),))) is None
     # Of processes that come and go, looks meet a few only.
@@ -87,7 +87,7 @@ def touched(
     program.tell(touches)
     watch.look()
     seen = watch.finish()
-    assert seen.counted.major_faults > LIMIT
+    assert seen.counted.major_faults > MISS_LIMIT
     return seen
 
 

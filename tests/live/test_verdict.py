@@ -70,6 +70,15 @@ def test_calls_that_return_a_part_of_each_page_read_nothing_of_mapped_files() ->
     assert judge(observation(read_bytes=8 * MIB, called_bytes=4 * MIB, major_faults=3)).read_bytes == 4 * MIB
 
 
+def test_calls_of_a_server_do_not_hide_what_its_faults_read() -> None:
+    """They may be on sockets: waits explain all reads, and pages came and went between two looks."""
+    data = file_seen(size_bytes=256 * MIB, window_kb=128, mapped_pages=4000, places=4000, cached_pages=20000)
+    for calls in (8000, 240_000):
+        seen = observation(data, read_bytes=1000 * MIB, called_bytes=10 * MIB, major_faults=8000, calls=calls)
+        verdict = judge(seen)
+        assert (verdict.kind, verdict.read_bytes) == (DiagnosisKind.READS_TOO_MUCH, 990 * MIB)
+
+
 def test_small_calls_are_not_charged_to_a_file_whose_cache_is_seen() -> None:
     """An index of 8 MiB that is mapped, and 16,000 records of 100 bytes that are read by pread()."""
     index = file_seen(size_bytes=8 * MIB, mapped_pages=600, places=40, cached_pages=1280)

@@ -84,7 +84,7 @@ def test_pairs_of_works_show_where_the_window_is_not_as_good_as_the_better_setti
     assert rows[0] == "| LMDB: look-ups | 150 | 400 | 157 | 400 | 157 |"
     assert rows[8:10] == [f"| Lucene: {work} | 150 | 400 | 157 | 400 | **158** |" for work in ("searches", "merge")]
     (found,) = make_views(samples[1:], {"stores": find_experiment("stores")})
-    with pytest.raises(NoResult, match="lmdb uniform was not measured with all settings"):
+    with pytest.raises(NoResult, match="lmdb uniform was not measured with off, read_ahead_kb 128, hint none"):
         prices_to_table(found, "pairs")
 
 
