@@ -21,7 +21,6 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED, stem
 from foliolab.progress import Reporter
 from foliolab.stores import disk as stores
-from foliolab.stores.disk import store_disk
 from foliolab.userland.disk import Userland
 from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
@@ -131,7 +130,7 @@ class QemuBackend:
         return ""
 
     def _store(self, cell: Cell) -> stores.StoreDisk:
-        return store_disk(self.architecture, str(cell.as_dict()["store"]), self.report)
+        return stores.store_disk(self.architecture, str(cell.as_dict()["store"]), self.report)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,6 @@ from foliolab.live.devices import device_of
 from foliolab.report.columns import Column, count
 from foliolab.report.terminal import print_table, terminal
 
-_NOTHING = "Nothing is applied."
-_OF_ROOT = "What root applied, 'sudo ./lab cure show' tells."
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser)
@@ -68,8 +65,13 @@ def _undo(arguments: argparse.Namespace) -> int:
     for cure, words in done:
         print(f"{_what(cure)}: {words}.")
     if not done:
-        print(_NOTHING if os.geteuid() == 0 else f"{_NOTHING} {_OF_ROOT}")
+        print(_nothing())
     return 0
+
+
+def _nothing() -> str:
+    found = "Nothing is applied."
+    return found if os.geteuid() == 0 else f"{found} What root applied, 'sudo ./lab cure show' tells."
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -86,7 +88,7 @@ def _show(arguments: argparse.Namespace) -> int:
         ]
         print_table(terminal(), columns, [""] * len(cures))
     else:
-        print(_NOTHING if os.geteuid() == 0 else f"{_NOTHING} {_OF_ROOT}")
+        print(_nothing())
     return 0
 
 

@@ -89,7 +89,7 @@ def test_a_store_whose_tools_are_missing_is_passed_over(monkeypatch: pytest.Monk
             raise MissingTool("'mvn' is not installed.")
         return StoreDisk(arch, name, {})
 
-    monkeypatch.setattr(qemu_backend, "store_disk", without_maven)
+    monkeypatch.setattr("foliolab.stores.disk.store_disk", without_maven)
     experiment = find_experiment("stores")
     plan = make_plan(experiment, experiment.scale("quick"))
     backend = QemuBackend(X86_64, Accelerator("test", (), patience=1), Reporter())
