@@ -7,6 +7,7 @@ the next writer cuts it off, under the lock that lets only one run write at a ti
 """
 
 import json
+import lzma
 import os
 import time
 from collections.abc import Iterator
@@ -31,14 +32,18 @@ def consoles_of(file: Path) -> Path:
 
 
 def read_samples(file: Path) -> list[Sample]:
-    """All whole samples of a store, the first recorded first; none if there is no store. Needs no lock.
+    """All whole samples of a store, or of a compressed copy of one, the first recorded first. Needs no lock.
 
-    Raises StoreError with the line's number for a damaged line.
+    None if there is no store. Raises StoreError with the line's number for a damaged line.
     """
     try:
         content = file.read_bytes()
+        if file.suffix == ".xz":
+            content = lzma.decompress(content)
     except FileNotFoundError:
         return []
+    except lzma.LZMAError as error:
+        raise StoreError(f"{file} is damaged: {error}.") from None
     whole = content[: content.rfind(b"\n") + 1]
     samples = [_parse(file, number, line) for number, line in enumerate(whole.split(b"\n")[:-1], start=1)]
     # What was merged stands behind what is newer.

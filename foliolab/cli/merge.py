@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Add samples of other stores, which were measured elsewhere, to this one, with the consoles of their boots. What it
-has already is not added again.
+has already is not added again. With release/samples.jsonl.xz, './lab reproduce' measures only what is not shipped.
 
 example: ./lab merge /net/node7/results/samples.jsonl /net/node8/results/samples.jsonl
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
+from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import consoles_of, open_store, read_samples, store_file
 from foliolab.errors import UsageError
 from foliolab.files import write_atomic
@@ -15,7 +17,9 @@ from foliolab.progress import Reporter
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("store", nargs="+", type=Path, help="a samples.jsonl, or the directory that has it")
+    parser.add_argument(
+        "store", nargs="+", type=Path, help="a samples.jsonl, compressed (.xz) or not, or its directory"
+    )
 
 
 def handle(arguments: argparse.Namespace) -> int:
@@ -26,8 +30,9 @@ def handle(arguments: argparse.Namespace) -> int:
             raise UsageError(f"There is no store at {place}.")
         found += [(sample, consoles_of(file)) for sample in read_samples(file)]
     with open_store(store_file()) as store:
-        had = {repr(sample) for sample in store.samples}
-        new = {repr(sample): (sample, consoles) for sample, consoles in found if repr(sample) not in had}
+        new = {_identity(sample): (sample, consoles) for sample, consoles in found}
+        for sample in store.samples:
+            new.pop(_identity(sample), None)
         for console in {consoles / f"{sample.boot}.log" for sample, consoles in new.values()}:
             if console.exists():
                 write_atomic(store.consoles / console.name, console.read_bytes())
@@ -35,3 +40,8 @@ def handle(arguments: argparse.Namespace) -> int:
             store.append(sample)
     Reporter().say(f"{len(new)} of {len(found)} samples are new.")
     return 0
+
+
+def _identity(sample: Sample) -> str:
+    """Equal for copies of one measurement: what is shipped names hosts only where these matter."""
+    return repr(replace(sample, host=sample.timed_on))

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from foliolab.campaign.sample import Sample
+from foliolab.campaign.store import read_samples
 from foliolab.errors import StoreError
 from foliolab.files import RELEASE, write_atomic
 from foliolab.kernel.code import code_hash
@@ -23,13 +24,7 @@ RELEASED = RELEASE / "samples.jsonl.xz"
 
 def read_released(file: Path = RELEASED) -> list[Sample]:
     """All of them, oldest first, none if there is no such file; StoreError if it is damaged."""
-    if not file.exists():
-        return []
-    try:
-        lines = lzma.decompress(file.read_bytes()).splitlines()
-        return [Sample.from_json(json.loads(line)) for line in lines]
-    except (OSError, lzma.LZMAError, ValueError, TypeError) as error:
-        raise StoreError(f"{file} cannot be read: {error}.") from None
+    return read_samples(file)
 
 
 def with_released(samples: Iterable[Sample], file: Path = RELEASED) -> list[Sample]:

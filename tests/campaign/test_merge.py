@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Parts of a plan, measured apart and brought together."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from foliolab.campaign import cluster
 from foliolab.campaign.store import open_store, read_samples
 from foliolab.cli.main import main
 from foliolab.errors import EmptyPart
+from foliolab.reproduce.released import write_released
 from tests.campaign.fake import FakeBackend, fake_plan, run_fake
 from tests.samples import sample
 
@@ -33,6 +35,27 @@ def test_parts_make_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         # What is there already is not added again.
         assert main(["merge", str(places[0] / "samples.jsonl")]) == 0
         assert read_samples(merged) == had
+
+
+def test_what_is_shipped_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    released, measured = tmp_path / "samples.jsonl.xz", tmp_path / "samples.jsonl"
+    plan = fake_plan(repetitions=2)
+    run_fake(measured, FakeBackend(), plan)
+    had = [replace(sample, host="here") for sample in read_samples(measured)]
+    write_released(had, released)
+    monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / "new"))
+    assert main(["merge", str(released)]) == 0
+    merged = tmp_path / "new/samples.jsonl"
+    assert {sample.key for sample in read_samples(merged)} == {sample.key for sample in had}
+    backend = FakeBackend()
+    assert run_fake(merged, backend, plan)
+    assert backend.boots == 0
+    # A copy that names the host where none matters is the same measurement.
+    with open_store(tmp_path / "ours/samples.jsonl") as store:
+        for sample in had:
+            store.append(sample)
+    assert main(["merge", str(tmp_path / "ours")]) == 0
+    assert len(read_samples(merged)) == len(had)
 
 
 def test_consoles_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

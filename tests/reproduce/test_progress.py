@@ -160,7 +160,7 @@ def test_seconds_of_two_hosts_are_not_shipped_as_one(tmp_path: Path, backend: st
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "samples.xz"
     file.write_bytes(b"none")
-    with pytest.raises(StoreError, match=r"samples\.xz cannot be read"):
+    with pytest.raises(StoreError, match=r"samples\.xz is damaged"):
         read_released(file)
 
 
