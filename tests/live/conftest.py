@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ import pytest
 
 from foliolab.live.devices import find_device
 from tests.live import toucher
+from tests.live.tracing import PAGES
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +28,17 @@ def large_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         os.fsync(stream.fileno())
     yield path
     path.unlink()
+
+
+@pytest.fixture
+def cold(tmp_path: Path) -> Path:
+    """A file of which nothing is in memory."""
+    path = tmp_path / "cold"
+    path.write_bytes(random.Random(1).randbytes(PAGES * 4096))
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
+        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return path
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ from foliolab.live.windows import set_device
 from tests.cli.command import lab
 from tests.live import toucher
 from tests.live.conftest import Toucher
-from tests.live.test_record import here, instances
 from tests.live.toucher import drop
+from tests.live.tracing import here, instances
 from tests.processes import wait_until
 
 KEY = ("8:1", 5)
