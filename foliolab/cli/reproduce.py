@@ -75,7 +75,7 @@ def handle(arguments: argparse.Namespace) -> int:
             for part in chosen:
                 if error := _measure(part, by, arguments.shard):
                     errors.append(error)
-    found = _progress(chosen, read_samples(store_file()))
+    found = _progress(chosen, read_samples(store_file()), read_released())
     if arguments.json:
         print(
             json.dumps({"code": code_hash(BASE_VERSION), "experiments": [each.to_json() for each in found]}, indent=1)
@@ -143,14 +143,14 @@ def run_lab(argv: Sequence[str]) -> str:
     return output.getvalue()
 
 
-def _progress(parts: Sequence[Part], samples: Sequence[Sample]) -> list[Progress]:
+def _progress(parts: Sequence[Part], samples: Sequence[Sample], shipped: Sequence[Sample] = ()) -> list[Progress]:
     found = []
     for part in parts:
         if part.command:
             done = int(_done(part) is not None)
             found.append(Progress(part, 1, (), done, 0 if done else part.hours))
         else:
-            found.append(measured(part, planned(_request(part))[0].steps, samples))
+            found.append(measured(part, planned(_request(part))[0].steps, samples, shipped))
     return found
 
 
@@ -165,10 +165,8 @@ def _print(found: Sequence[Progress]) -> None:
         Column(("", "shown in"), tuple(", ".join(each.part.shown) for each in found), 3, left=True),
     ]
     print_table(console, columns, ["green" if each.complete else "" for each in found])
-    complete = sum(each.complete for each in found)
-    console.print(
-        f"\n{complete} of {len(found)} parts are complete; {sum(each.hours for each in found):.1f} hours are left."
-    )
+    complete, hours = sum(each.complete for each in found), sum(each.hours for each in found)
+    console.print(f"\n{complete} of {len(found)} parts are complete; {hours:.1f} hours are left, and building kernels.")
 
 
 def _what(part: Part) -> str:

@@ -30,8 +30,8 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Text
     shown: Texts
     """The documents, with their sections."""
-    hours: Number
-    """What it takes on two processors, by emulation; only an estimate, for where no sample says more."""
+    hours: Number = 0
+    """What a command takes on two processors; of an experiment it is what samples took, here or before shipping."""
     quick: bool = False
     """Whether it belongs to a day's work."""
     command: Texts = ()
@@ -107,7 +107,7 @@ class Progress:
     done: int
     """How many of these are of the code as it stands."""
     hours: float
-    """That the rest takes."""
+    """That the rest takes, without building kernels; 0 if nobody has measured any of it."""
 
     @property
     def complete(self) -> bool:
@@ -142,8 +142,8 @@ class Progress:
         }
 
 
-def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample]) -> Progress:
-    """The progress of an experiment whose plan has these steps.
+def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample], shipped: Iterable[Sample] = ()) -> Progress:
+    """The progress of an experiment whose plan has these steps; what they take ``shipped`` tells before any was done.
 
     Of samples with several probes or parameters only those like the newest count. Whether that is today's probe is not
     looked at: it is known when a measurement is asked for, by a key of all that decides.
@@ -166,7 +166,8 @@ def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample]) -> Pr
     newest = {_place_of(sample): sample for sample in alike if sample.outcome in (OK, NOT_APPLICABLE)}
     done = sum(map(fresh, newest.values()))
     took = [sample.took for sample in alike if sample.took]
-    each = mean(took) / 3600 if took else part.hours / len(wanted)
+    took = took or [sample.took for sample in shipped if _alike(part, sample) and _place_of(sample) in wanted]
+    each = mean(took) / 3600 if took else 0
     return Progress(part, len(wanted), tuple(newest.values()), done, (len(wanted) - done) * each)
 
 

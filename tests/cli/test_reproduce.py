@@ -49,7 +49,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (tmp_path / "figures.toml").write_text("")
     part = '[[part]]\nname = "p"\nexperiment = "access-patterns"\nvariants = ["off", "adaptive"]\nbackend = "model"\n'
-    (tmp_path / "plan.toml").write_text(part + 'shown = ["doc.md"]\nhours = 1\n')
+    (tmp_path / "plan.toml").write_text(part + 'shown = ["doc.md"]\n')
     released = tmp_path / "samples.xz"
     monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / "results"))
     for module, name, value in (

@@ -21,7 +21,7 @@ from foliolab.reproduce.plan import Part, measured
 from foliolab.reproduce.released import read_released, released_anew, write_released
 from tests.samples import sample
 
-PART = Part(name="sparse", shown=("README.md",), hours=4, experiment="sparse-mmap", machine="x86_64-4k", n=2)
+PART = Part(name="sparse", shown=("README.md",), experiment="sparse-mmap", machine="x86_64-4k", n=2)
 VARIANTS = ("unpatched", "adaptive")
 STEPS = [
     Step(Cell.of({"pattern": "random"}), load_variants()[variant], repetition)
@@ -40,7 +40,9 @@ def kept(variant: str, repetition: int, *, code: str = NOW, took: float = 0.0, *
 
 def test_nothing_is_measured() -> None:
     found = measured(PART, STEPS, [])
-    assert (found.done, found.steps, found.complete, found.kernel, found.hours) == (0, 4, False, None, 4)
+    assert (found.done, found.steps, found.complete, found.kernel, found.hours) == (0, 4, False, None, 0)
+    shipped = [kept("adaptive", 1, took=1800), kept("adaptive", 1, took=1, experiment="other")]
+    assert measured(PART, STEPS, [], shipped).hours == 2
 
 
 def test_all_is_measured() -> None:
