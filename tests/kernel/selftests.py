@@ -29,6 +29,11 @@ def guest_config(kernel: BuiltKernel, programs: Programs, memory_mib: int = 1024
     return GuestConfig(arch, kernel.image, archive, choose(arch), memory_mib=memory_mib, cpus=2)
 
 
+def with_kunit(config: GuestConfig) -> GuestConfig:
+    """The same for a boot that begins with KUnit."""
+    return replace(config, boot_arguments="kunit.enable=1")
+
+
 def results(output: str) -> tuple[list[ResultLine], list[ResultLine | str]]:
     """All results of a report, and what failed in it, plans that were broken included; skipped ones have not failed."""
     report = read(output)

@@ -28,6 +28,7 @@ from tests.kernel.selftests import (
     run_in,
     run_selftests,
     settings,
+    with_kunit,
 )
 from tests.machines import ARM64_4K, MACHINES, X86_64_4K, Machine
 
@@ -141,7 +142,7 @@ def test_fault_recency_under_stress_on_the_debug_kernel(
 
 
 def test_kunit(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
-    with Guest(guest_config(debug_kernel, programs), tmp_path / "console.log") as guest:
+    with Guest(with_kunit(guest_config(debug_kernel, programs)), tmp_path / "console.log") as guest:
         console = guest.console()
     suites = (path.name.removesuffix("_kunit.c") for path in (KERNEL / "files/mm").glob("*_kunit.c"))
     check_kunit(console, tuple(suites))

@@ -20,7 +20,7 @@ from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import splats
 from tests.conftest import BASES
 from tests.kernel.conftest import compiled
-from tests.kernel.selftests import Programs, check_kunit, guest_config, guest_with_data, run_in
+from tests.kernel.selftests import Programs, check_kunit, guest_config, guest_with_data, run_in, with_kunit
 
 ADAPTIVE = "/sys/kernel/mm/mmap_readahead/adaptive"
 TOUCHES, STRIDE = 200, 1021
@@ -81,7 +81,7 @@ def test_it_works(version: str, programs: Programs, tmp_path: Path) -> None:
     """In one boot, which begins with KUnit; the kselftests are for the debug kernel."""
     kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", extras=("kunit",)), Reporter())
     assert kernel.version.startswith(f"{version}.") and kernel.ours
-    config = guest_config(kernel, programs)
+    config = with_kunit(guest_config(kernel, programs))
     disk = DataDisk("ext4", TOUCHES * STRIDE * 4096).prepare(config, Reporter())
     with Guest(replace(config, disks=(disk,)), tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "ext4"]).checked()
@@ -96,7 +96,7 @@ def test_it_works(version: str, programs: Programs, tmp_path: Path) -> None:
 @pytest.mark.skipif(not os.environ.get("FOLIOLAB_PORTED_DEBUG"), reason="takes half an hour; $FOLIOLAB_PORTED_DEBUG")
 def test_it_works_on_the_debug_kernel(version: str, programs: Programs, tmp_path: Path) -> None:
     kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", "debug", ("xfs",)), Reporter())
-    with guest_with_data(guest_config(kernel, programs), "xfs", tmp_path / "console.log") as guest:
+    with guest_with_data(with_kunit(guest_config(kernel, programs)), "xfs", tmp_path / "console.log") as guest:
         selftests = (name for name in ported(version, "selftests/mm/*.c") if not name.endswith("_util"))
         assert run_in(guest, selftests) == []
         console = guest.console()
