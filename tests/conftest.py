@@ -40,6 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and _FETCHED.intersection(item.fixturenames):
             item.add_marker("boot")
+    # Files of short tests come last: they keep all processors busy to the end.
+    items.sort(key=lambda item: item.get_closest_marker("boot") is None)
 
 
 @pytest.fixture(scope="session")

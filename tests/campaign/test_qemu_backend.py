@@ -92,20 +92,6 @@ def test_the_debug_kernel_has_nothing_to_complain_about(
     assert {sample.profile for sample in samples} == {"debug"}
 
 
-def test_instructions_under_icount_repeat_though_the_disk_does_not(
-    small: Experiment, tmp_path: Path, unpatched_kernel: BuiltKernel
-) -> None:
-    quick = small.scale("quick")
-    plan = make_plan(
-        small, quick, variants=[load_variants()["unpatched"]], cells=quick.cells[1:2], repetitions=2
-    ).with_at_most(1)
-    first, second = run(tmp_path, plan, unpatched_kernel, accelerator="icount")
-    assert (first.backend, first.parameters["cpus"]) == ("qemu-icount", 1)
-    assert first.metrics["major_faults"] == second.metrics["major_faults"] > 100
-    assert first.metrics["instructions"] == pytest.approx(second.metrics["instructions"], rel=0.01)
-    assert first.metrics["instructions"] > 1_000_000
-
-
 _COUNTED = """
 accelerator = "icount"
 cpus = 1
@@ -162,6 +148,7 @@ def test_workloads_are_held_to_their_memory_and_repeat(tmp_path: Path, unpatched
     file.write_text(WORKLOADS + _COUNTED)
     samples = run(tmp_path, plan_of(find_experiment(str(file)), "unpatched"), unpatched_kernel, accelerator="icount")
     assert failure_of(samples) is None
+    assert {(sample.backend, sample.parameters["cpus"]) for sample in samples} == {("qemu-icount", 1)}
     found = {}
     # Reclaim depends a little on how busy the host is.
     tolerances = {"mmap-random-fits": 0.01, "mmap-sequential": 0.03, "anon-swap": 0.05}

@@ -126,20 +126,6 @@ def guest_with_data(
         yield guest
 
 
-def run_selftests(
-    config: GuestConfig, filesystem: Filesystem, console: Path, fault_around_pages: int = 0, disk: Disk | None = None
-) -> list[str]:
-    """Run the kselftests on ``filesystem``; returns the lines of what they skipped.
-
-    With ``fault_around_pages``, only FAULTS_IN_FILES; without, fault-around stays as the kernel has it.
-    """
-    with guest_with_data(config, filesystem, console, disk) as guest:
-        if fault_around_pages:
-            bytes_around = str(fault_around_pages * guest.ready.page_size)
-            guest.run([":write", "/sys/kernel/debug/fault_around_bytes", bytes_around]).checked()
-        return run_in(guest, FAULTS_IN_FILES if fault_around_pages else SELFTESTS)
-
-
 def run_in(guest: Guest, names: Iterable[str]) -> list[str]:
     """Run kselftests in a guest_with_data(); returns the lines of what they skipped."""
     skipped = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Each commit of the series by itself: it compiles without a new warning, and passes KUnit."""
+"""Each commit of the series by itself: it compiles without a new warning of W=1 and sparse, and passes KUnit."""
 
 import os
 import re

@@ -20,13 +20,13 @@ from foliolab.vm.guest import Disk, Guest
 from foliolab.vm.outcome import splats
 from tests.conftest import DEBUG_EXTRAS
 from tests.kernel.selftests import (
+    SELFTESTS,
     Programs,
     check_kunit,
     guest_config,
     guest_with_data,
     results,
     run_in,
-    run_selftests,
     settings,
     with_kunit,
 )
@@ -37,7 +37,8 @@ pytestmark = [pytest.mark.boot, pytest.mark.debug]
 
 def test_selftests_on_the_debug_kernel(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
     """On XFS: ext4, without large folios, takes a part of the same paths, and as long again."""
-    assert run_selftests(guest_config(debug_kernel, programs), "xfs", tmp_path / "console.log") == []
+    with guest_with_data(guest_config(debug_kernel, programs), "xfs", tmp_path / "console.log") as guest:
+        assert run_in(guest, SELFTESTS) == []
 
 
 def test_files_of_an_overlay(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:

@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What kernel reviewers run first: checkpatch, sparse and W=1, over our code in its place."""
+"""What kernel reviewers run first. sparse and W=1 are tried here on the module; on patches, in test_commits.py."""
 
-import os
 import re
 import subprocess
-from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from foliolab.arch import NATIVE, X86_64
-from foliolab.files import MODULE, cache_directory, locked
-from foliolab.kernel import config, module
+from foliolab.files import MODULE
+from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian import from_debian
 from foliolab.kernel.export import export
 from foliolab.kernel.module import headers
 from foliolab.kernel.name import OURS
 from foliolab.kernel.series import applied, read_series
-from foliolab.kernel.source import Source, working_tree
+from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
-from tests.conftest import BASES, BUILT_BASES, reduced
+from tests.conftest import BASES, reduced
 
 
 def checkpatch(source: Source, patch: str, *files: Path) -> list[str]:
@@ -61,57 +59,6 @@ def test_series_passes_checkpatch(version: str, tmp_path: Path) -> None:
 def _covers(patterns: list[str], file: str) -> bool:
     """Whether MAINTAINERS lists a file: by name, by its directory, or by a pattern."""
     return any(file.startswith(each) if each.endswith("/") else fnmatch(file, each) for each in patterns)
-
-
-def _complaints(output: str, tree: Path) -> set[str]:
-    """Warnings without the tree that they are in, and without their line numbers, which our hooks shift."""
-    lines = output.replace(f"{tree.resolve()}/", "").splitlines()
-    return {re.sub(r":\d+:(\d+:)?", ":", line) for line in lines if "warning:" in line or "error:" in line}
-
-
-def _objects(files: Iterable[str]) -> list[str]:
-    """Those that are compiled for any architecture."""
-    return sorted(file.removesuffix(".c") + ".o" for file in files if re.match(r"(mm|fs)/.*\.c$", file))
-
-
-@pytest.fixture(scope="module", params=BUILT_BASES)
-def checked(request: pytest.FixtureRequest) -> dict[str, set[str]]:
-    """Complaints of sparse and W=1 about what we changed, by flavour."""
-    source = from_debian(request.param, Reporter())
-    changed = applied(source, [OURS])
-    stock = _objects(file for file in changed if (source.tree / file).exists())
-    result = {}
-    with locked(cache_directory() / "build.lock"):
-        for flavour, content, objects in (("unpatched", {}, stock), ("patched", changed, _objects(changed))):
-            build = cache_directory() / "build" / f"{source.home.name}-check-{flavour}"
-            build.mkdir(parents=True, exist_ok=True)
-            tree = working_tree(source, flavour, content)
-            make = ["make", "--silent", "-C", str(tree), f"O={build}", "-j2"]
-            (build / "options.config").write_text(
-                config.merge(
-                    NATIVE,
-                    NATIVE.page_sizes[0],
-                    "debug",
-                    (),
-                    version=source.version,
-                    label=flavour,
-                    ours=flavour == "patched",
-                )
-            )
-            environment = os.environ | {"KCONFIG_ALLCONFIG": str(build / "options.config")}
-            subprocess.run([*make, "allnoconfig"], env=environment, check=True, capture_output=True)
-            for target in objects:
-                (build / target).unlink(missing_ok=True)
-            done = subprocess.run([*make, "C=1", "W=1", *objects], capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr
-            assert all((build / target).exists() for target in objects)
-            result[flavour] = _complaints(done.stdout + done.stderr, tree)
-    return result
-
-
-@pytest.mark.boot
-def test_no_new_warning_from_sparse_or_the_compiler(checked: dict[str, set[str]]) -> None:
-    assert checked["patched"] - checked["unpatched"] == set()
 
 
 def test_module_passes_checkpatch(source: Source, tmp_path: Path) -> None:
