@@ -41,7 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and _FETCHED.intersection(item.fixturenames):
             item.add_marker("boot")
     # Files of short tests come last: they keep all processors busy to the end.
-    items.sort(key=lambda item: item.get_closest_marker("boot") is None)
+    boots = {item.path for item in items if item.get_closest_marker("boot")}
+    items.sort(key=lambda item: item.path not in boots)
 
 
 @pytest.fixture(scope="session")

@@ -32,9 +32,9 @@ def consoles_of(file: Path) -> Path:
 
 
 def read_samples(file: Path) -> list[Sample]:
-    """All whole samples of a store, or of a compressed copy of one, the first recorded first. Needs no lock.
+    """All whole samples of a store, or of a compressed copy, the first recorded first; [] if there is none. No lock.
 
-    None if there is no store. Raises StoreError with the line's number for a damaged line.
+    Raises StoreError with the line's number for a damaged line.
     """
     try:
         content = file.read_bytes()
@@ -42,8 +42,8 @@ def read_samples(file: Path) -> list[Sample]:
             content = lzma.decompress(content)
     except FileNotFoundError:
         return []
-    except lzma.LZMAError as error:
-        raise StoreError(f"{file} is damaged: {error}.") from None
+    except (OSError, lzma.LZMAError) as error:
+        raise StoreError(f"{file} cannot be read: {error}.") from None
     whole = content[: content.rfind(b"\n") + 1]
     samples = [_parse(file, number, line) for number, line in enumerate(whole.split(b"\n")[:-1], start=1)]
     # What was merged stands behind what is newer.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Add samples of other stores, which were measured elsewhere, to this one, with the consoles of their boots. What it
-has already is not added again. With release/samples.jsonl.xz, './lab reproduce' measures only what is not shipped.
+has already is not added again. After release/samples.jsonl.xz, './lab reproduce' measures only what is not
+shipped of the same kernels and probes.
 
 example: ./lab merge /net/node7/results/samples.jsonl /net/node8/results/samples.jsonl
 """
@@ -18,7 +19,7 @@ from foliolab.progress import Reporter
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "store", nargs="+", type=Path, help="a samples.jsonl, compressed (.xz) or not, or its directory"
+        "store", nargs="+", type=Path, help="a samples.jsonl or its directory, or a compressed samples.jsonl.xz"
     )
 
 
@@ -30,6 +31,7 @@ def handle(arguments: argparse.Namespace) -> int:
             raise UsageError(f"There is no store at {place}.")
         found += [(sample, consoles_of(file)) for sample in read_samples(file)]
     with open_store(store_file()) as store:
+        found.sort(key=lambda each: bool(each[0].host))  # of copies, the one that says more stays
         new = {_identity(sample): (sample, consoles) for sample, consoles in found}
         for sample in store.samples:
             new.pop(_identity(sample), None)

@@ -72,7 +72,7 @@ def add_kernels(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def add_profile(parser: argparse.ArgumentParser) -> None:
-    text = "of the kernel; debug has KASAN, lockdep, DEBUG_VM and KUnit (default: lab)"
+    text = "of the kernel; debug has KASAN, lockdep and DEBUG_VM (default: lab)"
     parser.add_argument("--profile", choices=PROFILES, default="lab", help=text)
 
 

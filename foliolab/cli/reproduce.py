@@ -39,7 +39,7 @@ _DRAWN = Path("docs/reads.svg")
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="PART,...", action="append", default=[], help="only these; may be repeated")
-    parser.add_argument("--quick", action="store_true", help="only what a day is enough for")
+    parser.add_argument("--quick", action="store_true", help="only what an evening is enough for")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--plan", action="store_true", help="print parts and their price, and measure nothing")
     what.add_argument(
@@ -161,12 +161,13 @@ def _print(found: Sequence[Progress]) -> None:
         Column(("", "what"), tuple(_what(each.part) for each in found), 2, left=True),
         Column(("", "n"), tuple(str(each.part.n) for each in found), 1),
         Column(("", "measured"), tuple(f"{each.done} of {each.steps}" for each in found), 0),
-        Column(("hours", "left"), tuple(f"{each.hours:.1f}" for each in found), 0),
+        Column(("hours", "left"), tuple("?" if each.hours is None else f"{each.hours:.1f}" for each in found), 0),
         Column(("", "shown in"), tuple(", ".join(each.part.shown) for each in found), 3, left=True),
     ]
     print_table(console, columns, ["green" if each.complete else "" for each in found])
-    complete, hours = sum(each.complete for each in found), sum(each.hours for each in found)
-    console.print(f"\n{complete} of {len(found)} parts are complete; {hours:.1f} hours are left, and building kernels.")
+    complete, hours = sum(each.complete for each in found), [each.hours for each in found]
+    left = f"{'at least ' if None in hours else ''}{sum(filter(None, hours)):.1f} hours"
+    console.print(f"\n{complete} of {len(found)} parts are complete; {left} are left, besides building kernels.")
 
 
 def _what(part: Part) -> str:

@@ -31,9 +31,9 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     shown: Texts
     """The documents, with their sections."""
     hours: Number = 0
-    """What a command takes on two processors; of an experiment it is what samples took, here or before shipping."""
+    """What a command takes on two processors. Experiments have none: samples say what they took."""
     quick: bool = False
-    """Whether it belongs to a day's work."""
+    """Whether it belongs to an evening's work."""
     command: Texts = ()
     """Of the lab, instead of an experiment."""
     experiment: str = ""
@@ -73,6 +73,8 @@ def load_plan(file: Path = PLAN) -> list[Part]:
         part = place.convert(content, Part)
         if bool(part.command) == bool(part.experiment):
             place.fail("has to have either a command or an experiment")
+        if bool(part.command) != bool(part.hours):
+            place.at("hours").fail("is what a command has to have, and nothing else")
         if part.again and part.again not in part.variants:
             place.at("again").fail(f"is '{part.again}', which is none of the variants")
         place.at("machine").all_of([part.machine], MACHINES)
@@ -106,8 +108,8 @@ class Progress:
     """The newest of each of these that there is."""
     done: int
     """How many of these are of the code as it stands."""
-    hours: float
-    """That the rest takes, without building kernels; 0 if nobody has measured any of it."""
+    hours: float | None
+    """That the rest takes, without building kernels; None if nobody has measured any of it."""
 
     @property
     def complete(self) -> bool:
@@ -137,13 +139,13 @@ class Progress:
             "measured": self.done,
             "steps": self.steps,
             "complete": self.complete,
-            "hours": round(self.hours, 2),
+            "hours": None if self.hours is None else round(self.hours, 2),
             "shown": list(part.shown),
         }
 
 
 def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample], shipped: Iterable[Sample] = ()) -> Progress:
-    """The progress of an experiment whose plan has these steps; what they take ``shipped`` tells before any was done.
+    """The progress of an experiment whose plan has these steps. ``shipped`` samples only tell how long they take.
 
     Of samples with several probes or parameters only those like the newest count. Whether that is today's probe is not
     looked at: it is known when a measurement is asked for, by a key of all that decides.
@@ -164,11 +166,14 @@ def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample], shipp
     # What was measured by another probe, or with other parameters, stands in no table beside the newest.
     alike = [sample for sample in mine if setting(sample) == setting(mine[-1])]
     newest = {_place_of(sample): sample for sample in alike if sample.outcome in (OK, NOT_APPLICABLE)}
-    done = sum(map(fresh, newest.values()))
-    took = [sample.took for sample in alike if sample.took]
-    took = took or [sample.took for sample in shipped if _alike(part, sample) and _place_of(sample) in wanted]
-    each = mean(took) / 3600 if took else 0
-    return Progress(part, len(wanted), tuple(newest.values()), done, (len(wanted) - done) * each)
+    done = {place for place, sample in newest.items() if fresh(sample)}
+    # Repetitions of a cell take as long as each other, and cells do not.
+    timed = [sample for sample in (*(sample for sample in shipped if _alike(part, sample)), *alike) if sample.took]
+    took = {_place_of(sample)[:2]: sample.took for sample in timed}
+    usual = mean(took.values()) if took else None
+    left = [took.get(place[:2], usual) for place in wanted - done]
+    hours = None if None in left else sum(filter(None, left)) / 3600
+    return Progress(part, len(wanted), tuple(newest.values()), len(done), hours)
 
 
 def _alike(part: Part, sample: Sample) -> bool:

@@ -23,8 +23,7 @@ _PORT_NAME = "org.foliolab.control"
 
 # Every end has to be seen from outside: an oops is a panic, and a panic, which shows what all CPUs
 # and all blocked tasks are doing, a reset. Time stamps are wanted whatever the configuration says.
-_BOOT_ARGUMENTS = "panic=-1 oops=panic panic_print=0xc0 printk.time=1 kunit.enable=0"
-"""KUnit would run at each boot of the debug kernel, for 45 s; who wants it appends kunit.enable=1."""
+_BOOT_ARGUMENTS = "panic=-1 oops=panic panic_print=0xc0 printk.time=1"
 
 _POWER_OFF_SECONDS = 60
 

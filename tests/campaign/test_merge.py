@@ -50,12 +50,16 @@ def test_what_is_shipped_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyP
     backend = FakeBackend()
     assert run_fake(merged, backend, plan)
     assert backend.boots == 0
-    # A copy that names the host where none matters is the same measurement.
+    # A copy that names the host where none matters is the same measurement, and says more.
     with open_store(tmp_path / "ours/samples.jsonl") as store:
         for sample in had:
             store.append(sample)
     assert main(["merge", str(tmp_path / "ours")]) == 0
     assert len(read_samples(merged)) == len(had)
+    for number, stores in enumerate(([tmp_path / "ours", released], [released, tmp_path / "ours"])):
+        monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / f"both-{number}"))
+        assert main(["merge", *map(str, stores)]) == 0
+        assert [each.host for each in read_samples(tmp_path / f"both-{number}/samples.jsonl")] == ["here"] * len(had)
 
 
 def test_consoles_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def test_it_works(version: str, programs: Programs, tmp_path: Path) -> None:
     """In one boot, which begins with KUnit; the kselftests are for the debug kernel."""
     kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", extras=("kunit",)), Reporter())
     assert kernel.version.startswith(f"{version}.") and kernel.ours
-    config = with_kunit(guest_config(kernel, programs))
+    config = guest_config(kernel, programs)
     disk = DataDisk("ext4", TOUCHES * STRIDE * 4096).prepare(config, Reporter())
     with Guest(replace(config, disks=(disk,)), tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "ext4"]).checked()

@@ -10,7 +10,9 @@ import pytest
 
 from foliolab.live.devices import find_device
 from tests.live import toucher
-from tests.live.tracing import PAGES
+
+PAGES = 2048
+"""Of the ``cold`` file."""
 
 
 @pytest.fixture(scope="session")

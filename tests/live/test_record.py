@@ -16,7 +16,8 @@ from foliolab.live.record import record
 from foliolab.live.target import Process, StartedProgram
 from foliolab.live.tracefs import FAULT_AROUND, fault_around_bytes
 from foliolab.trace.format import read_trace
-from tests.live.tracing import PAGES, here, instances
+from tests.live.conftest import PAGES
+from tests.live.tracing import here, instances
 from tests.processes import wait_until
 
 TOUCH = """

@@ -10,9 +10,6 @@ import pytest
 from foliolab.errors import LabError
 from foliolab.live.tracefs import tracefs
 
-PAGES = 2048
-"""Of the file that is recorded."""
-
 
 def obstacle() -> str:
     """Why nothing can be recorded here. tracefs is mounted as most machines have it from their start, and stays so."""

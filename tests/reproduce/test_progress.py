@@ -40,9 +40,13 @@ def kept(variant: str, repetition: int, *, code: str = NOW, took: float = 0.0, *
 
 def test_nothing_is_measured() -> None:
     found = measured(PART, STEPS, [])
-    assert (found.done, found.steps, found.complete, found.kernel, found.hours) == (0, 4, False, None, 0)
-    shipped = [kept("adaptive", 1, took=1800), kept("adaptive", 1, took=1, experiment="other")]
-    assert measured(PART, STEPS, [], shipped).hours == 2
+    assert (found.done, found.steps, found.complete, found.kernel, found.hours) == (0, 4, False, None, None)
+    shipped = [
+        kept("adaptive", 1, took=1800),
+        kept("unpatched", 1, took=900),
+        kept("adaptive", 1, took=1, scale="full"),
+    ]
+    assert measured(PART, STEPS, [], shipped).hours == 1.5
 
 
 def test_all_is_measured() -> None:
@@ -162,7 +166,7 @@ def test_seconds_of_two_hosts_are_not_shipped_as_one(tmp_path: Path, backend: st
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "samples.xz"
     file.write_bytes(b"none")
-    with pytest.raises(StoreError, match=r"samples\.xz is damaged"):
+    with pytest.raises(StoreError, match=r"samples\.xz cannot be read"):
         read_released(file)
 
 
