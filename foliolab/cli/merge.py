@@ -30,8 +30,8 @@ def handle(arguments: argparse.Namespace) -> int:
         if not file.is_file():
             raise UsageError(f"There is no store at {place}.")
         found += [(sample, consoles_of(file)) for sample in read_samples(file)]
+    found.sort(key=lambda each: bool(each[0].host))  # of copies, the one that says more stays
     with open_store(store_file()) as store:
-        found.sort(key=lambda each: bool(each[0].host))  # of copies, the one that says more stays
         new = {_identity(sample): (sample, consoles) for sample, consoles in found}
         for sample in store.samples:
             new.pop(_identity(sample), None)
