@@ -18,10 +18,10 @@ from tests.machines import ARM64_4K, ARM64_16K, ARM64_64K, X86_64_4K, Machine
 pytestmark = pytest.mark.boot
 
 PLACES: list[tuple[Machine, Filesystem]] = [
-    *((machine, "ext4") for machine in (X86_64_4K, ARM64_4K)),
+    (X86_64_4K, "ext4"),
     *((machine, "xfs") for machine in (ARM64_4K, ARM64_16K, ARM64_64K)),
 ]
-"""Without large folios, as on ext4, page sizes hardly differ. x86_64 with XFS: the debug kernel, and larger blocks."""
+"""Without large folios, as on ext4, machines hardly differ. x86_64 with XFS: the debug kernel, and larger blocks."""
 ONLY_DEBUG = "no /dev/fuse|no fault injection"
 FAULT_AROUND = "/sys/kernel/debug/fault_around_bytes"
 FAULT_AROUND_BYTES = 65536
@@ -36,13 +36,15 @@ def test_selftests(machine: Machine, filesystem: Filesystem, programs: Programs,
     # One holds pages locked by FUSE, one has reads fail: only the debug kernel can. Large folios are what ext4 has not.
     reasons = ONLY_DEBUG + ("|no large folios" if filesystem == "ext4" else "")
     reasons += "|no soft-dirty" if machine.arch is ARM64 else ""
+    # Races are long where they find most: on the debug kernel, and where memory is weakly ordered.
+    brief = machine != ARM64_4K
     with guest_with_data(guest_config(machine.kernel(), programs), filesystem, tmp_path / "console.log") as guest:
         if machine.page_size == FAULT_AROUND_BYTES:  # it is one page here, unless somebody asks for more
             guest.run([":write", FAULT_AROUND, str(4 * FAULT_AROUND_BYTES)]).checked()
-            check(run_in(guest, FAULTS_IN_FILES), reasons)
+            check(run_in(guest, FAULTS_IN_FILES, brief=brief), reasons)
             guest.run([":write", FAULT_AROUND, str(FAULT_AROUND_BYTES)]).checked()
             reasons += "|fault-around is off"
-        check(run_in(guest, SELFTESTS), reasons)
+        check(run_in(guest, SELFTESTS, brief=brief), reasons)
 
 
 def test_selftests_with_blocks_larger_than_pages(programs: Programs, tmp_path: Path) -> None:
@@ -52,4 +54,4 @@ def test_selftests_with_blocks_larger_than_pages(programs: Programs, tmp_path: P
     subprocess.run([tool("mkfs.xfs"), "-q", "-b", "size=16k", str(raw)], check=True)
     config = guest_config(replace(X86_64_4K, extras=("xfs",)).kernel(), programs)
     with guest_with_data(config, "xfs", tmp_path / "console.log", Disk(raw, "raw")) as guest:
-        check(run_in(guest, SELFTESTS), ONLY_DEBUG)
+        check(run_in(guest, SELFTESTS, brief=True), ONLY_DEBUG)
