@@ -30,7 +30,7 @@ from foliolab.cli.options import (
 )
 from foliolab.cli.run import RunRequest, measure
 from foliolab.errors import EmptyPart, UnknownCell, UsageError, require_known
-from foliolab.experiment import variants
+from foliolab.experiment import cell, variants
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.spec import Experiment
@@ -59,6 +59,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="what is compared with, measured twice (default: unpatched, or the first kernel)",
     )
     parser.add_argument("--workload", metavar="NAME,...", action="append", help="only these; may be repeated")
+    parser.add_argument(
+        "--cell", metavar="AXIS=VALUE,...", action="append", default=[], help="only these cells; may be repeated"
+    )
     add_sizes(parser)
     add_machine(parser)
     add_workers(parser)
@@ -156,7 +159,8 @@ def _parts(
             continue
         scale = experiment.scale(arguments.scale)
         names = asked or [variant.name for variant in scale.variants if variant.name != baseline]
-        parts.append(MatrixPart(experiment, scale.name, arch, page_size, scale.cells, tuple(names), None))
+        cells = cell.choose(scale.cells, arguments.cell)
+        parts.append(MatrixPart(experiment, scale.name, arch, page_size, cells, tuple(names), None))
     if not parts:
         raise UsageError(f"There is no experiment with a list 'regress' for {machine}.")
     return parts

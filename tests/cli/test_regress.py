@@ -61,7 +61,11 @@ def test_workloads_variants_threshold_and_baseline(
     fill(store)
     argv = ["regress", programs, "--no-run", "--json", "--workload", "sqlite,lmdb", "--variant", "published"]
     assert main(argv) == 0
-    assert {row[0] for row in places(rows(capsys))} == {"sqlite", "lmdb"}
+    by_name = rows(capsys)
+    assert {row[0] for row in places(by_name)} == {"sqlite", "lmdb"}
+    by_axis = ["--cell", "workload=sqlite", "--cell", "workload=lmdb", "--variant", "published"]
+    assert main(["regress", programs, "--no-run", "--json", *by_axis]) == 0
+    assert rows(capsys) == by_name
     assert main([*argv, "--threshold", "0.5%"]) == 0
     assert places(rows(capsys))[0] == ("lmdb", "published", "read_bytes", "worse")
     assert main(["regress", programs, "--no-run", "--json", "--baseline", "published", "--variant", "unpatched"]) == 0
@@ -142,6 +146,7 @@ def test_the_backend_that_measured_last_is_compared(
     ("argv", "status", "words"),
     [
         (["--workload", "gcc,ld"], 12, "There is no workload 'ld'; known: gcc, sqlite, lmdb."),
+        (["--cell", "workload=ld"], 12, "No cell of this experiment matches 'workload=ld'; there are: workload=gcc; "),
         (["--variant", "folio"], 11, "There is no variant 'folio'; known: unpatched, off"),
         (["--baseline", "none"], 11, "There is no variant 'none'"),
         (["--variant", "unpatched"], 2, "'unpatched' is the baseline; there is no other variant to compare with it."),
