@@ -30,8 +30,8 @@ from foliolab.cli.options import (
 )
 from foliolab.cli.run import RunRequest, measure
 from foliolab.errors import EmptyPart, UnknownCell, UsageError, require_known
-from foliolab.experiment import cell, variants
-from foliolab.experiment.cell import Cell
+from foliolab.experiment import variants
+from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.spec import Experiment
 from foliolab.progress import Reporter
@@ -159,11 +159,23 @@ def _parts(
             continue
         scale = experiment.scale(arguments.scale)
         names = asked or [variant.name for variant in scale.variants if variant.name != baseline]
-        cells = cell.choose(scale.cells, arguments.cell)
-        parts.append(MatrixPart(experiment, scale.name, arch, page_size, cells, tuple(names), None))
+        parts.append(MatrixPart(experiment, scale.name, arch, page_size, scale.cells, tuple(names), None))
     if not parts:
         raise UsageError(f"There is no experiment with a list 'regress' for {machine}.")
-    return parts
+    return _with_cells(parts, arguments.cell)
+
+
+def _with_cells(parts: Sequence[MatrixPart], filters: Sequence[str]) -> list[MatrixPart]:
+    """Those that have such cells, with no others; UnknownCell if none has."""
+    chosen, error = [], None
+    for part in parts:
+        try:
+            chosen.append(replace(part, cells=choose(part.cells, filters)))
+        except UnknownCell as unknown:
+            error = unknown
+    if error and not chosen:
+        raise error
+    return chosen
 
 
 def _chosen(parts: Sequence[MatrixPart], workloads: Sequence[str] | None) -> list[MatrixPart]:

@@ -21,7 +21,7 @@ PLACES: list[tuple[Machine, Filesystem]] = [
     (X86_64_4K, "ext4"),
     *((machine, "xfs") for machine in (ARM64_4K, ARM64_16K, ARM64_64K)),
 ]
-"""Without large folios, as on ext4, machines hardly differ. x86_64 with XFS: the debug kernel, and larger blocks."""
+"""Of file systems without large folios, x86_64 has one. With XFS it has the debug kernel, and larger blocks."""
 ONLY_DEBUG = "no /dev/fuse|no fault injection"
 FAULT_AROUND = "/sys/kernel/debug/fault_around_bytes"
 FAULT_AROUND_BYTES = 65536
@@ -36,7 +36,7 @@ def test_selftests(machine: Machine, filesystem: Filesystem, programs: Programs,
     # One holds pages locked by FUSE, one has reads fail: only the debug kernel can. Large folios are what ext4 has not.
     reasons = ONLY_DEBUG + ("|no large folios" if filesystem == "ext4" else "")
     reasons += "|no soft-dirty" if machine.arch is ARM64 else ""
-    # Races are long where they find most: on the debug kernel, and where memory is weakly ordered.
+    # It takes a third of the time. In full they run on the debug kernel, and once on arm64.
     brief = machine != ARM64_4K
     with guest_with_data(guest_config(machine.kernel(), programs), filesystem, tmp_path / "console.log") as guest:
         if machine.page_size == FAULT_AROUND_BYTES:  # it is one page here, unless somebody asks for more
