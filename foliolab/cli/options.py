@@ -108,6 +108,11 @@ def add_tables(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--table", action="store_true", help=text)
 
 
+def add_cells(parser: argparse.ArgumentParser) -> None:
+    text = "only these cells; may be repeated"
+    parser.add_argument("--cell", metavar="AXIS=VALUE,...", action="append", default=[], help=text)
+
+
 def add_sizes(parser: argparse.ArgumentParser) -> None:
     text = "quick: an eighth of the published sizes; full; or what else the experiment has (default: quick)"
     parser.add_argument("--scale", default="quick", help=text)

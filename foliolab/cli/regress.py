@@ -7,7 +7,7 @@ example: ./lab regress --variant published,adaptive --workload gcc,sqlite --chec
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from foliolab.analyse.differences import MatrixPart, workload_name
@@ -18,6 +18,7 @@ from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import (
+    add_cells,
     add_json,
     add_kernels,
     add_machine,
@@ -59,9 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="what is compared with, measured twice (default: unpatched, or the first kernel)",
     )
     parser.add_argument("--workload", metavar="NAME,...", action="append", help="only these; may be repeated")
-    parser.add_argument(
-        "--cell", metavar="AXIS=VALUE,...", action="append", default=[], help="only these cells; may be repeated"
-    )
+    add_cells(parser)
     add_sizes(parser)
     add_machine(parser)
     add_workers(parser)
@@ -166,16 +165,9 @@ def _parts(
 
 
 def _with_cells(parts: Sequence[MatrixPart], filters: Sequence[str]) -> list[MatrixPart]:
-    """Those that have such cells, with no others; UnknownCell if none has."""
-    chosen, error = [], None
-    for part in parts:
-        try:
-            chosen.append(replace(part, cells=choose(part.cells, filters)))
-        except UnknownCell as unknown:
-            error = unknown
-    if error and not chosen:
-        raise error
-    return chosen
+    """The parts with the cells that match any filter only; UnknownCell for one that matches none of any part."""
+    wanted = set(choose([cell for part in parts for cell in part.cells], filters))
+    return _only(parts, lambda part, cell: cell in wanted)
 
 
 def _chosen(parts: Sequence[MatrixPart], workloads: Sequence[str] | None) -> list[MatrixPart]:
@@ -185,10 +177,12 @@ def _chosen(parts: Sequence[MatrixPart], workloads: Sequence[str] | None) -> lis
     known = dict.fromkeys(workload_name(part.experiment, cell) for part in parts for cell in part.cells)
     wanted = [name for text in workloads for name in names_of("--workload", text)]
     require_known("There is no workload", wanted, known, UnknownCell)
-    chosen = [
-        replace(part, cells=tuple(cell for cell in part.cells if workload_name(part.experiment, cell) in wanted))
-        for part in parts
-    ]
+    return _only(parts, lambda part, cell: workload_name(part.experiment, cell) in wanted)
+
+
+def _only(parts: Sequence[MatrixPart], kept: Callable[[MatrixPart, Cell], bool]) -> list[MatrixPart]:
+    """The parts with the cells that are kept; those without any are left out."""
+    chosen = [replace(part, cells=tuple(cell for cell in part.cells if kept(part, cell))) for part in parts]
     return [part for part in chosen if part.cells]
 
 

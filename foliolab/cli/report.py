@@ -11,7 +11,7 @@ from foliolab.analyse.losses import Arm, make_arms
 from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.options import add_json, add_tables, names_of, require_room_for
+from foliolab.cli.options import add_cells, add_json, add_tables, names_of, require_room_for
 from foliolab.errors import NoResult, UnknownCell, UsageError, require_known
 from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
@@ -44,9 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", nargs="?", help="an experiment's name or .toml file (default: all)")
     parser.add_argument("--scale", help="only this scale")
     parser.add_argument("--variant", metavar="V,...", help="only these variants")
-    parser.add_argument(
-        "--cell", metavar="AXIS=VALUE,...", action="append", default=[], help="only these cells; may be repeated"
-    )
+    add_cells(parser)
     parser.add_argument("--machine", help="only this, such as arm64-16k")
     parser.add_argument("--backend", help="only what this backend measured, such as qemu-tcg or model")
     parser.add_argument(

@@ -21,6 +21,7 @@ from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.options import (
     Shard,
     add_accelerator,
+    add_cells,
     add_json,
     add_kernels,
     add_machine,
@@ -174,9 +175,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_sizes(parser)
     parser.add_argument("--variant", metavar="V,...", help="only these variants")
     add_kernels(parser, "measure on this kernel")
-    parser.add_argument(
-        "--cell", metavar="AXIS=VALUE,...", action="append", default=[], help="only these cells; may be repeated"
-    )
+    add_cells(parser)
     parser.add_argument(
         "--backend",
         metavar="|".join(BACKENDS),

@@ -67,6 +67,9 @@ def test_workloads_variants_threshold_and_baseline(
     for experiments in ([programs], ["fault-cost", programs]):  # one of which has no such cells
         assert main(["regress", *experiments, "--no-run", "--json", *by_axis]) == 0
         assert rows(capsys) == by_name
+    of_either = ["--cell", "stride=16", "--cell", "workload=sqlite", "--variant", "published"]
+    assert main(["regress", "fault-cost", programs, "--no-run", "--json", *of_either]) == 0
+    assert {row[0] for row in places(rows(capsys))} > {"sqlite"}
     assert main([*argv, "--threshold", "0.5%"]) == 0
     assert places(rows(capsys))[0] == ("lmdb", "published", "read_bytes", "worse")
     assert main(["regress", programs, "--no-run", "--json", "--baseline", "published", "--variant", "unpatched"]) == 0
