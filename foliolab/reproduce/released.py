@@ -8,6 +8,7 @@ import json
 import lzma
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from foliolab.campaign.sample import Sample
@@ -24,7 +25,16 @@ RELEASED = RELEASE / "samples.jsonl.xz"
 
 def read_released(file: Path = RELEASED) -> list[Sample]:
     """All of them, oldest first, none if there is no such file; StoreError if it is damaged."""
-    return read_samples(file)
+    if not file.exists():
+        return []
+    found = file.stat()
+    return list(_read(file, found.st_mtime_ns, found.st_size))
+
+
+@lru_cache(maxsize=1)
+def _read(file: Path, _modified: int, _size: int) -> tuple[Sample, ...]:
+    """A check of all documents asks a hundred times."""
+    return tuple(read_samples(file))
 
 
 def with_released(samples: Iterable[Sample], file: Path = RELEASED) -> list[Sample]:

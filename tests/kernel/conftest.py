@@ -1,37 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from foliolab.arch import Architecture
-from foliolab.files import KERNEL
+from foliolab.errors import BuildError
+from foliolab.files import KERNEL, cache_directory, digest, digest_files, made_once
 from foliolab.kernel.source import Source
+from foliolab.process import compiler, run
 from tests.kernel.selftests import Programs
+
+_FLAGS = ("-O2", "-Wall", "-Werror", "-static", "-pthread")
 
 
 @pytest.fixture(scope="session")
-def programs(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Programs:
+def programs(source: Source) -> Programs:
     """The kselftests, and the programs of this directory, by name, for an architecture; all static."""
-    return compiled(KERNEL / "files/tools/testing/selftests/mm", source, tmp_path_factory)
+    return compiled(KERNEL / "files/tools/testing/selftests/mm", source)
 
 
-def compiled(ours: Path, source: Source, places: pytest.TempPathFactory) -> Programs:
-    """The kselftests of the directory ``ours``, and the programs of this one."""
+def compiled(ours: Path, source: Source) -> Programs:
+    """The kselftests of the directory ``ours``, and the programs of this one. Cached by all that goes in."""
     shared = sorted(ours.glob("*_util.c"))
     sources = {code: shared for code in ours.glob("*.c") if code not in shared}
     sources |= {code: [] for code in (Path(__file__).parent / "programs").glob("*.c")}
+    content = digest_files([*sources, *shared, *ours.glob("*.h")])
     tools = source.tree / "tools"
     # Where ours include "../kselftest.h", the compiler finds that of the tree beside its selftests.
     includes = [f"-I{place}" for place in (ours, tools / "testing/selftests/mm", tools / "include")]
 
     @cache
     def made(arch: Architecture) -> dict[str, Path]:
-        place = places.mktemp(f"programs-{arch.name}")
-        for code, others in sources.items():
-            command = [arch.compiler, "-O2", "-Wall", "-Werror", "-static", "-pthread", *includes]
-            subprocess.run([*command, "-o", str(place / code.stem), str(code), *map(str, others)], check=True)
-        return {path.name: path for path in place.iterdir()}
+        found, version = compiler(arch)
+
+        def make(place: Path) -> None:
+            for code, others in sources.items():
+                run([found, *_FLAGS, *includes, "-o", str(place / code.stem), str(code), *map(str, others)], BuildError)
+
+        key = digest([source.identity, arch.name, version, *_FLAGS, content])
+        return {path.name: path for path in made_once(cache_directory() / "kselftests", key, make).iterdir()}
 
     return made

@@ -49,7 +49,7 @@ def programs(version: str, tmp_path_factory: pytest.TempPathFactory) -> Programs
     for file, content in applied(source, [OURS]).items():
         if content is not None and Path(file).match("selftests/mm/*.[ch]"):
             (ours / Path(file).name).write_bytes(content)
-    return compiled(ours, source, tmp_path_factory)
+    return compiled(ours, source)
 
 
 @pytest.mark.boot

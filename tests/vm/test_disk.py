@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from foliolab.errors import DiskFull, UsageError
-from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig
@@ -66,15 +65,6 @@ def test_a_file_on_ext4_stays_as_it_is(config: GuestConfig, tmp_path: Path) -> N
 @pytest.mark.parametrize("machine", [ARM64_4K, ARM64_64K], indirect=True, ids=str)
 def test_a_file_on_xfs_stays_as_it_is(config: GuestConfig, tmp_path: Path) -> None:
     check_disk(replace(config, memory_mib=512), "xfs", tmp_path)
-
-
-@pytest.mark.boot
-@pytest.mark.debug
-def test_a_file_on_xfs_under_the_debug_kernel(
-    native_config: GuestConfig, debug_kernel: BuiltKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
-    check_disk(replace(native_config, kernel=debug_kernel.image, memory_mib=512), "xfs", tmp_path)
 
 
 STUBS = {"x86_64": bytes.fromhex("c3c3c3c3"), "arm64": bytes.fromhex("c0035fd6")}
