@@ -25,14 +25,15 @@ RELEASED = RELEASE / "samples.jsonl.xz"
 
 def read_released(file: Path = RELEASED) -> list[Sample]:
     """All of them, oldest first, none if there is no such file; StoreError if it is damaged."""
-    if not file.exists():
+    try:
+        found = file.stat()
+    except FileNotFoundError:
         return []
-    found = file.stat()
-    return list(_read(file, found.st_mtime_ns, found.st_size))
+    return list(_read(file, found.st_ino, found.st_mtime_ns, found.st_size))
 
 
 @lru_cache(maxsize=1)
-def _read(file: Path, _modified: int, _size: int) -> tuple[Sample, ...]:
+def _read(file: Path, *_which: int) -> tuple[Sample, ...]:
     """A check of all documents asks a hundred times."""
     return tuple(read_samples(file))
 

@@ -120,7 +120,7 @@ def worker(
 
 
 def test_late_workers_help_and_a_command_goes_on_after_its_scheduler(tmp_path: Path) -> None:
-    plan = fake_plan(repetitions=2)
+    plan = fake_plan(repetitions=4)
     store = tmp_path / "samples.jsonl"
     with scheduler(tmp_path) as (process, address), worker(address, "1"), cluster.scheduled(address) as found:
         killing_it = once(lambda: len(read_samples(store)) > 2, process.kill)
@@ -150,14 +150,14 @@ def test_late_workers_of_another_host_measure_no_seconds(tmp_path: Path) -> None
             lambda: len(read_samples(store)) > 2, lambda: stack.enter_context(worker(address, "2", host="127.0.0.2"))
         )
         with come:
-            run_fake(store, FakeBackend(by_whom, name=KVM), fake_plan(repetitions=2), found)
+            run_fake(store, FakeBackend(by_whom, name=KVM), fake_plan(repetitions=4), found)
         found.client.wait_for_workers(2, timeout=60)
         assert {sample.metrics["worker"] for sample in read_samples(store)} == {1}
         # What was measured counts, and the other worker may emulate.
-        run_fake(store, FakeBackend(by_whom, name=KVM), fake_plan(repetitions=2), found)
+        run_fake(store, FakeBackend(by_whom, name=KVM), fake_plan(repetitions=4), found)
         run_fake(store, FakeBackend(by_whom), fake_plan(repetitions=1), found)
     counts = [sample for sample in read_samples(store) if sample.backend != KVM]
-    assert len(read_samples(store)) - len(counts) == len(fake_plan(repetitions=2).steps)
+    assert len(read_samples(store)) - len(counts) == len(fake_plan(repetitions=4).steps)
     assert {sample.metrics["worker"] for sample in counts} == {1, 2}
 
 

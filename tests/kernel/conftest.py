@@ -21,11 +21,10 @@ def programs(source: Source) -> Programs:
 
 
 def compiled(ours: Path, source: Source) -> Programs:
-    """The kselftests of the directory ``ours``, and the programs of this one. Cached by all that goes in."""
+    """The kselftests of the directory ``ours``, and the programs of this one. Cached by what goes in."""
     shared = sorted(ours.glob("*_util.c"))
     sources = {code: shared for code in ours.glob("*.c") if code not in shared}
     sources |= {code: [] for code in (Path(__file__).parent / "programs").glob("*.c")}
-    content = digest_files([*sources, *shared, *ours.glob("*.h")])
     tools = source.tree / "tools"
     # Where ours include "../kselftest.h", the compiler finds that of the tree beside its selftests.
     includes = [f"-I{place}" for place in (ours, tools / "testing/selftests/mm", tools / "include")]
@@ -38,7 +37,9 @@ def compiled(ours: Path, source: Source) -> Programs:
             for code, others in sources.items():
                 run([found, *_FLAGS, *includes, "-o", str(place / code.stem), str(code), *map(str, others)], BuildError)
 
-        key = digest([source.identity, arch.name, version, *_FLAGS, content])
+        libc = Path(run([found, "-print-file-name=libc.a"], BuildError).decode().strip())
+        files = [Path(__file__), libc, *sources, *shared, *ours.glob("*.h")]
+        key = digest([source.identity, arch.name, version, digest_files(files)])
         return {path.name: path for path in made_once(cache_directory() / "kselftests", key, make).iterdir()}
 
     return made

@@ -671,7 +671,7 @@ static void test_trace_device(void)
  *
  * Its tests are about pages, whatever their size: a request costs as much as
  * reading 16 of them, and a read has 64 at most. Sparse accesses, which are two
- * windows apart, are then farther apart than a run leaves out.
+ * windows apart or more, are then farther apart than a run leaves out.
  */
 
 #define REQUEST_PAGES	16
@@ -728,8 +728,8 @@ static void teach_beginnings(void)
 
 /*
  * Wherever in their blocks they are: those farther apart than is worth reading. Three
- * windows, which are no power of two: where a window ends just before the next access,
- * faulting around that maps its last page, as if it had been used.
+ * windows apart, no read that could be learnt ends within a block before the next
+ * access: faulting around that would map its last page, as if it had been used.
  */
 static void test_adaptive_sparse(unsigned int within)
 {
