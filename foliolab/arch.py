@@ -55,7 +55,7 @@ class Architecture:
     boot_arguments: str
     """For its kernels, beside those that all guests get."""
     counting_boot_arguments: str
-    """Besides, where instructions are counted."""
+    """Of the lab's own kernels besides, where instructions are counted."""
     tiny_guest: TinyGuest
     hang_keys: bool
     """Whether a hung guest is asked for its stacks over the serial console, because the machine has no NMI to send."""

@@ -85,7 +85,17 @@ class QemuBackend:
         """What boots with the plan's disks."""
         parameters = plan.scale.parameters
         image = initramfs(guest_programs(self.architecture, self.report), modules=kernel.modules)
-        bare = GuestConfig(self.architecture, kernel.image, image, self.accelerator, kernel_name=kernel.name)
+        # Debian's kernels keep the timer that the lab's own give up.
+        spared = self.accelerator.counts_instructions and not kernel.packaged
+        arguments = self.architecture.counting_boot_arguments if spared else ""
+        bare = GuestConfig(
+            self.architecture,
+            kernel.image,
+            image,
+            self.accelerator,
+            kernel_name=kernel.name,
+            boot_arguments=arguments,
+        )
         disks = [
             replace(
                 disk,

@@ -96,8 +96,7 @@ def qemu_command(config: GuestConfig) -> list[str]:
     argv += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     argv += ["-m", f"{config.memory_mib}M", "-smp", str(config.cpus)]
     if config.kernel:
-        counting = arch.counting_boot_arguments if config.accelerator.counts_instructions else ""
-        arguments = [f"console={arch.console}", _BOOT_ARGUMENTS, arch.boot_arguments, counting, config.boot_arguments]
+        arguments = [f"console={arch.console}", _BOOT_ARGUMENTS, arch.boot_arguments, config.boot_arguments]
         argv += ["-kernel", str(config.kernel), "-initrd", str(config.initramfs)]
         argv += ["-append", " ".join(filter(None, arguments))]
     argv += ["-serial", "chardev:console"]

@@ -39,7 +39,7 @@ def test_selftests(machine: Machine, filesystem: Filesystem, programs: Programs,
     # Brief races take a third of the time. In full they run on the debug kernel, and on arm64 with 4 KiB.
     brief = machine != ARM64_4K
     with guest_with_data(guest_config(machine.kernel(), programs), filesystem, tmp_path / "console.log") as guest:
-        names = SELFTESTS
+        names: tuple[str, ...] = SELFTESTS
         if machine.page_size == FAULT_AROUND_BYTES:  # it is one page here, unless somebody asks for more
             guest.run([":write", FAULT_AROUND, str(4 * FAULT_AROUND_BYTES)]).checked()
             check(run_in(guest, FAULTS_IN_FILES, brief=brief), reasons)
