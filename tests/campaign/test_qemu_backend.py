@@ -171,7 +171,9 @@ def test_workloads_are_held_to_their_memory_and_repeat(tmp_path: Path, unpatched
 def test_what_a_boot_did_before_does_not_matter(tmp_path: Path, unpatched_kernel: BuiltKernel) -> None:
     """Short programs flush the TLB; random access that fits makes an emulator's grow, and hides that pages are used."""
     image = initramfs(guest_programs(NATIVE, Reporter()))
-    config = GuestConfig(NATIVE, unpatched_kernel.image, image, choose_accelerator(NATIVE, "icount"), memory_mib=384)
+    counting = choose_accelerator(NATIVE, "icount")
+    arguments = NATIVE.counting_boot_arguments
+    config = GuestConfig(NATIVE, unpatched_kernel.image, image, counting, memory_mib=384, boot_arguments=arguments)
     refaults = []
     with Guest(config, tmp_path / "console.log") as guest:
         guest.run([":write", "/proc/sys/vm/watermark_scale_factor", "10"]).checked()

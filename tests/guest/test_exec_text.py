@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from foliolab.arch import NATIVE
+from foliolab.experiment.variants import load_variants
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
+from foliolab.vm.switches import Switches
 from tests.guest.program import MIB, PAGE, as_nobody, failed, needs_root, run
 from tests.guests import guest_with
 from tests.machines import ARM64_4K, ARM64_64K, Machine
@@ -213,9 +215,10 @@ def booted(kernel: BuiltKernel, place: Path) -> AbstractContextManager[Guest]:
 
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    """One of the pristine kernel."""
-    kernel = build(KernelRequest(NATIVE, "unpatched", extras=("xfs",)), Reporter())
+    """One with all rules off."""
+    kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
     with booted(kernel, tmp_path_factory.mktemp("guest")) as running:
+        Switches(running).set(load_variants()["off"].switches)
         yield running
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What kernel reviewers run first. sparse and W=1 are tried here on the module; on patches, in test_commits.py."""
 
+import json
 import re
 import subprocess
 from fnmatch import fnmatch
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE, X86_64
-from foliolab.files import MODULE
+from foliolab.files import MODULE, cache_directory, digest, write_atomic
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian import from_debian
@@ -20,6 +21,17 @@ from foliolab.kernel.series import applied, read_series
 from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
 from tests.conftest import BASES, reduced
+
+
+def checked_once(source: Source, patch: str) -> list[str]:
+    """What checkpatch has to say about one patch, which is kept: a long one takes seconds."""
+    scripts = (source.tree / "scripts" / name for name in ("checkpatch.pl", "spelling.txt", "const_structs.checkpatch"))
+    undated = re.sub(r"^(From [0-9a-f]{40}|Date:|Message-Id:|In-Reply-To:|References:) .*\n", "", patch, flags=re.MULTILINE)
+    kept = cache_directory() / "commits" / digest([*(file.read_bytes() for file in scripts), undated])
+    if not kept.exists():
+        write_atomic(kept, json.dumps(checkpatch(source, patch)))
+    found: list[str] = json.loads(kept.read_text())
+    return found
 
 
 def checkpatch(source: Source, patch: str, *files: Path) -> list[str]:
@@ -44,7 +56,7 @@ def test_series_passes_checkpatch(version: str, tmp_path: Path) -> None:
     mbox = export(reduced(source, tmp_path / "small/pristine"), tmp_path / "out", Reporter(), author=somebody).mbox
     patches = re.split(r"^(?=From [0-9a-f]{40} )", mbox.read_text(), flags=re.MULTILINE)[1:]
     assert len(patches) == len(read_series(version))
-    complaints = [line for patch in patches for line in checkpatch(source, patch)]
+    complaints = [line for patch in patches for line in checked_once(source, patch)]
     # The form of TRACE_EVENT() is that of a struct, which checkpatch takes for a badly broken call.
     form = re.compile(r"^include/trace/events/\S+ CHECK:(PARENTHESIS_ALIGNMENT|OPEN_ENDED_LINE)")
     assert [line for line in complaints if form.match(line)]  # or it has not looked

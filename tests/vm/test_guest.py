@@ -197,7 +197,8 @@ def test_a_kernel_that_qemu_cannot_load(config: GuestConfig, tmp_path: Path) -> 
 
 
 def test_counted_instructions_repeat(config: GuestConfig, tmp_path: Path) -> None:
-    counting = replace(config, accelerator=choose(config.arch, "icount"), cpus=1)
+    arguments = config.arch.counting_boot_arguments
+    counting = replace(config, accelerator=choose(config.arch, "icount"), cpus=1, boot_arguments=arguments)
     seconds = []
     with Guest(counting, tmp_path / "console.log") as guest:
         for _ in range(5):
