@@ -26,7 +26,9 @@ from tests.conftest import BASES, reduced
 def checked_once(source: Source, patch: str) -> list[str]:
     """What checkpatch has to say about one patch, which is kept: a long one takes seconds."""
     scripts = (source.tree / "scripts" / name for name in ("checkpatch.pl", "spelling.txt", "const_structs.checkpatch"))
-    undated = re.sub(r"^(From [0-9a-f]{40}|Date:|Message-Id:|In-Reply-To:|References:) .*\n", "", patch, flags=re.MULTILINE)
+    undated = re.sub(
+        r"^(From [0-9a-f]{40}|Date:|Message-Id:|In-Reply-To:|References:) .*\n", "", patch, flags=re.MULTILINE
+    )
     kept = cache_directory() / "commits" / digest([*(file.read_bytes() for file in scripts), undated])
     if not kept.exists():
         write_atomic(kept, json.dumps(checkpatch(source, patch)))

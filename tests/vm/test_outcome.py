@@ -21,97 +21,60 @@ CRASH, HANG, MEMORY, NOTHING, LOST = (
     OutcomeKind.LOST_HOST,
 )
 
-ALIKE = [
-    ("hang-with-stacks", Ending.DEADLINE, HANG, "The guest did not end its boot within 60 s."),
+Row = tuple[str, Ending, OutcomeKind, str]
+"""What a log is called, how the boot ended, and what it is taken for."""
+
+
+def crashed(log: str, words: str, ending: Ending = Ending.RESET) -> Row:
+    return log, ending, CRASH, f"The guest crashed: {words}"
+
+
+def hung(log: str, words: str = "") -> Row:
+    said = f" Its console says: {words}" if words else ""
+    return log, Ending.DEADLINE, HANG, f"The guest did not end its boot within 60 s.{said}"
+
+
+NO_ROOT = "Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)"
+
+ALIKE: list[Row] = [
+    hung("hang-with-stacks"),
     (
         "out-of-memory-panic",
         Ending.RESET,
         MEMORY,
         "The guest ran out of memory: Out of memory: system-wide panic_on_oom is enabled",
     ),
-    (
-        "panic-by-sysrq",
-        Ending.RESET,
-        CRASH,
-        "The guest crashed: Kernel panic - not syncing: sysrq triggered crash",
-    ),
-    (
-        "panic-no-root",
-        Ending.RESET,
-        CRASH,
-        "The guest crashed: Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
-    ),
+    crashed("panic-by-sysrq", "Kernel panic - not syncing: sysrq triggered crash"),
+    crashed("panic-no-root", NO_ROOT),
     ("reset-without-a-word", Ending.RESET, CRASH, "The guest reset itself without a word on its console."),
 ]
 """Which guests of both architectures come to; the logs of arm64 are called so."""
 
-ENDINGS = [
+ENDINGS: list[Row] = [
     *ALIKE,
-    *((f"arm64-{name}", *rest) for name, *rest in ALIKE),
-    ("arm64-bug", Ending.RESET, CRASH, "The guest crashed: kernel BUG at mm/filemap.c:4256!"),
-    (
-        "arm64-hang-soft-lockup",
-        Ending.DEADLINE,
-        HANG,
-        "The guest did not end its boot within 60 s. Its console says: rcu: INFO: rcu_sched self-detected stall on CPU",
-    ),
-    (
+    *((f"arm64-{log}", ending, kind, sentence) for log, ending, kind, sentence in ALIKE),
+    crashed("arm64-bug", "kernel BUG at mm/filemap.c:4256!"),
+    hung("arm64-hang-soft-lockup", "rcu: INFO: rcu_sched self-detected stall on CPU"),
+    crashed(
         "arm64-oops-null-pointer",
-        Ending.RESET,
-        CRASH,
-        "The guest crashed: Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010",
+        "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010",
     ),
-    (
-        "arm64-oops-undefined-instruction",
-        Ending.RESET,
-        CRASH,
-        "The guest crashed: Internal error: Oops - Undefined instruction: 0000000002000000 [#1] SMP",
+    crashed(
+        "arm64-oops-undefined-instruction", "Internal error: Oops - Undefined instruction: 0000000002000000 [#1] SMP"
     ),
     ("boot-noise", Ending.OFF, NOTHING, "The guest switched itself off without an answer."),
-    ("clean-boot", Ending.DEADLINE, HANG, "The guest did not end its boot within 60 s."),
+    hung("clean-boot"),
     ("clean-boot", Ending.LOST, LOST, "QEMU went away: killed by SIGKILL."),
-    (
-        "hang-hung-task",
-        Ending.DEADLINE,
-        HANG,
-        "The guest did not end its boot within 60 s."
-        " Its console says: INFO: task init:49 blocked for more than 2 seconds.",
-    ),
-    (
-        "hang-soft-lockup",
-        Ending.DEADLINE,
-        HANG,
-        "The guest did not end its boot within 60 s."
-        " Its console says: watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [sparse-mmap:58]",
-    ),
-    (
-        "kasan-panic-on-warn",
-        Ending.RESET,
-        CRASH,
-        "The guest crashed: BUG: KASAN: slab-use-after-free in filemap_map_pages+0x6f4/0xbd0",
-    ),
+    hung("hang-hung-task", "INFO: task init:49 blocked for more than 2 seconds."),
+    hung("hang-soft-lockup", "watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [sparse-mmap:58]"),
+    crashed("kasan-panic-on-warn", "BUG: KASAN: slab-use-after-free in filemap_map_pages+0x6f4/0xbd0"),
     ("lost-in-mid-line", Ending.LOST, LOST, "QEMU went away: killed by SIGKILL."),
-    (
-        "oops-null-pointer",
-        Ending.RESET,
-        CRASH,
-        "The guest crashed: BUG: kernel NULL pointer dereference, address: 0000000000000010",
-    ),
-    (
-        "panic-init-died",
-        Ending.RESET,
-        CRASH,
-        "The guest crashed: Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000300",
-    ),
+    crashed("oops-null-pointer", "BUG: kernel NULL pointer dereference, address: 0000000000000010"),
+    crashed("panic-init-died", "Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000300"),
     # A panic is one even if the guest then fails to reset itself.
-    (
-        "panic-no-root",
-        Ending.DEADLINE,
-        CRASH,
-        "The guest crashed: Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
-    ),
+    crashed("panic-no-root", NO_ROOT, Ending.DEADLINE),
     ("powered-off", Ending.OFF, NOTHING, "The guest switched itself off without an answer."),
-    ("warning-before-crash", Ending.RESET, CRASH, "The guest crashed: kernel BUG at mm/filemap.c:3655!"),
+    crashed("warning-before-crash", "kernel BUG at mm/filemap.c:3655!"),
 ]
 
 SPLATS = {
