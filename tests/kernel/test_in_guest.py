@@ -13,14 +13,11 @@ from foliolab.process import tool
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.guest import Disk
 from tests.kernel.selftests import FAULTS_IN_FILES, SELFTESTS, Programs, guest_config, guest_with_data, run_in
-from tests.machines import ARM64_4K, ARM64_16K, ARM64_64K, X86_64_4K, Machine
+from tests.machines import ARM64_4K, TESTED, X86_64_4K, Machine
 
 pytestmark = pytest.mark.boot
 
-PLACES: list[tuple[Machine, Filesystem]] = [
-    (X86_64_4K, "ext4"),
-    *((machine, "xfs") for machine in (ARM64_4K, ARM64_16K, ARM64_64K)),
-]
+PLACES: list[tuple[Machine, Filesystem]] = [(machine, "ext4" if machine is X86_64_4K else "xfs") for machine in TESTED]
 """Of file systems without large folios, x86_64 has one. With XFS it has the debug kernel, and larger blocks."""
 ONLY_DEBUG = "no /dev/fuse|no fault injection"
 FAULT_AROUND = "/sys/kernel/debug/fault_around_bytes"
