@@ -10,7 +10,7 @@ from foliolab.report.columns import Column
 from foliolab.report.view import View
 from foliolab.table import Value
 
-_KINDS = {"look-ups": ("uniform", "zipf"), "scans": ("forward", "backward", "check", "compact", "index")}
+_KINDS = {"look-ups": ("uniform", "zipf"), "scans": ("forward", "backward", "mixed", "check", "compact", "index")}
 _WINDOWS_KB = (128, 4096)
 _NAMES = {"lmdb": "LMDB", "mdbx": "MDBX", "bbolt": "bbolt", "sqlite": "SQLite", "lucene": "Lucene"}
 _TIMES = 2
