@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,13 +61,18 @@ def killing(client: Client, kills: int, seed: int) -> Iterator[list[int]]:
         thread.join()
 
 
-def very_slow(step: Step, tried: int) -> dict[str, int | float]:
-    time.sleep(0.3)
+def very_slow(until: Path, step: Step, tried: int) -> dict[str, int | float]:
+    """Until there is a file: what has to happen meanwhile has happened then."""
+    time.sleep(0 if until.exists() else 0.3)
     return slow(step, tried)
 
 
-def by_whom(step: Step, tried: int) -> dict[str, int | float]:
-    return {**very_slow(step, tried), "worker": int(get_worker().name)}
+def by_whom(until: Path, step: Step, tried: int) -> dict[str, int | float]:
+    return {**very_slow(until, step, tried), "worker": int(get_worker().name)}
+
+
+def workers_of(samples: list[Sample]) -> set[int | float]:
+    return {sample.metrics["worker"] for sample in samples}
 
 
 def crashing(step: Step, tried: int) -> dict[str, int | float]:
@@ -78,9 +84,13 @@ def crashing(step: Step, tried: int) -> dict[str, int | float]:
 def test_workers_that_are_killed_lose_nothing_and_measure_nothing_twice(tmp_path: Path) -> None:
     plan = fake_plan(repetitions=4)
     alone = run_fake(tmp_path / "alone.jsonl", FakeBackend(), plan)
-    store = tmp_path / "together.jsonl"
-    with cluster.local(3) as found, killing(found.client, KILLS, seed=1) as killed:
-        samples = run_fake(store, FakeBackend(very_slow), plan, found)
+    store, enough = tmp_path / "together.jsonl", tmp_path / "enough"
+    with (
+        cluster.local(3) as found,
+        killing(found.client, KILLS, seed=1) as killed,
+        once(lambda: len(killed) == KILLS, enough.touch),
+    ):
+        samples = run_fake(store, FakeBackend(partial(very_slow, enough)), plan, found)
     assert len(killed) == KILLS
     assert content(samples) == content(alone)
     assert content(read_samples(store)) == content(alone)
@@ -121,11 +131,11 @@ def worker(
 
 def test_late_workers_help_and_a_command_goes_on_after_its_scheduler(tmp_path: Path) -> None:
     plan = fake_plan(repetitions=4)
-    store = tmp_path / "samples.jsonl"
+    store, both = tmp_path / "samples.jsonl", tmp_path / "both"
     with scheduler(tmp_path) as (process, address), worker(address, "1"), cluster.scheduled(address) as found:
         killing_it = once(lambda: len(read_samples(store)) > 2, process.kill)
         with killing_it, pytest.raises(ClusterError, match="scheduler is gone"):
-            run_fake(store, FakeBackend(very_slow), plan, found)
+            run_fake(store, FakeBackend(partial(very_slow, both)), plan, found)
     before = read_samples(store)
     assert 0 < len(before) < len(plan.steps)
     (tmp_path / "scheduler.json").unlink()
@@ -135,30 +145,39 @@ def test_late_workers_help_and_a_command_goes_on_after_its_scheduler(tmp_path: P
         cluster.scheduled(address) as found,
         worker(address, "1"),
         once(lambda: len(read_samples(store)) > len(before), lambda: stack.enter_context(worker(address, "2"))),
+        once(lambda: workers_of(read_samples(store)[len(before) :]) == {1, 2}, both.touch),
     ):
-        run_fake(store, FakeBackend(by_whom), plan, found)
-    assert {1, 2} == {sample.metrics["worker"] for sample in read_samples(store)[len(before) :]}
+        run_fake(store, FakeBackend(partial(by_whom, both)), plan, found)
+    assert workers_of(read_samples(store)[len(before) :]) == {1, 2}
     alone = run_fake(tmp_path / "alone.jsonl", FakeBackend(), plan)
     assert sorted(sample.key for sample in read_samples(store)) == sorted(sample.key for sample in alone)
 
 
 def test_late_workers_of_another_host_measure_no_seconds(tmp_path: Path) -> None:
-    store = tmp_path / "samples.jsonl"
+    store, late, both = (tmp_path / name for name in ("samples.jsonl", "late", "both"))
+    timed = partial(by_whom, late)
+
+    def counts() -> list[Sample]:
+        return [sample for sample in read_samples(store) if sample.backend != KVM]
+
     with ExitStack() as stack, scheduler(tmp_path) as (_, address), worker(address, "1"):
         found = stack.enter_context(cluster.scheduled(address))
-        come = once(
-            lambda: len(read_samples(store)) > 2, lambda: stack.enter_context(worker(address, "2", host="127.0.0.2"))
-        )
-        with come:
-            run_fake(store, FakeBackend(by_whom, name=KVM), fake_plan(repetitions=4), found)
+        with (
+            once(
+                lambda: len(read_samples(store)) > 2,
+                lambda: stack.enter_context(worker(address, "2", host="127.0.0.2")),
+            ),
+            once(lambda: len(found.client.scheduler_info(n_workers=-1)["workers"]) == 2, late.touch),
+        ):
+            run_fake(store, FakeBackend(timed, name=KVM), fake_plan(repetitions=4), found)
         found.client.wait_for_workers(2, timeout=60)
-        assert {sample.metrics["worker"] for sample in read_samples(store)} == {1}
+        assert workers_of(read_samples(store)) == {1}
         # What was measured counts, and the other worker may emulate.
-        run_fake(store, FakeBackend(by_whom, name=KVM), fake_plan(repetitions=4), found)
-        run_fake(store, FakeBackend(by_whom), fake_plan(repetitions=1), found)
-    counts = [sample for sample in read_samples(store) if sample.backend != KVM]
-    assert len(read_samples(store)) - len(counts) == len(fake_plan(repetitions=4).steps)
-    assert {sample.metrics["worker"] for sample in counts} == {1, 2}
+        run_fake(store, FakeBackend(timed, name=KVM), fake_plan(repetitions=4), found)
+        with once(lambda: workers_of(counts()) == {1, 2}, both.touch):
+            run_fake(store, FakeBackend(partial(by_whom, both)), fake_plan(repetitions=1), found)
+    assert len(read_samples(store)) - len(counts()) == len(fake_plan(repetitions=4).steps)
+    assert workers_of(counts()) == {1, 2}
 
 
 def test_seconds_of_two_hosts_are_refused(tmp_path: Path) -> None:
