@@ -32,10 +32,11 @@ int main(int argc, char **argv)
 		return atoi(argv[3]);
 	}
 	if (!strcmp(argv[1], "count")) {
-		size_t bytes = 0;
+		size_t bytes = 0, more;
+		char block[4096];
 
-		while (getchar() != EOF)
-			bytes++;
+		while ((more = fread(block, 1, sizeof(block), stdin)))
+			bytes += more;
 		printf("%zu %s\n", bytes, getenv("WORD"));
 		return 0;
 	}
