@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 
 from foliolab import process
+from foliolab.arch import NATIVE
 from foliolab.cli.main import main
+from foliolab.files import digest_files
 from foliolab.kernel import config, deb
 from foliolab.kernel.make import unfinished_swept
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source
 from foliolab.process import Need
 from foliolab.progress import Reporter
+from tests.kept import kept
 
 LOADED = Path(__file__).parent / "debian-in-qemu.lsmod"
 
@@ -103,10 +106,18 @@ def test_modules_that_are_not_listed_are_left_out(source: Source, tmp_path: Path
     """Debian's configuration, on the pristine tree, which nothing is written to."""
     base = deb._base("", source, Reporter())
     wanted = deb._wanted(base, source, parse_name("unpatched"), ours=False)
-    with unfinished_swept(tmp_path):
-        deb._configure(tmp_path, source.tree, base | wanted, deb._listed(LOADED), Reporter())
-    final = config.parse((tmp_path / ".config").read_text())
-    config.check(config.text(wanted), (tmp_path / ".config").read_text())
+
+    def configured() -> list[str]:
+        with unfinished_swept(tmp_path):
+            deb._configure(tmp_path, source.tree, base | wanted, deb._listed(LOADED), Reporter())
+        return (tmp_path / ".config").read_text().splitlines()
+
+    how = digest_files([Path(__file__), Path(process.__file__), *Path(deb.__file__).parent.glob("*.py")])
+    _, compiler = process.compiler(NATIVE)
+    decides: list[bytes | str] = [source.identity, config.text(base | wanted), LOADED.read_text(), compiler, how]
+    text = "\n".join(kept(decides, configured))
+    final = config.parse(text)
+    config.check(config.text(wanted), text)
     before, after = (sum(value == "m" for value in options.values()) for options in (base, final))
     assert before > 3000
     assert after < 30

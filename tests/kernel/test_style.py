@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What kernel reviewers run first. sparse and W=1 are tried here on the module; on patches, in test_commits.py."""
 
-import json
 import re
 import subprocess
 from fnmatch import fnmatch
@@ -10,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE, X86_64
-from foliolab.files import MODULE, cache_directory, digest, write_atomic
+from foliolab.errors import BuildError
+from foliolab.files import MODULE, digest_files
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.debian import from_debian
@@ -19,21 +19,20 @@ from foliolab.kernel.module import headers
 from foliolab.kernel.name import OURS
 from foliolab.kernel.series import applied, read_series
 from foliolab.kernel.source import Source
+from foliolab.process import compiler as compiler_of
+from foliolab.process import run, tool
 from foliolab.progress import Reporter
 from tests.conftest import BASES, reduced
+from tests.kept import kept
 
 
 def checked_once(source: Source, patch: str) -> list[str]:
-    """What checkpatch has to say about one patch, which is kept: a long one takes seconds."""
+    """What checkpatch has to say about one patch."""
     scripts = (source.tree / "scripts" / name for name in ("checkpatch.pl", "spelling.txt", "const_structs.checkpatch"))
     undated = re.sub(
         r"^(From [0-9a-f]{40}|Date:|Message-Id:|In-Reply-To:|References:) .*\n", "", patch, flags=re.MULTILINE
     )
-    kept = cache_directory() / "commits" / digest([*(file.read_bytes() for file in scripts), undated])
-    if not kept.exists():
-        write_atomic(kept, json.dumps(checkpatch(source, patch)))
-    found: list[str] = json.loads(kept.read_text())
-    return found
+    return kept([*(file.read_bytes() for file in scripts), undated], lambda: checkpatch(source, patch))
 
 
 def checkpatch(source: Source, patch: str, *files: Path) -> list[str]:
@@ -88,14 +87,20 @@ def test_module_passes_checkpatch(source: Source, tmp_path: Path) -> None:
 @pytest.mark.skipif(NATIVE is not X86_64, reason="the module was tried on x86_64 only")
 @pytest.mark.parametrize("version", ["6.1", "6.12"])  # packages of 7.3's headers lack the script for sparse
 def test_no_warning_about_the_module(version: str, tmp_path: Path) -> None:
-    place = tmp_path / "module"
-    module.export(place)
-    with (place / "memory.c").open("a") as stream:
-        stream.write("\nint bad;\n")
     found = headers(build(KernelRequest(NATIVE, f"image:debian:{version}"), Reporter()).release, NATIVE, Reporter())
-    printed = module.compiled(place, found, NATIVE.compiler, "C=1", "W=1")
-    # What headers of the kernel are warned about is not ours.
-    complaints = [line for line in printed.splitlines() if line.startswith(str(place)) and "warning:" in line]
+    (command, compiler), sparse = compiler_of(NATIVE), run([tool("sparse"), "--version"], BuildError)
+    place = tmp_path / "module"
+
+    def warnings() -> list[str]:
+        module.export(place)
+        with (place / "memory.c").open("a") as stream:
+            stream.write("\nint bad;\n")
+        printed = module.compiled(place, found, command, "C=1", "W=1")
+        # What headers of the kernel are warned about is not ours.
+        return [line for line in printed.splitlines() if line.startswith(str(place)) and "warning:" in line]
+
+    how = digest_files([Path(__file__), Path(module.__file__)])
+    complaints = kept([module.code_hash(), found.hash, compiler, sparse, how], warnings)
     assert [line.partition("warning: ")[2] for line in complaints] == [
         "symbol 'bad' was not declared. Should it be static?"
-    ], printed
+    ], complaints
