@@ -76,22 +76,6 @@ def test_an_export_changes_nothing(
     assert everything(kernel) == before
 
 
-def test_edits_arrive(branches: dict[str, Path], sources: dict[str, Source], kernel: Path) -> None:
-    """In a file of the kernel's, in a file of ours that later commits change as well, and in a changelog."""
-    branch, patch = branches["6.12"], "mmap-honest-hits.patch"
-    amend(branch, patch, "6.12", "mm/filemap.c", "int at_address = -1;", "int at_address = -1; /* not seen */")
-    amend(branch, patch, "6.12", "mm/mmap_readahead.c", "if (on > 1)", "if (on >= 2)")
-    git(branch, "commit", "--quiet", "--amend", "--message", f"{git(branch, 'log', '-1', '--format=%s')}\nOther words.")
-    last = read_series()[-1].patch.name
-    written = {str(path.relative_to(kernel)) for path in take_over(branch, "foliolab", kernel)}
-    assert written == {"files/mm/mmap_readahead.c", f"patches/6.12/{patch}", f"patches/6.12/{last}"}
-    assert read_mail(kernel / "patches/6.12" / last).message == "Other words.\n"
-    made = commits(sources["6.12"], read_series(kernel=kernel), kernel)[-1]
-    assert made == {file: (branch / file).read_bytes() for file in made}
-    assert "not seen" in (kernel / "patches/6.12" / patch).read_text()
-    assert take_over(branch, "foliolab", kernel) == []
-
-
 def test_what_another_kernel_needs_otherwise_is_in_its_patch(branches: dict[str, Path], kernel: Path) -> None:
     """A file that both have stays as it is for the other one."""
     file, patch = "mm/mmap_readahead_file.c", "adaptive-window.patch"
@@ -117,18 +101,28 @@ def imported(checkout: Path, *argv: str | Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_the_command_writes_what_a_branch_or_a_mailbox_says_and_names_it(
+def test_edits_arrive_by_the_command_which_names_what_it_writes(
     branches: dict[str, Path], sources: dict[str, Source], checkout: Path
 ) -> None:
-    branch, patch = branches["6.12"], "mmap-honest-hits.patch"
-    amend(branch, patch, "6.12", "mm/mmap_readahead.c", "if (on > 1)", "if (on >= 2)")
-    assert imported(checkout, f"{branch}@foliolab") == ["kernel/files/mm/mmap_readahead.c"]
-    assert "if (on >= 2)" in (checkout / "kernel/files/mm/mmap_readahead.c").read_text()
+    """In a file of the kernel's, in a file of ours that later commits change as well, and in a changelog."""
+    branch, patch, kernel = branches["6.12"], "mmap-honest-hits.patch", checkout / "kernel"
     amend(branch, patch, "6.12", "mm/filemap.c", "int at_address = -1;", "int at_address = -1; /* not seen */")
+    amend(branch, patch, "6.12", "mm/mmap_readahead.c", "if (on > 1)", "if (on >= 2)")
+    git(branch, "commit", "--quiet", "--amend", "--message", f"{git(branch, 'log', '-1', '--format=%s')}\nOther words.")
+    last = read_series()[-1].patch.name
+    names = {"files/mm/mmap_readahead.c", f"patches/6.12/{patch}", f"patches/6.12/{last}"}
+    assert set(imported(checkout, f"{branch}@foliolab")) == {f"kernel/{name}" for name in names}
+    assert read_mail(kernel / "patches/6.12" / last).message == "Other words.\n"
+    made = commits(sources["6.12"], read_series(kernel=kernel), kernel)[-1]
+    assert made == {file: (branch / file).read_bytes() for file in made}
+    assert "if (on >= 2)" in (kernel / "files/mm/mmap_readahead.c").read_text()
+    assert "not seen" in (kernel / "patches/6.12" / patch).read_text()
+
+    amend(branch, patch, "6.12", "mm/filemap.c", "/* not seen */", "/* unseen */")
     mbox = checkout / "mbox"
     mbox.write_text(git(branch, "format-patch", "--stdout", f"HEAD~{len(read_series())}"))
     assert imported(checkout, mbox, "--kernel", sources["6.12"].tree) == [f"kernel/patches/6.12/{patch}"]
-    assert "/* not seen */" in (checkout / "kernel/patches/6.12" / patch).read_text()
+    assert "/* unseen */" in (kernel / "patches/6.12" / patch).read_text()
     assert imported(checkout, branch) == ["Nothing differs."]
 
 
