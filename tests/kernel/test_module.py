@@ -14,18 +14,20 @@ import pytest
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.errors import BuildError, NoResult, UnknownKernel, UsageError
-from foliolab.files import KERNEL, MODULE
+from foliolab.files import KERNEL, MODULE, cache_directory, digest, digest_files, made_once
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.module import headers
+from foliolab.kernel.module import Headers, headers
 from foliolab.kernel.name import parse_name
+from foliolab.process import compiler
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import complaints, splats
 from foliolab.vm.switches import require_module
 from tests.guests import guest_with
+from tests.kept import kept
 
 PARAMETERS = f"/sys/module/{module.NAME}/parameters"
 PROGRAMS = Path(__file__).parent / "programs"
@@ -79,6 +81,12 @@ def test_its_code_is_what_is_compiled(tmp_path: Path) -> None:
 def test_what_has_no_module(argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["module", "build", *argv]) in (2, 24)
     assert sentence in capsys.readouterr().err
+
+
+def decides(found: Headers, what: str) -> list[bytes | str]:
+    """All that decides what a test here makes of the module's sources."""
+    how = digest_files([Path(__file__), Path(module.__file__)])
+    return [what, module.code_hash(), found.hash, compiler(NATIVE)[1], how]
 
 
 def program(name: str, place: Path) -> Path:
@@ -196,13 +204,16 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
 @pytest.mark.boot
 def test_misses_that_lose_their_slot_are_counted(tmp_path: Path) -> None:
     plain = build(KernelRequest(NATIVE, "image:debian:6.12"), Reporter())
-    module.export(tmp_path / "module")
-    module.compiled(
-        tmp_path / "module", headers(plain.release, NATIVE, Reporter()), NATIVE.compiler, "KCFLAGS=-DSLOT_BITS=0"
-    )
-    one_slot = (tmp_path / f"module/{module.NAME}.ko").rename(tmp_path / f"99-{module.NAME}.ko")
+    found = headers(plain.release, NATIVE, Reporter())
+
+    def make(place: Path) -> None:
+        module.export(tmp_path / "module")
+        module.compiled(tmp_path / "module", found, NATIVE.compiler, "KCFLAGS=-DSLOT_BITS=0")
+        shutil.copyfile(tmp_path / f"module/{module.NAME}.ko", place / f"99-{module.NAME}.ko")
+
+    made = made_once(cache_directory() / "modules", digest(decides(found, "one slot")), make)
     sharing = program("module-slots", tmp_path)
-    with guest(replace(plain, module=one_slot), tmp_path, [sharing], "preempt=full") as running:
+    with guest(replace(plain, module=made / f"99-{module.NAME}.ko"), tmp_path, [sharing], "preempt=full") as running:
         require_module(running, module.NAME)
         told = running.run([sharing.name, module.NAME, DATA_FILE, "4096", "60"], 120).checked().stdout.decode()
         # Who reads by other means loses nothing.
@@ -234,9 +245,17 @@ def test_a_kernel_with_another_prototype_is_named(tmp_path: Path) -> None:
             "security_mmap_file(struct file *file, unsigned long prot", "security_mmap_file(struct file *file, int prot"
         )
     )
-    module.export(tmp_path / "module")
-    with pytest.raises(BuildError, match=r"this kernel has another security_mmap_file\(\) than the module knows"):
-        module.compiled(tmp_path / "module", found, NATIVE.compiler, f"NOSTDINC_FLAGS=-nostdinc -I{tmp_path}/changed")
+
+    def complaints_of_make() -> list[str]:
+        module.export(tmp_path / "module")
+        with pytest.raises(BuildError) as raised:
+            module.compiled(
+                tmp_path / "module", found, NATIVE.compiler, f"NOSTDINC_FLAGS=-nostdinc -I{tmp_path}/changed"
+            )
+        return [str(raised.value)]
+
+    (complaint,) = kept(decides(found, "another prototype"), complaints_of_make)
+    assert "this kernel has another security_mmap_file() than the module knows" in complaint
 
 
 def test_headers_are_for_this_machine_only() -> None:
