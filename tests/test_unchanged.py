@@ -12,6 +12,8 @@ import pytest
 from foliolab.cli.main import main
 from foliolab.files import REPOSITORY
 
+MODULES = ("__init__.py", "__main__.py", "cli/main.py", "errors.py", "files.py", "grouped.py", "reproduce/documents.py")
+"""Of the lab: those that the plugin and these tests use. A command may use any that is there."""
 TESTS = {
     "test_alone.py": "def test():\n    pass\n",
     "test_grouped.py": "from foliolab.grouped import grouped\n\ndef test():\n    assert grouped([1], str)\n",
@@ -21,10 +23,9 @@ TESTS = {
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    shutil.copytree(REPOSITORY / "foliolab", tmp_path / "foliolab", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "tests").mkdir()
-    for name in ("__init__.py", "unchanged.py"):
-        shutil.copyfile(REPOSITORY / "tests" / name, tmp_path / "tests" / name)
+    for name in (*(f"foliolab/{module}" for module in MODULES), "tests/__init__.py", "tests/unchanged.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(REPOSITORY / name, tmp_path / name)
     for name, text in TESTS.items():
         (tmp_path / "tests" / name).write_text(text)
     (tmp_path / "README.md").write_text("what it is")
