@@ -24,7 +24,7 @@ from tests.stores.test_drivers import FILES
 
 ENGINES = tuple(store for store in FILES if store not in TOOLS or shutil.which(TOOLS[store]))
 """Those that this machine can make."""
-RECORDS = 8000
+RECORDS = 4000
 
 
 def test_an_unknown_store_is_named() -> None:
