@@ -26,7 +26,19 @@ from foliolab.progress import Reporter
 
 _CACHED = (
     *("kernels", "build", "sources", "headers", "modules", "guest", "images"),
-    *("disks", "packages", "userlands", "stores", "model", "matrix", "commits", "kselftests", "fetched", "ltp"),
+    *(
+        "disks",
+        "packages",
+        "userlands",
+        "stores",
+        "model",
+        "matrix",
+        "commits",
+        "kselftests",
+        "fetched",
+        "ltp",
+        "outcomes",
+    ),
 )
 """All directories of the cache but ``kvm``, which says what the machine can do, and ``scratch``, which has owners."""
 
