@@ -176,7 +176,7 @@ def test_each_commit_compiles_without_a_new_warning(version: str, arch: Architec
     What has passed is kept, as outcomes of 'kernel matrix' are, and compiled again only for KUnit.
     """
     with walk(version, arch) as steps:
-        passed = cache_directory() / "commits" / steps.key
+        passed = cache_directory() / "outcomes" / steps.key
         if passed.exists() and not (ALL_COMMITS and arch is X86_64):
             return
         found = steps.all_complaints(tmp_path)

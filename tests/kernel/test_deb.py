@@ -16,7 +16,7 @@ from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source
 from foliolab.process import Need
 from foliolab.progress import Reporter
-from tests.kept import kept
+from tests.kernel.kept import kept
 
 LOADED = Path(__file__).parent / "debian-in-qemu.lsmod"
 

@@ -27,7 +27,7 @@ from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import complaints, splats
 from foliolab.vm.switches import require_module
 from tests.guests import guest_with
-from tests.kept import kept
+from tests.kernel.kept import kept
 
 PARAMETERS = f"/sys/module/{module.NAME}/parameters"
 PROGRAMS = Path(__file__).parent / "programs"

@@ -23,7 +23,7 @@ from foliolab.process import compiler as compiler_of
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 from tests.conftest import BASES, reduced
-from tests.kept import kept
+from tests.kernel.kept import kept
 
 
 def checked_once(source: Source, patch: str) -> list[str]:
