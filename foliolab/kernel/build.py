@@ -26,19 +26,7 @@ from foliolab.progress import Reporter
 
 _CACHED = (
     *("kernels", "build", "sources", "headers", "modules", "guest", "images"),
-    *(
-        "disks",
-        "packages",
-        "userlands",
-        "stores",
-        "model",
-        "matrix",
-        "commits",
-        "kselftests",
-        "fetched",
-        "ltp",
-        "outcomes",
-    ),
+    *("disks", "packages", "userlands", "stores", "model", "matrix", "outcomes", "kselftests", "fetched", "ltp"),
 )
 """All directories of the cache but ``kvm``, which says what the machine can do, and ``scratch``, which has owners."""
 
