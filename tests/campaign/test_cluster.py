@@ -171,6 +171,7 @@ def test_late_workers_of_another_host_measure_no_seconds(tmp_path: Path) -> None
         ):
             run_fake(store, FakeBackend(timed, name=KVM), fake_plan(repetitions=4), found)
         found.client.wait_for_workers(2, timeout=60)
+        assert late.exists()
         assert workers_of(read_samples(store)) == {1}
         # What was measured counts, and the other worker may emulate.
         run_fake(store, FakeBackend(timed, name=KVM), fake_plan(repetitions=4), found)

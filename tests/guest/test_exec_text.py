@@ -215,7 +215,7 @@ def booted(kernel: BuiltKernel, place: Path) -> AbstractContextManager[Guest]:
 
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    """One with all rules off."""
+    """Our kernel with all rules off, which reads as one without them."""
     kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
     with booted(kernel, tmp_path_factory.mktemp("guest")) as running:
         Switches(running).set(load_variants()["off"].switches)

@@ -248,7 +248,7 @@ def test_a_kernel_with_another_prototype_is_named(tmp_path: Path) -> None:
 
     def complaints_of_make() -> list[str]:
         module.export(tmp_path / "module")
-        with pytest.raises(BuildError) as raised:
+        with pytest.raises(BuildError, match=r"this kernel has another security_mmap_file\(\)") as raised:
             module.compiled(
                 tmp_path / "module", found, NATIVE.compiler, f"NOSTDINC_FLAGS=-nostdinc -I{tmp_path}/changed"
             )

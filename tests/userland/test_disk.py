@@ -186,8 +186,8 @@ def _settings(guest: Guest) -> list[bytes]:
 @pytest.mark.boot
 def test_python_reads_the_same_each_time_and_no_less_than_it_needs(python_results: list[dict[str, Any]]) -> None:
     first, _, again = python_results
-    # Not to the byte: where memory has no folio of the size asked for, less or more is read around. On a busy host
-    # memory that was in pieces is not all put together again: 7 % less were read once.
+    # Not to the byte: where memory has no folio of the size asked for, less or more is read around. Memory
+    # that was in pieces need not all be put together again.
     assert again["read_bytes"] == pytest.approx(first["read_bytes"], rel=0.1)
     assert first["floor_bytes"] == again["floor_bytes"]
     assert 4 << 20 < first["floor_bytes"] < first["read_bytes"] < 40 << 20
