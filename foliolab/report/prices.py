@@ -10,7 +10,7 @@ from foliolab.report.columns import Column
 from foliolab.report.view import View
 from foliolab.table import Value
 
-_KINDS = {"look-ups": ("uniform", "zipf"), "scans": ("forward", "backward", "mixed", "check", "compact", "index")}
+_KINDS = {"look-ups": ("uniform", "zipf"), "scans": ("forward", "backward", "check", "compact", "index")}
 _WINDOWS_KB = (128, 4096)
 _NAMES = {"lmdb": "LMDB", "mdbx": "MDBX", "bbolt": "bbolt", "sqlite": "SQLite", "lucene": "Lucene"}
 _TIMES = 2
@@ -21,7 +21,7 @@ _PAIRS = {
     "lucene": ("searches", "merge"),
 }
 """What users of a store want both of, which are ``uniform`` and ``compact``, in their words."""
-_BEFORE = ("off", "debian")
+_BEFORE = ("off", "off-mglru", "debian")
 """Variants without anything of ours."""
 _AS_GOOD = 1.05
 """A setting that is no more than so many times as dear as another is as good."""
