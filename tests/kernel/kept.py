@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from foliolab import process
-from foliolab.files import cache_directory, digest, write_atomic
+from foliolab.arch import NATIVE
+from foliolab.files import cache_directory, digest, digest_files, write_atomic
+from foliolab.kernel import module
+from foliolab.kernel.module import Headers
 
 
 def kept(decides: Iterable[bytes | str], found: Callable[[], list[str]]) -> list[str]:
@@ -16,3 +19,9 @@ def kept(decides: Iterable[bytes | str], found: Callable[[], list[str]]) -> list
         write_atomic(file, json.dumps(found()))
     lines: list[str] = json.loads(file.read_text())
     return lines
+
+
+def of_module(test: str, found: Headers, what: str) -> list[bytes | str]:
+    """All that decides what a test file makes of the module's sources with these headers."""
+    how = digest_files([Path(test), Path(module.__file__)])
+    return [what, module.code_hash(), found.hash, process.compiler(NATIVE)[1], how]

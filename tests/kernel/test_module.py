@@ -14,20 +14,19 @@ import pytest
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.errors import BuildError, NoResult, UnknownKernel, UsageError
-from foliolab.files import KERNEL, MODULE, cache_directory, digest, digest_files, made_once
+from foliolab.files import KERNEL, MODULE, cache_directory, digest, made_once
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.module import Headers, headers
+from foliolab.kernel.module import headers
 from foliolab.kernel.name import parse_name
-from foliolab.process import compiler
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import complaints, splats
 from foliolab.vm.switches import require_module
 from tests.guests import guest_with
-from tests.kernel.kept import kept
+from tests.kernel.kept import kept, of_module
 
 PARAMETERS = f"/sys/module/{module.NAME}/parameters"
 PROGRAMS = Path(__file__).parent / "programs"
@@ -81,12 +80,6 @@ def test_its_code_is_what_is_compiled(tmp_path: Path) -> None:
 def test_what_has_no_module(argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["module", "build", *argv]) in (2, 24)
     assert sentence in capsys.readouterr().err
-
-
-def decides(found: Headers, what: str) -> list[bytes | str]:
-    """All that decides what a test here makes of the module's sources."""
-    how = digest_files([Path(__file__), Path(module.__file__)])
-    return [what, module.code_hash(), found.hash, compiler(NATIVE)[1], how]
 
 
 def program(name: str, place: Path) -> Path:
@@ -211,7 +204,7 @@ def test_misses_that_lose_their_slot_are_counted(tmp_path: Path) -> None:
         module.compiled(tmp_path / "module", found, NATIVE.compiler, "KCFLAGS=-DSLOT_BITS=0")
         shutil.copyfile(tmp_path / f"module/{module.NAME}.ko", place / f"99-{module.NAME}.ko")
 
-    made = made_once(cache_directory() / "modules", digest(decides(found, "one slot")), make)
+    made = made_once(cache_directory() / "modules", digest(of_module(__file__, found, "one slot")), make)
     sharing = program("module-slots", tmp_path)
     with guest(replace(plain, module=made / f"99-{module.NAME}.ko"), tmp_path, [sharing], "preempt=full") as running:
         require_module(running, module.NAME)
@@ -254,7 +247,7 @@ def test_a_kernel_with_another_prototype_is_named(tmp_path: Path) -> None:
             )
         return [str(raised.value)]
 
-    (complaint,) = kept(decides(found, "another prototype"), complaints_of_make)
+    (complaint,) = kept(of_module(__file__, found, "another prototype"), complaints_of_make)
     assert "this kernel has another security_mmap_file() than the module knows" in complaint
 
 
