@@ -78,8 +78,9 @@ def check_sparse_access(guest: Guest) -> None:
 
 @pytest.mark.boot
 def test_it_works(version: str, programs: Programs, tmp_path: Path) -> None:
-    """In one boot, which begins with KUnit; the kselftests are for the debug kernel."""
-    kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", extras=("kunit",)), Reporter())
+    """In one boot, which begins with KUnit; the kselftests are for the debug kernel. It is built for hosts' files too,
+    as test_shell.py wants it."""
+    kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", "host", ("kunit",)), Reporter())
     assert kernel.version.startswith(f"{version}.") and kernel.ours
     config = guest_config(kernel, programs)
     disk = DataDisk("ext4", TOUCHES * STRIDE * 4096).prepare(config, Reporter())
