@@ -5,6 +5,7 @@ example: ./lab test -- -m 'not boot'
 """
 
 import argparse
+import os
 import subprocess
 import sys
 
@@ -20,8 +21,9 @@ _CHECKS = (
 )
 
 
-# Guests keep one core busy or two. Each file's tests stay together, in one process: they share guests.
-_ALL_TESTS = ("--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile", "--no-loadscope-reorder", "--durations=20")
+# Guests keep a core busy or two, and some tests wait. Tests of a file stay in one process: they share guests.
+_PROCESSES = min(4, (os.cpu_count() or 1) + 1)
+_ALL_TESTS = (f"--numprocesses={_PROCESSES}", "--dist=loadfile", "--no-loadscope-reorder", "--durations=20")
 _UNCHANGED = ("-p", "tests.unchanged")
 
 

@@ -75,8 +75,13 @@ SELFTESTS = (
 FAULTS_IN_FILES = tuple(name for name in SELFTESTS if name.startswith(("fault_recency", "mmap_readahead")))
 """Those for which it matters how much a fault maps."""
 
-_BRIEF = {"fault_recency_race": ("--seconds", "2"), "mmap_readahead_race": ("2",), "mprotect_batch_race": ("2",)}
-"""Arguments with which those that go on for five seconds, or twice that, take less of an emulator's time."""
+_BRIEF = {
+    "fault_recency_race": ("--seconds", "2"),
+    "mmap_readahead_race": ("2",),
+    "mprotect_batch_race": ("2",),
+    "mprotect_batch_random": ("--sequences", "100"),
+}
+"""Arguments with which those that go on for many seconds take less of an emulator's time."""
 
 
 def settings(guest: Guest) -> dict[str, str]:
@@ -131,7 +136,7 @@ def guest_with_data(
 
 
 def run_in(guest: Guest, names: Iterable[str], *, brief: bool = False) -> list[str]:
-    """Run kselftests in a guest_with_data(), races ``brief`` or not; returns the lines of what they skipped."""
+    """Run kselftests in a guest_with_data(), long ones ``brief`` or not; returns the lines of what they skipped."""
     skipped = []
     before = settings(guest)
     for selftest in names:

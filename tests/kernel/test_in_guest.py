@@ -33,7 +33,7 @@ def test_selftests(machine: Machine, filesystem: Filesystem, programs: Programs,
     # One holds pages locked by FUSE, one has reads fail: only the debug kernel can. Large folios are what ext4 has not.
     reasons = ONLY_DEBUG + ("|no large folios" if filesystem == "ext4" else "")
     reasons += "|no soft-dirty" if machine.arch is ARM64 else ""
-    # Brief races take a third of the time. In full they run on the debug kernel, and on arm64 with 4 KiB.
+    # Brief races take a third of the time. In full they run on arm64 with 4 KiB.
     brief = machine != ARM64_4K
     with guest_with_data(guest_config(machine.kernel(), programs), filesystem, tmp_path / "console.log") as guest:
         names: tuple[str, ...] = SELFTESTS

@@ -56,14 +56,14 @@ def test_kunit(guest: Guest) -> None:
 
 
 def test_selftests_on_the_debug_kernel(guest: Guest) -> None:
-    assert run_in(guest, SELFTESTS) == []
+    assert run_in(guest, SELFTESTS, brief=True) == []
 
 
 def test_files_of_an_overlay(guest: Guest) -> None:
     # The test sets it where the device of the directory has it, and an overlay's has not.
     guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", "1024"]).checked()
     before = settings(guest)
-    done = guest.run(["in-overlay", "/data", "mmap_readahead_race"], 300)
+    done = guest.run(["in-overlay", "/data", "mmap_readahead_race", "2"], 300)
     assert results(done.stdout.decode())[1] == [] and done.status == 0, done.stdout.decode() + done.stderr.decode()
     assert splats(guest.console()) == []
     assert settings(guest) == before
@@ -79,7 +79,7 @@ def test_compressed_files(debug_kernel: BuiltKernel, programs: Programs, tmp_pat
     with Guest(config, tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "btrfs", "compress-force=lzo"]).checked()
         assert b"compress-force=lzo" in guest.run([":read", "/proc/mounts"]).checked().stdout
-        assert run_in(guest, ["mmap_readahead_race"]) == []
+        assert run_in(guest, ["mmap_readahead_race"], brief=True) == []
 
 
 SEQUENCES = os.environ.get("FOLIOLAB_SEQUENCES", "")
