@@ -14,10 +14,10 @@ from pathlib import Path
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
 from foliolab.errors import StoreError
-from foliolab.files import RELEASE, write_atomic
+from foliolab.files import KERNEL, MODEL, RELEASE, REPOSITORY, TRACES, digest, digest_files, write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
-from foliolab.model.compiled import policy_hash
+from foliolab.model.compiled import sources
 from foliolab.reproduce.plan import Part, Progress
 
 RELEASED = RELEASE / "samples.jsonl.xz"
@@ -63,7 +63,7 @@ def released_anew(here: Sequence[Progress], before: Sequence[Progress]) -> list[
 class Output:
     command: list[str]
     code: str
-    """The hash of what decides it: the policy for what the model says, else our kernel code."""
+    """The hash of what decides it: the model and what it is asked, or our kernel code and which selftests are run."""
     output: str
 
     def is_of(self, part: Part) -> bool:
@@ -72,7 +72,10 @@ class Output:
 
 
 def code_behind(part: Part) -> str:
-    return policy_hash() if part.command[0] == "regret" else code_hash(BASE_VERSION)
+    if part.command[0] == "regret":
+        tables = (MODEL / "regret.toml", MODEL / "mechanisms.toml")
+        return digest_files([*sources(), *tables, *sorted(TRACES.iterdir())], REPOSITORY)
+    return digest([code_hash(BASE_VERSION), (KERNEL / "kselftests.toml").read_bytes()])
 
 
 def read_output(part: Part, directory: Path) -> Output | None:

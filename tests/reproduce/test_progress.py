@@ -17,8 +17,9 @@ from foliolab.files import REPOSITORY, digest_files
 from foliolab.kernel import module
 from foliolab.kernel.code import code_hash
 from foliolab.model.compiled import POLICIES
+from foliolab.reproduce import released
 from foliolab.reproduce.plan import Part, measured
-from foliolab.reproduce.released import read_released, released_anew, write_released
+from foliolab.reproduce.released import read_output, read_released, released_anew, write_output, write_released
 from tests.samples import sample
 
 PART = Part(name="sparse", shown=("README.md",), experiment="sparse-mmap", machine="x86_64-4k", n=2)
@@ -176,3 +177,20 @@ def test_another_part_of_the_same_experiment_may_have_another_probe() -> None:
     samples = [kept("off", 1, workload="older probe"), *(kept("adaptive", number) for number in (1, 2))]
     assert len(measured(other, steps, samples).samples) == 1
     assert len(measured(PART, STEPS, samples).samples) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "decides", "other"),
+    [("regret", "TRACES", REPOSITORY / "experiments"), ("kselftest", "KERNEL", None)],
+)
+def test_an_output_is_of_all_that_decides_it(
+    command: str, decides: str, other: Path | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = Part(name="a", shown=("README.md",), command=(command,))
+    write_output(part, "rows", tmp_path)
+    kept = read_output(part, tmp_path)
+    assert kept
+    assert kept.is_of(part)
+    (tmp_path / "kselftests.toml").write_text("other suites")
+    monkeypatch.setattr(released, decides, other or tmp_path)
+    assert not kept.is_of(part)
