@@ -62,7 +62,9 @@ class Walk:
         """Go on by a commit, or with nothing back to the pristine tree."""
         if not content:
             self.state = {}
-            self.tree = working_tree(self.source, "commits", self.state)
+            # Named, so that what a walk has changed is written anew: make has to see it.
+            pristine = {file: self.source.read(file) for each in self.contents for file in each}
+            self.tree = working_tree(self.source, "commits", pristine)
         else:
             for file, text in content.items():
                 if not (self.tree / file).exists() or (self.tree / file).read_bytes() != text:
