@@ -11,10 +11,13 @@ from foliolab.files import cache_directory, digest, digest_files, write_atomic
 from foliolab.kernel import module
 from foliolab.kernel.module import Headers
 
+_COMMON = sorted(Path(process.__file__).parent.glob("*.py"))
+"""How all of the lab runs programs, and which."""
+
 
 def kept(decides: Iterable[bytes | str], found: Callable[[], list[str]]) -> list[str]:
     """What is found, or was by what decided it all the same. Raising keeps nothing."""
-    file = cache_directory() / "outcomes" / digest([Path(process.__file__).read_bytes(), *decides])
+    file = cache_directory() / "outcomes" / digest([digest_files(_COMMON), *decides])
     if not file.exists():
         write_atomic(file, json.dumps(found()))
     lines: list[str] = json.loads(file.read_text())
@@ -23,5 +26,5 @@ def kept(decides: Iterable[bytes | str], found: Callable[[], list[str]]) -> list
 
 def of_module(test: str, found: Headers, what: str) -> list[bytes | str]:
     """All that decides what a test file makes of the module's sources with these headers."""
-    how = digest_files([Path(test), Path(module.__file__)])
+    how = digest_files([Path(test), *Path(module.__file__).parent.glob("*.py")])
     return [what, module.code_hash(), found.hash, process.compiler(NATIVE)[1], how]
