@@ -16,7 +16,7 @@ from foliolab.arch import Architecture
 from foliolab.errors import DiskFull, UsageError
 from foliolab.files import full_disk_named
 from foliolab.vm.accel import Accelerator
-from foliolab.vm.outcome import Ending, GuestFailure, JobResult, NotBooted, Outcome, OutcomeKind, classify, failure
+from foliolab.vm.outcome import Ending, GuestFailure, JobResult, Outcome, OutcomeKind, classify, failure
 from foliolab.vm.qemu import Qemu
 
 _PORT_NAME = "org.foliolab.control"
@@ -140,7 +140,7 @@ class Guest:
             if not self.config.kernel_name or error.outcome.kind is OutcomeKind.LOST_HOST:
                 raise
             sentence = f"{self.config.kernel_name} does not boot: {error}"
-            raise NotBooted(replace(error.outcome, sentence=sentence)) from error
+            raise failure(replace(error.outcome, sentence=sentence, booted=False)) from error
         except BaseException:
             self._qemu.close()
             raise

@@ -83,6 +83,8 @@ class Outcome:
     kind: OutcomeKind
     sentence: str
     report: str = ""
+    booted: bool = True
+    """Whether the guest had come up before."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ class GuestFailure(LabError):
         self.report = outcome.report
 
 
-class NotBooted(GuestFailure, BootFailed):
+class _NotBooted(GuestFailure, BootFailed):
     pass
 
 
@@ -204,8 +206,8 @@ _FAILURES: Mapping[OutcomeKind, type[GuestFailure]] = {
 
 
 def failure(outcome: Outcome) -> GuestFailure:
-    """The exception for an outcome that is not ok: also a GuestCrashed, GuestHung ... with their exit status."""
-    return _FAILURES[outcome.kind](outcome)
+    """The exception for an outcome that is not ok: also a BootFailed, GuestCrashed ... with their exit status."""
+    return (_FAILURES[outcome.kind] if outcome.booted else _NotBooted)(outcome)
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ def plain(step: Step, tried: int) -> dict[str, int | float]:
     return {"read_bytes": 1000, "seconds": 0.5}
 
 
-def ending(kind: OutcomeKind) -> Exception:
-    return failure(Outcome(kind, f"It ended with {kind.value}."))
+def ending(kind: OutcomeKind, *, booted: bool = True) -> Exception:
+    return failure(Outcome(kind, f"It ended with {kind.value}.", booted=booted))
 
 
 @dataclass
@@ -71,7 +71,8 @@ class FakeBackend:
     def boot(self, consoles: Path) -> Iterator["FakeSession"]:
         self.boots += 1
         if self.failing_boots:
-            raise ending(self.failing_boots.pop(0))
+            kind = self.failing_boots.pop(0)
+            raise ending(kind, booted=kind is OutcomeKind.LOST_HOST)
         yield FakeSession(f"boot-{self.boots}", self)
 
 

@@ -19,7 +19,7 @@ from distributed import Client, get_worker
 from foliolab.campaign import cluster
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
-from foliolab.errors import ClusterError, GuestCrashed
+from foliolab.errors import BootFailed, ClusterError
 from foliolab.experiment.plan import Step
 from foliolab.files import cache_directory
 from foliolab.vm.accel import KVM
@@ -107,7 +107,7 @@ def test_a_crash_of_a_guest_is_a_result_there_too(tmp_path: Path) -> None:
         samples = run_fake(tmp_path / "samples.jsonl", FakeBackend(crashing), plan, found)
         assert [sample.outcome for sample in samples].count("guest-crash") == 1
         assert len(read_samples(tmp_path / "samples.jsonl")) == len(samples)
-        with pytest.raises(GuestCrashed, match="ended with guest-crash"):
+        with pytest.raises(BootFailed, match="ended with guest-crash"):
             run_fake(tmp_path / "other.jsonl", FakeBackend(failing_boots=[OutcomeKind.GUEST_CRASH]), plan, found)
 
 

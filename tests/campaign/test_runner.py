@@ -16,7 +16,7 @@ from foliolab.campaign.job import ATTEMPTS
 from foliolab.campaign.runner import failure_of
 from foliolab.campaign.sample import Sample, with_key
 from foliolab.campaign.store import open_store, read_samples
-from foliolab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult
+from foliolab.errors import BootFailed, GuestCrashed, GuestHung, GuestOutOfMemory, HostLost, LabError, NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Plan, Step, make_plan
 from foliolab.experiment.variants import choose, load_variants, on_kernels
@@ -208,7 +208,7 @@ def test_a_host_lost_for_good_fails_now_and_is_tried_by_the_next_run(file: Path)
 
 
 def test_a_boot_that_fails_ends_the_run_with_its_reason(file: Path) -> None:
-    with pytest.raises(GuestCrashed, match="It ended with guest-crash"):
+    with pytest.raises(BootFailed, match="It ended with guest-crash"):
         run_fake(file, FakeBackend(failing_boots=[OutcomeKind.GUEST_CRASH]))
     assert read_samples(file) == []
 
