@@ -3,6 +3,7 @@
 
 import argparse
 import errno
+import io
 import os
 import signal
 import sys
@@ -41,6 +42,9 @@ def main(argv: Sequence[str]) -> int:
         command_line().print_help(sys.stderr)
         return 2
     arguments = command_line().parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="surrogateescape")  # names of files can be any bytes
     # Whoever asks us to end gets the clean-up that Ctrl-C gets.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -31,7 +31,8 @@ def handle(arguments: argparse.Namespace) -> int:
         from foliolab.report.page.style import to_file  # takes a second, which the terminal does not need
         from foliolab.report.page.touches import touches_drawing
 
-        write_atomic(arguments.svg, to_file(touches_drawing(trace, file, arguments.trace.stem)))
+        drawing = to_file(touches_drawing(trace, file, arguments.trace.stem))
+        write_atomic(arguments.svg, drawing.encode(errors="replace"))  # names of files can be any bytes
         return 0
     console = terminal()
     print_heatmap(console, trace, file)

@@ -67,7 +67,7 @@ def _layers(number: str, mounts: Path) -> list[Path]:
 
     A file of it is read from the device of its layer, which is mostly the same for all.
     """
-    for line in mounts.read_text().splitlines():
+    for line in mounts.read_text(errors="surrogateescape").splitlines():
         fields, _, rest = line.partition(" - ")
         if rest.startswith("overlay ") and fields.split()[2] == number:
             found = re.findall(r"(upperdir|lowerdir\+?)=([^,]*)", rest)
@@ -93,7 +93,7 @@ def _btrfs(number: str, sys: Path, mounts: Path) -> Path | None:
     """
     pools = [pool for pool in sorted((sys / "fs/btrfs").glob("*/bdi")) if (pool / "read_ahead_kb").exists()]
     mounted = {}
-    for line in mounts.read_text().splitlines():
+    for line in mounts.read_text(errors="surrogateescape").splitlines():
         fields, _, rest = line.partition(" - ")
         kind, source = rest.split()[:2]
         if kind == "btrfs":

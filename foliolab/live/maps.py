@@ -163,7 +163,8 @@ def memory_bytes(process: int) -> int:
     words = Path("/proc/meminfo").read_text().split()
     limits = [int(words[words.index("MemAvailable:") + 1]) << 10]
     with suppress(OSError):
-        group = re.search(r"^0::/(.*)$", Path(f"/proc/{process}/cgroup").read_text(), re.MULTILINE)
+        groups = Path(f"/proc/{process}/cgroup").read_text(errors="surrogateescape")
+        group = re.search(r"^0::/(.*)$", groups, re.MULTILINE)
         place = Path("/sys/fs/cgroup", group[1]) if group else None
         while place and place != Path("/sys/fs/cgroup"):
             with suppress(OSError, ValueError):

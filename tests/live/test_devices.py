@@ -38,10 +38,11 @@ def sys(tmp_path: Path) -> Path:
 @pytest.fixture
 def mounts(tmp_path: Path) -> Path:
     path = tmp_path / "mountinfo"
-    path.write_text(
-        "30 1 0:31 / / rw shared:1 - btrfs /dev/sdb2 rw\n"
-        "31 1 0:25 / /tmp rw - tmpfs tmpfs rw\n"
-        "32 1 0:50 / /net rw - nfs4 server:/ rw\n"
+    path.write_bytes(
+        b"30 1 0:31 / / rw shared:1 - btrfs /dev/sdb2 rw\n"
+        b"31 1 0:25 / /tmp rw - tmpfs tmpfs rw\n"
+        b"32 1 0:50 / /net rw - nfs4 server:/ rw\n"
+        b"33 1 0:51 / /caf\xe9 rw - tmpfs tmpfs rw\n"
     )
     return path
 

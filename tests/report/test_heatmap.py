@@ -98,6 +98,15 @@ def test_traces_that_are_shipped_are_drawn(tmp_path: Path, capsys: pytest.Captur
     assert "data/data.mdb" in capsys.readouterr().out
 
 
+def test_a_name_of_any_bytes_is_drawn(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    trace, out = tmp_path / "t", tmp_path / "t.svg"
+    write_trace(trace, replace(TRACE, files=(TraceFile("caf\udce9", 512), TRACE.files[1])))
+    assert main(["trace", "heatmap", str(trace), "--svg", str(out)]) == 0
+    assert "t: touches of caf?" in "".join(ElementTree.parse(out).getroot().itertext())
+    assert main(["trace", "heatmap", str(trace)]) == 0
+    assert capsysbinary.readouterr().out.startswith(b"caf\xe9\n")
+
+
 def test_what_cannot_be_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_trace(tmp_path / "t", TRACE)
     write_trace(tmp_path / "none", replace(TRACE, file_of=array("I"), page_of=array("I")))
