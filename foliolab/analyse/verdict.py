@@ -83,6 +83,9 @@ def _judge(
         if not row or metric not in row.metrics:
             reason = f"{said} was not measured"
             break
+        if expectation.relative_to == FLOOR and floor not in row.metrics:
+            reason = f"{said} has no {floor}"
+            break
         rows.append(row)
     else:
         mine = rows[0].metrics[metric].median

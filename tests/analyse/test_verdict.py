@@ -50,6 +50,8 @@ def test_a_metric_in_multiples_of_its_floor() -> None:
     expectation = structs.replace(SAYS, relative_to=FLOOR, at_least=None, at_most=2.0)
     (verdict,) = verdicts(expectation, sample(30, variant="published"))
     assert (verdict.status, verdict.value) == (Status.FAILS, 3)
+    (verdict,) = verdicts(expectation, sample(variant="published", metrics={"read_bytes": 30}))
+    assert (verdict.status, verdict.reason) == (Status.NOT_MEASURED, "published has no floor_bytes")
 
 
 def test_a_metric_in_multiples_of_another_cell_s() -> None:
