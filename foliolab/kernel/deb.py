@@ -13,7 +13,7 @@ from foliolab.files import KERNEL, cache_directory, emptied, full_disk_named, wr
 from foliolab.kernel import config
 from foliolab.kernel.build import KernelRequest, build, has_our_code, package_lock
 from foliolab.kernel.make import run_make, unfinished_swept
-from foliolab.kernel.name import BASE_VERSION, PATCHED, KernelName, parse_name, stem
+from foliolab.kernel.name import BASE_VERSION, PATCHED, KernelName, expanded, parse_name, stem
 from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source, held, working_tree
 from foliolab.process import require, run, tool
@@ -94,7 +94,7 @@ def _base(chosen: str, source: Source, report: Reporter) -> dict[str, str]:
     """The options of the configuration that was chosen."""
     if chosen and not chosen.startswith(_DEBIAN):
         try:
-            options = config.parse(Path(chosen).expanduser().read_text())
+            options = config.parse(expanded(chosen).read_text())
         except (OSError, UnicodeDecodeError):
             options = {}
         if not options:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Names of kernels: where the source comes from, and what is put on top of it."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,11 @@ def stem(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-")[-40:]
 
 
+def expanded(path: str) -> Path:
+    """A path with the home directory that it means by a '~'; as it is if there is no such user."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 (that of Path raises RuntimeError then)
+
+
 def parse_name(text: str) -> KernelName:
     """Understand ``text``; UnknownKernel if it is no name, or names a file that is not there."""
     full = _OWN.get(text, text)
@@ -68,7 +74,7 @@ def parse_name(text: str) -> KernelName:
     for patch in series:
         if patch == MODULE and base.startswith(_IMAGE):
             continue
-        if patch != OURS and not Path(patch).expanduser().is_file():
+        if patch != OURS and not expanded(patch).is_file():
             raise UnknownKernel(f"There is no series {patch} to put on {base}; write '+ours' or '+' and a file.")
     short = next((own for own, meant in _OWN.items() if meant == full), text)
     for prefix in (_DEBIAN, _IMAGE):
@@ -95,7 +101,7 @@ def parse_name(text: str) -> KernelName:
     path, at, ref = _place(base), *base[len(_place(base)) :].partition("@")[1:]
     if at and not ref:
         raise UnknownKernel(f"'{base}' names no ref after the '@'.")
-    place = Path(path).expanduser()
+    place = expanded(path)
     if not place.exists():
         raise UnknownKernel(f"There is no kernel tree or tarball at {path}.")
     return KernelName(short, "", place.resolve(), ref, tuple(series))
@@ -111,4 +117,4 @@ def _split(text: str) -> list[str]:
 def _place(text: str) -> str:
     """The longest part before an '@' or '+' that exists, or else the shortest."""
     parts = [text[: match.start()] for match in re.finditer(r"[@+]|$", text)]
-    return next((part for part in reversed(parts) if part and Path(part).expanduser().exists()), parts[0])
+    return next((part for part in reversed(parts) if part and expanded(part).exists()), parts[0])

@@ -30,6 +30,7 @@ LOADED = Path(__file__).parent / "debian-in-qemu.lsmod"
         (["--modules", "{here}/empty"], "lists no module; it has to be what lsmod prints."),
         (["--config", "{here}/nothing"], "is no kernel configuration"),
         (["--config", "{here}/empty"], "is no kernel configuration"),
+        (["--config", "~no-such-user/config"], "is no kernel configuration"),
     ],
 )
 def test_what_cannot_be_built_is_said(

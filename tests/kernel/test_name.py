@@ -51,6 +51,8 @@ def test_what_is_built_together() -> None:
         ("+ours", "'\\+ours' names no kernel"),
         ("@HEAD", "'@HEAD' names no kernel"),
         ("debian:6.12+/nowhere.mbox", "There is no series /nowhere.mbox"),
+        ("~no-such-user/linux", "There is no kernel tree or tarball at ~no-such-user/linux"),
+        ("debian:6.12+~no-such-user/one.mbox", "There is no series ~no-such-user/one.mbox"),
     ],
 )
 def test_what_is_no_name(text: str, sentence: str) -> None:
