@@ -34,12 +34,12 @@ def consoles_of(file: Path) -> Path:
 def read_samples(file: Path) -> list[Sample]:
     """All whole samples of a store, or of a compressed copy, the first recorded first; [] if there is none. No lock.
 
-    Raises StoreError with the line's number for a damaged line.
+    Raises StoreError with the line's number for a damaged line, and for a copy that is not whole.
     """
     try:
         content = file.read_bytes()
         if file.suffix == ".xz":
-            content = lzma.decompress(content)
+            content = _unpacked(content)
     except FileNotFoundError:
         return []
     except (OSError, lzma.LZMAError) as error:
@@ -48,6 +48,20 @@ def read_samples(file: Path) -> list[Sample]:
     samples = [_parse(file, number, line) for number, line in enumerate(whole.split(b"\n")[:-1], start=1)]
     # What was merged stands behind what is newer.
     return sorted(samples, key=lambda sample: sample.recorded)
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """All that xz streams behind each other hold; LZMAError unless that is whole lines, and nothing else."""
+    content = b""
+    while True:
+        stream = lzma.LZMADecompressor()
+        content += stream.decompress(packed)
+        packed = stream.unused_data
+        if not packed:
+            break
+    if not stream.eof or content[-1:] not in (b"", b"\n"):
+        raise lzma.LZMAError("it is cut off")
+    return content
 
 
 def _parse(file: Path, number: int, line: bytes) -> Sample:

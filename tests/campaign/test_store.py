@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
+import lzma
 import random
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,33 @@ def test_a_line_has_what_other_programs_rely_on(file: Path) -> None:
         "experiment", "cell", "variant", "arch", "page_size", "backend", "scale", "repetition", "outcome", "kernel",
         "metrics",
     } <= set(json.loads(line))  # fmt: skip
+
+
+def test_a_compressed_copy_may_have_several_streams(tmp_path: Path) -> None:
+    lines = [json.dumps(sample(repetition=number).to_json()).encode() + b"\n" for number in (1, 2)]
+    packed = tmp_path / "samples.jsonl.xz"
+    packed.write_bytes(lzma.compress(lines[0][:9]) + lzma.compress(lines[0][9:]) + lzma.compress(lines[1]))
+    assert [each.repetition for each in read_samples(packed)] == [1, 2]
+    packed.write_bytes(lzma.compress(b""))
+    assert read_samples(packed) == []
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda lines: lzma.compress(lines)[:-4],
+        lambda lines: lzma.compress(lines[:-1]),
+        lambda lines: lzma.compress(lines) + b"junk",
+        lambda lines: lzma.compress(lines) + b"\0" + lzma.compress(lines)[1:],
+        lambda lines: b"",
+    ],
+    ids=["cut off", "torn line", "junk behind", "second header", "nothing"],
+)
+def test_a_compressed_copy_is_whole(tmp_path: Path, damaged: Callable[[bytes], bytes]) -> None:
+    packed = tmp_path / "samples.jsonl.xz"
+    packed.write_bytes(damaged(json.dumps(sample(1).to_json()).encode() + b"\n"))
+    with pytest.raises(StoreError, match=f"{packed} cannot be read: "):
+        read_samples(packed)
 
 
 @pytest.mark.parametrize("length", [1, 20, -1])
