@@ -32,17 +32,26 @@ def from_debian(version: str, report: Reporter, *, newest: bool = False) -> Sour
     What was fetched once stays the base until ``newest`` asks apt again, so that no upgrade changes measurements.
     """
     note = sources() / ("debian.json" if version == BASE_VERSION else f"debian-{version}.json")
-    if note.exists() and not newest:
-        home = sources() / json.loads(note.read_text())["home"]
-        if (home / "pristine").is_dir():
-            return Source(home / "pristine", version_of(home / "pristine"), home.name)
+    if not newest and (found := _noted(note)):
+        return found
     package = f"linux-source-{version}"
-    with locked(note.with_suffix(".lock")), emptied(note.with_suffix(".fetching")) as scratch:
-        with report.task(f"Fetching Debian's {package}"):
-            tarball = _fetch(package, scratch)
-        source = unpacked(tarball, report)
-    write_atomic(note, json.dumps({"home": source.home.name}))
+    with locked(note.with_suffix(".lock"), lambda: report.say(f"waiting for another process to fetch {package}")):
+        if not newest and (found := _noted(note)):
+            return found
+        with emptied(note.with_suffix(".fetching")) as scratch:
+            with report.task(f"Fetching Debian's {package}"):
+                tarball = _fetch(package, scratch)
+            source = unpacked(tarball, report)
+        write_atomic(note, json.dumps({"home": source.home.name}))
     return source
+
+
+def _noted(note: Path) -> Source | None:
+    """What was fetched before."""
+    if not note.exists():
+        return None
+    tree = sources() / json.loads(note.read_text())["home"] / "pristine"
+    return Source(tree, version_of(tree), tree.parent.name) if tree.is_dir() else None
 
 
 def _fetch(package: str, directory: Path) -> Path:

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import json
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from foliolab.errors import SourceError
+from foliolab.files import locked
+from foliolab.kernel.debian import from_debian
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source, held
+from foliolab.kernel.tarball import sources
 from foliolab.progress import Reporter
+from tests.processes import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +60,17 @@ def test_tarball_is_unpacked_once(tmp_path: Path) -> None:
 def test_debian_package_stays_the_base(source: Source) -> None:
     assert source.version.startswith("6.12.")
     assert (source.tree / "mm/filemap.c").is_file()
+
+
+def test_a_package_that_another_process_fetches_is_fetched_once(capsys: pytest.CaptureFixture[str]) -> None:
+    note = sources() / "debian-0.1.json"
+    with ThreadPoolExecutor() as another, locked(note.with_suffix(".lock")):
+        found = another.submit(from_debian, "0.1", Reporter())
+        assert wait_until(lambda: "waiting for another process to fetch linux-source-0.1" in capsys.readouterr().err)
+        (sources() / "one").mkdir()
+        tree = make_tree(sources() / "one/pristine")
+        note.write_text(json.dumps({"home": "one"}))
+    assert found.result().tree == tree
 
 
 @pytest.mark.parametrize(
