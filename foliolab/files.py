@@ -116,6 +116,7 @@ def made_once(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
         if not published.exists():
             with emptied(directory / "partial") as partial:
                 make(partial)
+                os.sync()  # or a power cut may leave the name, and files that are empty
                 partial.rename(published)
     return published
 

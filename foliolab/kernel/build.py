@@ -2,7 +2,6 @@
 """Building kernels with tuxmake, where the cache has none that is the same."""
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -252,7 +251,4 @@ def _take(inputs: _Inputs, place: Path) -> None:
         "compiler": inputs.compiler,
         "built": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-    for path in place.iterdir():
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())
     write_atomic(place / "kernel.json", json.dumps(description, indent=1))
