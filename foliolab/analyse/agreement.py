@@ -84,7 +84,7 @@ def compare(groups: Iterable[Group], experiments: Mapping[str, Experiment]) -> l
 def _place(group: Group) -> tuple[object, ...]:
     """What model and kernel share where they can be compared. All samples of a group have the same parameters."""
     parameters = group.samples[0].parameters
-    return group.experiment, group.scale, group.arch, group.page_size, group.profile, parameters
+    return group.experiment, group.scale, group.page_size, group.profile, parameters
 
 
 def _figures(model: Group, kernel: Group, experiment: Experiment) -> Iterator[AgreementFigure]:

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 from foliolab.arch import X86_64, architecture, machine_name, size_name
-from foliolab.campaign.sample import OK, KernelFacts, Sample
+from foliolab.campaign.sample import MODEL, OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment, Scale
 from foliolab.grouped import grouped
@@ -41,7 +41,8 @@ class Group:
     @property
     def title(self) -> str:
         kernels = f", {self.profile} kernels" if self.profile != "lab" else ""
-        pages = f"{self.arch} with {self.page_size // 1024} KiB pages"
+        arch = "" if self.backend == MODEL else f"{self.arch} with "
+        pages = f"{arch}{self.page_size // 1024} KiB pages"
         host = f" on {self.timed_on}" if self.timed_on else ""
         return f"{self.experiment}, scale {self.scale}, {pages}, backend {self.backend}{host}{kernels}"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from foliolab.arch import Architecture
+from foliolab.arch import X86_64
 from foliolab.campaign.sample import MODEL
 from foliolab.errors import UsageError
 from foliolab.experiment.cell import Cell
@@ -44,15 +44,13 @@ def file_memory_bytes(parameters: Parameters) -> int:
 class ModelBackend:
     """Takes variants for rules of the model, and their kernels for its policy header."""
 
-    architecture: Architecture
-
     @property
     def name(self) -> str:
         return MODEL
 
     def kernel(self, name: str) -> BuiltKernel:
-        """What samples name as their kernel; there is none."""
-        return BuiltKernel(policy_hash(), Path(), name, "lab", self.architecture, "model", PAGE_BYTES, ours=True)
+        """What samples name as their kernel; there is none, and all of them name one architecture."""
+        return BuiltKernel(policy_hash(), Path(), name, "lab", X86_64, "model", PAGE_BYTES, ours=True)
 
     def made_with(self, kernel: BuiltKernel) -> str:
         return ""

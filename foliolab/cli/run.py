@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from foliolab.analyse.agreement import Agreement, compare
 from foliolab.analyse.rows import place_of
-from foliolab.arch import NATIVE, Architecture, applies, architecture, machine_name, size_name
+from foliolab.arch import NATIVE, Architecture, applies, architecture, machine_name
 from foliolab.campaign.job import Backend
 from foliolab.campaign.model_backend import ModelBackend
 from foliolab.campaign.qemu_backend import QemuBackend
@@ -160,13 +160,13 @@ def _on_model(
     request: RunRequest, plan: Plan, arch: Architecture, page_size: int, report: Reporter
 ) -> tuple[Plan, Backend, KernelFor]:
     """The plan, the model, and what takes the place of kernels there."""
-    if request.accelerator or request.profile != "lab" or request.kernels:
+    other = arch != NATIVE or page_size != PAGE_BYTES
+    if request.accelerator or request.profile != "lab" or request.kernels or other:
         raise UsageError(
-            "The model boots no kernel: it takes neither --kernel nor --accelerator nor another --profile than lab."
+            "The model boots no kernel: it takes neither --kernel, --accelerator nor --arch, no --profile but lab, and"
+            " no --page-size but 4k."
         )
-    if page_size != PAGE_BYTES:
-        raise UsageError(f"The model has pages of {size_name(PAGE_BYTES)} only, not of {size_name(page_size)}.")
-    backend = ModelBackend(arch)
+    backend = ModelBackend()
     return plan, backend, backend.kernel
 
 

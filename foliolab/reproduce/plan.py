@@ -177,9 +177,10 @@ def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample], shipp
 
 
 def _alike(part: Part, sample: Sample) -> bool:
-    mine = (part.experiment, part.scale, part.arch, part.page_size, part.backend == MODEL, "lab")
-    backend = sample.backend == MODEL
-    return mine == (sample.experiment, sample.scale, sample.arch, sample.page_size, backend, sample.profile)
+    mine = (part.experiment, part.scale, part.backend == MODEL, "lab")
+    if mine != (sample.experiment, sample.scale, sample.backend == MODEL, sample.profile):
+        return False
+    return sample.backend == MODEL or sample.machine == part.machine
 
 
 def _place(step: Step) -> _Place:

@@ -73,7 +73,7 @@ def test_rows_stand_in_the_experiment_s_order() -> None:
     [
         {"parameters": {"cpus": 1}},
         {"scale": "full"},
-        {"arch": "arm64"},
+        {"page_size": 16384},
         {"profile": "debug"},
         {"variant": "published"},
         {"outcome": "guest-crash", "metrics": {}},
@@ -84,12 +84,16 @@ def test_other_measurements_are_not_compared(changes: dict[str, Any]) -> None:
     assert compared(modelled(96), sample(100, **changes)) == []
 
 
-def test_every_kernel_s_backend_is_compared() -> None:
-    comparisons = compared(modelled(96), sample(100), sample(96, backend="qemu-kvm"))
-    assert [(comparison.kernel.backend, len(comparison.beyond)) for comparison in comparisons] == [
-        ("qemu-tcg", 1),
-        ("qemu-kvm", 0),
+def test_every_kernel_is_compared() -> None:
+    comparisons = compared(
+        modelled(96), sample(100), sample(96, backend="qemu-kvm"), sample(96, kernel="k2", arch="arm64")
+    )
+    assert [(comparison.kernel.title.split(", ", 2)[2], len(comparison.beyond)) for comparison in comparisons] == [
+        ("x86_64 with 4 KiB pages, backend qemu-tcg", 1),
+        ("x86_64 with 4 KiB pages, backend qemu-kvm", 0),
+        ("arm64 with 4 KiB pages, backend qemu-tcg", 0),
     ]
+    assert comparisons[0].model.title == "sparse-mmap, scale quick, 4 KiB pages, backend model"
 
 
 def test_without_its_file_nothing_is_said_of_an_experiment() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from foliolab.arch import X86_64
 from foliolab.campaign import model_backend
 from foliolab.campaign.model_backend import ModelBackend, ModelSession, file_memory_bytes
 from foliolab.campaign.runner import failure_of, run_plan
@@ -21,7 +20,7 @@ from foliolab.experiment.variants import choose, load_variants
 from foliolab.progress import Reporter
 from tests.small import small_experiment
 
-BACKEND = ModelBackend(X86_64)
+BACKEND = ModelBackend()
 SEQUENTIAL = Cell.of({"pattern": "sequential"})
 RANDOM = Cell.of({"pattern": "random"})
 
