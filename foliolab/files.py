@@ -121,6 +121,12 @@ def made_once(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
     return published
 
 
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's content, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def digest(parts: Iterable[bytes | str]) -> str:
     """A 16-digit hash over ``parts``, with their boundaries."""
     total = hashlib.sha256()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Debian packages of any architecture: fetched without root, and apart from what apt knows of this machine."""
 
-import hashlib
 import json
 import os
 import re
@@ -14,7 +13,7 @@ from typing import Self
 
 from foliolab.arch import NATIVE, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
-from foliolab.files import cache_directory, digest, full_disk_named, locked, write_atomic
+from foliolab.files import cache_directory, digest, full_disk_named, locked, sha256, write_atomic
 from foliolab.process import dying_with_parent, run, tool
 from foliolab.progress import Reporter
 
@@ -144,10 +143,7 @@ def _fetch(home: Path, arch: Architecture, names: list[str], suite: str) -> tupl
         complaint = apt.update()
     files = apt.file_names(names, complaint)
     apt.download(names, complaint)
-    hashes = {}
-    for name in sorted(files):
-        with (home / "archives" / name).open("rb") as stream:
-            hashes[name] = hashlib.file_digest(stream, "sha256").hexdigest()
+    hashes = {name: sha256(home / "archives" / name) for name in sorted(files)}
     write_atomic(_note(home), json.dumps(hashes, indent=1))
     for directory in ("state", "cache"):
         shutil.rmtree(home / directory)

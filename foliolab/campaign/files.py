@@ -5,7 +5,6 @@ Their names say what was asked for, and hosts may have made that with other prog
 instance. All take the very file that is offered, by a hash of its content.
 """
 
-import hashlib
 import shutil
 import threading
 import urllib.error
@@ -21,7 +20,7 @@ from pathlib import Path
 from secrets import token_urlsafe
 
 from foliolab.errors import ClusterError
-from foliolab.files import cache_directory, full_disk_named, locked
+from foliolab.files import cache_directory, full_disk_named, locked, sha256
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,7 @@ def _content_of(file: Path) -> str:
 
 @cache
 def _content(file: Path, *_: int) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return sha256(file)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from foliolab.kernel.built import BuiltKernel, kernels_directory, load_kernel
 from foliolab.kernel.code import NOT_BUILT
 from foliolab.kernel.make import build_lock, make, unfinished_swept
 from foliolab.kernel.name import KernelName, parse_name
-from foliolab.kernel.series import applied
+from foliolab.kernel.series import applied, parts_of
 from foliolab.kernel.source import Source, held, working_tree
 from foliolab.process import compiler
 from foliolab.progress import Reporter
@@ -85,11 +85,9 @@ class _Inputs:
 
     @property
     def hash(self) -> str:
-        parts: list[bytes | str] = [self.source.identity, self.request.arch.name, self.options, self.compiler]
-        for file, content in self.changed.items():
-            if not file.startswith(NOT_BUILT):
-                parts += [file, b"\0gone" if content is None else content]
-        return digest(parts)
+        built = {file: content for file, content in self.changed.items() if not file.startswith(NOT_BUILT)}
+        arch = self.request.arch.name
+        return digest([self.source.identity, arch, self.options, self.compiler, *parts_of(built)])
 
     @property
     def name(self) -> str:

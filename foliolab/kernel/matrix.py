@@ -17,7 +17,7 @@ from foliolab.files import KERNEL, cache_directory, digest, full_disk_named, wri
 from foliolab.kernel import config
 from foliolab.kernel.make import build_lock, first_error, logged, unfinished_swept
 from foliolab.kernel.name import OURS, KernelName, parse_name
-from foliolab.kernel.series import applied, bases
+from foliolab.kernel.series import applied, bases, parts_of
 from foliolab.kernel.source import Source, held, working_tree
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
@@ -87,9 +87,7 @@ class _Compilation:
     @property
     def note(self) -> Path:
         """Where the outcome is kept."""
-        parts: list[bytes | str] = [self.source.identity, self.target.arch, self.options, self.compiler]
-        for file, content in self.changed.items():
-            parts += [file, b"\0gone" if content is None else content]
+        parts = [self.source.identity, self.target.arch, self.options, self.compiler, *parts_of(self.changed)]
         return cache_directory() / "matrix" / f"{digest(parts)}.json"
 
     @property

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,6 +98,11 @@ def applied(source: Source, series: Sequence[str]) -> dict[str, bytes | None]:
             else:
                 scratch.apply_mail(Path(each).expanduser().resolve())
         return scratch.content()
+
+
+def parts_of(changed: Mapping[str, bytes | None]) -> list[bytes | str]:
+    """What ``applied`` has returned, for a hash."""
+    return [part for file, content in changed.items() for part in (file, b"\0gone" if content is None else content)]
 
 
 def commits(source: Source, features: tuple[Feature, ...], kernel: Path = KERNEL) -> list[dict[str, bytes]]:

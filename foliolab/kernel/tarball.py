@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Pristine kernel trees in the cache, and those that come as tarballs."""
 
-import hashlib
 import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from foliolab.errors import SourceError
-from foliolab.files import cache_directory, emptied, locked
+from foliolab.files import cache_directory, emptied, locked, sha256
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 
@@ -68,8 +67,7 @@ def version_in(makefile: str, place: str) -> str:
 
 def unpacked(tarball: Path, report: Reporter) -> Source:
     """The tree in a tarball, which is unpacked once."""
-    with tarball.open("rb") as stream:
-        identity = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+    identity = sha256(tarball)[:16]
     home = sources() / identity
     pristine = home / "pristine"
     with locked(sources() / f"{identity}.lock"):

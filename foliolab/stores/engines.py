@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Storage engines as they are published, and the drivers of guest/stores around them, as static executables."""
 
-import hashlib
 import os
 import re
 import shutil
@@ -12,7 +11,7 @@ from pathlib import Path
 from foliolab import packages, process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError, MissingTool, require_known
-from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once
+from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once, sha256
 from foliolab.progress import Reporter
 
 _SOURCES = GUEST / "stores"
@@ -214,5 +213,5 @@ def cargo() -> str:
 def _verify(directory: Path, hashes: Mapping[str, str]) -> None:
     """BuildError unless these files have these SHA-256 hashes."""
     for name, expected in hashes.items():
-        if hashlib.sha256((directory / name).read_bytes()).hexdigest() != expected:
+        if sha256(directory / name) != expected:
             raise BuildError(f"{name} of the crate {_MDBX_CRATE} {_MDBX_VERSION} is not the file that is known.")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Lucene as it is published, the driver around it, and the root directory that it runs in, which has git as well."""
 
-import hashlib
 import shutil
 import zipfile
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError
-from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once
+from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once, sha256
 from foliolab.progress import Reporter
 from foliolab.userland.disk import Selection, Userland
 
@@ -80,7 +79,7 @@ def _fetch(jar: _Jar, directory: Path) -> Path:
     argv = [process.tool("mvn"), "--batch-mode", "--quiet", _COPY, artifact, *output]
     process.run(argv, LabError, cwd=directory)
     found = directory / f"{jar.name}.jar"
-    if hashlib.sha256(found.read_bytes()).hexdigest() != jar.hash:
+    if sha256(found) != jar.hash:
         raise BuildError(f"{found.name} of version {jar.version} is not the file that is known.")
     return found
 
