@@ -62,6 +62,17 @@ class Place:
         except msgspec.ValidationError as error:
             self._explain(str(error), kind)
 
+    def named(self, tables: Mapping[str, object], kind: type[_Kind]) -> dict[str, _Kind]:
+        """What stands here as a ``kind`` each, whose key is its ``name``."""
+        found = {}
+        for name, content in tables.items():
+            place = self.at(name)
+            table = place.convert(content, dict[str, Any])
+            if "name" in table:
+                place.at("name").fail("is not a key that is known here")
+            found[name] = place.convert({"name": name, **table}, kind)
+        return found
+
     def _explain(self, error: str, kind: object) -> NoReturn:
         """Complain in words of TOML."""
         complaint, _, path = error.partition(" - at `$")

@@ -4,7 +4,6 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -65,12 +64,8 @@ class Metric(Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_metrics(file: Path = EXPERIMENTS / "metrics.toml") -> dict[str, Metric]:
     """All of them by name, in their order; BadExperiment for a mistake in the file."""
-    top, found = Place(file), {}
-    for name, content in read_toml(file).items():
-        place = top.at(name)
-        if isinstance(content, dict) and "name" in content:
-            place.at("name").fail("is not a key that is known here")
-        found[name] = place.convert({"name": name, **place.convert(content, dict[str, Any])}, Metric)
+    top = Place(file)
+    found = top.named(read_toml(file), Metric)
     for name, metric in found.items():
         top.at(name).at("sum").all_of(metric.sum, found)
         top.at(name).at("quotient").all_of(metric.quotient or (), found)

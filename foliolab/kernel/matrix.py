@@ -32,6 +32,8 @@ _DIVISIONS = r"__u?(?:div|mod|divmod)di[34]|__aeabi_u?ldivmod"
 class Target(Struct, frozen=True, forbid_unknown_fields=True):
     """A configuration to compile for."""
 
+    name: str
+    """By which the file has it."""
     arch: Text
     """As ``make ARCH=`` takes it."""
     compiler: Text
@@ -39,8 +41,6 @@ class Target(Struct, frozen=True, forbid_unknown_fields=True):
     off: Texts = ()
     alone: bool = False
     """Whether it goes without the options of all."""
-    name: str = ""
-    """By which the file has it."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -195,16 +195,10 @@ def read_targets(names: Sequence[str] = (), file: Path = MATRIX) -> list[Target]
     """
     top = Place(file)
     matrix = top.convert(read_toml(file), _Matrix)
-    known = {}
-    for name, content in matrix.targets.items():
-        place = top.at(f"targets.{name}")
-        if "name" in content:
-            place.at("name").fail("is not a key that is known here")
-        target = place.convert(content, Target)
-        on = target.on if target.alone else (*matrix.common.on, *target.on)
-        known[name] = structs.replace(target, name=name, on=on)
+    known = top.at("targets").named(matrix.targets, Target)
     require_known("There is no target", names, known)
-    return [known[name] for name in dict.fromkeys(names or known)]
+    chosen = [known[name] for name in dict.fromkeys(names or known)]
+    return [each if each.alone else structs.replace(each, on=(*matrix.common.on, *each.on)) for each in chosen]
 
 
 def ported_kernels() -> list[str]:

@@ -48,6 +48,7 @@ def test_targets_by_name() -> None:
         (TARGET.replace('compiler = "c"\n', ""), "'targets.t.compiler' is missing"),
         (TARGET + 'with = ["A"]\n', "'targets.t.with' is not a key that is known here"),
         (TARGET + 'name = "u"\n', "'targets.t.name' is not a key that is known here"),
+        (TARGET.partition("[targets")[0] + "[targets]\nt = 7\n", "'targets.t' is wrong: expected `table`, got `int`"),
         (TARGET + 'off = "A"\n', "'targets.t.off' is wrong: expected `array`, got `str`"),
     ],
 )
