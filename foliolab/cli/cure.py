@@ -86,7 +86,7 @@ def _show(arguments: argparse.Namespace) -> int:
             Column(("before", "KiB"), tuple(count(cure.before_kb) for cure in cures), 0),
             Column(("", "state"), tuple(map(state_of, cures)), 0, left=True),
         ]
-        print_table(terminal(), columns, [""] * len(cures))
+        print_table(terminal(), columns)
     else:
         print(_nothing())
     return 0

@@ -153,7 +153,7 @@ def _print_again(arms: Sequence[Arm], arguments: argparse.Namespace) -> None:
     else:
         console = terminal()
         if arms:
-            print_table(console, again.again_columns(arms), [""] * len(arms))
+            print_table(console, again.again_columns(arms))
         console.print(again.sentence(arms))
 
 

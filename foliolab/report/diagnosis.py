@@ -134,7 +134,7 @@ def _print_files(console: Console, files: Sequence[FileShare]) -> None:
         Column(("", "device"), tuple(file.seen.device for file in files), 1),
         Column(("window", "KiB"), tuple(count(file.seen.window_kb) for file in files), 0),
     ]
-    print_table(console, columns, [""] * len(files))
+    print_table(console, columns)
 
 
 def _cached(file: FileShare) -> str:

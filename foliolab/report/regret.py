@@ -97,7 +97,7 @@ def _print_cells(console: Console, what: str, rows: Sequence[RegretRow]) -> None
         Column(("", "adaptive"), tuple(_regret(row.regret) for row in found), 0),
         *_places(found),
     ]
-    print_table(console, columns, [""] * len(found))
+    print_table(console, columns)
 
 
 def _figures(title: str, spreads: Sequence[Regrets | None], rank: int) -> list[Column]:

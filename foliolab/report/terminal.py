@@ -96,9 +96,9 @@ def print_title(console: Console, title: str, remark: str = "", style: str = "bo
 
 
 def print_table(
-    console: Console, columns: Sequence[Column], styles: Sequence[str], groups: Sequence[object] = ()
+    console: Console, columns: Sequence[Column], styles: Sequence[str] = (), groups: Sequence[object] = ()
 ) -> None:
-    """A row for each style; neighbours in different groups are kept apart.
+    """Rows, with a style each if there are any; neighbours in different groups are kept apart.
 
     Where room is short, columns are left out and names wrap. Figures are never cut: if all that is left still does not
     fit, the table is wider than the terminal.
@@ -115,7 +115,7 @@ def print_table(
             overflow="fold",
             width=width,
         )
-    for number, style in enumerate(styles):
+    for number, style in enumerate(styles or [""] * len(columns[0].cells)):
         if number and groups and groups[number] != groups[number - 1]:
             table.add_section()
         table.add_row(*(Text(column.cells[number]) for column in kept), style=style)

@@ -39,7 +39,7 @@ def print_replays(console: Console, replays: Sequence[Replay], device: ModelDevi
     if device:
         costs = tuple(seconds(cost(each.counts, device)) for each in replays)
         columns.append(Column((device.name, "seconds"), costs, 4))
-    print_table(console, columns, [""] * len(replays), [each.trace for each in replays])
+    print_table(console, columns, groups=[each.trace for each in replays])
 
 
 def difference_columns(replays: Sequence[Replay]) -> list[Column]:
@@ -127,7 +127,7 @@ def _print_files(console: Console, trace: Trace) -> None:
         Column(("", "pages"), tuple(count(trace.files[file].pages) for file in shown), 0),
         Column(("", "touches"), tuple(count(touched[file]) for file in shown), 0),
     ]
-    print_table(console, columns, [""] * len(shown))
+    print_table(console, columns)
     if len(order) > len(shown):
         console.print(Text(f"and {len(order) - len(shown)} more files with fewer touches", style="dim"))
 
@@ -141,7 +141,7 @@ def _print_measured(console: Console, trace: Trace) -> None:
     ]
     for title, name, spell, rank in _FIGURES:
         columns.append(Column(("", title), tuple(spell(getattr(each, name)) for each in trace.measured), rank))
-    print_table(console, columns, [""] * len(trace.measured))
+    print_table(console, columns)
 
 
 def _share(part: int, whole: int) -> str:

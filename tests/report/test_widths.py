@@ -26,7 +26,7 @@ WIDTHS = (20, 40, 60, 80, 100, 120, 160, 250)
 
 
 def terminal(columns: Sequence[Column], width: int) -> list[str]:
-    return printed(lambda console: print_table(console, columns, [""] * len(columns[0].cells)), width)
+    return printed(lambda console: print_table(console, columns), width)
 
 
 def words(texts: Sequence[str]) -> list[str]:
