@@ -31,7 +31,7 @@ from foliolab.campaign.job import Job, Watcher
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.worker import Done, Order, lab_code, perform
 from foliolab.errors import ClusterError, HostLost, LabError
-from foliolab.files import full_disk_named, write_atomic
+from foliolab.files import write_atomic
 from foliolab.vm.outcome import failure
 
 _LOST_WORKERS = 20
@@ -228,7 +228,7 @@ class _Execution:
 
     def _hear(self, event: dict[str, Any]) -> None:
         if "console" in event:
-            self._keep(event["name"], event["console"].encode())
+            write_atomic(self._consoles / event["name"], event["console"].encode())
         elif "note" in event:
             self._watcher.note(event["note"])
         elif "say" in event:
@@ -254,7 +254,7 @@ class _Execution:
                 self._again(order)
                 return
             for name, content in done.consoles.items():
-                self._keep(name, content)
+                write_atomic(self._consoles / name, content)
             if done.refused:
                 raise ClusterError(done.refused)
             if done.failed:
@@ -270,10 +270,6 @@ class _Execution:
             raise ClusterError(f"A worker failed: {error or type(error).__name__}")
         else:
             raise ClusterError(_GONE)
-
-    def _keep(self, name: str, console: bytes) -> None:
-        with full_disk_named(self._consoles):
-            write_atomic(self._consoles / name, console)
 
     def _again(self, order: Order) -> None:
         """Give another worker what is left of a job."""

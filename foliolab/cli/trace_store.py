@@ -13,7 +13,7 @@ from pathlib import Path
 from foliolab.analyse.measured import EXPERIMENT, SCALE
 from foliolab.arch import Architecture, machine_name
 from foliolab.campaign.qemu_backend import QemuBackend
-from foliolab.campaign.store import store_file
+from foliolab.campaign.store import consoles_of, store_file
 from foliolab.cli.options import add_machine, machine, names_of
 from foliolab.errors import NoResult, UsageError
 from foliolab.experiment.cell import Cell
@@ -83,7 +83,7 @@ def _traces(
     backend = QemuBackend(arch, choose(arch), report)
     extras = tuple(sorted(scale.parameters.filesystems - {"ext4"}))
     kernel = build(KernelRequest(arch, variant.kernel, extras=extras, page_size=page_size), report)
-    consoles = store_file().parent / "consoles"
+    consoles = consoles_of(store_file())
     said = bytearray()
 
     def keep(stream: int, data: bytes) -> None:

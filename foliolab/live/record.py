@@ -15,6 +15,7 @@ from typing import Any
 
 from foliolab.errors import LabError, UsageError
 from foliolab.live.maps import Maps, memory_bytes, named, read_ahead_kb
+from foliolab.live.processes import PAGE_BYTES
 from foliolab.live.target import LiveTarget
 from foliolab.live.touches import ADD, FAULT, FIELDS, MAP, USER, File, Touches, device_name
 from foliolab.live.tracefs import Instance, fault_around_bytes, tracefs
@@ -64,8 +65,7 @@ def record(
 
     UsageError where nothing can be recorded, LabError on a kernel without the tracepoints.
     """
-    page_size = os.sysconf("SC_PAGESIZE")
-    around = page_size if fine else fault_around_bytes() or _DEFAULT_AROUND
+    around = PAGE_BYTES if fine else fault_around_bytes() or _DEFAULT_AROUND
     fields = _fields(tracefs(), fine, reads)
     by_address = FAULT not in fields
     names = named(patterns)
@@ -99,11 +99,11 @@ def record(
 
     def locate(task: int, address: int, time: int) -> tuple[File, int] | None:
         found = maps.locate(task, address, time)
-        return (found[0], found[1] // page_size) if found else None
+        return (found[0], found[1] // PAGE_BYTES) if found else None
 
-    touches = Touches(wanted, page_size, around // page_size, locate if by_address else None)
+    touches = Touches(wanted, PAGE_BYTES, around // PAGE_BYTES, locate if by_address else None)
     touches.take(instance.events())
-    kept = _Kept(touches, maps.names | names, page_size)
+    kept = _Kept(touches, maps.names | names)
     window_kb = kept.read_ahead_kb()
     facts = {
         "kernel": os.uname().release,
@@ -114,7 +114,7 @@ def record(
     common: dict[str, Any] = {
         "files": kept.files,
         "window": sum(file.pages for file in kept.files),
-        "page_size": page_size,
+        "page_size": PAGE_BYTES,
         "lost": lost,
         "memory_bytes": available,
         "program": tuple(command),
@@ -161,10 +161,9 @@ def _asked_to_end() -> Iterator[list[int]]:
 class _Kept:
     """What a trace has of all that was recorded: files that were touched, in the order of their first touches."""
 
-    def __init__(self, touches: Touches, names: Mapping[File, str], page_size: int) -> None:
+    def __init__(self, touches: Touches, names: Mapping[File, str]) -> None:
         self._touches = touches
         self._number = {old: new for new, old in enumerate(dict.fromkeys(touches.file_of))}
-        self._page_size = page_size
         most = Counter[int]()
         for files, pages in ((touches.file_of, touches.page_of), (touches.read_file_of, touches.read_page_of)):
             for file, page in zip(files, pages, strict=True):
@@ -178,7 +177,7 @@ class _Kept:
         if name is None:
             return TraceFile(f"{device_name(file[0])} inode {file[1]}", pages)
         with suppress(OSError):
-            pages = max(pages, -(-Path(name).stat().st_size // self._page_size))
+            pages = max(pages, -(-Path(name).stat().st_size // PAGE_BYTES))
         return TraceFile(name, pages)
 
     def touches(self, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,7 +212,7 @@ class _Kept:
         return Measured(
             variant="off",
             read_ahead_kb=window_kb,
-            read_bytes=sum(found.read_pages[file] for file in self._number) * self._page_size,
+            read_bytes=sum(found.read_pages[file] for file in self._number) * PAGE_BYTES,
             read_requests=sum(found.requests[file] for file in self._number),
             major_faults=sum(found.majors[file] for file in self._number),
         )

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from foliolab.errors import UsageError
-from foliolab.live.processes import tasks_of
+from foliolab.live.processes import PAGE_BYTES, tasks_of
 from foliolab.live.ringbuffer import Layout, events, layout
 
 FAULT_AROUND = Path("/sys/kernel/debug/fault_around_bytes")
@@ -26,8 +26,7 @@ _STALE = re.compile(rf"{_NAME}-(?P<process>\d+)(?:-around-(?P<around>\d+))?")
 BUFFERS_KIB = 64 << 10
 _LEAST_KIB, _MOST_KIB = 512, 8192
 """Of a processor."""
-_PAGE_BYTES = os.sysconf("SC_PAGESIZE")
-_PIPE_BYTES = 16 * _PAGE_BYTES
+_PIPE_BYTES = 16 * PAGE_BYTES
 """What a pipe holds."""
 # Whatever ends us closes its standard input. Our files in the trace may be closed a moment later.
 _CLEAN_UP = """
@@ -153,7 +152,7 @@ class Instance:
         for name in self._fields:
             self._write(f"events/{name}/enable", "1")
         if self._around:
-            FAULT_AROUND.write_text(str(_PAGE_BYTES))
+            FAULT_AROUND.write_text(str(PAGE_BYTES))
         self._write("tracing_on", "1")
 
     def stop(self) -> None:
@@ -163,7 +162,7 @@ class Instance:
             while self._move(handle, spool):
                 pass
             with suppress(BlockingIOError):
-                while page := os.read(handle, _PAGE_BYTES):
+                while page := os.read(handle, PAGE_BYTES):
                     self._size += os.write(spool.fileno(), page)
 
     def tasks(self) -> list[int]:
@@ -198,7 +197,7 @@ class Instance:
     def _events(self, spool: IO[bytes]) -> Iterator[tuple[int, str, tuple[int, ...]]]:
         with spool:
             spool.seek(0)
-            while page := spool.read(_PAGE_BYTES):
+            while page := spool.read(PAGE_BYTES):
                 yield from events(page, self._layouts)
 
     def lost(self) -> int:
