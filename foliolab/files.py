@@ -77,11 +77,8 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 
 @contextmanager
-def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[int]:
-    """Hold an exclusive lock on ``path``; the file descriptor is yielded so children can share it.
-
-    ``on_wait`` is called once if somebody else holds the lock, before waiting.
-    """
+def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold an exclusive lock on ``path``; ``on_wait`` is called once if somebody else holds it, before waiting."""
     with full_disk_named(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -92,7 +89,7 @@ def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[in
             if on_wait:
                 on_wait()
             fcntl.flock(handle, fcntl.LOCK_EX)
-        yield handle
+        yield
     finally:
         os.close(handle)
 

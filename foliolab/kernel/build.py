@@ -182,7 +182,7 @@ def clean(report: Reporter) -> None:
             shutil.rmtree(cache_directory() / name, ignore_errors=True)
 
 
-def package_lock(report: Reporter) -> AbstractContextManager[int]:
+def package_lock(report: Reporter) -> AbstractContextManager[None]:
     """One build of packages at a time; it may take hours, and lets other builds pass: its source trees are its own."""
     waiting = "Packages are being built; waiting for them."
     return locked(cache_directory() / "packages.lock", lambda: report.say(waiting))

@@ -26,7 +26,7 @@ class MakeFailed(BuildError):
     """make ended by itself: what it made until then is whole."""
 
 
-def build_lock(report: Reporter) -> AbstractContextManager[int]:
+def build_lock(report: Reporter) -> AbstractContextManager[None]:
     """One build at a time: two would only fight over the cores, and they share source trees."""
     return locked(cache_directory() / "build.lock", lambda: report.say("Another build is running; waiting for it."))
 

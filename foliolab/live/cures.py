@@ -136,7 +136,7 @@ def _path() -> Path:
     return state_directory() / "cures.json"
 
 
-def _state() -> AbstractContextManager[int]:
+def _state() -> AbstractContextManager[None]:
     return locked(state_directory() / "lock")
 
 

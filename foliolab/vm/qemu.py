@@ -63,7 +63,7 @@ class Qemu:
     def force_stacks(self) -> None:
         """Have a hung guest panic by an interrupt that it cannot mask, and wait until it has printed its stacks."""
         self._send("inject-nmi")
-        self._end_within(_DYING_SECONDS)
+        self._end_soon()
 
     def ask_for_stacks(self) -> None:
         """Have a hung guest print its stacks and reset itself by keys of its console, if it still listens to them."""
@@ -79,7 +79,7 @@ class Qemu:
                 self.kill()
                 return
             patience = _DYING_SECONDS  # until it has printed what it was asked for before
-        self._end_within(_DYING_SECONDS)
+        self._end_soon()
 
     def ending(self) -> Ending:
         """How it ended, once it has closed the control socket."""
@@ -114,9 +114,9 @@ class Qemu:
         self._monitor.close()
         self._words.close()
 
-    def _end_within(self, seconds: float) -> None:
+    def _end_soon(self) -> None:
         try:
-            self._process.wait(seconds)
+            self._process.wait(_DYING_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
 
