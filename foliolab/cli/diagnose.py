@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from foliolab.cli.folios import folios_of_text
-from foliolab.cli.options import add_json, add_words, words
+from foliolab.cli.options import add_json, add_words, require_seconds, words
 from foliolab.errors import LabError, UsageError
 from foliolab.live import pages
 from foliolab.live.devices import device_of
@@ -53,8 +53,7 @@ def handle(arguments: argparse.Namespace) -> int:
     command = words(arguments)
     if bool(arguments.pid) + (arguments.file is not None) + bool(command) != 1:
         raise UsageError("Say what to look at: one of --pid, --file, or -- and a command.")
-    if arguments.seconds is not None and not 0 < arguments.seconds < 1e6:
-        raise UsageError("--seconds is a time of more than nothing and less than 1,000,000.")
+    require_seconds("--seconds", arguments.seconds)
     if command:
         return _command(command, arguments.seconds, arguments.json)
     seconds = arguments.seconds or _SECONDS

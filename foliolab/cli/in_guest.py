@@ -10,7 +10,16 @@ from pathlib import Path, PurePosixPath
 from typing import cast, get_args
 
 from foliolab.arch import Architecture, machine_name
-from foliolab.cli.options import add_accelerator, add_guest, add_machine, machine, names_of, pairs_of, size_of
+from foliolab.cli.options import (
+    add_accelerator,
+    add_guest,
+    add_machine,
+    machine,
+    names_of,
+    pairs_of,
+    require_seconds,
+    size_of,
+)
 from foliolab.errors import UsageError
 from foliolab.experiment.variants import Variant, choose, load_variants, on_kernels
 from foliolab.kernel.build import KernelRequest, build
@@ -70,8 +79,7 @@ class Asked:
         memory_mib, environment = size_of(arguments.memory) >> 20, pairs_of(arguments.env)
         if arguments.cpus < 1:
             raise UsageError("A guest has at least one CPU.")
-        if arguments.timeout is not None and not 0 < arguments.timeout < 1e6:
-            raise UsageError("--timeout is a time of more than nothing and less than 1,000,000.")
+        require_seconds("--timeout", arguments.timeout)
         return cls(arguments, *machine(arguments), memory_mib, environment, _data(arguments), _root(arguments))
 
     @cached_property

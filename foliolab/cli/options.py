@@ -225,6 +225,12 @@ def pairs_of(texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
+def require_seconds(option: str, seconds: float | None) -> None:
+    """UsageError for a time that an option cannot mean."""
+    if seconds is not None and not 0 < seconds < 1e6:
+        raise UsageError(f"{option} is a time of more than nothing and less than 1,000,000.")
+
+
 def require_room_for(option: str, file: Path | None) -> None:
     """UsageError for a file that cannot be written; that is better known before a program has run for an hour."""
     if not file:

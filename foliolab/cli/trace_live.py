@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from foliolab.cli.options import require_room_for, size_of
+from foliolab.cli.options import require_room_for, require_seconds, size_of
 from foliolab.errors import LabError, UsageError
 from foliolab.live.record import LIMIT_BYTES, LiveRecording, record
 from foliolab.live.target import Process, StartedProgram
@@ -57,8 +57,7 @@ def require_place(arguments: argparse.Namespace, parser: argparse.ArgumentParser
 def handle(arguments: argparse.Namespace) -> int:
     report = Reporter()
     limit = LIMIT_BYTES if arguments.limit is None else size_of(arguments.limit)
-    if arguments.seconds is not None and not arguments.seconds > 0:
-        raise UsageError("--seconds takes a number above 0.")
+    require_seconds("--seconds", arguments.seconds)
     for option in ("output", "reads"):
         require_room_for(f"--{option}", getattr(arguments, option))
     argv = [arguments.program, *arguments.arguments] if arguments.program else []

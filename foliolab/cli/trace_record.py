@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", type=Path, required=True, help="where the trace goes")
-    add("--window", type=int, default=WINDOW, help="touches within so many pages may be missing (default: 16)")
+    add("--window", type=int, default=WINDOW, help=f"touches within so many pages may be missing (default: {WINDOW})")
     add("--most", type=int, default=MOST_TOUCHES, help=f"touches, and none after them (default: {MOST_TOUCHES})")
     add(
         "--variant", metavar="NAME,...", help="run it afterwards with these, too, and put what was counted in the trace"

@@ -86,10 +86,10 @@ def _mirrored(tree: Path, pristine: Path) -> Source:
 def working_tree(source: Source, label: str, changed: Mapping[str, bytes | None]) -> Path:
     """Bring the tree of this label to ``changed`` over the pristine files, and return it.
 
-    A file whose content is None is not there. The caller holds the build lock.
+    A file whose content is None is not there. The caller holds the lock of all that use this label.
 
-    Kernels are built from these trees, which are kept beside the pristine one. There are two, with a series on top and
-    without one, so that make never takes the other one's files for new. They share unchanged files with the pristine
+    Kernels are built from these trees, which are kept beside the pristine one: each label has its own, so that make
+    never takes another one's files for new. They share unchanged files with the pristine
     tree by hard links. A file that a series changed once stays a file of its own: whenever its content changes, also
     back to the pristine one, it is written anew, with a new time stamp, so that make rebuilds what depends on it and
     nothing else.

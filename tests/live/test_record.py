@@ -173,7 +173,7 @@ def test_fine(cold: Path) -> None:
         (["--pid", "1"], "--pid goes with --live only."),
         (["--fine", "true"], "--fine goes with --live only."),
         (["--live", "--disk", "ext4:1G", "true"], "--disk is of guests; it does not go with --live."),
-        (["--live", "--seconds", "0", "true"], "--seconds takes a number above 0."),
+        (["--live", "--seconds", "inf", "true"], "--seconds is a time of more than nothing and less than 1,000,000."),
         (["--live", "--limit", "x", "true"], "'x' is not a size such as 512M or 20G."),
         (["--live", "--reads", "/nowhere/r", "true"], "--reads: /nowhere is no directory."),
         (["--live", "/nowhere/program"], "There is no program /nowhere/program."),
