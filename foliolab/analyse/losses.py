@@ -156,14 +156,18 @@ class Arm:
         return max(each.n for each in self.differences)
 
     @property
-    def varying(self) -> list[Difference]:
-        """Figures that do not repeat exactly, in as many boots as can tell something."""
-        return [each for each in self.differences if each.p is not None and each.interval]
+    def varying(self) -> int:
+        return by_chance(self.differences)[0]
 
     @property
     def alarms(self) -> int:
-        """How many of these differ, each judged by itself."""
-        return sum(each.p is not None and each.p <= CHANCE for each in self.varying)
+        return by_chance(self.differences)[1]
+
+
+def by_chance(again: Iterable[Difference]) -> tuple[int, int]:
+    """How many figures vary, in boots enough to tell anything, and how many of these differ, each judged by itself."""
+    found = [each.p for each in again if each.p is not None and each.interval]
+    return len(found), sum(p <= CHANCE for p in found)
 
 
 def make_arms(samples: Iterable[Sample], experiments: Mapping[str, Experiment]) -> list[Arm]:
@@ -193,4 +197,4 @@ def highest_share(alarms: int, comparisons: int) -> float:
 
 def totals(arms: Sequence[Arm]) -> tuple[int, int]:
     """How many comparisons vary, and how many of these are false alarms."""
-    return sum(len(arm.varying) for arm in arms), sum(arm.alarms for arm in arms)
+    return by_chance(each for arm in arms for each in arm.differences)

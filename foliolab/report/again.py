@@ -17,7 +17,7 @@ def again_columns(arms: Sequence[Arm]) -> list[Column]:
         Column(("", "kernel"), tuple(arm.variant for arm in arms), 0, left=True),
         Column(("", "n"), tuple(str(arm.n) for arm in arms), 2),
         Column(("", "figures"), tuple(str(len(arm.differences)) for arm in arms), 3),
-        Column(("that", "vary"), tuple(str(len(arm.varying)) for arm in arms), 0),
+        Column(("that", "vary"), tuple(str(arm.varying) for arm in arms), 0),
         Column(("false", "alarms"), tuple(str(arm.alarms) for arm in arms), 0),
     ]
 
@@ -42,7 +42,7 @@ def to_json(arms: Sequence[Arm]) -> dict[str, Any]:
             "variant": arm.variant,
             "n": arm.n,
             "figures": len(arm.differences),
-            "vary": len(arm.varying),
+            "vary": arm.varying,
             "alarms": arm.alarms,
         }
         for arm in arms

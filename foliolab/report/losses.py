@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from foliolab.analyse.differences import Change, Difference, Gap
-from foliolab.analyse.losses import Matrix, Pair, VariantSummary, by_variant, make_pairs
+from foliolab.analyse.losses import Matrix, Pair, VariantSummary, by_chance, by_variant, make_pairs
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
@@ -128,15 +128,14 @@ def again_line(matrix: Matrix) -> str:
     """What chance does: how often the baseline differs from itself."""
     if not matrix.again:
         return f"A/A: there is no second arm of {matrix.baseline}: nothing says what chance does here."
-    varying = [each for each in matrix.again if each.p is not None]
-    line = f"A/A: {matrix.baseline} measured twice: of {len(matrix.again)} figures"
-    line += f" {len(matrix.again) - len(varying)} repeat exactly"
-    if not any(each.interval for each in varying):
-        return f"{line}; too few boots to tell others." if varying else f"{line}."
-    alone = sum(each.p is not None and each.p <= CHANCE for each in varying)
-    called = sum(each.p_corrected is not None and each.p_corrected <= CHANCE for each in varying)
-    share = f"{alone} of {len(varying)} others ({alone / len(varying) * 100:.1f} %)"
-    return f"{line}, {share} differ at {CHANCE * 100:g} % each, {called or 'none'} after correction."
+    repeating = sum(each.repeats for each in matrix.again)
+    line = f"A/A: {matrix.baseline} measured twice: of {len(matrix.again)} figures {repeating} repeat exactly"
+    varying, alarms = by_chance(matrix.again)
+    if varying:
+        called = sum(each.p_corrected is not None and each.p_corrected <= CHANCE for each in matrix.again)
+        share = f"{alarms} of {varying} others ({alarms / varying * 100:.1f} %)"
+        line += f", {share} differ at {CHANCE * 100:g} % each, {called or 'none'} after correction"
+    return f"{line}; too few boots to tell others." if repeating + varying < len(matrix.again) else f"{line}."
 
 
 def gap_lines(matrix: Matrix) -> Iterator[tuple[Gap, str]]:

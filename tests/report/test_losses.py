@@ -234,6 +234,21 @@ def test_what_chance_does_is_said(again: list[int], line: str) -> None:
     assert line in " ".join(terminal(varying(off, again, off), 200))
 
 
+def test_what_too_few_boots_tell_of_has_no_part_in_what_chance_does() -> None:
+    many = [{"major_faults": 1000 + number} for number in range(7)]
+    samples = [
+        *boots("off", *many[:6]),
+        *boots("off again", *many[1:]),
+        *boots("off", many[0], workload="sqlite"),
+        *boots("off again", many[1], workload="sqlite"),
+    ]
+    found = losses.again_line(matrix(*samples, cells=CELLS, metrics=["major_faults"], repeats=False))
+    assert found.endswith(
+        "of 2 figures 0 repeat exactly, 1 of 1 others (100.0 %) differ at 5 % each, none after correction;"
+        " too few boots to tell others."
+    )
+
+
 def test_check_fails_for_what_is_suspected_and_says_what_would_tell() -> None:
     with pytest.raises(
         ChecksFailed, match=r"none of 1 workload loses .*; 1 may, worst gcc .* --repetitions 6 can tell"
