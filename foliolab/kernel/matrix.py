@@ -87,8 +87,8 @@ class _Compilation:
     @property
     def note(self) -> Path:
         """Where the outcome is kept."""
-        parts = [self.source.identity, self.target.arch, self.options, self.compiler, *parts_of(self.changed)]
-        return cache_directory() / "matrix" / f"{digest(parts)}.json"
+        how = [self.source.identity, self.target.arch, self.options, self.compiler, *parts_of(self.changed)]
+        return cache_directory() / "matrix" / f"{digest([Path(__file__).read_bytes(), *how])}.json"
 
     @property
     def directory(self) -> Path:
