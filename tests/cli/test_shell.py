@@ -19,7 +19,7 @@ ADAPTIVE = "/sys/kernel/mm/mmap_readahead/adaptive"
 
 @pytest.mark.boot
 def test_a_command_runs_on_our_kernel_with_the_hosts_files() -> None:
-    """On one that shares objects with that of test_ported.py."""
+    """On that of test_ported.py."""
     build(KernelRequest(NATIVE, "debian:7.3+ours", "host"), Reporter())  # outside of the command's time limit
     command = f"uname -r; echo 0 >{ADAPTIVE}; cat {ADAPTIVE}; ls README.md"
     done = lab("shell", "--kernel", "debian:7.3+ours", "--", "sh", "-c", command)

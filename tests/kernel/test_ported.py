@@ -78,11 +78,10 @@ def check_sparse_access(guest: Guest) -> None:
 
 @pytest.mark.boot
 def test_it_works(version: str, programs: Programs, tmp_path: Path) -> None:
-    """In one boot, which begins with KUnit; the kselftests are for the debug kernel. It is built for hosts' files too,
-    as test_shell.py wants it."""
-    kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", "host", ("kunit",)), Reporter())
+    """In one boot, which begins with KUnit; the kselftests are for the debug kernel. test_shell.py boots it too."""
+    kernel = build(KernelRequest(NATIVE, f"debian:{version}+ours", "host"), Reporter())
     assert kernel.version.startswith(f"{version}.") and kernel.ours
-    config = guest_config(kernel, programs)
+    config = with_kunit(guest_config(kernel, programs))
     disk = DataDisk("ext4", TOUCHES * STRIDE * 4096).prepare(config, Reporter())
     with Guest(replace(config, disks=(disk,)), tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "ext4"]).checked()
