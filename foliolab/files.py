@@ -113,7 +113,11 @@ def made_once(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
         if not published.exists():
             with emptied(directory / "partial") as partial:
                 make(partial)
-                os.sync()  # or a power cut may leave the name, and files that are empty
+                for path in partial.rglob("*"):
+                    # Or a power cut may leave the name, and files that are empty.
+                    if path.is_file() and not path.is_symlink():
+                        with path.open("rb") as stream:
+                            os.fsync(stream.fileno())
                 partial.rename(published)
     return published
 

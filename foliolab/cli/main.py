@@ -42,9 +42,8 @@ def main(argv: Sequence[str]) -> int:
         command_line().print_help(sys.stderr)
         return 2
     arguments = command_line().parse_args(argv)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="surrogateescape")  # names of files can be any bytes
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # names of files can be any bytes; stderr escapes them
     # Whoever asks us to end gets the clean-up that Ctrl-C gets.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

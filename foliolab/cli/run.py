@@ -163,8 +163,8 @@ def _on_model(
     other = arch != NATIVE or page_size != PAGE_BYTES
     if request.accelerator or request.profile != "lab" or request.kernels or other:
         raise UsageError(
-            "The model boots no kernel: it takes neither --kernel, --accelerator nor --arch, no --profile but lab, and"
-            " no --page-size but 4k."
+            "The model boots no kernel: it takes neither --kernel nor --accelerator, no --arch but this machine's, no"
+            " --profile but lab, and no --page-size but 4k."
         )
     backend = ModelBackend()
     return plan, backend, backend.kernel

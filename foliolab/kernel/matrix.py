@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from foliolab import process
 from foliolab.errors import BuildError, ConfigError, UsageError, require_known
-from foliolab.files import KERNEL, cache_directory, digest, full_disk_named, write_atomic
+from foliolab.files import KERNEL, cache_directory, digest, digest_files, full_disk_named, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.make import build_lock, first_error, logged, unfinished_swept
 from foliolab.kernel.name import OURS, KernelName, parse_name
@@ -24,6 +25,9 @@ from foliolab.progress import Reporter
 from foliolab.table import Place, Text, Texts, read_toml
 
 MATRIX = KERNEL / "config/matrix.toml"
+
+_JUDGES = (*(Path(__file__).with_name(f"{name}.py") for name in ("matrix", "make", "config")), Path(process.__file__))
+"""By which complaints are known."""
 
 _DIVISIONS = r"__u?(?:div|mod|divmod)di[34]|__aeabi_u?ldivmod"
 """What compilers call for divisions of 64 bits where processors have none; no kernel links it."""
@@ -88,7 +92,7 @@ class _Compilation:
     def note(self) -> Path:
         """Where the outcome is kept."""
         how = [self.source.identity, self.target.arch, self.options, self.compiler, *parts_of(self.changed)]
-        return cache_directory() / "matrix" / f"{digest([Path(__file__).read_bytes(), *how])}.json"
+        return cache_directory() / "matrix" / f"{digest([digest_files(_JUDGES), *how])}.json"
 
     @property
     def directory(self) -> Path:

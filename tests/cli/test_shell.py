@@ -11,15 +11,16 @@ from foliolab.cli.main import main
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
+from foliolab.vm.switches import switch_path
 from tests.campaign.fake import kernel_for
 from tests.cli.command import lab, sentence
 
-ADAPTIVE = "/sys/kernel/mm/mmap_readahead/adaptive"
+ADAPTIVE = switch_path("mmap_readahead/adaptive")
 
 
 @pytest.mark.boot
 def test_a_command_runs_on_our_kernel_with_the_hosts_files() -> None:
-    """On that of test_ported.py."""
+    """On that of test_ported.py; the command is like one with a variant's switches."""
     build(KernelRequest(NATIVE, "debian:7.3+ours", "host"), Reporter())  # outside of the command's time limit
     command = f"uname -r; echo 0 >{ADAPTIVE}; cat {ADAPTIVE}; ls README.md"
     done = lab("shell", "--kernel", "debian:7.3+ours", "--", "sh", "-c", command)

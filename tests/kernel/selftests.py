@@ -30,7 +30,7 @@ def guest_config(kernel: BuiltKernel, programs: Programs, memory_mib: int = 1024
 
 
 def with_kunit(config: GuestConfig) -> GuestConfig:
-    """The same for a boot of the debug kernel that begins with KUnit, which Linux 7 has two parameters for."""
+    """The same for a boot that begins with KUnit, which Linux 7 has two parameters for."""
     return replace(config, boot_arguments=f"{config.boot_arguments} kunit.enable=1 kunit.autorun=1")
 
 
