@@ -3,7 +3,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -75,7 +75,7 @@ SELFTESTS = (
 FAULTS_IN_FILES = tuple(name for name in SELFTESTS if name.startswith(("fault_recency", "mmap_readahead")))
 """Those for which it matters how much a fault maps."""
 
-_BRIEF = {
+BRIEF = {
     "fault_recency_race": ("--seconds", "2"),
     "mmap_readahead_race": ("2",),
     "mprotect_batch_race": ("2",),
@@ -135,14 +135,14 @@ def guest_with_data(
         yield guest
 
 
-def run_in(guest: Guest, names: Iterable[str], *, brief: bool = False) -> list[str]:
-    """Run kselftests in a guest_with_data(), long ones ``brief`` or not; returns the lines of what they skipped."""
+def run_in(guest: Guest, names: Iterable[str], brief: Collection[str] = ()) -> list[str]:
+    """Run kselftests in a guest_with_data(), those in ``brief`` as in BRIEF; returns the lines of what they skipped."""
     skipped = []
     before = settings(guest)
     for selftest in names:
         # The tests work in the current directory, as kselftests do.
         started = time.monotonic()
-        done = guest.run(["in-directory", "/data", selftest, *(_BRIEF.get(selftest, ()) if brief else ())], 300)
+        done = guest.run(["in-directory", "/data", selftest, *(BRIEF[selftest] if selftest in brief else ())], 300)
         print(f"{selftest}: {time.monotonic() - started:.0f} s")  # for pytest -rP
         output = done.stdout.decode()
         found, failed = results(output)
