@@ -113,13 +113,17 @@ def made_once(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
         if not published.exists():
             with emptied(directory / "partial") as partial:
                 make(partial)
-                for path in partial.rglob("*"):
-                    # Or a power cut may leave the name, and files that are empty.
-                    if path.is_file() and not path.is_symlink():
-                        with path.open("rb") as stream:
-                            os.fsync(stream.fileno())
+                _sync(partial)
                 partial.rename(published)
     return published
+
+
+def _sync(directory: Path) -> None:
+    """Have the disk hold all its files, or a power cut may leave empty ones under a name that lasts."""
+    for path in directory.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as stream:
+                os.fsync(stream.fileno())
 
 
 def sha256(path: Path) -> str:

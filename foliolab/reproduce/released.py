@@ -73,8 +73,7 @@ class Output:
 
 def code_behind(part: Part) -> str:
     if part.command[0] == "regret":
-        tables = (MODEL / "regret.toml", MODEL / "mechanisms.toml")
-        return digest_files([*sources(), *tables, *sorted(TRACES.iterdir())], REPOSITORY)
+        return digest_files([*sources(), *MODEL.glob("*.toml"), *TRACES.iterdir()], REPOSITORY)
     return digest([code_hash(BASE_VERSION), (KERNEL / "kselftests.toml").read_bytes()])
 
 
