@@ -184,8 +184,8 @@ def test_every_variant_with_every_window(patched_kernel: BuiltKernel, tmp_path: 
 
 
 @pytest.mark.boot
-def test_every_kernel(program: str, unpatched_kernel: BuiltKernel, patched_kernel: BuiltKernel, tmp_path: Path) -> None:
-    names = {"unpatched": unpatched_kernel, "patched": patched_kernel}
+def test_every_kernel(program: str, stock_kernel: BuiltKernel, patched_kernel: BuiltKernel, tmp_path: Path) -> None:
+    names = {kernel.name: kernel for kernel in (stock_kernel, patched_kernel)}
     file, console = tmp_path / "json", tmp_path / "console"
     options = [word for name in names for word in ("--kernel", name)]
     done = lab("exec", *options, "--json", str(file), "--console", str(console), "--", program, "write", "x", "0")

@@ -29,8 +29,8 @@ def booted(kernel: BuiltKernel, place: Path) -> Iterator[Guest]:
 
 
 @pytest.fixture(scope="module")
-def unpatched(unpatched_kernel: BuiltKernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    with booted(unpatched_kernel, tmp_path_factory.mktemp("unpatched")) as running:
+def stock(stock_kernel: BuiltKernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+    with booted(stock_kernel, tmp_path_factory.mktemp("stock")) as running:
         yield running
 
 
@@ -114,8 +114,8 @@ def test_every_case_leaves_all_as_it_was(patched: Guest, case: tuple[str, ...]) 
 
 @pytest.mark.boot
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
-def test_every_case_runs_on_the_unpatched_kernel(unpatched: Guest, case: tuple[str, ...]) -> None:
-    result = all_is_left_as_it_was(unpatched, case)
+def test_every_case_runs_on_the_stock_kernel(stock: Guest, case: tuple[str, ...]) -> None:
+    result = all_is_left_as_it_was(stock, case)
     assert (result["batches"], result["batch_length"]) == (None, None)
 
 
