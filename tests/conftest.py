@@ -14,7 +14,7 @@ from foliolab.kernel.series import bases, diffs, read_series
 from foliolab.kernel.source import Source, obtain
 from foliolab.model.compiled import compiled
 from foliolab.progress import Reporter
-from tests.machines import MACHINES, Machine
+from tests.machines import ALL_KERNELS, MACHINES, Machine
 
 # It asserts, and is no test module: without this, a failure would not say what was found.
 pytest.register_assert_rewrite("tests.kernel.selftests")
@@ -28,7 +28,7 @@ ALL_COMMITS = os.environ.get("FOLIOLAB_COMMITS") == "all"
 """Whether each commit of each of them is to be tried, which takes an hour of a processor."""
 BUILT_BASES = BASES if ALL_COMMITS else (BASE_VERSION,)
 """Those whose objects are compiled only to see what compilers say."""
-DEBUG_EXTRAS = ("btrfs", "xfs")
+DEBUG_EXTRAS = ("btrfs", "xfs") if ALL_KERNELS else ("xfs",)
 """What all debug kernels of the tests have, so that one is built."""
 
 _FETCHED = {"source", "patched_kernel", "stock_kernel", "debug_kernel", "engine", "lucene_root"}

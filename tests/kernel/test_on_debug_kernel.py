@@ -32,7 +32,7 @@ from tests.kernel.selftests import (
     settings,
     with_kunit,
 )
-from tests.machines import ARM64_4K, MACHINES, X86_64_4K, Machine
+from tests.machines import ALL_KERNELS, ARM64_4K, MACHINES, X86_64_4K, Machine
 
 pytestmark = [pytest.mark.boot, pytest.mark.debug]
 
@@ -71,6 +71,7 @@ def test_files_of_an_overlay(guest: Guest) -> None:
     assert settings(guest) == before
 
 
+@pytest.mark.skipif(not ALL_KERNELS, reason="btrfs takes as long to build as half a kernel; $FOLIOLAB_KERNELS")
 def test_compressed_files(debug_kernel: BuiltKernel, programs: Programs, tmp_path: Path) -> None:
     """Where a page is missing, btrfs reads and inflates the whole extent that holds it."""
     raw = tmp_path / "disk.raw"
