@@ -32,7 +32,7 @@ ALL_KERNELS = os.environ.get("FOLIOLAB_KERNELS") == "all"
 """Whether to boot what takes kernels of its own: each costs some eight minutes of a processor, once."""
 
 MACHINES = (X86_64_4K, ARM64_4K, ARM64_64K) if ALL_KERNELS else (X86_64_4K, ARM64_4K)
-"""In the lab the third page size of arm64 differs by nothing but numbers."""
+"""Where the lab is tested. Pages of 16 KiB differ there by nothing but numbers."""
 
 TESTED = (*MACHINES, ARM64_16K) if ALL_KERNELS else MACHINES
-"""Where the kernel's own tests run."""
+"""Where the kernel's own tests run, which 16 KiB may matter to."""

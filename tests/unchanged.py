@@ -6,6 +6,7 @@ in the repository, but documents only if it may make them. What is cached or ins
 """
 
 import ast
+import os
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -68,14 +69,15 @@ class _Unchanged:
 
 
 def digest_of(test: Path) -> str:
-    """Of all that the test file may use."""
+    """Of all that the test file may use, the environment that chooses what runs included."""
     modules = _used(test)
     used = {*_tracked()}
     if "REPOSITORY" not in test.read_text():  # a test that names it may read anything there
         used = {file for file in used if file.suffix != ".py"} | modules
         if not any(_name(module).startswith("foliolab/reproduce/") for module in modules):
             used = {file for file in used if not _name(file).startswith(_DOCUMENTS)}
-    return digest([part for file in sorted(used) for part in (_name(file), _content(file))])
+    chosen = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("FOLIOLAB_")]
+    return digest([*chosen, *(part for file in sorted(used) for part in (_name(file), _content(file)))])
 
 
 def _used(test: Path) -> set[Path]:

@@ -179,9 +179,10 @@ def test_what_a_boot_did_before_does_not_matter(tmp_path: Path, patched_kernel: 
     refaults = []
     with Guest(config, tmp_path / "console.log") as guest:
         guest.run([":write", "/proc/sys/vm/watermark_scale_factor", "10"]).checked()
+        guest.run([":write", "/sys/kernel/mm/mmap_readahead/adaptive", "0"]).checked()
         for before in ("fork-heavy", "mmap-random-fits"):
             for name in (before, "file-write-mix"):
-                done = guest.run(["workload", "--workload", name, "--memory", "32M", "--drop-caches"]).checked()
+                done = guest.run(["workload", "--workload", name, "--memory", "64M", "--drop-caches"]).checked()
             refaults.append(json.loads(done.stdout)["refaults_file"])
     assert refaults[0] > 1000
     assert refaults[0] == pytest.approx(refaults[1], rel=0.1)

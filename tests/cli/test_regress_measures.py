@@ -113,8 +113,8 @@ def test_on_real_kernels(tmp_path: Path, stock_kernel: BuiltKernel, patched_kern
     assert {row["variant"] for row in rows} == {"patched"}
     measured = {each.variant: each.kernel.hash for each in read_samples(tmp_path / "results/samples.jsonl")}
     stock = stock_kernel.name
-    bare = dict.fromkeys((stock, f"{stock} again"), stock_kernel.hash)
-    assert measured == {**bare, "patched": patched_kernel.hash}
+    stocks = dict.fromkeys((stock, f"{stock} again"), stock_kernel.hash)
+    assert measured == {**stocks, "patched": patched_kernel.hash}
     found = {row["metric"]: row for row in rows}
     # It soon reads single pages: fewer bytes, more often.
     assert found["read_bytes"]["change"] == "better"

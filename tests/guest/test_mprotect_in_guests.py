@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The probe of protection on kernels of ours, with the folios that they give."""
+"""The probe of protection on booted kernels, with the folios that they give."""
 
 import json
 from collections.abc import Iterator

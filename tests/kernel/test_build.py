@@ -16,6 +16,7 @@ from foliolab.kernel import make as making
 from foliolab.kernel.build import KernelRequest, build, configure
 from foliolab.kernel.built import BuiltKernel, built_kernels
 from foliolab.kernel.name import parse_name
+from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source
 from foliolab.process import process_group
 from foliolab.progress import Reporter
@@ -32,13 +33,16 @@ def test_a_second_call_makes_nothing(patched_kernel: BuiltKernel) -> None:
 @pytest.mark.boot
 def test_kernel_says_what_it_is(patched_kernel: BuiltKernel, stock_kernel: BuiltKernel) -> None:
     assert patched_kernel.release.endswith("-foliolab-patched")
-    assert patched_kernel.hash != stock_kernel.hash
-    assert {patched_kernel.hash, stock_kernel.hash} <= {kernel.hash for kernel in built_kernels()}
+    assert stock_kernel.release.endswith(f"-{NATIVE.debian}")
+    assert (patched_kernel.ours, stock_kernel.ours) == (True, False)
+    assert patched_kernel in built_kernels()
+    assert stock_kernel.hash in {kernel.hash for kernel in built_kernels()}
 
 
 @pytest.mark.boot
-def test_unpatched_kernel_has_none_of_our_code(patched_kernel: BuiltKernel) -> None:
-    """By its configuration: no test needs it built."""
+def test_an_unpatched_kernel_has_none_of_our_code(source: Source, patched_kernel: BuiltKernel) -> None:
+    """By its source and its configuration: no test needs it built."""
+    assert applied(source, parse_name("unpatched").series) == {}
     unpatched = configure(KernelRequest(NATIVE, "unpatched"), Reporter())
     assert 'CONFIG_LOCALVERSION="-foliolab-unpatched"' in unpatched
     option = "CONFIG_PAGE_TOUCH"

@@ -9,7 +9,7 @@ import pytest
 from foliolab.arch import NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.kernel import module
-from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.module import headers
 from foliolab.packages import Downloads
 from foliolab.progress import Reporter
@@ -55,9 +55,8 @@ def test_it_takes_a_directory_that_exists(tmp_path: Path, capsys: pytest.Capture
 
 @pytest.mark.boot
 @pytest.mark.skipif(NATIVE is not X86_64, reason="the module was tried on x86_64 only")
-def test_dkms_builds_it(package: Path, tmp_path: Path) -> None:
-    kernel = build(KernelRequest(NATIVE, "image:debian:6.12"), Reporter())
-    found = headers(kernel.release, NATIVE, Reporter())
+def test_dkms_builds_it(package: Path, tmp_path: Path, stock_kernel: BuiltKernel) -> None:
+    found = headers(stock_kernel.release, NATIVE, Reporter())
     # As a machine has them in one directory where these headers are installed.
     place = tmp_path / "headers"
     place.mkdir()
@@ -74,10 +73,10 @@ def test_dkms_builds_it(package: Path, tmp_path: Path) -> None:
     trees += ["--sourcetree", str(unpacked(package, tmp_path / "package") / "usr/src")]
     which = ["-m", name, "-v", version]
     subprocess.run(["bash", program, "add", *which, *trees], check=True)
-    build_it = [*which, "-k", kernel.release, "-a", NATIVE.name, "--kernelsourcedir", str(place), *trees]
+    build_it = [*which, "-k", stock_kernel.release, "-a", NATIVE.name, "--kernelsourcedir", str(place), *trees]
     done = subprocess.run(["bash", program, "build", *build_it], check=False)
     logs = [path.read_text() for path in (tmp_path / "tree").rglob("make.log")]
     assert done.returncode == 0, logs
     (built,) = (tmp_path / "tree").rglob("module/*.ko*")
     assert built.name.partition(".")[0] == module.NAME
-    assert f"vermagic={kernel.release} ".encode() in built.read_bytes()
+    assert f"vermagic={stock_kernel.release} ".encode() in built.read_bytes()

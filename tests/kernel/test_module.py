@@ -195,9 +195,8 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
 
 @only_x86_64
 @pytest.mark.boot
-def test_misses_that_lose_their_slot_are_counted(tmp_path: Path) -> None:
-    plain = build(KernelRequest(NATIVE, "image:debian:6.12"), Reporter())
-    found = headers(plain.release, NATIVE, Reporter())
+def test_misses_that_lose_their_slot_are_counted(tmp_path: Path, stock_kernel: BuiltKernel) -> None:
+    found = headers(stock_kernel.release, NATIVE, Reporter())
 
     def make(place: Path) -> None:
         module.export(tmp_path / "module")
@@ -206,7 +205,8 @@ def test_misses_that_lose_their_slot_are_counted(tmp_path: Path) -> None:
 
     made = made_once(cache_directory() / "modules", digest(of_module(__file__, found, "one slot")), make)
     sharing = program("module-slots", tmp_path)
-    with guest(replace(plain, module=made / f"99-{module.NAME}.ko"), tmp_path, [sharing], "preempt=full") as running:
+    kernel = replace(stock_kernel, module=made / f"99-{module.NAME}.ko")
+    with guest(kernel, tmp_path, [sharing], "preempt=full") as running:
         require_module(running, module.NAME)
         told = running.run([sharing.name, module.NAME, DATA_FILE, "4096", "60"], 120).checked().stdout.decode()
         # Who reads by other means loses nothing.
@@ -228,8 +228,8 @@ def test_a_guest_without_it_is_told(tmp_path: Path) -> None:
 
 @only_x86_64
 @pytest.mark.boot
-def test_a_kernel_with_another_prototype_is_named(tmp_path: Path) -> None:
-    found = headers(build(KernelRequest(NATIVE, "image:debian:6.12"), Reporter()).release, NATIVE, Reporter())
+def test_a_kernel_with_another_prototype_is_named(tmp_path: Path, stock_kernel: BuiltKernel) -> None:
+    found = headers(stock_kernel.release, NATIVE, Reporter())
     declared = (found.source / "include/linux/security.h").read_text()
     changed = tmp_path / "changed/linux/security.h"
     changed.parent.mkdir(parents=True)
