@@ -17,7 +17,7 @@ from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 from tests.cli.act import cells, compiled
 from tests.cli.command import lab, sentence
-from tests.machines import ALL_KERNELS, ARM64_4K, ARM64_64K
+from tests.machines import MACHINES
 
 
 def scratch_of(pid: int) -> Path:
@@ -94,10 +94,11 @@ def test_input_and_environment_are_passed_on(program: str, patched_kernel: Built
 def test_on_another_machine(tmp_path: Path) -> None:
     program = compiled(ARM64, tmp_path)
     assert sentence(lab("exec", "--arch", "x86_64", "--", program)) == f"{program} is not a program for x86_64."
-    kernel = (ARM64_64K if ALL_KERNELS else ARM64_4K).kernel()  # outside of the command's time limit
-    size = size_name(kernel.page_size)
-    machine = ["--arch", "arm64", "--page-size", size, *(f"--with={extra}" for extra in ARM64_4K.extras)]
-    done = lab("exec", *machine, "--", program, "write", "hello", "7")
+    machine = MACHINES[-1]
+    machine.kernel()  # outside of the command's time limit
+    options = ["--arch", "arm64", "--page-size", size_name(machine.page_size)]
+    options += [f"--with={extra}" for extra in machine.extras]
+    done = lab("exec", *options, "--", program, "write", "hello", "7")
     assert (done.returncode, done.stdout) == (7, "hello\n")
 
 

@@ -23,7 +23,8 @@ from tests.cli.command import lab, sentence
 def test_both_kernels_are_tried_and_nothing_is_run_twice(tmp_path: Path, stock_kernel: BuiltKernel) -> None:
     stock = stock_kernel.name
     argv = ["kselftest", "--test", "mkdirty", "--test", "madv_populate", "--json"]
-    done = lab(*argv, "--kernel", stock, "--kernel", "patched", FOLIOLAB_RESULTS=str(tmp_path))
+    both = ["--kernel", stock, "--kernel", "patched"]
+    done = lab(*argv, *both, FOLIOLAB_RESULTS=str(tmp_path))
     tests = json.loads(done.stdout)["tests"]
     assert (done.returncode, list(tests)) == (0, ["mkdirty", "madv_populate"]), done.stderr
     for found in tests.values():
@@ -32,6 +33,7 @@ def test_both_kernels_are_tried_and_nothing_is_run_twice(tmp_path: Path, stock_k
         assert len(found["patched"]) > 5
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "kselftests").iterdir()}
     assert len(kept) == 8  # a result and a log each
+    assert lab(*argv, *both, FOLIOLAB_RESULTS=str(tmp_path)).stdout == done.stdout
     for kernels in (["patched", stock], [stock]):
         options = [word for kernel in kernels for word in ("--kernel", kernel)]
         others = json.loads(lab(*argv, *options, FOLIOLAB_RESULTS=str(tmp_path)).stdout)["tests"]
