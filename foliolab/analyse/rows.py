@@ -101,14 +101,10 @@ def _newest(samples: list[Sample]) -> list[Sample]:
     """Those that share the newest probe and parameters, each cell's newest data and each kernel's newest kernel."""
     newest = setting(samples[-1])
     alike = [sample for sample in samples if setting(sample) == newest]
-    data = {_cell(sample): sample.data for sample in alike}
-    comparable = [sample for sample in alike if sample.data == data[_cell(sample)]]
+    data = {Cell.of(sample.cell): sample.data for sample in alike}
+    comparable = [sample for sample in alike if sample.data == data[Cell.of(sample.cell)]]
     kernels = {sample.kernel.name: sample.kernel.hash for sample in comparable}
     return [sample for sample in comparable if sample.kernel.hash == kernels[sample.kernel.name]]
-
-
-def _cell(sample: Sample) -> str:
-    return json.dumps(sample.cell, sort_keys=True)
 
 
 def setting(sample: Sample) -> tuple[str, str, str]:

@@ -4,8 +4,8 @@
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias, get_args
@@ -149,12 +149,10 @@ def _shard(text: str) -> Shard:
     return int(part), int(of)
 
 
-@contextmanager
-def workers(arguments: argparse.Namespace) -> Iterator[Workers]:
+def workers(arguments: argparse.Namespace) -> AbstractContextManager[Workers]:
     """Whoever executes boots, as long as the block lasts."""
     if arguments.workers is None and arguments.cluster is None:
-        yield Here()
-        return
+        return nullcontext(Here())
     if arguments.workers is not None and arguments.workers < 1:
         raise UsageError("At least one worker is needed.")
     try:
@@ -163,19 +161,14 @@ def workers(arguments: argparse.Namespace) -> Iterator[Workers]:
     except ImportError as error:
         raise MissingTool(f"{error.name} is not installed; '.venv/bin/pip install distributed' brings it.") from None
     if arguments.workers:
-        with cluster.local(arguments.workers) as found:
-            yield found
-        return
+        return cluster.local(arguments.workers)
     table = read_toml(arguments.cluster)
     if ("scheduler" in table) == ("ssh" in table):
         raise UsageError(f"{arguments.cluster} has to name either a 'scheduler' or hosts for 'ssh'.")
     place = Place(arguments.cluster)
     if "scheduler" in table:
-        made = cluster.scheduled(place.convert(table, _Scheduled).scheduler)
-    else:
-        made = cluster.ssh(place.convert(table, Hosts))
-    with made as found:
-        yield found
+        return cluster.scheduled(place.convert(table, _Scheduled).scheduler)
+    return cluster.ssh(place.convert(table, Hosts))
 
 
 def add_words(parser: argparse.ArgumentParser, text: str = "a command to run") -> None:

@@ -114,6 +114,8 @@ def handle(arguments: argparse.Namespace) -> int:
     if stored is None:
         with workers(arguments) as found:
             parts, samples = _measured(parts, baseline, names, arguments, found)
+        if not parts:
+            raise EmptyPart("No experiment has a boot in this part.")
     matrix = make_matrix(parts, baseline=baseline, threshold=arguments.threshold)
     if arguments.json:
         print(json.dumps(losses.to_json(matrix), indent=1))
@@ -161,12 +163,8 @@ def _parts(
         parts.append(MatrixPart(experiment, scale.name, arch, page_size, scale.cells, tuple(names), None))
     if not parts:
         raise UsageError(f"There is no experiment with a list 'regress' for {machine}.")
-    return _with_cells(parts, arguments.cell)
-
-
-def _with_cells(parts: Sequence[MatrixPart], filters: Sequence[str]) -> list[MatrixPart]:
-    """The parts with the cells that match any filter only; UnknownCell for one that matches none of any part."""
-    wanted = set(choose([cell for part in parts for cell in part.cells], filters))
+    # A filter may match cells of some parts only.
+    wanted = set(choose([cell for part in parts for cell in part.cells], arguments.cell))
     return _only(parts, lambda part, cell: cell in wanted)
 
 

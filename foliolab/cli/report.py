@@ -24,16 +24,10 @@ from foliolab.progress import Reporter
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import load_suite, trace_cases
 from foliolab.report import again, agreement
-from foliolab.report.markdown import (
-    PRICES,
-    again_to_table,
-    comparison_to_markdown,
-    prices_to_table,
-    to_columns,
-    to_markdown,
-    to_table,
-)
+from foliolab.report.columns import variant_columns
+from foliolab.report.markdown import again_to_table, comparison_to_markdown, to_markdown, to_table
 from foliolab.report.picture import PICTURE, read_picture
+from foliolab.report.prices import PRICES
 from foliolab.report.terminal import print_comparison, print_table, print_view, terminal
 from foliolab.report.verdicts import check
 from foliolab.report.view import make_views
@@ -139,12 +133,6 @@ def _of_columns(samples: list[Sample], variants: Sequence[str]) -> list[Sample]:
     return [sample for sample in samples if sample.variant in variants]
 
 
-def _metrics(arguments: argparse.Namespace) -> list[str]:
-    names = names_of("--metric", arguments.metric)
-    require_known("There is no metric", names, METRICS)
-    return names
-
-
 def _print_again(arms: Sequence[Arm], arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json.dumps(again.to_json(arms), indent=1))
@@ -207,9 +195,11 @@ def handle(arguments: argparse.Namespace) -> int:
     elif not views:
         print(f"Nothing was measured yet; './lab run {arguments.experiment or 'sparse-mmap'}' does.")
     elif arguments.prices:
-        print("\n".join(prices_to_table(view, arguments.prices) for view in views), end="")
+        print("\n".join(to_table(view, PRICES[arguments.prices](view)) for view in views), end="")
     elif heads:
-        print("\n".join(to_columns(view, heads, _metrics(arguments)) for view in views), end="")
+        metrics = names_of("--metric", arguments.metric)
+        require_known("There is no metric", metrics, METRICS)
+        print("\n".join(to_table(view, variant_columns(view, heads, metrics)) for view in views), end="")
     elif arguments.table:
         print("\n".join(map(to_table, views)), end="")
     elif arguments.markdown:

@@ -49,7 +49,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    variants, windows = _variants(arguments.variant), [limit or 0 for limit in limits_of(arguments.read_ahead_kb)]
+    variants = names_of("--variant", arguments.variant)
+    require_known("The model has no variant", variants, RULES)
+    windows = [limit or 0 for limit in limits_of(arguments.read_ahead_kb)]
     memory = size_of(arguments.memory) if arguments.memory is not None else None
     device = next((each for each in load_suite().devices if each.name == arguments.device), None)
     request_kb = device.request_kb if device else DEFAULT_REQUEST_KB
@@ -65,9 +67,3 @@ def handle(arguments: argparse.Namespace) -> int:
     else:
         print_replays(terminal(), found, device)
     return 0
-
-
-def _variants(text: str) -> list[str]:
-    names = names_of("--variant", text)
-    require_known("The model has no variant", names, RULES)
-    return names

@@ -51,8 +51,9 @@ def handle(arguments: argparse.Namespace) -> int:
     scale = find_experiment(EXPERIMENT).scale(SCALE)
     other: dict[str, str | bool] = {"judged_only": True} if arguments.judged_only else {}
     stores, workloads = names_of("--store", arguments.store), names_of("--workload", arguments.workload)
-    for store in stores:
-        cells = [_cell(scale, store, workload, arguments.times) for workload in workloads]
+    # Whatever is not known is told before anything is recorded.
+    planned = {store: [_cell(scale, store, workload, arguments.times) for workload in workloads] for store in stores}
+    for store, cells in planned.items():
         other["data"] = store_disk(arch, store, report).hash
         for cell, trace in _traces(arch, page_size, cells, arguments.seed, report):
             named = cell.as_dict()

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, defstruct
 from msgspec.structs import asdict
 
-from foliolab.arch import MACHINES, applies
+from foliolab.arch import MACHINES
 from foliolab.errors import BadExperiment, UnknownExperiment
 from foliolab.experiment.cell import Cell, expand
 from foliolab.experiment.metrics import METRICS
@@ -230,8 +230,8 @@ def _check_expectation(place: Place, table: Expectation, known: Mapping[str, Var
     place.at("machines").all_of(table.machines, experiment.machines or MACHINES)
     relative_to = place.at("relative_to")
     if table.relative_to == PUBLISHED_FIGURE:
-        every = dict.fromkeys(cell for cells in matching.values() for cell in cells)
-        _check_published(relative_to, experiment, every, table)
+        for name, cells in matching.items():
+            _check_published(relative_to, experiment, experiment.scales[name], cells, table)
     elif table.relative_to == FLOOR and not experiment.floor:
         relative_to.fail(f"is '{FLOOR}', but the experiment has none")
     elif table.relative_to not in (None, FLOOR, *known):
@@ -244,18 +244,12 @@ def _check_expectation(place: Place, table: Expectation, known: Mapping[str, Var
                 place.at("where").fail(f"makes no other cell of the scale '{name}' of {cell.label}")
 
 
-def _check_published(place: Place, experiment: Experiment, cells: Iterable[Cell], expectation: Expectation) -> None:
+def _check_published(
+    place: Place, experiment: Experiment, scale: Scale, cells: Iterable[Cell], expectation: Expectation
+) -> None:
     """Complain if something was never published that an expectation is relative to."""
-    there = {
-        (metric, variant, entry.cell, machine)
-        for entry in experiment.published
-        for metric in entry.values
-        for variant in entry.variants
-        for machine in MACHINES
-        if applies(entry.machines, machine)
-    }
     wanted = expectation.machines or experiment.machines or MACHINES
     for metric, variant, cell, machine in product(expectation.metrics, expectation.variants, cells, wanted):
-        if (metric, variant, cell, machine) not in there:
+        if metric not in experiment.published_for(scale, variant, cell, machine):
             missing = f"no {metric} was for {variant} and {cell.label} on {machine}"
             place.fail(f"is '{PUBLISHED_FIGURE}', but {missing}")

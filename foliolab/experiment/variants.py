@@ -125,7 +125,7 @@ def _on(variant: Variant, kernel: KernelName) -> str:
 
 def check_name(name: str) -> None:
     """Raise UnknownVariant for what no sample has as its variant, of whatever kernel."""
-    variant, on, kernel = name.removesuffix(again_name("")).partition(" on ")
+    variant, on, kernel = first_name(name).partition(" on ")
     try:
         if on or variant not in load_variants():
             parse_name(kernel if on else variant)
@@ -141,8 +141,13 @@ def again_name(name: str) -> str:
 
 
 def is_again(name: str) -> bool:
-    """The inverse of ``again_name``: whether it made this name."""
+    """Whether ``again_name`` made this name."""
     return name.endswith(again_name(""))
+
+
+def first_name(name: str) -> str:
+    """The inverse of ``again_name``; other names stay."""
+    return name.removesuffix(again_name(""))
 
 
 def again(variant: Variant) -> Variant:

@@ -25,15 +25,10 @@ class Regrets:
     """The geometric one."""
 
 
-def spread(rows: Iterable[RegretRow]) -> Regrets:
-    """Of at least one row."""
-    regrets = [row.regret for row in rows]
-    return Regrets(max(regrets), geometric_mean(regrets))
-
-
 def spreads(rows: Iterable[RegretRow], key: Callable[[RegretRow], _Key]) -> dict[_Key, Regrets]:
     """What the rows of each key come to."""
-    return {name: spread(found) for name, found in grouped(rows, key).items()}
+    regrets = {name: [row.regret for row in found] for name, found in grouped(rows, key).items()}
+    return {name: Regrets(max(values), geometric_mean(values)) for name, values in regrets.items()}
 
 
 def by_way(rows: Iterable[RegretRow], *, judged_only: bool = False) -> dict[str, Regrets]:

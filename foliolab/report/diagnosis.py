@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from foliolab.live.folios import TextFolios
 from foliolab.live.remedies import Remedy, remedies, summary
@@ -81,20 +80,16 @@ def _untraced(file: FileSeen, seen: Observation) -> str | None:
 def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis, folios: TextFolios | str) -> None:
     """Print the verdict, what it rests on, and what helps. ``folios`` may be a sentence why they are unknown."""
     style = "" if verdict.kind is DiagnosisKind.NOTHING_WRONG else "bold"
-    console.print(Text(verdict.sentence, style=style), soft_wrap=True)
+    console.out(verdict.sentence, style=style)
     counted = seen.counted
-    console.print(
-        Text(
-            f"{seen.seconds:.1f} s: {size(counted.read_bytes)} read, {count(counted.major_faults)} major faults;"
-            f" the whole machine {size(seen.machine_read_bytes)}, {count(seen.machine_major_faults)}.",
-            style="dim",
-        ),
-        soft_wrap=True,
+    console.out(
+        f"{seen.seconds:.1f} s: {size(counted.read_bytes)} read, {count(counted.major_faults)} major faults;"
+        f" the whole machine {size(seen.machine_read_bytes)}, {count(seen.machine_major_faults)}.",
+        style="dim",
     )
     if counted.read_bytes < LITTLE_BYTES <= seen.before.read_bytes:
         before = size(seen.before.read_bytes)
-        words = f"Before that, {before} had been read: './lab diagnose -- COMMAND' looks from the start."
-        console.print(Text(words), soft_wrap=True)
+        console.out(f"Before that, {before} had been read: './lab diagnose -- COMMAND' looks from the start.")
     read = [file for file in verdict.files if _tells(file)]
     shown = read[:_MOST_FILES]
     if shown:
@@ -102,12 +97,12 @@ def print_diagnosis(console: Console, seen: Observation, verdict: Diagnosis, fol
         _print_files(console, shown)
         for why in dict.fromkeys(_untraced(file.seen, seen) for file in shown):
             if why:
-                console.print(Text(f"What is read of a file is estimated. {why}", style="dim"), soft_wrap=True)
+                console.out(f"What is read of a file is estimated. {why}", style="dim")
     if len(read) > len(shown):
-        console.print(Text(f"and {len(read) - len(shown)} more files; --json has all", style="dim"))
+        console.out(f"and {len(read) - len(shown)} more files; --json has all", style="dim")
     for file in shown:
         if counter := miss_counter(seen, verdict, file):
-            console.print(Text(f"{file.seen.path}: {_COUNTERS[counter]}"), soft_wrap=True)
+            console.out(f"{file.seen.path}: {_COUNTERS[counter]}")
     _print_text(console, seen.files, folios)
     for file in shown:
         if file.read_bytes is not None and file.read_bytes * _WORTH < verdict.read_bytes:
@@ -147,8 +142,7 @@ def _print_text(console: Console, files: Sequence[FileSeen], folios: TextFolios 
     rss = sum(file.rss_bytes for file in files if file.text)
     pmd = sum(file.pmd_mapped_bytes for file in files if file.text)
     if rss:
-        words = f"Program text: {size(rss)} mapped, {size(pmd)} of it by PMDs. {_folios(folios)}"
-        console.print(Text(words, style="dim"), soft_wrap=True)
+        console.out(f"Program text: {size(rss)} mapped, {size(pmd)} of it by PMDs. {_folios(folios)}", style="dim")
 
 
 def _folios(found: TextFolios | str) -> str:
@@ -163,11 +157,11 @@ def _folios(found: TextFolios | str) -> str:
 
 def _print_remedies(console: Console, file: FileShare, found: Sequence[Remedy]) -> None:
     console.print()
-    console.print(Text(f"What helps with {file.seen.path}:", style="bold"), soft_wrap=True)
+    console.out(f"What helps with {file.seen.path}:", style="bold")
     for remedy in found:
-        console.print(Text(f"  {remedy.name}: {summary(remedy, file)}"), soft_wrap=True)
+        console.out(f"  {remedy.name}: {summary(remedy, file)}")
         if remedy.command:
-            console.print(Text(f"      {remedy.command}"), soft_wrap=True)
+            console.out(f"      {remedy.command}")
 
 
 def print_file(console: Console, facts: Mapping[str, Any]) -> None:
@@ -175,10 +169,8 @@ def print_file(console: Console, facts: Mapping[str, Any]) -> None:
     cached = facts["resident_bytes"]
     share = "unknown; its owner may see it" if cached is None else f"{size(cached)} of {size(facts['size_bytes'])}"
     disk = {True: "rotating", False: "not rotating", None: "no block device"}[facts["rotational"]]
-    console.print(
-        Text(f"{facts['path']}: on {facts['device']} ({disk}), window {facts['window_kb']} KiB"), soft_wrap=True
-    )
-    console.print(Text(f"cached: {share}"), soft_wrap=True)
+    console.out(f"{facts['path']}: on {facts['device']} ({disk}), window {facts['window_kb']} KiB")
+    console.out(f"cached: {share}")
     names = ", ".join(f"{pid} ({name})" for pid, name in facts["processes"].items()) or "no process"
     hidden = f"; {facts['hidden_processes']} more do not tell us what they map" if facts["hidden_processes"] else ""
-    console.print(Text(f"mapped by: {names}{hidden}"), soft_wrap=True)
+    console.out(f"mapped by: {names}{hidden}")

@@ -95,12 +95,12 @@ def print_heatmap(console: Console, trace: Trace, file: int, rows: int = 20) -> 
     indent = max(map(len, labels))
     columns = max(console.width - indent - 2, 10)
     found = heatmap(trace, file, columns, rows)
-    console.print(Text(found.name, style="bold"), soft_wrap=True)
+    console.out(found.name, style="bold")
     for number, row in enumerate(found.cells):
         label = labels[0] if number == 0 else labels[1] if number == rows - 1 else ""
         shades = "".join(" " if (shade := found.shade(value, len(_SHADES))) < 0 else _SHADES[shade] for value in row)
-        console.print(Text(f"{label:>{indent}} │{shades}".rstrip()), soft_wrap=True)
+        console.out(f"{label:>{indent}} │{shades}".rstrip())
     end = f"{found.time.end:,.1f} {found.time.unit}".strip() if found.time.unit else count(found.time.end)
-    console.print(Text(f"{'':{indent}} └{'─' * columns}"), soft_wrap=True)
-    console.print(Text(f"{'':{indent}}  0{found.time.title:^{max(columns - 1 - len(end), 0)}}{end}"), soft_wrap=True)
+    console.out(f"{'':{indent}} └{'─' * columns}")
+    console.out(f"{'':{indent}}  0{found.time.title:^{max(columns - 1 - len(end), 0)}}{end}")
     console.print(Text(f"{'':{indent}}  {_SHADES[0]} 1 to {_SHADES[-1]} {count(found.most)} {found.what}"))

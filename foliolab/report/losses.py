@@ -8,9 +8,11 @@ from typing import Any
 
 from foliolab.analyse.differences import Change, Difference, Gap
 from foliolab.analyse.losses import Matrix, Pair, VariantSummary, by_chance, by_variant, make_pairs
+from foliolab.analyse.rows import Group
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
+from foliolab.experiment.variants import load_variants
 from foliolab.grouped import grouped
 from foliolab.paired import CHANCE
 from foliolab.report.columns import UNITS, Column, with_unit
@@ -113,8 +115,7 @@ def origins(matrix: Matrix) -> list[str]:
         if not part.group:
             continue
         mine = [each for each in matrix.differences if each.experiment == part.experiment.name]
-        words = [f"./lab regress {part.experiment.name}", f"--baseline {matrix.baseline}"]
-        words.append(f"--variant {','.join(part.variants)}")
+        words = [f"./lab regress {part.experiment.name}", *_compared(part.group, matrix.baseline, part.variants)]
         workloads = dict.fromkeys(each.workload for each in mine)
         if len(workloads) < len(part.experiment.scale(part.scale).cells):
             words.append(f"--workload {shlex.quote(','.join(workloads))}")
@@ -122,6 +123,20 @@ def origins(matrix: Matrix) -> list[str]:
         words.append(f"--repetitions {max((each.n for each in mine), default=1)}")
         sentences.append(origin(part.group, (each.n for each in mine), " ".join(words)))
     return sentences
+
+
+def _compared(group: Group, baseline: str, variants: Sequence[str]) -> list[str]:
+    """The options that choose variants, and kernels where they are of other ones than their own."""
+    if load_variants().keys() >= {baseline, *variants}:
+        return [f"--baseline {baseline}", f"--variant {','.join(variants)}"]
+    measured = {sample.variant: sample.kernel.name for sample in group.samples}
+    kernels = {name: measured[name] for name in (baseline, *variants) if name in measured}
+    asked = dict.fromkeys(name.partition(" on ")[0] for name, kernel in kernels.items() if name != kernel)
+    return [
+        *(f"--kernel {kernel}" for kernel in dict.fromkeys(kernels.values())),
+        f"--baseline {shlex.quote(baseline)}",
+        *([f"--variant {','.join(asked)}"] if asked else []),
+    ]
 
 
 def again_line(matrix: Matrix) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tables in Markdown."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from foliolab.analyse.agreement import Agreement
 from foliolab.analyse.losses import Arm, Matrix, by_variant
@@ -12,8 +12,7 @@ from foliolab.regret.rows import RegretRow
 from foliolab.regret.suite import GROUPS, PATTERNS, Suite
 from foliolab.regret.summary import by_way
 from foliolab.report import again, agreement, losses
-from foliolab.report.columns import Column, make_columns, variant_columns
-from foliolab.report.prices import kind_columns, pair_columns, workload_columns
+from foliolab.report.columns import Column, make_columns
 from foliolab.report.regret import ablation_columns
 from foliolab.report.trace import difference_columns
 from foliolab.report.verdicts import verdict_lines
@@ -24,9 +23,6 @@ _RANK_OF_OTHERS, _RANK_OF_TIME = 100, 104
 """Of columns that no experiment names, and of those of them that say little under emulation."""
 
 _REGRETS = ("variant", "patterns: mean", "worst", "judged: mean", "families: mean", "worst", "traces: mean", "worst")
-
-PRICES = {"stores": kind_columns, "workloads": workload_columns, "pairs": pair_columns}
-"""What the rows of a table of prices can be."""
 
 _MARKS = {Status.HOLDS: "holds", Status.FAILS: "**fails**", Status.NOT_MEASURED: "not measured"}
 
@@ -48,24 +44,11 @@ def to_markdown(view: View) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_table(view: View) -> str:
-    """For a document: the table with what decides, how often, of which kernel, and the command that measures it."""
-    most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
-    columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
-    return _with_origin(view, columns)
-
-
-def prices_to_table(view: View, rows: str) -> str:
-    """For a document: prices of stores by ``PRICES``, how often, of which kernels, and the commands that measure it."""
-    return _with_origin(view, PRICES[rows](view))
-
-
-def to_columns(view: View, heads: Mapping[str, str], metrics: Sequence[str]) -> str:
-    """For a document: as ``variant_columns``, with how often, of which kernels, and the commands that measure it."""
-    return _with_origin(view, variant_columns(view, heads, metrics))
-
-
-def _with_origin(view: View, columns: Sequence[Column]) -> str:
+def to_table(view: View, columns: Sequence[Column] | None = None) -> str:
+    """For a document: these columns or what decides, how often, of which kernels, and the commands that measure it."""
+    if columns is None:
+        most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
+        columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
     about = [origin(view.group, (row.n for row in view.rows if row.n), *view.commands), *view.repeats()]
     return "\n".join([*_table(columns), "", " ".join(about)]) + "\n"
 

@@ -157,7 +157,7 @@ def _against(off: Row | None, adaptive: Row | None, metric: str) -> str:
         return figure
     _, _, share, least = _METRICS[metric]
     before, after = (row.metrics[metric].median for row in (off, adaptive))
-    if abs(after - before) < least:
+    if not after or abs(after - before) < least:
         return figure
     ratio = after / before if before else 0.0
     if ratio <= 1 / 4 or ratio >= 2:
@@ -165,3 +165,7 @@ def _against(off: Row | None, adaptive: Row | None, metric: str) -> str:
     elif round(ratio * 100) != 100:
         figure += f" ({round((ratio - 1) * 100):+d} %)"
     return f"**{figure}**" if after > before * (1 + share) else figure
+
+
+PRICES = {"stores": kind_columns, "workloads": workload_columns, "pairs": pair_columns}
+"""What the rows of a table of prices can be."""

@@ -19,24 +19,17 @@ def _counts(verdicts: Iterable[End]) -> str:
     return " / ".join(str(found[verdict]) for verdict in reversed(End))
 
 
-def _rows(results: Results) -> list[tuple[str, ...]]:
-    rows = []
-    for command, found in results.items():
-        verdict = ("WORSE" if regressions(found) else "ok",) if len(found) > 1 else ()
-        rows.append((command, *(_counts(result.subtests.values()) for result in found.values()), *verdict))
-    return rows
-
-
 def columns(results: Results) -> list[Column]:
     """The table as columns: tests, how many subtests pass on each kernel, and the verdict."""
-    kernels = list(next(iter(results.values())))
-    titles = [("", "test"), *((name, "pass / skip / fail") for name in kernels)]
+    tests = results.values()
+    kernels = list(next(iter(tests)))
+    found = [Column(("", "test"), tuple(results), 0, left=True)]
+    for kernel in kernels:
+        counts = tuple(_counts(test[kernel].subtests.values()) for test in tests)
+        found.append(Column((kernel, "pass / skip / fail"), counts, 0))
     if len(kernels) > 1:
-        titles.append(("", "verdict"))
-    return [
-        Column(title, cells, 0, left=title == ("", "test"))
-        for title, cells in zip(titles, zip(*_rows(results), strict=True), strict=True)
-    ]
+        found.append(Column(("", "verdict"), tuple("WORSE" if regressions(test) else "ok" for test in tests), 0))
+    return found
 
 
 def _not_passed(results: Results) -> list[str]:
@@ -98,7 +91,7 @@ def print_results(title: str, results: Results, left_out: Mapping[str, str]) -> 
     """The same table on the terminal, what did not pass, and where the logs of what is worse are."""
     console = terminal()
     print_title(console, title)
-    print_table(console, columns(results), ["red" if row[-1] == "WORSE" else "" for row in _rows(results)])
+    print_table(console, columns(results), ["red" if regressions(test) else "" for test in results.values()])
     for line in (*_not_passed(results), *_remarks(results)):
         console.print(Text(line))
     for found in results.values():

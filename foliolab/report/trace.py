@@ -109,7 +109,7 @@ def print_trace(console: Console, name: str, trace: Trace) -> None:
         ("judged only", "yes" if trace.judged_only else "no"),
     ]
     for key, value in lines:
-        console.print(Text(f"{key:<12} {value}"), soft_wrap=True)
+        console.out(f"{key:<12} {value}")
     console.print()
     _print_files(console, trace)
     if trace.measured:

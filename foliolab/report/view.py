@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Everything that is said about one group of samples, ready to be laid out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -11,8 +11,7 @@ from foliolab.analyse.verdict import Verdict, judge
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
-from foliolab.experiment.variants import is_again
-from foliolab.kernel.name import PATCHED, UNPATCHED
+from foliolab.experiment.variants import first_name, is_again, load_variants
 from foliolab.table import Value
 from foliolab.vm.accel import ICOUNT, TCG
 
@@ -81,24 +80,28 @@ class View:
 
     @property
     def commands(self) -> list[str]:
-        """That measure it, our two kernels and all others: what an experiment would do without options is left out."""
-        own = [row for row in self.rows if self._kernel_of(row).name in (UNPATCHED, PATCHED)]
+        """That measure it, variants on kernels of their own and all others: what an experiment would do without options
+        is left out.
+        """
+        kernels = {name: variant.kernel for name, variant in load_variants().items()}
+        own = [row for row in self.rows if kernels.get(first_name(row.variant)) == self._kernel_of(row).name]
         others = [row for row in self.rows if row not in own]
-        return [self._command(rows) for rows in (own, others) if rows]
+        found = [self._command(own, ())] if own else []
+        if others:
+            found.append(self._command(others, dict.fromkeys(self._kernel_of(row).name for row in others)))
+        return found
 
-    def _command(self, rows: Sequence[Row]) -> str:
+    def _command(self, rows: Sequence[Row], kernels: Collection[str]) -> str:
         group = self.group
         words = [f"./lab run {group.experiment}"]
         words += group.options
         if group.backend == MODEL:
             words.append("--backend model")
-        kernels = dict.fromkeys(self._kernel_of(row).name for row in rows)
-        others = [name for name in kernels if name not in (UNPATCHED, PATCHED)]
-        words += [f"--kernel {name}" for name in others]
+        words += [f"--kernel {name}" for name in kernels]
         words += [f"--cell {cell}" for cell in self._cells(rows)]
         once = (row.variant for row in rows if not is_again(row.variant))
         variants = dict.fromkeys(name.partition(" on ")[0] for name in once)
-        if named := [name for name in variants if name not in others]:
+        if named := [name for name in variants if name not in kernels]:
             words.append(f"--variant {','.join(named)}")
         words.append(f"--repetitions {max(row.n for row in rows)}")
         return " ".join(words)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
-from foliolab.analyse.losses import Matrix
+from foliolab.analyse.losses import Matrix, make_matrix
+from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.errors import ChecksFailed
 from foliolab.report import losses
@@ -297,3 +299,20 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
         about,
     )
     assert again == "A/A: off measured twice: of 6 figures 6 repeat exactly."
+
+
+def test_the_command_of_a_table_names_kernels_where_variants_are_not_on_their_own() -> None:
+    kernels = {"debian:7.3": "debian:7.3", "off on debian:7.3+ours": "debian:7.3+ours"}
+    samples = [
+        replace(each, kernel=replace(each.kernel, name=kernel, hash=kernel))
+        for name, kernel in kernels.items()
+        for each in boots(name, OFF)
+    ]
+    (group,) = group_samples(samples)
+    (part,) = matrix(*boots("off", OFF)).parts
+    part = replace(part, variants=("off on debian:7.3+ours",), group=group)
+    found = make_matrix([part], baseline="debian:7.3", threshold=0.02)
+    assert (
+        "`./lab regress programs --kernel debian:7.3 --kernel debian:7.3+ours --baseline debian:7.3 --variant off"
+        " --workload gcc --repetitions 1`."
+    ) in matrix_to_table(found)

@@ -84,7 +84,7 @@ def test_titles_say_what_the_rows_come_to() -> None:
         cost.title
         == "In 75 % of 4 cells this kernel costs at most 5 % more than the best window, at worst 1.80 times as much"
     )
-    assert ("this kernel", "1.164", "1.020", "1.80") in cost.rows
+    assert ("this kernel", "1.164", "1.010", "1.80") in cost.rows
     assert change.title == "This kernel costs more than Linux 6.12 in 1 of 4 cells, and less in 2"
     assert change.rows[1][-1] == "1.80"
     assert heat.title.startswith("In 1 of 4 pairs of pattern and memory this kernel costs over 1.5 times")

@@ -7,13 +7,18 @@ import pytest
 
 from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
-from foliolab.report.markdown import prices_to_table
+from foliolab.report.markdown import to_table
+from foliolab.report.prices import PRICES
 from foliolab.report.view import View, make_views
 from tests.samples import sample
 
 _STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene")
 _WORK = ("uniform", "zipf", "forward", "compact")
 MIB = 1 << 20
+
+
+def prices_to_table(view: View, rows: str) -> str:
+    return to_table(view, PRICES[rows](view))
 
 
 def view(after: Mapping[tuple[str, str, int], int], stores: tuple[str, ...] = _STORES) -> View:

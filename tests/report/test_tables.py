@@ -7,8 +7,8 @@ import pytest
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
 from foliolab.report import terminal as terminal_report
-from foliolab.report.columns import change, rate, scale_factor, times
-from foliolab.report.markdown import to_columns, to_markdown, to_table
+from foliolab.report.columns import change, rate, scale_factor, times, variant_columns
+from foliolab.report.markdown import to_markdown, to_table
 from foliolab.report.verdicts import check
 from foliolab.report.view import View
 from tests.report.shown import GIB, MODEST, STRIDE, measured, terminal, view
@@ -137,6 +137,22 @@ def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("variant", "kernel", "chosen"),
+    [
+        ("module", "image:debian:6.12+module", "--cell pattern=random --variant module"),
+        ("module again", "image:debian:6.12+module", "--cell pattern=random"),
+        ("image:debian:6.12", "image:debian:6.12", "--kernel image:debian:6.12 --cell pattern=random"),
+        ("patched", "patched", "--kernel patched --cell pattern=random"),
+    ],
+)
+def test_the_command_of_a_table_chooses_variants_on_kernels_of_their_own_by_these_alone(
+    variant: str, kernel: str, chosen: str
+) -> None:
+    found = view(sample(7, variant=variant, named=kernel))
+    assert found.commands == [f"./lab run sparse-mmap {chosen} --repetitions 1"]
+
+
 def test_the_command_of_a_table_of_the_model_names_it() -> None:
     assert view(sample(7, backend="model", kernel="policy")).commands == [
         "./lab run sparse-mmap --backend model --cell pattern=random --variant off --repetitions 1"
@@ -155,7 +171,8 @@ def of_three_kernels() -> View:
 
 
 def test_kernels_stand_beside_each_other() -> None:
-    *table, empty, about = to_columns(of_three_kernels(), KERNELS, []).splitlines()
+    found = of_three_kernels()
+    *table, empty, about = to_table(found, variant_columns(found, KERNELS, [])).splitlines()
     assert table == [
         "| read GiB | Linux 6.12 | Linux 7.3 | ours |",
         "| --- | ---: | ---: | ---: |",
@@ -173,7 +190,9 @@ def test_kernels_stand_beside_each_other() -> None:
 
 
 def test_rows_beside_each_other_may_be_of_several_metrics() -> None:
-    *table, _, _ = to_columns(of_three_kernels(), KERNELS, ["major_faults", "read_bytes"]).splitlines()
+    found = of_three_kernels()
+    columns = variant_columns(found, KERNELS, ["major_faults", "read_bytes"])
+    *table, _, _ = to_table(found, columns).splitlines()
     assert table == [
         "| cell | figure | Linux 6.12 | Linux 7.3 | ours |",
         "| --- | --- | ---: | ---: | ---: |",

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from statistics import median
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator, PercentFormatter
@@ -39,7 +40,7 @@ def cost_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
                 (
                     _SHOWN[variant],
                     f"{spreads[variant].mean:.3f}",
-                    f"{values[len(values) // 2]:.3f}",
+                    f"{median(values):.3f}",
                     f"{spreads[variant].worst:,.2f}",
                 )
                 for variant, values in regrets.items()

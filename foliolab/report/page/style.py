@@ -8,19 +8,15 @@ matplotlib gets a stand-in for each, which becomes a variable of the page's styl
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from html import escape
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal
 from zlib import crc32
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 WIDE, NARROW = 1080, 360
 """Pixels of a drawing on a desktop, and on a phone."""
@@ -108,15 +104,8 @@ def figure(width: int, height: int) -> Figure:
     return made
 
 
-def styled(make: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Have what a function draws follow the page's style."""
-
-    @wraps(make)
-    def inner(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        with mpl.rc_context(_SETTINGS):
-            return make(*args, **kwargs)
-
-    return inner
+styled = mpl.rc_context(_SETTINGS)
+"""A decorator: what a function draws follows the page's style."""
 
 
 def plain(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
@@ -153,14 +142,11 @@ def _with_classes(svg: str) -> str:
     """Whatever is said of many elements said once. Classes are named for what they say, so drawings can share them."""
     styles = Counter(re.findall(r'style="([^"]*)"', svg))
     names = {style: f"c{crc32(style.encode()):x}" for style, times in styles.items() if times > 2}
-    svg = re.sub(r'style="([^"]*)"', lambda found: _class(found, names), svg)
+    for style, name in names.items():
+        svg = svg.replace(f'style="{style}"', f'class="{name}"')
     rules = "".join(f".{name}{{{style}}}" for style, name in names.items())
     head, rest = svg.split(">", 1)
     return f"{head}>\n<style>{rules}</style>{rest}"
-
-
-def _class(found: re.Match[str], names: Mapping[str, str]) -> str:
-    return f'class="{names[found[1]]}"' if found[1] in names else found[0]
 
 
 def _shorter(number: re.Match[str]) -> str:
