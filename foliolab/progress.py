@@ -46,7 +46,7 @@ class Reporter:
 
     def say(self, text: str) -> None:
         """Print one line."""
-        self._console.print(text, markup=False, highlight=False)
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager
     def task(self, text: str, total: float | None = None) -> Iterator[Task]:

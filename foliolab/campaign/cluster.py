@@ -215,16 +215,12 @@ class _Execution:
 
     def _hear_all(self) -> None:
         """What has arrived, without waiting; the end of jobs is left for later."""
-        ends = []
-        with suppress(Empty):
-            while True:
-                event = self._events.get_nowait()
-                if isinstance(event, distributed.Future):
-                    ends.append(event)
-                else:
-                    self._hear(event)
-        for end in ends:
-            self._events.put(end)
+        for _ in range(self._events.qsize()):
+            event = self._events.get_nowait()
+            if isinstance(event, distributed.Future):
+                self._events.put(event)
+            else:
+                self._hear(event)
 
     def _hear(self, event: dict[str, Any]) -> None:
         if "console" in event:

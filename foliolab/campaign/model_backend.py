@@ -172,7 +172,7 @@ class _Options(ArgumentParser):
         super().__init__(add_help=False, allow_abbrev=False)
         self.add_argument("--file")
         self.add_argument("--drop-caches", action="store_true")
-        self.add_argument("--pattern", choices=KINDS, default="random")
+        self.add_argument("--pattern", dest="kind", choices=KINDS, default="random")
         self.add_argument("--order", choices=ORDERS, default="forward")
         for name in ("--stride", "--streams", "--object", "--burst", "--count"):
             self.add_argument(name, type=int, default=0)
@@ -193,15 +193,6 @@ def _accesses(plan: Plan, step: Step) -> _Accesses:
     if options.threads != 1:
         raise ValueError("it has one thread only")
     file_pages = parameters.file_bytes // PAGE_BYTES
-    pattern = Pattern(
-        kind=options.pattern,
-        order=options.order,
-        stride=options.stride,
-        streams=options.streams,
-        object=options.object,
-        burst=options.burst,
-        region=options.region,
-        seed=options.seed,
-    )
+    pattern = Pattern(**{name: getattr(options, name) for name in Pattern.__struct_fields__})
     count = options.count or max(int(file_pages * options.fraction), 1)
     return _Accesses(file_pages, pattern, count, options.passes, options.hint)

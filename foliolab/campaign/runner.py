@@ -75,11 +75,6 @@ def failure_of(samples: Iterable[Sample]) -> LabError | None:
     return failure(Outcome(OutcomeKind(first.outcome), f"{place}: {first.sentence}{more}"))
 
 
-def _lacked(sample: Sample) -> bool:
-    """Whether a kernel turned out to lack what was to be measured."""
-    return sample.outcome == NOT_APPLICABLE and bool(sample.boot)
-
-
 class _Campaign:
     def __init__(
         self, plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter, workers: Workers
@@ -98,9 +93,8 @@ class _Campaign:
         self._data = {cell: backend.data_hash(plan, cell) for cell in dict.fromkeys(step.cell for step in plan.steps)}
         self._workload = digest([backend.workload_hash(plan.experiment), *plan.experiment.argv])
         # What did not apply without a boot may apply one day; what a kernel did not have it will not get.
-        undecided = (LOST_HOST, NOT_APPLICABLE)
-        final = [each for each in store.samples if each.outcome not in undecided or _lacked(each)]
-        self._had = {sample.key: sample for sample in final}
+        decided = (sample for sample in store.samples if sample.boot or sample.outcome != NOT_APPLICABLE)
+        self._had = {sample.key: sample for sample in decided if sample.outcome != LOST_HOST}
 
     def run(self) -> list[Sample]:
         self._pass_over()

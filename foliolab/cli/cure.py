@@ -61,10 +61,11 @@ def _undo(arguments: argparse.Namespace) -> int:
     everything = not (arguments.device_of or arguments.pid is not None or arguments.file)
     if not everything:
         _require_one(arguments)
-    done = undo((lambda cure: True) if everything else _chosen(arguments))
-    for cure, words in done:
+    found = False
+    for cure, words in undo((lambda cure: True) if everything else _chosen(arguments)):
+        found = True
         print(f"{_what(cure)}: {words}.")
-    if not done:
+    if not found:
         print(_nothing())
     return 0
 

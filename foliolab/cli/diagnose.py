@@ -28,7 +28,7 @@ from foliolab.live.devices import device_of
 from foliolab.live.engines import engine_of
 from foliolab.live.faults import FaultTrace, followed
 from foliolab.live.folios import TextFolios
-from foliolab.live.processes import PAGE_BYTES, Counters, counters, descendants, mapped_by, mappings, name, total
+from foliolab.live.processes import PAGE_BYTES, Counters, Tally, counters, descendants, mapped_by, mappings, name
 from foliolab.live.verdict import judge
 from foliolab.live.watch import Observation, Watch
 from foliolab.process import dying_with_parent
@@ -171,7 +171,7 @@ def _command(command: list[str], seconds: float | None, as_json: bool) -> int:
         ended = _ended(child.pid)
         if ended:
             child.wait()
-        seen = watch.finish(_children().since(before) + total(ours()) if ended else None)
+        seen = watch.finish(_children().since(before) + Tally().of(ours()) if ended else None)
         folios = _folios([] if ended else ours())
     child.wait()
     _report(seen, folios, as_json, to_error=not as_json)

@@ -2,7 +2,7 @@
 """What was set on this machine, remembered in a file until it is put back."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -71,15 +71,25 @@ def apply_to_open_file(pid: int, file: Path, read_ahead_kb: int) -> Cure:
     return _apply(cure, lambda: set_open_file(pid, started, status, device, read_ahead_kb))
 
 
-def undo(wanted: Callable[[Cure], bool]) -> list[tuple[Cure, str]]:
-    """Put back what is wanted, the last first, and forget it; returns each with what became of it."""
-    found = []
+def undo(wanted: Callable[[Cure], bool]) -> Iterator[tuple[Cure, str]]:
+    """Put back what is wanted, the last first, and forget it; tells of each what became of it.
+
+    NoCure, at the end, if some could not be put back.
+    """
+    faults = []
     with _state():
         for cure in reversed(applied()):
-            if wanted(cure):
-                found.append((cure, _put_back(cure)))
-                _save([other for other in applied() if other.key != cure.key])
-    return found
+            if not wanted(cure):
+                continue
+            try:
+                words = _put_back(cure)
+            except NoCure as error:
+                faults.append(str(error))
+                continue
+            _save([other for other in applied() if other.key != cure.key])
+            yield cure, words
+    if faults:
+        raise NoCure(" ".join(faults))
 
 
 def state_of(cure: Cure) -> str:

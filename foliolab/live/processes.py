@@ -4,7 +4,7 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
 from operator import add
 from pathlib import Path
@@ -95,6 +95,14 @@ def start_time(pid: int) -> int:
     """When the process started, in clock ticks since boot: with its number, what tells processes apart."""
     with asked_about(pid):
         return int(stat_fields(pid)[19])
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and has not ended; until its parent takes note, it is there all the same."""
+    try:
+        return stat_fields(pid)[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def name(pid: int) -> str:
@@ -218,15 +226,23 @@ def _leads_to(path: Path, file: os.stat_result) -> bool:
         return False
 
 
-def total(pids: Iterable[int]) -> Counters:
-    """The sum over those processes that are still there."""
-    found = Counters()
-    for pid in pids:
-        try:
-            found += counters(pid)
-        except (UsageError, NotPermitted):
-            continue
-    return found
+class Tally:
+    """What several processes have done, also those of them that have ended since they were first asked about."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[Counters, int]] = {}
+        """What each had done when it was last there, and its parent."""
+
+    def of(self, pids: Iterable[int]) -> Counters:
+        """With those that were asked about before."""
+        there = set()
+        for pid in pids:
+            with suppress(OSError, UsageError, NotPermitted):
+                self._last[pid] = counters(pid), int(stat_fields(pid)[1])
+                there.add(pid)
+        # A parent that has waited for a child has what that did in its own counters.
+        had = (done for pid, (done, parent) in self._last.items() if pid in there or parent not in self._last)
+        return sum(had, Counters())
 
 
 def stat_fields(pid: int) -> list[str]:

@@ -65,7 +65,6 @@ def record(
 
     UsageError where nothing can be recorded, LabError on a kernel without the tracepoints.
     """
-    around = PAGE_BYTES if fine else fault_around_bytes() or _DEFAULT_AROUND
     fields = _fields(tracefs(), fine, reads)
     by_address = FAULT not in fields
     names = named(patterns)
@@ -74,6 +73,7 @@ def record(
     maps = Maps()
     available = memory_bytes(target.process)
     with Instance(fields, limit_bytes, fine) as instance, _asked_to_end() as asked:
+        around = PAGE_BYTES if fine else fault_around_bytes() or _DEFAULT_AROUND
         maps.look([target.process])
         instance.start([target.process])
         target.begin()

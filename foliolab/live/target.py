@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from foliolab.errors import UsageError
-from foliolab.live.processes import stat_fields
+from foliolab.live.processes import runs
 from foliolab.process import dying_with_parent
 
 
@@ -25,10 +25,7 @@ class Process:
         """It is recorded now."""
 
     def ended(self) -> bool:
-        try:
-            return stat_fields(self.process)[0] in "ZX"  # until its parent takes note
-        except OSError:
-            return True
+        return not runs(self.process)
 
     def end(self) -> None:
         """Ask what is ours to end, which this is not."""

@@ -4,13 +4,11 @@
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from heapq import merge
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from foliolab.errors import UsageError
@@ -73,13 +71,13 @@ class Instance:
         buffers_kib: int = BUFFERS_KIB,
     ) -> None:
         place = tracefs()
+        _clean_up_after_others(place, fine)  # before what they have left is taken for the machine's own
         around = fault_around_bytes() if fine else None
         if fine and around is None:
             raise UsageError(
                 f"--fine needs {FAULT_AROUND}: debugfs is locked down here, or not mounted; then"
                 " 'mount -t debugfs debugfs /sys/kernel/debug' may bring it."
             )
-        _clean_up_after_others(place, fine)
         name = f"{_NAME}-{os.getpid()}" + (f"-around-{around}" if fine else "")
         self._path = place / "instances" / name
         self._fields = fields
@@ -104,19 +102,17 @@ class Instance:
         try:
             self._path.mkdir(mode=0o700)
             self._set_up()
-        except BaseException:
-            self.__exit__(*sys.exc_info())
+        except BaseException as error:
+            self.__exit__(error)
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for end in self._pipe:
             os.close(end)
         for handle, spool in self._buffers:
             os.close(handle)
-            if error:
+            if any(error):
                 spool.close()
         self._watcher.communicate()
 

@@ -4,6 +4,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,7 +13,16 @@ from foliolab.live import pages
 from foliolab.live.devices import Device, find_device, module_was_tried, windows_adapt
 from foliolab.live.engines import engine_of
 from foliolab.live.faults import FaultTrace, FileFaults, faults_of
-from foliolab.live.processes import PAGE_BYTES, Counters, Mapping, descriptors, mappings, seen_by, total
+from foliolab.live.processes import (
+    PAGE_BYTES,
+    Counters,
+    Mapping,
+    Tally,
+    descriptors,
+    mappings,
+    runs,
+    seen_by,
+)
 
 _FIRST_PERIOD = 0.02
 _LONGEST_PERIOD = 0.2
@@ -30,7 +40,7 @@ class FileSeen:
     device: str
     rotational: bool | None
     window_kb: int
-    """That the device gives to files opened now; this one may have another."""
+    """That the device gave to files opened when this one was first seen, which may have another."""
     text: bool
     hint: str
     size_bytes: int
@@ -90,6 +100,7 @@ class Observation:
 class _Watched:
     path: Path
     device: Device
+    window_kb: int
     cached: int | None
     read_before: int
     mapped: int = 0
@@ -121,9 +132,10 @@ class Watch:
         self._trace = trace
         self._only = only
         self._files: dict[tuple[str, int], _Watched | None] = {}
+        self._tally = Tally()
         self._began = time.monotonic()
         self._machine = _machine_counters()
-        self._start = Counters() if fresh else total(pids())
+        self._start = Counters() if fresh else self._tally.of(pids())
         self._counted = self._start
         self._baseline = not fresh
         self.look()
@@ -151,7 +163,7 @@ class Watch:
     def look(self) -> None:
         """Add up what is new since the last look."""
         pids = list(self._pids())
-        counted = total(pids)
+        counted = self._tally.of(pids)
         pieces: dict[tuple[str, int], dict[int, list[Mapping]]] = {}
         alive = False
         for pid in pids:
@@ -167,8 +179,9 @@ class Watch:
         self._counted = counted
         for key, by_pid in pieces.items():
             if key not in self._files:
-                self._files[key] = self._meet(by_pid)
-            if file := self._files[key]:
+                with suppress(OSError):  # its process has ended meanwhile: another may lead to it
+                    self._files[key] = self._meet(by_pid)
+            if file := self._files.get(key):
                 self._update(file, by_pid)
 
     def finish(self, counted: Counters | None = None) -> Observation:
@@ -193,20 +206,17 @@ class Watch:
         )
 
     def _meet(self, by_pid: dict[int, list[Mapping]]) -> _Watched | None:
-        """A file that is seen for the first time; None if it is none that is read from a device."""
+        """A file that is seen for the first time; None if no device is read for it, OSError if it is gone."""
         pid, (mapping, *_) = next(iter(by_pid.items()))
         path = _outlasting(pid, mapping.path)
-        try:
-            found = path.stat()
-        except OSError:
-            return None
+        found = path.stat()
         if found.st_ino != mapping.inode or (self._only and not os.path.samestat(found, self._only)):
             return None
         device = find_device(os.major(found.st_dev), os.minor(found.st_dev))
         if not device:
             return None
-        there = pages.cached(path)
-        return _Watched(path, device, there, total(self._pids()).since(self._start).read_bytes)
+        window_kb, there = device.read_ahead_kb, pages.cached(path)
+        return _Watched(path, device, window_kb, there, self._tally.of(self._pids()).since(self._start).read_bytes)
 
     def _update(self, file: _Watched, by_pid: dict[int, list[Mapping]]) -> None:
         file.pieces = by_pid
@@ -243,7 +253,7 @@ def _seen(file: _Watched, traced: FileFaults | None) -> FileSeen:
         path=str(file.path),
         device=file.device.name,
         rotational=file.device.rotational,
-        window_kb=file.device.read_ahead_kb,
+        window_kb=file.window_kb,
         text=any(piece.text for piece in pieces),
         hint=next((piece.hint for piece in pieces if piece.hint), ""),
         size_bytes=status.st_size if status else max(piece.offset + piece.end - piece.start for piece in pieces),
@@ -259,7 +269,7 @@ def _seen(file: _Watched, traced: FileFaults | None) -> FileSeen:
         resident_bytes=None if file.cached is None else file.cached.bit_count() * PAGE_BYTES,
         processes=tuple(file.processes),
         open_in=tuple(pid for pid in file.pieces if status and _has_open(pid, status)),
-        alive=any(_runs(pid) for pid in file.pieces),
+        alive=any(map(runs, file.pieces)),
         engine=engine_of(file.path),
         come_and_gone=file.processes.keys() != file.pieces.keys(),
     )
@@ -277,13 +287,6 @@ def _outlasting(pid: int, path: str) -> Path:
 def _has_open(pid: int, file: os.stat_result) -> bool:
     try:
         return bool(descriptors(pid, file))
-    except (UsageError, NotPermitted):
-        return False
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return bool(mappings(pid))
     except (UsageError, NotPermitted):
         return False
 

@@ -10,7 +10,7 @@ import errno
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from foliolab.errors import NoCure, NotPermitted, UsageError
@@ -141,16 +141,12 @@ def _for_a_moment(attribute: Path, read_ahead_kb: int) -> Iterator[None]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    assert keeper.stdin
     assert keeper.stdout
     try:
         keeper.stdout.readline()  # it is there, and deaf
         set_device(attribute, read_ahead_kb)
         yield
     finally:
-        with suppress(OSError):
-            keeper.stdin.close()
-        keeper.wait()
-        keeper.stdout.close()
+        keeper.communicate()
     if keeper.returncode or int(attribute.read_text()) != before:
         raise NoCure(f"{attribute} could not be put back; it was {before}.")

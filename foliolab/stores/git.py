@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A repository of git's with a part of the kernel's source in one pack, and the driver that reads it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from foliolab import process
@@ -43,9 +42,7 @@ def repository(report: Reporter) -> Path:
 
     def make(partial: Path) -> None:
         with report.task("making a git repository of a part of the kernel's source, in minutes"):
-            made = _Repository(partial / "data/repository")
-            made.fill(source.tree)
-            names = list(dict.fromkeys(made.blobs()))
+            names = _filled(partial / "data/repository", source.tree)
             (partial / "oids").write_text("".join(f"{name}\0" for name in names))
             (partial / "records").write_text(f"{len(names)}\n")
 
@@ -66,29 +63,23 @@ def drivers(arch: Architecture, report: Reporter) -> dict[str, Path]:
     return {"git": made_once(cache_directory() / "stores/git-driver", key, make) / "git"}
 
 
-class _Repository:
-    def __init__(self, place: Path) -> None:
-        self._place = place
+def _filled(place: Path, tree: Path) -> list[str]:
+    """Make a repository with all of _PARTS in one commit and one pack; its blobs' names in the order of the files'."""
 
-    def fill(self, tree: Path) -> None:
-        """One commit with all of _PARTS, in one pack."""
-        self._place.parent.mkdir(parents=True)
-        self._run("init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(self._place))
-        # Objects that are packed at once need not be compressed before, nor reach the disk.
-        loose = ["-c", "core.looseCompression=0", "-c", "core.fsync=none"]
-        self._run(*loose, "--work-tree", str(tree), "add", "--force", "--", *_PARTS, cwd=tree)
-        names = self._run("write-tree").decode().strip()
-        commit = self._run("commit-tree", "-m", "A part of Linux", names).decode().strip()
-        self._run("update-ref", "HEAD", commit)
-        (self._place / "index").unlink()
-        # With several threads, deltas would be others each time.
-        settings = ["-c", "core.fsync=none", "-c", "pack.threads=1", "-c", "repack.writeBitmaps=false"]
-        self._run(*settings, "repack", "--quiet", "-a", "-d", "-f")
+    def run(*words: str, cwd: Path | None = None) -> bytes:
+        return process.git(LabError, f"--git-dir={place.resolve()}", *words, place=cwd, settings=_IDENTITY)
 
-    def blobs(self) -> Iterator[str]:
-        """Their names in the order of the files', which may have one several times."""
-        for line in self._run("ls-tree", "-r", "-z", "HEAD").decode(errors="surrogateescape").split("\0")[:-1]:
-            yield line.split("\t")[0].split()[2]
-
-    def _run(self, *words: str, cwd: Path | None = None) -> bytes:
-        return process.git(LabError, f"--git-dir={self._place.resolve()}", *words, place=cwd, settings=_IDENTITY)
+    place.parent.mkdir(parents=True)
+    run("init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(place))
+    # Objects that are packed at once need not be compressed before, nor reach the disk.
+    loose = ["-c", "core.looseCompression=0", "-c", "core.fsync=none"]
+    run(*loose, "--work-tree", str(tree), "add", "--force", "--", *_PARTS, cwd=tree)
+    names = run("write-tree").decode().strip()
+    commit = run("commit-tree", "-m", "A part of Linux", names).decode().strip()
+    run("update-ref", "HEAD", commit)
+    (place / "index").unlink()
+    # With several threads, deltas would be others each time.
+    settings = ["-c", "core.fsync=none", "-c", "pack.threads=1", "-c", "repack.writeBitmaps=false"]
+    run(*settings, "repack", "--quiet", "-a", "-d", "-f")
+    lines = run("ls-tree", "-r", "-z", "HEAD").decode(errors="surrogateescape").split("\0")[:-1]
+    return list(dict.fromkeys(line.split("\t")[0].split()[2] for line in lines))

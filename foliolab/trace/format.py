@@ -9,7 +9,7 @@ trace of one file says nothing about files.
 import json
 import lzma
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,40 +22,29 @@ from foliolab.errors import BadTrace
 from foliolab.files import write_atomic
 from foliolab.renamed import present_name
 
-_BLOCK_PAGES = 1 << 15
+_BLOCK_PAGES = 1 << 13
 
 
 class PageSet:
-    """Distinct pages: a bit for each page of a block of 128 MiB that has one, however many touches there were.
+    """Distinct pages: a bit for each page of a block of 32 MiB that has one, however many touches there were.
 
-    So a set takes at most a 32,768th of the files in memory.
+    So a set takes at most a 25,000th of the files in memory.
     """
 
     def __init__(self, files: Iterable[int] = (), pages: Iterable[int] = ()) -> None:
-        self._blocks: dict[tuple[int, int], bytearray] = {}
-        self._size = 0
+        self._blocks: defaultdict[tuple[int, int], int] = defaultdict(int)
         for file, page in zip(files, pages, strict=True):
             self.add(file, page)
 
     def add(self, file: int, page: int) -> None:
-        key = file, page // _BLOCK_PAGES
-        block = self._blocks.get(key)
-        if block is None:
-            block = self._blocks[key] = bytearray(_BLOCK_PAGES // 8)
-        at, bit = page % _BLOCK_PAGES >> 3, 1 << (page & 7)
-        self._size += not block[at] & bit
-        block[at] |= bit
+        self._blocks[file, page // _BLOCK_PAGES] |= 1 << page % _BLOCK_PAGES
 
     def __len__(self) -> int:
-        return self._size
+        return sum(map(int.bit_count, self._blocks.values()))
 
     def missing(self, other: "PageSet") -> int:
         """How many of these pages ``other`` has not."""
-        found = 0
-        for key, block in self._blocks.items():
-            mine = int.from_bytes(block, "little")
-            found += (mine & ~int.from_bytes(other._blocks.get(key, b""), "little")).bit_count()
-        return found
+        return sum((block & ~other._blocks.get(key, 0)).bit_count() for key, block in self._blocks.items())
 
 
 VERSION = 1
@@ -79,18 +68,20 @@ class TraceFile:
     pages: Annotated[int, Meta(ge=0, le=_PAGES)]
 
 
-@dataclass(frozen=True)
-class Measured:
+class _Measured(msgspec.Struct, frozen=True):
+    variant: str
+    read_ahead_kb: _Count
+    read_bytes: _Count
+    read_requests: _Count
+    major_faults: _Count
+    memory_bytes: _Count | None = None
+    """What the page cache could hold then; None if that is unknown."""
+
+
+class Measured(_Measured, frozen=True):
     """What the program came to in a guest, without being recorded. Sizes are in bytes but for ``read_ahead_kb``."""
 
-    variant: str
-    read_ahead_kb: int
-    read_bytes: int
-    read_requests: int
-    major_faults: int
-    memory_bytes: int | None = None
-    """What the page cache could hold then; None if that is unknown."""
-    other: Mapping[str, Any] = field(default_factory=dict)
+    other: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Further keys, as they are in the file."""
 
 
@@ -260,15 +251,6 @@ def _parse(path: Path, line: bytes) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
         raise BadTrace(f"{path} is damaged: its header is not JSON.") from error
-
-
-class _Measured(msgspec.Struct):
-    variant: str
-    read_ahead_kb: _Count
-    read_bytes: _Count
-    read_requests: _Count
-    major_faults: _Count
-    memory_bytes: _Count | None = None
 
 
 class _Header(msgspec.Struct):

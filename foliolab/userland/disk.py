@@ -15,7 +15,7 @@ from foliolab.files import GUEST, cache_directory, digest, digest_files, write_a
 from foliolab.kernel.source import Source, obtain
 from foliolab.packages import Package, fetch
 from foliolab.progress import Reporter
-from foliolab.vm.disk import Filesystem, publish
+from foliolab.vm.disk import Filesystem, full_disk_suspected, publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.tree import make_ext4, require_directory
 
@@ -172,7 +172,7 @@ def _listing(tree: Path, below: Path) -> Iterator[str]:
 
 def _settle(config: GuestConfig, console: Path, commands: tuple[tuple[str, ...], ...]) -> None:
     """Do in a guest what completes a disk."""
-    with Guest(config, console) as guest:
+    with full_disk_suspected(console.parent), Guest(config, console) as guest:
         guest.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
         for command in commands:
             guest.run(command, _SETTLE_SECONDS).checked()

@@ -65,6 +65,19 @@ def test_open_file(private_disk: Path, start: Callable[..., Toucher]) -> None:
     assert undo_all() == ["the process has ended"]
 
 
+def test_what_cannot_be_put_back_keeps_nothing_else(private_disk: Path, start: Callable[..., Toucher]) -> None:
+    path = private_disk / "file"
+    before = device_of(path).read_ahead_kb
+    program = start(path)
+    apply_to_device(path, 64)
+    apply_to_open_file(program.pid, path, 256)
+    program.tell("hint")
+    with pytest.raises(NoCure, match="it reads single pages"):
+        undo_all()
+    assert states() == [(program.pid, 256, "holds")]
+    assert device_of(path).read_ahead_kb == before
+
+
 def test_a_machine_that_was_started_anew(state: Path) -> None:
     cure = {"file": "/f", "device": "sda", "attribute": "/no", "read_ahead_kb": 16, "before_kb": 128, "boot": "other"}
     state.parent.mkdir()

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Real programs on a real disk."""
 
+import mmap
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from foliolab.live import pages
-from foliolab.live.processes import PAGE_BYTES
+from foliolab.live.processes import PAGE_BYTES, counters
 from foliolab.live.shares import FileShare
 from foliolab.live.verdict import Diagnosis, DiagnosisKind, judge
 from foliolab.live.watch import Observation, Watch
@@ -74,6 +76,34 @@ def test_processes_that_have_ended_are_counted(large_file: Path, start: Callable
     (file,) = watch.finish().files
     assert list(file.processes) == pids
     assert file.come_and_gone
+
+
+def test_what_a_process_has_read_stays_when_it_ends(large_file: Path, start: Callable[..., Toucher]) -> None:
+    drop(large_file)
+    reader, other = start(large_file), start(large_file)
+    watch = Watch(lambda: [reader.pid, other.pid], large_file.stat())
+    reader.tell("random 50")
+    watch.look()
+    reader.end()
+    watch.look()
+    seen = watch.finish()
+    assert seen.counted.major_faults >= 10
+    assert seen.counted.read_bytes >= 10 * PAGE_BYTES
+
+
+def test_what_a_child_has_read_is_counted_once(large_file: Path, start: Callable[..., Toucher]) -> None:
+    """Its parent has it in its own counters as soon as it has waited for it."""
+    drop(large_file)
+    program = start(large_file)
+    watch = Watch(lambda: [os.getpid(), program.pid], large_file.stat())
+    program.tell("random 50")
+    watch.look()
+    alive = counters(program.pid).major_faults
+    program.end()
+    with large_file.open("rb") as file, mmap.mmap(file.fileno(), PAGE_BYTES, prot=mmap.PROT_READ):
+        watch.look()
+        seen = watch.finish()
+    assert 10 <= seen.counted.major_faults < 2 * alive
 
 
 def test_the_hint_is_seen(large_file: Path, start: Callable[..., Toucher]) -> None:

@@ -2,8 +2,8 @@
 """A program that maps a file and touches its pages as it is told to, for tests to look at.
 
 Standard input: ``random N``, ``scan`` or ``page N``, a line each, answered by a line; ``close`` closes the descriptor.
-``read`` reads the second half by calls; ``threads N`` starts so many, which wait; ``wait`` sleeps
-for a second.
+``read`` reads the second half by calls; ``hint`` gives that for random access; ``threads N`` starts so many, which
+wait; ``wait`` sleeps for a second.
 """
 
 import mmap
@@ -41,6 +41,8 @@ def main(path: Path, hint: str) -> None:
                     os.close(int(other.name))
         elif verb == "read":
             os.pread(handle, len(place) // 2, len(place) // 2)
+        elif verb == "hint":
+            place.madvise(mmap.MADV_RANDOM)
         elif verb == "wait":
             time.sleep(1)
         elif verb == "threads":
