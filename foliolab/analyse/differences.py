@@ -164,7 +164,8 @@ def _difference(
     losses = [(mine - base) / unit + 0.0 for base, mine in zip(baseline, values, strict=True)]  # never -0.0
     found = shift(losses)
     if found.interval and not kind.more_is_better:  # nothing can be less than nothing
-        found = replace(found, interval=(max(found.interval[0], -1.0), max(found.interval[1], -1.0)))
+        least, most = (max(end, -1.0) for end in found.interval)
+        found = replace(found, estimate=max(found.estimate, -1.0), interval=(least, most))
     repeats = _repeats(baseline, values, again) and (min(losses) > 0 or max(losses) < 0 or not any(losses))
     return Difference(
         experiment=part.experiment.name,

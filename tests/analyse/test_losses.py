@@ -280,3 +280,11 @@ def test_the_greatest_loss_and_the_greatest_gain_come_first_in_a_summary() -> No
 )
 def test_names_of_workloads(axes: dict[str, str | int], name: str) -> None:
     assert workload_name(find_experiment("sparse-mmap"), Cell.of(axes)) == name
+
+
+def test_nothing_gets_less_than_nothing() -> None:
+    """Though the mean of pairs is more than the median of the baseline, which a loss is a share of."""
+    off = [1000.0, 1000, 1000, 1100, 4000, 4000, 4000]
+    found = one("major_faults", off, [0.0] * 7, repeats=False)
+    assert found.loss == -1
+    assert found.interval == pytest.approx((-1, -1000 / 1100))
