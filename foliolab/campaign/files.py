@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from http.client import HTTPException
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -78,7 +78,7 @@ def serving(address: str) -> Iterator[FileSource]:
         def handle_error(self, request: object, client_address: object) -> None:
             """A worker that has gone asks again, or another one does."""
 
-    with Server((address, 0), Handler) as server:
+    with Server((address, 0), partial(Handler, directory=root)) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

@@ -7,6 +7,7 @@ guests, as soon as its standard input ends: that is when the connection does, wh
 
 import asyncio
 import logging
+import os
 import sys
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -43,9 +44,16 @@ async def _work(scheduler: str, workers: int, directory: str) -> str:
 
 
 async def _end_of_input() -> None:
-    reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    await reader.read()
+    loop = asyncio.get_running_loop()
+    end = asyncio.Event()
+
+    def read() -> None:
+        if not os.read(0, 1024):
+            loop.remove_reader(0)
+            end.set()
+
+    loop.add_reader(0, read)
+    await end.wait()
 
 
 def main() -> int:

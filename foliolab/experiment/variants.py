@@ -14,6 +14,9 @@ from foliolab.files import EXPERIMENTS
 from foliolab.kernel.name import OURS, PATCHED, UNPATCHED, KernelName, parse_name
 from foliolab.table import Place, Text, Texts, Value, read_toml
 
+AS_BOOTED = "unpatched"
+"""The variant that is, on a kernel of another name, that kernel as it boots."""
+
 
 @dataclass(frozen=True)
 class Variant:

@@ -74,22 +74,24 @@ def apply_to_open_file(pid: int, file: Path, read_ahead_kb: int) -> Cure:
 def undo(wanted: Callable[[Cure], bool]) -> Iterator[tuple[Cure, str]]:
     """Put back what is wanted, the last first, and forget it; tells of each what became of it.
 
-    NoCure, at the end, if some could not be put back.
+    LabError, at the end, if some could not be put back.
     """
-    faults = []
+    faults: list[LabError | OSError] = []
     with _state():
         for cure in reversed(applied()):
             if not wanted(cure):
                 continue
             try:
                 words = _put_back(cure)
-            except NoCure as error:
-                faults.append(str(error))
+            except (LabError, OSError) as error:
+                faults.append(error)
                 continue
             _save([other for other in applied() if other.key != cure.key])
             yield cure, words
+    if len(faults) == 1:
+        raise faults[0]
     if faults:
-        raise NoCure(" ".join(faults))
+        raise NoCure(" ".join(map(str, faults)))
 
 
 def state_of(cure: Cure) -> str:

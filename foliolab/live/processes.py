@@ -231,18 +231,24 @@ class Tally:
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[Counters, int]] = {}
-        """What each had done when it was last there, and its parent."""
+        """What each that was there had done, and its parent."""
+        self._ended = Counters()
+        """Of those that have ended, and that nobody who is there has waited for."""
 
     def of(self, pids: Iterable[int]) -> Counters:
         """With those that were asked about before."""
-        there = set()
+        there: dict[int, tuple[Counters, int]] = {}
         for pid in pids:
             with suppress(OSError, UsageError, NotPermitted):
-                self._last[pid] = counters(pid), int(stat_fields(pid)[1])
-                there.add(pid)
-        # A parent that has waited for a child has what that did in its own counters.
-        had = (done for pid, (done, parent) in self._last.items() if pid in there or parent not in self._last)
-        return sum(had, Counters())
+                there[pid] = counters(pid), int(stat_fields(pid)[1])
+        for pid, (done, parent) in self._last.items():
+            # A parent that has waited for a child has what that did in its own counters, and so on upwards.
+            while parent in self._last and parent not in there:
+                parent = self._last[parent][1]
+            if pid not in there and parent not in there:
+                self._ended += done
+        self._last = there
+        return sum((done for done, _ in there.values()), self._ended)
 
 
 def stat_fields(pid: int) -> list[str]:

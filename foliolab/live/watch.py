@@ -132,6 +132,8 @@ class Watch:
         self._trace = trace
         self._only = only
         self._files: dict[tuple[str, int], _Watched | None] = {}
+        self._mapped: set[tuple[str, int]] = set()
+        """Also files that could not be looked at."""
         self._tally = Tally()
         self._began = time.monotonic()
         self._machine = _machine_counters()
@@ -165,18 +167,17 @@ class Watch:
         pids = list(self._pids())
         counted = self._tally.of(pids)
         pieces: dict[tuple[str, int], dict[int, list[Mapping]]] = {}
-        alive = False
         for pid in pids:
             try:
                 found = mappings(pid)
             except (UsageError, NotPermitted):
                 continue
             for mapping in found:
-                alive = True  # a process that has ended has counters still, and maps nothing
                 pieces.setdefault(mapping.file, {}).setdefault(pid, []).append(mapping)
-        if not alive:
+        if not pieces:  # a process that has ended has counters still, and maps nothing
             return
         self._counted = counted
+        self._mapped |= pieces.keys()
         for key, by_pid in pieces.items():
             if key not in self._files:
                 with suppress(OSError):  # its process has ended meanwhile: another may lead to it
@@ -190,7 +191,7 @@ class Watch:
         if counted:
             called, calls = max(counted.called_bytes, end.called_bytes), max(counted.calls, end.calls)
             end = replace(counted, called_bytes=called, calls=calls)
-        traced, untraced = faults_of(self._trace, self._files.keys())
+        traced, untraced = faults_of(self._trace, self._mapped)
         read, faults = _machine_counters()
         return Observation(
             seconds=time.monotonic() - self._began,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Everything that is said about one group of samples, ready to be laid out."""
 
-from collections.abc import Collection, Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -11,7 +12,8 @@ from foliolab.analyse.verdict import Verdict, judge
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
-from foliolab.experiment.variants import first_name, is_again, load_variants
+from foliolab.experiment.variants import AS_BOOTED, first_name, load_variants
+from foliolab.grouped import grouped
 from foliolab.table import Value
 from foliolab.vm.accel import ICOUNT, TCG
 
@@ -80,30 +82,35 @@ class View:
 
     @property
     def commands(self) -> list[str]:
-        """That measure it, variants on kernels of their own and all others: what an experiment would do without options
-        is left out.
+        """That measure it: one for all variants that have their cells in common, and are on kernels of their own, are
+        other kernels as booted, or are on one other kernel. What an experiment would do without options is left out.
         """
-        kernels = {name: variant.kernel for name, variant in load_variants().items()}
-        own = [row for row in self.rows if kernels.get(first_name(row.variant)) == self._kernel_of(row).name]
-        others = [row for row in self.rows if row not in own]
-        found = [self._command(own, ())] if own else []
-        if others:
-            found.append(self._command(others, dict.fromkeys(self._kernel_of(row).name for row in others)))
-        return found
+        own = {name: variant.kernel for name, variant in load_variants().items()}
+        rows_of = grouped(self.rows, lambda row: first_name(row.variant))
 
-    def _command(self, rows: Sequence[Row], kernels: Collection[str]) -> str:
+        def kind(row: Row) -> tuple[int, str, frozenset[Cell]]:
+            name, kernel = first_name(row.variant), self._kernel_of(row).name
+            cells = frozenset(each.cell for each in rows_of[name])
+            if own.get(name) == kernel:
+                return 0, "", cells
+            return (1, "", cells) if name == kernel else (2, kernel, cells)
+
+        found = sorted(grouped(self.rows, kind).items(), key=lambda each: each[0][0])
+        return [self._command(rows, others=how > 0) for (how, *_), rows in found]
+
+    def _command(self, rows: Sequence[Row], *, others: bool) -> str:
         group = self.group
         words = [f"./lab run {group.experiment}"]
         words += group.options
         if group.backend == MODEL:
             words.append("--backend model")
-        words += [f"--kernel {name}" for name in kernels]
+        kernels = dict.fromkeys(self._kernel_of(row).name for row in rows if others)
+        words += [f"--kernel {shlex.quote(name)}" for name in kernels]
         words += [f"--cell {cell}" for cell in self._cells(rows)]
-        once = (row.variant for row in rows if not is_again(row.variant))
-        variants = dict.fromkeys(name.partition(" on ")[0] for name in once)
-        if named := [name for name in variants if name not in kernels]:
-            words.append(f"--variant {','.join(named)}")
-        words.append(f"--repetitions {max(row.n for row in rows)}")
+        names = (first_name(row.variant) for row in rows)
+        variants = dict.fromkeys(AS_BOOTED if name in kernels else name.partition(" on ")[0] for name in names)
+        words.append(f"--variant {','.join(variants)}")
+        words.append(f"--repetitions {max(1, *(row.n for row in rows))}")
         return " ".join(words)
 
     def _cells(self, rows: Sequence[Row]) -> list[str]:

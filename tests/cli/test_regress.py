@@ -170,6 +170,15 @@ def test_wrong_requests_end_before_anything_is_built(
     assert (said.out, store.exists()) == ("", False)
 
 
+def test_a_part_in_which_no_experiment_has_a_boot_is_none(
+    store: Path, programs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["regress", programs, "--shard", "99/99"]) == 44
+    said = capsys.readouterr()
+    assert said.err.endswith("lab: No experiment has a boot in this part.\n")
+    assert (said.out, store.exists()) == ("", False)
+
+
 @pytest.mark.parametrize("threshold", ["2", "two%", "-1%", "nan%", "inf%", "%", ""])
 def test_what_is_no_threshold(threshold: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:

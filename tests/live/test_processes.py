@@ -9,7 +9,7 @@ import pytest
 
 from foliolab.errors import NotPermitted, UsageError
 from foliolab.live import processes
-from foliolab.live.processes import PAGE_BYTES, Counters, parse_smaps
+from foliolab.live.processes import PAGE_BYTES, Counters, Tally, parse_smaps
 
 _SMAPS = """\
 7f0000000000-7f0000010000 r--s 00002000 fe:10 1234                       /srv/my db/data.mdb
@@ -76,6 +76,20 @@ def test_descendants() -> None:
         assert {shell.pid, sleeper} <= set(processes.descendants(os.getpid()))
         os.kill(sleeper, 15)
     assert sleeper not in processes.descendants(os.getpid())
+
+
+def test_what_parent_and_child_have_done_stays_when_both_end() -> None:
+    """Nobody that is asked about has waited for either."""
+    words = "(head -c 9000000 /dev/zero >/dev/null; echo $$; exec sleep 300) & echo $!; wait"
+    with subprocess.Popen(["sh", "-c", words], stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout
+        sleeper = int(shell.stdout.readline())
+        shell.stdout.readline()
+        tally = Tally()
+        assert tally.of([shell.pid, sleeper]).called_bytes >= 9_000_000
+        shell.kill()
+        os.kill(sleeper, 9)
+    assert tally.of([shell.pid]).called_bytes >= 9_000_000
 
 
 def test_nobody_there() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
 import re
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from foliolab.analyse.losses import Matrix, make_matrix
 from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import Sample
+from foliolab.cli import regress
+from foliolab.cli.main import command_line
 from foliolab.errors import ChecksFailed
 from foliolab.report import losses
 from foliolab.report.markdown import matrix_to_markdown, matrix_to_table
@@ -312,7 +315,12 @@ def test_the_command_of_a_table_names_kernels_where_variants_are_not_on_their_ow
     (part,) = matrix(*boots("off", OFF)).parts
     part = replace(part, variants=("off on debian:7.3+ours",), group=group)
     found = make_matrix([part], baseline="debian:7.3", threshold=0.02)
-    assert (
-        "`./lab regress programs --kernel debian:7.3 --kernel debian:7.3+ours --baseline debian:7.3 --variant off"
-        " --workload gcc --repetitions 1`."
-    ) in matrix_to_table(found)
+    command = (
+        "./lab regress programs --kernel debian:7.3 --kernel debian:7.3+ours --baseline debian:7.3"
+        " --variant unpatched,off --workload gcc --repetitions 1"
+    )
+    assert f"`{command}`." in matrix_to_table(found)
+    words = command_line().parse_args(shlex.split(command)[1:])
+    baseline, asked = regress._variants(words.variant.split(","), words.baseline, words.kernels)
+    assert baseline == found.baseline
+    assert set(asked) >= set(part.variants)

@@ -133,7 +133,9 @@ def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
     )
     assert other.commands == [
         "./lab run sparse-mmap --scale full --arch arm64 --page-size 64k"
-        " --kernel debian:7.3 --kernel debian:7.3+ours --cell pattern=random --variant adaptive --repetitions 1"
+        " --kernel debian:7.3 --cell pattern=random --variant unpatched --repetitions 1",
+        "./lab run sparse-mmap --scale full --arch arm64 --page-size 64k"
+        " --kernel debian:7.3+ours --cell pattern=random --variant adaptive --repetitions 1",
     ]
 
 
@@ -141,12 +143,17 @@ def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
     ("variant", "kernel", "chosen"),
     [
         ("module", "image:debian:6.12+module", "--cell pattern=random --variant module"),
-        ("module again", "image:debian:6.12+module", "--cell pattern=random"),
-        ("image:debian:6.12", "image:debian:6.12", "--kernel image:debian:6.12 --cell pattern=random"),
-        ("patched", "patched", "--kernel patched --cell pattern=random"),
+        ("module again", "image:debian:6.12+module", "--cell pattern=random --variant module"),
+        (
+            "image:debian:6.12",
+            "image:debian:6.12",
+            "--kernel image:debian:6.12 --cell pattern=random --variant unpatched",
+        ),
+        ("patched", "patched", "--kernel patched --cell pattern=random --variant unpatched"),
+        ("off on /my linux", "/my linux", "--kernel '/my linux' --cell pattern=random --variant off"),
     ],
 )
-def test_the_command_of_a_table_chooses_variants_on_kernels_of_their_own_by_these_alone(
+def test_the_command_of_a_table_names_kernels_only_where_variants_are_not_on_their_own(
     variant: str, kernel: str, chosen: str
 ) -> None:
     found = view(sample(7, variant=variant, named=kernel))
@@ -185,7 +192,8 @@ def test_kernels_stand_beside_each_other() -> None:
     assert about.endswith(
         ": `./lab run sparse-mmap --cell pattern=random --cell pattern=stride,stride=2053"
         " --variant unpatched,off,published --repetitions 2`,"
-        " `./lab run sparse-mmap --kernel debian:7.3 --cell pattern=stride,stride=2053 --repetitions 1`."
+        " `./lab run sparse-mmap --kernel debian:7.3 --cell pattern=stride,stride=2053 --variant unpatched"
+        " --repetitions 1`."
     )
 
 
