@@ -13,16 +13,7 @@ from foliolab.live import pages
 from foliolab.live.devices import Device, find_device, module_was_tried, windows_adapt
 from foliolab.live.engines import engine_of
 from foliolab.live.faults import FaultTrace, FileFaults, faults_of
-from foliolab.live.processes import (
-    PAGE_BYTES,
-    Counters,
-    Mapping,
-    Tally,
-    descriptors,
-    mappings,
-    runs,
-    seen_by,
-)
+from foliolab.live.processes import PAGE_BYTES, Counters, Mapping, Tally, descriptors, mappings, runs, seen_by
 
 _FIRST_PERIOD = 0.02
 _LONGEST_PERIOD = 0.2
