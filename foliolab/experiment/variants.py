@@ -14,9 +14,6 @@ from foliolab.files import EXPERIMENTS
 from foliolab.kernel.name import OURS, PATCHED, UNPATCHED, KernelName, parse_name
 from foliolab.table import Place, Text, Texts, Value, read_toml
 
-AS_BOOTED = "unpatched"
-"""The variant that is, on a kernel of another name, that kernel as it boots."""
-
 
 @dataclass(frozen=True)
 class Variant:
@@ -124,6 +121,11 @@ def _as_booted(kernel: KernelName) -> Variant:
 
 def _on(variant: Variant, kernel: KernelName) -> str:
     return variant.name if kernel.text == variant.kernel else f"{variant.name} on {kernel.text}"
+
+
+def option_of(name: str, kernel: str) -> str:
+    """What --variant takes for a variant where --kernel names its kernel: the inverse of ``on_kernels``."""
+    return UNPATCHED if name == kernel else name.partition(" on ")[0]
 
 
 def check_name(name: str) -> None:

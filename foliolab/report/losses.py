@@ -12,7 +12,7 @@ from foliolab.analyse.rows import Group
 from foliolab.campaign.sample import OK
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
-from foliolab.experiment.variants import AS_BOOTED, load_variants
+from foliolab.experiment.variants import load_variants, option_of
 from foliolab.grouped import grouped
 from foliolab.paired import CHANCE
 from foliolab.report.columns import UNITS, Column, with_unit
@@ -131,9 +131,7 @@ def _compared(group: Group, baseline: str, variants: Sequence[str]) -> list[str]
         return [f"--baseline {baseline}", f"--variant {','.join(variants)}"]
     measured = {sample.variant: sample.kernel.name for sample in group.samples}
     kernels = {name: measured[name] for name in (baseline, *variants) if name in measured}
-    asked = dict.fromkeys(
-        AS_BOOTED if name == kernel else name.partition(" on ")[0] for name, kernel in kernels.items()
-    )
+    asked = dict.fromkeys(option_of(name, kernel) for name, kernel in kernels.items())
     return [
         *(f"--kernel {shlex.quote(kernel)}" for kernel in dict.fromkeys(kernels.values())),
         f"--baseline {shlex.quote(baseline)}",

@@ -12,7 +12,7 @@ from foliolab.analyse.verdict import Verdict, judge
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
-from foliolab.experiment.variants import AS_BOOTED, first_name, load_variants
+from foliolab.experiment.variants import first_name, load_variants, option_of
 from foliolab.grouped import grouped
 from foliolab.table import Value
 from foliolab.vm.accel import ICOUNT, TCG
@@ -107,8 +107,8 @@ class View:
         kernels = dict.fromkeys(self._kernel_of(row).name for row in rows if others)
         words += [f"--kernel {shlex.quote(name)}" for name in kernels]
         words += [f"--cell {cell}" for cell in self._cells(rows)]
-        names = (first_name(row.variant) for row in rows)
-        variants = dict.fromkeys(AS_BOOTED if name in kernels else name.partition(" on ")[0] for name in names)
+        named = ((first_name(row.variant), self._kernel_of(row).name) for row in rows)
+        variants = dict.fromkeys(option_of(name, kernel) if others else name for name, kernel in named)
         words.append(f"--variant {','.join(variants)}")
         words.append(f"--repetitions {max(1, *(row.n for row in rows))}")
         return " ".join(words)
