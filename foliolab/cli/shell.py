@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from foliolab.arch import NATIVE, machine_name
-from foliolab.cli.options import add_guest, add_words, words
+from foliolab.cli.options import add_extras, add_guest, add_words, words
 from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
@@ -29,6 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--variant", default="adaptive", help="settings of our kernel, or 'unpatched' (default: adaptive)"
     )
     chosen.add_argument("--kernel", metavar="NAME", help=f"this kernel, as it boots. {HELP}")
+    add_extras(parser)
     add_guest(parser)
     add_words(parser, "a command instead of a prompt")
 
@@ -43,7 +44,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if not vng.exists():
         raise MissingTool("virtme-ng is not in the Python environment; './lab' installs it.")
     name = variant.kernel if arguments.kernel is None else arguments.kernel
-    kernel = build(KernelRequest(NATIVE, name, "host"), Reporter())
+    kernel = build(KernelRequest(NATIVE, name, "host", tuple(arguments.extras)), Reporter())
     argv = [str(vng), "--run", str(kernel.image), "--memory", arguments.memory, "--cpus", str(arguments.cpus)]
     if choose(NATIVE).backend != KVM:
         argv.append("--disable-kvm")

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
-from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from tests.cli.act import cells, compiled
 from tests.cli.command import lab, sentence
+from tests.machines import ARM64_4K
 from tests.tmpfs import tmpfs
 
 
@@ -36,13 +34,10 @@ def test_data_goes_in_and_out_and_lasts(program: str, patched_kernel: BuiltKerne
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "kept.qcow2"]
 
 
-@pytest.fixture(scope="module")
-def xfs_kernel() -> BuiltKernel:
-    return build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
-
-
 @pytest.mark.boot
-def test_a_root_of_packages_with_data_on_xfs(xfs_kernel: BuiltKernel, tmp_path: Path) -> None:
+def test_a_root_of_packages_with_data_on_xfs(tmp_path: Path) -> None:
+    ARM64_4K.kernel()  # outside of the command's time limit
+    arch = ARM64_4K.arch
     data = tmp_path / "data"
     (data / "with blank").mkdir(parents=True)
     (data / "with blank/file").write_text("content\n")
@@ -50,13 +45,14 @@ def test_a_root_of_packages_with_data_on_xfs(xfs_kernel: BuiltKernel, tmp_path: 
     with (data / "holes").open("wb") as stream:
         stream.truncate(10 << 20)
     script = "hello && cat /data/link && stat -f -c %T / && stat -c '%s %b' /data/holes && /files/act write x 6"
-    program = compiled(NATIVE, tmp_path)
-    done = lab("exec", "--packages", "hello", "--data", str(data), "--filesystem", "xfs", "--copy", program,
+    program = compiled(arch, tmp_path)
+    hello = ("exec", "--arch", arch.name, "--packages", "hello")
+    done = lab(*hello, "--data", str(data), "--filesystem", "xfs", "--copy", program,
                "--json", str(tmp_path / "json"), "--", "sh", "-c", script)  # fmt: skip
     assert (done.returncode, done.stdout) == (6, "Hello, world!\ncontent\nxfs\n10485760 0\nx\n")
-    (cell,) = cells(tmp_path / "json")
+    (cell,) = cells(tmp_path / "json", arch)
     assert cell["disks"]["root"]["read_bytes"] > cell["read_bytes"] > 0
-    missing = lab("exec", "--packages", "hello", "--", "no-such")
+    missing = lab(*hello, "--", "no-such")
     assert (missing.returncode, missing.stdout) == (127, "")
     assert "no-such: cannot be run: No such file or directory" in missing.stderr
 

@@ -35,16 +35,17 @@ class Started(Exception):
 
 
 @pytest.mark.parametrize(
-    ("options", "kernel", "adaptive"),
+    ("options", "kernel", "extras", "adaptive"),
     [
-        ([], "patched", set()),
-        (["--variant", "retry"], "patched", {f"echo 0 >{ADAPTIVE}"}),
-        (["--variant", "unpatched"], "unpatched", set()),
-        (["--kernel", "debian:7.3+ours"], "debian:7.3+ours", set()),
+        ([], "patched", (), set()),
+        (["--variant", "retry"], "patched", (), {f"echo 0 >{ADAPTIVE}"}),
+        (["--variant", "unpatched"], "unpatched", (), set()),
+        (["--kernel", "debian:7.3+ours"], "debian:7.3+ours", (), set()),
+        (["--with", "network"], "patched", ("network",), set()),
     ],
 )
 def test_the_kernel_that_was_asked_for_is_built_and_started_as_it_boots(
-    options: list[str], kernel: str, adaptive: set[str], monkeypatch: pytest.MonkeyPatch
+    options: list[str], kernel: str, extras: tuple[str, ...], adaptive: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests = []
 
@@ -59,7 +60,7 @@ def test_the_kernel_that_was_asked_for_is_built_and_started_as_it_boots(
     monkeypatch.setattr(os, "execve", start)
     with pytest.raises(Started) as started:
         main(["shell", *options, "--", "true"])
-    assert requests == [KernelRequest(NATIVE, kernel, "host")]
+    assert requests == [KernelRequest(NATIVE, kernel, "host", extras)]
     argv = started.value.args
     assert argv[argv.index("--run") + 1] == str(kernel_for(kernel).image)
     (command,) = argv[argv.index("--") + 1 :]

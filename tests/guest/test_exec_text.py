@@ -13,9 +13,7 @@ import pytest
 
 from foliolab.arch import NATIVE
 from foliolab.experiment.variants import load_variants
-from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
 from foliolab.vm.switches import Switches
@@ -216,7 +214,7 @@ def booted(kernel: BuiltKernel, place: Path) -> AbstractContextManager[Guest]:
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     """Our kernel with all rules off, which reads as one without them."""
-    kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
+    kernel = ARM64_4K.kernel()
     with booted(kernel, tmp_path_factory.mktemp("guest")) as running:
         Switches(running).set(load_variants()["off"].switches)
         yield running

@@ -3,7 +3,6 @@
 
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from tests.machines import ARM64_4K, TESTED, X86_64_4K, Machine
 pytestmark = pytest.mark.boot
 
 PLACES: list[tuple[Machine, Filesystem]] = [(machine, "ext4" if machine is X86_64_4K else "xfs") for machine in TESTED]
-"""Of file systems without large folios, x86_64 has one. With XFS it has the debug kernel, and larger blocks."""
+"""x86_64 has one without large folios; with XFS it has the debug kernel."""
 ONLY_DEBUG = "no /dev/fuse|no fault injection"
 FAULT_AROUND = "/sys/kernel/debug/fault_around_bytes"
 FAULT_AROUND_BYTES = 65536
@@ -52,7 +51,7 @@ def test_selftests_with_blocks_larger_than_pages(programs: Programs, tmp_path: P
     with raw.open("wb") as stream:
         stream.truncate(512 << 20)
     subprocess.run([tool("mkfs.xfs"), "-q", "-b", "size=16k", str(raw)], check=True)
-    config = guest_config(replace(X86_64_4K, extras=("xfs",)).kernel(), programs)
+    config = guest_config(ARM64_4K.kernel(), programs)
     with guest_with_data(config, "xfs", tmp_path / "console.log", Disk(raw, "raw")) as guest:
         # What mprotect() does, and touches of pages, no file system has anything to do with.
         names = [name for name in SELFTESTS if not name.startswith(("mprotect", "page_touch"))]

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE
-from foliolab.kernel.build import KernelRequest, build
 from foliolab.ltp import suite
 from foliolab.ltp.build import Ltp, LtpTree
 from foliolab.ltp.run import guest_config, run_test
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import End
 from foliolab.vm.tree import make_ext4
+from tests.machines import ARM64_4K
 
 _SCRIPT = """\
 #!/bin/sh
@@ -33,7 +32,7 @@ def test_a_test_finds_what_it_needs_and_its_exit_status_counts(tmp_path: Path, m
     (programs / "script").chmod(0o755)
     make_ext4(tmp_path / "disk", 8 << 20, programs)
     ltp = Ltp(LtpTree(tmp_path, "0", "of a script", ()), "of a script", tmp_path / "disk")
-    kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
+    kernel = ARM64_4K.kernel()
     config = guest_config(kernel, ltp, Reporter())
     for status, verdict in ((0, End.PASS), (32, End.SKIP), (34, End.FAIL)):
         result = run_test(suite.Test("mm", "script", f"script {status}"), kernel, config, ltp)

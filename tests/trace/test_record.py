@@ -11,12 +11,11 @@ from foliolab import process
 from foliolab.arch import NATIVE
 from foliolab.cli.main import main
 from foliolab.errors import BuildError
-from foliolab.kernel.build import KernelRequest, build
-from foliolab.progress import Reporter
 from foliolab.trace.record import WINDOW, record, without_repeats
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
 from tests.guests import guest_with
+from tests.machines import ARM64_4K
 
 PAGES = 16384
 COUNT = 4000
@@ -68,7 +67,7 @@ def found(wanted: list[int], touches: list[int]) -> int:
 
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
+    kernel = ARM64_4K.kernel()
     console = tmp_path_factory.mktemp("guest") / "console"
     with guest_with(DataDisk("xfs", PAGES * 4096), kernel, console) as guest:
         yield guest

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from foliolab.arch import NATIVE, X86_64
+from foliolab.arch import X86_64
 from foliolab.errors import LabError
 from foliolab.experiment.spec import ROOTS
 from foliolab.files import GUEST
-from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.source import Source
 from foliolab.packages import Package, fetch
 from foliolab.progress import Reporter
@@ -216,9 +215,9 @@ def test_memory_can_be_broken_up_and_put_together_again(python_results: list[dic
 
 @pytest.mark.boot
 def test_a_database_reads_again_what_a_small_group_has_lost(tmp_path: Path) -> None:
-    kernel = build(KernelRequest(NATIVE, "patched", extras=("xfs",)), Reporter())
-    config = guest_config(kernel, guest_programs(NATIVE, Reporter()))
-    disk = Userland.of(NATIVE, "programs", Reporter()).prepare(config, Reporter())
+    arch = ARM64_4K.arch
+    config = guest_config(ARM64_4K.kernel(), guest_programs(arch, Reporter()))
+    disk = Userland.of(arch, "programs", Reporter()).prepare(config, Reporter())
     argv = ["program-workload", "--root", "/data", "--workload", "sqlite", "--memory"]
     with Guest(replace(config, memory_mib=512, disks=(disk,)), tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "xfs", "ro"]).checked()
