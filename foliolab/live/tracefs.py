@@ -110,9 +110,13 @@ class Instance:
     def __exit__(self, *error: object) -> None:
         for end in self._pipe:
             os.close(end)
-        for handle, spool in self._buffers:
-            os.close(handle)
-            if any(error):
+        # Also one that a signal has kept us from knowing: the instance could not be removed while we wait for that.
+        for link in Path("/proc/self/fd").iterdir():
+            with suppress(FileNotFoundError):  # the directory itself
+                if link.readlink().is_relative_to(self._path):
+                    os.close(int(link.name))
+        if any(error):
+            for _, spool in self._buffers:
                 spool.close()
         self._watcher.communicate()
 

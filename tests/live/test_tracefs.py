@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -100,6 +101,17 @@ def test_a_kill_before_anything_is_recorded_leaves_nothing() -> None:
     killed = subprocess.Popen([sys.executable, "-c", KILLED])
     assert killed.wait() == -signal.SIGKILL
     assert wait_until(lambda: not instances(killed.pid))
+
+
+@here
+def test_a_signal_between_two_steps_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", interrupted)
+    with pytest.raises(KeyboardInterrupt), Instance({ADD: FIELDS[ADD]}, 1 << 20):
+        pass
+    assert instances(os.getpid()) == []
 
 
 @here
