@@ -46,4 +46,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _module(*argv: str) -> int:
-    return subprocess.run(dying_with_parent([sys.executable, "-m", *argv]), cwd=REPOSITORY, check=False).returncode
+    # Tests start the command line hundreds of times, and compiling it takes half of its start.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = dying_with_parent([sys.executable, "-m", *argv])
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode
