@@ -113,7 +113,7 @@ class Asked:
         """Kernels that can have its disks, by name."""
         all_extras = {*extras, *(each.filesystem for each in (self.data, self.root) if each)} & {*OPTIONAL}
         requests = [
-            KernelRequest(self.arch, name, profile, tuple(sorted(all_extras)), page_size=self.page_size)
+            KernelRequest(self.arch, name, profile, tuple(all_extras), page_size=self.page_size)
             for name in dict.fromkeys(names)
         ]
         check_names([request.kernel for request in requests], report)

@@ -31,7 +31,7 @@ def handle(arguments: argparse.Namespace) -> int:
     report = Reporter()
     tree = read_tree(arguments.source)
     tests = {test.name: test for test in chosen(tree.tests, arguments.test)}
-    arguments.extras = sorted({*arguments.extras, "xfs"})  # where folios are large
+    arguments.extras = [*arguments.extras, "xfs"]  # where folios are large
     kernels = kernels_of(arguments, report)
     ltp = build_ltp(tree, arch, report)
     guests = {kernel.name: guest_config(kernel, ltp, report) for kernel in kernels}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A prompt on our kernel, with the host's files (changes to them are dropped). With a command, run that instead. The
-switches are below /sys/kernel/mm.
+switches are below /sys/kernel/mm. IP, also to 127.0.0.1, takes --with network.
 
 example: ./lab shell --variant off -- python3 my-test.py
 """

@@ -51,6 +51,7 @@ class KernelRequest:
     """Bytes; 0 becomes the architecture's default."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "extras", tuple(sorted({*self.extras})))
         object.__setattr__(self, "page_size", self.arch.page_size(self.page_size or None))
 
 

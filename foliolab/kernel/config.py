@@ -47,7 +47,7 @@ def merge(
         names.append(f"{arch.name}-{size_name(page_size)}")
     if profile != "lab":
         names.append(profile)
-    names += [f"optional/{extra}" for extra in sorted(extras)]
+    names += [f"optional/{extra}" for extra in extras]
     options = {"CONFIG_LOCALVERSION": f'"-foliolab-{label}"'}
     for name in names:
         options |= parse((KERNEL / "config" / f"{name}.config").read_text())

@@ -157,8 +157,9 @@ def test_a_host_that_cannot_measure(host: str, checkout: str, complaint: str) ->
 @pytest.mark.usefixtures("names")
 def test_a_host_with_another_foliolab(tmp_path: Path) -> None:
     (tmp_path / ".venv").symlink_to(REPOSITORY / ".venv")
+    without = shutil.ignore_patterns("__pycache__")  # others write there meanwhile
     for name in ("foliolab", "experiments"):
-        shutil.copytree(REPOSITORY / name, tmp_path / name)
+        shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=without)
     with (tmp_path / "foliolab/files.py").open("a") as file:
         file.write("# other words\n")
     test_a_host_that_cannot_measure("there", str(tmp_path), "there cannot measure: it has another foliolab")

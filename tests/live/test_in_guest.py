@@ -34,10 +34,11 @@ INSTRUCTIONS = 2e9
 def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What a guest prints of each step, by its name."""
     data = tmp_path_factory.mktemp("data")
+    without = shutil.ignore_patterns("__pycache__")
     for name in ("foliolab", "experiments", "kernel/config", "model"):
-        shutil.copytree(REPOSITORY / name, data / name)
+        shutil.copytree(REPOSITORY / name, data / name, ignore=without)
     for name in IMPORTED:
-        shutil.copytree(Path(sysconfig.get_path("purelib"), name), data / name)
+        shutil.copytree(Path(sysconfig.get_path("purelib"), name), data / name, ignore=without)
     (data / "file").write_bytes(os.urandom(64 << 20))
     done = lab(
         "exec", "--kernel", KERNEL, "--variant", "unpatched", "--packages", PACKAGES, "--data", str(data),

@@ -106,7 +106,7 @@ def test_a_kill_before_anything_is_recorded_leaves_nothing() -> None:
 @here
 def test_a_signal_between_two_steps_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(tempfile, "TemporaryFile", interrupted)
     with pytest.raises(KeyboardInterrupt), Instance({ADD: FIELDS[ADD]}, 1 << 20):

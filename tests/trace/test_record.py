@@ -15,7 +15,7 @@ from foliolab.trace.record import WINDOW, record, without_repeats
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
 from tests.guests import guest_with
-from tests.machines import ARM64_4K
+from tests.machines import ARM64_4K, X86_64_4K, Machine
 
 PAGES = 16384
 COUNT = 4000
@@ -65,11 +65,12 @@ def found(wanted: list[int], touches: list[int]) -> int:
     return count
 
 
-@pytest.fixture(scope="module")
-def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    kernel = ARM64_4K.kernel()
+@pytest.fixture(scope="module", params=[X86_64_4K, ARM64_4K], ids=str)
+def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+    machine: Machine = request.param
     console = tmp_path_factory.mktemp("guest") / "console"
-    with guest_with(DataDisk("xfs", PAGES * 4096), kernel, console) as guest:
+    disk = DataDisk("xfs" if "xfs" in machine.extras else "ext4", PAGES * 4096)
+    with guest_with(disk, machine.kernel(), console) as guest:
         yield guest
 
 

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 from foliolab.analyse.measured import store_groups, with_measured
-from foliolab.arch import NATIVE
 from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.main import main
 from foliolab.progress import Reporter
 from foliolab.stores.disk import store_disk
 from foliolab.trace.format import Trace, read_trace
+from tests.machines import ARM64_4K
 from tests.samples import sample
 
 CELL = {"store": "lmdb", "workload": "uniform", "read_ahead_kb": 128, "hint": "none", "times": 2}
+LOOK_UPS = ("--store", "lmdb", "--workload", "uniform")
 METRICS = {"read_bytes": 5 << 20, "read_requests": 70, "major_faults": 60, "cached_bytes": 100 << 20}
 
 
@@ -43,11 +44,12 @@ def test_a_store_is_recorded_and_replayed_beside_what_was_measured(
 ) -> None:
     monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path))
     plain: dict[str, Any] = {"experiment": "stores", "scale": "full", "metrics": METRICS}
-    plain["arch"] = NATIVE.name
-    plain["data"] = store_disk(NATIVE, "lmdb", Reporter()).hash
+    arch = ARM64_4K.arch
+    plain["arch"] = arch.name
+    plain["data"] = store_disk(arch, "lmdb", Reporter()).hash
     with open_store(store_file()) as store:
         store.append(sample(cell=CELL, **plain))
-    assert main(["trace", "store", "--store", "lmdb", "--workload", "uniform", "-o", str(tmp_path)]) == 0
+    assert main(["trace", "store", "--arch", arch.name, *LOOK_UPS, "-o", str(tmp_path)]) == 0
     trace = read_trace(tmp_path / "lmdb-uniform.trace")
     assert trace.other["data"] == plain["data"]
     (data,) = (number for number, file in enumerate(trace.files) if file.name.endswith("data.mdb"))
