@@ -44,7 +44,7 @@ class KernelRequest:
     profile: str = "lab"
     """One of config.PROFILES."""
     extras: tuple[str, ...] = ()
-    """Optional fragments, by name."""
+    """Optional fragments, by name; becomes sorted, each once."""
     newest: bool = False
     """Ask apt whether there is a newer Debian package."""
     page_size: int = 0
