@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Disks that take time, as experiments/devices.toml has them and as a user gives them on the command line."""
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from foliolab.errors import UsageError
+from foliolab.files import EXPERIMENTS
+from foliolab.table import Place, read_toml
+
+MOST_DEPTH = 64
+"""Requests, as DEVICE_MOST_DEPTH in device/device_time.h."""
+
+_Latency = Annotated[int, Meta(ge=0, le=10**8)]
+_Speed = Annotated[int, Meta(ge=1, le=10**6)]
+_Rate = Annotated[int, Meta(ge=0, le=10**9)]
+_Depth = Annotated[int, Meta(ge=1, le=MOST_DEPTH)]
+
+HELP = "a disk that takes time: {names}, or four numbers, LATENCY_US,MB_PER_SECOND,REQUESTS_PER_SECOND,QUEUE_DEPTH"
+
+
+class Device(Struct, frozen=True, forbid_unknown_fields=True):
+    """A disk by four numbers; ``device/device_time.h`` says what they mean for a request."""
+
+    name: str
+    """That of its table, or the four numbers with commas between them."""
+    latency_us: _Latency
+    """Of a request; with a depth of 1, of a seek."""
+    megabytes_per_second: _Speed
+    """In units of 10^6 bytes."""
+    requests_per_second: _Rate
+    """At most; 0 is no limit."""
+    queue_depth: _Depth
+    """Requests that it works on at a time."""
+
+    @property
+    def numbers(self) -> str:
+        """All four in the order of the fields, with commas between them."""
+        return f"{self.latency_us},{self.megabytes_per_second},{self.requests_per_second},{self.queue_depth}"
+
+
+@cache
+def load_devices(file: Path = EXPERIMENTS / "devices.toml") -> dict[str, Device]:
+    """The named devices in the order of the file; BadExperiment for a mistake in it."""
+    return Place(file).named(read_toml(file), Device)
+
+
+def help_text() -> str:
+    """What ``--device`` says of itself."""
+    return HELP.format(names=", ".join(load_devices()))
+
+
+def device_of(text: str) -> Device:
+    """The device that ``--device`` means; UsageError for a name that is not known, and for numbers that cannot be."""
+    known = load_devices()
+    if text in known:
+        return known[text]
+    words = text.split(",")
+    if len(words) != 4 or not all(word.isascii() and word.isdecimal() for word in words):
+        raise UsageError(
+            f"There is no device '{text}'; there are {', '.join(known)}, or four numbers such as 1000,125,3000,64."
+        )
+    latency, speed, rate, depth = map(int, words)
+    if not (latency <= 10**8 and 1 <= speed <= 10**6 and rate <= 10**9 and 1 <= depth <= MOST_DEPTH):
+        raise UsageError(
+            f"There is no such device as '{text}': the latency is up to 100,000,000 us, the speed 1 to 1,000,000 MB/s, "
+            f"the rate up to 1,000,000,000 requests/s, and the depth 1 to {MOST_DEPTH}."
+        )
+    return Device(",".join(map(str, (latency, speed, rate, depth))), latency, speed, rate, depth)
