@@ -25,10 +25,11 @@
 
 #define DEVICE_MOST_DEPTH	64
 #define DEVICE_SECOND		1000000000ULL
+#define DEVICE_MOST_SPEED	18000000000ULL
 
 struct device_profile {
 	uint64_t latency;
-	uint64_t bytes_per_second;	/* at least 1 */
+	uint64_t bytes_per_second;	/* 1 to DEVICE_MOST_SPEED */
 	uint64_t requests_per_second;	/* 0: as many as come */
 	uint32_t depth;			/* 1 to DEVICE_MOST_DEPTH */
 };
@@ -52,10 +53,6 @@ static inline uint64_t device_passing(const struct device_profile *profile,
 	uint64_t seconds = bytes / profile->bytes_per_second;
 	uint64_t rest = bytes % profile->bytes_per_second;
 
-	/* A rest of so many bytes has no room for a second's nanoseconds. */
-	if (rest > UINT64_MAX / DEVICE_SECOND)
-		return seconds * DEVICE_SECOND +
-		       rest / (profile->bytes_per_second / DEVICE_SECOND);
 	return seconds * DEVICE_SECOND +
 	       rest * DEVICE_SECOND / profile->bytes_per_second;
 }

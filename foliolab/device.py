@@ -15,7 +15,7 @@ MOST_DEPTH = 64
 """Requests, as DEVICE_MOST_DEPTH in device/device_time.h."""
 
 _Latency = Annotated[int, Meta(ge=0, le=10**8)]
-_Speed = Annotated[int, Meta(ge=1, le=10**6)]
+_Speed = Annotated[int, Meta(ge=1, le=18_000)]
 _Rate = Annotated[int, Meta(ge=0, le=10**9)]
 _Depth = Annotated[int, Meta(ge=1, le=MOST_DEPTH)]
 
@@ -64,9 +64,9 @@ def device_of(text: str) -> Device:
             f"There is no device '{text}'; there are {', '.join(known)}, or four numbers such as 1000,125,3000,64."
         )
     latency, speed, rate, depth = map(int, words)
-    if not (latency <= 10**8 and 1 <= speed <= 10**6 and rate <= 10**9 and 1 <= depth <= MOST_DEPTH):
+    if not (latency <= 10**8 and 1 <= speed <= 18_000 and rate <= 10**9 and 1 <= depth <= MOST_DEPTH):
         raise UsageError(
-            f"There is no such device as '{text}': the latency is up to 100,000,000 us, the speed 1 to 1,000,000 MB/s, "
+            f"There is no such device as '{text}': the latency is up to 100,000,000 us, the speed 1 to 18,000 MB/s, "
             f"the rate up to 1,000,000,000 requests/s, and the depth 1 to {MOST_DEPTH}."
         )
     return Device(",".join(map(str, (latency, speed, rate, depth))), latency, speed, rate, depth)
