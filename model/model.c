@@ -25,6 +25,7 @@ struct model {
 	struct model_counts counts;
 	struct memory memory;
 	uint64_t position;	/* where the device's last request ended */
+	const struct model_observer *observer;	/* may be NULL */
 
 	/* Of all files. */
 	uint8_t *pages;
@@ -52,6 +53,9 @@ static bool add(struct model *model, struct file *file, uint32_t start,
 	else
 		model->counts.seeks++;
 	model->position = place + n;
+	if (model->observer)
+		model->observer->read(model->observer->context,
+				      file - model->files, start, n);
 	return memory_add(&model->memory, file, start, n);
 }
 
@@ -240,16 +244,26 @@ void model_free(struct model *model)
 	free(model);
 }
 
+void model_observe(struct model *model, const struct model_observer *observer)
+{
+	model->observer = observer;
+}
+
 static bool touch(struct model *model, struct file *file, uint64_t index)
 {
 	uint8_t *page = &file->pages[index];
+	enum model_access how = *page & MAPPED ? MODEL_MAPPED :
+				*page & CACHED ? MODEL_MINOR : MODEL_MAJOR;
 
 	model->counts.accesses++;
-	if (*page & MAPPED) {
+	if (how == MODEL_MAPPED)
 		*page |= YOUNG;
-		return true;
-	}
-	return fault(model, file, index);
+	else if (!fault(model, file, index))
+		return false;
+	if (model->observer)
+		model->observer->accessed(model->observer->context,
+					  file - model->files, index, how);
+	return true;
 }
 
 bool model_has(const struct model *model, const uint32_t *files,

@@ -59,12 +59,34 @@ struct model_counts {
 	uint64_t kinds[4];		/* misses by enum mmap_readahead_kind */
 };
 
+/* How an access found its page. */
+enum model_access {
+	MODEL_MAPPED,
+	MODEL_MINOR,	/* cached, not mapped */
+	MODEL_MAJOR,	/* neither */
+};
+
+/*
+ * Who is told, as it happens, what is read and what is accessed. What an access
+ * has the cache read is told before it, and of that first what it waits for.
+ */
+struct model_observer {
+	void *context;
+	/* Pages of a file that are read by one request. */
+	void (*read)(void *context, uint32_t file, uint32_t start, uint32_t n);
+	void (*accessed)(void *context, uint32_t file, uint32_t page,
+			 enum model_access how);
+};
+
 struct model;
 
 /* NULL for lack of memory or with a machine that cannot be. */
 struct model *model_new(const struct model_machine *machine,
 			const uint32_t *file_pages, uint32_t nr_files);
 void model_free(struct model *model);
+
+/* To be called before the first access; the observer has to outlive the model. */
+void model_observe(struct model *model, const struct model_observer *observer);
 
 /* Are these all pages of the files? */
 bool model_has(const struct model *model, const uint32_t *files,
