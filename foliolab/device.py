@@ -19,8 +19,6 @@ _Speed = Annotated[int, Meta(ge=1, le=18_000)]
 _Rate = Annotated[int, Meta(ge=0, le=10**9)]
 _Depth = Annotated[int, Meta(ge=1, le=MOST_DEPTH)]
 
-HELP = "a disk that takes time: {names}, or four numbers, LATENCY_US,MB_PER_SECOND,REQUESTS_PER_SECOND,QUEUE_DEPTH"
-
 
 class Device(Struct, frozen=True, forbid_unknown_fields=True):
     """A disk by four numbers; ``device/device_time.h`` says what they mean for a request."""
@@ -50,7 +48,11 @@ def load_devices(file: Path = EXPERIMENTS / "devices.toml") -> dict[str, Device]
 
 def help_text() -> str:
     """What ``--device`` says of itself."""
-    return HELP.format(names=", ".join(load_devices()))
+    names = ", ".join(load_devices())
+    return (
+        f"count seconds, with disks that take time by a profile: {names}, or four numbers such as 1000,125,3000,64:"
+        " latency in us, MB/s, requests/s (0: no limit), queue depth"
+    )
 
 
 def device_of(text: str) -> Device:

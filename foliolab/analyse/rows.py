@@ -29,6 +29,8 @@ class Group:
     """Of the kernels: lab or debug."""
     timed_on: str
     """The host, where seconds are measured; else empty, and samples are of any."""
+    device: str
+    """Of which kind disks were that took time; empty if they took none."""
     samples: tuple[Sample, ...]
     """The last attempt at each measurement, oldest first."""
     older: int
@@ -44,11 +46,12 @@ class Group:
         arch = "" if self.backend == MODEL else f"{self.arch} with "
         pages = f"{arch}{self.page_size // 1024} KiB pages"
         host = f" on {self.timed_on}" if self.timed_on else ""
-        return f"{self.experiment}, scale {self.scale}, {pages}, backend {self.backend}{host}{kernels}"
+        device = f", device {self.device}" if self.device else ""
+        return f"{self.experiment}, scale {self.scale}, {pages}, backend {self.backend}{host}{device}{kernels}"
 
     def to_json(self) -> dict[str, Any]:
         """What rows of a table for programs begin with."""
-        names = ("experiment", "scale", "arch", "page_size", "backend", "timed_on")
+        names = ("experiment", "scale", "arch", "page_size", "backend", "timed_on", "device")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -66,6 +69,8 @@ class Group:
             words.append(f"--arch {self.arch}")
         if self.page_size != architecture(self.arch).page_sizes[0]:
             words.append(f"--page-size {size_name(self.page_size)}")
+        if self.device:
+            words.append(f"--device {self.device}")
         return words
 
     @property
@@ -74,9 +79,10 @@ class Group:
         return grouped(self.samples, lambda sample: (Cell.of(sample.cell), sample.variant))
 
 
-def place_of(thing: Sample | Group) -> tuple[str, str, str, int, str, str, str]:
+def place_of(thing: Sample | Group) -> tuple[str, str, str, int, str, str, str, str]:
     """What tells the group of a sample from all others, also of a Group itself."""
-    return thing.experiment, thing.scale, thing.arch, thing.page_size, thing.backend, thing.profile, thing.timed_on
+    guest = thing.arch, thing.page_size, thing.backend, thing.profile, thing.timed_on, thing.device
+    return thing.experiment, thing.scale, *guest
 
 
 def by_repetition(samples: Iterable[Sample]) -> dict[int, Sample]:

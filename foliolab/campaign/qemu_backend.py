@@ -40,7 +40,7 @@ _KERNEL_LACKS = 77
 
 @dataclass(frozen=True)
 class QemuBackend:
-    """Boots kernels in QEMU, with the data disk as /dev/vda."""
+    """Boots kernels in QEMU, with the data disk as the first."""
 
     architecture: Architecture
     accelerator: Accelerator
@@ -85,16 +85,14 @@ class QemuBackend:
         """What boots with the plan's disks."""
         parameters = plan.scale.parameters
         image = initramfs(guest_programs(self.architecture, self.report), modules=kernel.modules)
-        # Debian's kernels keep the timer that the lab's own give up.
-        spared = self.accelerator.counts_instructions and not kernel.packaged
-        arguments = self.architecture.counting_boot_arguments if spared else ""
+        counting = self.accelerator.counts_instructions
         bare = GuestConfig(
             self.architecture,
             kernel.image,
             image,
             self.accelerator,
             kernel_name=kernel.name,
-            boot_arguments=arguments,
+            boot_arguments=kernel.boot_arguments(counting=counting, timed=bool(parameters.disk)),
         )
         disks = [
             replace(
@@ -105,6 +103,7 @@ class QemuBackend:
             for disk in self._disks(plan, bare)
         ]
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=tuple(disks))
+        config = replace(config, device=parameters.disk)
         version = qemu_version(self.architecture)
         databases = self._stores(plan) if parameters.content == "stores" else []
         return QemuBootable(config, replace(plan, boots=()), tuple(databases), bool(kernel.module), version)
@@ -191,9 +190,10 @@ class QemuBootable:
             stores.mount(guest, self.databases)
             return
         access = [] if parameters.writable else ["ro"]
-        guest.run([":mount", "/dev/vda", _DATA, parameters.filesystem, *access]).checked()
+        data, programs = (f"/dev/{guest.config.disk_name(number)}" for number in range(2))
+        guest.run([":mount", data, _DATA, parameters.filesystem, *access]).checked()
         if parameters.programs:
-            guest.run([":mount", "/dev/vdb", _PROGRAMS, "xfs", "ro"]).checked()
+            guest.run([":mount", programs, _PROGRAMS, "xfs", "ro"]).checked()
 
 
 class QemuSession:
@@ -223,7 +223,8 @@ class QemuSession:
             sentence = f"{self._kernel} has no switch {name}, which {step.variant.name} sets."
             raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence))
         self._switches.set(step.variant.switches)
-        self.guest.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(parameters.read_ahead_kb)]).checked()
+        limit = f"/sys/block/{self.guest.config.disk_name(0)}/queue/read_ahead_kb"
+        self.guest.run([":write", limit, str(parameters.read_ahead_kb)]).checked()
         data = DATA_FILE if parameters.file_bytes else _DATA
         command = self._plan.experiment.command(step.cell, parameters, step.repetition, data)
         result = self.guest.run(command, parameters.deadline_seconds)

@@ -165,6 +165,7 @@ class _Campaign:
             metrics={},
             boot="",
             recorded="",
+            device=self._plan.scale.parameters.device,
             data=self._data[step.cell],
             host=self._host,
             code=self._codes.get(step.variant.kernel, ""),

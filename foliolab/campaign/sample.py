@@ -78,6 +78,9 @@ class Sample:
     """Which boot it was; its console is consoles/<boot>.log beside the store. Empty if none was needed."""
     recorded: str
     """When, in UTC, ISO 8601."""
+    device: str = ""
+    """Of which kind the disks were that took time, by its name in experiments/devices.toml or its four numbers; empty
+    if they took none."""
     data: str = ""
     """Hash of what the cell works on, where cells of one experiment work on different things."""
     host: str = ""

@@ -12,6 +12,7 @@ from typing import cast, get_args
 from foliolab.arch import Architecture, machine_name
 from foliolab.cli.options import (
     add_accelerator,
+    add_device,
     add_guest,
     add_machine,
     machine,
@@ -20,8 +21,10 @@ from foliolab.cli.options import (
     require_seconds,
     size_of,
 )
+from foliolab.device import Device, device_of
 from foliolab.errors import UsageError
 from foliolab.experiment.variants import Variant, choose, load_variants, on_kernels
+from foliolab.kernel import timed_disk
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import OPTIONAL
@@ -55,6 +58,7 @@ def add_program(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
     add("--env", metavar="NAME=VALUE", action="append", default=[], help="for the program; can be repeated")
     add("--timeout", type=float, metavar="SECONDS", help="end the guest if a run takes longer (default: never)")
     add_accelerator(parser, "auto")
+    add_device(parser)
     add_machine(parser)
     add("program", nargs=nargs, help="a static program of this machine's, or with a root directory a program there")
     add("arguments", nargs=argparse.REMAINDER, default=[], help="its arguments")
@@ -84,7 +88,12 @@ class Asked:
 
     @cached_property
     def accelerator(self) -> Accelerator:
-        return choose_accelerator(self.arch, self.arguments.accelerator)
+        return choose_accelerator(self.arch, self.arguments.accelerator, timed=bool(self.device))
+
+    @cached_property
+    def device(self) -> Device | None:
+        """Of which kind the disks are that take time."""
+        return device_of(self.arguments.device) if self.arguments.device else None
 
     @property
     def argv(self) -> list[str]:
@@ -112,6 +121,8 @@ class Asked:
     ) -> dict[str, BuiltKernel]:
         """Kernels that can have its disks, by name."""
         all_extras = {*extras, *(each.filesystem for each in (self.data, self.root) if each)} & {*OPTIONAL}
+        if self.device:
+            all_extras.add(timed_disk.EXTRA)
         requests = [
             KernelRequest(self.arch, name, profile, tuple(all_extras), page_size=self.page_size)
             for name in dict.fromkeys(names)
@@ -129,7 +140,9 @@ class Asked:
             archive = initramfs({each: ours[each] for each in ("init", *programs)}, files, kernel.modules)
             require_memory(self.arch, self.memory_mib, kernel.image, archive)
             bare = GuestConfig(self.arch, kernel.image, archive, self.accelerator)
-            guests[name] = replace(bare, memory_mib=self.memory_mib, cpus=self.arguments.cpus)
+            words = kernel.boot_arguments(counting=self.device is not None, timed=self.device is not None)
+            timed = replace(bare, device=self.device, boot_arguments=words)
+            guests[name] = replace(timed, memory_mib=self.memory_mib, cpus=self.arguments.cpus)
         first = next(iter(kernels.values()))
         helper = initramfs({each: ours[each] for each in ("init", "copy-tree")}, modules=first.modules)
         return Guests(guests, GuestConfig(self.arch, first.image, helper, self.accelerator))

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from foliolab.arch import ARCHITECTURES, NATIVE, Architecture, architecture, size_name
 from foliolab.campaign.runner import Here, Workers
+from foliolab.device import help_text
 from foliolab.errors import MissingTool, UsageError
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.name import HELP
@@ -85,6 +86,10 @@ def add_accelerator(parser: argparse.ArgumentParser, default: Wanted | None = No
     text = "auto: KVM where it works, else emulation (tcg); icount: emulation that counts instructions"
     text += f" (default: {default or 'what the experiment wants, or auto'})"
     parser.add_argument("--accelerator", choices=get_args(Wanted), default=default, help=text)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", metavar="PROFILE", help=help_text())
 
 
 def add_guest(parser: argparse.ArgumentParser) -> None:

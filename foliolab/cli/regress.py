@@ -19,6 +19,7 @@ from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import (
     add_cells,
+    add_device,
     add_json,
     add_kernels,
     add_machine,
@@ -30,6 +31,7 @@ from foliolab.cli.options import (
     workers,
 )
 from foliolab.cli.run import RunRequest, measure
+from foliolab.device import device_of
 from foliolab.errors import EmptyPart, UnknownCell, UsageError, require_known
 from foliolab.experiment import variants
 from foliolab.experiment.cell import Cell, choose
@@ -62,6 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workload", metavar="NAME,...", action="append", help="only these; may be repeated")
     add_cells(parser)
     add_sizes(parser)
+    add_device(parser)
     add_machine(parser)
     add_workers(parser)
     parser.add_argument(
@@ -108,7 +111,7 @@ def handle(arguments: argparse.Namespace) -> int:
     samples: list[Sample] = []
     stored = read_released() if arguments.released else read_samples(store_file()) if arguments.no_run else None
     if stored is not None:
-        parts = [_from_store(part, stored, asked, baseline) for part in parts]
+        parts = [_from_store(part, stored, asked, baseline, arguments.device) for part in parts]
     if arguments.check and not asked:  # it is judged, also where the experiment does not name it
         parts = [replace(part, variants=tuple(dict.fromkeys((*part.variants, _DEFAULT)))) for part in parts]
     if stored is None:
@@ -160,6 +163,8 @@ def _parts(
             continue
         scale = experiment.scale(arguments.scale)
         names = asked or [variant.name for variant in scale.variants if variant.name != baseline]
+        if arguments.device:
+            experiment = replace(experiment, regress=tuple(dict.fromkeys((*experiment.regress, "seconds"))))
         parts.append(MatrixPart(experiment, scale.name, arch, page_size, scale.cells, tuple(names), None))
     if not parts:
         raise UsageError(f"There is no experiment with a list 'regress' for {machine}.")
@@ -212,6 +217,7 @@ def _measured(
             repetitions=arguments.repetitions,
             arch=part.arch,
             page_size=part.page_size,
+            device=arguments.device,
             shard=arguments.shard or (1, 1),
         )
         try:
@@ -224,13 +230,17 @@ def _measured(
     return measured, samples
 
 
-def _from_store(part: MatrixPart, stored: Sequence[Sample], asked: Sequence[str], baseline: str) -> MatrixPart:
+def _from_store(
+    part: MatrixPart, stored: Sequence[Sample], asked: Sequence[str], baseline: str, device: str | None
+) -> MatrixPart:
     """The part with what was measured last; all variants of that unless some were asked for."""
-    place = (part.experiment.name, part.scale, part.arch, part.page_size, "lab")
+    disk = device_of(device).name if device else ""
+    place = (part.experiment.name, part.scale, part.arch, part.page_size, "lab", disk)
     mine = [
         each
         for each in stored
-        if (each.experiment, each.scale, each.arch, each.page_size, each.profile) == place and each.backend != MODEL
+        if (each.experiment, each.scale, each.arch, each.page_size, each.profile, each.device) == place
+        and each.backend != MODEL
     ]
     if not mine:
         return replace(part, variants=tuple(asked))

@@ -7,7 +7,9 @@ example: ./lab run sparse-mmap --variant unpatched,published --cell pattern=rand
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from msgspec import structs
 
 from foliolab.analyse.agreement import Agreement, compare
 from foliolab.analyse.rows import place_of
@@ -22,6 +24,7 @@ from foliolab.cli.options import (
     Shard,
     add_accelerator,
     add_cells,
+    add_device,
     add_json,
     add_kernels,
     add_machine,
@@ -32,6 +35,7 @@ from foliolab.cli.options import (
     names_of,
     workers,
 )
+from foliolab.device import device_of
 from foliolab.errors import UsageError, require_known
 from foliolab.experiment import cell, variants
 from foliolab.experiment.cell import Cell
@@ -39,6 +43,7 @@ from foliolab.experiment.load import find_experiment
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.plan import Plan, make_plan
 from foliolab.experiment.spec import Experiment
+from foliolab.kernel import timed_disk
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import OPTIONAL
@@ -76,6 +81,8 @@ class RunRequest:
     """Of the kernel: lab or debug."""
     backend: str = "qemu"
     """One of BACKENDS."""
+    device: str | None = None
+    """Of which kind disks are that take time, as ``device_of`` takes it."""
     shard: Shard = (1, 1)
 
 
@@ -118,6 +125,9 @@ def planned(request: RunRequest) -> tuple[Plan, Architecture, int]:
     if isinstance(experiment, str):
         experiment = find_experiment(experiment)
     scale = experiment.scale(request.scale)
+    if request.device:
+        parameters = structs.replace(scale.parameters, device=device_of(request.device).name)
+        scale = replace(scale, parameters=parameters)
     chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
     if kernels := request.kernels or (() if request.backend == MODEL else scale.kernels):
         chosen = variants.on_kernels(scale.variants if chosen is None else chosen, kernels, asked=chosen is not None)
@@ -141,11 +151,13 @@ def _on_qemu(
     experiment, parameters = plan.experiment, plan.scale.parameters
     wanted = request.accelerator or parameters.accelerator
     require_counting(experiment.metric, wanted)
-    accelerator = choose(arch, wanted)
-    extras = tuple(extra for extra in OPTIONAL if extra in parameters.filesystems)
+    accelerator = choose(arch, wanted, timed=bool(parameters.device))
+    extras: list[str] = [extra for extra in OPTIONAL if extra in parameters.filesystems]
+    if parameters.device:
+        extras.append(timed_disk.EXTRA)
 
     def kernel_for(name: str) -> BuiltKernel:
-        return build(KernelRequest(arch, name, request.profile, extras, page_size=page_size), report)
+        return build(KernelRequest(arch, name, request.profile, tuple(extras), page_size=page_size), report)
 
     return plan.with_at_most(accelerator.max_cpus), QemuBackend(arch, accelerator, report), kernel_for
 
@@ -183,6 +195,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="qemu: a kernel in a guest; model: no kernel, but what the model of its page cache says (default: qemu)",
     )
     add_accelerator(parser)
+    add_device(parser)
     add_machine(parser)
     add_workers(parser)
     add_profile(parser)
@@ -208,6 +221,7 @@ def requested(arguments: argparse.Namespace) -> RunRequest:
         accelerator=arguments.accelerator,
         profile=arguments.profile,
         backend=arguments.backend,
+        device=arguments.device,
         shard=arguments.shard or (1, 1),
     )
 

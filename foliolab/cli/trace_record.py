@@ -81,7 +81,7 @@ def _record(program: Program, config: GuestConfig, scratch: Path, window: int, m
         program.mount(guest)
         return record(
             guest,
-            program.command,
+            program.command(guest.config),
             window=window,
             most=most,
             environment=program.whole_environment,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, structs
 
 from foliolab.arch import applies
+from foliolab.device import Device, device_of
 from foliolab.errors import require_known
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS
@@ -74,6 +75,13 @@ class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """Likewise."""
     accelerator: Wanted = "auto"
     """What executes the guest, unless the user says otherwise."""
+    device: str = ""
+    """Of which kind the disks are that take time, as ``device_of`` takes it; empty if they do not."""
+
+    @property
+    def disk(self) -> Device | None:
+        """What ``device`` says; UsageError if there is no such disk."""
+        return device_of(self.device) if self.device else None
 
     @property
     def filesystems(self) -> set[Filesystem]:
@@ -87,6 +95,8 @@ class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         """
         fields = structs.asdict(self)
         del fields["deadline_seconds"], fields["accelerator"]
+        if self.disk:
+            fields["device"] = self.disk.numbers  # a name may come to mean others
         for field in structs.fields(self):
             if field.name in fields and fields[field.name] == field.default:
                 del fields[field.name]

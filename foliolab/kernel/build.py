@@ -13,7 +13,7 @@ from pathlib import Path
 from foliolab.arch import Architecture, size_name
 from foliolab.errors import UsageError
 from foliolab.files import cache_directory, digest, full_disk_named, locked, made_once, write_atomic
-from foliolab.kernel import config, module, packaged
+from foliolab.kernel import config, module, packaged, timed_disk
 from foliolab.kernel.built import BuiltKernel, kernels_directory, load_kernel
 from foliolab.kernel.code import NOT_BUILT
 from foliolab.kernel.make import build_lock, make, unfinished_swept
@@ -156,7 +156,7 @@ def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> Bui
         raise UsageError(
             f"{name.text} is not built here: there is no profile {request.profile} of it, nor a shell on it."
         )
-    if lacking := {*request.extras} - {"xfs"}:
+    if lacking := {*request.extras} - {"xfs", timed_disk.EXTRA}:
         raise UsageError(f"{name.text} is not built here: {', '.join(sorted(lacking))} cannot be built in.")
     if request.page_size != arch.page_sizes[0]:
         raise UsageError("Debian's kernels are taken with the smallest pages of their architecture.")
@@ -169,11 +169,14 @@ def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> Bui
         write_atomic(partial / "kernel.json", json.dumps(description, indent=1))
 
     with packaged.fetched(name.image, arch, report, newest=request.newest) as packages:
-        found = _published(packaged.identity(packages), make)
-    if not name.module:
-        return replace(found, name=name.text)
-    ours = module.built(found.release, arch, report)
-    return replace(found, name=name.text, hash=digest([found.hash, ours.parent.name]), module=ours)
+        found = replace(_published(packaged.identity(packages), make), name=name.text)
+    if timed_disk.EXTRA in request.extras:
+        disk = timed_disk.built(found.release, arch, report)
+        found = replace(found, hash=digest([found.hash, disk.parent.name]), disk_module=disk)
+    if name.module:
+        ours = module.built(found.release, arch, report)
+        found = replace(found, hash=digest([found.hash, ours.parent.name]), module=ours)
+    return found
 
 
 def clean(report: Reporter) -> None:
@@ -195,7 +198,10 @@ def _gathered(request: KernelRequest, report: Reporter) -> Iterator[_Inputs]:
     name = parse_name(request.kernel)
     _, version = compiler(request.arch)
     with held(name, report, newest=request.newest) as source:
-        yield _Inputs(request, name, source, applied(source, name.series), version.decode().splitlines()[0])
+        changed = applied(source, name.series)
+        if timed_disk.EXTRA in request.extras:
+            changed = timed_disk.with_driver(source, changed)
+        yield _Inputs(request, name, source, changed, version.decode().splitlines()[0])
 
 
 def _found(inputs: _Inputs) -> BuiltKernel | None:

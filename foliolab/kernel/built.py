@@ -27,7 +27,9 @@ class BuiltKernel:
     packaged: str = ""
     """Its version, if it is not built but came as a package, whose release may say little."""
     module: Path | None = None
-    """Ours, if guests are to load that as well."""
+    """The adaptive window, if guests are to load that as well."""
+    disk_module: Path | None = None
+    """The disk that takes time, likewise."""
 
     @property
     def version(self) -> str:
@@ -38,7 +40,16 @@ class BuiltKernel:
     def modules(self) -> tuple[Path, ...]:
         """What a guest has to load, in this order; all is built into the lab's own kernels."""
         own = sorted((self.image.parent / "modules").glob("*.ko"))
-        return (*own, self.module) if self.module else tuple(own)
+        return (*own, *(module for module in (self.disk_module, self.module) if module))
+
+    def boot_arguments(self, *, counting: bool, timed: bool) -> str:
+        """What it has to be told where instructions are counted, and where disks take time besides."""
+        if not counting:
+            return ""
+        if not self.packaged:
+            return self.arch.counting_boot_arguments
+        # A distribution's kernel clears each page that it gives out, which a processor does in less than it counts.
+        return f"{self.arch.counting_boot_arguments} init_on_alloc=0".strip() if timed else ""
 
     @property
     def config(self) -> Path:

@@ -88,10 +88,9 @@ class Program:
     def disks(self) -> tuple[Disk, ...]:
         return (*(each.disk for each in self.mounted), *([self.input.disk] if self.input else []))
 
-    @property
-    def names(self) -> dict[str, str]:
+    def names(self, guest: GuestConfig) -> dict[str, str]:
         """Of the mounted disks in the guest, by their use."""
-        return {each.use: f"vd{chr(ord('a') + number)}" for number, each in enumerate(self.mounted)}
+        return {each.use: guest.disk_name(number) for number, each in enumerate(self.mounted)}
 
     @property
     def whole_environment(self) -> dict[str, str]:
@@ -100,20 +99,21 @@ class Program:
 
     def mount(self, guest: Guest) -> None:
         """Mount its disks in a guest that has them."""
+        names = self.names(guest.config)
         for each in self.mounted:
             place = _ROOT if each.use == "root" else f"/{each.use}"
-            guest.run([":mount", f"/dev/{self.names[each.use]}", place, each.filesystem]).checked()
+            guest.run([":mount", f"/dev/{names[each.use]}", place, each.filesystem]).checked()
 
-    @property
-    def command(self) -> list[str]:
+    def command(self, guest: GuestConfig) -> list[str]:
         """That runs it in the guest, after dropped caches and with counters."""
+        names = self.names(guest)
         argv = ["/bin/measure", "--counters", _COUNTERS]
-        for name in self.names.values():
+        for name in names.values():
             argv += ["--disk", name]
-        if "root" in self.names:
+        if "root" in names:
             argv += ["--root", _ROOT]
         if self.input:
-            argv += ["--input", f"/dev/vd{chr(ord('a') + len(self.mounted))}"]
+            argv += ["--input", f"/dev/{guest.disk_name(len(self.mounted))}"]
             argv += ["--input-bytes", str(self.input.size_bytes)]
         return [*argv, "--", *self.argv]
 
@@ -250,7 +250,9 @@ def run_boot(
             switches.set(cell.variant.switches)
             limit = _limit(guest, program, cell.read_ahead_kb)
             environment = program.whole_environment
-            job = guest.run(program.command, program.deadline_seconds, env=environment, on_output=on_output)
+            job = guest.run(
+                program.command(guest.config), program.deadline_seconds, env=environment, on_output=on_output
+            )
             counts = _counts(guest, program)
             titles = splats(guest.console())
             new, seen = titles[seen:], len(titles)
@@ -262,7 +264,7 @@ def run_boot(
 
 def _limit(guest: Guest, program: Program, read_ahead_kb: int | None) -> int | None:
     """Set the readahead limit of all disks; returns what the first has then."""
-    files = [f"/sys/block/{name}/queue/read_ahead_kb" for name in program.names.values()]
+    files = [f"/sys/block/{name}/queue/read_ahead_kb" for name in program.names(guest.config).values()]
     if read_ahead_kb is not None:
         for file in files:
             guest.run([":write", file, str(read_ahead_kb)]).checked()
@@ -275,5 +277,5 @@ def _counts(guest: Guest, program: Program) -> dict[str, Any]:
     if text.outcome.kind is not OutcomeKind.OK or not text.stdout.strip():
         return {}
     counts: dict[str, Any] = json.loads(text.stdout)
-    counts["disks"] = {use: counts["disks"][name] for use, name in program.names.items()}
+    counts["disks"] = {use: counts["disks"][name] for use, name in program.names(guest.config).items()}
     return counts

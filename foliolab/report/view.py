@@ -10,6 +10,7 @@ from typing import Any
 from foliolab.analyse.rows import Group, Row, group_samples, make_rows
 from foliolab.analyse.verdict import Verdict, judge
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
+from foliolab.device import Device, device_of
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import first_name, load_variants, option_of
@@ -26,6 +27,16 @@ MODELLED = (
     "Modelled: no kernel was booted, nothing takes time, read requests are contiguous ranges that no device splits, "
     "and the kernel named below is a hash of the policy that the model compiles."
 )
+
+
+def timed_remark(device: Device) -> str:
+    """What seconds are where disks take time."""
+    latency = "a seek" if device.queue_depth == 1 else "a request"
+    rate = f", {device.requests_per_second:,} requests/s" if device.requests_per_second else ""
+    return (
+        f"Seconds are virtual: {latency} takes {device.latency_us:,} us, data pass at {device.megabytes_per_second:,}"
+        f" MB/s{rate}, {device.queue_depth} requests are in work at a time, and an instruction takes a nanosecond."
+    )
 
 
 def origin(group: Group, counts: Iterable[int], *commands: str) -> str:
@@ -64,7 +75,8 @@ class View:
 
     @property
     def emulated(self) -> bool:
-        return self.group.backend in EMULATED
+        """Whether it took a time that says nothing."""
+        return self.group.backend in EMULATED and not self.group.device
 
     @property
     def modelled(self) -> bool:
@@ -148,6 +160,8 @@ class View:
         remarks = []
         if self.emulated:
             remarks.append(EMULATED[self.group.backend])
+        if self.group.device:
+            remarks.append(timed_remark(device_of(self.group.device)))
         if self.modelled:
             remarks.append(MODELLED)
         floor = "; times floor is bytes read for each byte of the pages touched"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from string import ascii_lowercase
 
 from foliolab.arch import Architecture
 from foliolab.errors import require_known
@@ -121,10 +120,11 @@ def prepare(stores: Sequence[StoreDisk], guest: GuestConfig, report: Reporter) -
 def mount(guest: Guest, stores: Sequence[StoreDisk]) -> None:
     """Mount the disks that ``prepare`` gave to a guest."""
     guest.run([":mount", "tmpfs", MOUNTED, "tmpfs"]).checked()
-    for letter, store in zip(ascii_lowercase, stores, strict=False):
-        guest.run([":mount", f"/dev/vd{letter}", f"{MOUNTED}/{store.store}", "ext4"]).checked()
+    disks = [f"/dev/{guest.config.disk_name(number)}" for number in range(len(guest.config.disks))]
+    for disk, store in zip(disks, stores, strict=False):
+        guest.run([":mount", disk, f"{MOUNTED}/{store.store}", "ext4"]).checked()
     if any(store.root for store in stores):
-        guest.run([":mount", f"/dev/vd{ascii_lowercase[len(stores)]}", ROOT, "xfs", "ro"]).checked()
+        guest.run([":mount", disks[len(stores)], ROOT, "xfs", "ro"]).checked()
 
 
 STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene", "git")

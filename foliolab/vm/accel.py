@@ -101,11 +101,17 @@ def kvm_fails(arch: Architecture, *, again: bool = False) -> str:
     return remembered.read_text()
 
 
-def choose(arch: Architecture, wanted: Wanted = "auto") -> Accelerator:
-    """The accelerator for ``wanted``; UsageError if KVM is asked for and does not work."""
-    if wanted == COUNTING:
+def choose(arch: Architecture, wanted: Wanted = "auto", *, timed: bool = False) -> Accelerator:
+    """The accelerator for ``wanted``; UsageError if KVM is asked for and does not work.
+
+    With ``timed``, disks take time, so the guest's clock has to be one of instructions; UsageError if it cannot be.
+    """
+    if timed and wanted not in ("auto", COUNTING):
+        raise UsageError(f"A disk takes time on a clock of instructions: use --accelerator {COUNTING}, not {wanted}.")
+    if timed or wanted == COUNTING:
         # One instruction takes one virtual nanosecond, so the guest's clock counts instructions.
-        options = (*arch.qemu_machine, "-accel", arch.emulation, "-icount", "shift=0,sleep=off")
+        machine = arch.timed_machine if timed else arch.qemu_machine
+        options = (*machine, "-accel", arch.emulation, "-icount", "shift=0,sleep=off")
         return Accelerator(ICOUNT, options, patience=12, max_cpus=1)
     if wanted in ("auto", "kvm"):
         failure = kvm_fails(arch)

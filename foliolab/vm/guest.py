@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any, Self
 
 from foliolab import process
 from foliolab.arch import Architecture
+from foliolab.device import Device
 from foliolab.errors import DiskFull, UsageError
 from foliolab.files import full_disk_named
 from foliolab.vm.accel import Accelerator
@@ -27,13 +29,16 @@ _BOOT_ARGUMENTS = "panic=-1 oops=panic panic_print=0xc0 printk.time=1"
 
 _POWER_OFF_SECONDS = 60
 
+_TIMED = "/sys/module/timed_disk/parameters"
+"""Of the driver in device/."""
+
 OnOutput = Callable[[int, bytes], None]
 """Called with 1 or 2, for the job's output or error output, and the bytes, as they come."""
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk of a guest: /dev/vda is the first. Zero limits are none."""
+    """A disk of a guest. Zero limits are none."""
 
     path: Path
     format: str = "qcow2"
@@ -61,6 +66,13 @@ class GuestConfig:
     """Appended to the kernel's command line."""
     boot_deadline_seconds: float = 60
     """On a real machine; the accelerator's patience stretches it, as every other deadline."""
+    device: Device | None = None
+    """Of which kind the disks are if they take time; the kernel needs the driver in device/ for that."""
+
+    def disk_name(self, number: int) -> str:
+        """What the kernel calls a disk, of which the first has the number 0: "vda"."""
+        name = f"vd{ascii_lowercase[number]}"
+        return f"timed_{name}" if self.device else name
 
 
 @dataclass(frozen=True)
@@ -135,6 +147,7 @@ class Guest:
             with self._deadline(self.config.boot_deadline_seconds, "end its boot"):
                 event = self._event()
             self.ready = Ready(event["release"], event["page_size"], event["cpus"])
+            self._add_timed_disks()
         except GuestFailure as error:
             self._qemu.close()
             if not self.config.kernel_name or error.outcome.kind is OutcomeKind.LOST_HOST:
@@ -203,6 +216,14 @@ class Guest:
     def console(self) -> str:
         """The console's log so far."""
         return self._console.read_text(errors="replace")
+
+    def _add_timed_disks(self) -> None:
+        """Have each disk take time, if that is wanted, under another name."""
+        if not self.config.device:
+            return
+        self.run([":write", f"{_TIMED}/profile", self.config.device.numbers]).checked()
+        for number in range(len(self.config.disks)):
+            self.run([":write", f"{_TIMED}/add", f"vd{ascii_lowercase[number]}"]).checked()
 
     def _request(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         self._last_id += 1
