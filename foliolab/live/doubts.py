@@ -57,13 +57,13 @@ def _of_other_work(probe: Probe) -> Iterator[str]:
 def _of_figures(probe: Probe) -> Iterator[str]:
     if not probe.cost.certain:
         yield (
-            f"The result is uncertain: the halves of the run disagree by {probe.cost.disagreement:.0%}, so request_kb"
+            f"The result is uncertain: the halves of the run disagree {_by(probe.cost.disagreement)}, so request_kb"
             " is the upper end of its range; repeat it while the disk is idle, or with more --seconds."
         )
     if not probe.deep.certain:
         yield (
             f"With {DEEPEST} reads in flight the result is uncertain:"
-            f" the halves of the run disagree by {probe.deep.disagreement:.0%}."
+            f" the halves of the run disagree {_by(probe.deep.disagreement)}."
         )
     share = probe.deepest_processor_seconds / probe.deepest_seconds
     if share > _BUSY:
@@ -71,3 +71,7 @@ def _of_figures(probe: Probe) -> Iterator[str]:
             f"With {DEEPEST} reads in flight, the probe itself took {share:.0%} of a processor,"
             " which may limit these figures, and not the disk."
         )
+
+
+def _by(disagreement: float) -> str:
+    return f"by {disagreement:.0%}" if disagreement < 10 else "more than tenfold"

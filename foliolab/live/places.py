@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
-from foliolab.errors import NoProbe, NotPermitted, UsageError
+from foliolab.errors import NoProbe, NotPermitted
 from foliolab.live.processes import PAGE_BYTES
 
 BLOCK_BYTES = 1 << 20
@@ -66,12 +66,10 @@ class Places:
 def files_of(path: Path) -> list[Path]:
     """The file, or the largest files below a directory, of the same file system.
 
-    The walk ends after a second. UsageError if there is neither.
+    The walk ends after a second.
     """
-    if path.is_file():
-        return [path]
     if not path.is_dir():
-        raise UsageError(f"{path} is neither a file nor a directory.")
+        return [path]
     device = path.stat().st_dev
     found = [(facts.st_blocks, place) for place, facts in _walk(path) if facts.st_dev == device]
     return [place for blocks, place in sorted(found, reverse=True)[:_MOST_FILES] if blocks * 512 >= BLOCK_BYTES]

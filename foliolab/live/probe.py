@@ -111,8 +111,8 @@ def measure(path: Path, seconds: float, seed: int) -> Probe:
 
 
 def _device(path: Path) -> Device:
-    if not path.exists():
-        raise UsageError(f"There is no {path}.")
+    if not (path.is_file() or path.is_dir()):
+        raise UsageError(f"{path} is neither a file nor a directory." if path.exists() else f"There is no {path}.")
     number = path.stat().st_dev
     found = find_device(os.major(number), os.minor(number))
     if not found:
@@ -152,7 +152,8 @@ def _count_others(probe: Probe, before: tuple[int, int] | None) -> None:
 def _scattered(pages: int) -> memoryview:
     """Memory whose neighbouring pages are no neighbours on the machine's memory: touched in random order."""
     memory = mmap.mmap(-1, pages * PAGE_BYTES)
-    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    with suppress(OSError):  # a kernel that has no huge pages
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
     order = list(range(pages))
     random.Random(pages).shuffle(order)
     for page in order:

@@ -50,3 +50,8 @@ def test_halves_that_disagree() -> None:
 def test_halves_that_disagree_with_many_in_flight() -> None:
     (told,) = doubts(probed(deep=[30.0, 30.0, 60.0, 60.0]))
     assert told.startswith("With 16 reads in flight the result is uncertain: the halves of the run disagree by ")
+
+
+def test_a_page_that_is_lost_in_the_noise_of_one_half_is_no_share_of_many_digits() -> None:
+    lost = {pages: [50.0 + 8 * pages] * 4 + [50.0] * 4 for pages in SIZES}
+    assert "the halves of the run disagree more than tenfold, so" in doubts(probed(times=lost))[0]

@@ -85,6 +85,8 @@ def test_memory_is_no_disk(memory: Path) -> None:
 def test_no_file_at_all(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There is no "):
         measure(tmp_path / "absent", 1, 1)
+    with pytest.raises(UsageError, match="/dev/null is neither a file nor a directory"):
+        measure(Path("/dev/null"), 1, 1)
 
 
 def test_a_file_that_is_cut_meanwhile(large_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
