@@ -180,3 +180,9 @@ class EmptyPart(LabError):
     """A part of a plan in which there is nothing to measure."""
 
     status = 44
+
+
+class NoProbe(LabError):
+    """A file by which the disk under it cannot be measured: too little data, holes, no direct reads, no disk."""
+
+    status = 45

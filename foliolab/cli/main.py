@@ -15,7 +15,7 @@ from foliolab.errors import DiskFull, LabError
 
 _COMMANDS = (
     *("demo", "run", "merge", "report", "regress", "bisect", "regret", "reproduce", "trace", "exec", "shell"),
-    *("diagnose", "cure", "folios", "kernel", "module", "kselftest", "ltp", "doctor", "test"),
+    *("diagnose", "probe", "cure", "folios", "kernel", "module", "kselftest", "ltp", "doctor", "test"),
 )
 """Modules beside this one, each of which is a command."""
 _RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest", "ltp")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The device under a file, and the window that it gives to files that are opened."""
 
+from __future__ import annotations
+
 import os
 import re
 from contextlib import suppress

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What ``/proc`` tells of a process to its owner: counters, mapped files, descriptors."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -30,10 +32,10 @@ class Counters:
     calls: int = 0
     """Of read() and its like."""
 
-    def __add__(self, other: "Counters") -> "Counters":
+    def __add__(self, other: Counters) -> Counters:
         return Counters(*map(add, astuple(self), astuple(other)))
 
-    def since(self, before: "Counters") -> "Counters":
+    def since(self, before: Counters) -> Counters:
         """The difference, and never less than nothing: a process that ended takes its counters along."""
         return Counters(*(max(0, now - then) for now, then in zip(astuple(self), astuple(before), strict=True)))
 

@@ -168,9 +168,14 @@ def print_file(console: Console, facts: Mapping[str, Any]) -> None:
     """Print what is known of a file before anything is measured."""
     cached = facts["resident_bytes"]
     share = "unknown; its owner may see it" if cached is None else f"{size(cached)} of {size(facts['size_bytes'])}"
-    disk = {True: "rotating", False: "not rotating", None: "no block device"}[facts["rotational"]]
-    console.out(f"{facts['path']}: on {facts['device']} ({disk}), window {facts['window_kb']} KiB")
+    console.out(f"{facts['path']}: {on_device(facts['device'], facts['rotational'], facts['window_kb'])}")
     console.out(f"cached: {share}")
     names = ", ".join(f"{pid} ({name})" for pid, name in facts["processes"].items()) or "no process"
     hidden = f"; {facts['hidden_processes']} more do not tell us what they map" if facts["hidden_processes"] else ""
     console.out(f"mapped by: {names}{hidden}")
+
+
+def on_device(name: str, rotational: bool | None, window_kb: int) -> str:
+    """Where a file is, and the window that it gets there."""
+    disk = {True: "rotating", False: "not rotating", None: "no block device"}[rotational]
+    return f"on {name} ({disk}), window {window_kb} KiB"
