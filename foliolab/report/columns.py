@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
+from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS, Kind, Metric
 from foliolab.report.view import View
 
@@ -131,11 +132,22 @@ def make_columns(view: View) -> list[Column]:
         if any(name in row.metrics for row in view.rows):
             yield column(_title(METRICS[name], unit, view), lambda row: _median(row, name, unit), rank)
             yield from published(name, unit, rank)
+            yield from ratios(name, rank)
 
     def published(name: str, unit: Unit, rank: int) -> Iterator[Column]:
         if _comparable(METRICS[name], view) and any(name in row.published for row in view.rows):
             title = ("published", _published_unit(METRICS[name], unit, view))
             yield column(title, lambda row: unit.spell(row.published[name]) if name in row.published else "", rank)
+
+    def ratios(name: str, rank: int) -> Iterator[Column]:
+        """Ours beside what was published, each over the first row of the cell that something was published of."""
+        bases = published_bases(view, name)
+        if bases:
+            title = next(iter(bases.values())).variant
+            yield column(("over", title), lambda row: _over(row, bases.get(row.cell), name), rank)
+            yield column(
+                ("published", f"over {title}"), lambda row: _published_over(row, bases.get(row.cell), name), rank
+            )
 
     rows = view.rows
     main = METRICS[view.metric]
@@ -191,6 +203,31 @@ def variant_columns(view: View, heads: Mapping[str, str], metrics: Sequence[str]
 
 def _figure(row: Row, metric: Metric, unit: Unit) -> str:
     return _median(row, metric.name, unit) if row.n else ", ".join(row.failures)
+
+
+def published_bases(view: View, name: str) -> dict[Cell, Row]:
+    """For a metric of time in virtual time, which row of each cell ratios are over; none if nothing was published."""
+    if METRICS[name].kind not in _OF_TIME or not view.group.device:
+        return {}
+    bases: dict[Cell, Row] = {}
+    for row in view.rows:
+        if name in row.published and name in row.metrics:
+            bases.setdefault(row.cell, row)
+    return bases
+
+
+def _over(row: Row, base: Row | None, name: str) -> str:
+    """A row's time over that of its base; empty if either was not measured."""
+    if not base or row is base or name not in row.metrics:
+        return ""
+    return rate(row.metrics[name].median / base.metrics[name].median)
+
+
+def _published_over(row: Row, base: Row | None, name: str) -> str:
+    """The same of what was published."""
+    return (
+        rate(row.published[name] / base.published[name]) if base and row is not base and name in row.published else ""
+    )
 
 
 def _unit(metric: Metric, view: View) -> Unit:
