@@ -15,14 +15,14 @@ from foliolab.experiment import cell
 from foliolab.experiment.load import find_case
 from foliolab.files import REPOSITORY, write_atomic
 from foliolab.process import git
-from foliolab.report.case import Case, c_file, case_of, script
+from foliolab.report.case import ExportedCase, c_file, case_of, script
 from foliolab.reproduce.released import read_released
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="of a case, such as R1, or of an experiment, or the path of its .toml file")
     add_cells(parser)
-    parser.add_argument("--scale", default="quick", help="of the experiment (default: quick)")
+    parser.add_argument("--scale", help="of the experiment (default: quick, or full for a name such as R1)")
     text = "with these readahead windows (default: those that the experiment has)"
     parser.add_argument("--read-ahead-kb", metavar="KIB,...", help=text)
     text = "a directory, or the C file, which the script stands beside (default: here)"
@@ -44,10 +44,10 @@ def handle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(arguments: argparse.Namespace) -> tuple[Case, Path]:
+def _chosen(arguments: argparse.Namespace) -> tuple[ExportedCase, Path]:
     """The case, called as its files are to be, and the directory that these go to."""
     experiment, alias = find_case(arguments.name)
-    scale = experiment.scale(arguments.scale)
+    scale = experiment.scale(arguments.scale or ("full" if alias else "quick"))
     cells = cell.choose([each for each in scale.cells if each.matches(alias)], arguments.cell)
     windows = [kb for kb in limits_of(arguments.read_ahead_kb) if kb is not None]
     name = arguments.name if alias else ""

@@ -46,7 +46,7 @@ RULES = (
 
 
 @dataclass(frozen=True)
-class Case:
+class ExportedCase:
     name: str
     """Of its files, without a suffix."""
     experiment: Experiment
@@ -80,7 +80,9 @@ class Case:
         return f"%6s  %-{width}s %10s %9s %9s %13s %9s"
 
 
-def case_of(name: str, experiment: Experiment, scale: Scale, cells: Sequence[Cell], windows: Sequence[int]) -> Case:
+def case_of(
+    name: str, experiment: Experiment, scale: Scale, cells: Sequence[Cell], windows: Sequence[int]
+) -> ExportedCase:
     """The case that ``cells`` make, of which some may differ by nothing but the window.
 
     ``windows`` are those of the cells, or of the scale, if none are given. Without a ``name``, experiment and cells
@@ -91,7 +93,7 @@ def case_of(name: str, experiment: Experiment, scale: Scale, cells: Sequence[Cel
         raise UsageError(f"'{name}' is no name for a program: it takes letters, digits, '-', '_' and '.'.")
     own = [int(value) for cell in cells for axis, value in cell.axes if axis == _WINDOW]
     chosen = tuple(dict.fromkeys(windows or own or [scale.parameters.read_ahead_kb]))
-    case = Case(name, experiment, scale, tuple(dict.fromkeys(map(_without_window, cells))), chosen)
+    case = ExportedCase(name, experiment, scale, tuple(dict.fromkeys(map(_without_window, cells))), chosen)
     words = re.findall(r"\w[\w.-]*", f"{experiment.name} {case.common.label}")
     return case if name else replace(case, name="-".join(words))
 
@@ -111,7 +113,7 @@ def _without_window(cell: Cell) -> Cell:
     return Cell(tuple((axis, value) for axis, value in cell.axes if axis != _WINDOW))
 
 
-def c_file(case: Case, commit: str) -> str:
+def c_file(case: ExportedCase, commit: str) -> str:
     """The program with all its headers; ``commit`` is what git calls the tree that it is made from, if it does."""
     place = case.source.relative_to(REPOSITORY)
     made = f"{place} of foliolab{f' ({commit})' if commit else ''} with its headers, for {case.name}.sh. To compile:"
@@ -120,7 +122,7 @@ def c_file(case: Case, commit: str) -> str:
     return "\n".join(["// SPDX-License-Identifier: GPL-2.0-only", *comment, inlined(case.source)])
 
 
-def script(case: Case, groups: Iterable[Group]) -> str:
+def script(case: ExportedCase, groups: Iterable[Group]) -> str:
     """The lines of a shell that show the effect. What kernels of ``groups`` did in the same case is in a comment."""
     about = [f"# {line}".rstrip() for line in (*_about(case), *_measured(case, groups))]
     fields = {
@@ -141,13 +143,13 @@ def script(case: Case, groups: Iterable[Group]) -> str:
     return re.sub(r"\n\n+(\n|rules=)", r"\n\1", text)
 
 
-def _cells(case: Case) -> Iterator[str]:
+def _cells(case: ExportedCase) -> Iterator[str]:
     """Commands that print the rows of each."""
     for cell in case.cells:
         yield "\t" + " ".join([f'rows "{case.words(cell)}$words"', *map(shlex.quote, _options(case.own(cell))), '"$@"'])
 
 
-def _about(case: Case) -> Iterator[str]:
+def _about(case: ExportedCase) -> Iterator[str]:
     parameters = case.scale.parameters
     written = f"{parameters.file_bytes >> 20} MiB" if parameters.file_bytes else f"files ({parameters.trees})"
     does = [
@@ -157,15 +159,17 @@ def _about(case: Case) -> Iterator[str]:
         " the end, also after Ctrl-C, the data is removed, and settings are as they were before.",
     ]
     if parameters.boot_each:
-        does.append("A kernel with our patches learns from one run for the next: compare the first one after a boot.")
+        does.append("An adaptive window learns from each run; the first one after a boot is as in the lab.")
     what = ", ".join(filter(None, (case.experiment.name, case.common.label)))
     yield from ("", f"usage: sh {case.name}.sh DIRECTORY [PROGRAM]")
-    for words in (f"{what}: {case.experiment.question}", " ".join(does)):
+    values = {f"{value}" for _, value in case.common.axes}
+    notes = [note for note in case.experiment.notes if note.partition(": ")[0] in values]
+    for words in (f"{what}: {case.experiment.question}", *notes, " ".join(does)):
         yield from ("", *textwrap.wrap(words, _WIDTH, break_on_hyphens=False))
     yield ""
 
 
-def _measured(case: Case, groups: Iterable[Group]) -> Iterator[str]:
+def _measured(case: ExportedCase, groups: Iterable[Group]) -> Iterator[str]:
     for group in groups:
         if rows := [row for row in _known(case, group) if row.n and row.variant in _SHOWN]:
             yield f"Medians of {min(row.n for row in rows)} boots of guests with that memory, {group.backend}:"
@@ -174,7 +178,7 @@ def _measured(case: Case, groups: Iterable[Group]) -> Iterator[str]:
             yield ""
 
 
-def _known(case: Case, group: Group) -> list[Row]:
+def _known(case: ExportedCase, group: Group) -> list[Row]:
     """Those of the case, of the machine that most have."""
     experiment = case.experiment
     usual = machine_name(X86_64.name, X86_64.page_sizes[0])
@@ -184,7 +188,7 @@ def _known(case: Case, group: Group) -> list[Row]:
     return [row for row in rows if _without_window(row.cell) in case.cells]
 
 
-def _line(case: Case, row: Row, *, timed: bool) -> str:
+def _line(case: ExportedCase, row: Row, *, timed: bool) -> str:
     figures = [
         f"{row.metrics[name].median / (1 << 20 if name.endswith('_bytes') else 1):.{decimals}f}"
         if name in row.metrics and (timed or name != "seconds")
@@ -195,7 +199,7 @@ def _line(case: Case, row: Row, *, timed: bool) -> str:
     return case.form % (window, f"{case.words(_without_window(row.cell))}, {row.variant}", *figures)
 
 
-def _data(case: Case) -> Iterator[str]:
+def _data(case: ExportedCase) -> Iterator[str]:
     """Random bytes, of which no disk stores less."""
     parameters = case.scale.parameters
     if not any("{data}" in word for word in case.experiment.argv):
@@ -209,7 +213,7 @@ def _data(case: Case) -> Iterator[str]:
         yield "done"
 
 
-def _words(case: Case) -> list[str]:
+def _words(case: ExportedCase) -> list[str]:
     """The options that the program is given."""
     parameters = case.scale.parameters
     data = "$place/data" if parameters.file_bytes else "$place"
@@ -228,5 +232,5 @@ def _spelled(word: str) -> str:
     return f'"{word}"' if "$" in word else shlex.quote(word)
 
 
-def _has_hint(case: Case) -> bool:
+def _has_hint(case: ExportedCase) -> bool:
     return not any("hint" in cell.as_dict() for cell in case.cells) and bool(_HINT.search(case.source.read_text()))

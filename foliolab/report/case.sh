@@ -74,7 +74,12 @@ program=${2-$place/program}
 if [ "$(id -u)" = 0 ]; then
 	root=yes
 	group=/sys/fs/cgroup/$name
-	mkdir -p "$group" 2>/dev/null || :
+	control=/sys/fs/cgroup/cgroup.subtree_control
+	{
+		grep -qw memory "$control" || { echo +memory >"$control" && before="$control -memory
+"; }
+		mkdir -p "$group"
+	} 2>/dev/null || :
 	if [ -f "$group/memory.max" ]; then
 		echo "$memory" >"$group/memory.max"
 		procs=$group/cgroup.procs

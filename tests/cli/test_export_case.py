@@ -16,7 +16,6 @@ from foliolab.cli.main import main
 from foliolab.errors import BuildError
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
-from tests.cli.command import lab, sentence
 from tests.guest.program import PAGE, run
 from tests.processes import wait_until
 from tests.small import small_experiment
@@ -60,6 +59,7 @@ def left(place: Path) -> list[str]:
         ("sparse-mmap", "pattern=random", ["--file", "data"]),
         ("access-patterns", "pattern=zipf", ["--file", "data", "--pattern", "zipf", "--count", "9"]),
         ("strangers", "reader=random,stranger=scan", ["--directory", ".", "--stranger", "scan", "--file_pages", "256"]),
+        ("R1", "form=each", ["--file", "data", "--case", "openers", "--form", "each"]),
     ],
 )
 def test_the_c_file_is_the_program(
@@ -68,7 +68,7 @@ def test_the_c_file_is_the_program(
     """Compiled as its comment says, it tells what the lab's own program tells."""
     file = exported(place, name, "--cell", cell).with_suffix(".c")
     monkeypatch.chdir(place)
-    Path("data").write_bytes(bytes(256 * PAGE))
+    Path("data").write_bytes(bytes(4096 * PAGE))
     Path("5x256").mkdir()
     for number in range(5):
         Path(f"5x256/{number}").write_bytes(bytes(256 * PAGE))
@@ -78,6 +78,13 @@ def test_the_c_file_is_the_program(
     theirs = run(guest_programs(NATIVE, Reporter())[mine["probe"]], *options)
     assert mine.keys() == theirs.keys() >= {"read_bytes", "read_requests", "major_faults", "seconds"}
     assert mine["floor_bytes"] == theirs["floor_bytes"]
+
+
+@pytest.mark.parametrize("number", range(1, 11))
+def test_every_report_can_be_exported(tmp_path: Path, number: int) -> None:
+    script = exported(tmp_path, f"R{number}")
+    assert script.name == f"R{number}.sh"
+    assert "memory=1073741824\t# bytes" in script.read_text(), "as reported, and no eighth of it"
 
 
 def test_the_same_case_is_the_same_bytes(tmp_path: Path, experiment: Path) -> None:
@@ -121,8 +128,7 @@ def test_a_script_that_is_ended_takes_the_program_and_the_data_along(place: Path
     experiment.write_text(text.replace('{ pattern = "random" }', '{ pattern = "random", passes = 1000000000 }'))
     script = exported(place, experiment, *CELL)
     child = subprocess.Popen([*NOBODY, "sh", script, place], stderr=subprocess.PIPE, text=True)
-    result = f"{place}/*/result"
-    assert wait_until(lambda: list(place.glob("*/result")) and _running(place)), result
+    assert wait_until(lambda: _running(place))
     child.send_signal(signal.SIGTERM)
     _, said = child.communicate()
     assert child.returncode == 130
@@ -180,9 +186,8 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path, experiment: Path, capsys
     assert "name=mine\n" in file.with_suffix(".sh").read_text()
 
 
-def test_a_full_disk_is_told(tmp_path: Path, experiment: Path) -> None:
+def test_a_full_disk_is_told(tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with tmpfs(tmp_path / "full", "size=16k") as full:
-        done = lab("export-case", str(experiment), *CELL, "--output", str(full))
-        assert sentence(done) == f"No space left on the disk that holds {full}."
-        assert done.returncode == 40
+        assert main(["export-case", str(experiment), *CELL, "--output", str(full)]) == 40
+        assert capsys.readouterr().err == f"lab: No space left on the disk that holds {full}.\n"
         assert list(full.iterdir()) == []

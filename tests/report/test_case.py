@@ -12,14 +12,14 @@ import pytest
 
 from foliolab.analyse.rows import group_samples
 from foliolab.errors import UsageError
-from foliolab.experiment.load import experiment_names, find_experiment
+from foliolab.experiment.load import experiment_names, find_case, find_experiment
 from foliolab.experiment.variants import load_variants
-from foliolab.report.case import RULES, Case, c_file, case_of, script
+from foliolab.report.case import RULES, ExportedCase, c_file, case_of, script
 from tests.samples import sample
 from tests.small import small_experiment
 
 
-def case(name: str, *cells: Mapping[str, str | int], windows: tuple[int, ...] = ()) -> Case:
+def case(name: str, *cells: Mapping[str, str | int], windows: tuple[int, ...] = ()) -> ExportedCase:
     """Of an experiment, the cells that have one of these values each."""
     experiment = find_experiment(name)
     scale = experiment.scale("quick")
@@ -134,6 +134,16 @@ def _portable(name: str) -> bool:
         return bool(case(name))
     except UsageError:
         return False
+
+
+def test_a_report_is_told_in_its_own_words() -> None:
+    experiment, alias = find_case("R10")
+    scale = experiment.scale("full")
+    cells = [cell for cell in scale.cells if cell.matches(alias)]
+    text = script(case_of("R10", experiment, scale, cells, ()), [])
+    assert "# reports, writes: What do" in text and "# writes: one byte is written to each of" in text
+    assert "openers" not in text
+    assert text.count("rows ") == 1
 
 
 @pytest.mark.parametrize("name", [name for name in experiment_names() if _portable(name)])
