@@ -7,6 +7,7 @@ name=@name@
 memory=@memory@	# bytes
 windows='@windows@'	# KiB
 
+# Whatever ends this.
 before='' child='' group='' place='' root='' procs=/dev/null
 clean_up() {
 	set +e
@@ -19,23 +20,12 @@ clean_up() {
 trap clean_up EXIT
 trap 'exit 130' HUP INT TERM
 
-die() {
-	echo "$0: $*" >&2
-	exit 1
-}
+die() { echo "$0: $*" >&2; exit 1; }
 
 set_to() {	# FILE VALUE; clean_up puts back what is there now
 	before="$1 $(cat "$1")
 $before"
 	echo "$2" >"$1"
-}
-
-value() {	# NAME, in the program's line of JSON
-	sed -n "s/.*\"$1\": \([0-9][0-9.]*\).*/\1/p" "$place/result"
-}
-
-mib() {
-	value "$1" | awk '{ printf "%.1f", $1 / 1048576 }'
 }
 
 rows() {	# SETTING [OPTION...]: one row for each window
@@ -48,13 +38,15 @@ rows() {	# SETTING [OPTION...]: one row for each window
 		child=$!
 		wait "$child" || die "the program failed."
 		child=''
-		printf '@form@\n' "$kb" "$setting" "$(mib floor_bytes)" \
-			"$(mib read_bytes)" "$(value read_requests)" "$(value major_faults)" \
-			"$(printf %.3f "$(value seconds)")"
+		tr , '\n' <"$place/result" | awk -F '[^a-z_0-9.]+' -v kb="$kb" -v setting="$setting" '
+			function mib(n) { return n ~ /^[0-9]/ ? sprintf("%.1f", n / 1048576) : "-" }
+			{ of[$2] = $3 }
+			END { printf "@form@\n", kb, setting, mib(of["floor_bytes"]), mib(of["read_bytes"]),
+				of["read_requests"], of["major_faults"], sprintf("%.3f", of["seconds"]) }'
 	done
 }
 
-cells() {	# WORDS [OPTION...]
+cells() {	# WORDS [OPTION...]: the rows of all, with WORDS behind their names
 	words=$1
 	shift
 @cells@

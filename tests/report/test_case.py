@@ -143,7 +143,7 @@ def test_a_report_is_told_in_its_own_words() -> None:
     text = script(case_of("R10", experiment, scale, cells, ()), [])
     assert "# reports, writes: What do" in text and "# writes: one byte is written to each of" in text
     assert "openers" not in text
-    assert text.count("rows ") == 1
+    assert text.count('\trows "') == 1
 
 
 @pytest.mark.parametrize("name", [name for name in experiment_names() if _portable(name)])
