@@ -69,7 +69,9 @@ def test_sizes_follow_from_the_file(probe: Path, file: Path) -> None:
 
 
 def test_seeds(probe: Path, file: Path) -> None:
-    first, again, other = (run(probe, "--file", file, *words("writes"), "--seed", seed)["floor_bytes"] for seed in "112")
+    first, again, other = (
+        run(probe, "--file", file, *words("writes"), "--seed", seed)["floor_bytes"] for seed in "112"
+    )
     assert first == again
     assert run(probe, "--file", file, *words("snapshot"), "--seed", "3")["seed"] == 3
     assert other <= 250 * PAGE
@@ -93,7 +95,7 @@ def test_calls_that_change_protection(probe: Path, file: Path, form: str) -> Non
 
 
 def test_a_process_that_fails_ends_all_that_wait_for_it(probe: Path, file: Path) -> None:
-    argv = ["prlimit", f"--as={FILE_BYTES // 2}", probe, "--file", file, *words("openers", "each")]
+    argv = ["prlimit", f"--as={FILE_BYTES // 2}", str(probe), "--file", str(file), *words("openers", "each")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
     said = done.stderr.splitlines()
