@@ -15,7 +15,7 @@ from foliolab.errors import DiskFull, LabError
 
 _COMMANDS = (
     *("demo", "run", "merge", "report", "regress", "bisect", "regret", "reproduce", "trace", "exec", "shell"),
-    *("diagnose", "probe", "cure", "folios", "kernel", "module", "kselftest", "ltp", "doctor", "test"),
+    *("export-case", "diagnose", "probe", "cure", "folios", "kernel", "module", "kselftest", "ltp", "doctor", "test"),
 )
 """Modules beside this one, each of which is a command."""
 _RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest", "ltp")
@@ -30,7 +30,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for name in _COMMANDS:
-        parser = add_module(commands, name, import_module(f"foliolab.cli.{name}"))
+        parser = add_module(commands, name, import_module(f"foliolab.cli.{name.replace('-', '_')}"))
         if name in _RESUMED:
             parser.set_defaults(interrupted=_KEPT)
     return top

@@ -149,7 +149,7 @@ def _on_qemu(
 ) -> tuple[Plan, Backend, KernelFor]:
     """The plan as guests can run it, what runs them, and their kernels."""
     experiment, parameters = plan.experiment, plan.scale.parameters
-    wanted = request.accelerator or parameters.accelerator
+    wanted = request.accelerator or (COUNTING if parameters.device else parameters.accelerator)
     require_counting(experiment.metric, wanted)
     accelerator = choose(arch, wanted, timed=bool(parameters.device))
     extras: list[str] = [extra for extra in OPTIONAL if extra in parameters.filesystems]

@@ -28,7 +28,7 @@ from foliolab.experiment.spec import (
 )
 from foliolab.experiment.variants import Variant, load_variants
 from foliolab.files import EXPERIMENTS
-from foliolab.table import Number, Place, Positive, Share, Text, Texts, parse_size, read_toml
+from foliolab.table import Number, Place, Positive, Share, Text, Texts, Value, parse_size, read_toml
 
 _GIB = 1 << 30
 
@@ -77,6 +77,7 @@ class _File(Struct, forbid_unknown_fields=True):
     kernels: Texts = ()
     notes: Texts = ()
     regress: Texts = ()
+    aliases: dict[Text, dict[str, Any]] = {}
     agreement: dict[str, Any] = {}
     published: list[dict[str, Any]] = []
     expect: list[Expectation] = []
@@ -84,7 +85,7 @@ class _File(Struct, forbid_unknown_fields=True):
 
 def experiment_names() -> list[str]:
     """The experiments that come with the lab."""
-    return sorted(file.stem for file in EXPERIMENTS.glob("*.toml") if file.stem not in ("metrics", "variants"))
+    return sorted({file.stem for file in EXPERIMENTS.glob("*.toml")} - {"devices", "metrics", "variants"})
 
 
 def find_experiment(name: str) -> Experiment:
@@ -100,6 +101,17 @@ def find_experiment(name: str) -> Experiment:
     if name not in known:
         raise UnknownExperiment(f"There is no experiment '{name}'; known: {', '.join(known)}, or the path of a .toml.")
     return load_experiment(EXPERIMENTS / f"{name}.toml")
+
+
+def find_case(name: str) -> tuple[Experiment, Mapping[str, Value]]:
+    """An experiment of the lab that calls cells of its own so, with axis values of these.
+
+    Else it is an experiment as ``find_experiment`` finds it, with none.
+    """
+    for experiment in map(find_experiment, experiment_names()):
+        if name in experiment.aliases:
+            return experiment, experiment.aliases[name]
+    return find_experiment(name), {}
 
 
 def load_experiment(file: Path) -> Experiment:
@@ -125,6 +137,7 @@ def load_experiment(file: Path) -> Experiment:
         published=_published(top, table.published, cells, variants, machines),
         expectations=tuple(table.expect),
         notes=table.notes,
+        aliases={name: _alias(top.at(f"aliases.{name}"), each, cells) for name, each in table.aliases.items()},
         agreement={name: top.at(f"agreement.{name}").convert(each, Share) for name, each in table.agreement.items()},
         regress=top.at("regress").all_of(table.regress, METRICS),
     )
@@ -189,6 +202,13 @@ def _check_argv(place: Place, experiment: Experiment) -> None:
 def _cells(place: Place, tables: Sequence[Mapping[str, object]]) -> tuple[Cell, ...]:
     found = (expand(place.at(f"cells[{number}]").axes(table)) for number, table in enumerate(tables))
     return tuple(cell for cells in found for cell in cells)
+
+
+def _alias(place: Place, content: Mapping[str, object], cells: Iterable[Cell]) -> dict[str, Value]:
+    values = place.scalars(content)
+    if not any(cell.matches(values) for cell in cells):
+        place.fail("matches no cell of this experiment")
+    return values
 
 
 def _variants(place: Place, names: Sequence[str], known: Mapping[str, Variant]) -> tuple[Variant, ...]:

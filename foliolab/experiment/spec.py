@@ -13,7 +13,7 @@ from foliolab.errors import require_known
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.variants import Variant
-from foliolab.table import Count, Place, Positive, Share, Text, Texts
+from foliolab.table import Count, Place, Positive, Share, Text, Texts, Value
 from foliolab.vm.accel import Wanted
 from foliolab.vm.disk import Filesystem
 
@@ -177,6 +177,8 @@ class Experiment:
     expectations: tuple[Expectation, ...]
     notes: tuple[str, ...]
     """Sentences that belong under every table of this experiment."""
+    aliases: Mapping[str, Mapping[str, Value]]
+    """Short names, and the axis values that all cells have which are called so."""
     agreement: Mapping[str, float]
     """By metric, how far the model may be from a kernel, as a share of what the kernel does."""
     regress: tuple[str, ...]

@@ -15,7 +15,7 @@ from foliolab.files import GUEST, cache_directory, digest, digest_files, made_on
 from foliolab.progress import Reporter
 
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-std=gnu11")
-_INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
+INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 
 
 def program_sources() -> dict[str, Path]:
@@ -30,7 +30,7 @@ def with_headers(source: Path) -> set[Path]:
     new = {source}
     while new:
         found |= new
-        names = {name for file in new for name in _INCLUDE.findall(file.read_text())}
+        names = {name for file in new for name in INCLUDE.findall(file.read_text())}
         new = {GUEST / name for name in names} - found
     return found
 

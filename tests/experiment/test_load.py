@@ -5,7 +5,7 @@ import pytest
 
 from foliolab.errors import BadExperiment
 from foliolab.experiment.cell import Cell
-from foliolab.experiment.load import experiment_names, find_experiment
+from foliolab.experiment.load import experiment_names, find_case, find_experiment
 from foliolab.experiment.variants import load_variants
 from tests.experiment.good import GOOD, write
 
@@ -86,6 +86,14 @@ def test_published_values_of_any_metric_scale_if_they_are_counts(tmp_path: Path)
 def test_bounds_may_be_absolute_and_for_some_machines(tmp_path: Path) -> None:
     expectation = find_experiment(write(tmp_path, GOOD + FIT)).expectations[1]
     assert (expectation.relative_to, expectation.at_least, expectation.machines) == (None, 0.9, ("arm64-4k",))
+
+
+def test_cells_have_other_names(tmp_path: Path) -> None:
+    text = GOOD + '[aliases]\nA1 = { pattern = "stride", stride = 5 }\n'
+    assert find_experiment(write(tmp_path, text)).aliases == {"A1": {"pattern": "stride", "stride": 5}}
+    experiment, values = find_case("R3")
+    assert (experiment.name, values["case"]) == ("reports", "pieces")
+    assert find_case("sparse-mmap") == (find_experiment("sparse-mmap"), {})
 
 
 def test_how_far_the_model_may_be_off(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ from tests.experiment.good import GOOD, write
             ("[workload]", 'machines = ["arm64"]\n[workload]'),
             r"'machines' names 'arm64', .* one of x86_64-4k, arm64-4k",
         ),
+        (("[workload]", "[aliases]\nA1 = { stride = 4 }\n[workload]"), r"'aliases.A1' matches no cell"),
+        (("[workload]", "[aliases]\nA1 = { stride = [4] }\n[workload]"), r"'aliases.A1.stride' is wrong"),
         (("read_gib = 2", "read_gib = -2"), r"'published\[0\].read_gib' is wrong: expected `float` > 0.0"),
         (("read_gib = 2\nseconds = 3.5", ""), r"'published\[0\].read_gib' is missing, and every other metric as well"),
         (("read_gib = 2", "speed = 2"), r"'published\[0\].speed' is not a key"),
