@@ -65,7 +65,8 @@ def test_sizes_follow_from_the_file(probe: Path, file: Path) -> None:
     assert openers["runners"] == 8
     assert 0.8 * 8 * 12 * PAGE < openers["floor_bytes"] <= 8 * 12 * PAGE
     restores = run(probe, "--file", file, *words("snapshot"))
-    assert restores["floor_bytes"] / FILE_BYTES == pytest.approx(1 - 0.89**9, rel=0.02)
+    # What all restores have, and one run in 20 of each elsewhere.
+    assert restores["floor_bytes"] / FILE_BYTES == pytest.approx(1 - 0.89 * (1 - 0.05 * 0.11) ** 9, rel=0.1)
 
 
 def test_seeds(probe: Path, file: Path) -> None:
@@ -82,8 +83,9 @@ def test_only_what_is_shared_is_written(probe: Path, file: Path) -> None:
     run(probe, "--file", file, *words("snapshot"))
     assert file.read_bytes() == before
     run(probe, "--file", file, *words("writes"), "--seed", "77")
-    changed = [at for at in range(0, FILE_BYTES, PAGE) if file.read_bytes()[at : at + PAGE] != before[at : at + PAGE]]
-    assert 200 < len(changed) <= 250
+    after = file.read_bytes()
+    changed = sum(before[at : at + PAGE] != after[at : at + PAGE] for at in range(0, FILE_BYTES, PAGE))
+    assert 200 < changed <= 250
 
 
 @pytest.mark.parametrize("form", ["4k", "400k", "regions", "singles", "empty"])
@@ -98,8 +100,9 @@ def test_a_process_that_fails_ends_all_that_wait_for_it(probe: Path, file: Path)
     argv = ["prlimit", f"--as={FILE_BYTES // 2}", str(probe), "--file", str(file), *words("openers", "each")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
-    said = done.stderr.splitlines()
-    assert {f"reports: {file}: Cannot allocate memory.", "reports: A process that touches pages has failed."} == {*said}
+    # Several may complain at once.
+    assert f"{file}: Cannot allocate memory." in done.stderr
+    assert "A process that touches pages has failed." in done.stderr
 
 
 @pytest.mark.parametrize(
