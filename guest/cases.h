@@ -82,6 +82,12 @@ static inline bool case_opens_each(enum case_kind kind)
 	return kind == CASE_OPENERS || kind == CASE_SNAPSHOT;
 }
 
+/* Does a write stay with the process? Else it goes to the file. */
+static inline bool case_maps_private(enum case_kind kind)
+{
+	return kind == CASE_SNAPSHOT;
+}
+
 /* Touches of a restore, all of different pages. */
 static inline uint64_t case_restored(uint64_t pages)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <stdlib.h>
+#include <string.h>
 
-#include "policy.h"
+#include "openers.h"
 
 /* A disk lets so many pages pass under its head rather than to seek. */
 #define SHORT_SKIP		256
@@ -31,10 +32,18 @@ struct model {
 	uint8_t *pages;
 	uint32_t *shadows;
 	void *states;
+	void *shared;
 	void *device;
 
 	uint32_t nr_files;
 	struct file files[];
+};
+
+/* What an access does. */
+enum access {
+	READ,
+	WRITE,		/* to a shared mapping */
+	COPY,		/* for a write to a private one */
 };
 
 /* Add pages that are not cached; they make one request. */
@@ -53,6 +62,8 @@ static bool add(struct model *model, struct file *file, uint32_t start,
 	else
 		model->counts.seeks++;
 	model->position = place + n;
+	if (file->mappers)
+		memset(file->mappers + start, 0, n * sizeof(*file->mappers));
 	if (model->observer)
 		model->observer->read(model->observer->context,
 				      file - model->files, start, n);
@@ -113,6 +124,20 @@ static bool read_miss(struct model *model, struct file *file, uint64_t index)
 	return read_window(model, file, &window);
 }
 
+/* Does who accesses the file have an entry for a page, if that is cached? */
+static bool maps(const struct file *file, uint64_t index)
+{
+	return file->mappers ? file->mappers[index] & file->opener :
+			       file->pages[index] & MAPPED;
+}
+
+static void map_page(struct file *file, uint64_t index)
+{
+	file->pages[index] |= MAPPED | YOUNG;
+	if (file->mappers)
+		file->mappers[index] |= file->opener;
+}
+
 /* do_async_mmap_readahead(). A page that keeps its mark is mapped alone. */
 static bool read_on(struct model *model, struct file *file, uint64_t index)
 {
@@ -120,7 +145,7 @@ static bool read_on(struct model *model, struct file *file, uint64_t index)
 
 	count_most_looks(model, &window);
 	if (!window.size && model->policy->leaves_marks) {
-		file->pages[index] |= MAPPED | YOUNG;
+		map_page(file, index);
 		return true;
 	}
 	file->pages[index] &= ~MARKED;
@@ -137,11 +162,11 @@ static bool tell(struct model *model, struct file *file, const struct hit *hit)
 	return !window.size || read_window(model, file, &window);
 }
 
-/* filemap_map_pages(): map what is cached around a page. */
+/* filemap_map_pages(): map what is cached around a page that is read. */
 static void map_around(const struct model *model, struct file *file,
-		       struct hit *hit)
+		       enum access access, struct hit *hit)
 {
-	uint64_t block = 1ULL << model->policy->block_shift;
+	uint64_t block = access == READ ? 1ULL << model->policy->block_shift : 1;
 	uint64_t start = hit->index & ~(block - 1), end = start + block;
 
 	hit->nr_pages = 0;
@@ -153,18 +178,20 @@ static void map_around(const struct model *model, struct file *file,
 		if ((page & (CACHED | MARKED)) != CACHED)
 			continue;
 		hit->nr_pages++;
-		if (!(page & MAPPED))
-			file->pages[i] = page | MAPPED | YOUNG;
+		if (!maps(file, i))
+			map_page(file, i);
 	}
-	hit->at_address = file->pages[hit->index] & MAPPED;
+	hit->at_address = file->pages[hit->index] & CACHED &&
+			  maps(file, hit->index);
 }
 
-static bool fault(struct model *model, struct file *file, uint64_t index)
+static bool fault(struct model *model, struct file *file, uint64_t index,
+		  enum access access)
 {
 	bool marked = file->pages[index] & CACHED;
 	struct hit hit = { .index = index };
 
-	map_around(model, file, &hit);
+	map_around(model, file, access, &hit);
 	if (hit.at_address)
 		model->counts.minor_faults++;
 	if (!tell(model, file, &hit))
@@ -183,8 +210,11 @@ static bool fault(struct model *model, struct file *file, uint64_t index)
 	 * kernel knows it for a retry only if it was a miss (see
 	 * VM_FAULT_MAJOR).
 	 */
-	map_around(model, file, &hit);
+	map_around(model, file, access, &hit);
 	hit.retried = !marked;
+	/* What filemap_fault() finds then is no hit for Linux. */
+	if (hit.retried && access != READ)
+		hit.nr_pages = 0;
 	return tell(model, file, &hit);
 }
 
@@ -214,8 +244,10 @@ struct model *model_new(const struct model_machine *machine,
 	model->shadows = calloc(all_pages, sizeof(*model->shadows));
 	/* One byte, as there may be neither files nor states. */
 	model->states = calloc(1, nr_files * policy->state_size + 1);
+	model->shared = calloc(1, nr_files * policy->shared_size + 1);
 	model->device = calloc(1, policy->device_size + 1);
-	if (!model->pages || !model->shadows || !model->states || !model->device ||
+	if (!model->pages || !model->shadows || !model->states ||
+	    !model->shared || !model->device ||
 	    !memory_init(&model->memory, machine->reclaim,
 			 machine->memory_pages)) {
 		model_free(model);
@@ -227,6 +259,7 @@ struct model *model_new(const struct model_machine *machine,
 		file->pages = model->pages + file->place;
 		file->shadows = model->shadows + file->place;
 		file->state = (char *)model->states + i * policy->state_size;
+		file->shared = (char *)model->shared + i * policy->shared_size;
 		file->device = model->device;
 		if (policy->init)
 			policy->init(file->state);
@@ -240,6 +273,7 @@ void model_free(struct model *model)
 	free(model->pages);
 	free(model->shadows);
 	free(model->states);
+	free(model->shared);
 	free(model->device);
 	free(model);
 }
@@ -249,17 +283,30 @@ void model_observe(struct model *model, const struct model_observer *observer)
 	model->observer = observer;
 }
 
-static bool touch(struct model *model, struct file *file, uint64_t index)
+/*
+ * The page becomes one of the process, not of the file. What others have copied of
+ * it is taken for a mapping: few pages are copied by one and read by another.
+ */
+static void copy(struct file *file, uint64_t index)
+{
+	if (file->mappers[index] == file->opener)
+		file->pages[index] &= ~(MAPPED | YOUNG);
+}
+
+static bool touch(struct model *model, struct file *file, uint64_t index,
+		  enum access access)
 {
 	uint8_t *page = &file->pages[index];
-	enum model_access how = *page & MAPPED ? MODEL_MAPPED :
-				*page & CACHED ? MODEL_MINOR : MODEL_MAJOR;
+	enum model_access how = !(*page & CACHED) ? MODEL_MAJOR :
+				maps(file, index) ? MODEL_MAPPED : MODEL_MINOR;
 
 	model->counts.accesses++;
 	if (how == MODEL_MAPPED)
 		*page |= YOUNG;
-	else if (!fault(model, file, index))
+	else if (!fault(model, file, index, access))
 		return false;
+	if (access == COPY)
+		copy(file, index);
 	if (model->observer)
 		model->observer->accessed(model->observer->context,
 					  file - model->files, index, how);
@@ -280,7 +327,7 @@ bool model_replay(struct model *model, const uint32_t *files,
 		  const uint32_t *pages, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
-		if (!touch(model, &model->files[files[i]], pages[i]))
+		if (!touch(model, &model->files[files[i]], pages[i], READ))
 			return false;
 	return true;
 }
@@ -302,7 +349,58 @@ bool model_run(struct model *model, const struct pattern *pattern,
 	done = pages && pattern_plan(pattern, file->nr_pages, pages, count);
 	while (done && passes--)
 		for (uint64_t i = 0; done && i < count; i++)
-			done = touch(model, file, pages[i]);
+			done = touch(model, file, pages[i], READ);
 	free(pages);
+	return done;
+}
+
+static enum access access_of(const struct case_settings *settings, bool write)
+{
+	if (!write)
+		return READ;
+	return case_maps_private(settings->kind) ? COPY : WRITE;
+}
+
+/* A runner closes the file after its last touch, if it has opened it itself. */
+static bool play(struct model *model, const struct case_settings *settings,
+		 uint64_t reclaimed, const struct case_touches *plan,
+		 struct openers *openers)
+{
+	uint64_t last[MOST_OPENERS];
+	bool done = true;
+
+	for (uint64_t i = 0; openers && i < plan->count; i++)
+		last[plan->touches[i].runner] = i;
+	for (uint64_t i = 0; done && i < plan->count; i++) {
+		const struct case_touch *next = &plan->touches[i];
+
+		if (i && next->phase != next[-1].phase)
+			done = memory_reclaim(&model->memory, reclaimed);
+		if (openers)
+			openers_turn(openers, next->runner);
+		done = done && touch(model, model->files, next->page,
+				     access_of(settings, next->write));
+		if (openers && last[next->runner] == i)
+			openers_close(openers, next->runner);
+	}
+	return done;
+}
+
+bool model_play(struct model *model, const struct case_settings *settings,
+		uint64_t reclaimed)
+{
+	struct case_touches plan;
+	struct openers openers;
+	bool done = case_plan(settings, &plan);
+
+	if (done && case_opens_each(settings->kind)) {
+		done = openers_init(&openers, model->files, model->policy,
+				    settings->runners) &&
+		       play(model, settings, reclaimed, &plan, &openers);
+		openers_free(&openers);
+	} else if (done) {
+		done = play(model, settings, reclaimed, &plan, NULL);
+	}
+	free(plan.touches);
 	return done;
 }

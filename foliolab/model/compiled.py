@@ -14,7 +14,7 @@ WINDOW = _HEADERS / "mmap_readahead_window.h"
 """The adaptive window."""
 POLICIES = (WINDOW, *(_HEADERS / f"mmap_readahead_{part}.h" for part in ("hits", "prior", "rule")))
 """The kernel's own headers, which the model compiles."""
-_SOURCES = ("model.c", "memory.c", "policies/*.c")
+_SOURCES = ("model.c", "memory.c", "openers.c", "policies/*.c")
 _FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")
 INCLUDES = (f"-I{MODEL / 'shim'}", f"-I{KERNEL / 'files/include'}")
 """Where the kernel's headers that the policies include are stood in for, and where our own are."""
@@ -24,7 +24,7 @@ _OTHER_WINDOW = ("-Wno-unused", "-include")
 
 def sources() -> list[Path]:
     """Everything that is compiled into the library."""
-    return [*_compiled(), *sorted(MODEL.rglob("*.h")), GUEST / "patterns.h", GUEST / "random.h", *POLICIES]
+    return [*_compiled(), *sorted(MODEL.rglob("*.h")), GUEST / "patterns.h", GUEST / "cases.h", GUEST / "random.h", *POLICIES]
 
 
 def _compiled() -> list[Path]:
