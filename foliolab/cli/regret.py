@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compare ways to read with the best fixed window, by a model. Access patterns and traces are simulated on a model of
-the page cache. What each way to read costs is told in multiples of an oracle: the fixed window that is cheapest for
-this very cell. The oracle stays within read_ahead_kb, which is the administrator's limit for the device. Boots
-nothing.
+"""Compare ways to read with the best fixed window, by a model. Access patterns, traces and what users have reported
+are simulated on a model of the page cache. What each way to read costs is told in multiples of an oracle: the fixed
+window that is cheapest for this very cell. The oracle stays within read_ahead_kb, which is the administrator's limit
+for the device. Boots nothing.
 
 example: ./lab regret --pattern zipf,btree --device nvme --all
 """
@@ -18,19 +18,19 @@ from foliolab.files import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import ablate, read_mechanisms
 from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import Case, ModelDevice, Suite, TraceCase, load_suite, trace_cases
+from foliolab.regret.suite import AnyCase, ModelDevice, Suite, load_suite, trace_cases
 from foliolab.regret.summary import summary_to_json, verdicts
 from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.regret import print_ablations, print_regret
 from foliolab.report.terminal import terminal
 from foliolab.report.verdicts import check_all
 
-_Named = TypeVar("_Named", Case | TraceCase, ModelDevice)
+_Named = TypeVar("_Named", AnyCase, ModelDevice)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--pattern", metavar="NAME,...", action="append", help="only these patterns and traces; may be repeated"
+        "--pattern", metavar="NAME,...", action="append", help="only these, also traces and reports; may be repeated"
     )
     parser.add_argument(
         "--trace", metavar="FILE", action="append", default=[], type=Path, help="a trace as well; may be repeated"
@@ -82,7 +82,7 @@ def handle(arguments: argparse.Namespace) -> int:
 
 
 def _ablate(
-    suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[ModelDevice], arguments: argparse.Namespace
+    suite: Suite, cases: Sequence[AnyCase], devices: Sequence[ModelDevice], arguments: argparse.Namespace
 ) -> None:
     found = ablate(suite, cases, devices, read_mechanisms(), Reporter())
     if arguments.json:
@@ -93,14 +93,14 @@ def _ablate(
         print_ablations(terminal(), found)
 
 
-def _cases(suite: Suite, names: Iterable[str] | None, paths: Sequence[Path]) -> list[Case | TraceCase]:
-    """All patterns and traces, or those with these names; in any case the traces of these files."""
+def _cases(suite: Suite, names: Iterable[str] | None, paths: Sequence[Path]) -> list[AnyCase]:
+    """All patterns, traces and reports, or those with these names; in any case the traces of these files."""
     ours = sorted(TRACES.glob("*.trace"))
     traces = trace_cases([*ours, *paths])
     for case in traces:
         if not suite.places(case):
             raise UsageError(f"The files of {case.name} have {case.file_pages} pages, too few for any cell.")
-    known: list[Case | TraceCase] = [*suite.cases, *traces]
+    known: list[AnyCase] = [*suite.cases, *traces, *suite.reports]
     chosen = _chosen("pattern", known, names)
     return [case for case in known if case in chosen or case in traces[len(ours) :]]
 

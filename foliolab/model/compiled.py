@@ -24,7 +24,8 @@ _OTHER_WINDOW = ("-Wno-unused", "-include")
 
 def sources() -> list[Path]:
     """Everything that is compiled into the library."""
-    return [*_compiled(), *sorted(MODEL.rglob("*.h")), GUEST / "patterns.h", GUEST / "cases.h", GUEST / "random.h", *POLICIES]
+    planned = (GUEST / f"{name}.h" for name in ("cases", "patterns", "random"))
+    return [*_compiled(), *sorted(MODEL.rglob("*.h")), *planned, *POLICIES]
 
 
 def _compiled() -> list[Path]:

@@ -166,9 +166,9 @@ def simulate(
     this side by side.
     """
     structs = [_pattern_struct(each) for each in (pattern, *then)]
-    _whole("count", count, 0, _BITS)
-    _whole("passes", passes, 0, _BITS)
-    with _Model(machine, (machine.file_pages,), window) as model:
+    require_whole("count", count, 0, _BITS)
+    require_whole("passes", passes, 0, _BITS)
+    with Simulation(machine, (machine.file_pages,), window) as model:
         for _ in range(passes if then else 1):
             for struct in structs:
                 if not model.library.model_run(model.handle, struct, count, 1 if then else passes):
@@ -195,7 +195,7 @@ def replay(
     file_of = file_of or array("I", bytes(array("I").itemsize * len(pages)))
     if sum(files) != machine.file_pages or len(file_of) != len(pages):
         raise ModelError("The model's machine has other files than are accessed.")
-    with _Model(machine, files, window) as model:
+    with Simulation(machine, files, window) as model:
         accesses = _numbers(file_of), _numbers(pages), len(pages)
         if not model.library.model_has(model.handle, *accesses):
             raise ModelError(f"A page is not one of the {machine.file_pages} of the model's files.")
@@ -212,7 +212,7 @@ def _numbers(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint32]":
     return (ctypes.c_uint32 * len(whole)).from_buffer(whole)
 
 
-class _Model:
+class Simulation:
     """A machine that has accessed nothing yet, and is gone at the end of the block."""
 
     def __init__(self, machine: Machine, files: Sequence[int], window: str) -> None:
@@ -235,18 +235,18 @@ class _Model:
 
 
 def _machine_struct(machine: Machine) -> MachineStruct:
-    _whole("file_pages", machine.file_pages, 1, _BITS)
-    _whole("read_ahead_pages", machine.read_ahead_pages, 1, _BITS - 1)
-    _whole("request_pages", machine.request_pages, 1, _BITS)
-    _whole("memory_pages", machine.memory_pages, 1, _BITS)
+    require_whole("file_pages", machine.file_pages, 1, _BITS)
+    require_whole("read_ahead_pages", machine.read_ahead_pages, 1, _BITS - 1)
+    require_whole("request_pages", machine.request_pages, 1, _BITS)
+    require_whole("memory_pages", machine.memory_pages, 1, _BITS)
     if machine.memory_pages < 2 * machine.read_ahead_pages:
         raise ModelError(
             f"A memory of {machine.memory_pages} pages is too small: it has to hold two windows of "
             f"{machine.read_ahead_pages} pages."
         )
     return MachineStruct(
-        rules=_number("rules", machine.rules, RULES),
-        reclaim=_number("reclaim", machine.reclaim, RECLAIM),
+        rules=number_of("rules", machine.rules, RULES),
+        reclaim=number_of("reclaim", machine.reclaim, RECLAIM),
         memory_pages=machine.memory_pages,
         read_ahead_pages=machine.read_ahead_pages,
         request_pages=machine.request_pages,
@@ -255,18 +255,18 @@ def _machine_struct(machine: Machine) -> MachineStruct:
 
 def _pattern_struct(pattern: Pattern) -> PatternStruct:
     for name in ("stride", "streams", "object", "burst", "seed"):
-        _whole(name, getattr(pattern, name), 0, 64)
+        require_whole(name, getattr(pattern, name), 0, 64)
     if not 0 <= pattern.region <= 1:
         raise ModelError(f"The model's region has to be from 0 to 1, not {pattern.region}.")
-    kind, order = _number("patterns", pattern.kind, KINDS), _number("orders", pattern.order, ORDERS)
+    kind, order = number_of("patterns", pattern.kind, KINDS), number_of("orders", pattern.order, ORDERS)
     return PatternStruct(kind, order, *astuple(pattern)[2:])
 
 
-def _number(what: str, name: str, names: Sequence[str]) -> int:
+def number_of(what: str, name: str, names: Sequence[str]) -> int:
     require_known(f"The model has no {what}", [name], names, ModelError)
     return names.index(name)
 
 
-def _whole(name: str, value: int, least: int, bits: int) -> None:
+def require_whole(name: str, value: int, least: int, bits: int) -> None:
     if not least <= value < 1 << bits:
         raise ModelError(f"The model's {name} has to be at least {least} and below 2^{bits}, not {value}.")

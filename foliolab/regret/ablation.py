@@ -18,7 +18,7 @@ from foliolab.files import MODEL
 from foliolab.model.compiled import WINDOW
 from foliolab.progress import Reporter
 from foliolab.regret.rows import RegretRow, count, make_rows
-from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Case, ModelDevice, Suite, TraceCase, cost
+from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, AnyCase, ModelDevice, Suite, cost
 from foliolab.regret.summary import Regrets, ours, spreads
 from foliolab.table import Place, Text, read_toml
 
@@ -152,7 +152,7 @@ class Ablation:
 
 def ablate(
     suite: Suite,
-    cases: Sequence[Case | TraceCase],
+    cases: Sequence[AnyCase],
     devices: Sequence[ModelDevice],
     mechanisms: Sequence[Mechanism],
     report: Reporter,
@@ -174,7 +174,7 @@ def ablate(
 
 def _rows(
     suite: Suite,
-    cases: Sequence[Case | TraceCase],
+    cases: Sequence[AnyCase],
     devices: Sequence[ModelDevice],
     window: str,
     whole: Sequence[RegretRow],
@@ -193,7 +193,7 @@ def _rows(
 
 
 def _ablation(name: str, does: str, lines: int, rows: Sequence[RegretRow], whole: Sequence[RegretRow]) -> Ablation:
-    judged = [row for row in rows if row.judged_only and row.group != TRACES]
+    judged = [row for row in rows if row.judged_only and row.group in (PATTERNS, FAMILIES)]
     found = {**spreads(rows, lambda row: row.group), **spreads(judged, lambda _: JUDGED)}
     with_it, without_it = (spreads(each, lambda row: row.pattern) for each in (whole, rows))
     times = {pattern: of.mean / with_it[pattern].mean for pattern, of in without_it.items()}

@@ -8,7 +8,19 @@ from typing import Any
 from foliolab.model.library import Counts
 from foliolab.progress import Reporter
 from foliolab.regret.runs import machines, run
-from foliolab.regret.suite import FAMILIES, PATTERNS, TRACE, TRACES, Case, ModelDevice, Suite, TraceCase, cost, fixed
+from foliolab.regret.suite import (
+    FAMILIES,
+    PATTERNS,
+    REPORT,
+    REPORTS,
+    TRACE,
+    TRACES,
+    AnyCase,
+    ModelDevice,
+    Suite,
+    cost,
+    fixed,
+)
 
 HIGH_REGRET = 1.5
 GOOD_OFF = 1.1
@@ -25,7 +37,7 @@ class RegretRow:
     """A variant in a cell of the model. Costs are in seconds."""
 
     pattern: str
-    """Or a trace, with the name that begins with TRACE."""
+    """Or a trace or report, with a name that begins with TRACE or REPORT."""
     read_ahead_kb: int
     device: str
     memory: float
@@ -41,7 +53,7 @@ class RegretRow:
     major_faults: int
     judged_only: bool
     family: str = ""
-    """Of the pattern, if it is one of the later ones."""
+    """Of the pattern, if it is one of the later ones, or of the report."""
 
     @property
     def cell(self) -> ModelCell:
@@ -49,9 +61,10 @@ class RegretRow:
 
     @property
     def group(self) -> str:
-        """PATTERNS, FAMILIES or TRACES."""
-        if self.pattern.startswith(TRACE):
-            return TRACES
+        """One of GROUPS."""
+        for beginning, group in ((TRACE, TRACES), (REPORT, REPORTS)):
+            if self.pattern.startswith(beginning):
+                return group
         return FAMILIES if self.family else PATTERNS
 
     @property
@@ -78,7 +91,7 @@ class RegretRow:
 
 
 def make_rows(
-    suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[ModelDevice], report: Reporter
+    suite: Suite, cases: Sequence[AnyCase], devices: Sequence[ModelDevice], report: Reporter
 ) -> list[RegretRow]:
     """All variants in all cells of these cases and devices, cell by cell."""
     rows = []
@@ -105,12 +118,12 @@ def make_rows(
 
 def count(
     suite: Suite,
-    cases: Sequence[Case | TraceCase],
+    cases: Sequence[AnyCase],
     devices: Sequence[ModelDevice],
     report: Reporter,
     variants: Collection[str] | None = None,
     window: str = "",
-) -> Iterator[tuple[Case | TraceCase, ModelDevice, ModelCell, dict[str, Counts]]]:
+) -> Iterator[tuple[AnyCase, ModelDevice, ModelCell, dict[str, Counts]]]:
     """What each variant, or each of ``variants``, does in each cell, with the adaptive window in ``window`` if any."""
     for case, runs in zip(cases, run(suite, cases, report, variants, window), strict=True):
         for times, read_ahead_kb in suite.places(case):

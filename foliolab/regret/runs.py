@@ -14,8 +14,9 @@ import msgspec
 from foliolab.files import digest, write_atomic
 from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, load, simulate
+from foliolab.model.reported import play
 from foliolab.progress import Reporter
-from foliolab.regret.suite import PAGE_KB, Case, ModelDevice, Suite, TraceCase, Way, fixed, memory_pages
+from foliolab.regret.suite import PAGE_KB, AnyCase, ModelDevice, ReportCase, Suite, TraceCase, Way, fixed, memory_pages
 from foliolab.trace.replay import simulate_trace
 
 Runs = Mapping[Machine, Counts]
@@ -23,7 +24,7 @@ Runs = Mapping[Machine, Counts]
 
 
 def machines(
-    suite: Suite, case: Case | TraceCase, times_memory: float, read_ahead_kb: int, device: ModelDevice
+    suite: Suite, case: AnyCase, times_memory: float, read_ahead_kb: int, device: ModelDevice
 ) -> dict[str, Machine]:
     """What each variant runs on in one cell. A fixed window is as large as ``read_ahead_kb`` at most."""
     pages = suite.pages_of(case)
@@ -39,7 +40,7 @@ def machines(
 
 def run(
     suite: Suite,
-    cases: Sequence[Case | TraceCase],
+    cases: Sequence[AnyCase],
     report: Reporter,
     variants: Collection[str] | None = None,
     window: str = "",
@@ -62,13 +63,13 @@ def run(
 
 @dataclass(frozen=True)
 class _Simulation:
-    case: Case | TraceCase
+    case: AnyCase
     machines: list[Machine]
     file: Path
     """Where the runs are kept."""
 
 
-def _wanted(suite: Suite, case: Case | TraceCase, variants: Collection[str] | None) -> list[Machine]:
+def _wanted(suite: Suite, case: AnyCase, variants: Collection[str] | None) -> list[Machine]:
     cells = product(suite.places(case), suite.devices)
     return list(
         dict.fromkeys(
@@ -95,16 +96,20 @@ def _simulate(missing: Sequence[_Simulation], window: str, report: Reporter) -> 
             pool.shutdown(cancel_futures=True)
 
 
-def _counts(case: Case | TraceCase, window: str, machine: Machine) -> Counts:
+def _counts(case: AnyCase, window: str, machine: Machine) -> Counts:
     if isinstance(case, TraceCase):
         return simulate_trace(machine, case.trace, window)
+    if isinstance(case, ReportCase):
+        return play(machine, case.accesses, case.reclaimed_pages, window)
     return simulate(machine, case.pattern, case.count, case.passes, case.then, window)
 
 
-def _key(case: Case | TraceCase) -> str:
+def _key(case: AnyCase) -> str:
     if isinstance(case, TraceCase):
         pages = [file.pages for file in case.trace.files]
         return digest([repr(pages), case.trace.file_of.tobytes(), case.trace.page_of.tobytes()])
+    if isinstance(case, ReportCase):
+        return repr((case.accesses, case.reclaimed_pages))
     return repr((case.pattern, case.count, case.passes, case.then))
 
 

@@ -15,6 +15,7 @@ from foliolab.errors import UsageError
 from foliolab.experiment.spec import Expectation
 from foliolab.files import MODEL
 from foliolab.model.library import DEFAULT_REQUEST_KB, PAGE_BYTES, RULES, Counts, Pattern
+from foliolab.model.reported import Reported
 from foliolab.table import Count, Number, Place, Positive, Share, Text, one_of, read_toml
 from foliolab.trace.format import Trace
 from foliolab.trace.replay import read_replayable
@@ -75,6 +76,20 @@ class Case(Struct, frozen=True, forbid_unknown_fields=True):
     """Pages of the file, if it is another than the suite's."""
 
 
+class ReportCase(Struct, frozen=True, forbid_unknown_fields=True):
+    """What users have reported, in one size. A family is of one report, or of several that are alike."""
+
+    name: Text
+    """Which begins with REPORT."""
+    family: Text
+    accesses: Reported
+    file_pages: Positive
+    reclaimed_pages: Count = 0
+    """After each phase."""
+    judged_only: bool = False
+    """Of another size and seed than what windows may be designed with."""
+
+
 class Way(Struct, frozen=True, forbid_unknown_fields=True):
     """A way to read: a variant."""
 
@@ -89,12 +104,15 @@ class Way(Struct, frozen=True, forbid_unknown_fields=True):
     """In documents; what has none is not in their table."""
 
 
-GROUPS = PATTERNS, FAMILIES, TRACES = "patterns", "families", "traces"
-"""Of cells whose figures stand apart: the first patterns, later ones of other families, and what programs touched."""
+GROUPS = PATTERNS, FAMILIES, TRACES, REPORTS = "patterns", "families", "traces", "reports"
+"""Of cells whose figures stand apart: the first patterns, later ones of other families, what programs touched, and what
+users have reported."""
 FIGURES = ("mean", "worst", "judged_mean")
 """What the regrets of a variant in a group come to: geometric means, the last one of what is judged only."""
 TRACE = "trace:"
 """How names of traces begin where those of patterns stand."""
+REPORT = "report:"
+"""The same of reports."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +137,12 @@ class TraceCase:
         return ""
 
 
+AnyCase = Case | ReportCase | TraceCase
+
+
 class Suite(Struct, frozen=True, forbid_unknown_fields=True):
     cases: Annotated[tuple[Case, ...], Meta(min_length=1)]
+    reports: tuple[ReportCase, ...]
     ways: tuple[Way, ...]
     """Besides fixed windows."""
     devices: Annotated[tuple[ModelDevice, ...], Meta(min_length=1)]
@@ -134,11 +156,11 @@ class Suite(Struct, frozen=True, forbid_unknown_fields=True):
     expect: tuple[Expectation, ...]
     """Of cells that name a group of GROUPS, and of FIGURES as metrics."""
 
-    def pages_of(self, case: Case | TraceCase) -> int:
+    def pages_of(self, case: AnyCase) -> int:
         """Pages of the file, or of all files."""
         return case.file_pages or self.file_pages
 
-    def places(self, case: Case | TraceCase) -> list[tuple[float, int]]:
+    def places(self, case: AnyCase) -> list[tuple[float, int]]:
         """Where variants are compared: how many times as large as memory the file is, and ``read_ahead_kb``.
 
         A memory that does not hold two such windows is left out: some files are small.
@@ -157,6 +179,7 @@ def load_suite(file: Path = MODEL / "regret.toml") -> Suite:
     suite = top.convert(read_toml(file), Suite)
     for key, names in (
         ("cases", [case.name for case in suite.cases]),
+        ("reports", [case.name for case in suite.reports]),
         ("ways", [*(way.name for way in suite.ways), *map(fixed, suite.windows_kb)]),
         ("devices", [device.name for device in suite.devices]),
     ):
@@ -166,6 +189,9 @@ def load_suite(file: Path = MODEL / "regret.toml") -> Suite:
     for number, way in enumerate(suite.ways):
         if not way.rules:
             top.at(f"ways[{number}].name").all_of([way.name], RULES)
+    for number, case in enumerate(suite.reports):
+        if not case.name.startswith(REPORT):
+            top.at(f"reports[{number}].name").fail(f"does not begin with '{REPORT}'")
     known = [way.name for way in suite.ways]
     for name in {*COMPARED} - {*known}:
         top.at("ways").fail(f"has no '{name}'")

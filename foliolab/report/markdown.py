@@ -9,7 +9,7 @@ from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
 from foliolab.regret.ablation import Ablation
 from foliolab.regret.rows import RegretRow
-from foliolab.regret.suite import GROUPS, PATTERNS, Suite
+from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Suite
 from foliolab.regret.summary import by_way
 from foliolab.report import again, agreement, losses
 from foliolab.report.columns import Column, make_columns
@@ -95,7 +95,7 @@ def matrix_to_table(matrix: Matrix) -> str:
 
 def regret_to_table(suite: Suite, rows: Sequence[RegretRow]) -> str:
     """For a document: what ways to read cost in multiples of the best fixed window, ours last."""
-    groups = {group: [row for row in rows if row.group == group] for group in GROUPS}
+    groups = {group: [row for row in rows if row.group == group] for group in (PATTERNS, FAMILIES, TRACES)}
     spreads = [by_way(found) for found in groups.values()]
     judged = by_way(groups[PATTERNS], judged_only=True)
     lines = [markdown_row(_REGRETS), markdown_row("---" if title == "variant" else "---:" for title in _REGRETS)]

@@ -10,7 +10,7 @@ from rich.text import Text
 from foliolab.grouped import grouped
 from foliolab.regret.ablation import JUDGED, Ablation
 from foliolab.regret.rows import GOOD_OFF, HIGH_REGRET, WORSE_THAN_OFF, RegretRow
-from foliolab.regret.suite import COMPARED, FAMILIES, PATTERNS, TRACES
+from foliolab.regret.suite import COMPARED, FAMILIES, PATTERNS, REPORTS, TRACES
 from foliolab.regret.summary import Regrets, by_way, ours
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table, print_title
@@ -28,6 +28,7 @@ def print_regret(console: Console, rows: Sequence[RegretRow], *, everything: boo
         (PATTERNS, "pattern", ""),
         (FAMILIES, "pattern", " in new families"),
         (TRACES, "trace", " in traces"),
+        (REPORTS, "report", " in reports"),
     ):
         found = [row for row in rows if row.group == group]
         if found:

@@ -241,10 +241,12 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
     for source in (
         "model/model.c",
         "model/memory.c",
+        "model/openers.c",
         "model/policies/linux_6_12.c",
         "model/policies/linux.h",
         "model/model.h",
         "guest/patterns.h",
+        "guest/cases.h",
         "guest/random.h",
         *map(str, policies),
     ):
@@ -252,7 +254,7 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
             text.write("/* changed */\n")
         seen.add(building._hash())
     assert compiled(Reporter()) != first
-    assert len(seen) == 8 + len(policies)
+    assert len(seen) == 10 + len(policies)
     (tmp_path / "model/model.c").write_text("int model_new(void) { return nothing; }\n")
     with pytest.raises(BuildError, match=r"model\.c"):
         compiled(Reporter())

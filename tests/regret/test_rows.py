@@ -6,9 +6,10 @@ from itertools import groupby
 import pytest
 from msgspec.structs import replace
 
+from foliolab.model.reported import Reported
 from foliolab.progress import Reporter
 from foliolab.regret.rows import RegretRow, make_rows, oracle
-from foliolab.regret.suite import FAMILIES, PATTERNS
+from foliolab.regret.suite import FAMILIES, PATTERNS, REPORTS, ReportCase
 from tests.regret.small import FAST, SMALL
 
 
@@ -75,6 +76,20 @@ def test_a_family_is_another_group_and_may_have_a_file_of_its_own(rows: list[Reg
     early = {"zfetch", "adaptive", "adaptive-default"}
     assert {row.read_bytes for row in new if row.variant not in early} == {1023 * 4096}
     assert all(row.read_bytes >= 1023 * 4096 for row in new)
+
+
+def test_a_report_is_another_group_and_its_size_and_reclaim_count() -> None:
+    accesses = Reported("openers", 2000, 4, in_turn=2, count=200)
+    case = ReportCase("report:some", "openers", accesses, 4096, judged_only=True)
+    found = make_rows(SMALL, [case], [FAST], Reporter())
+    assert {(row.pattern, row.family, row.group, row.judged_only) for row in found} == {
+        ("report:some", "openers", REPORTS, True)
+    }
+    assert max(row.read_bytes for row in found if row.variant == "fixed-4" and row.memory < 1) <= 800 * 4096
+    more = replace(case, accesses=replace(accesses, runners=8))
+    reclaimed = replace(case, reclaimed_pages=4096)
+    for other in (more, reclaimed):
+        assert make_rows(SMALL, [other], [FAST], Reporter()) != found
 
 
 def test_fewer_devices_and_cases_give_the_same_rows(rows: list[RegretRow]) -> None:

@@ -102,6 +102,14 @@ def test_traces_have_tables_of_their_own() -> None:
     assert traces[traces.index("adaptive over 1.5 in traces: 1 cells") + 1] == "    1  trace:lmdb"
 
 
+def test_reports_have_tables_of_their_own() -> None:
+    lines = terminal([*three("good", 1, 1), *three("report:openers-8", 1, 1.75, family="openers")])
+    assert "Regret by variant in new families, 1 cells" not in lines
+    reports = lines[lines.index("Regret by variant in reports, 1 cells") :]
+    assert line(reports, "adaptive ").split() == ["adaptive", "1.75", "1.750", "-", "-"]
+    assert line(reports, "report:openers-8").split()[1:3] == ["1", "1.00"]
+
+
 def test_means_for_programs() -> None:
     found = {each["variant"]: each for each in summary_to_json(ROWS)}
     assert found["adaptive"]["group"] == "patterns"
