@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "openers.h"
+#include "page_cache.h"
 
 /* A disk lets so many pages pass under its head rather than to seek. */
 #define SHORT_SKIP		256
@@ -18,32 +18,6 @@ static const struct policy *const policies[] = {
 	[MODEL_ZFETCH] = &policy_zfetch,
 	[MODEL_COMPETITIVE] = &policy_competitive,
 	[MODEL_LINUX_7_3] = &policy_linux_7_3,
-};
-
-struct model {
-	struct model_machine machine;
-	const struct policy *policy;
-	struct model_counts counts;
-	struct memory memory;
-	uint64_t position;	/* where the device's last request ended */
-	const struct model_observer *observer;	/* may be NULL */
-
-	/* Of all files. */
-	uint8_t *pages;
-	uint32_t *shadows;
-	void *states;
-	void *shared;
-	void *device;
-
-	uint32_t nr_files;
-	struct file files[];
-};
-
-/* What an access does. */
-enum access {
-	READ,
-	WRITE,		/* to a shared mapping */
-	COPY,		/* for a write to a private one */
 };
 
 /* Add pages that are not cached; they make one request. */
@@ -293,8 +267,8 @@ static void copy(struct file *file, uint64_t index)
 		file->pages[index] &= ~(MAPPED | YOUNG);
 }
 
-static bool touch(struct model *model, struct file *file, uint64_t index,
-		  enum access access)
+bool page_cache_touch(struct model *model, struct file *file, uint64_t index,
+		      enum access access)
 {
 	uint8_t *page = &file->pages[index];
 	enum model_access how = !(*page & CACHED) ? MODEL_MAJOR :
@@ -327,7 +301,8 @@ bool model_replay(struct model *model, const uint32_t *files,
 		  const uint32_t *pages, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
-		if (!touch(model, &model->files[files[i]], pages[i], READ))
+		if (!page_cache_touch(model, &model->files[files[i]], pages[i],
+				      READ))
 			return false;
 	return true;
 }
@@ -349,58 +324,7 @@ bool model_run(struct model *model, const struct pattern *pattern,
 	done = pages && pattern_plan(pattern, file->nr_pages, pages, count);
 	while (done && passes--)
 		for (uint64_t i = 0; done && i < count; i++)
-			done = touch(model, file, pages[i], READ);
+			done = page_cache_touch(model, file, pages[i], READ);
 	free(pages);
-	return done;
-}
-
-static enum access access_of(const struct case_settings *settings, bool write)
-{
-	if (!write)
-		return READ;
-	return case_maps_private(settings->kind) ? COPY : WRITE;
-}
-
-/* A runner closes the file after its last touch, if it has opened it itself. */
-static bool play(struct model *model, const struct case_settings *settings,
-		 uint64_t reclaimed, const struct case_touches *plan,
-		 struct openers *openers)
-{
-	uint64_t last[MOST_OPENERS];
-	bool done = true;
-
-	for (uint64_t i = 0; openers && i < plan->count; i++)
-		last[plan->touches[i].runner] = i;
-	for (uint64_t i = 0; done && i < plan->count; i++) {
-		const struct case_touch *next = &plan->touches[i];
-
-		if (i && next->phase != next[-1].phase)
-			done = memory_reclaim(&model->memory, reclaimed);
-		if (openers)
-			openers_turn(openers, next->runner);
-		done = done && touch(model, model->files, next->page,
-				     access_of(settings, next->write));
-		if (openers && last[next->runner] == i)
-			openers_close(openers, next->runner);
-	}
-	return done;
-}
-
-bool model_play(struct model *model, const struct case_settings *settings,
-		uint64_t reclaimed)
-{
-	struct case_touches plan;
-	struct openers openers;
-	bool done = case_plan(settings, &plan);
-
-	if (done && case_opens_each(settings->kind)) {
-		done = openers_init(&openers, model->files, model->policy,
-				    settings->runners) &&
-		       play(model, settings, reclaimed, &plan, &openers);
-		openers_free(&openers);
-	} else if (done) {
-		done = play(model, settings, reclaimed, &plan, NULL);
-	}
-	free(plan.touches);
 	return done;
 }

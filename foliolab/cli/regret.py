@@ -18,7 +18,7 @@ from foliolab.files import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import ablate, read_mechanisms
 from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import AnyCase, ModelDevice, Suite, load_suite, trace_cases
+from foliolab.regret.suite import AnyCase, ModelDevice, ReportCase, Suite, load_suite, trace_cases
 from foliolab.regret.summary import summary_to_json, verdicts
 from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.regret import print_ablations, print_regret
@@ -46,7 +46,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ablation",
         action="store_true",
-        help="switch each mechanism of the adaptive window off in turn, and tell what it was worth; takes minutes",
+        help="switch each mechanism of the adaptive window off in turn, and tell what it was worth; takes minutes, and"
+        " leaves out reports that --pattern does not name",
     )
     parser.add_argument(
         "--check",
@@ -67,7 +68,8 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.table and (arguments.pattern or arguments.device):
         raise UsageError("--table is about all cells: it goes with neither --pattern nor --device.")
     if arguments.ablation:
-        _ablate(suite, cases, devices, arguments)
+        wanted = [case for case in cases if arguments.pattern or not isinstance(case, ReportCase)]
+        _ablate(suite, wanted, devices, arguments)
         return 0
     rows = make_rows(suite, cases, devices, Reporter())
     if arguments.json:

@@ -14,7 +14,7 @@ WINDOW = _HEADERS / "mmap_readahead_window.h"
 """The adaptive window."""
 POLICIES = (WINDOW, *(_HEADERS / f"mmap_readahead_{part}.h" for part in ("hits", "prior", "rule")))
 """The kernel's own headers, which the model compiles."""
-_SOURCES = ("model.c", "memory.c", "openers.c", "policies/*.c")
+_SOURCES = ("model.c", "memory.c", "openers.c", "play.c", "policies/*.c")
 _FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")
 INCLUDES = (f"-I{MODEL / 'shim'}", f"-I{KERNEL / 'files/include'}")
 """Where the kernel's headers that the policies include are stood in for, and where our own are."""

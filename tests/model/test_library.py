@@ -242,6 +242,7 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
         "model/model.c",
         "model/memory.c",
         "model/openers.c",
+        "model/play.c",
         "model/policies/linux_6_12.c",
         "model/policies/linux.h",
         "model/model.h",
@@ -254,7 +255,7 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
             text.write("/* changed */\n")
         seen.add(building._hash())
     assert compiled(Reporter()) != first
-    assert len(seen) == 10 + len(policies)
+    assert len(seen) == 11 + len(policies)
     (tmp_path / "model/model.c").write_text("int model_new(void) { return nothing; }\n")
     with pytest.raises(BuildError, match=r"model\.c"):
         compiled(Reporter())

@@ -129,9 +129,9 @@ def test_memory_holds_two_of_the_largest_windows() -> None:
         ('"report:pieces-8"', '"pieces-8"', "'reports[6].name' does not begin with 'report:'."),
         ('"report:pieces-8"', '"report:openers-1"', "'reports' has the name 'report:openers-1' more than once."),
         ('kind = "writes"', 'kind = "write"', "'reports[25].accesses.kind' has to be one of openers, "),
-        (", at_least = 1.001", "", "'expect[9].at_least' is missing, and 'at_most' as well."),
+        (", at_least = 1.001", "", "'expect[12].at_least' is missing, and 'at_most' as well."),
         ("at_most = 1.025", 'at_most = 1, scales = ["full"]', "'expect[0].scales' is about experiments only."),
-        ('variants = ["xnu"', 'variants = ["x"', "'expect[9].variants' names 'x', which is not one of off, "),
+        ('variants = ["xnu"', 'variants = ["x"', "'expect[12].variants' names 'x', which is not one of off, "),
     ],
 )
 def test_mistakes_are_named_with_their_keys(old: str, new: str, words: str, tmp_path: Path) -> None:
