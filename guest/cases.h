@@ -13,6 +13,7 @@
 #include "patterns.h"
 
 #define CASE_SHARE	11	/* per cent of the pages that a restore touches */
+#define CASE_MOVED	5	/* per cent of its runs that others do not have */
 #define CASE_OCTAVES	7	/* sizes of tensors: 64 times as large at most */
 
 enum case_kind {
@@ -88,7 +89,7 @@ static inline bool case_maps_private(enum case_kind kind)
 	return kind == CASE_SNAPSHOT;
 }
 
-/* Touches of a restore, all of different pages. */
+/* Touches of a restore. */
 static inline uint64_t case_restored(uint64_t pages)
 {
 	return pages * CASE_SHARE / 100;
@@ -123,11 +124,11 @@ static inline void case_add(struct case_touches *plan, uint64_t page,
 	};
 }
 
-/* The random numbers of a runner are its own. */
+/* The random numbers of a runner, or a part, are its own. */
 static inline uint64_t case_state(const struct case_settings *settings,
-				  uint64_t runner)
+				  uint64_t number)
 {
-	return settings->seed + (runner << 32);
+	return settings->seed + (number << 32);
 }
 
 static inline void case_shuffle(uint64_t *state, uint32_t *items, uint64_t count)
@@ -180,36 +181,53 @@ static inline uint64_t case_run_lengths(uint64_t *state, uint64_t pages,
 }
 
 /*
- * What one restore touches. A run may be in front of each page that none has,
- * or behind the last one, so two runs never become one.
+ * Where so many runs of these lengths begin. One may be in front of each page
+ * that none has, or behind the last one, so two runs never become one.
  */
-static inline bool case_restore(uint64_t *state, uint64_t file_pages,
-				uint32_t *pages)
+static inline void case_run_starts(uint64_t *state, uint64_t file_pages,
+				   const uint32_t *lengths, uint64_t runs,
+				   uint32_t *starts)
 {
-	uint64_t touched = case_restored(file_pages), runs, at = 0, left, n = 0;
-	uint32_t *starts = calloc(2 * touched + 1, sizeof(*starts));
-	uint32_t *lengths = starts + touched, *order;
+	uint64_t gaps = file_pages - case_restored(file_pages) + 1, at = 0;
 
-	if (!starts)
-		return false;
-	left = runs = case_run_lengths(state, touched, lengths);
-	order = calloc(runs + 1, sizeof(*order));
-	for (uint64_t gaps = file_pages - touched + 1; order && left; gaps--) {
-		if (random_below(state, gaps) < left) {
-			starts[runs - left] = at;
-			order[runs - left] = runs - left;
-			at += lengths[runs - left--];
+	for (uint64_t run = 0; run < runs; gaps--) {
+		if (random_below(state, gaps) < runs - run) {
+			starts[run] = at;
+			at += lengths[run++];
 		}
 		at++;
 	}
-	if (order)
-		case_shuffle(state, order, runs);
-	for (uint64_t i = 0; order && i < runs; i++)
+}
+
+/*
+ * What one restore touches: in an order of its own, the runs that all restores
+ * of the snapshot have, but for a few that are elsewhere.
+ */
+static inline bool case_restore(const struct case_settings *settings,
+				uint64_t runner, uint32_t *pages)
+{
+	uint64_t common = case_state(settings, settings->runners);
+	uint64_t own = case_state(settings, runner), n = 0, runs;
+	uint64_t most = case_restored(settings->pages) + 1;
+	uint32_t *lengths = calloc(3 * most, sizeof(*lengths));
+	uint32_t *starts = lengths + most, *order = starts + most;
+
+	if (!lengths)
+		return false;
+	runs = case_run_lengths(&common, most - 1, lengths);
+	case_run_starts(&common, settings->pages, lengths, runs, starts);
+	for (uint64_t run = 0; run < runs; run++) {
+		order[run] = run;
+		if (random_below(&own, 100) < CASE_MOVED)
+			starts[run] = random_below(&own, settings->pages -
+						   lengths[run] + 1);
+	}
+	case_shuffle(&own, order, runs);
+	for (uint64_t i = 0; i < runs; i++)
 		for (uint32_t page = 0; page < lengths[order[i]]; page++)
 			pages[n++] = starts[order[i]] + page;
-	free(starts);
-	free(order);
-	return order;
+	free(lengths);
+	return true;
 }
 
 static inline bool case_openers(const struct case_settings *settings,
@@ -225,7 +243,7 @@ static inline bool case_openers(const struct case_settings *settings,
 		uint64_t state = case_state(settings, runner);
 
 		if (restores)
-			done = case_restore(&state, settings->pages,
+			done = case_restore(settings, runner,
 					    pages + runner * each);
 		for (uint64_t i = 0; !restores && i < each; i++)
 			pages[runner * each + i] = random_below(&state,
@@ -263,15 +281,20 @@ static inline void case_pieces(const struct case_settings *settings,
 	}
 }
 
+/* Where a part begins, and what its touches are drawn from. */
+static inline uint64_t case_part(const struct case_settings *settings,
+				 uint64_t part, uint64_t *state)
+{
+	*state = case_state(settings, part);
+	return random_below(state, settings->pages - settings->unit + 1);
+}
+
 /* A mapping is a phase. */
 static inline void case_parts(const struct case_settings *settings,
 			      struct case_touches *plan)
 {
-	uint64_t state = settings->seed;
-
 	for (uint64_t part = 0; part < settings->units; part++) {
-		uint64_t first = random_below(&state, settings->pages -
-					      settings->unit + 1);
+		uint64_t state, first = case_part(settings, part, &state);
 
 		for (uint64_t i = 0; i < settings->count; i++)
 			case_add(plan, first + random_below(&state,

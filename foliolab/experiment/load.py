@@ -84,7 +84,7 @@ class _File(Struct, forbid_unknown_fields=True):
 
 def experiment_names() -> list[str]:
     """The experiments that come with the lab."""
-    return sorted(file.stem for file in EXPERIMENTS.glob("*.toml") if file.stem not in ("metrics", "variants"))
+    return sorted({file.stem for file in EXPERIMENTS.glob("*.toml")} - {"devices", "metrics", "variants"})
 
 
 def find_experiment(name: str) -> Experiment:
