@@ -6,15 +6,17 @@ Names stand in the order of the C enums, and fields in the order of the C struct
 
 import ctypes
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
 from foliolab.errors import ModelError, require_known
+from foliolab.model.clock import Clock, running, signatures
 from foliolab.model.compiled import compiled
 from foliolab.progress import Reporter
 from foliolab.table import one_of
@@ -105,6 +107,8 @@ class Counts:
     """By one of them, or at one mark."""
     kinds: tuple[int, ...]
     """Misses under ``adaptive``, one number for each of MISS_KINDS."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """By name of the device, of those whose time was kept."""
 
     @property
     def read_bytes(self) -> int:
@@ -130,7 +134,7 @@ class PatternStruct(ctypes.Structure):
     )
 
 
-_COUNTERS = tuple(name for name in Counts.__dataclass_fields__ if name != "kinds")
+_COUNTERS = tuple(name for name in Counts.__dataclass_fields__ if name not in ("kinds", "seconds"))
 
 
 class CountsStruct(ctypes.Structure):
@@ -142,25 +146,32 @@ def load(window: str) -> ctypes.CDLL:
     """The library, ready to be called. Call this from the main thread before others simulate."""
     library = ctypes.CDLL(str(compiled(Reporter(), window)))
     handle, numbers, count = ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint64
-    signatures: Sequence[Sequence[Any]] = (
+    own: Sequence[Sequence[Any]] = (
         (library.model_new, handle, ctypes.POINTER(MachineStruct), numbers, ctypes.c_uint32),
         (library.model_run, ctypes.c_bool, handle, ctypes.POINTER(PatternStruct), count, count),
         (library.model_has, ctypes.c_bool, handle, numbers, numbers, count),
         (library.model_replay, ctypes.c_bool, handle, numbers, numbers, count),
         (library.model_counts, None, handle, ctypes.POINTER(CountsStruct)),
         (library.model_free, None, handle),
+        (library.model_observe, None, handle, handle),
     )
-    for function, result, *arguments in signatures:
+    for function, result, *arguments in (*own, *signatures(library)):
         function.restype, function.argtypes = result, arguments
     return library
 
 
 def simulate(
-    machine: Machine, pattern: Pattern, count: int, passes: int = 1, then: Sequence[Pattern] = (), window: str = ""
+    machine: Machine,
+    pattern: Pattern,
+    count: int,
+    passes: int = 1,
+    then: Sequence[Pattern] = (),
+    window: str = "",
+    clock: Clock | None = None,
 ) -> Counts:
     """Access ``count`` pages of a file that is not cached yet, and the same ones again in each further pass.
 
-    Each pass goes on with as many accesses by every pattern of ``then``.
+    Each pass goes on with as many accesses by every pattern of ``then``. With ``clock`` the counts have seconds.
 
     ModelError if there is no such machine or pattern, or not enough memory to simulate it. Threads may call
     this side by side.
@@ -168,7 +179,7 @@ def simulate(
     structs = [_pattern_struct(each) for each in (pattern, *then)]
     require_whole("count", count, 0, _BITS)
     require_whole("passes", passes, 0, _BITS)
-    with Simulation(machine, (machine.file_pages,), window) as model:
+    with simulation(machine, (machine.file_pages,), window, clock) as model:
         for _ in range(passes if then else 1):
             for struct in structs:
                 if not model.library.model_run(model.handle, struct, count, 1 if then else passes):
@@ -182,11 +193,12 @@ def replay(
     file_of: Sequence[int] = (),
     files: Sequence[int] = (),
     window: str = "",
+    clock: Clock | None = None,
 ) -> Counts:
     """Access these pages in this order, of files of which nothing is cached yet.
 
     ``files`` has the pages of each file, and ``file_of`` the index of the file for each access; without them
-    there is one file. Arrays of type code ``I`` are the fastest.
+    there is one file. Arrays of type code ``I`` are the fastest. With ``clock`` the counts have seconds.
 
     ModelError if there is no such machine or page, or not enough memory to simulate it. Threads may call this side by
     side.
@@ -195,7 +207,7 @@ def replay(
     file_of = file_of or array("I", bytes(array("I").itemsize * len(pages)))
     if sum(files) != machine.file_pages or len(file_of) != len(pages):
         raise ModelError("The model's machine has other files than are accessed.")
-    with Simulation(machine, files, window) as model:
+    with simulation(machine, files, window, clock) as model:
         accesses = _numbers(file_of), _numbers(pages), len(pages)
         if not model.library.model_has(model.handle, *accesses):
             raise ModelError(f"A page is not one of the {machine.file_pages} of the model's files.")
@@ -212,26 +224,32 @@ def _numbers(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint32]":
     return (ctypes.c_uint32 * len(whole)).from_buffer(whole)
 
 
+@dataclass(frozen=True)
 class Simulation:
-    """A machine that has accessed nothing yet, and is gone at the end of the block."""
-
-    def __init__(self, machine: Machine, files: Sequence[int], window: str) -> None:
-        struct = _machine_struct(machine)
-        self.library = load(window)
-        self.handle = self.library.model_new(struct, _numbers(files), len(files))
-        if not self.handle:
-            raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.library.model_free(self.handle)
+    library: ctypes.CDLL
+    handle: int
+    seconds: Callable[[], Mapping[str, float]]
+    """Until now."""
 
     def counts(self) -> Counts:
         struct = CountsStruct()
         self.library.model_counts(self.handle, struct)
-        return Counts(**{name: getattr(struct, name) for name in _COUNTERS}, kinds=tuple(struct.kinds))
+        counters = {name: getattr(struct, name) for name in _COUNTERS}
+        return Counts(**counters, kinds=tuple(struct.kinds), seconds=self.seconds())
+
+
+@contextmanager
+def simulation(machine: Machine, files: Sequence[int], window: str, clock: Clock | None) -> Iterator[Simulation]:
+    """A machine that has accessed nothing yet, and is gone at the end of the block."""
+    struct, library, pages = _machine_struct(machine), load(window), _numbers(files)
+    handle = library.model_new(struct, pages, len(pages))
+    if not handle:
+        raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
+    try:
+        with running(library, clock, handle, pages) if clock else nullcontext(dict) as seconds:
+            yield Simulation(library, handle, seconds)
+    finally:
+        library.model_free(handle)
 
 
 def _machine_struct(machine: Machine) -> MachineStruct:

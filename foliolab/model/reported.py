@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from foliolab.errors import ModelError
-from foliolab.model.library import Counts, Machine, Simulation, load, number_of, require_whole
+from foliolab.model.clock import Clock
+from foliolab.model.library import Counts, Machine, load, number_of, require_whole, simulation
 from foliolab.table import one_of
 
 CASES = ("openers", "pieces", "snapshot", "parts", "reclaim", "remote", "writes")
@@ -60,8 +61,12 @@ def _load(window: str) -> ctypes.CDLL:
     return library
 
 
-def play(machine: Machine, reported: Reported, reclaimed_pages: int = 0, window: str = "") -> Counts:
+def play(
+    machine: Machine, reported: Reported, reclaimed_pages: int = 0, window: str = "", clock: Clock | None = None
+) -> Counts:
     """Access pages of a file that is not cached yet, and reclaim so many after each phase.
+
+    With ``clock`` the counts have seconds: as if one program did all of that, and no runner while another one waits.
 
     ModelError if there is no such machine or case, or not enough memory to simulate it. Threads may call this side
     by side.
@@ -69,7 +74,7 @@ def play(machine: Machine, reported: Reported, reclaimed_pages: int = 0, window:
     struct = _struct_of(reported, machine)
     require_whole("reclaimed_pages", reclaimed_pages, 0, 64)
     library = _load(window)
-    with Simulation(machine, (machine.file_pages,), window) as model:
+    with simulation(machine, (machine.file_pages,), window, clock) as model:
         if not library.model_play(model.handle, struct, reclaimed_pages):
             raise ModelError(f"There is no memory to simulate what {reported.runners} runners access.")
         return model.counts()

@@ -13,12 +13,13 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from foliolab.device import Device
 from foliolab.errors import ModelError
 from foliolab.files import MODEL
 from foliolab.model.compiled import WINDOW
 from foliolab.progress import Reporter
 from foliolab.regret.rows import RegretRow, count, make_rows
-from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, AnyCase, ModelDevice, Suite, cost
+from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, AnyCase, Suite, cost
 from foliolab.regret.summary import Regrets, ours, spreads
 from foliolab.table import Place, Text, read_toml
 
@@ -153,7 +154,7 @@ class Ablation:
 def ablate(
     suite: Suite,
     cases: Sequence[AnyCase],
-    devices: Sequence[ModelDevice],
+    devices: Sequence[Device],
     mechanisms: Sequence[Mechanism],
     report: Reporter,
 ) -> list[Ablation]:
@@ -175,7 +176,7 @@ def ablate(
 def _rows(
     suite: Suite,
     cases: Sequence[AnyCase],
-    devices: Sequence[ModelDevice],
+    devices: Sequence[Device],
     window: str,
     whole: Sequence[RegretRow],
     report: Reporter,
@@ -187,6 +188,7 @@ def _rows(
         yield replace(
             before[cell],
             cost=cost(found, device),
+            seconds=found.seconds[device.name],
             read_bytes=found.read_bytes,
             major_faults=found.major_faults,
         )

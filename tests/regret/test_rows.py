@@ -10,12 +10,12 @@ from foliolab.model.reported import Reported
 from foliolab.progress import Reporter
 from foliolab.regret.rows import RegretRow, make_rows, oracle
 from foliolab.regret.suite import FAMILIES, PATTERNS, REPORTS, ReportCase
-from tests.regret.small import FAST, SMALL
+from tests.regret.small import DEVICES, FAST, SMALL
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[RegretRow]:
-    return make_rows(SMALL, SMALL.cases, SMALL.devices, Reporter())
+    return make_rows(SMALL, SMALL.cases, DEVICES, Reporter())
 
 
 def by_cell(rows: list[RegretRow]) -> Iterator[dict[str, RegretRow]]:
@@ -40,6 +40,19 @@ def test_the_oracle_is_the_cheapest_fixed_window_that_the_device_allows(rows: li
         best = fixed[row.oracle_window_kb]
         assert (best.cost, best.regret) == (best.oracle_cost, 1)
         assert all(other.regret >= 1 for other in fixed.values())
+
+
+def test_time_has_an_oracle_of_its_own(rows: list[RegretRow]) -> None:
+    others = set()
+    for variants in by_cell(rows):
+        fixed = [row for name, row in variants.items() if name.startswith("fixed-")]
+        for row in variants.values():
+            assert row.oracle_seconds == min(other.seconds for other in fixed) > 0
+            assert row.time_regret == row.seconds / row.oracle_seconds
+        assert min(row.time_regret for row in fixed) == 1
+        cheapest = variants[f"fixed-{fixed[0].oracle_window_kb}"]
+        others.add(cheapest.time_regret > 1)
+    assert others == {False, True}
 
 
 def test_the_smallest_of_equal_windows_is_best() -> None:
@@ -101,7 +114,8 @@ def test_json(rows: list[RegretRow]) -> None:
     row = json.loads(json.dumps(rows[-1].to_json()))
     assert {key: type(value) for key, value in row.items()} == {
         "pattern": str, "read_ahead_kb": int, "device": str, "memory": int, "variant": str, "cost": float,
-        "off_cost": float, "oracle_cost": float, "oracle_window_kb": int, "regret": float, "read_bytes": int,
+        "off_cost": float, "oracle_cost": float, "oracle_window_kb": int, "seconds": float,
+        "oracle_seconds": float, "time_regret": float, "regret": float, "read_bytes": int,
         "major_faults": int, "judged_only": bool, "family": str, "group": str,
     }  # fmt: skip
     assert row["regret"] == row["cost"] / row["oracle_cost"]
