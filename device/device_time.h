@@ -35,7 +35,12 @@ struct device_profile {
 };
 
 struct device_state {
-	uint64_t free[DEVICE_MOST_DEPTH];	/* when a place in the queue is */
+	/*
+	 * When the last requests are done, as many as are in work at a time.
+	 * They are done in their order, so the oldest is the first to make room.
+	 */
+	uint64_t done[DEVICE_MOST_DEPTH];
+	uint32_t oldest;
 	uint64_t allowed;	/* when the next request may begin */
 	uint64_t passed;	/* when the data of all before have */
 	uint64_t head;		/* the place behind the last request */
@@ -76,12 +81,9 @@ static inline uint64_t device_request(const struct device_profile *profile,
 				      uint64_t place, uint64_t bytes)
 {
 	uint64_t latency = profile->latency, begin, done;
-	uint32_t first = 0;
+	uint64_t *oldest = &state->done[state->oldest];
 
-	for (uint32_t i = 1; i < profile->depth; i++)
-		if (state->free[i] < state->free[first])
-			first = i;
-	begin = device_later(now, state->free[first]);
+	begin = device_later(now, *oldest);
 	if (profile->requests_per_second) {
 		begin = device_later(begin, state->allowed);
 		state->allowed = begin +
@@ -91,7 +93,9 @@ static inline uint64_t device_request(const struct device_profile *profile,
 		latency = device_seek(profile, state, place);
 	done = device_later(begin + latency, state->passed) +
 	       device_passing(profile, bytes);
-	state->free[first] = done;
+	*oldest = done;
+	if (++state->oldest == profile->depth)
+		state->oldest = 0;
 	state->passed = done;
 	state->head = place + bytes;
 	return done;

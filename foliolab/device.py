@@ -39,6 +39,15 @@ class Device(Struct, frozen=True, forbid_unknown_fields=True):
         """All four in the order of the fields, with commas between them."""
         return f"{self.latency_us},{self.megabytes_per_second},{self.requests_per_second},{self.queue_depth}"
 
+    @property
+    def request_kb(self) -> int:
+        """What a request costs, in KiB that the disk could read meanwhile: what an administrator tells the kernel.
+
+        A program waits for the whole latency of a request, but at least as long as the rate of requests demands.
+        """
+        rate = 10**6 / self.requests_per_second if self.requests_per_second else 0
+        return max(round(max(self.latency_us, rate) * self.megabytes_per_second / 1024), 1)
+
 
 @cache
 def load_devices(file: Path = EXPERIMENTS / "devices.toml") -> dict[str, Device]:

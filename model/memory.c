@@ -8,6 +8,9 @@
 #define BATCH		32	/* SWAP_CLUSTER_MAX */
 #define PRIORITY	12	/* DEF_PRIORITY */
 
+/* Pages that are or were mapped. */
+#define USED		(MAPPED | REFERENCED)
+
 /*
  * The kernel gathers a group's statistics every two seconds, and reclaim makes
  * do with what they said. There is no time here: so many pages are what a disk of
@@ -93,7 +96,7 @@ static bool give_second_chances(struct memory *memory, uint64_t wanted)
 		uint8_t *pages = file->pages;
 		uint64_t unused = 0, kept = 0;
 
-		if (!(any(pages + start, n) & MAPPED)) {
+		if (!(any(pages + start, n) & USED)) {
 			unused = n;
 			memset(pages + start, EVICTED, n);
 			start = end;
@@ -106,7 +109,7 @@ static bool give_second_chances(struct memory *memory, uint64_t wanted)
 					return false;
 				continue;
 			}
-			unused += !(pages[i] & MAPPED);
+			unused += !(pages[i] & USED);
 			pages[i] = EVICTED;
 		}
 		memory->cached -= n - kept;
@@ -133,7 +136,7 @@ static bool add_with_second_chances(struct memory *memory, struct file *file,
 static void evict(struct memory *memory, struct file *file, uint32_t page)
 {
 	memory->evicted++;
-	memory->evicted_unused += !(file->pages[page] & MAPPED);
+	memory->evicted_unused += !(file->pages[page] & USED);
 	file->pages[page] = EVICTED;
 	file->shadows[page] = memory->age++;
 	file->cached--;
@@ -286,6 +289,25 @@ bool memory_add(struct memory *memory, struct file *file, uint32_t start,
 	if (memory->reclaim == MODEL_LISTS)
 		return add_to_lists(memory, file, start, n);
 	return add_with_second_chances(memory, file, start, n);
+}
+
+static bool reclaim_from_lists(struct memory *memory, uint64_t n)
+{
+	uint64_t enough = memory->evicted + n;
+
+	for (bool force = false; memory->evicted < enough; force = true)
+		if (!reclaim_lists(memory, force))
+			return false;
+	return true;
+}
+
+bool memory_reclaim(struct memory *memory, uint64_t n)
+{
+	if (n > memory->cached)
+		n = memory->cached;
+	if (memory->reclaim == MODEL_LISTS)
+		return reclaim_from_lists(memory, n);
+	return give_second_chances(memory, n);
 }
 
 bool memory_init(struct memory *memory, enum model_reclaim reclaim,

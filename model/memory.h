@@ -16,7 +16,7 @@
 #define YOUNG		0x04	/* its PTE was used since reclaim looked */
 #define MARKED		0x08	/* PG_readahead */
 #define EVICTED		0x10	/* was cached, left a shadow */
-#define REFERENCED	0x20	/* PG_referenced */
+#define REFERENCED	0x20	/* PG_referenced; was mapped, if it is not */
 
 struct file {
 	uint8_t *pages;
@@ -24,8 +24,14 @@ struct file {
 	uint64_t nr_pages;
 	uint64_t cached;
 	uint64_t place;		/* on the device, in pages */
-	void *state;		/* of the policy */
-	void *device;		/* what the policy knows of that, for all its files */
+
+	/* Of the policy: for who accesses the file, all who do, and all files. */
+	void *state, *shared, *device;
+
+	/* If there are several: who has an entry for each cached page, in bits. */
+	uint64_t *mappers;
+	uint64_t opener;	/* who accesses the file now */
+	uint64_t open;		/* all who have opened it */
 };
 
 /* A range of cached pages in the order of reclaim. */
@@ -67,5 +73,11 @@ void memory_free(struct memory *memory);
 /* Cache pages that are not, and evict others. False for lack of memory. */
 bool memory_add(struct memory *memory, struct file *file, uint32_t start,
 		uint32_t n);
+
+/*
+ * Evict so many pages, or all there are, as memory.reclaim does; lists may evict
+ * up to 31 more. False for lack of memory.
+ */
+bool memory_reclaim(struct memory *memory, uint64_t n);
 
 #endif /* MODEL_MEMORY_H */

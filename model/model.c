@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <stdlib.h>
+#include <string.h>
 
-#include "policy.h"
+#include "page_cache.h"
 
 /* A disk lets so many pages pass under its head rather than to seek. */
 #define SHORT_SKIP		256
@@ -17,24 +18,6 @@ static const struct policy *const policies[] = {
 	[MODEL_ZFETCH] = &policy_zfetch,
 	[MODEL_COMPETITIVE] = &policy_competitive,
 	[MODEL_LINUX_7_3] = &policy_linux_7_3,
-};
-
-struct model {
-	struct model_machine machine;
-	const struct policy *policy;
-	struct model_counts counts;
-	struct memory memory;
-	uint64_t position;	/* where the device's last request ended */
-	const struct model_observer *observer;	/* may be NULL */
-
-	/* Of all files. */
-	uint8_t *pages;
-	uint32_t *shadows;
-	void *states;
-	void *device;
-
-	uint32_t nr_files;
-	struct file files[];
 };
 
 /* Add pages that are not cached; they make one request. */
@@ -53,6 +36,8 @@ static bool add(struct model *model, struct file *file, uint32_t start,
 	else
 		model->counts.seeks++;
 	model->position = place + n;
+	if (file->mappers)
+		memset(file->mappers + start, 0, n * sizeof(*file->mappers));
 	if (model->observer)
 		model->observer->read(model->observer->context,
 				      file - model->files, start, n);
@@ -113,6 +98,20 @@ static bool read_miss(struct model *model, struct file *file, uint64_t index)
 	return read_window(model, file, &window);
 }
 
+/* Does who accesses the file have an entry for a page, if that is cached? */
+static bool maps(const struct file *file, uint64_t index)
+{
+	return file->mappers ? file->mappers[index] & file->opener :
+			       file->pages[index] & MAPPED;
+}
+
+static void map_page(struct file *file, uint64_t index)
+{
+	file->pages[index] |= MAPPED | YOUNG;
+	if (file->mappers)
+		file->mappers[index] |= file->opener;
+}
+
 /* do_async_mmap_readahead(). A page that keeps its mark is mapped alone. */
 static bool read_on(struct model *model, struct file *file, uint64_t index)
 {
@@ -120,7 +119,7 @@ static bool read_on(struct model *model, struct file *file, uint64_t index)
 
 	count_most_looks(model, &window);
 	if (!window.size && model->policy->leaves_marks) {
-		file->pages[index] |= MAPPED | YOUNG;
+		map_page(file, index);
 		return true;
 	}
 	file->pages[index] &= ~MARKED;
@@ -137,11 +136,11 @@ static bool tell(struct model *model, struct file *file, const struct hit *hit)
 	return !window.size || read_window(model, file, &window);
 }
 
-/* filemap_map_pages(): map what is cached around a page. */
+/* filemap_map_pages(): map what is cached around a page that is read. */
 static void map_around(const struct model *model, struct file *file,
-		       struct hit *hit)
+		       enum access access, struct hit *hit)
 {
-	uint64_t block = 1ULL << model->policy->block_shift;
+	uint64_t block = access == READ ? 1ULL << model->policy->block_shift : 1;
 	uint64_t start = hit->index & ~(block - 1), end = start + block;
 
 	hit->nr_pages = 0;
@@ -153,18 +152,20 @@ static void map_around(const struct model *model, struct file *file,
 		if ((page & (CACHED | MARKED)) != CACHED)
 			continue;
 		hit->nr_pages++;
-		if (!(page & MAPPED))
-			file->pages[i] = page | MAPPED | YOUNG;
+		if (!maps(file, i))
+			map_page(file, i);
 	}
-	hit->at_address = file->pages[hit->index] & MAPPED;
+	hit->at_address = file->pages[hit->index] & CACHED &&
+			  maps(file, hit->index);
 }
 
-static bool fault(struct model *model, struct file *file, uint64_t index)
+static bool fault(struct model *model, struct file *file, uint64_t index,
+		  enum access access)
 {
 	bool marked = file->pages[index] & CACHED;
 	struct hit hit = { .index = index };
 
-	map_around(model, file, &hit);
+	map_around(model, file, access, &hit);
 	if (hit.at_address)
 		model->counts.minor_faults++;
 	if (!tell(model, file, &hit))
@@ -183,8 +184,11 @@ static bool fault(struct model *model, struct file *file, uint64_t index)
 	 * kernel knows it for a retry only if it was a miss (see
 	 * VM_FAULT_MAJOR).
 	 */
-	map_around(model, file, &hit);
+	map_around(model, file, access, &hit);
 	hit.retried = !marked;
+	/* What filemap_fault() finds then is no hit for Linux. */
+	if (hit.retried && access != READ)
+		hit.nr_pages = 0;
 	return tell(model, file, &hit);
 }
 
@@ -214,8 +218,10 @@ struct model *model_new(const struct model_machine *machine,
 	model->shadows = calloc(all_pages, sizeof(*model->shadows));
 	/* One byte, as there may be neither files nor states. */
 	model->states = calloc(1, nr_files * policy->state_size + 1);
+	model->shared = calloc(1, nr_files * policy->shared_size + 1);
 	model->device = calloc(1, policy->device_size + 1);
-	if (!model->pages || !model->shadows || !model->states || !model->device ||
+	if (!model->pages || !model->shadows || !model->states ||
+	    !model->shared || !model->device ||
 	    !memory_init(&model->memory, machine->reclaim,
 			 machine->memory_pages)) {
 		model_free(model);
@@ -227,6 +233,7 @@ struct model *model_new(const struct model_machine *machine,
 		file->pages = model->pages + file->place;
 		file->shadows = model->shadows + file->place;
 		file->state = (char *)model->states + i * policy->state_size;
+		file->shared = (char *)model->shared + i * policy->shared_size;
 		file->device = model->device;
 		if (policy->init)
 			policy->init(file->state);
@@ -240,6 +247,7 @@ void model_free(struct model *model)
 	free(model->pages);
 	free(model->shadows);
 	free(model->states);
+	free(model->shared);
 	free(model->device);
 	free(model);
 }
@@ -249,17 +257,30 @@ void model_observe(struct model *model, const struct model_observer *observer)
 	model->observer = observer;
 }
 
-static bool touch(struct model *model, struct file *file, uint64_t index)
+/*
+ * The page becomes one of the process, not of the file. What others have copied of
+ * it is taken for a mapping: few pages are copied by one and read by another.
+ */
+static void copy(struct file *file, uint64_t index)
+{
+	if (file->mappers[index] == file->opener)
+		file->pages[index] &= ~(MAPPED | YOUNG);
+}
+
+bool page_cache_touch(struct model *model, struct file *file, uint64_t index,
+		      enum access access)
 {
 	uint8_t *page = &file->pages[index];
-	enum model_access how = *page & MAPPED ? MODEL_MAPPED :
-				*page & CACHED ? MODEL_MINOR : MODEL_MAJOR;
+	enum model_access how = !(*page & CACHED) ? MODEL_MAJOR :
+				maps(file, index) ? MODEL_MAPPED : MODEL_MINOR;
 
 	model->counts.accesses++;
 	if (how == MODEL_MAPPED)
 		*page |= YOUNG;
-	else if (!fault(model, file, index))
+	else if (!fault(model, file, index, access))
 		return false;
+	if (access == COPY)
+		copy(file, index);
 	if (model->observer)
 		model->observer->accessed(model->observer->context,
 					  file - model->files, index, how);
@@ -280,7 +301,8 @@ bool model_replay(struct model *model, const uint32_t *files,
 		  const uint32_t *pages, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
-		if (!touch(model, &model->files[files[i]], pages[i]))
+		if (!page_cache_touch(model, &model->files[files[i]], pages[i],
+				      READ))
 			return false;
 	return true;
 }
@@ -302,7 +324,7 @@ bool model_run(struct model *model, const struct pattern *pattern,
 	done = pages && pattern_plan(pattern, file->nr_pages, pages, count);
 	while (done && passes--)
 		for (uint64_t i = 0; done && i < count; i++)
-			done = touch(model, file, pages[i]);
+			done = page_cache_touch(model, file, pages[i], READ);
 	free(pages);
 	return done;
 }

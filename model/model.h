@@ -2,8 +2,8 @@
 /*
  * A model of what the page cache reads for mapped files.
  *
- * Each file has one mapping of all of it, and there is one kind of page. Reads
- * end at once, in the order in which they are issued; nothing else uses the
+ * A mapping is of a whole file, and there is one kind of page. Each file has one
+ * mapping, but that of a case in which processes open it. Reads end at once, in the order in which they are issued; nothing else uses the
  * memory. The files lie on the device one after the other.
  */
 #ifndef MODEL_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../guest/patterns.h"
+#include "../guest/cases.h"
 
 /* What a miss without hints reads; a file in policies/ says how. */
 enum model_rules {
@@ -101,5 +101,12 @@ void model_counts(const struct model *model, struct model_counts *counts);
 /* Plan one pass of a pattern over the first file, touch it as often as told. */
 bool model_run(struct model *model, const struct pattern *pattern,
 	       uint64_t count, uint64_t passes);
+
+/*
+ * Do what users have reported, with the first file, of which nothing is mapped.
+ * Up to 64 processes open it. After each phase so many pages are reclaimed.
+ */
+bool model_play(struct model *model, const struct case_settings *settings,
+		uint64_t reclaimed);
 
 #endif /* MODEL_H */

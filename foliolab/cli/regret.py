@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compare ways to read with the best fixed window, by a model. Access patterns and traces are simulated on a model of
-the page cache. What each way to read costs is told in multiples of an oracle: the fixed window that is cheapest for
-this very cell. The oracle stays within read_ahead_kb, which is the administrator's limit for the device. Boots
-nothing.
+"""Compare ways to read with the best fixed window, by a model. Access patterns, traces and what users have reported
+are simulated on a model of the page cache. What each way to read costs is told in multiples of an oracle: the fixed
+window that is cheapest for this very cell. The oracle stays within read_ahead_kb, which is the administrator's limit
+for the device. The same is told of the time that the program takes, where what is read ahead goes on while the program
+does. Boots nothing.
 
 example: ./lab regret --pattern zipf,btree --device nvme --all
 """
@@ -10,32 +11,32 @@ example: ./lab regret --pattern zipf,btree --device nvme --all
 import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from foliolab.cli.options import add_json, names_of, print_rows
+from foliolab.device import Device, device_of, help_text, load_devices
 from foliolab.errors import UsageError, require_known
 from foliolab.files import TRACES
 from foliolab.progress import Reporter
 from foliolab.regret.ablation import ablate, read_mechanisms
 from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import Case, ModelDevice, Suite, TraceCase, load_suite, trace_cases
+from foliolab.regret.suite import AnyCase, ReportCase, Suite, load_suite, trace_cases
 from foliolab.regret.summary import summary_to_json, verdicts
 from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.regret import print_ablations, print_regret
 from foliolab.report.terminal import terminal
 from foliolab.report.verdicts import check_all
 
-_Named = TypeVar("_Named", Case | TraceCase, ModelDevice)
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--pattern", metavar="NAME,...", action="append", help="only these patterns and traces; may be repeated"
+        "--pattern", metavar="NAME,...", action="append", help="only these, also traces and reports; may be repeated"
     )
     parser.add_argument(
         "--trace", metavar="FILE", action="append", default=[], type=Path, help="a trace as well; may be repeated"
     )
-    parser.add_argument("--device", metavar="NAME,...", action="append", help="only these; may be repeated")
+    parser.add_argument(
+        "--device", metavar="NAME,...", action="append", help=f"instead of all that have a name: {help_text()}"
+    )
     parser.add_argument("--all", action="store_true", help="list every cell where adaptive costs much, not how many")
     parser.add_argument(
         "--table",
@@ -46,7 +47,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ablation",
         action="store_true",
-        help="switch each mechanism of the adaptive window off in turn, and tell what it was worth; takes minutes",
+        help="switch each mechanism of the adaptive window off in turn, and tell what it was worth; takes minutes, and"
+        " leaves out reports that --pattern does not name",
     )
     parser.add_argument(
         "--check",
@@ -59,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     suite = load_suite()
     cases = _cases(suite, arguments.pattern, arguments.trace)
-    devices = _chosen("device", suite.devices, arguments.device)
+    devices = _devices(arguments.device)
     if arguments.ablation and (arguments.check or arguments.all):
         raise UsageError("--ablation has neither bounds nor cells to list: it goes with neither --check nor --all.")
     if arguments.check and (arguments.pattern or arguments.trace or arguments.device):
@@ -67,7 +69,8 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.table and (arguments.pattern or arguments.device):
         raise UsageError("--table is about all cells: it goes with neither --pattern nor --device.")
     if arguments.ablation:
-        _ablate(suite, cases, devices, arguments)
+        wanted = [case for case in cases if arguments.pattern or not isinstance(case, ReportCase)]
+        _ablate(suite, wanted, devices, arguments)
         return 0
     rows = make_rows(suite, cases, devices, Reporter())
     if arguments.json:
@@ -81,9 +84,7 @@ def handle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _ablate(
-    suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[ModelDevice], arguments: argparse.Namespace
-) -> None:
+def _ablate(suite: Suite, cases: Sequence[AnyCase], devices: Sequence[Device], arguments: argparse.Namespace) -> None:
     found = ablate(suite, cases, devices, read_mechanisms(), Reporter())
     if arguments.json:
         print_rows("mechanisms", (each.to_json() for each in found))
@@ -93,22 +94,24 @@ def _ablate(
         print_ablations(terminal(), found)
 
 
-def _cases(suite: Suite, names: Iterable[str] | None, paths: Sequence[Path]) -> list[Case | TraceCase]:
-    """All patterns and traces, or those with these names; in any case the traces of these files."""
+def _cases(suite: Suite, names: Iterable[str] | None, paths: Sequence[Path]) -> list[AnyCase]:
+    """All patterns, traces and reports, or those with these names; in any case the traces of these files."""
     ours = sorted(TRACES.glob("*.trace"))
     traces = trace_cases([*ours, *paths])
     for case in traces:
         if not suite.places(case):
             raise UsageError(f"The files of {case.name} have {case.file_pages} pages, too few for any cell.")
-    known: list[Case | TraceCase] = [*suite.cases, *traces]
-    chosen = _chosen("pattern", known, names)
-    return [case for case in known if case in chosen or case in traces[len(ours) :]]
+    known: list[AnyCase] = [*suite.cases, *traces, *suite.reports]
+    if names is None:
+        return known
+    wanted = [name for some in names for name in names_of("--pattern", some)]
+    require_known("There is no pattern", wanted, (each.name for each in known))
+    return [case for case in known if case.name in wanted or case in traces[len(ours) :]]
 
 
-def _chosen(what: str, known: Sequence[_Named], wanted: Iterable[str] | None) -> list[_Named]:
-    """Those with these names, in their own order; all of them if none are named."""
+def _devices(wanted: Sequence[str] | None) -> list[Device]:
+    """Those that are meant, all that have a name if none are; several names may stand in one word."""
     if wanted is None:
-        return list(known)
-    names = [name for some in wanted for name in names_of(f"--{what}", some)]
-    require_known(f"There is no {what}", names, (each.name for each in known))
-    return [each for each in known if each.name in names]
+        return [*load_devices().values()]
+    words = [word for some in wanted for word in ([some] if some[:1].isdecimal() else names_of("--device", some))]
+    return list(dict.fromkeys(map(device_of, words)))

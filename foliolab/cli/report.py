@@ -12,6 +12,7 @@ from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_cells, add_json, add_tables, names_of, require_room_for
+from foliolab.device import load_devices
 from foliolab.errors import NoResult, UnknownCell, UsageError, require_known
 from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
@@ -22,7 +23,7 @@ from foliolab.files import RELEASE, TRACES, results_directory, write_atomic
 from foliolab.model.compiled import policy_hash
 from foliolab.progress import Reporter
 from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import load_suite, trace_cases
+from foliolab.regret.suite import Case, TraceCase, load_suite, trace_cases
 from foliolab.report import again, agreement
 from foliolab.report.columns import variant_columns
 from foliolab.report.markdown import again_to_table, comparison_to_markdown, to_markdown, to_table
@@ -80,7 +81,8 @@ def _page(samples: Sequence[Sample], experiments: dict[str, Experiment], place: 
     from foliolab.report.page.contents import make_contents  # takes a second, which no other report needs
 
     suite = load_suite()
-    rows = make_rows(suite, [*suite.cases, *trace_cases(sorted(TRACES.glob("*.trace")))], suite.devices, Reporter())
+    cases: list[Case | TraceCase] = [*suite.cases, *trace_cases(sorted(TRACES.glob("*.trace")))]
+    rows = make_rows(suite, cases, [*load_devices().values()], Reporter())
     picture = read_picture(place / PICTURE)
     return make_contents(picture, rows, policy_hash(), group_samples(samples), experiments)
 

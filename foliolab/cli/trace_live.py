@@ -97,7 +97,7 @@ def _compare(arguments: argparse.Namespace, recording: LiveRecording, report: Re
     name = str(arguments.output)
     try:
         compiled(report)
-        print_replays(terminal(stderr=True), list(replays(name, trace, ["off"], [window_kb])), None)
+        print_replays(terminal(stderr=True), list(replays(name, trace, ["off"], [window_kb])))
     except LabError as error:
         report.say(str(error))
 

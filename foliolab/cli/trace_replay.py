@@ -12,12 +12,11 @@ from pathlib import Path
 from foliolab.analyse.measured import store_groups, with_measured
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_json, limits_of, names_of, print_rows, size_of
+from foliolab.device import device_of, help_text
 from foliolab.errors import require_known
 from foliolab.files import TRACES
 from foliolab.model.compiled import compiled
-from foliolab.model.library import DEFAULT_REQUEST_KB
 from foliolab.progress import Reporter
-from foliolab.regret.suite import load_suite
 from foliolab.report.markdown import replays_to_table
 from foliolab.report.terminal import terminal
 from foliolab.report.trace import print_replays
@@ -37,8 +36,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", metavar="SIZE", help="for the files (default: as the trace says)")
     parser.add_argument(
         "--device",
-        choices=[device.name for device in load_suite().devices],
-        help="tell seconds on this device, and take requests to cost what they do there",
+        metavar="DEVICE",
+        help=f"tell seconds on {help_text()}; requests are taken to cost what they do there",
     )
     parser.add_argument(
         "--released", action="store_true", help="beside the samples in release/, which are behind README and docs"
@@ -53,17 +52,16 @@ def handle(arguments: argparse.Namespace) -> int:
     require_known("The model has no variant", variants, RULES)
     windows = [limit or 0 for limit in limits_of(arguments.read_ahead_kb)]
     memory = size_of(arguments.memory) if arguments.memory is not None else None
-    device = next((each for each in load_suite().devices if each.name == arguments.device), None)
-    request_kb = device.request_kb if device else DEFAULT_REQUEST_KB
+    device = device_of(arguments.device) if arguments.device is not None else None
     groups = store_groups(read_released() if arguments.released else read_samples(store_file()))
     paths = arguments.file or sorted(TRACES.glob("*.trace"))
     traces = [(str(path), with_measured(read_replayable(path), groups)) for path in paths]
     compiled(Reporter())
-    found = [replay for name, trace in traces for replay in replays(name, trace, variants, windows, memory, request_kb)]
+    found = [replay for name, trace in traces for replay in replays(name, trace, variants, windows, memory, device)]
     if arguments.json:
         print_rows("replays", (replay.to_json() for replay in found))
     elif arguments.table:
         print(replays_to_table(found), end="")
     else:
-        print_replays(terminal(), found, device)
+        print_replays(terminal(), found, device.name if device else "")
     return 0

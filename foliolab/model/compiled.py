@@ -6,7 +6,7 @@ from pathlib import Path
 
 from foliolab import process
 from foliolab.errors import BuildError
-from foliolab.files import GUEST, KERNEL, MODEL, REPOSITORY, cache_directory, digest, digest_files, made_once
+from foliolab.files import DEVICE, GUEST, KERNEL, MODEL, REPOSITORY, cache_directory, digest, digest_files, made_once
 from foliolab.progress import Reporter
 
 _HEADERS = KERNEL / "files/include/linux"
@@ -14,7 +14,7 @@ WINDOW = _HEADERS / "mmap_readahead_window.h"
 """The adaptive window."""
 POLICIES = (WINDOW, *(_HEADERS / f"mmap_readahead_{part}.h" for part in ("hits", "prior", "rule")))
 """The kernel's own headers, which the model compiles."""
-_SOURCES = ("model.c", "memory.c", "policies/*.c")
+_SOURCES = ("model.c", "memory.c", "clock.c", "openers.c", "play.c", "policies/*.c")
 _FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")
 INCLUDES = (f"-I{MODEL / 'shim'}", f"-I{KERNEL / 'files/include'}")
 """Where the kernel's headers that the policies include are stood in for, and where our own are."""
@@ -24,7 +24,8 @@ _OTHER_WINDOW = ("-Wno-unused", "-include")
 
 def sources() -> list[Path]:
     """Everything that is compiled into the library."""
-    return [*_compiled(), *sorted(MODEL.rglob("*.h")), GUEST / "patterns.h", GUEST / "random.h", *POLICIES]
+    elsewhere = [*(GUEST / f"{name}.h" for name in ("cases", "patterns", "random")), DEVICE / "device_time.h"]
+    return [*_compiled(), *sorted(MODEL.rglob("*.h")), *elsewhere, *POLICIES]
 
 
 def _compiled() -> list[Path]:

@@ -6,15 +6,17 @@ Names stand in the order of the C enums, and fields in the order of the C struct
 
 import ctypes
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
 from foliolab.errors import ModelError, require_known
+from foliolab.model.clock import Clock, running, signatures
 from foliolab.model.compiled import compiled
 from foliolab.progress import Reporter
 from foliolab.table import one_of
@@ -105,6 +107,8 @@ class Counts:
     """By one of them, or at one mark."""
     kinds: tuple[int, ...]
     """Misses under ``adaptive``, one number for each of MISS_KINDS."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """By name of the device, of those whose time was kept."""
 
     @property
     def read_bytes(self) -> int:
@@ -130,7 +134,7 @@ class PatternStruct(ctypes.Structure):
     )
 
 
-_COUNTERS = tuple(name for name in Counts.__dataclass_fields__ if name != "kinds")
+_COUNTERS = tuple(name for name in Counts.__dataclass_fields__ if name not in ("kinds", "seconds"))
 
 
 class CountsStruct(ctypes.Structure):
@@ -142,33 +146,40 @@ def load(window: str) -> ctypes.CDLL:
     """The library, ready to be called. Call this from the main thread before others simulate."""
     library = ctypes.CDLL(str(compiled(Reporter(), window)))
     handle, numbers, count = ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint64
-    signatures: Sequence[Sequence[Any]] = (
+    own: Sequence[Sequence[Any]] = (
         (library.model_new, handle, ctypes.POINTER(MachineStruct), numbers, ctypes.c_uint32),
         (library.model_run, ctypes.c_bool, handle, ctypes.POINTER(PatternStruct), count, count),
         (library.model_has, ctypes.c_bool, handle, numbers, numbers, count),
         (library.model_replay, ctypes.c_bool, handle, numbers, numbers, count),
         (library.model_counts, None, handle, ctypes.POINTER(CountsStruct)),
         (library.model_free, None, handle),
+        (library.model_observe, None, handle, handle),
     )
-    for function, result, *arguments in signatures:
+    for function, result, *arguments in (*own, *signatures(library)):
         function.restype, function.argtypes = result, arguments
     return library
 
 
 def simulate(
-    machine: Machine, pattern: Pattern, count: int, passes: int = 1, then: Sequence[Pattern] = (), window: str = ""
+    machine: Machine,
+    pattern: Pattern,
+    count: int,
+    passes: int = 1,
+    then: Sequence[Pattern] = (),
+    window: str = "",
+    clock: Clock | None = None,
 ) -> Counts:
     """Access ``count`` pages of a file that is not cached yet, and the same ones again in each further pass.
 
-    Each pass goes on with as many accesses by every pattern of ``then``.
+    Each pass goes on with as many accesses by every pattern of ``then``. With ``clock`` the counts have seconds.
 
     ModelError if there is no such machine or pattern, or not enough memory to simulate it. Threads may call
     this side by side.
     """
     structs = [_pattern_struct(each) for each in (pattern, *then)]
-    _whole("count", count, 0, _BITS)
-    _whole("passes", passes, 0, _BITS)
-    with _Model(machine, (machine.file_pages,), window) as model:
+    require_whole("count", count, 0, _BITS)
+    require_whole("passes", passes, 0, _BITS)
+    with simulation(machine, (machine.file_pages,), window, clock) as model:
         for _ in range(passes if then else 1):
             for struct in structs:
                 if not model.library.model_run(model.handle, struct, count, 1 if then else passes):
@@ -182,11 +193,12 @@ def replay(
     file_of: Sequence[int] = (),
     files: Sequence[int] = (),
     window: str = "",
+    clock: Clock | None = None,
 ) -> Counts:
     """Access these pages in this order, of files of which nothing is cached yet.
 
     ``files`` has the pages of each file, and ``file_of`` the index of the file for each access; without them
-    there is one file. Arrays of type code ``I`` are the fastest.
+    there is one file. Arrays of type code ``I`` are the fastest. With ``clock`` the counts have seconds.
 
     ModelError if there is no such machine or page, or not enough memory to simulate it. Threads may call this side by
     side.
@@ -195,7 +207,7 @@ def replay(
     file_of = file_of or array("I", bytes(array("I").itemsize * len(pages)))
     if sum(files) != machine.file_pages or len(file_of) != len(pages):
         raise ModelError("The model's machine has other files than are accessed.")
-    with _Model(machine, files, window) as model:
+    with simulation(machine, files, window, clock) as model:
         accesses = _numbers(file_of), _numbers(pages), len(pages)
         if not model.library.model_has(model.handle, *accesses):
             raise ModelError(f"A page is not one of the {machine.file_pages} of the model's files.")
@@ -212,41 +224,47 @@ def _numbers(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint32]":
     return (ctypes.c_uint32 * len(whole)).from_buffer(whole)
 
 
-class _Model:
-    """A machine that has accessed nothing yet, and is gone at the end of the block."""
-
-    def __init__(self, machine: Machine, files: Sequence[int], window: str) -> None:
-        struct = _machine_struct(machine)
-        self.library = load(window)
-        self.handle = self.library.model_new(struct, _numbers(files), len(files))
-        if not self.handle:
-            raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.library.model_free(self.handle)
+@dataclass(frozen=True)
+class Simulation:
+    library: ctypes.CDLL
+    handle: int
+    seconds: Callable[[], Mapping[str, float]]
+    """Until now."""
 
     def counts(self) -> Counts:
         struct = CountsStruct()
         self.library.model_counts(self.handle, struct)
-        return Counts(**{name: getattr(struct, name) for name in _COUNTERS}, kinds=tuple(struct.kinds))
+        counters = {name: getattr(struct, name) for name in _COUNTERS}
+        return Counts(**counters, kinds=tuple(struct.kinds), seconds=self.seconds())
+
+
+@contextmanager
+def simulation(machine: Machine, files: Sequence[int], window: str, clock: Clock | None) -> Iterator[Simulation]:
+    """A machine that has accessed nothing yet, and is gone at the end of the block."""
+    struct, library, pages = _machine_struct(machine), load(window), _numbers(files)
+    handle = library.model_new(struct, pages, len(pages))
+    if not handle:
+        raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
+    try:
+        with running(library, clock, handle, pages) if clock else nullcontext(dict) as seconds:
+            yield Simulation(library, handle, seconds)
+    finally:
+        library.model_free(handle)
 
 
 def _machine_struct(machine: Machine) -> MachineStruct:
-    _whole("file_pages", machine.file_pages, 1, _BITS)
-    _whole("read_ahead_pages", machine.read_ahead_pages, 1, _BITS - 1)
-    _whole("request_pages", machine.request_pages, 1, _BITS)
-    _whole("memory_pages", machine.memory_pages, 1, _BITS)
+    require_whole("file_pages", machine.file_pages, 1, _BITS)
+    require_whole("read_ahead_pages", machine.read_ahead_pages, 1, _BITS - 1)
+    require_whole("request_pages", machine.request_pages, 1, _BITS)
+    require_whole("memory_pages", machine.memory_pages, 1, _BITS)
     if machine.memory_pages < 2 * machine.read_ahead_pages:
         raise ModelError(
             f"A memory of {machine.memory_pages} pages is too small: it has to hold two windows of "
             f"{machine.read_ahead_pages} pages."
         )
     return MachineStruct(
-        rules=_number("rules", machine.rules, RULES),
-        reclaim=_number("reclaim", machine.reclaim, RECLAIM),
+        rules=number_of("rules", machine.rules, RULES),
+        reclaim=number_of("reclaim", machine.reclaim, RECLAIM),
         memory_pages=machine.memory_pages,
         read_ahead_pages=machine.read_ahead_pages,
         request_pages=machine.request_pages,
@@ -255,18 +273,18 @@ def _machine_struct(machine: Machine) -> MachineStruct:
 
 def _pattern_struct(pattern: Pattern) -> PatternStruct:
     for name in ("stride", "streams", "object", "burst", "seed"):
-        _whole(name, getattr(pattern, name), 0, 64)
+        require_whole(name, getattr(pattern, name), 0, 64)
     if not 0 <= pattern.region <= 1:
         raise ModelError(f"The model's region has to be from 0 to 1, not {pattern.region}.")
-    kind, order = _number("patterns", pattern.kind, KINDS), _number("orders", pattern.order, ORDERS)
+    kind, order = number_of("patterns", pattern.kind, KINDS), number_of("orders", pattern.order, ORDERS)
     return PatternStruct(kind, order, *astuple(pattern)[2:])
 
 
-def _number(what: str, name: str, names: Sequence[str]) -> int:
+def number_of(what: str, name: str, names: Sequence[str]) -> int:
     require_known(f"The model has no {what}", [name], names, ModelError)
     return names.index(name)
 
 
-def _whole(name: str, value: int, least: int, bits: int) -> None:
+def require_whole(name: str, value: int, least: int, bits: int) -> None:
     if not least <= value < 1 << bits:
         raise ModelError(f"The model's {name} has to be at least {least} and below 2^{bits}, not {value}.")

@@ -13,12 +13,13 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from foliolab.device import Device
 from foliolab.errors import ModelError
 from foliolab.files import MODEL
 from foliolab.model.compiled import WINDOW
 from foliolab.progress import Reporter
 from foliolab.regret.rows import RegretRow, count, make_rows
-from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Case, ModelDevice, Suite, TraceCase, cost
+from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, AnyCase, Suite, cost
 from foliolab.regret.summary import Regrets, ours, spreads
 from foliolab.table import Place, Text, read_toml
 
@@ -152,8 +153,8 @@ class Ablation:
 
 def ablate(
     suite: Suite,
-    cases: Sequence[Case | TraceCase],
-    devices: Sequence[ModelDevice],
+    cases: Sequence[AnyCase],
+    devices: Sequence[Device],
     mechanisms: Sequence[Mechanism],
     report: Reporter,
 ) -> list[Ablation]:
@@ -174,8 +175,8 @@ def ablate(
 
 def _rows(
     suite: Suite,
-    cases: Sequence[Case | TraceCase],
-    devices: Sequence[ModelDevice],
+    cases: Sequence[AnyCase],
+    devices: Sequence[Device],
     window: str,
     whole: Sequence[RegretRow],
     report: Reporter,
@@ -187,13 +188,14 @@ def _rows(
         yield replace(
             before[cell],
             cost=cost(found, device),
+            seconds=found.seconds[device.name],
             read_bytes=found.read_bytes,
             major_faults=found.major_faults,
         )
 
 
 def _ablation(name: str, does: str, lines: int, rows: Sequence[RegretRow], whole: Sequence[RegretRow]) -> Ablation:
-    judged = [row for row in rows if row.judged_only and row.group != TRACES]
+    judged = [row for row in rows if row.judged_only and row.group in (PATTERNS, FAMILIES)]
     found = {**spreads(rows, lambda row: row.group), **spreads(judged, lambda _: JUDGED)}
     with_it, without_it = (spreads(each, lambda row: row.pattern) for each in (whole, rows))
     times = {pattern: of.mean / with_it[pattern].mean for pattern, of in without_it.items()}

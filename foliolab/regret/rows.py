@@ -1,14 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From runs to costs, and to how they compare with the best fixed window of each cell."""
+"""From runs to costs and seconds, and to how they compare with the best fixed window of each cell."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from foliolab.device import Device
 from foliolab.model.library import Counts
 from foliolab.progress import Reporter
 from foliolab.regret.runs import machines, run
-from foliolab.regret.suite import FAMILIES, PATTERNS, TRACE, TRACES, Case, ModelDevice, Suite, TraceCase, cost, fixed
+from foliolab.regret.suite import (
+    FAMILIES,
+    PATTERNS,
+    REPORT,
+    REPORTS,
+    TRACE,
+    TRACES,
+    AnyCase,
+    Suite,
+    cost,
+    fixed,
+)
 
 HIGH_REGRET = 1.5
 GOOD_OFF = 1.1
@@ -22,10 +34,10 @@ ModelCell = tuple[str, int, str, float]
 
 @dataclass(frozen=True)
 class RegretRow:
-    """A variant in a cell of the model. Costs are in seconds."""
+    """A variant in a cell of the model. Costs are in seconds, of which nothing overlaps: they are prices."""
 
     pattern: str
-    """Or a trace, with the name that begins with TRACE."""
+    """Or a trace or report, with a name that begins with TRACE or REPORT."""
     read_ahead_kb: int
     device: str
     memory: float
@@ -37,11 +49,15 @@ class RegretRow:
     oracle_cost: float
     """Of the cheapest fixed window up to ``read_ahead_kb``."""
     oracle_window_kb: int
+    seconds: float
+    """That the program takes."""
+    oracle_seconds: float
+    """With the fastest fixed window up to ``read_ahead_kb``, which may be another one."""
     read_bytes: int
     major_faults: int
     judged_only: bool
     family: str = ""
-    """Of the pattern, if it is one of the later ones."""
+    """Of the pattern, if it is one of the later ones, or of the report."""
 
     @property
     def cell(self) -> ModelCell:
@@ -49,15 +65,21 @@ class RegretRow:
 
     @property
     def group(self) -> str:
-        """PATTERNS, FAMILIES or TRACES."""
-        if self.pattern.startswith(TRACE):
-            return TRACES
+        """One of GROUPS."""
+        for beginning, group in ((TRACE, TRACES), (REPORT, REPORTS)):
+            if self.pattern.startswith(beginning):
+                return group
         return FAMILIES if self.family else PATTERNS
 
     @property
     def regret(self) -> float:
         """What the variant costs, in multiples of the oracle."""
         return self.cost / self.oracle_cost
+
+    @property
+    def time_regret(self) -> float:
+        """How long the variant takes, in multiples of the fastest fixed window."""
+        return self.seconds / self.oracle_seconds
 
     @property
     def off_regret(self) -> float:
@@ -74,16 +96,15 @@ class RegretRow:
         return self.off_regret <= GOOD_OFF and self.cost > WORSE_THAN_OFF * self.off_cost
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "group": self.group, "regret": self.regret}
+        return {**asdict(self), "group": self.group, "regret": self.regret, "time_regret": self.time_regret}
 
 
-def make_rows(
-    suite: Suite, cases: Sequence[Case | TraceCase], devices: Sequence[ModelDevice], report: Reporter
-) -> list[RegretRow]:
+def make_rows(suite: Suite, cases: Sequence[AnyCase], devices: Sequence[Device], report: Reporter) -> list[RegretRow]:
     """All variants in all cells of these cases and devices, cell by cell."""
     rows = []
     for case, device, cell, counts in count(suite, cases, devices, report):
         costs = {variant: cost(found, device) for variant, found in counts.items()}
+        times = {variant: found.seconds[device.name] for variant, found in counts.items()}
         window = oracle(suite, costs)
         rows += [
             RegretRow(
@@ -93,6 +114,8 @@ def make_rows(
                 off_cost=costs["off"],
                 oracle_cost=costs[fixed(window)],
                 oracle_window_kb=window,
+                seconds=times[variant],
+                oracle_seconds=times[fixed(oracle(suite, times))],
                 judged_only=case.judged_only,
                 family=case.family,
                 read_bytes=found.read_bytes,
@@ -105,14 +128,14 @@ def make_rows(
 
 def count(
     suite: Suite,
-    cases: Sequence[Case | TraceCase],
-    devices: Sequence[ModelDevice],
+    cases: Sequence[AnyCase],
+    devices: Sequence[Device],
     report: Reporter,
     variants: Collection[str] | None = None,
     window: str = "",
-) -> Iterator[tuple[Case | TraceCase, ModelDevice, ModelCell, dict[str, Counts]]]:
+) -> Iterator[tuple[AnyCase, Device, ModelCell, dict[str, Counts]]]:
     """What each variant, or each of ``variants``, does in each cell, with the adaptive window in ``window`` if any."""
-    for case, runs in zip(cases, run(suite, cases, report, variants, window), strict=True):
+    for case, runs in zip(cases, run(suite, cases, devices, report, variants, window), strict=True):
         for times, read_ahead_kb in suite.places(case):
             for device in devices:
                 wanted = machines(suite, case, times, read_ahead_kb, device)
@@ -121,5 +144,5 @@ def count(
 
 
 def oracle(suite: Suite, costs: dict[str, float]) -> int:
-    """The fixed window in KiB that costs least, the smallest of several that do."""
+    """The fixed window in KiB that costs least, or takes least time, the smallest of several that do."""
     return min(suite.windows_kb, key=lambda window: (costs[fixed(window)], window))

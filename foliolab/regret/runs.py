@@ -11,19 +11,22 @@ from pathlib import Path
 
 import msgspec
 
+from foliolab.device import Device
 from foliolab.files import digest, write_atomic
+from foliolab.model.clock import Clock
 from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, load, simulate
+from foliolab.model.reported import play
 from foliolab.progress import Reporter
-from foliolab.regret.suite import PAGE_KB, Case, ModelDevice, Suite, TraceCase, Way, fixed, memory_pages
+from foliolab.regret.suite import PAGE_KB, AnyCase, ReportCase, Suite, TraceCase, Way, fixed, memory_pages
 from foliolab.trace.replay import simulate_trace
 
 Runs = Mapping[Machine, Counts]
-"""What a case comes to on each machine."""
+"""What a case comes to on each machine, with seconds on the devices that such a machine has."""
 
 
 def machines(
-    suite: Suite, case: Case | TraceCase, times_memory: float, read_ahead_kb: int, device: ModelDevice
+    suite: Suite, case: AnyCase, times_memory: float, read_ahead_kb: int, device: Device
 ) -> dict[str, Machine]:
     """What each variant runs on in one cell. A fixed window is as large as ``read_ahead_kb`` at most."""
     pages = suite.pages_of(case)
@@ -33,25 +36,27 @@ def machines(
     for way in (*suite.ways, *windows):
         window_kb = min(way.window_kb or read_ahead_kb, read_ahead_kb)
         request_kb = device.request_kb if way.knows_device else DEFAULT_REQUEST_KB
-        found[way.name] = Machine(way.rules or way.name, pages, memory, window_kb // PAGE_KB, request_kb // PAGE_KB)
+        request_pages = max(request_kb // PAGE_KB, 1)
+        found[way.name] = Machine(way.rules or way.name, pages, memory, window_kb // PAGE_KB, request_pages)
     return found
 
 
 def run(
     suite: Suite,
-    cases: Sequence[Case | TraceCase],
+    cases: Sequence[AnyCase],
+    devices: Sequence[Device],
     report: Reporter,
     variants: Collection[str] | None = None,
     window: str = "",
 ) -> list[Runs]:
-    """Simulate ``cases`` on all machines of the suite, or on those of these variants.
+    """Simulate ``cases`` on all machines that the suite has on these devices, or on those of these variants.
 
     ``window`` is the text of a header in place of the kernel's adaptive window. Such runs are kept apart.
     """
     directory = compiled(report, window).parent / "runs"
     jobs = []
     for case in cases:
-        wanted = _wanted(suite, case, variants)
+        wanted = _wanted(suite, case, devices, variants)
         jobs.append(_Simulation(case, wanted, directory / f"{digest([_key(case), repr(wanted)])}.json"))
     missing = [job for job in jobs if not job.file.exists()]
     if missing:
@@ -62,22 +67,22 @@ def run(
 
 @dataclass(frozen=True)
 class _Simulation:
-    case: Case | TraceCase
-    machines: list[Machine]
+    case: AnyCase
+    machines: dict[Machine, Clock]
     file: Path
     """Where the runs are kept."""
 
 
-def _wanted(suite: Suite, case: Case | TraceCase, variants: Collection[str] | None) -> list[Machine]:
-    cells = product(suite.places(case), suite.devices)
-    return list(
-        dict.fromkeys(
-            machine
-            for place, device in cells
-            for variant, machine in machines(suite, case, *place, device).items()
-            if variants is None or variant in variants
-        )
-    )
+def _wanted(
+    suite: Suite, case: AnyCase, devices: Sequence[Device], variants: Collection[str] | None
+) -> dict[Machine, Clock]:
+    """Each machine once, with the time of all devices that have it: those of some variants are told the device."""
+    found: dict[Machine, dict[str, Device]] = {}
+    for place, device in product(suite.places(case), devices):
+        for variant, machine in machines(suite, case, *place, device).items():
+            if variants is None or variant in variants:
+                found.setdefault(machine, {})[device.name] = device
+    return {machine: Clock(tuple(its_devices.values())) for machine, its_devices in found.items()}
 
 
 def _simulate(missing: Sequence[_Simulation], window: str, report: Reporter) -> None:
@@ -85,7 +90,7 @@ def _simulate(missing: Sequence[_Simulation], window: str, report: Reporter) -> 
     pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
     with report.task("simulating access patterns", len(missing)) as task:
         try:
-            results = [pool.map(partial(_counts, job.case, window), job.machines) for job in missing]
+            results = [pool.map(partial(_counts, job.case, window), job.machines.items()) for job in missing]
             for job, counts in zip(missing, results, strict=True):
                 task.note(job.case.name)
                 write_atomic(job.file, msgspec.json.encode(list(map(_Simulated, job.machines, counts))))
@@ -95,16 +100,21 @@ def _simulate(missing: Sequence[_Simulation], window: str, report: Reporter) -> 
             pool.shutdown(cancel_futures=True)
 
 
-def _counts(case: Case | TraceCase, window: str, machine: Machine) -> Counts:
+def _counts(case: AnyCase, window: str, timed: tuple[Machine, Clock]) -> Counts:
+    machine, clock = timed
     if isinstance(case, TraceCase):
-        return simulate_trace(machine, case.trace, window)
-    return simulate(machine, case.pattern, case.count, case.passes, case.then, window)
+        return simulate_trace(machine, case.trace, window, clock)
+    if isinstance(case, ReportCase):
+        return play(machine, case.accesses, case.reclaimed_pages, window, clock)
+    return simulate(machine, case.pattern, case.count, case.passes, case.then, window, clock)
 
 
-def _key(case: Case | TraceCase) -> str:
+def _key(case: AnyCase) -> str:
     if isinstance(case, TraceCase):
         pages = [file.pages for file in case.trace.files]
         return digest([repr(pages), case.trace.file_of.tobytes(), case.trace.page_of.tobytes()])
+    if isinstance(case, ReportCase):
+        return repr((case.accesses, case.reclaimed_pages))
     return repr((case.pattern, case.count, case.passes, case.then))
 
 

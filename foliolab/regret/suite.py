@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is simulated: patterns, memories, ways to read and devices, as model/regret.toml says it."""
+"""What is simulated: patterns, memories and ways to read, as model/regret.toml says it, and what that costs."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,11 +11,13 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from foliolab.device import Device
 from foliolab.errors import UsageError
 from foliolab.experiment.spec import Expectation
 from foliolab.files import MODEL
-from foliolab.model.library import DEFAULT_REQUEST_KB, PAGE_BYTES, RULES, Counts, Pattern
-from foliolab.table import Count, Number, Place, Positive, Share, Text, one_of, read_toml
+from foliolab.model.library import PAGE_BYTES, RULES, Counts, Pattern
+from foliolab.model.reported import Reported
+from foliolab.table import Count, Number, Place, Positive, Text, one_of, read_toml
 from foliolab.trace.format import Trace
 from foliolab.trace.replay import read_replayable
 
@@ -29,31 +31,19 @@ def fixed(window_kb: int) -> str:
     return f"fixed-{window_kb}"
 
 
-class ModelDevice(Struct, frozen=True, forbid_unknown_fields=True):
-    """A device in four figures. Times are in seconds."""
+def cost(counts: Counts, device: Device) -> float:
+    """Seconds of waiting and of the device's time, where nothing overlaps: a price.
 
-    name: Text
-    wait: Share
-    """Each time that the program waits for a read, beyond what the read itself takes."""
-    request: Share
-    """Each contiguous range that is read."""
-    bytes_per_second: Number
-    seek: Share = 0
-    """Each of these ranges that does not come soon after the one before."""
-    reads_skipped: bool = False
-    """What lies between two that do passes at the same rate as what is read."""
-    request_kb: Positive = DEFAULT_REQUEST_KB
-    """What an administrator tells the kernel that a request costs here."""
-
-
-def cost(counts: Counts, device: ModelDevice) -> float:
-    """Seconds of waiting and of the device's time; nothing overlaps."""
-    pages = counts.pages_read + (counts.pages_skipped if device.reads_skipped else 0)
+    A device with a head has a latency for each seek, and what it skips passes like what it reads. Others have one for
+    each wait.
+    """
+    has_head = device.queue_depth == 1
+    latencies = counts.seeks if has_head else counts.waits
+    pages = counts.pages_read + (counts.pages_skipped if has_head else 0)
     return (
-        counts.waits * device.wait
-        + counts.requests * device.request
-        + counts.seeks * device.seek
-        + pages * PAGE_BYTES / device.bytes_per_second
+        latencies * device.latency_us / 1e6
+        + (counts.requests / device.requests_per_second if device.requests_per_second else 0)
+        + pages * PAGE_BYTES / (device.megabytes_per_second * 1e6)
     )
 
 
@@ -75,6 +65,20 @@ class Case(Struct, frozen=True, forbid_unknown_fields=True):
     """Pages of the file, if it is another than the suite's."""
 
 
+class ReportCase(Struct, frozen=True, forbid_unknown_fields=True):
+    """What users have reported, in one size. A family is of one report, or of several that are alike."""
+
+    name: Text
+    """Which begins with REPORT."""
+    family: Text
+    accesses: Reported
+    file_pages: Positive
+    reclaimed_pages: Count = 0
+    """After each phase."""
+    judged_only: bool = False
+    """Of another size and seed than what windows may be designed with."""
+
+
 class Way(Struct, frozen=True, forbid_unknown_fields=True):
     """A way to read: a variant."""
 
@@ -89,12 +93,16 @@ class Way(Struct, frozen=True, forbid_unknown_fields=True):
     """In documents; what has none is not in their table."""
 
 
-GROUPS = PATTERNS, FAMILIES, TRACES = "patterns", "families", "traces"
-"""Of cells whose figures stand apart: the first patterns, later ones of other families, and what programs touched."""
-FIGURES = ("mean", "worst", "judged_mean")
-"""What the regrets of a variant in a group come to: geometric means, the last one of what is judged only."""
+GROUPS = PATTERNS, FAMILIES, TRACES, REPORTS = "patterns", "families", "traces", "reports"
+"""Of cells whose figures stand apart: the first patterns, later ones of other families, what programs touched, and what
+users have reported."""
+FIGURES = ("mean", "worst", "judged_mean", "time_mean", "time_worst", "time_judged_mean")
+"""What the regrets of a variant in a group come to, by price and by time: geometric means, the last one of what is
+judged only."""
 TRACE = "trace:"
 """How names of traces begin where those of patterns stand."""
+REPORT = "report:"
+"""The same of reports."""
 
 
 @dataclass(frozen=True)
@@ -119,11 +127,14 @@ class TraceCase:
         return ""
 
 
+AnyCase = Case | ReportCase | TraceCase
+
+
 class Suite(Struct, frozen=True, forbid_unknown_fields=True):
     cases: Annotated[tuple[Case, ...], Meta(min_length=1)]
+    reports: tuple[ReportCase, ...]
     ways: tuple[Way, ...]
     """Besides fixed windows."""
-    devices: Annotated[tuple[ModelDevice, ...], Meta(min_length=1)]
     file_pages: Positive
     """Of patterns that have no file of their own."""
     times_memory: Annotated[tuple[Positive | Number, ...], Meta(min_length=1)]
@@ -134,11 +145,11 @@ class Suite(Struct, frozen=True, forbid_unknown_fields=True):
     expect: tuple[Expectation, ...]
     """Of cells that name a group of GROUPS, and of FIGURES as metrics."""
 
-    def pages_of(self, case: Case | TraceCase) -> int:
+    def pages_of(self, case: AnyCase) -> int:
         """Pages of the file, or of all files."""
         return case.file_pages or self.file_pages
 
-    def places(self, case: Case | TraceCase) -> list[tuple[float, int]]:
+    def places(self, case: AnyCase) -> list[tuple[float, int]]:
         """Where variants are compared: how many times as large as memory the file is, and ``read_ahead_kb``.
 
         A memory that does not hold two such windows is left out: some files are small.
@@ -157,8 +168,8 @@ def load_suite(file: Path = MODEL / "regret.toml") -> Suite:
     suite = top.convert(read_toml(file), Suite)
     for key, names in (
         ("cases", [case.name for case in suite.cases]),
+        ("reports", [case.name for case in suite.reports]),
         ("ways", [*(way.name for way in suite.ways), *map(fixed, suite.windows_kb)]),
-        ("devices", [device.name for device in suite.devices]),
     ):
         for name, times in Counter(names).items():
             if times > 1:
@@ -166,6 +177,9 @@ def load_suite(file: Path = MODEL / "regret.toml") -> Suite:
     for number, way in enumerate(suite.ways):
         if not way.rules:
             top.at(f"ways[{number}].name").all_of([way.name], RULES)
+    for number, case in enumerate(suite.reports):
+        if not case.name.startswith(REPORT):
+            top.at(f"reports[{number}].name").fail(f"does not begin with '{REPORT}'")
     known = [way.name for way in suite.ways]
     for name in {*COMPARED} - {*known}:
         top.at("ways").fail(f"has no '{name}'")

@@ -9,11 +9,11 @@ from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
 from foliolab.regret.ablation import Ablation
 from foliolab.regret.rows import RegretRow
-from foliolab.regret.suite import GROUPS, PATTERNS, Suite
+from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Suite
 from foliolab.regret.summary import by_way
 from foliolab.report import again, agreement, losses
 from foliolab.report.columns import Column, make_columns
-from foliolab.report.regret import ablation_columns
+from foliolab.report.regret import ablation_columns, device_tables
 from foliolab.report.trace import difference_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View, origin
@@ -94,8 +94,8 @@ def matrix_to_table(matrix: Matrix) -> str:
 
 
 def regret_to_table(suite: Suite, rows: Sequence[RegretRow]) -> str:
-    """For a document: what ways to read cost in multiples of the best fixed window, ours last."""
-    groups = {group: [row for row in rows if row.group == group] for group in GROUPS}
+    """For a document: what ways to read cost in multiples of the best fixed window, ours last; then by device."""
+    groups = {group: [row for row in rows if row.group == group] for group in (PATTERNS, FAMILIES, TRACES)}
     spreads = [by_way(found) for found in groups.values()]
     judged = by_way(groups[PATTERNS], judged_only=True)
     lines = [markdown_row(_REGRETS), markdown_row("---" if title == "variant" else "---:" for title in _REGRETS)]
@@ -104,6 +104,10 @@ def regret_to_table(suite: Suite, rows: Sequence[RegretRow]) -> str:
         (mean, worst), *others = ((f"{each.mean:.3f}", _worst(each.worst)) for each in found)
         cells = [way.title, mean, worst, f"{judged[way.name].mean:.3f}", *(cell for pair in others for cell in pair)]
         lines.append(markdown_row(cells if way.name != "adaptive" else [f"**{cell}**" for cell in cells]))
+    shown = [way.name for way in suite.ways]
+    for group, members in groups.items():
+        for title, columns in device_tables(members, shown):
+            lines += ["", f"By device, {group}, {title}:", "", *_table(columns)]
     return "\n".join(lines) + "\n"
 
 

@@ -2,7 +2,7 @@
 """Regrets, and what each mechanism of the adaptive window is worth, as tables."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -10,13 +10,14 @@ from rich.text import Text
 from foliolab.grouped import grouped
 from foliolab.regret.ablation import JUDGED, Ablation
 from foliolab.regret.rows import GOOD_OFF, HIGH_REGRET, WORSE_THAN_OFF, RegretRow
-from foliolab.regret.suite import COMPARED, FAMILIES, PATTERNS, TRACES
-from foliolab.regret.summary import Regrets, by_way, ours
+from foliolab.regret.suite import COMPARED, FAMILIES, PATTERNS, REPORTS, TRACES
+from foliolab.regret.summary import PRICE, TIME, Regrets, by_way, ours
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table, print_title
 
-_COMPARED = dict(zip(COMPARED, (2, 3, 0), strict=True))
-"""Variants that stand beside each other for every pattern; means of a high rank go first where room is short."""
+_COMPARED = dict(zip(COMPARED, ((2, 3), (5, 6), (0, 1)), strict=True))
+"""Variants that stand beside each other for every pattern; means of price and of time with a high rank go first where
+room is short."""
 
 
 def print_regret(console: Console, rows: Sequence[RegretRow], *, everything: bool) -> None:
@@ -28,6 +29,7 @@ def print_regret(console: Console, rows: Sequence[RegretRow], *, everything: boo
         (PATTERNS, "pattern", ""),
         (FAMILIES, "pattern", " in new families"),
         (TRACES, "trace", " in traces"),
+        (REPORTS, "report", " in reports"),
     ):
         found = [row for row in rows if row.group == group]
         if found:
@@ -36,10 +38,17 @@ def print_regret(console: Console, rows: Sequence[RegretRow], *, everything: boo
 
 def _print_rows(console: Console, what: str, where: str, rows: Sequence[RegretRow], everything: bool) -> None:
     adaptive = ours(rows)
-    remark = "Cost in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean."
+    remark = (
+        "Price in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean. "
+        "Time in multiples of the fastest: mean."
+    )
     print_title(console, f"Regret by variant{where}, {len(adaptive)} cells", remark)
     _print_variants(console, rows)
     console.print()
+    for title, found in device_tables(rows):
+        print_title(console, f"Regret by device{where}, {title}", "Geometric means of time and of price.")
+        print_table(console, found)
+        console.print()
     remark = "* is judged only. In its cell adaptive is worst: file in multiples of memory, read_ahead_kb, device."
     print_title(console, f"Regret by {what}", remark)
     _print_patterns(console, what, rows)
@@ -61,27 +70,48 @@ def _print_rows(console: Console, what: str, where: str, rows: Sequence[RegretRo
 
 
 def _print_variants(console: Console, rows: Sequence[RegretRow]) -> None:
-    everywhere, judged = by_way(rows), by_way(rows, judged_only=True)
-    columns = [
-        Column(("", "variant"), tuple(everywhere), 0, left=True),
-        *_figures("all", list(everywhere.values()), 0),
-        *_figures("judged", [judged.get(variant) for variant in everywhere], 0),
-    ]
-    print_table(console, columns, ["bold" if variant == "adaptive" else "" for variant in everywhere])
+    variants = list(by_way(rows))
+    columns = [Column(("", "variant"), tuple(variants), 0, left=True)]
+    for title, judged_only in (("all", False), ("judged", True)):
+        prices, times = (by_way(rows, multiple, judged_only=judged_only) for multiple in (PRICE, TIME))
+        columns += _figures(title, [prices.get(variant) for variant in variants], 0)
+        columns.append(_mean(("", "time"), [times.get(variant) for variant in variants], 1))
+    print_table(console, columns, ["bold" if variant == "adaptive" else "" for variant in variants])
+
+
+def device_tables(
+    rows: Sequence[RegretRow], variants: Collection[str] | None = None
+) -> Iterator[tuple[str, list[Column]]]:
+    """A title and columns for all of one group, and then for what is judged only, if anything is.
+
+    A row for each variant, or for each of ``variants``; for each device the means of time and of price.
+    """
+    for title, judged_only in (("all", False), ("judged", True)):
+        found = [row for row in rows if row.judged_only or not judged_only]
+        names = [variant for variant in by_way(found) if variants is None or variant in variants]
+        columns = [Column(("", "variant"), tuple(names), 0, left=True)]
+        for device, members in grouped(found, lambda row: row.device).items():
+            prices, times = (by_way(members, multiple) for multiple in (PRICE, TIME))
+            columns.append(_mean((device, "time"), [times[variant] for variant in names], 0))
+            columns.append(_mean(("", "price"), [prices[variant] for variant in names], 1))
+        if found:
+            yield title, columns
 
 
 def _print_patterns(console: Console, what: str, rows: Sequence[RegretRow]) -> None:
     """Those first where ``adaptive`` is worst."""
     patterns = list(grouped(rows, lambda row: row.pattern).values())
     patterns.sort(key=lambda members: -_worst(members).regret)
-    worst, spreads = list(map(_worst, patterns)), list(map(by_way, patterns))
+    worst = list(map(_worst, patterns))
+    prices, times = ([by_way(members, multiple) for members in patterns] for multiple in (PRICE, TIME))
     names = tuple(f"{row.pattern} *" if row.judged_only else row.pattern for row in worst)
     columns = [
         Column(("", what), names, 0, left=True),
         Column(("", "cells"), tuple(str(len(ours(members))) for members in patterns), 5),
     ]
-    for variant, rank in _COMPARED.items():
-        columns += _figures(variant, [each[variant] for each in spreads], rank)
+    for variant, (rank, rank_of_time) in _COMPARED.items():
+        columns += _figures(variant, [each[variant] for each in prices], rank)
+        columns.append(_mean(("", "time"), [each[variant] for each in times], rank_of_time))
     print_table(console, columns + _places(worst), ["red" if row.over else "" for row in worst])
 
 
@@ -104,8 +134,12 @@ def _figures(title: str, spreads: Sequence[Regrets | None], rank: int) -> list[C
     """The worst regret, and the mean unless the table gets too wide."""
     return [
         Column((title, "worst"), tuple(_regret(spread.worst) if spread else "-" for spread in spreads), 0),
-        Column(("", "mean"), tuple(f"{spread.mean:.3f}" if spread else "-" for spread in spreads), rank),
+        _mean(("", "mean"), spreads, rank),
     ]
+
+
+def _mean(title: tuple[str, str], spreads: Sequence[Regrets | None], rank: int) -> Column:
+    return Column(title, tuple(f"{spread.mean:.3f}" if spread else "-" for spread in spreads), rank)
 
 
 def _places(rows: Sequence[RegretRow]) -> list[Column]:

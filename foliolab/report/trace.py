@@ -10,7 +10,6 @@ from rich.text import Text
 
 from foliolab.analyse.agreement import apart
 from foliolab.errors import NoResult
-from foliolab.regret.suite import ModelDevice, cost
 from foliolab.report.columns import Column, count, mib, off_by, percent, seconds
 from foliolab.report.terminal import print_table, print_title
 from foliolab.trace.format import Trace
@@ -25,8 +24,8 @@ _FIGURES: Sequence[tuple[str, str, Callable[[float], str], int]] = (
 _MOST_FILES = 20
 
 
-def print_replays(console: Console, replays: Sequence[Replay], device: ModelDevice | None) -> None:
-    """Print what the model predicts beside what guests did, and how far these are apart."""
+def print_replays(console: Console, replays: Sequence[Replay], device: str = "") -> None:
+    """Print what the model predicts beside what guests did, and how far these are apart; seconds are on ``device``."""
     print_title(console, "Traces in the model of the page cache")
     columns = [
         Column(("", "trace"), tuple(Path(each.trace).stem for each in replays), 0, left=True),
@@ -36,9 +35,9 @@ def print_replays(console: Console, replays: Sequence[Replay], device: ModelDevi
     ]
     for title, name, spell, rank in _FIGURES:
         columns += _columns(title, name, spell, rank, replays)
-    if device:
-        costs = tuple(seconds(cost(each.counts, device)) for each in replays)
-        columns.append(Column((device.name, "seconds"), costs, 4))
+    times = tuple(seconds(each.seconds) for each in replays if each.seconds is not None)
+    if times:
+        columns.append(Column((device, "seconds"), times, 4))
     print_table(console, columns, groups=[each.trace for each in replays])
 
 

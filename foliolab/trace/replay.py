@@ -7,7 +7,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from foliolab.device import Device
 from foliolab.errors import BadTrace, UsageError
+from foliolab.model.clock import Clock
 from foliolab.model.library import DEFAULT_REQUEST_KB, PAGE_BYTES, Counts, Machine, replay
 from foliolab.trace.format import Measured, Trace, read_trace
 
@@ -35,6 +37,8 @@ class Replay:
     predicted: Figures
     recorded: Figures | None
     """The mean of what a guest was measured to do with the same; None if none was."""
+    seconds: float | None
+    """On the device that was asked for, if one was."""
     counts: Counts
     """Behind what is predicted."""
 
@@ -54,12 +58,13 @@ def read_replayable(path: Path) -> Trace:
     return trace
 
 
-def simulate_trace(machine: Machine, trace: Trace, window: str = "") -> Counts:
+def simulate_trace(machine: Machine, trace: Trace, window: str = "", clock: Clock | None = None) -> Counts:
     """Touch what the trace touches, of files of which nothing is cached yet. ModelError for a machine that cannot be.
 
-    ``window`` is the text of a header in place of the kernel's adaptive window. Threads may call this side by side.
+    ``window`` is the text of a header in place of the kernel's adaptive window. With ``clock`` the counts have seconds.
+    Threads may call this side by side.
     """
-    return replay(machine, trace.page_of, trace.file_of, [file.pages for file in trace.files], window)
+    return replay(machine, trace.page_of, trace.file_of, [file.pages for file in trace.files], window, clock)
 
 
 def replays(
@@ -68,12 +73,15 @@ def replays(
     variants: Sequence[str],
     windows_kb: Sequence[int],
     memory_bytes: int | None = None,
-    request_kb: int = DEFAULT_REQUEST_KB,
+    device: Device | None = None,
 ) -> Iterator[Replay]:
     """Replay ``trace`` in ``memory_bytes``, else in what each measurement had, else in what its header says.
 
+    On ``device`` requests cost what they do there, and replays have seconds.
     UsageError without any memory, ModelError for one that is too small.
     """
+    request_kb = device.request_kb if device else DEFAULT_REQUEST_KB
+    clock = Clock((device,)) if device else None
     for variant in variants:
         for window_kb in windows_kb:
             measured = [each for each in trace.measured if (each.variant, each.read_ahead_kb) == (variant, window_kb)]
@@ -87,10 +95,11 @@ def replays(
                     reclaim="lists",
                 )
                 with_it = [each for each in measured if _memory(trace, each) == memory]
-                counts = simulate_trace(machine, trace)
+                counts = simulate_trace(machine, trace, clock=clock)
                 predicted = Figures(counts.read_bytes, counts.requests, counts.major_faults)
                 recorded = _mean(with_it) if with_it else None
-                yield Replay(name, variant, window_kb, memory, predicted, recorded, counts)
+                seconds = counts.seconds[device.name] if device else None
+                yield Replay(name, variant, window_kb, memory, predicted, recorded, seconds, counts)
 
 
 def _memories(name: str, trace: Trace, measured: Sequence[Measured], wanted: int | None) -> list[int]:

@@ -45,9 +45,14 @@ static unsigned long next_miss(const void *cache, unsigned long page,
 	return page;
 }
 
-/* What is known of a file, and what of it was counted for the device. */
+/* What is known of an open file, and what of it was counted. */
 struct known {
 	struct mmap_readahead_state state;
+	unsigned long paid;
+};
+
+/* What was counted for all who have opened a file. */
+struct shared {
 	unsigned long pages;
 	unsigned long paid;
 };
@@ -55,36 +60,49 @@ struct known {
 /* What its files taught the device, and the sums of what was counted for them. */
 struct device {
 	struct mmap_readahead_prior prior;
-	unsigned long pages;
-	unsigned long paid;
+	struct shared all;
 };
 
 /* As mm/mmap_readahead_file.c does. */
-static void count_file(const struct file *file)
+static void count(const struct file *file, unsigned long pages,
+		  unsigned long paid)
 {
 	struct device *device = file->device;
+	struct shared *shared = file->shared;
 	struct known *known = file->state;
 
-	device->pages += file->nr_pages - known->pages;
-	device->paid += known->state.paid - known->paid;
-	known->pages = file->nr_pages;
-	known->paid = known->state.paid;
+	device->all.pages += pages - shared->pages;
+	device->all.paid += paid - known->paid;
+	shared->paid += paid - known->paid;
+	shared->pages = pages;
+	known->paid = paid;
+}
+
+static void count_file(const struct file *file)
+{
+	count(file, file->nr_pages, ((struct known *)file->state)->state.paid);
+}
+
+/* The file's pages count as long as anybody has it open. */
+static void uncount_file(const struct file *file)
+{
+	count(file, file->open ? file->nr_pages : 0, 0);
 }
 
 static struct mmap_readahead_miss describe(const struct model_machine *machine,
 					   const struct view *view,
 					   uint64_t index)
 {
-	const struct known *known = view->file->state;
+	const struct shared *shared = view->file->shared;
 	struct device *device = view->file->device;
 
 	return (struct mmap_readahead_miss) {
 		.index = index,
 		.file_pages = view->file->nr_pages,
 		.cached_pages = view->file->cached,
-		.file_paid = known->paid,
-		.others_pages = device->pages - known->pages,
-		.others_paid = device->paid - known->paid,
+		.file_paid = shared->paid,
+		.others_pages = device->all.pages - shared->pages,
+		.others_paid = device->all.paid - shared->paid,
 		.memory_pages = machine->memory_pages,
 		.max_pages = machine->read_ahead_pages,
 		.least_pages = 1,
@@ -140,10 +158,12 @@ static struct window mark(const struct model_machine *machine,
 
 const struct policy policy_adaptive = {
 	.state_size = sizeof(struct known),
+	.shared_size = sizeof(struct shared),
 	.device_size = sizeof(struct device),
 	.tells_kinds = true,
 	.leaves_marks = true,
 	.block_shift = POLICY_BLOCK_SHIFT,
+	.close = uncount_file,
 	.miss = miss,
 	.mark = mark,
 };

@@ -46,7 +46,7 @@ static struct window xnu_miss(const struct model_machine *machine,
 			      const struct file *file, uint64_t index)
 {
 	uint32_t max = machine->read_ahead_pages;
-	struct xnu_state *state = file->state;
+	struct xnu_state *state = file->shared;
 	uint64_t size, before, behind;
 	struct window window;
 
@@ -95,7 +95,7 @@ static void step(struct xnu_state *state, uint64_t index)
 static struct window xnu_hit(const struct model_machine *machine,
 			     const struct file *file, const struct hit *hit)
 {
-	struct xnu_state *state = file->state;
+	struct xnu_state *state = file->shared;
 
 	(void)machine;
 	if (hit->at_address) {
@@ -107,7 +107,7 @@ static struct window xnu_hit(const struct model_machine *machine,
 }
 
 const struct policy policy_xnu = {
-	.state_size = sizeof(struct xnu_state),
+	.shared_size = sizeof(struct xnu_state),
 	.miss = xnu_miss,
 	.hit = xnu_hit,
 };

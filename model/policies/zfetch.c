@@ -216,7 +216,7 @@ static struct window access_page(const struct model_machine *machine,
 				 bool missed)
 {
 	uint32_t max = max_distance(machine), most;
-	struct zfetch_state *state = file->state;
+	struct zfetch_state *state = file->shared;
 	uint64_t last = file->nr_pages - 1, pages;
 	struct stream *stream;
 
@@ -261,7 +261,7 @@ static struct window zfetch_hit(const struct model_machine *machine,
 }
 
 const struct policy policy_zfetch = {
-	.state_size = sizeof(struct zfetch_state),
+	.shared_size = sizeof(struct zfetch_state),
 	.miss = zfetch_miss,
 	.hit = zfetch_hit,
 };

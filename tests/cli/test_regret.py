@@ -33,12 +33,26 @@ def test_json_is_alone_and_has_what_was_asked_for() -> None:
     assert len(rows) == 3 * 5 * 3 * (10 + 12)
     oracle = {"fixed-" + str(row["oracle_window_kb"]): row["oracle_cost"] for row in rows[:22]}
     assert [row["cost"] for row in rows[:22] if row["variant"] in oracle] == list(oracle.values())
+    fixed = [row["time_regret"] for row in rows if row["variant"].startswith("fixed-")]
+    assert min(fixed) == 1 and max(fixed) > 2
+
+
+def test_devices_are_names_or_numbers() -> None:
+    devices = ["--device", "nvme,sata", "--device", "80,3000,0,64", "--device", "sata"]
+    done = lab("regret", "--json", "--pattern", "small-300-random", *devices)
+    rows = json.loads(done.stdout)["rows"]
+    assert list(dict.fromkeys(row["device"] for row in rows)) == ["nvme", "sata", "80,3000,0,64"]
+    named, given = (
+        [{**row, "device": ""} for row in rows if row["device"] == device] for device in ("nvme", "80,3000,0,64")
+    )
+    assert named == given
 
 
 def test_tables() -> None:
     done = lab("regret", "--pattern", "random-0.1%")
     assert done.returncode == 0
-    assert done.stdout.startswith("Regret by variant, 45 cells\n")
+    assert done.stdout.startswith("Regret by variant, 75 cells\n")
+    assert "\nRegret by device, all\n" in done.stdout
     assert "\nrandom-0.1% " in done.stdout
 
 
@@ -46,7 +60,11 @@ def test_tables() -> None:
     ("argv", "words"),
     [
         (["--pattern", "no-such"], "There is no pattern 'no-such'; known: random-0.1%, random-1%"),
-        (["--device", "nvme,tape"], "There is no device 'tape'; known: disk, cloud, nvme."),
+        (
+            ["--device", "nvme,tape"],
+            "There is no device 'tape'; there are nvme, sata, cloud, hdd, remote, or four numbers",
+        ),
+        (["--device", "1,2,3,0"], "There is no such device as '1,2,3,0': the latency is up to"),
     ],
 )
 def test_unknown_names(argv: list[str], words: str) -> None:
@@ -59,7 +77,7 @@ def test_unknown_names(argv: list[str], words: str) -> None:
     ("regret_of_adaptive", "status", "words"),
     [
         (1.01, 0, ""),
-        (1.6, 1, "lab: 1 of 39 checks fail: adaptive is near the best window: patterns, adaptive, mean: 1.6, "),
+        (1.6, 1, "lab: 2 of 104 checks fail: adaptive is near the best window: patterns, adaptive, mean: 1.6, "),
     ],
 )
 def test_check(
@@ -69,7 +87,7 @@ def test_check(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    regrets = {"off": 2.0, "published": 2.0, "adaptive": regret_of_adaptive} | dict.fromkeys(RIVALS, 9.0)
+    regrets = {"off": 2.0, "published": 2.0, "adaptive": regret_of_adaptive} | dict.fromkeys(RIVALS, 90.0)
     monkeypatch.setattr(regret, "make_rows", lambda *_: [row(*each) for each in regrets.items()])
     for form in ([], ["--json"]):
         assert main(["regret", *form]) == 0

@@ -11,6 +11,7 @@ from statistics import fmean
 import pytest
 
 from foliolab import process
+from foliolab.device import device_of
 from foliolab.errors import BuildError
 from foliolab.files import REPOSITORY
 from foliolab.model.compiled import INCLUDES, WINDOW
@@ -63,9 +64,9 @@ def test_bytes_for_a_file(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def suite_counts() -> list[Counts]:
-    """Of the whole suite; without the rivals that is no work."""
-    suite = load_suite()
-    return [counts for runs in run(suite, suite.cases, Reporter(), ["adaptive"]) for counts in runs.values()]
+    """Of the whole suite; without the rivals, and on two devices, that is no work."""
+    suite, devices = load_suite(), [device_of("cloud"), device_of("hdd")]
+    return [counts for runs in run(suite, suite.cases, devices, Reporter(), ["adaptive"]) for counts in runs.values()]
 
 
 def test_looks_for_a_decision(suite_counts: list[Counts]) -> None:

@@ -3,12 +3,15 @@
 
 from msgspec.structs import replace
 
+from foliolab.device import Device
 from foliolab.model.library import Pattern
 from foliolab.regret.rows import RegretRow
-from foliolab.regret.suite import Case, ModelDevice, load_suite
+from foliolab.regret.suite import Case, load_suite
 
-SLOW = ModelDevice("slow", wait=0, request=1e-4, seek=8e-3, reads_skipped=True, bytes_per_second=150e6, request_kb=512)
-FAST = ModelDevice("fast", wait=6e-5, request=1e-6, bytes_per_second=2e9)
+SLOW = Device("slow", latency_us=4000, megabytes_per_second=150, requests_per_second=0, queue_depth=1)
+FAST = Device("fast", latency_us=60, megabytes_per_second=2200, requests_per_second=0, queue_depth=64)
+DEVICES = (SLOW, FAST)
+"""A request costs 586 KiB, and 129 KiB."""
 
 RIVALS = ("xnu", "freebsd", "zfetch", "competitive", "linux-7.3")
 
@@ -19,7 +22,6 @@ SMALL = replace(
         Case("some", Pattern("random"), 300, judged_only=True),
         Case("steps", Pattern("stride", stride=48), 80, passes=2),
     ),
-    devices=(SLOW, FAST),
     file_pages=4096,
     times_memory=(0.5, 4),
     read_ahead_kb=(128, 512),
@@ -36,8 +38,12 @@ def row(
     device: str = "fast",
     judged_only: bool = False,
     family: str = "",
+    time: float | None = None,
 ) -> RegretRow:
-    """A row of a cell where the oracle costs two seconds; ``off`` is the regret of that variant there."""
+    """A row of a cell where the oracle costs two seconds, and the fastest window takes four.
+
+    ``off`` is the regret of that variant there, and ``time`` the one by time if that is another.
+    """
     return RegretRow(
         pattern=pattern,
         read_ahead_kb=128,
@@ -48,6 +54,8 @@ def row(
         off_cost=2 * off,
         oracle_cost=2,
         oracle_window_kb=32,
+        seconds=4 * (regret if time is None else time),
+        oracle_seconds=4,
         read_bytes=4096,
         major_faults=1,
         judged_only=judged_only,

@@ -20,7 +20,7 @@ from foliolab.regret.ablation import (
     without,
 )
 from foliolab.regret.suite import PATTERNS
-from tests.regret.small import SMALL
+from tests.regret.small import DEVICES, SMALL
 
 _BY_NAME = {mechanism.name: mechanism for mechanism in read_mechanisms()}
 _STREAMS = _BY_NAME["streams"]
@@ -72,7 +72,7 @@ def test_text_that_the_header_lacks_or_has_twice_is_named(old: str) -> None:
 @pytest.fixture(scope="module")
 def found() -> list[Ablation]:
     nothing = Mechanism("nothing", "Nothing is off.", ())
-    return ablate(SMALL, SMALL.cases, SMALL.devices, [nothing, _STREAMS], Reporter())
+    return ablate(SMALL, SMALL.cases, DEVICES, [nothing, _STREAMS], Reporter())
 
 
 def test_the_whole_policy_comes_first_and_what_changes_nothing_is_as_good(found: list[Ablation]) -> None:

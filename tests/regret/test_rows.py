@@ -6,15 +6,16 @@ from itertools import groupby
 import pytest
 from msgspec.structs import replace
 
+from foliolab.model.reported import Reported
 from foliolab.progress import Reporter
 from foliolab.regret.rows import RegretRow, make_rows, oracle
-from foliolab.regret.suite import FAMILIES, PATTERNS
-from tests.regret.small import FAST, SMALL
+from foliolab.regret.suite import FAMILIES, PATTERNS, REPORTS, ReportCase
+from tests.regret.small import DEVICES, FAST, SMALL
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[RegretRow]:
-    return make_rows(SMALL, SMALL.cases, SMALL.devices, Reporter())
+    return make_rows(SMALL, SMALL.cases, DEVICES, Reporter())
 
 
 def by_cell(rows: list[RegretRow]) -> Iterator[dict[str, RegretRow]]:
@@ -39,6 +40,19 @@ def test_the_oracle_is_the_cheapest_fixed_window_that_the_device_allows(rows: li
         best = fixed[row.oracle_window_kb]
         assert (best.cost, best.regret) == (best.oracle_cost, 1)
         assert all(other.regret >= 1 for other in fixed.values())
+
+
+def test_time_has_an_oracle_of_its_own(rows: list[RegretRow]) -> None:
+    others = set()
+    for variants in by_cell(rows):
+        fixed = [row for name, row in variants.items() if name.startswith("fixed-")]
+        for row in variants.values():
+            assert row.oracle_seconds == min(other.seconds for other in fixed) > 0
+            assert row.time_regret == row.seconds / row.oracle_seconds
+        assert min(row.time_regret for row in fixed) == 1
+        cheapest = variants[f"fixed-{fixed[0].oracle_window_kb}"]
+        others.add(cheapest.time_regret > 1)
+    assert others == {False, True}
 
 
 def test_the_smallest_of_equal_windows_is_best() -> None:
@@ -77,6 +91,20 @@ def test_a_family_is_another_group_and_may_have_a_file_of_its_own(rows: list[Reg
     assert all(row.read_bytes >= 1023 * 4096 for row in new)
 
 
+def test_a_report_is_another_group_and_its_size_and_reclaim_count() -> None:
+    accesses = Reported("openers", 2000, 4, in_turn=2, count=200)
+    case = ReportCase("report:some", "openers", accesses, 4096, judged_only=True)
+    found = make_rows(SMALL, [case], [FAST], Reporter())
+    assert {(row.pattern, row.family, row.group, row.judged_only) for row in found} == {
+        ("report:some", "openers", REPORTS, True)
+    }
+    assert max(row.read_bytes for row in found if row.variant == "fixed-4" and row.memory < 1) <= 800 * 4096
+    more = replace(case, accesses=replace(accesses, runners=8))
+    reclaimed = replace(case, reclaimed_pages=4096)
+    for other in (more, reclaimed):
+        assert make_rows(SMALL, [other], [FAST], Reporter()) != found
+
+
 def test_fewer_devices_and_cases_give_the_same_rows(rows: list[RegretRow]) -> None:
     some = make_rows(SMALL, SMALL.cases[1:], [FAST], Reporter())
     assert some == [row for row in rows if row.device == "fast" and row.pattern != "forward"]
@@ -86,7 +114,8 @@ def test_json(rows: list[RegretRow]) -> None:
     row = json.loads(json.dumps(rows[-1].to_json()))
     assert {key: type(value) for key, value in row.items()} == {
         "pattern": str, "read_ahead_kb": int, "device": str, "memory": int, "variant": str, "cost": float,
-        "off_cost": float, "oracle_cost": float, "oracle_window_kb": int, "regret": float, "read_bytes": int,
+        "off_cost": float, "oracle_cost": float, "oracle_window_kb": int, "seconds": float,
+        "oracle_seconds": float, "time_regret": float, "regret": float, "read_bytes": int,
         "major_faults": int, "judged_only": bool, "family": str, "group": str,
     }  # fmt: skip
     assert row["regret"] == row["cost"] / row["oracle_cost"]

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from foliolab.device import Device
+from foliolab.model.clock import Clock, load_processor
 from foliolab.model.library import Counts, Machine, Pattern, simulate
 from foliolab.progress import Reporter
 from foliolab.regret import runs
 from foliolab.regret.runs import machines, run
-from tests.regret.small import FAST, SLOW, SMALL
+from tests.regret.small import DEVICES, FAST, SLOW, SMALL
 
 STEPS = SMALL.cases[2]
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -24,12 +27,19 @@ class Simulator:
         self._interrupted_at = interrupted_at
 
     def __call__(
-        self, machine: Machine, pattern: Pattern, count: int, passes: int, then: Sequence[Pattern], window: str
+        self,
+        machine: Machine,
+        pattern: Pattern,
+        count: int,
+        passes: int,
+        then: Sequence[Pattern],
+        window: str,
+        clock: Clock,
     ) -> Counts:
         self.calls.append((machine, pattern))
         if pattern == self._interrupted_at:
             raise KeyboardInterrupt
-        return simulate(machine, pattern, count, passes, then, window)
+        return simulate(machine, pattern, count, passes, then, window, clock)
 
 
 def test_what_variants_run_on() -> None:
@@ -49,10 +59,10 @@ def test_what_variants_run_on() -> None:
     ]
     assert found["off"] == Machine("off", 4096, 1024, 32, 32)
     assert found["published"] == Machine("published", 4096, 1024, 32, 32)
-    assert found["adaptive"] == Machine("adaptive", 4096, 1024, 32, 128)
+    assert found["adaptive"] == Machine("adaptive", 4096, 1024, 32, 146)
     assert found["adaptive-default"] == Machine("adaptive", 4096, 1024, 32, 32)
     assert found["xnu"] == Machine("xnu", 4096, 1024, 32, 32)
-    assert found["competitive"] == Machine("competitive", 4096, 1024, 32, 128)
+    assert found["competitive"] == Machine("competitive", 4096, 1024, 32, 146)
     assert found["fixed-32"] == Machine("fixed", 4096, 1024, 8, 32)
     assert machines(SMALL, STEPS, 4, 128, FAST)["adaptive"] == found["adaptive-default"]
 
@@ -64,21 +74,23 @@ def test_no_fixed_window_is_larger_than_the_device_allows() -> None:
 
 
 def test_runs_are_those_of_the_model() -> None:
-    results = run(SMALL, SMALL.cases, Reporter())
+    results = run(SMALL, SMALL.cases, DEVICES, Reporter())
     for case, found in zip(SMALL.cases, results, strict=True):
-        for machine in machines(SMALL, case, 0.5, 512, SLOW).values():
-            assert found[machine] == simulate(machine, case.pattern, case.count, case.passes)
+        for variant, machine in machines(SMALL, case, 0.5, 512, SLOW).items():
+            told = {"adaptive", "zfetch", "competitive"}
+            clock = Clock((SLOW,) if variant in told else DEVICES)
+            assert found[machine] == simulate(machine, case.pattern, case.count, case.passes, clock=clock)
 
 
 def test_runs_are_shared_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     simulator = Simulator()
     monkeypatch.setattr(runs, "simulate", simulator)
-    first = run(SMALL, SMALL.cases[:2], Reporter())
+    first = run(SMALL, SMALL.cases[:2], DEVICES, Reporter())
     assert len(set(simulator.calls)) == len(simulator.calls) == sum(map(len, first))
     simulator.calls.clear()
-    assert run(SMALL, SMALL.cases[:2], Reporter()) == first
+    assert run(SMALL, SMALL.cases[:2], DEVICES, Reporter()) == first
     assert simulator.calls == []
-    assert run(SMALL, SMALL.cases, Reporter())[:2] == first
+    assert run(SMALL, SMALL.cases, DEVICES, Reporter())[:2] == first
     assert {pattern for _, pattern in simulator.calls} == {SMALL.cases[2].pattern}
 
 
@@ -87,9 +99,9 @@ def test_another_library_or_another_count_is_another_run(monkeypatch: pytest.Mon
     monkeypatch.setattr(runs, "simulate", simulator)
     case = SMALL.cases[0]
 
-    def simulated(*cases: Any) -> bool:
+    def simulated(*cases: Any, devices: Sequence[Device] = DEVICES) -> bool:
         simulator.calls.clear()
-        run(SMALL, cases, Reporter())
+        run(SMALL, cases, devices, Reporter())
         return bool(simulator.calls)
 
     assert simulated(case)
@@ -97,6 +109,12 @@ def test_another_library_or_another_count_is_another_run(monkeypatch: pytest.Mon
     assert simulated(replace(case, count=4000))
     assert simulated(replace(case, passes=2))
     assert simulated(replace(case, then=(Pattern("reverse"),)))
+    assert simulated(case, devices=[SLOW])
+    assert simulated(case, devices=[replace(SLOW, latency_us=4001)])
+    busy = partial(Clock, processor=replace(load_processor(), mapped=7))
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "Clock", busy)
+        assert simulated(case)
     monkeypatch.setattr(runs, "compiled", lambda *_: tmp_path / "model/other/model.so")
     assert simulated(case)
 
@@ -105,8 +123,8 @@ def test_an_interrupted_run_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch
     simulator = Simulator(interrupted_at=SMALL.cases[1].pattern)
     monkeypatch.setattr(runs, "simulate", simulator)
     with pytest.raises(KeyboardInterrupt):
-        run(SMALL, SMALL.cases, Reporter())
+        run(SMALL, SMALL.cases, DEVICES, Reporter())
     simulator = Simulator()
     monkeypatch.setattr(runs, "simulate", simulator)
-    run(SMALL, SMALL.cases, Reporter())
+    run(SMALL, SMALL.cases, DEVICES, Reporter())
     assert {pattern for _, pattern in simulator.calls} == {case.pattern for case in SMALL.cases[1:]}

@@ -49,9 +49,20 @@ def test_where_adaptive_is_over_the_bound_or_loses(off: float, adaptive: float, 
     assert (found.over, found.lost) == (over, lost)
 
 
-def group(adaptive: float, rivals: float = 9, family: str = "", *, judged_only: bool = False) -> list[RegretRow]:
-    regrets = {"off": 2.0, "adaptive": adaptive} | dict.fromkeys(RIVALS, rivals)
-    return [row(variant, regret, family=family, judged_only=judged_only) for variant, regret in regrets.items()]
+def group(
+    adaptive: float,
+    rivals: float = 90,
+    family: str = "",
+    *,
+    time: float | None = None,
+    judged_only: bool = False,
+) -> list[RegretRow]:
+    """``time`` is that of adaptive, if it is another regret than by price."""
+    others = {"off": 2.0} | dict.fromkeys(RIVALS, rivals)
+    return [
+        row("adaptive", adaptive, family=family, judged_only=judged_only, time=time),
+        *(row(variant, regret, family=family, judged_only=judged_only) for variant, regret in others.items()),
+    ]
 
 
 def failing(rows: list[RegretRow]) -> list[tuple[str, str, str]]:
@@ -61,23 +72,27 @@ def failing(rows: list[RegretRow]) -> list[tuple[str, str, str]]:
 
 
 def test_what_is_expected() -> None:
-    rows = [*group(1.01), *group(1.02, judged_only=True), *group(1.05, family="walks")]
+    rows = [*group(1.01), *group(1.01, judged_only=True), *group(1.05, family="walks")]
     statuses = Counter(each.status for each in verdicts(SMALL, rows))
-    # Of patterns all figures, of families none that is judged only, of traces nothing was measured.
-    assert statuses == {Status.HOLDS: 3 + 2 + 2 * 2 * len(RIVALS), Status.NOT_MEASURED: 1 + 3 + 2 * len(RIVALS)}
+    # Of patterns all figures, of families none that is judged only, of traces and reports nothing was measured.
+    assert statuses == {Status.HOLDS: 6 + 4 + 2 * 4 * len(RIVALS), Status.NOT_MEASURED: 2 + 2 * (6 + 4 * len(RIVALS))}
 
 
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        (group(1.04), [("patterns", "adaptive", "mean")]),
-        ([*group(0.5), *group(1.04, judged_only=True)], [("patterns", "adaptive", "judged_mean")]),
-        ([*group(0.1), *group(3.7)], [("patterns", "adaptive", "worst")]),
+        (group(1.04), [("patterns", "adaptive", "mean"), ("patterns", "adaptive", "time_mean")]),
+        (group(1.01, time=1.04), [("patterns", "adaptive", "time_mean")]),
+        ([*group(0.5), *group(1.02, time=1.04, judged_only=True)], [("patterns", "adaptive", "time_judged_mean")]),
+        ([*group(0.1), *group(5.7)], [("patterns", "adaptive", "worst")]),
         (
-            [*group(0.1), *group(2.4, family="walks")],
-            [("families", "adaptive", "mean"), ("families", "adaptive", "worst")],
+            [*group(0.01), *group(60, family="walks")],
+            [("families", "adaptive", name) for name in ("mean", "worst", "time_mean", "time_worst")],
         ),
-        (group(1.01, rivals=1.01), [("patterns", rival, figure) for rival in RIVALS for figure in ("mean", "worst")]),
+        (
+            group(1.01, rivals=1.01),
+            [("patterns", rival, name) for rival in RIVALS for name in ("mean", "worst", "time_mean", "time_worst")],
+        ),
     ],
 )
 def test_what_is_not_as_expected(rows: list[RegretRow], expected: list[tuple[str, str, str]]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.errors import BadTrace, UsageError
+from foliolab.model.clock import Clock
 from foliolab.model.library import Counts, Machine
 from foliolab.progress import Reporter
 from foliolab.regret import runs
@@ -16,7 +17,7 @@ from foliolab.regret.runs import run
 from foliolab.regret.suite import PATTERNS, TRACES, TraceCase, trace_cases
 from foliolab.trace.format import Trace, TraceFile, write_trace
 from foliolab.trace.replay import simulate_trace
-from tests.regret.small import SMALL
+from tests.regret.small import DEVICES, SMALL
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -31,8 +32,8 @@ def stepping(pages: int = 4096, step: int = 48, judged_only: bool = False) -> Tr
 
 def test_a_trace_costs_what_the_pattern_costs_that_it_is_of() -> None:
     steps = next(case for case in SMALL.cases if case.name == "steps")
-    patterns = make_rows(SMALL, [steps], SMALL.devices, Reporter())
-    traces = make_rows(SMALL, [TraceCase("trace:steps", stepping())], SMALL.devices, Reporter())
+    patterns = make_rows(SMALL, [steps], DEVICES, Reporter())
+    traces = make_rows(SMALL, [TraceCase("trace:steps", stepping())], DEVICES, Reporter())
     assert {row.group for row in traces} == {TRACES}
     assert {row.group for row in patterns} == {PATTERNS}
     assert patterns == [replace(row, pattern="steps") for row in traces]
@@ -40,7 +41,7 @@ def test_a_trace_costs_what_the_pattern_costs_that_it_is_of() -> None:
 
 def test_judged_only_is_what_the_header_says() -> None:
     for judged in (True, False):
-        rows = make_rows(SMALL, [TraceCase("trace:t", stepping(judged_only=judged))], SMALL.devices, Reporter())
+        rows = make_rows(SMALL, [TraceCase("trace:t", stepping(judged_only=judged))], DEVICES, Reporter())
         assert {row.judged_only for row in rows} == {judged}
 
 
@@ -54,20 +55,20 @@ def test_memories_that_hold_no_two_windows_are_left_out() -> None:
 def test_runs_are_kept_for_what_was_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
 
-    def simulate(machine: Machine, trace: Trace, window: str) -> Counts:
+    def simulate(machine: Machine, trace: Trace, window: str, clock: Clock) -> Counts:
         called.append(trace)
-        return simulate_trace(machine, trace, window)
+        return simulate_trace(machine, trace, window, clock)
 
     monkeypatch.setattr(runs, "simulate_trace", simulate)
-    first = run(SMALL, [TraceCase("trace:t", stepping())], Reporter())
+    first = run(SMALL, [TraceCase("trace:t", stepping())], DEVICES, Reporter())
     assert called
     called.clear()
     again = stepping(judged_only=True)
-    assert run(SMALL, [TraceCase("trace:renamed", again)], Reporter()) == first
+    assert run(SMALL, [TraceCase("trace:renamed", again)], DEVICES, Reporter()) == first
     assert not called
     for other in (stepping(4097), stepping(step=47), replace(again, files=(TraceFile("a", 4095), TraceFile("b", 1)))):
         called.clear()
-        run(SMALL, [TraceCase("trace:t", other)], Reporter())
+        run(SMALL, [TraceCase("trace:t", other)], DEVICES, Reporter())
         assert called
 
 

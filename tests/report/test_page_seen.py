@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from foliolab.cli import report
 from foliolab.cli.main import main
+from foliolab.device import device_of
 from foliolab.process import find, package_of
 from foliolab.regret.suite import load_suite
 from tests.browser import CHROMIUM, Browser
@@ -41,13 +42,13 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = replace(
         suite,
         ways=tuple(way for way in suite.ways if way.name in shown),
-        devices=suite.devices[-1:],
         read_ahead_kb=suite.read_ahead_kb[:1],
         windows_kb=(4, 128),
     )
     file = tmp_path_factory.mktemp("released") / "page.html"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "load_suite", lambda: small)
+        patch.setattr(report, "load_devices", lambda: {"nvme": device_of("nvme")})
         assert main(["report", "--released", "--html", str(file)]) == 0
     return file
 

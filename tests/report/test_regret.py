@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from collections.abc import Sequence
 
+import pytest
+
 from foliolab.regret.ablation import JUDGED, WHOLE, Ablation
 from foliolab.regret.rows import RegretRow
 from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES
 from foliolab.regret.summary import Regrets, summary_to_json
-from foliolab.report.markdown import ablation_to_table
+from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.regret import print_regret
 from tests.printed import printed
-from tests.regret.small import row
+from tests.regret.small import SMALL, row
 
 
 def terminal(rows: Sequence[RegretRow], width: int = 120, *, everything: bool = False) -> list[str]:
@@ -40,14 +42,18 @@ def line(lines: Sequence[str], start: str) -> str:
 def test_variants_and_patterns() -> None:
     lines = terminal(ROWS)
     assert lines[0] == "Regret by variant, 4 cells"
-    assert lines[1] == "Cost in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean."
+    assert " ".join(lines[1:3]) == (
+        "Price in multiples of the cheapest fixed window up to read_ahead_kb: worst, geometric mean. "
+        "Time in multiples of the fastest: mean."
+    )
     assert lines[lines.index("Regret by pattern") + 1].startswith("* is judged only. ")
-    assert line(lines, "adaptive ").split() == ["adaptive", "1.75", "1.401", "1.25", "1.250"]
+    assert line(lines, "adaptive ").split() == ["adaptive", "1.75", "1.401", "1.401", "1.25", "1.250", "1.250"]
     assert line(lines, "bad").split() == [
-        "bad", "2", "1.00", "1.000", "2.00", "2.000", "1.75", "1.673", "32", "x0.5", "128", "slow",
+        "bad", "2", "1.00", "1.000", "1.000", "2.00", "2.000", "2.000", "1.75", "1.673", "1.673", "32", "x0.5", "128",
+        "slow",
     ]  # fmt: skip
     assert line(lines, "kept").startswith("kept *")
-    assert [found.split()[0] for found in lines if found.endswith(("fast", "slow"))] == ["bad", "kept", "lost"]
+    assert [found.split()[0] for found in lines if "x0.5" in found] == ["bad", "kept", "lost"]
 
 
 def test_cells_that_miss_a_bound_are_counted() -> None:
@@ -69,7 +75,7 @@ def test_or_listed() -> None:
 
 def test_nothing_is_missed_and_nothing_judged() -> None:
     lines = terminal(three("good", 1, 1))
-    assert line(lines, "adaptive ").split() == ["adaptive", "1.00", "1.000", "-", "-"]
+    assert line(lines, "adaptive ").split() == ["adaptive", "1.00", "1.000", "1.000", "-", "-", "-"]
     assert "adaptive over 1.5: 0 cells" in lines
     assert lines[-2:] == ["off up to 1.1 and adaptive more than 5% above it: 0 cells", ""]
 
@@ -80,6 +86,57 @@ def test_a_narrow_terminal_leaves_columns_out() -> None:
     assert line(lines, "bad").split() == ["bad", "1.00", "2.00", "1.75", "1.673", "x0.5", "128", "slow"]
 
 
+FAST_AND_SLOW = {"off": (4, 3), "published": (2, 2), "adaptive": (1.5, 0.5)}
+"""Time on each."""
+TIMED = [
+    *(row(name, 2, time=fast) for name, (fast, _) in FAST_AND_SLOW.items()),
+    *(row(name, 1, device="slow", judged_only=True, time=slow) for name, (_, slow) in FAST_AND_SLOW.items()),
+]
+
+
+def test_time_stands_beside_price_by_device() -> None:
+    lines = terminal([*TIMED, *three("trace:lmdb", 1, 1.75)])
+    assert line(lines, "adaptive ").split() == ["adaptive", "2.00", "1.414", "0.866", "1.00", "1.000", "0.500"]
+    everything = lines[lines.index("Regret by device, all") :]
+    assert [word for found in everything[2:4] for word in found.split()] == [
+        "fast", "slow", "variant", "time", "price", "time", "price",
+    ]  # fmt: skip
+    assert line(everything, "off").split() == ["off", "4.000", "2.000", "3.000", "1.000"]
+    judged = lines[lines.index("Regret by device, judged") :]
+    assert line(judged, "off").split() == ["off", "3.000", "1.000"]
+    assert "Regret by device in traces, all" in lines
+    assert "Regret by device in traces, judged" not in lines
+
+
+def test_time_is_in_json_for_programs() -> None:
+    off, _, adaptive = summary_to_json(TIMED)
+    assert (off["time_mean"], off["time_worst"], off["time_judged_mean"]) == pytest.approx((12**0.5, 4, 3))
+    assert adaptive["devices"]["fast"] == {
+        "mean": 2, "worst": 2, "judged_mean": None, "time_mean": 1.5, "time_worst": 1.5, "time_judged_mean": None,
+    }  # fmt: skip
+    assert set(adaptive["devices"]) == {"fast", "slow"}
+
+
+def test_a_document_has_time_by_device() -> None:
+    variants = [way.name for way in SMALL.ways]
+    rows = [
+        row(variant, 2, pattern, device=device, time=3, judged_only=judged)
+        for variant in variants
+        for pattern, judged in (("a", False), ("b", True), ("trace:t", False))
+        for device in ("fast", "slow")
+    ]
+    rows += [row(variant, 2, "c", family="f", time=3) for variant in variants]
+    lines = regret_to_table(SMALL, rows).splitlines()
+    assert [found for found in lines if found.startswith("By device")] == [
+        "By device, patterns, all:", "By device, patterns, judged:", "By device, families, all:",
+        "By device, traces, all:",
+    ]  # fmt: skip
+    table = lines[lines.index("By device, traces, all:") + 2 :]
+    assert table[0] == "| variant | fast time | price | slow time | price |"
+    assert table[2] == "| off | 3.000 | 2.000 | 3.000 | 2.000 |"
+    assert len(table) == 2 + len(variants)
+
+
 def test_new_families_have_tables_of_their_own() -> None:
     lines = terminal(
         [*three("good", 1, 1), *three("walk", 1, 1.75, judged_only=True, family="walks"), *three("trace:lmdb", 1, 3)]
@@ -88,7 +145,7 @@ def test_new_families_have_tables_of_their_own() -> None:
     assert titles == [f"Regret by variant{where}, 1 cells" for where in ("", " in new families", " in traces")]
     assert "adaptive over 1.5: 0 cells" in lines
     families = lines[lines.index(titles[1]) : lines.index(titles[2])]
-    assert line(families, "adaptive ").split() == ["adaptive", "1.75", "1.750", "1.75", "1.750"]
+    assert line(families, "adaptive ").split() == ["adaptive", "1.75", *["1.750"] * 2, "1.75", *["1.750"] * 2]
     assert families[families.index("adaptive over 1.5 in new families: 1 cells") + 1] == "    1  walk"
 
 
@@ -97,9 +154,17 @@ def test_traces_have_tables_of_their_own() -> None:
     assert "Regret by variant, 1 cells" in lines
     assert "adaptive over 1.5: 0 cells" in lines
     traces = lines[lines.index("Regret by variant in traces, 1 cells") :]
-    assert line(traces, "adaptive ").split() == ["adaptive", "1.75", "1.750", "1.75", "1.750"]
+    assert line(traces, "adaptive ").split() == ["adaptive", "1.75", *["1.750"] * 2, "1.75", *["1.750"] * 2]
     assert line(traces, "trace:lmdb *").split()[2:4] == ["1", "1.00"]
     assert traces[traces.index("adaptive over 1.5 in traces: 1 cells") + 1] == "    1  trace:lmdb"
+
+
+def test_reports_have_tables_of_their_own() -> None:
+    lines = terminal([*three("good", 1, 1), *three("report:openers-8", 1, 1.75, family="openers")])
+    assert "Regret by variant in new families, 1 cells" not in lines
+    reports = lines[lines.index("Regret by variant in reports, 1 cells") :]
+    assert line(reports, "adaptive ").split()[:3] == ["adaptive", "1.75", "1.750"]
+    assert line(reports, "report:openers-8").split()[1:3] == ["1", "1.00"]
 
 
 def test_means_for_programs() -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from foliolab.analyse.agreement import apart
+from foliolab.device import Device
 from foliolab.errors import BadTrace, ModelError, NoResult, UsageError
+from foliolab.model.clock import Clock
 from foliolab.model.library import Machine
 from foliolab.model.library import replay as replay_pages
 from foliolab.report.columns import off_by
@@ -94,9 +96,15 @@ def test_measurements_with_several_memories_are_all_compared() -> None:
     ]  # fmt: skip
 
 
-def test_requests_cost_what_the_device_makes_them_cost() -> None:
-    cheap, dear = (next(replays("t", TRACE, ["adaptive"], [128], 8 << 20, kb)) for kb in (4, 4096))
-    assert cheap.counts != dear.counts
+def test_requests_cost_what_the_device_makes_them_cost_and_seconds_are_those_there() -> None:
+    cheap, dear = Device("cheap", 4, 1000, 0, 64), Device("dear", 4000, 1000, 0, 64)
+    soon, late = (next(replays("t", TRACE, ["adaptive"], [128], 8 << 20, device)) for device in (cheap, dear))
+    assert replace(soon.counts, seconds={}) != replace(late.counts, seconds={})
+    for found, device in ((soon, cheap), (late, dear)):
+        machine = Machine("adaptive", 4096, 2048, 32, device.request_kb // 4 or 1, reclaim="lists")
+        assert found.counts == replay_pages(machine, PAGES, clock=Clock((device,)))
+        assert found.seconds == found.counts.seconds[device.name]
+    assert next(replays("t", TRACE, ["adaptive"], [128])).seconds is None
 
 
 def test_no_memory_and_too_little_of_it() -> None:
@@ -123,7 +131,7 @@ def test_how_far_apart() -> None:
 
 def table(width: int) -> list[str]:
     found = list(replays("/somewhere/lmdb.trace", TRACE, ["off", "adaptive"], [128]))
-    return printed(lambda console: print_replays(console, found, None), width)
+    return printed(lambda console: print_replays(console, found), width)
 
 
 def test_predicted_beside_recorded() -> None:
@@ -170,7 +178,8 @@ def test_json(path: Path) -> None:
     done = lab("trace", "replay", str(path), "--variant", "off,random", "--read-ahead-kb", "128", "--json")
     assert done.returncode == 0
     off, random = json.loads(done.stdout)["replays"]
-    assert set(off) == {"trace", "variant", "read_ahead_kb", "memory_bytes", "predicted", "recorded"}
+    assert set(off) == {"trace", "variant", "read_ahead_kb", "memory_bytes", "predicted", "recorded", "seconds"}
+    assert off["seconds"] is None
     assert (off["trace"], off["variant"], off["read_ahead_kb"]) == (str(path), "off", 128)
     assert off["recorded"] == {"read_bytes": 11 << 20, "read_requests": 101, "major_faults": 201}
     assert set(off["predicted"]) == set(off["recorded"])
@@ -195,6 +204,11 @@ def test_commands_print_tables(path: Path) -> None:
         (["replay", "PATH", "--variant", "stock"], 2, "no variant 'stock'; known: off, published, adaptive, random"),
         (["replay", "PATH", "--read-ahead-kb", "128k"], 2, "--read-ahead-kb takes numbers of KiB"),
         (["replay", "PATH", "--memory", "much"], 2, "'much' is not a size"),
+        (
+            ["replay", "PATH", "--device", "tape"],
+            2,
+            "There is no device 'tape'; there are nvme, sata, cloud, hdd, remote",
+        ),
         (["replay", "PATH", "--memory", "1M"], 36, "A memory of 256 pages is too small"),
     ],
 )
