@@ -22,6 +22,7 @@ from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import parse_name
 from foliolab.model.compiled import identity, policy_hash
+from foliolab.model.clock import Clock
 from foliolab.model.library import DEFAULT_REQUEST_KB, KINDS, ORDERS, PAGE_BYTES, Machine, Pattern, simulate
 
 PROGRAM = "sparse-mmap"
@@ -120,8 +121,10 @@ class ModelSession:
             read_ahead_pages=max(window, 1),
             request_pages=DEFAULT_REQUEST_KB * 1024 // PAGE_BYTES,
         )
-        counts = simulate(machine, accesses.pattern, accesses.count, accesses.passes)
-        return {
+        clock = Clock((parameters.disk,)) if parameters.disk else None
+        counts = simulate(machine, accesses.pattern, accesses.count, accesses.passes, clock=clock)
+        seconds = {"seconds": time for time in counts.seconds.values()}
+        return seconds | {
             "read_bytes": counts.read_bytes,
             "read_requests": counts.requests,
             "major_faults": counts.major_faults,

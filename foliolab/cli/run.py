@@ -179,7 +179,8 @@ def _on_model(
             " --profile but lab, and no --page-size but 4k."
         )
     backend = ModelBackend()
-    return plan, backend, backend.kernel
+    # Where disks take time, guests have one processor, too.
+    return plan.with_at_most(1 if request.device else None), backend, backend.kernel
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
