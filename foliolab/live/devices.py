@@ -13,7 +13,7 @@ from foliolab.errors import NoCure, UsageError
 
 
 @dataclass(frozen=True)
-class Device:
+class HostDevice:
     name: str
     """As the kernel calls it: vda, dm-0, btrfs-1."""
     attribute: Path
@@ -27,7 +27,7 @@ class Device:
         return int(self.attribute.read_text())
 
 
-def device_of(path: Path) -> Device:
+def device_of(path: Path) -> HostDevice:
     """The device that holds a file.
 
     NoCure if its file system has no window, as tmpfs has none; UsageError if there is no such file.
@@ -41,7 +41,7 @@ def device_of(path: Path) -> Device:
     return found
 
 
-def find_device(major: int, minor: int, sys: Path = Path("/sys"), mounts: Path | None = None) -> Device | None:
+def find_device(major: int, minor: int, sys: Path = Path("/sys"), mounts: Path | None = None) -> HostDevice | None:
     """The device behind a file system's number; None if nothing reads ahead there.
 
     ``sys`` and ``mounts`` (``/proc/self/mountinfo``) are for tests.
@@ -61,7 +61,7 @@ def find_device(major: int, minor: int, sys: Path = Path("/sys"), mounts: Path |
     # Network and FUSE file systems call theirs by the number.
     directory = pool or sys / f"class/bdi/0:{minor}"
     attribute = directory / "read_ahead_kb"
-    return Device(directory.resolve().name, attribute, None) if attribute.exists() else None
+    return HostDevice(directory.resolve().name, attribute, None) if attribute.exists() else None
 
 
 def _layers(number: str, mounts: Path) -> list[Path]:
@@ -78,13 +78,13 @@ def _layers(number: str, mounts: Path) -> list[Path]:
     return []
 
 
-def _block_device(directory: Path) -> Device | None:
+def _block_device(directory: Path) -> HostDevice | None:
     whole = directory.parent if (directory / "partition").exists() else directory
     attribute = whole / "queue/read_ahead_kb"
     if not attribute.exists():
         return None
     rotational = (whole / "queue/rotational").read_text().strip() == "1"
-    return Device(whole.name, attribute, rotational)
+    return HostDevice(whole.name, attribute, rotational)
 
 
 def _btrfs(number: str, sys: Path, mounts: Path) -> Path | None:

@@ -19,7 +19,7 @@ from statistics import median
 
 from foliolab.errors import LabError, NoProbe, UsageError
 from foliolab.live.costs import Cost, cost
-from foliolab.live.devices import Device, find_device
+from foliolab.live.devices import HostDevice, find_device
 from foliolab.live.places import BLOCK_BYTES, Places, places_of
 from foliolab.live.processes import PAGE_BYTES, counters
 
@@ -44,7 +44,7 @@ class Probe:
     """What was read, and how long that took. Times are in microseconds; those of a round are its medians."""
 
     files: list[Path]
-    device: Device
+    device: HostDevice
     seconds: float = 0.0
     reads: int = 0
     read_bytes: int = 0
@@ -110,7 +110,7 @@ def measure(path: Path, seconds: float, seed: int) -> Probe:
     return probe
 
 
-def _device(path: Path) -> Device:
+def _device(path: Path) -> HostDevice:
     if not (path.is_file() or path.is_dir()):
         raise UsageError(f"{path} is neither a file nor a directory." if path.exists() else f"There is no {path}.")
     number = path.stat().st_dev
@@ -134,7 +134,7 @@ def _reached() -> int | None:
     return None
 
 
-def _requests(device: Device) -> tuple[int, int] | None:
+def _requests(device: HostDevice) -> tuple[int, int] | None:
     """Bytes read and requests to write since boot; None of what is no block device."""
     with suppress(OSError, IndexError):
         fields = [int(word) for word in (device.attribute.parents[1] / "stat").read_text().split()]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from foliolab.errors import NotPermitted, UsageError
 from foliolab.live import pages
-from foliolab.live.devices import Device, find_device, module_was_tried, windows_adapt
+from foliolab.live.devices import HostDevice, find_device, module_was_tried, windows_adapt
 from foliolab.live.engines import engine_of
 from foliolab.live.faults import FaultTrace, FileFaults, faults_of
 from foliolab.live.processes import PAGE_BYTES, Counters, Mapping, Tally, descriptors, mappings, runs, seen_by
@@ -90,7 +90,7 @@ class Observation:
 @dataclass
 class _Watched:
     path: Path
-    device: Device
+    device: HostDevice
     window_kb: int
     cached: int | None
     read_before: int

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from foliolab.errors import NoCure, NotPermitted, UsageError
-from foliolab.live.devices import Device
+from foliolab.live.devices import HostDevice
 from foliolab.live.processes import PAGE_BYTES, descriptors, mappings, same_file, start_time
 
 MOST_KB = 16384
@@ -43,7 +43,7 @@ def set_device(attribute: Path, read_ahead_kb: int) -> None:
         raise NoCure(f"{attribute} has {there} KiB after {read_ahead_kb} were written.")
 
 
-def set_open_file(pid: int, started: int, file: os.stat_result, device: Device, read_ahead_kb: int) -> list[int]:
+def set_open_file(pid: int, started: int, file: os.stat_result, device: HostDevice, read_ahead_kb: int) -> list[int]:
     """Give all open files of a process that are this file a window; returns the descriptors' numbers.
 
     NoCure if it has none, or is no longer the process that started then, or maps the file in a way that has no window.

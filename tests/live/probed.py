@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from foliolab.live.devices import Device
+from foliolab.live.devices import HostDevice
 from foliolab.live.probe import DEEP_SIZES, DEEPEST, DEPTHS, SIZES, Probe
 
 
@@ -20,7 +20,7 @@ def probed(
     attribute = Path(__file__).parent / "read_ahead_kb"
     usual: dict[str, Any] = {
         "files": [Path("/srv/data")],
-        "device": Device("sda", attribute, rotational),
+        "device": HostDevice("sda", attribute, rotational),
         "seconds": 5.0,
         "reads": 20_000,
         "read_bytes": 1000 << 20,

@@ -10,7 +10,7 @@ import pytest
 
 from foliolab.errors import NoCure, UsageError
 from foliolab.live import pages
-from foliolab.live.devices import Device, device_of
+from foliolab.live.devices import HostDevice, device_of
 from foliolab.live.processes import PAGE_BYTES, start_time
 from foliolab.live.windows import MOST_KB, _for_a_moment, require_window, set_device, set_open_file
 from tests.live.conftest import Toucher
@@ -20,7 +20,7 @@ PAGE_KB = PAGE_BYTES >> 10
 
 
 @pytest.fixture
-def device(private_disk: Path) -> Device:
+def device(private_disk: Path) -> HostDevice:
     found = device_of(private_disk / "file")
     set_device(found.attribute, 1024)
     return found
@@ -33,7 +33,7 @@ def read_by_one_fault(program: Toucher, path: Path) -> int:
     return found.bit_count()
 
 
-def test_each_open_file_can_have_its_own(device: Device, private_disk: Path, start: Callable[..., Toucher]) -> None:
+def test_each_open_file_can_have_its_own(device: HostDevice, private_disk: Path, start: Callable[..., Toucher]) -> None:
     path = private_disk / "file"
     program, other = start(path), start(path)
     status, started = path.stat(), start_time(program.pid)
@@ -53,7 +53,7 @@ def test_each_open_file_can_have_its_own(device: Device, private_disk: Path, sta
         set_open_file(hinted.pid, start_time(hinted.pid), status, device, 64)
 
 
-def test_a_kill_in_the_moment_leaves_nothing(device: Device) -> None:
+def test_a_kill_in_the_moment_leaves_nothing(device: HostDevice) -> None:
     child = os.fork()
     if not child:
         with _for_a_moment(device.attribute, 64):
@@ -63,7 +63,7 @@ def test_a_kill_in_the_moment_leaves_nothing(device: Device) -> None:
     assert wait_until(lambda: device.read_ahead_kb == 1024)
 
 
-def test_an_exception_in_the_moment_leaves_nothing(device: Device) -> None:
+def test_an_exception_in_the_moment_leaves_nothing(device: HostDevice) -> None:
     with pytest.raises(KeyboardInterrupt), _for_a_moment(device.attribute, 64):
         assert device.read_ahead_kb == 64
         raise KeyboardInterrupt
