@@ -258,10 +258,10 @@ static int timed_add(const char *name)
 static int timed_set_profile(const char *text, const struct kernel_param *kp)
 {
 	unsigned int latency, megabytes, requests, depth;
-	char end;
+	char end = '\n';
 
 	if (sscanf(text, "%u,%u,%u,%u%c", &latency, &megabytes, &requests,
-		   &depth, &end) < 4)
+		   &depth, &end) < 4 || end != '\n')
 		return -EINVAL;
 	if (!megabytes || megabytes > DEVICE_MOST_SPEED / 1000000 || !depth ||
 	    depth > DEVICE_MOST_DEPTH)

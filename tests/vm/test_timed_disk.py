@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A disk that takes time, in guests whose clock counts instructions."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import X86_64
+from foliolab.device import Device, load_devices
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
+from foliolab.kernel.timed_disk import EXTRA
+from foliolab.progress import Reporter
+from foliolab.vm.accel import choose
+from foliolab.vm.disk import DATA_FILE, DataDisk
+from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.image import guest_programs, initramfs
+
+pytestmark = pytest.mark.boot
+
+_TOUCHES = 400
+"""Pages far from each other, each of which is read by a request of its own."""
+
+
+@pytest.fixture(scope="module")
+def kernel() -> BuiltKernel:
+    return build(KernelRequest(X86_64, "patched", extras=(EXTRA,)), Reporter())
+
+
+@contextmanager
+def guest_on(kernel: BuiltKernel, device: Device | None, console: Path) -> Iterator[Guest]:
+    """A guest with a file on a disk of this kind, which is not mounted."""
+    words = kernel.boot_arguments(counting=True, timed=True)
+    image = initramfs(guest_programs(X86_64, Reporter()))
+    bare = GuestConfig(X86_64, kernel.image, image, choose(X86_64, timed=True), boot_arguments=words)
+    disk = DataDisk("ext4", 256 << 20).prepare(bare, Reporter())
+    with Guest(replace(bare, disks=(disk,), device=device), console) as guest:
+        yield guest
+
+
+def seconds(kernel: BuiltKernel, device: Device, console: Path) -> list[float]:
+    """Of far pages and then of a part of the file in order, in one boot."""
+    far = f"--pattern stride --stride 160 --count {_TOUCHES}"
+    found = []
+    with guest_on(kernel, device, console) as guest:
+        guest.run([":mount", f"/dev/{guest.config.disk_name(0)}", "/data", "ext4", "ro"]).checked()
+        guest.run([":write", f"/sys/block/{guest.config.disk_name(0)}/queue/read_ahead_kb", "16"]).checked()
+        for pattern in (far, "--pattern sequential --count 8192"):
+            argv = ["sparse-mmap", "--file", DATA_FILE, "--drop-caches", *pattern.split()]
+            found.append(json.loads(guest.run(argv).checked().stdout)["seconds"])
+    return found
+
+
+def test_two_boots_take_as_long(kernel: BuiltKernel, tmp_path: Path) -> None:
+    one, other = (seconds(kernel, load_devices()["sata"], tmp_path / f"console-{boot}") for boot in range(2))
+    assert one == pytest.approx(other, rel=0.01)
+
+
+def test_a_hard_disk_seeks_for_far_pages_and_not_for_near_ones(kernel: BuiltKernel, tmp_path: Path) -> None:
+    disk = load_devices()["hdd"]
+    far, near = seconds(kernel, disk, tmp_path / "console")
+    # Each page lies 640 KiB beyond the last, which is less than what passes during a seek.
+    passing = 160 * 4096 / (disk.megabytes_per_second * 1e6)
+    assert far == pytest.approx(_TOUCHES * passing, rel=0.1)
+    assert near == pytest.approx(8192 * 4096 / (disk.megabytes_per_second * 1e6), rel=0.25)
+
+
+def test_a_disk_that_cannot_be_is_refused(kernel: BuiltKernel, tmp_path: Path) -> None:
+    parameters = "/sys/module/timed_disk/parameters"
+    with guest_on(kernel, None, tmp_path / "console") as guest:
+        for profile in ("80", "80,0,0,64", "80,18001,0,64", "80,3000,0,0", "80,3000,0,65", "80,3000,0,64,1"):
+            job = guest.run([":write", f"{parameters}/profile", profile])
+            assert (profile, b"Invalid argument" in job.stderr) == (profile, True)
+        job = guest.run([":write", f"{parameters}/add", "vdz"])
+        assert b"No such file" in job.stderr
