@@ -226,7 +226,7 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(original, copy)
     policies = [path.relative_to(REPOSITORY) for path in POLICIES]
-    for place, name in (("REPOSITORY", "."), ("MODEL", "model"), ("GUEST", "guest")):
+    for place, name in (("REPOSITORY", "."), ("MODEL", "model"), ("GUEST", "guest"), ("DEVICE", "device")):
         monkeypatch.setattr(building, place, tmp_path / name)
     monkeypatch.setattr(building, "POLICIES", tuple(tmp_path / policy for policy in policies))
     includes = tuple(f"-I{tmp_path / name}" for name in ("model/shim", "kernel/files/include"))
@@ -246,13 +246,14 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
         "model/model.h",
         "guest/patterns.h",
         "guest/random.h",
+        "device/device_time.h",
         *map(str, policies),
     ):
         with (tmp_path / source).open("a") as text:
             text.write("/* changed */\n")
         seen.add(building._hash())
     assert compiled(Reporter()) != first
-    assert len(seen) == 8 + len(policies)
+    assert len(seen) == 9 + len(policies)
     (tmp_path / "model/model.c").write_text("int model_new(void) { return nothing; }\n")
     with pytest.raises(BuildError, match=r"model\.c"):
         compiled(Reporter())
