@@ -37,7 +37,7 @@ def print_replays(console: Console, replays: Sequence[Replay], device: str = "")
         columns += _columns(title, name, spell, rank, replays)
     times = tuple(seconds(each.seconds) for each in replays if each.seconds is not None)
     if times:
-        columns.append(Column((device, "seconds"), times, 4))
+        columns.append(Column((device, "seconds"), times, 1))
     print_table(console, columns, groups=[each.trace for each in replays])
 
 

@@ -27,3 +27,19 @@ def test_requests_cost_where_only_so_many_are_taken() -> None:
 
 def test_seeks_and_what_is_skipped_cost_where_there_is_a_head() -> None:
     assert cost(COUNTS, device(depth=1)) == pytest.approx(2 * 10 + 150 * PAGE)
+
+
+@pytest.mark.parametrize(
+    ("latency_us", "speed", "rate", "kb"),
+    [
+        (80, 3000, 0, 234),
+        (1000, 125, 3000, 122),
+        # So few requests a second take longer than each by itself.
+        (1000, 125, 100, 1221),
+        (0, 3000, 0, 1),
+    ],
+)
+def test_a_request_is_worth_what_passes_while_a_program_waits_for_it(
+    latency_us: int, speed: int, rate: int, kb: int
+) -> None:
+    assert Device("d", latency_us, speed, rate, 64).request_kb == kb

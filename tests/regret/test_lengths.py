@@ -3,11 +3,11 @@
 
 from msgspec.structs import replace
 
-from foliolab.device import device_of
 from foliolab.model.library import Pattern
 from foliolab.progress import Reporter
 from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import Case, load_suite
+from tests.regret.small import FAST
 
 SUITE = load_suite()
 SHARES = (0.001, 0.003, 0.006, 0.01, 0.011, 0.012, 0.013, 0.014, 0.015, 0.017, 0.02, 0.03, 0.1, 0.3, 1)
@@ -17,7 +17,7 @@ SHARES = (0.001, 0.003, 0.006, 0.01, 0.011, 0.012, 0.013, 0.014, 0.015, 0.017, 0
 def test_random_access_costs_most_if_it_ends_once_regions_have_filled_up() -> None:
     suite = replace(SUITE, times_memory=(0.5,), read_ahead_kb=(128, 8192))
     cases = [Case(f"{share:g}", Pattern("random"), int(share * SUITE.file_pages)) for share in SHARES]
-    rows = [row for row in make_rows(suite, cases, [device_of("nvme")], Reporter()) if row.variant == "adaptive"]
+    rows = [row for row in make_rows(suite, cases, [FAST], Reporter()) if row.variant == "adaptive"]
     small, large = (
         {float(row.pattern): row.regret for row in rows if row.read_ahead_kb == window_kb}
         for window_kb in suite.read_ahead_kb
