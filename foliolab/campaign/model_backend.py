@@ -21,8 +21,8 @@ from foliolab.experiment.variants import Variant
 from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import parse_name
-from foliolab.model.compiled import identity, policy_hash
 from foliolab.model.clock import Clock
+from foliolab.model.compiled import identity, policy_hash
 from foliolab.model.library import DEFAULT_REQUEST_KB, KINDS, ORDERS, PAGE_BYTES, Machine, Pattern, simulate
 
 PROGRAM = "sparse-mmap"
@@ -123,8 +123,9 @@ class ModelSession:
         )
         clock = Clock((parameters.disk,)) if parameters.disk else None
         counts = simulate(machine, accesses.pattern, accesses.count, accesses.passes, clock=clock)
-        seconds = {"seconds": time for time in counts.seconds.values()}
-        return seconds | {
+        seconds = {"seconds": counts.seconds[parameters.disk.name]} if parameters.disk else {}
+        return {
+            **seconds,
             "read_bytes": counts.read_bytes,
             "read_requests": counts.requests,
             "major_faults": counts.major_faults,
