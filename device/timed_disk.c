@@ -36,7 +36,7 @@ struct timed_disk {
 	struct device_profile profile;
 	spinlock_t lock;		/* of the next two */
 	struct device_state state;
-	u64 late;			/* ns to be made up for, a latency at most */
+	u64 late;			/* ns that the last one done was, at most */
 	struct file *backing;
 	struct block_device *lower;
 	struct blk_mq_tag_set tags;
@@ -56,14 +56,15 @@ static struct device_profile profile = {
 	.bytes_per_second = DEVICE_MOST_SPEED,
 	.depth = DEVICE_MOST_DEPTH,
 };
+
 static DEFINE_MUTEX(parameters);
 
 /*
  * The lower disk has everything in memory of the host. It needs some of the
  * host's time, and none of the guest's: were the guest idle, its clock would
  * jump. So wait here, though not for ever, as what others have to do for the
- * lower disk may wait for us. The instructions of that are made up for by the
- * next requests.
+ * lower disk may wait for us. The next request makes up for the instructions of
+ * that: a program that waits for one after the other loses none.
  */
 static enum hrtimer_restart timed_done(struct hrtimer *timer)
 {
@@ -80,8 +81,7 @@ static enum hrtimer_restart timed_done(struct hrtimer *timer)
 		cpu_relax();
 	}
 	spin_lock_bh(&timed->lock);
-	timed->late = min(timed->late + ktime_get_ns() - work->done,
-			  timed->profile.latency);
+	timed->late = ktime_get_ns() - work->done;
 	spin_unlock_bh(&timed->lock);
 	blk_mq_end_request(blk_mq_rq_from_pdu(work), work->status);
 	return HRTIMER_NORESTART;
