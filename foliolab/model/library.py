@@ -168,7 +168,7 @@ def simulate(
     structs = [_pattern_struct(each) for each in (pattern, *then)]
     _whole("count", count, 0, _BITS)
     _whole("passes", passes, 0, _BITS)
-    with _Model(machine, (machine.file_pages,), window) as model:
+    with Simulation(machine, (machine.file_pages,), window) as model:
         for _ in range(passes if then else 1):
             for struct in structs:
                 if not model.library.model_run(model.handle, struct, count, 1 if then else passes):
@@ -195,8 +195,8 @@ def replay(
     file_of = file_of or array("I", bytes(array("I").itemsize * len(pages)))
     if sum(files) != machine.file_pages or len(file_of) != len(pages):
         raise ModelError("The model's machine has other files than are accessed.")
-    with _Model(machine, files, window) as model:
-        accesses = _numbers(file_of), _numbers(pages), len(pages)
+    with Simulation(machine, files, window) as model:
+        accesses = numbers_of(file_of), numbers_of(pages), len(pages)
         if not model.library.model_has(model.handle, *accesses):
             raise ModelError(f"A page is not one of the {machine.file_pages} of the model's files.")
         if not model.library.model_replay(model.handle, *accesses):
@@ -204,7 +204,8 @@ def replay(
         return model.counts()
 
 
-def _numbers(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint32]":
+def numbers_of(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint32]":
+    """As the library takes them; the memory is that of an array of type code ``I``."""
     try:
         whole = numbers if isinstance(numbers, array) and numbers.typecode == "I" else array("I", numbers)
     except OverflowError as error:
@@ -212,13 +213,13 @@ def _numbers(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint32]":
     return (ctypes.c_uint32 * len(whole)).from_buffer(whole)
 
 
-class _Model:
+class Simulation:
     """A machine that has accessed nothing yet, and is gone at the end of the block."""
 
     def __init__(self, machine: Machine, files: Sequence[int], window: str) -> None:
         struct = _machine_struct(machine)
         self.library = load(window)
-        self.handle = self.library.model_new(struct, _numbers(files), len(files))
+        self.handle = self.library.model_new(struct, numbers_of(files), len(files))
         if not self.handle:
             raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")
 

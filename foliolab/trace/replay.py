@@ -37,10 +37,12 @@ class Replay:
     """The mean of what a guest was measured to do with the same; None if none was."""
     counts: Counts
     """Behind what is predicted."""
+    machine: Machine
+    """The model's."""
 
     def to_json(self) -> dict[str, Any]:
         plain = asdict(self)
-        del plain["counts"]
+        del plain["counts"], plain["machine"]
         return plain
 
 
@@ -90,7 +92,7 @@ def replays(
                 counts = simulate_trace(machine, trace)
                 predicted = Figures(counts.read_bytes, counts.requests, counts.major_faults)
                 recorded = _mean(with_it) if with_it else None
-                yield Replay(name, variant, window_kb, memory, predicted, recorded, counts)
+                yield Replay(name, variant, window_kb, memory, predicted, recorded, counts, machine)
 
 
 def _memories(name: str, trace: Trace, measured: Sequence[Measured], wanted: int | None) -> list[int]:
