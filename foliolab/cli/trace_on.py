@@ -25,7 +25,7 @@ _NOT_WITH_KERNEL = ("read_ahead_kb", "memory")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReplayRequest:
     """What is to be replayed; of the options, what ordinary replays have as well."""
 
     traces: Sequence[tuple[str, Trace]]
@@ -79,7 +79,7 @@ def _require_absent(arguments: argparse.Namespace, names: Sequence[str], words: 
             raise UsageError(f"--{name.replace('_', '-')} {words}.")
 
 
-def replay_on_file(arguments: argparse.Namespace, asked: Asked) -> int:
+def replay_on_file(arguments: argparse.Namespace, asked: ReplayRequest) -> int:
     """Replay, and print what came out."""
     costs = None if arguments.request_us is None else ReadCosts(arguments.request_us, arguments.page_us)
     report = Reporter()
@@ -110,7 +110,7 @@ def _bytes(trace: Trace) -> int:
 
 
 def _timed(
-    arguments: argparse.Namespace, asked: Asked, name: str, trace: Trace, file: Path, report: Reporter
+    arguments: argparse.Namespace, asked: ReplayRequest, name: str, trace: Trace, file: Path, report: Reporter
 ) -> list[TimedReplay]:
     windows, memory, kernel = asked.windows_kb, asked.memory_bytes, {}
     if arguments.kernel_too:
@@ -121,5 +121,4 @@ def _timed(
         kernel = {"adaptive" if windows_adapt() else "off": False, "random": True}
     found = list(replays(name, trace, asked.variants, windows, memory, asked.request_kb))
     repetitions = arguments.repetitions or LEAST_REPETITIONS
-    with report.task(f"replaying {Path(name).name}", (repetitions + 1) * len(found)) as task:
-        return time_replays(trace, found, file, repetitions, kernel, task)
+    return time_replays(trace, found, file, repetitions, kernel, report)

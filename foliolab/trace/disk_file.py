@@ -4,13 +4,14 @@
 import errno
 import fcntl
 import os
+import shutil
 import struct
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from foliolab.errors import UsageError
+from foliolab.errors import DiskFull, UsageError
 from foliolab.files import full_disk_named
 from foliolab.progress import Reporter
 
@@ -35,10 +36,11 @@ def require_on_disk(path: Path, size: int) -> None:
     if there < size:
         raise UsageError(f"{path} is too small: it has {there:,} bytes, and {size:,} are read.")
     position = 0
-    for start, length, flags in _extents(path, size):
-        if start > position or flags & _NOT_READ:
-            break
-        position = start + length
+    with _refused(path):
+        for start, length, flags in _extents(path, size):
+            if start > position or flags & _NOT_READ:
+                break
+            position = start + length
     if position < size:
         raise UsageError(
             f"{path} has no plain data on the disk at byte {position:,}: there is a hole, or space that was never"
@@ -46,38 +48,37 @@ def require_on_disk(path: Path, size: int) -> None:
         )
 
 
-def _extents(path: Path, size: int) -> Iterator[tuple[int, int, int]]:
-    """Start and length in bytes, and the flags, of each up to there."""
+@contextmanager
+def _refused(name: Path) -> Iterator[None]:
     try:
-        file = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+        yield
     except OSError as error:
-        raise _refused(path, error) from error
-    position, size = 0, max(size, 1)
+        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY):
+            raise UsageError(
+                f"{name} cannot be read past the page cache, or its file system does not tell what is on a disk;"
+                " tmpfs and most network file systems are so."
+            ) from error
+        raise OSError(error.errno, error.strerror, str(name)) from error
+
+
+def _extents(path: Path, size: int) -> Iterator[tuple[int, int, int]]:
+    """Start and length in bytes, and the flags, of each up to there; OSError if the file system does not tell."""
+    position = 0
+    file = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     try:
         while position < size:
             answer = bytearray(_HEAD.size + _EXTENTS * _EXTENT.size)
             _HEAD.pack_into(answer, 0, position, size - position, _SYNC, 0, _EXTENTS, 0)
             fcntl.ioctl(file, _FIEMAP, answer)
             count = _HEAD.unpack_from(answer)[3]
-            for number in range(count):
-                start, _, length, *_, flags, _, _, _ = _EXTENT.unpack_from(answer, _HEAD.size + number * _EXTENT.size)
-                yield start, length, flags
-                position = start + length
             if not count:
                 return
-    except OSError as error:
-        raise _refused(path, error) from error
+            for place in range(_HEAD.size, _HEAD.size + count * _EXTENT.size, _EXTENT.size):
+                start, _, length, _, _, flags, *_ = _EXTENT.unpack_from(answer, place)
+                yield start, length, flags
+                position = start + length
     finally:
         os.close(file)
-
-
-def _refused(path: Path, error: OSError) -> Exception:
-    if error.errno in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY):
-        return UsageError(
-            f"{path} cannot be read past the page cache, or its file system does not tell what of it is on a disk;"
-            " tmpfs and most network file systems are so."
-        )
-    return OSError(error.errno, error.strerror, str(path))
 
 
 @contextmanager
@@ -88,23 +89,16 @@ def scratch_file(directory: Path, size: int, report: Reporter) -> Iterator[Path]
     """
     if not directory.is_dir():
         raise UsageError(f"There is no directory {directory}.")
-    with full_disk_named(directory), tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+    # Others would run out of room while we find out that there is not enough.
+    if shutil.disk_usage(directory).free < size:
+        raise DiskFull(f"No space left on the disk that holds {directory}: {size >> 20:,} MiB are needed.")
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
         path = Path(f"/proc/self/fd/{file.fileno()}")
-        _require_disk_under(directory, path)
-        os.posix_fallocate(file.fileno(), 0, size)
-        with report.task(f"writing a scratch file of {size >> 20} MiB"):
+        with _refused(directory):  # before a file in memory is as large as that
+            list(_extents(path, 1))
+        with full_disk_named(directory), report.task(f"writing a scratch file of {size >> 20} MiB"):
+            os.posix_fallocate(file.fileno(), 0, size)
             for start in range(0, size, _CHUNK):
                 file.write(os.urandom(min(_CHUNK, size - start)))
             os.fsync(file.fileno())
         yield path
-
-
-def _require_disk_under(directory: Path, path: Path) -> None:
-    """Before a file in memory is as large as that."""
-    try:
-        require_on_disk(path, 0)
-    except UsageError:
-        raise UsageError(
-            f"A file in {directory} cannot be read past the page cache, or its file system does not tell what is on a"
-            " disk; tmpfs is so."
-        ) from None

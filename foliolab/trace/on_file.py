@@ -10,8 +10,8 @@ from statistics import median
 from typing import Any
 
 from foliolab.model.library import PAGE_BYTES
-from foliolab.model.reads import KernelRun, ReadRun, replay_on, touch_mapped
-from foliolab.progress import Task
+from foliolab.model.reads import KernelRun, ReadRun, read_queue, replay_on, touch_mapped
+from foliolab.progress import Reporter
 from foliolab.trace.format import Trace, TraceFile
 from foliolab.trace.replay import Replay
 
@@ -78,19 +78,14 @@ def apart_from(one: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def bases(timed: Sequence[TimedReplay]) -> list[TimedReplay]:
-    """For each, what it is compared with: the first variant of the same trace and window, in as much memory if any."""
-
-    def alike(one: Replay, other: Replay) -> tuple[bool, bool]:
-        return (one.trace, one.read_ahead_kb) == (
-            other.trace,
-            other.read_ahead_kb,
-        ), one.memory_bytes == other.memory_bytes
-
-    return [max(timed, key=lambda other: alike(each.replay, other.replay)) for each in timed]
+    """For each, what it is compared with: the first variant of the same trace, window and memory."""
+    first: dict[tuple[str, int, int], TimedReplay] = {}
+    keys = [(each.replay.trace, each.replay.read_ahead_kb, each.replay.memory_bytes) for each in timed]
+    return [first.setdefault(key, each) for key, each in zip(keys, timed, strict=True)]
 
 
 def time_replays(
-    trace: Trace, replays: Sequence[Replay], file: Path, repetitions: int, kernel: Mapping[str, bool], task: Task
+    trace: Trace, replays: Sequence[Replay], file: Path, repetitions: int, kernel: Mapping[str, bool], report: Reporter
 ) -> list[TimedReplay]:
     """Replay a trace on a file, each of ``replays`` in turn, once without being counted and then so many times.
 
@@ -100,17 +95,17 @@ def time_replays(
     runs: list[list[ReadRun]] = [[] for _ in replays]
     touched: list[list[KernelRun]] = [[] for _ in replays]
     sizes = [each.pages for each in trace.files]
-    for repetition, number in _turns(repetitions, len(replays)):
-        each = replays[number]
-        task.note(f"{each.trace}, {each.variant}, {each.read_ahead_kb} KiB")
-        run = replay_on(file, each.machine, trace.page_of, trace.file_of, sizes)
-        if repetition:
-            runs[number].append(run)
-        if each.variant in kernel:
-            mapped = touch_mapped(file, trace.page_of, random=kernel[each.variant])
+    rounds = (repetitions + 1) * len(replays)
+    with read_queue() as queue, report.task(f"replaying {Path(replays[0].trace).name}", rounds) as task:
+        for repetition, number in _turns(repetitions, len(replays)):
+            each = replays[number]
+            task.note(f"{each.variant}, {each.read_ahead_kb} KiB")
+            run = replay_on(queue, file, each.machine, trace.page_of, trace.file_of, sizes)
+            mapped = [touch_mapped(file, trace.page_of, random=kernel[each.variant])] if each.variant in kernel else []
             if repetition:
-                touched[number].append(mapped)
-        task.advance()
+                runs[number].append(run)
+                touched[number] += mapped
+            task.advance()
     return [
         TimedReplay(each, tuple(some), tuple(others)) for each, some, others in zip(replays, runs, touched, strict=True)
     ]

@@ -41,7 +41,6 @@ struct threads {
 };
 
 struct read_queue {
-	int file;
 	bool has_threads;
 	struct uring ring;
 	struct threads threads;
@@ -126,13 +125,13 @@ static bool ring_open(struct uring *ring, uint32_t most)
 	return true;
 }
 
-static void ring_add(struct uring *ring, int file, struct queued_read *read)
+static void ring_add(struct uring *ring, struct queued_read *read)
 {
 	uint32_t tail = *ring->tail, place = tail & *ring->mask;
 
 	ring->entries[place] = (struct io_uring_sqe) {
 		.opcode = IORING_OP_READV,
-		.fd = file,
+		.fd = read->file,
 		.off = read->offset,
 		.addr = (uintptr_t)read->pages,
 		.len = read->nr_pages,
@@ -179,8 +178,7 @@ static struct queued_read *ring_ended(struct uring *ring)
 
 static void *work(void *argument)
 {
-	struct read_queue *queue = argument;
-	struct threads *threads = &queue->threads;
+	struct threads *threads = argument;
 	struct queued_read *read;
 
 	pthread_mutex_lock(&threads->lock);
@@ -191,7 +189,7 @@ static void *work(void *argument)
 			continue;
 		}
 		pthread_mutex_unlock(&threads->lock);
-		read->result = preadv(queue->file, read->pages, read->nr_pages,
+		read->result = preadv(read->file, read->pages, read->nr_pages,
 				      read->offset);
 		if (read->result < 0)
 			read->result = -errno;
@@ -213,9 +211,8 @@ static void threads_stop(struct threads *threads)
 		pthread_join(threads->threads[--threads->nr_threads], NULL);
 }
 
-static bool threads_start(struct read_queue *queue)
+static bool threads_start(struct threads *threads)
 {
-	struct threads *threads = &queue->threads;
 	int error;
 
 	pthread_mutex_init(&threads->lock, NULL);
@@ -223,7 +220,7 @@ static bool threads_start(struct read_queue *queue)
 	pthread_cond_init(&threads->has_ended, NULL);
 	while (threads->nr_threads < NR_THREADS) {
 		error = pthread_create(&threads->threads[threads->nr_threads],
-				       NULL, work, queue);
+				       NULL, work, threads);
 		if (error) {
 			threads_stop(threads);
 			errno = error;
@@ -258,15 +255,14 @@ static struct queued_read *threads_ended(struct threads *threads)
 	return read;
 }
 
-struct read_queue *read_queue_new(int file, uint32_t most, bool threads)
+struct read_queue *read_queue_new(uint32_t most, bool threads)
 {
 	struct read_queue *queue = calloc(1, sizeof(*queue));
 
 	if (!queue)
 		return NULL;
-	queue->file = file;
 	queue->has_threads = threads || !ring_open(&queue->ring, most);
-	if (queue->has_threads && !threads_start(queue)) {
+	if (queue->has_threads && !threads_start(&queue->threads)) {
 		free(queue);
 		return NULL;
 	}
@@ -292,7 +288,7 @@ void read_queue_add(struct read_queue *queue, struct queued_read *read)
 	if (queue->has_threads)
 		append(&queue->threads.added, read);
 	else
-		ring_add(&queue->ring, queue->file, read);
+		ring_add(&queue->ring, read);
 }
 
 bool read_queue_begin(struct read_queue *queue, bool wait)

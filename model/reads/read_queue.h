@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reads of a file that go on side by side, past the page cache.
+ * Reads of files that go on side by side, past the page cache.
  *
  * io_uring does them by its system calls; where these are refused, threads do.
  */
@@ -14,6 +14,7 @@
 #define QUEUE_MOST_PAGES	256	/* of a read: 1 MiB, as of the kernel's */
 
 struct queued_read {
+	int file;		/* opened with O_DIRECT */
 	uint64_t offset;	/* bytes */
 	uint32_t nr_pages;
 	struct iovec pages[QUEUE_MOST_PAGES];	/* one page each */
@@ -24,10 +25,14 @@ struct queued_read {
 struct read_queue;
 
 /*
- * For up to so many reads at a time, of a file that was opened with O_DIRECT.
- * NULL with errno if there can be none.
+ * For up to so many reads at a time. NULL with errno if there can be none. With
+ * threads, io_uring is not tried.
+ *
+ * While a ring of io_uring is closed the kernel sends its thread something like
+ * a signal; a page fault that this interrupts is not counted. So a queue should
+ * outlive the faults that are counted.
  */
-struct read_queue *read_queue_new(int file, uint32_t most, bool threads);
+struct read_queue *read_queue_new(uint32_t most, bool threads);
 
 /* Nothing may be going on. */
 void read_queue_free(struct read_queue *queue);

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include "../../guest/random.h"
-#include "read_queue.h"
 #include "real_reads.h"
 
 #define PAGE_BYTES	4096ULL
@@ -18,6 +17,7 @@ struct real_reads {
 	struct read_queue *queue;
 	struct real_counts counts;
 	int error;
+	int file;
 	uint64_t file_bytes;
 	uint64_t *first;	/* page of each file */
 	uint16_t *reader;	/* of each page: the read under way, from 1 on */
@@ -46,8 +46,8 @@ static void shuffle(char **pages, uint32_t count)
 
 /*
  * The kernel hands out pages in the order of the first writes to them, and
- * neighbours may well be neighbours in memory, too. So that order is not the one
- * in which they are used.
+ * neighbours may well be neighbours in memory, too. So they are used in another
+ * order than that.
  */
 static bool fill_pool(struct real_reads *reads)
 {
@@ -136,6 +136,7 @@ static bool read_piece(struct real_reads *reads, uint64_t page, uint32_t n)
 
 	if (!read)
 		return false;
+	read->file = reads->file;
 	read->offset = page * PAGE_BYTES;
 	read->nr_pages = n;
 	for (uint32_t i = 0; i < n; i++) {
@@ -199,14 +200,22 @@ static bool lay_out(struct real_reads *reads, const uint32_t *file_pages,
 	return reads->reader;
 }
 
-struct real_reads *real_reads_new(int file, uint64_t file_bytes,
-				  const uint32_t *file_pages, uint32_t nr_files,
-				  bool threads)
+struct read_queue *real_reads_queue(bool threads)
+{
+	return read_queue_new(MOST_READS, threads);
+}
+
+struct real_reads *real_reads_new(struct read_queue *queue, int file,
+				  uint64_t file_bytes,
+				  const uint32_t *file_pages,
+				  uint32_t nr_files)
 {
 	struct real_reads *reads = calloc(1, sizeof(*reads));
 
 	if (!reads)
 		return NULL;
+	reads->queue = queue;
+	reads->file = file;
 	reads->file_bytes = file_bytes;
 	for (; reads->nr_idle < MOST_READS; reads->nr_idle++)
 		reads->idle[reads->nr_idle] = reads->nr_idle;
@@ -215,9 +224,7 @@ struct real_reads *real_reads_new(int file, uint64_t file_bytes,
 		.read = observe_read,
 		.accessed = observe_access,
 	};
-	if (lay_out(reads, file_pages, nr_files) && fill_pool(reads))
-		reads->queue = read_queue_new(file, MOST_READS, threads);
-	if (!reads->queue) {
+	if (!lay_out(reads, file_pages, nr_files) || !fill_pool(reads)) {
 		real_reads_free(reads);
 		return NULL;
 	}
@@ -226,12 +233,9 @@ struct real_reads *real_reads_new(int file, uint64_t file_bytes,
 
 void real_reads_free(struct real_reads *reads)
 {
-	if (reads->queue) {
-		while (reads->nr_idle < MOST_READS &&
-		       read_queue_begin(reads->queue, true))
-			end_those_that_did(reads);
-		read_queue_free(reads->queue);
-	}
+	while (reads->nr_idle < MOST_READS &&
+	       read_queue_begin(reads->queue, true))
+		end_those_that_did(reads);
 	if (reads->memory)
 		munmap(reads->memory, POOL_PAGES * PAGE_BYTES);
 	free(reads->first);
@@ -239,14 +243,10 @@ void real_reads_free(struct real_reads *reads)
 	free(reads);
 }
 
-const struct model_observer *real_reads_observer(const struct real_reads *reads)
+const struct model_observer *
+real_reads_observer(const struct real_reads *reads)
 {
 	return &reads->observer;
-}
-
-bool real_reads_have_threads(const struct real_reads *reads)
-{
-	return read_queue_has_threads(reads->queue);
 }
 
 int real_reads_error(const struct real_reads *reads)
