@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The model of the page cache, compiled when it is first wanted."""
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -20,12 +21,15 @@ INCLUDES = (f"-I{MODEL / 'shim'}", f"-I{KERNEL / 'files/include'}")
 """Where the kernel's headers that the policies include are stood in for, and where our own are."""
 _OTHER_WINDOW = ("-Wno-unused", "-include")
 """Its include guard then keeps the kernel's own out; it may leave variables behind that only the own one uses."""
+_READS = MODEL / "reads"
+"""A library of its own: it does not change what the model answers, and includes headers that the shim stands in for."""
 
 
 def sources() -> list[Path]:
     """Everything that is compiled into the library."""
     elsewhere = [*(GUEST / f"{name}.h" for name in ("cases", "patterns", "random")), DEVICE / "device_time.h"]
-    return [*_compiled(), *sorted(MODEL.rglob("*.h")), *elsewhere, *POLICIES]
+    headers = sorted(path for path in MODEL.rglob("*.h") if path.parent != _READS)
+    return [*_compiled(), *headers, *elsewhere, *POLICIES]
 
 
 def _compiled() -> list[Path]:
@@ -44,8 +48,12 @@ def identity() -> str:
 
 
 def _hash() -> str:
+    return _hash_of(sources())
+
+
+def _hash_of(files: Iterable[Path]) -> str:
     version = process.run([process.tool("cc"), "--version"], BuildError)
-    return digest([version, *_FLAGS, digest_files(sources(), REPOSITORY)])
+    return digest([version, *_FLAGS, digest_files(files, REPOSITORY)])
 
 
 def compiled(report: Reporter, window: str = "") -> Path:
@@ -68,3 +76,16 @@ def compiled(report: Reporter, window: str = "") -> Path:
 
     name = digest([identity(), window]) if window else identity()
     return made_once(cache_directory() / "model", name, make) / "model.so"
+
+
+def compiled_reads(report: Reporter) -> Path:
+    """The shared library that really reads what the model reads; compiled unless the cache has it."""
+    written = sorted(_READS.glob("*.c"))
+
+    def make(partial: Path) -> None:
+        with report.task("compiling the reads of the model"):
+            argv = [process.tool("cc"), *_FLAGS, "-o", str(partial / "reads.so"), *map(str, written)]
+            process.run(argv, BuildError)
+
+    name = _hash_of([*written, *_READS.glob("*.h"), MODEL / "model.h", GUEST / "patterns.h", GUEST / "random.h"])
+    return made_once(cache_directory() / "model", name, make) / "reads.so"

@@ -208,7 +208,7 @@ def replay(
     if sum(files) != machine.file_pages or len(file_of) != len(pages):
         raise ModelError("The model's machine has other files than are accessed.")
     with simulation(machine, files, window, clock) as model:
-        accesses = _numbers(file_of), _numbers(pages), len(pages)
+        accesses = numbers_of(file_of), numbers_of(pages), len(pages)
         if not model.library.model_has(model.handle, *accesses):
             raise ModelError(f"A page is not one of the {machine.file_pages} of the model's files.")
         if not model.library.model_replay(model.handle, *accesses):
@@ -216,7 +216,8 @@ def replay(
         return model.counts()
 
 
-def _numbers(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint32]":
+def numbers_of(numbers: Sequence[int]) -> "ctypes.Array[ctypes.c_uint32]":
+    """As the library takes them; the memory is that of an array of type code ``I``."""
     try:
         whole = numbers if isinstance(numbers, array) and numbers.typecode == "I" else array("I", numbers)
     except OverflowError as error:
@@ -241,7 +242,7 @@ class Simulation:
 @contextmanager
 def simulation(machine: Machine, files: Sequence[int], window: str, clock: Clock | None) -> Iterator[Simulation]:
     """A machine that has accessed nothing yet, and is gone at the end of the block."""
-    struct, library, pages = _machine_struct(machine), load(window), _numbers(files)
+    struct, library, pages = _machine_struct(machine), load(window), numbers_of(files)
     handle = library.model_new(struct, pages, len(pages))
     if not handle:
         raise ModelError(f"There is no memory to simulate a file of {machine.file_pages} pages.")

@@ -41,10 +41,12 @@ class Replay:
     """On the device that was asked for, if one was."""
     counts: Counts
     """Behind what is predicted."""
+    machine: Machine
+    """The model's."""
 
     def to_json(self) -> dict[str, Any]:
         plain = asdict(self)
-        del plain["counts"]
+        del plain["counts"], plain["machine"]
         return plain
 
 
@@ -99,7 +101,7 @@ def replays(
                 predicted = Figures(counts.read_bytes, counts.requests, counts.major_faults)
                 recorded = _mean(with_it) if with_it else None
                 seconds = counts.seconds[device.name] if device else None
-                yield Replay(name, variant, window_kb, memory, predicted, recorded, seconds, counts)
+                yield Replay(name, variant, window_kb, memory, predicted, recorded, seconds, counts, machine)
 
 
 def _memories(name: str, trace: Trace, measured: Sequence[Measured], wanted: int | None) -> list[int]:

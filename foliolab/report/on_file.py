@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Seconds of traces that were replayed on a file, as a table for the terminal."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.text import Text
+
+from foliolab.analyse.agreement import apart
+from foliolab.report.columns import Column, change, count, mib, off_by, seconds
+from foliolab.report.terminal import print_table, print_title
+from foliolab.trace.on_file import ReadCosts, TimedReplay, apart_from, bases
+
+_NOISE = "within noise"
+
+
+def print_timed(console: Console, timed: Sequence[TimedReplay], costs: ReadCosts | None) -> None:
+    """Print seconds of the disk, what they are against the first variant, and what was read."""
+    print_title(console, "Traces on a disk of this machine")
+    columns = [*_names(timed), *_seconds(timed), *_predicted(timed, costs), *_kernel(timed), *_reads(timed)]
+    print_table(console, columns, groups=[each.replay.trace for each in timed])
+    console.print()
+    console.print(Text(_remark(timed), style="dim"))
+
+
+def _remark(timed: Sequence[TimedReplay]) -> str:
+    runs = timed[0].runs
+    return f"Medians of {len(runs)} replays, read by {runs[0].read_by}. Ranges that overlap are {_NOISE}."
+
+
+def _names(timed: Sequence[TimedReplay]) -> list[Column]:
+    replays = [each.replay for each in timed]
+    return [
+        Column(("", "trace"), tuple(Path(each.trace).stem for each in replays), 0, left=True),
+        Column(("", "variant"), tuple(each.variant for each in replays), 0, left=True),
+        Column(("window", "KiB"), tuple(str(each.read_ahead_kb) for each in replays), 0),
+        Column(("memory", "MiB"), tuple(mib(each.memory_bytes) for each in replays), 4),
+    ]
+
+
+def _seconds(timed: Sequence[TimedReplay]) -> Iterator[Column]:
+    yield Column(("", "seconds"), tuple(seconds(median(each.seconds)) for each in timed), 0)
+    yield Column(("min to max", "seconds"), tuple(_range(each.seconds) for each in timed), 0)
+    against = bases(timed)
+    if any(base is not each for each, base in zip(timed, against, strict=True)):
+        name = against[0].replay.variant
+        yield Column(("against", name), tuple(map(_against, timed, against)), 0)
+
+
+def _against(each: TimedReplay, base: TimedReplay) -> str:
+    if each is base:
+        return ""
+    if not apart_from(each.seconds, base.seconds):
+        return _NOISE
+    return change(median(each.seconds) / median(base.seconds))
+
+
+def _predicted(timed: Sequence[TimedReplay], costs: ReadCosts | None) -> Iterator[Column]:
+    if costs:
+        yield Column(("predicted", "seconds"), tuple(seconds(costs.seconds(each.runs[0])) for each in timed), 1)
+
+
+def _kernel(timed: Sequence[TimedReplay]) -> Iterator[Column]:
+    """What the running kernel took, how far our seconds and reads are off it."""
+    if not any(each.kernel for each in timed):
+        return
+    rows = [_kernel_cells(each) if each.kernel else ("", "", "", "", "") for each in timed]
+    titles = (
+        ("kernel's", "seconds"), ("min to max", "seconds"), ("ours", "off by"), ("read MiB", "off by"),
+        ("major faults", "off by"),
+    )  # fmt: skip
+    for number, (title, rank) in enumerate(zip(titles, (0, 2, 0, 0, 0), strict=True)):
+        yield Column(title, tuple(row[number] for row in rows), rank)
+
+
+def _kernel_cells(each: TimedReplay) -> tuple[str, str, str, str, str]:
+    ours = each.runs[0]
+    return (
+        seconds(median(each.kernel_seconds)),
+        _range(each.kernel_seconds),
+        off_by(apart(median(each.seconds), median(each.kernel_seconds))),
+        off_by(apart(ours.read_bytes, median(run.read_bytes for run in each.kernel))),
+        off_by(apart(ours.counts.major_faults, median(run.major_faults for run in each.kernel))),
+    )
+
+
+def _range(values: Sequence[float]) -> str:
+    return f"{seconds(min(values))} to {seconds(max(values))}"
+
+
+def _reads(timed: Sequence[TimedReplay]) -> Iterator[Column]:
+    runs = [each.runs[0] for each in timed]
+    yield Column(("read", "MiB"), tuple(mib(run.read_bytes) for run in runs), 0)
+    yield Column(("", "requests"), tuple(count(run.requests) for run in runs), 3)
+    waits = (median(run.waits for run in each.runs) for each in timed)
+    yield Column(("", "waits"), tuple(map(count, waits)), 3)
