@@ -7,13 +7,14 @@ from typing import cast
 
 import pytest
 
+from foliolab.arch import X86_64
 from foliolab.campaign.qemu_backend import QemuSession
 from foliolab.errors import GuestCrashed, NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Step, make_plan
 from foliolab.kernel.name import PATCHED
 from foliolab.vm.accel import Accelerator
-from foliolab.vm.guest import Guest
+from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.outcome import GuestFailure, JobResult, OutcomeKind
 from tests.small import small_experiment
 
@@ -25,7 +26,7 @@ class Printing:
         self._line = line
         self._status = status
         self._words = words
-        self.config = SimpleNamespace(accelerator=Accelerator(backend, (), patience=1))
+        self.config = GuestConfig(X86_64, None, None, Accelerator(backend, (), patience=1))
         self._says = says
         self._said = ""
 

@@ -63,6 +63,7 @@ def test_rows_for_programs() -> None:
         "page_size": 4096,
         "backend": "qemu-tcg",
         "timed_on": "",
+        "device": "",
         "cell": {"pattern": "random"},
         "variant": "off",
         "n": 1,
