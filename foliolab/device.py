@@ -56,12 +56,9 @@ def load_devices(file: Path = EXPERIMENTS / "devices.toml") -> dict[str, Device]
 
 
 def help_text() -> str:
-    """What ``--device`` says of itself."""
+    """Which devices there are, for the help of ``--device``."""
     names = ", ".join(load_devices())
-    return (
-        f"count seconds, with disks that take time by a profile: {names}, or four numbers such as 1000,125,3000,64:"
-        " latency in us, MB/s, requests/s (0: no limit), queue depth"
-    )
+    return f"{names}, or LATENCY_US,MB/S,REQUESTS/S,DEPTH such as 1000,125,3000,64 (0 requests/s: no limit)"
 
 
 def device_of(text: str) -> Device:

@@ -171,7 +171,8 @@ def make_columns(view: View) -> list[Column]:
         columns += measured(name, UNITS[METRICS[name].kind], rank)
     for name, rank in _ALWAYS.items():
         if name not in (main.name, *named):
-            columns += measured(name, UNITS[METRICS[name].kind], rank)
+            tells = METRICS[name].kind in _OF_TIME and view.group.device
+            columns += measured(name, UNITS[METRICS[name].kind], 1 if tells else rank)
     columns.append(column(("", "n"), lambda row: str(row.n)))
     return columns
 

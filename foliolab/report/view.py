@@ -24,9 +24,11 @@ EMULATED = {
 }
 
 MODELLED = (
-    "Modelled: no kernel was booted, nothing takes time, read requests are contiguous ranges that no device splits, "
-    "and the kernel named below is a hash of the policy that the model compiles."
+    "Modelled: no kernel was booted, read requests are contiguous ranges that no device splits, and the kernel named "
+    "below is a hash of the policy that the model compiles."
 )
+
+TIMELESS = "Nothing takes time in the model."
 
 
 def timed_remark(device: Device) -> str:
@@ -164,6 +166,7 @@ class View:
             remarks.append(timed_remark(device_of(self.group.device)))
         if self.modelled:
             remarks.append(MODELLED)
+            remarks += [] if self.group.device else [TIMELESS]
         floor = "; times floor is bytes read for each byte of the pages touched"
         runs = "runs" if self.modelled else "boots"
         has_floor = any(row.times_floor is not None for row in self.rows)
