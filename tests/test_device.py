@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Disks that take time, as files and users name them."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from foliolab.device import Device, device_of, load_devices
 from foliolab.errors import BadExperiment, UsageError
+from foliolab.files import REPOSITORY
 
 
 def test_each_named_disk_is_found_by_its_name() -> None:
@@ -36,3 +38,13 @@ def test_a_mistake_in_the_file_names_its_place(tmp_path: Path) -> None:
     file.write_text("[slow]\nlatency_us = -1\nmegabytes_per_second = 1\nrequests_per_second = 0\nqueue_depth = 1\n")
     with pytest.raises(BadExperiment, match=r"devices\.toml: 'slow\.latency_us' is wrong"):
         load_devices(file)
+
+
+def test_the_document_has_each_profile() -> None:
+    text = (REPOSITORY / "docs/seconds.md").read_text()
+    for device in load_devices().values():
+        rate = f"{device.requests_per_second:,}" if device.requests_per_second else "no limit"
+        row = (
+            rf"\| `{device.name}` \| [^|]+ \| {device.megabytes_per_second:,} MB/s \| {rate} \| {device.queue_depth} \|"
+        )
+        assert re.search(row, text), device.name

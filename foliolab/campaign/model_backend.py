@@ -21,7 +21,7 @@ from foliolab.experiment.variants import Variant
 from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import parse_name
-from foliolab.model.clock import Clock
+from foliolab.model.clock import Clock, load_processor
 from foliolab.model.compiled import identity, policy_hash
 from foliolab.model.library import DEFAULT_REQUEST_KB, KINDS, ORDERS, PAGE_BYTES, Machine, Pattern, simulate
 
@@ -61,7 +61,16 @@ class ModelBackend:
         program = experiment.argv[0]
         if program != PROGRAM:
             raise UsageError(f"The model knows what {PROGRAM} does; {experiment.name} runs '{program}'.")
-        return digest([identity(), str(_KEPT_BYTES), str(_KEPT_SHARE), str(_FREE_STEPS), str(DEFAULT_REQUEST_KB)])
+        return digest(
+            [
+                identity(),
+                repr(load_processor()),
+                str(_KEPT_BYTES),
+                str(_KEPT_SHARE),
+                str(_FREE_STEPS),
+                str(DEFAULT_REQUEST_KB),
+            ]
+        )
 
     def data_hash(self, plan: Plan, cell: Cell) -> str:
         return ""

@@ -69,6 +69,7 @@ def handle(arguments: argparse.Namespace) -> int:
         "memory_bytes": asked.memory_mib << 20,
         "cpus": arguments.cpus,
         "backend": asked.accelerator.backend,
+        "device": asked.arguments.device,
     }
     with scratch_directory() as scratch:
         program = asked.program(guests, scratch, report, spooled_input(scratch, report))

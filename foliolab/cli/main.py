@@ -41,12 +41,13 @@ def main(argv: Sequence[str]) -> int:
     if not argv:
         command_line().print_help(sys.stderr)
         return 2
-    arguments = command_line().parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # names of files can be any bytes; stderr escapes them
     # Whoever asks us to end gets the clean-up that Ctrl-C gets.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    arguments = None
     try:
+        arguments = command_line().parse_args(argv)
         status: int = arguments.handler(arguments)
         sys.stdout.flush()
         return status

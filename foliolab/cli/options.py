@@ -89,7 +89,9 @@ def add_accelerator(parser: argparse.ArgumentParser, default: Wanted | None = No
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", metavar="PROFILE", help=f"give guests timed disks, and count seconds: {help_text()}")
+    parser.add_argument(
+        "--device", metavar="PROFILE", help=f"give guests timed disks, and count seconds: {help_text()}"
+    )
 
 
 def add_guest(parser: argparse.ArgumentParser) -> None:

@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--trace", metavar="FILE", action="append", default=[], type=Path, help="a trace as well; may be repeated"
     )
     parser.add_argument(
-        "--device", metavar="NAME,...", action="append", help=f"instead of all that have a name: {help_text()}"
+        "--device", metavar="NAME,...", action="append", help=f"only these (default: all with a name): {help_text()}"
     )
     parser.add_argument("--all", action="store_true", help="list every cell where adaptive costs much, not how many")
     parser.add_argument(

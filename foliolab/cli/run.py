@@ -126,6 +126,8 @@ def planned(request: RunRequest) -> tuple[Plan, Architecture, int]:
         experiment = find_experiment(experiment)
     scale = experiment.scale(request.scale)
     if request.device:
+        if experiment.names_disks:
+            raise UsageError(f"{experiment.name} reads no timed disk, so it goes with no --device.")
         parameters = structs.replace(scale.parameters, device=device_of(request.device).name)
         scale = replace(scale, parameters=parameters)
     chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())

@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device",
         metavar="DEVICE",
-        help=f"tell seconds on {help_text()}; requests are taken to cost what they do there",
+        help=f"tell seconds on this device, and the window what a request costs there: {help_text()}",
     )
     parser.add_argument(
         "--released", action="store_true", help="beside the samples in release/, which are behind README and docs"

@@ -184,6 +184,11 @@ class Experiment:
     regress: tuple[str, ...]
     """Metrics by which ``lab regress`` tells whether a variant is worse; empty: it leaves this experiment alone."""
 
+    @property
+    def names_disks(self) -> bool:
+        """Whether its probe works on disks by their names, such as /dev/vda."""
+        return any(word.startswith("/dev/") for word in self.argv)
+
     def scale(self, name: str) -> Scale:
         require_known(f"{self.name} has no scale", [name], self.scales)
         return self.scales[name]

@@ -8,6 +8,7 @@ from pathlib import Path
 from foliolab.arch import Architecture
 from foliolab.errors import SourceError
 from foliolab.files import DEVICE, cache_directory, digest, digest_files, made_once
+from foliolab.kernel.config import numbers
 from foliolab.kernel.module import compiled, headers
 from foliolab.kernel.tarball import Source
 from foliolab.process import compiler
@@ -25,9 +26,18 @@ _APPENDED = {
 }
 """To files of the kernel's own."""
 
+_SINCE = "6.11"
+"""The first version of Linux that the driver compiles against."""
+
+
+def _require_version(version: str) -> None:
+    if numbers(version) < numbers(_SINCE):
+        raise SourceError(f"Timed disks take Linux {_SINCE} or newer, not {version}.")
+
 
 def with_driver(source: Source, changed: Mapping[str, bytes | None]) -> dict[str, bytes | None]:
-    """``changed`` and the driver, as ``working_tree`` takes them. SourceError for a tree without block drivers."""
+    """``changed`` and the driver, as ``working_tree`` takes them. SourceError for a tree that cannot have it."""
+    _require_version(source.version)
     added: dict[str, bytes | None] = {f"{_PLACE}/{name}": (DEVICE / name).read_bytes() for name in _FILES}
     for name, text in _APPENDED.items():
         file = f"{_PLACE}/{name}"
@@ -41,8 +51,10 @@ def with_driver(source: Source, changed: Mapping[str, bytes | None]) -> dict[str
 def built(release: str, arch: Architecture, report: Reporter) -> Path:
     """The module for the kernel of which ``uname -r`` prints ``release``, from the cache or built.
 
-    That of its directory is a hash over its sources, the kernel's headers, and the compiler. Raises BuildError.
+    That of its directory is a hash over its sources, the kernel's headers, and the compiler. Raises BuildError, or
+    SourceError for a kernel that cannot have it.
     """
+    _require_version(release)
     found = headers(release, arch, report)
     program, version = compiler(arch)
     files = [DEVICE / name for name in (*_FILES, "Kbuild")]

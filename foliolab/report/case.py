@@ -103,7 +103,7 @@ def _require_portable(experiment: Experiment, scale: Scale) -> None:
     disk = "programs" if parameters.programs else parameters.content
     if disk not in ("zeros", "trees"):
         raise UsageError(f"{experiment.name} works on a disk of '{disk}', which cannot be put into a C file.")
-    if any(word.startswith("/dev/") for word in experiment.argv):
+    if experiment.names_disks:
         raise UsageError(f"{experiment.name} works on a whole disk of a guest, which no other machine has to spare.")
     if experiment.argv[0] not in program_sources():
         raise UsageError(f"{experiment.name} runs '{experiment.argv[0]}', which is no program of guest/.")

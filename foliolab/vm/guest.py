@@ -6,7 +6,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import ascii_lowercase
@@ -147,7 +147,6 @@ class Guest:
             with self._deadline(self.config.boot_deadline_seconds, "end its boot"):
                 event = self._event()
             self.ready = Ready(event["release"], event["page_size"], event["cpus"])
-            self._add_timed_disks()
         except GuestFailure as error:
             self._qemu.close()
             if not self.config.kernel_name or error.outcome.kind is OutcomeKind.LOST_HOST:
@@ -157,6 +156,10 @@ class Guest:
         except BaseException:
             self._qemu.close()
             raise
+        with ExitStack() as stack:
+            stack.callback(self._qemu.close)
+            self._add_timed_disks()
+            stack.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -35,6 +35,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     directory = tmp_path_factory.mktemp("device")
     (directory / "device.c").write_text(SOURCE)
     flags = ["-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared", "-fsanitize=undefined"]
+    flags.append("-fno-sanitize-recover=all")
     process.run(["cc", *flags, "-o", str(directory / "device.so"), str(directory / "device.c")], BuildError)
     library = ctypes.CDLL(str(directory / "device.so"))
     library.new_state.restype = ctypes.c_void_p
