@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import random
 import stat
-import struct
 import time
 from bisect import bisect_right
 from collections import deque
@@ -18,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from foliolab.errors import NoProbe, NotPermitted
+from foliolab.extents import has_map, plain_extents
 from foliolab.live.processes import PAGE_BYTES
 
 BLOCK_BYTES = 1 << 20
@@ -28,14 +27,6 @@ LEAST_BYTES = 64 << 20
 _MOST_FILES = 16
 _WALK_SECONDS = 1.0
 _MOST_EXTENTS = 200_000
-_FIEMAP = 0xC020660B
-_HEAD = struct.Struct("=QQLLLL")
-_EXTENT = struct.Struct("=QQQQQLLLL")
-_EXTENTS = 512
-"""Asked for by each call."""
-_LAST = 0x1
-_NO_DATA = 0x2 | 0x4 | 0x8 | 0x200 | 0x400 | 0x800
-"""Of an extent: no place yet (unknown, delalloc), compressed, within other data (inline, tail), unwritten."""
 
 
 class Places:
@@ -142,7 +133,7 @@ def _require_data(path: Path, found: int) -> None:
         raise NoProbe(f"{path} is too small, with {size >> 20} MiB; {least}.")
     raise NoProbe(
         f"Only {found >> 20} of {size >> 20} MiB of {path} are data in pieces of 1 MiB, and {least}: "
-        "the rest is holes, compressed, in smaller pieces, or was never written to the disk ('sync' does that)."
+        "the rest is holes, compressed, in smaller pieces, or was never written."
     )
 
 
@@ -150,34 +141,16 @@ def data_blocks(handle: int) -> list[tuple[int, int]]:
     """The offset and number of blocks of each extent that holds data and is that large; offsets are in bytes."""
     found = []
     size = os.fstat(handle).st_size
-    for start, end in islice(_extents(handle, size), _MOST_EXTENTS):
+    extents = plain_extents(handle, size) if has_map(handle) else _between_holes(handle, size)
+    for start, end in islice(extents, _MOST_EXTENTS):
         aligned = -(-start // PAGE_BYTES) * PAGE_BYTES
         if (blocks := (min(end, size) - aligned) // BLOCK_BYTES) > 0:
             found.append((aligned, blocks))
     return found
 
 
-def _extents(handle: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where data begins and ends, by the file system's map; where it has none, by what it says of holes."""
-    start, last = 0, False
-    while start < size and not last:
-        request = bytearray(_HEAD.pack(start, size - start, 0, 0, _EXTENTS, 0)) + bytes(_EXTENTS * _EXTENT.size)
-        try:
-            fcntl.ioctl(handle, _FIEMAP, request, True)
-        except OSError:
-            yield from _between_holes(handle, size)
-            return
-        mapped = _HEAD.unpack_from(request)[3]
-        last = not mapped
-        for number in range(mapped):
-            extent = _EXTENT.unpack_from(request, _HEAD.size + number * _EXTENT.size)
-            offset, length, flags = extent[0], extent[2], extent[5]
-            start, last = offset + length, bool(flags & _LAST)
-            if not flags & _NO_DATA:
-                yield offset, start
-
-
 def _between_holes(handle: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where data begins and ends, of a file system that has no map."""
     end = 0
     while end < size:
         try:

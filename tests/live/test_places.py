@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from foliolab import extents
 from foliolab.errors import NoProbe, NotPermitted
 from foliolab.live import places
 from foliolab.live.places import BLOCK_BYTES, LEAST_BYTES, data_blocks, files_of, places_of
@@ -37,7 +38,7 @@ def by_map(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_holes(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a file system without a map."""
-    monkeypatch.setattr(places, "_FIEMAP", 0)
+    monkeypatch.setattr(extents, "_FIEMAP", 0)
 
 
 @pytest.fixture(params=[by_map, by_holes])

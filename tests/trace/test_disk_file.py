@@ -46,18 +46,6 @@ def test_holes_and_what_was_never_written_are_refused(place: Path) -> None:
             require_on_disk(path, SIZE)
 
 
-def test_a_file_in_many_pieces_is_all_looked_at(place: Path) -> None:
-    """With a hole behind each piece there are more extents than one answer of the kernel has."""
-    pieces, step = 600, 16384
-    with (place / "pieces").open("wb") as file:
-        for number in range(pieces):
-            file.seek(number * step)
-            file.write(b"x" * (step if number < pieces - 1 else step // 2))
-        file.truncate(pieces * step)
-    with pytest.raises(UsageError, match=f"at byte {pieces * step - step // 2:,}"):
-        require_on_disk(place / "pieces", pieces * step)
-
-
 def test_what_is_no_file_of_a_disk_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There is no file /none"):
         require_on_disk(Path("/none"), 1)
