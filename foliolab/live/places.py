@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
-from foliolab.errors import NoProbe, NotPermitted
+from foliolab.errors import LabError, NoProbe, NotPermitted
 from foliolab.extents import has_map, plain_extents
 from foliolab.live.processes import PAGE_BYTES
 
@@ -44,6 +44,11 @@ class Places:
     def data_bytes(self) -> int:
         """Of all blocks."""
         return self._ends[-1] * BLOCK_BYTES
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the files in all."""
+        return sum(os.fstat(handle).st_size for handle in {handle for handle, _, _ in self._runs})
 
     def pick(self, size: int) -> tuple[int, int]:
         """A descriptor, and an offset that is a multiple of ``size`` from the beginning of a block; both in bytes."""
@@ -86,7 +91,7 @@ def _walk(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
 def places_of(path: Path, seed: int) -> Iterator[tuple[Places, list[Path]]]:
     """Places below ``path``, and the files in which they are, which are open for direct reads during the block.
 
-    NoProbe says what is missing; NotPermitted if a file may not be read.
+    NoProbe says what is missing; NotPermitted if the file may not be read. Below a directory such files are skipped.
     """
     runs: list[tuple[int, int, int]] = []
     used = []
@@ -94,12 +99,14 @@ def places_of(path: Path, seed: int) -> Iterator[tuple[Places, list[Path]]]:
         for file in files_of(path):
             try:
                 handle = _open(file)
-            except NotPermitted:
-                if path.is_dir():
+                block.callback(os.close, handle)
+                found = [(handle, offset, blocks) for offset, blocks in data_blocks(handle)]
+            except (LabError, OSError) as error:
+                if path.is_dir():  # others may do: this one may not be read, or has gone since
                     continue
+                if isinstance(error, OSError):
+                    raise OSError(error.errno, error.strerror, str(file)) from error
                 raise
-            block.callback(os.close, handle)
-            found = [(handle, offset, blocks) for offset, blocks in data_blocks(handle)]
             runs += found
             used += [file] if found else []
         _require_data(path, sum(blocks for _, _, blocks in runs) * BLOCK_BYTES)
@@ -127,7 +134,8 @@ def _require_data(path: Path, found: int) -> None:
         return
     least = f"at least {LEAST_BYTES >> 20} MiB are needed"
     if path.is_dir():
-        raise NoProbe(f"The largest files below {path} have {found >> 20} MiB of data that can be read; {least}.")
+        there = f"{found >> 20} MiB of data that can be read past the page cache"
+        raise NoProbe(f"The largest files below {path} have {there}; {least}.")
     size = path.stat().st_size
     if size < LEAST_BYTES:
         raise NoProbe(f"{path} is too small, with {size >> 20} MiB; {least}.")

@@ -153,6 +153,18 @@ def test_a_file_that_may_not_be_read() -> None:
         pass
 
 
+def test_below_a_directory_files_that_cannot_be_read_are_skipped(
+    large_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = large_file.parent / "gone"
+    monkeypatch.setattr(places, "files_of", lambda path: [gone, Path("/proc/self/status"), large_file])
+    with places_of(large_file.parent, 1) as (found, files):
+        assert (files, found.size_bytes) == ([large_file], large_file.stat().st_size)
+    with pytest.raises(FileNotFoundError) as raised, places_of(large_file, 1):
+        pass
+    assert raised.value.filename == str(gone)
+
+
 def test_a_file_is_closed_however_it_ends(large_file: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     with places_of(large_file, 1):
