@@ -153,6 +153,27 @@ def test_threads_read_where_io_uring_is_refused(file: Path) -> None:
     assert json.loads(done.stdout) == ["threads", 2, 2 * PAGE_BYTES]
 
 
+_LITTLE_MEMORY = """
+import resource
+from pathlib import Path
+from foliolab.model.reads import _load, read_queue
+_load()
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20),) * 2)
+try:
+    with read_queue(threads=True):
+        pass
+except OSError as error:
+    print(error.filename, error.strerror, sep=": ")
+"""
+
+
+def test_threads_that_cannot_be_are_named() -> None:
+    argv = [sys.executable, "-c", _LITTLE_MEMORY]
+    done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert done.stdout == "A queue of reads: Resource temporarily unavailable\n"
+
+
 def window(file: Path) -> int:
     """Pages that the kernel which runs here reads around a miss."""
     try:
