@@ -76,6 +76,13 @@ def test_a_scratch_file_has_no_name_and_goes(place: Path) -> None:
     assert caught.value.errno == errno.EBADF
 
 
+def test_what_a_call_leaves_of_a_scratch_file_is_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:100_000]))
+    with scratch_file(place, SIZE + 5, Reporter()) as path:
+        assert len(set(path.read_bytes()[-5000:])) == 256
+
+
 def test_a_full_disk_is_told_before_it_is_full(place: Path) -> None:
     free = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
     with pytest.raises(DiskFull, match=f"holds {place}"), scratch_file(place, 2 * free, Reporter()):
