@@ -166,6 +166,14 @@ def test_the_running_kernel_can_be_asked_too(place: Path) -> None:
     assert random["kernel"]["major_faults"] == pytest.approx(300, rel=0.02)
 
 
+def test_the_running_kernel_must_be_one_of_the_variants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_trace(tmp_path / "small.trace", TRACE)
+    other, own = ("off", "adaptive") if windows_adapt() else ("adaptive", "off")
+    argv = ["trace", "replay", str(tmp_path / "small.trace"), "--scratch", str(tmp_path), "--kernel-too"]
+    assert main([*argv, "--variant", f"published,{other}"]) == 2
+    assert f"needs a --variant that the running kernel can be: {own} or random." in capsys.readouterr().err
+
+
 def test_a_scratch_file_is_made_and_goes(place: Path) -> None:
     there = sorted(place.iterdir())
     argv = ["trace", "replay", str(place / "small.trace"), "--scratch", str(place), "--variant", "random"]
