@@ -4,12 +4,12 @@
 A set of pages is an int: bit N is page N of the file. So what came in between two looks is ``now & ~before``.
 """
 
-import ctypes
-import mmap
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
+from foliolab.libc import mapping, residency
 from foliolab.live.processes import PAGE_BYTES, Mapping
 
 AROUND_PAGES = max(1, (64 << 10) // PAGE_BYTES)
@@ -22,13 +22,6 @@ _PIECE_PAGES = 1 << 20
 # Bits 63 and 61 of an entry of pagemap: present, and a page of a file and no private copy of one.
 _PRESENT = bytes((byte & 0xA0) == 0xA0 for byte in range(256))
 _RESIDENT = bytes(byte & 1 for byte in range(256))
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-_libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
-_FAILED = ctypes.c_void_p(-1).value
 
 
 def pack(flags: bytes) -> int:
@@ -88,13 +81,6 @@ def cached(path: Path) -> int | None:
 
 
 def _resident(handle: int, size: int) -> int | None:
-    place = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, handle, 0)
-    if place == _FAILED:
-        return None
-    flags = ctypes.create_string_buffer(-(-size // PAGE_BYTES))
-    try:
-        if _libc.mincore(place, size, flags):
-            return None
-    finally:
-        _libc.munmap(place, size)
-    return pack(flags.raw.translate(_RESIDENT))
+    with suppress(OSError), mapping(handle, size) as address:
+        return pack(residency(address, size).translate(_RESIDENT))
+    return None

@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import random
 import stat
-import struct
 import time
 from bisect import bisect_right
 from collections import deque
@@ -17,7 +15,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
-from foliolab.errors import NoProbe, NotPermitted
+from foliolab.errors import LabError, NoProbe, NotPermitted
+from foliolab.extents import has_map, plain_extents
 from foliolab.live.processes import PAGE_BYTES
 
 BLOCK_BYTES = 1 << 20
@@ -28,14 +27,6 @@ LEAST_BYTES = 64 << 20
 _MOST_FILES = 16
 _WALK_SECONDS = 1.0
 _MOST_EXTENTS = 200_000
-_FIEMAP = 0xC020660B
-_HEAD = struct.Struct("=QQLLLL")
-_EXTENT = struct.Struct("=QQQQQLLLL")
-_EXTENTS = 512
-"""Asked for by each call."""
-_LAST = 0x1
-_NO_DATA = 0x2 | 0x4 | 0x8 | 0x200 | 0x400 | 0x800
-"""Of an extent: no place yet (unknown, delalloc), compressed, within other data (inline, tail), unwritten."""
 
 
 class Places:
@@ -53,6 +44,11 @@ class Places:
     def data_bytes(self) -> int:
         """Of all blocks."""
         return self._ends[-1] * BLOCK_BYTES
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the files in all."""
+        return sum(os.fstat(handle).st_size for handle in {handle for handle, _, _ in self._runs})
 
     def pick(self, size: int) -> tuple[int, int]:
         """A descriptor, and an offset that is a multiple of ``size`` from the beginning of a block; both in bytes."""
@@ -95,7 +91,7 @@ def _walk(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
 def places_of(path: Path, seed: int) -> Iterator[tuple[Places, list[Path]]]:
     """Places below ``path``, and the files in which they are, which are open for direct reads during the block.
 
-    NoProbe says what is missing; NotPermitted if a file may not be read.
+    NoProbe says what is missing; NotPermitted if the file may not be read. Below a directory such files are skipped.
     """
     runs: list[tuple[int, int, int]] = []
     used = []
@@ -103,12 +99,14 @@ def places_of(path: Path, seed: int) -> Iterator[tuple[Places, list[Path]]]:
         for file in files_of(path):
             try:
                 handle = _open(file)
-            except NotPermitted:
-                if path.is_dir():
+                block.callback(os.close, handle)
+                found = [(handle, offset, blocks) for offset, blocks in data_blocks(handle)]
+            except (LabError, OSError) as error:
+                if path.is_dir():  # others may do: this one may not be read, or has gone since
                     continue
+                if isinstance(error, OSError):
+                    raise OSError(error.errno, error.strerror, str(file)) from error
                 raise
-            block.callback(os.close, handle)
-            found = [(handle, offset, blocks) for offset, blocks in data_blocks(handle)]
             runs += found
             used += [file] if found else []
         _require_data(path, sum(blocks for _, _, blocks in runs) * BLOCK_BYTES)
@@ -136,13 +134,14 @@ def _require_data(path: Path, found: int) -> None:
         return
     least = f"at least {LEAST_BYTES >> 20} MiB are needed"
     if path.is_dir():
-        raise NoProbe(f"The largest files below {path} have {found >> 20} MiB of data that can be read; {least}.")
+        there = f"{found >> 20} MiB of data that can be read past the page cache"
+        raise NoProbe(f"The largest files below {path} have {there}; {least}.")
     size = path.stat().st_size
     if size < LEAST_BYTES:
         raise NoProbe(f"{path} is too small, with {size >> 20} MiB; {least}.")
     raise NoProbe(
         f"Only {found >> 20} of {size >> 20} MiB of {path} are data in pieces of 1 MiB, and {least}: "
-        "the rest is holes, compressed, in smaller pieces, or was never written to the disk ('sync' does that)."
+        "the rest is holes, compressed, in smaller pieces, or was never written."
     )
 
 
@@ -150,34 +149,16 @@ def data_blocks(handle: int) -> list[tuple[int, int]]:
     """The offset and number of blocks of each extent that holds data and is that large; offsets are in bytes."""
     found = []
     size = os.fstat(handle).st_size
-    for start, end in islice(_extents(handle, size), _MOST_EXTENTS):
+    extents = plain_extents(handle, size) if has_map(handle) else _between_holes(handle, size)
+    for start, end in islice(extents, _MOST_EXTENTS):
         aligned = -(-start // PAGE_BYTES) * PAGE_BYTES
         if (blocks := (min(end, size) - aligned) // BLOCK_BYTES) > 0:
             found.append((aligned, blocks))
     return found
 
 
-def _extents(handle: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where data begins and ends, by the file system's map; where it has none, by what it says of holes."""
-    start, last = 0, False
-    while start < size and not last:
-        request = bytearray(_HEAD.pack(start, size - start, 0, 0, _EXTENTS, 0)) + bytes(_EXTENTS * _EXTENT.size)
-        try:
-            fcntl.ioctl(handle, _FIEMAP, request, True)
-        except OSError:
-            yield from _between_holes(handle, size)
-            return
-        mapped = _HEAD.unpack_from(request)[3]
-        last = not mapped
-        for number in range(mapped):
-            extent = _EXTENT.unpack_from(request, _HEAD.size + number * _EXTENT.size)
-            offset, length, flags = extent[0], extent[2], extent[5]
-            start, last = offset + length, bool(flags & _LAST)
-            if not flags & _NO_DATA:
-                yield offset, start
-
-
 def _between_holes(handle: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where data begins and ends, of a file system that has no map."""
     end = 0
     while end < size:
         try:

@@ -14,6 +14,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 
@@ -75,7 +76,7 @@ class Probe:
     others_writes: int = 0
     """Requests."""
 
-    @property
+    @cached_property
     def cost(self) -> Cost:
         """Of one read at a time, which is what a program waits for at a fault, and so what request_kb is about.
 
@@ -84,7 +85,7 @@ class Probe:
         """
         return cost(self.times)
 
-    @property
+    @cached_property
     def deep(self) -> Cost:
         """Of ``DEEPEST`` reads at a time: what each adds to the whole."""
         return cost(self.deep_times[DEEPEST])
@@ -98,8 +99,7 @@ def measure(path: Path, seconds: float, seed: int) -> Probe:
     started = time.monotonic()
     device = _device(path)
     with places_of(path, seed) as (places, files):
-        sizes = sum(file.stat().st_size for file in files)
-        probe = Probe(files, device, data_bytes=places.data_bytes, size_bytes=sizes)
+        probe = Probe(files, device, data_bytes=places.data_bytes, size_bytes=places.size_bytes)
         waited, before, reached = _waited(), _requests(device), _reached()
         _Reading(places, probe, seed).run(started, seconds)
         _count_others(probe, before)
@@ -199,9 +199,12 @@ class _Reading:
         return median(taken)
 
     def _read(self, buffer: memoryview, place: tuple[int, int], pages: int) -> float:
-        """How long it took, in microseconds; NoProbe if it ends early, as of a file that was cut meanwhile."""
+        """How long it took, in microseconds; NoProbe if it fails, or ends early because the file was cut."""
         before = time.perf_counter_ns()
-        got = os.preadv(place[0], [buffer[: pages * PAGE_BYTES]], place[1])
+        try:
+            got = os.preadv(place[0], [buffer[: pages * PAGE_BYTES]], place[1])
+        except OSError as error:
+            raise NoProbe(f"A direct read failed: {error.strerror}.") from error
         taken = time.perf_counter_ns() - before
         if got != pages * PAGE_BYTES:
             raise NoProbe("A file became shorter while it was read.")
@@ -210,7 +213,7 @@ class _Reading:
     def _several(self, depth: int, pages: int, seconds: float) -> float:
         """The time over the number of reads, in microseconds, of so many threads that read for so long."""
         ends: list[tuple[int, float]] = []
-        failures: list[Exception] = []
+        failures: list[LabError] = []
         begun, used = time.monotonic(), time.process_time()
 
         def work(buffer: memoryview) -> None:
@@ -219,7 +222,7 @@ class _Reading:
                 while not reads or time.monotonic() < begun + seconds:
                     self._read(buffer, self._places.pick(pages * PAGE_BYTES), pages)
                     reads += 1
-            except (OSError, LabError) as error:
+            except LabError as error:
                 failures.append(error)
             ends.append((reads, time.monotonic()))
 

@@ -2,7 +2,6 @@
 """Seconds that pass while the model decides and a file is really read, or while the kernel that runs here does both."""
 
 import ctypes
-import mmap
 import os
 import resource
 import time
@@ -15,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from foliolab.errors import ModelError
+from foliolab.libc import advise_random, last_error, mapping, residency
 from foliolab.model.compiled import compiled_reads
-from foliolab.model.library import PAGE_BYTES, Counts, Machine, numbers_of, simulation
+from foliolab.model.library import Counts, Machine, numbers_of, simulation
 from foliolab.progress import Reporter
 
 _AT_ONCE = 256
@@ -85,7 +85,7 @@ def read_queue(*, threads: bool = False) -> Iterator[int]:
     """
     queue = _load().real_reads_queue(threads)
     if not queue:
-        raise _last_error()
+        raise last_error("A queue of reads")
     try:
         yield queue
     finally:
@@ -138,15 +138,11 @@ def _reads(queue: int, path: Path, files: Sequence[int]) -> Iterator[int]:
     with _opened(path, os.O_DIRECT) as file:
         reads = library.real_reads_new(queue, file, os.fstat(file).st_size, numbers_of(files), len(files))
         if not reads:
-            raise _last_error()
+            raise last_error("Memory for reads")
         try:
             yield reads
         finally:
             library.real_reads_free(reads)
-
-
-def _last_error() -> OSError:
-    return OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _parts(numbers: "array[int]") -> "Iterator[ctypes.Array[ctypes.c_uint32]]":
@@ -164,10 +160,13 @@ def touch_mapped(path: Path, pages: "array[int]", *, random: bool) -> KernelRun:
     """
     with _opened(path) as file:
         _drop(file)
-        with _mapping(file, random) as mapping:
+        size = os.fstat(file).st_size
+        with mapping(file, size) as address:
+            if random:
+                advise_random(address, size)
             before, start = resource.getrusage(resource.RUSAGE_THREAD), time.perf_counter()
             for part in _parts(pages):
-                _load().mapping_touch(mapping, part, len(part))
+                _load().mapping_touch(address, part, len(part))
             seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_THREAD)
         _drop(file)
     read_bytes = (after.ru_inblock - before.ru_inblock) * _SECTOR_BYTES
@@ -176,37 +175,10 @@ def touch_mapped(path: Path, pages: "array[int]", *, random: bool) -> KernelRun:
 
 def _drop(file: int) -> None:
     """Drop what is cached of a file. Pages that are still being read cannot be dropped at once."""
-    with _mapping(file, random=False) as mapping:
-        length = os.fstat(file).st_size
-        cached = ctypes.create_string_buffer(-(-length // PAGE_BYTES))
+    size = os.fstat(file).st_size
+    with mapping(file, size) as address:
         for _ in range(_DROPS):
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            if _libc().mincore(mapping, length, cached) or not cached.raw.strip(b"\0"):
+            if not residency(address, size).strip(b"\0"):
                 return
             time.sleep(_DROP_SECONDS)
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None, use_errno=True)
-    address, size = ctypes.c_void_p, ctypes.c_size_t
-    libc.mmap.restype = address
-    libc.mmap.argtypes = (address, size, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64)
-    libc.madvise.argtypes, libc.munmap.argtypes = (address, size, ctypes.c_int), (address, size)
-    libc.mincore.argtypes = (address, size, ctypes.c_char_p)
-    return libc
-
-
-@contextmanager
-def _mapping(file: int, random: bool) -> Iterator[int]:
-    """The address of a shared mapping of a whole file. Python's own tells none of what it may not write."""
-    length = os.fstat(file).st_size
-    mapped = _libc().mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, file, 0)
-    if mapped == ctypes.c_void_p(-1).value:
-        raise _last_error()
-    try:
-        if random:
-            _libc().madvise(mapped, length, mmap.MADV_RANDOM)
-        yield mapped
-    finally:
-        _libc().munmap(mapped, length)

@@ -2,28 +2,18 @@
 """Files that can be read from the disk under them: whether a user's is one, and scratch files."""
 
 import errno
-import fcntl
 import os
 import shutil
-import struct
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from foliolab.errors import DiskFull, UsageError
+from foliolab.extents import plain_extents
 from foliolab.files import full_disk_named
 from foliolab.progress import Reporter
 
-_FIEMAP = 0xC020660B
-"""The ioctl of <linux/fiemap.h>, whose structures these are."""
-_SYNC = 1
-_HEAD = struct.Struct("QQIIII")
-_EXTENT = struct.Struct("QQQQQIIII")
-_EXTENTS = 512
-"""That are asked for at a time."""
-_NOT_READ = 0x2 | 0x4 | 0x8 | 0x100 | 0x200 | 0x800
-"""Of an extent: nowhere yet, compressed or encrypted, not aligned, within metadata, or not written."""
 _CHUNK = 1 << 20
 """Bytes."""
 
@@ -35,21 +25,26 @@ def require_on_disk(path: Path, size: int) -> None:
     there = path.stat().st_size
     if there < size:
         raise UsageError(f"{path} is too small: it has {there:,} bytes, and {size:,} are read.")
+    _require_plain(path, size, str(path))
+
+
+def _require_plain(path: Path, size: int, name: str) -> None:
+    """``name`` is what users know the file by."""
     position = 0
-    with _refused(path):
-        for start, length, flags in _extents(path, size):
-            if start > position or flags & _NOT_READ:
+    with _refused(name):
+        for start, end in _extents(path, size):
+            if start > position:
                 break
-            position = start + length
+            position = end
     if position < size:
         raise UsageError(
-            f"{path} has no plain data on the disk at byte {position:,}: there is a hole, or space that was never"
+            f"{name} has no plain data on the disk at byte {position:,}: there is a hole, or space that was never"
             " written, or it is compressed."
         )
 
 
 @contextmanager
-def _refused(name: Path) -> Iterator[None]:
+def _refused(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -58,25 +53,14 @@ def _refused(name: Path) -> Iterator[None]:
                 f"{name} cannot be read past the page cache, or its file system does not tell what is on a disk;"
                 " tmpfs and most network file systems are so."
             ) from error
-        raise OSError(error.errno, error.strerror, str(name)) from error
+        raise OSError(error.errno, error.strerror, name) from error
 
 
-def _extents(path: Path, size: int) -> Iterator[tuple[int, int, int]]:
-    """Start and length in bytes, and the flags, of each up to there; OSError if the file system does not tell."""
-    position = 0
+def _extents(path: Path, size: int) -> Iterator[tuple[int, int]]:
+    """Start and end of the plain data up to there; OSError if the file system does not tell."""
     file = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     try:
-        while position < size:
-            answer = bytearray(_HEAD.size + _EXTENTS * _EXTENT.size)
-            _HEAD.pack_into(answer, 0, position, size - position, _SYNC, 0, _EXTENTS, 0)
-            fcntl.ioctl(file, _FIEMAP, answer)
-            count = _HEAD.unpack_from(answer)[3]
-            if not count:
-                return
-            for place in range(_HEAD.size, _HEAD.size + count * _EXTENT.size, _EXTENT.size):
-                start, _, length, _, _, flags, *_ = _EXTENT.unpack_from(answer, place)
-                yield start, length, flags
-                position = start + length
+        yield from plain_extents(file, size)
     finally:
         os.close(file)
 
@@ -94,11 +78,19 @@ def scratch_file(directory: Path, size: int, report: Reporter) -> Iterator[Path]
         raise DiskFull(f"No space left on the disk that holds {directory}: {size >> 20:,} MiB are needed.")
     with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
         path = Path(f"/proc/self/fd/{file.fileno()}")
-        with _refused(directory):  # before a file in memory is as large as that
-            list(_extents(path, 1))
-        with full_disk_named(directory), report.task(f"writing a scratch file of {size >> 20} MiB"):
-            os.posix_fallocate(file.fileno(), 0, size)
-            for start in range(0, size, _CHUNK):
-                file.write(os.urandom(min(_CHUNK, size - start)))
-            os.fsync(file.fileno())
+        with full_disk_named(directory), _refused(str(directory)):
+            list(_extents(path, 1))  # before a file in memory is as large as that
+            with report.task(f"writing a scratch file of {size >> 20} MiB"):
+                _fill(file.fileno(), size)
+        _require_plain(path, size, f"A scratch file in {directory}")
         yield path
+
+
+def _fill(file: int, size: int) -> None:
+    """Write random data; what a call leaves is written by the next."""
+    os.posix_fallocate(file, 0, size)
+    for start in range(0, size, _CHUNK):
+        rest = os.urandom(min(_CHUNK, size - start))
+        while rest:
+            rest = rest[os.write(file, rest) :]
+    os.fsync(file)

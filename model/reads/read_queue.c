@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -155,7 +156,9 @@ static bool ring_begin(struct uring *ring, bool wait)
 			wait = wait && ring->added;
 		} else if (errno == EINTR) {
 			wait = false;
-		} else if (errno != EAGAIN && errno != EBUSY) {
+		} else if (errno == EAGAIN || errno == EBUSY) {
+			sched_yield();
+		} else {
 			return false;
 		}
 	}

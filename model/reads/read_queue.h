@@ -34,7 +34,7 @@ struct read_queue;
  */
 struct read_queue *read_queue_new(uint32_t most, bool threads);
 
-/* Nothing may be going on. */
+/* Nothing may be going on, unless read_queue_begin() has failed. */
 void read_queue_free(struct read_queue *queue);
 
 bool read_queue_has_threads(const struct read_queue *queue);

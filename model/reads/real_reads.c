@@ -233,9 +233,12 @@ struct real_reads *real_reads_new(struct read_queue *queue, int file,
 
 void real_reads_free(struct real_reads *reads)
 {
-	while (reads->nr_idle < MOST_READS &&
-	       read_queue_begin(reads->queue, true))
+	while (reads->nr_idle < MOST_READS) {
+		/* The kernel may still write to all this, so it stays. */
+		if (!read_queue_begin(reads->queue, true))
+			return;
 		end_those_that_did(reads);
+	}
 	if (reads->memory)
 		munmap(reads->memory, POOL_PAGES * PAGE_BYTES);
 	free(reads->first);

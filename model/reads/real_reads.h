@@ -33,7 +33,10 @@ struct real_reads *real_reads_new(struct read_queue *queue, int file,
 				  const uint32_t *file_pages,
 				  uint32_t nr_files);
 
-/* Lets all reads end. */
+/*
+ * Lets all reads end. If that fails nothing is freed, and the queue can only be
+ * freed.
+ */
 void real_reads_free(struct real_reads *reads);
 
 const struct model_observer *

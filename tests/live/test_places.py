@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from foliolab import extents
 from foliolab.errors import NoProbe, NotPermitted
 from foliolab.live import places
 from foliolab.live.places import BLOCK_BYTES, LEAST_BYTES, data_blocks, files_of, places_of
@@ -37,7 +38,7 @@ def by_map(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_holes(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a file system without a map."""
-    monkeypatch.setattr(places, "_FIEMAP", 0)
+    monkeypatch.setattr(extents, "_FIEMAP", 0)
 
 
 @pytest.fixture(params=[by_map, by_holes])
@@ -150,6 +151,18 @@ def test_a_file_that_may_not_be_read() -> None:
         pytest.skip("here everybody may read it")
     with pytest.raises(NotPermitted, match="/etc/shadow may not be read"), places_of(Path("/etc/shadow"), 1):
         pass
+
+
+def test_below_a_directory_files_that_cannot_be_read_are_skipped(
+    large_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = large_file.parent / "gone"
+    monkeypatch.setattr(places, "files_of", lambda path: [gone, Path("/proc/self/status"), large_file])
+    with places_of(large_file.parent, 1) as (found, files):
+        assert (files, found.size_bytes) == ([large_file], large_file.stat().st_size)
+    with pytest.raises(FileNotFoundError) as raised, places_of(large_file, 1):
+        pass
+    assert raised.value.filename == str(gone)
 
 
 def test_a_file_is_closed_however_it_ends(large_file: Path) -> None:

@@ -89,6 +89,12 @@ def test_no_file_at_all(tmp_path: Path) -> None:
         measure(Path("/dev/null"), 1, 1)
 
 
+def test_a_read_that_fails_is_a_sentence() -> None:
+    reading = object.__new__(probe._Reading)
+    with pytest.raises(NoProbe, match=r"^A direct read failed: Bad file descriptor\.$"):
+        reading._read(memoryview(bytearray(PAGE_BYTES)), (-1, 0), 1)
+
+
 def test_a_file_that_is_cut_meanwhile(large_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the calls tell it: nothing is read behind the end."""
     copy = large_file.parent / "cut"

@@ -16,7 +16,7 @@ from foliolab.errors import BuildError, LabError, ModelError
 from foliolab.files import MODEL, REPOSITORY
 from foliolab.live.devices import device_of, windows_adapt
 from foliolab.model.library import PAGE_BYTES, Machine, replay
-from foliolab.model.reads import ReadRun, RealCountsStruct, read_queue, replay_on, touch_mapped
+from foliolab.model.reads import KernelRun, ReadRun, RealCountsStruct, read_queue, replay_on, touch_mapped
 from tests.disk_files import disk_file
 from tests.model.test_library import layout
 
@@ -72,10 +72,11 @@ def test_all_that_the_model_reads_is_read(queue: int, threads: int, file: Path, 
     for run in (one, other):
         assert run.counts == expected
         assert (run.read_bytes, run.requests) == (expected.read_bytes, expected.requests)
-        assert 0 < run.waits <= len(SCATTERED)
+        assert run.waits <= len(SCATTERED)
         assert run.seconds > 0
     assert one.read_by in ("io_uring", "threads")
     assert other.read_by == "threads"
+    assert other.waits > 0  # on some disks a ring's reads end as they begin, but a thread has to wake up first
 
 
 def test_a_request_has_a_mebibyte_at_most(queue: int, file: Path) -> None:
@@ -153,6 +154,27 @@ def test_threads_read_where_io_uring_is_refused(file: Path) -> None:
     assert json.loads(done.stdout) == ["threads", 2, 2 * PAGE_BYTES]
 
 
+_LITTLE_MEMORY = """
+import resource
+from pathlib import Path
+from foliolab.model.reads import _load, read_queue
+_load()
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20),) * 2)
+try:
+    with read_queue(threads=True):
+        pass
+except OSError as error:
+    print(error.filename, error.strerror, sep=": ")
+"""
+
+
+def test_threads_that_cannot_be_are_named() -> None:
+    argv = [sys.executable, "-c", _LITTLE_MEMORY]
+    done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert done.stdout == "A queue of reads: Resource temporarily unavailable\n"
+
+
 def window(file: Path) -> int:
     """Pages that the kernel which runs here reads around a miss."""
     try:
@@ -164,15 +186,21 @@ def window(file: Path) -> int:
     return pages
 
 
+def check_as_much(found: KernelRun, run: ReadRun) -> None:
+    """But for what a busy machine, another kernel or another file system may change."""
+    assert found.read_bytes == pytest.approx(run.read_bytes, rel=0.02, abs=64 << 10)
+    assert found.major_faults == pytest.approx(run.counts.major_faults, rel=0.02, abs=1)
+
+
 def test_the_running_kernel_reads_the_same_with_its_window(queue: int, file: Path) -> None:
     pages = array("I", [PAGES // 2, 0, PAGES - 1, 1])
     run = on(queue, file, machine(window=window(file)), pages)
     found = touch_mapped(file, pages, random=False)
-    assert (found.read_bytes, found.major_faults) == (run.read_bytes, run.counts.major_faults)
+    check_as_much(found, run)
 
 
 def test_the_running_kernel_reads_the_same_with_the_hint(queue: int, file: Path) -> None:
     run = on(queue, file, machine("random"), SCATTERED)
     assert run.counts.major_faults == len(set(SCATTERED))
     found = touch_mapped(file, SCATTERED, random=True)
-    assert (found.read_bytes, found.major_faults) == (run.read_bytes, run.counts.major_faults)
+    check_as_much(found, run)

@@ -46,18 +46,6 @@ def test_holes_and_what_was_never_written_are_refused(place: Path) -> None:
             require_on_disk(path, SIZE)
 
 
-def test_a_file_in_many_pieces_is_all_looked_at(place: Path) -> None:
-    """With a hole behind each piece there are more extents than one answer of the kernel has."""
-    pieces, step = 600, 16384
-    with (place / "pieces").open("wb") as file:
-        for number in range(pieces):
-            file.seek(number * step)
-            file.write(b"x" * (step if number < pieces - 1 else step // 2))
-        file.truncate(pieces * step)
-    with pytest.raises(UsageError, match=f"at byte {pieces * step - step // 2:,}"):
-        require_on_disk(place / "pieces", pieces * step)
-
-
 def test_what_is_no_file_of_a_disk_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There is no file /none"):
         require_on_disk(Path("/none"), 1)
@@ -86,6 +74,13 @@ def test_a_scratch_file_has_no_name_and_goes(place: Path) -> None:
     with pytest.raises(OSError, match="Bad file descriptor") as caught:
         os.fstat(handle)
     assert caught.value.errno == errno.EBADF
+
+
+def test_what_a_call_leaves_of_a_scratch_file_is_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:100_000]))
+    with scratch_file(place, SIZE + 5, Reporter()) as path:
+        assert len(set(path.read_bytes()[-5000:])) == 256
 
 
 def test_a_full_disk_is_told_before_it_is_full(place: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.cli.main import main
+from foliolab.errors import NoCure
 from foliolab.live.devices import device_of, windows_adapt
 from foliolab.model.reads import KernelRun, ReadRun
 from foliolab.progress import Reporter
@@ -150,14 +151,27 @@ def test_the_command_prints_json(place: Path) -> None:
 def test_the_running_kernel_can_be_asked_too(place: Path) -> None:
     if windows_adapt():
         pytest.skip("the kernel that runs here is none that the model's stock rules are of")
-    window = device_of(place / "file").read_ahead_kb
+    try:
+        window = device_of(place / "file").read_ahead_kb
+    except NoCure as error:
+        pytest.skip(str(error))
     argv = ["trace", "replay", str(place / "small.trace"), "--on", str(place / "file"), "--kernel-too", "--json"]
     done = lab(*argv, "--variant", "adaptive,random")
     assert done.returncode == 0
     adaptive, random = json.loads(done.stdout)["replays"]
     assert (adaptive["read_ahead_kb"], adaptive["kernel"]) == (window, None)
-    assert random["kernel"]["read_bytes"] == random["read_bytes"] == 300 * 4096
-    assert random["kernel"]["major_faults"] == 300
+    assert random["read_bytes"] == 300 * 4096
+    # But for what a busy machine, another kernel or another file system may change.
+    assert random["kernel"]["read_bytes"] == pytest.approx(300 * 4096, rel=0.02, abs=64 << 10)
+    assert random["kernel"]["major_faults"] == pytest.approx(300, rel=0.02)
+
+
+def test_the_running_kernel_must_be_one_of_the_variants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_trace(tmp_path / "small.trace", TRACE)
+    other, own = ("off", "adaptive") if windows_adapt() else ("adaptive", "off")
+    argv = ["trace", "replay", str(tmp_path / "small.trace"), "--scratch", str(tmp_path), "--kernel-too"]
+    assert main([*argv, "--variant", f"published,{other}"]) == 2
+    assert f"needs a --variant that the running kernel can be: {own} or random." in capsys.readouterr().err
 
 
 def test_a_scratch_file_is_made_and_goes(place: Path) -> None:
