@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, ValidationError, convert
 
 from foliolab.errors import UsageError
 from foliolab.files import EXPERIMENTS
@@ -71,10 +71,11 @@ def device_of(text: str) -> Device:
         raise UsageError(
             f"There is no device '{text}'; there are {', '.join(known)}, or four numbers such as 1000,125,3000,64."
         )
-    latency, speed, rate, depth = map(int, words)
-    if not (latency <= 10**8 and 1 <= speed <= 18_000 and rate <= 10**9 and 1 <= depth <= MOST_DEPTH):
+    numbers = dict(zip(Device.__struct_fields__[1:], map(int, words), strict=True))
+    try:
+        return convert({"name": ",".join(map(str, numbers.values())), **numbers}, Device)
+    except ValidationError as error:
         raise UsageError(
             f"There is no such device as '{text}': the latency is up to 100,000,000 us, the speed 1 to 18,000 MB/s, "
             f"the rate up to 1,000,000,000 requests/s, and the depth 1 to {MOST_DEPTH}."
-        )
-    return Device(",".join(map(str, (latency, speed, rate, depth))), latency, speed, rate, depth)
+        ) from error
