@@ -15,7 +15,7 @@ from foliolab.errors import UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.spec import Experiment, Scale
 from foliolab.files import REPOSITORY
-from foliolab.report.view import EMULATED
+from foliolab.report.view import timeless
 from foliolab.vm.image import program_sources
 from foliolab.vm.inlined import inlined
 
@@ -174,7 +174,7 @@ def _measured(case: ExportedCase, groups: Iterable[Group]) -> Iterator[str]:
         if rows := [row for row in _known(case, group) if row.n and row.variant in _SHOWN]:
             yield f"Medians of {min(row.n for row in rows)} boots of guests with that memory, {group.backend}:"
             yield case.form % _TITLES
-            yield from (_line(case, row, timed=group.backend not in EMULATED) for row in rows)
+            yield from (_line(case, row, timed=not timeless(group)) for row in rows)
             yield ""
 
 

@@ -16,7 +16,7 @@ from foliolab.experiment.variants import load_variants, option_of
 from foliolab.grouped import grouped
 from foliolab.paired import CHANCE
 from foliolab.report.columns import UNITS, Column, with_unit
-from foliolab.report.view import EMULATED, origin
+from foliolab.report.view import origin, time_remark
 
 
 def title(matrix: Matrix) -> str:
@@ -87,9 +87,9 @@ def _verdict(difference: Difference) -> str:
 
 def remarks(matrix: Matrix) -> list[str]:
     """The sentences below the table."""
-    backends = dict.fromkeys(part.group.backend for part in matrix.parts if part.group)
+    times = dict.fromkeys(time_remark(part.group) for part in matrix.parts if part.group)
     return [
-        *(EMULATED[backend] for backend in backends if backend in EMULATED),
+        *filter(None, times),
         f"A loss is how much worse a metric is than {matrix.baseline}'s; gains are negative. Figures are medians of n"
         " boots, losses medians of what pairs of boots differ by.",
         *legend(matrix),

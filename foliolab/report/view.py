@@ -18,7 +18,7 @@ from foliolab.grouped import grouped
 from foliolab.table import Value
 from foliolab.vm.accel import ICOUNT, TCG
 
-EMULATED = {
+_EMULATED = {
     TCG: f"Emulated ({TCG}): the counts are real, the seconds say nothing about a real machine.",
     ICOUNT: f"Emulated ({ICOUNT}): million instructions are of the whole program; seconds mean nothing.",
 }
@@ -31,8 +31,19 @@ MODELLED = (
 TIMELESS = "Nothing takes time in the model."
 
 
-def timed_remark(device: Device) -> str:
-    """What seconds are where disks take time."""
+def timeless(group: Group) -> bool:
+    """Whether it took a time that says nothing."""
+    return group.backend in _EMULATED and not group.device
+
+
+def time_remark(group: Group) -> str:
+    """What its seconds are, as a sentence; empty where they are those of a clock."""
+    if group.device:
+        return _timed(device_of(group.device))
+    return _EMULATED.get(group.backend, "")
+
+
+def _timed(device: Device) -> str:
     latency = "a seek" if device.queue_depth == 1 else "a request"
     rate = f", {device.requests_per_second:,} requests/s" if device.requests_per_second else ""
     return (
@@ -77,8 +88,7 @@ class View:
 
     @property
     def emulated(self) -> bool:
-        """Whether it took a time that says nothing."""
-        return self.group.backend in EMULATED and not self.group.device
+        return timeless(self.group)
 
     @property
     def modelled(self) -> bool:
@@ -159,11 +169,7 @@ class View:
 
     def remarks(self) -> list[str]:
         """The sentences below the table."""
-        remarks = []
-        if self.emulated:
-            remarks.append(EMULATED[self.group.backend])
-        if self.group.device:
-            remarks.append(timed_remark(device_of(self.group.device)))
+        remarks = [time_remark(self.group)] if time_remark(self.group) else []
         if self.modelled:
             remarks.append(MODELLED)
             remarks += [] if self.group.device else [TIMELESS]

@@ -5,6 +5,7 @@ from typing import Any
 
 from foliolab.analyse.rows import group_samples
 from foliolab.report.columns import make_columns
+from foliolab.report.view import time_remark, timeless
 from tests.report.shown import GIB, MODEST, terminal, view
 from tests.samples import sample
 
@@ -38,3 +39,11 @@ def test_published_times_stand_beside_ours_over_the_same_row() -> None:
 def test_without_timed_disks_no_published_time_is_compared() -> None:
     columns = make_columns(view(timed("off", 10, device=""), timed("published", 0.5, device="")))
     assert "over" not in {column.title[0] for column in columns}
+
+
+def test_one_answer_says_what_seconds_are() -> None:
+    nothing, virtual, real = group_samples(
+        [timed("off", 10, device=""), timed("off", 10), timed("off", 10, device="", backend="qemu-kvm")]
+    )
+    assert [timeless(group) for group in (nothing, virtual, real)] == [True, False, False]
+    assert [time_remark(group).split(" ")[0] for group in (nothing, virtual, real)] == ["Emulated", "Seconds", ""]
