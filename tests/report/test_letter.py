@@ -60,6 +60,6 @@ def test_an_export_of_a_fresh_clone_has_figures(source: Source, tmp_path: Path) 
     done = lab("kernel", "export", str(tmp_path / "out"), **places)
     assert done.returncode == 0, done.stderr
     words = (tmp_path / "out/0000-cover-letter.patch").read_text()
-    newest = [each for each in read_released() if each.kernel.name == "patched"][-1]
+    newest = [each for each in read_released() if each.kernel.name == "patched" and each.backend != "model"][-1]
     assert f"({newest.kernel.hash})" in words
     assert "Nothing of this kernel" not in words
