@@ -99,6 +99,7 @@ def _request(part: Part, shard: Shard | None = None) -> RunRequest:
         arch=part.arch,
         page_size=part.page_size,
         backend=part.backend,
+        device=part.device or None,
         shard=shard or (1, 1),
     )
 
@@ -173,7 +174,7 @@ def _print(found: Sequence[Progress]) -> None:
 def _what(part: Part) -> str:
     if part.command:
         return f"./lab {' '.join(part.command)}"
-    return ", ".join([part.experiment, part.scale, part.machine, *part.kernels])
+    return ", ".join(filter(None, [part.experiment, part.scale, part.machine, part.device, *part.kernels]))
 
 
 def _ship(parts: Sequence[Part]) -> None:

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from foliolab.analyse.rows import setting
 from foliolab.arch import MACHINES, NATIVE
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, Sample
+from foliolab.device import load_devices
 from foliolab.errors import require_known
 from foliolab.experiment.plan import Step
 from foliolab.files import RELEASE
@@ -46,6 +47,8 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cells: Texts = ()
     """As on the command line: "axis=value", joined by commas."""
     machine: Text = f"{NATIVE.name}-4k"
+    device: str = ""
+    """Of which kind disks are that take time, by its name in experiments/devices.toml; empty if they take none."""
     backend: Literal["qemu", "model"] = "qemu"
     n: Positive = 1
     """Boots, or runs, of each cell."""
@@ -78,6 +81,8 @@ def load_plan(file: Path = PLAN) -> list[Part]:
         if part.again and part.again not in part.variants:
             place.at("again").fail(f"is '{part.again}', which is none of the variants")
         place.at("machine").all_of([part.machine], MACHINES)
+        if part.device:
+            place.at("device").all_of([part.device], load_devices())
         if part.name in (before.name for before in parts):
             place.at("name").fail(f"is '{part.name}', as that of another part")
         parts.append(part)
@@ -134,6 +139,7 @@ class Progress:
             "command": " ".join(part.command) or None,
             "scale": part.scale,
             "machine": part.machine,
+            "device": part.device or None,
             "kernel": self.kernel,
             "n": part.n,
             "measured": self.done,
@@ -177,8 +183,8 @@ def measured(part: Part, steps: Sequence[Step], samples: Iterable[Sample], shipp
 
 
 def _alike(part: Part, sample: Sample) -> bool:
-    mine = (part.experiment, part.scale, part.backend == MODEL, "lab")
-    if mine != (sample.experiment, sample.scale, sample.backend == MODEL, sample.profile):
+    mine = (part.experiment, part.scale, part.device, part.backend == MODEL, "lab")
+    if mine != (sample.experiment, sample.scale, sample.device, sample.backend == MODEL, sample.profile):
         return False
     return sample.backend == MODEL or sample.machine == part.machine
 

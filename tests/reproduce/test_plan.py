@@ -43,6 +43,12 @@ def test_a_part_is_for_a_machine(tmp_path: Path) -> None:
     assert (part.arch, part.page_size, part.n, part.quick) == ("arm64", 65536, 1, False)
 
 
+def test_a_part_is_asked_for_on_its_device(tmp_path: Path) -> None:
+    text = GOOD.replace("arm64-64k", "x86_64-4k").replace("mprotect", "sparse-mmap") + 'device = "hdd"\n'
+    (part,) = load_plan(plan(tmp_path, text))
+    assert planned(_request(part))[0].scale.parameters.device == "hdd"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -59,6 +65,7 @@ def test_a_part_is_for_a_machine(tmp_path: Path) -> None:
         ),
         (GOOD + 'command = ["regret"]\n', r"'part\[0\]' has to have either a command or an experiment"),
         (GOOD.replace("arm64-64k", "arm64-8k"), r"'part\[0\].machine' names 'arm64-8k', which is not one of x86_64-4k"),
+        (GOOD + 'device = "tape"\n', r"'part\[0\].device' names 'tape', which is not one of nvme, sata"),
     ],
 )
 def test_mistakes_are_named(text: str, words: str, tmp_path: Path) -> None:

@@ -82,10 +82,24 @@ def test_what_was_measured_of_a_change_that_was_taken_back_does_not_hide_what_st
 
 
 @pytest.mark.parametrize(
-    "change", [{"scale": "full"}, {"arch": "arm64"}, {"experiment": "other"}, {"backend": "model"}]
+    "change", [{"scale": "full"}, {"arch": "arm64"}, {"experiment": "other"}, {"backend": "model"}, {"device": "hdd"}]
 )
 def test_what_is_of_another_place_counts_for_nothing(change: dict[str, Any]) -> None:
     assert measured(PART, STEPS, [kept("unpatched", 1, **change)]).done == 0
+
+
+def test_a_timed_disk_and_another_are_shipped_beside_each_other() -> None:
+    parts = [structs.replace(PART, name=device, device=device) for device in ("", "nvme", "hdd")]
+    samples = [
+        kept(variant, number, device=part.device, parameters={"device": part.device})
+        for part in parts
+        for variant in VARIANTS
+        for number in (1, 2)
+    ]
+    found = [measured(part, STEPS, samples) for part in parts]
+    assert all(each.complete for each in found)
+    assert [{sample.device for sample in each.samples} for each in found] == [{""}, {"nvme"}, {"hdd"}]
+    assert len(released_anew(found, found)) == len(samples)
 
 
 def test_what_failed_is_measured_again() -> None:
