@@ -80,7 +80,7 @@ class Group:
 
 
 def place_of(thing: Sample | Group) -> tuple[str, str, str, int, str, str, str, str]:
-    """What tells the group of a sample from all others, also of a Group itself."""
+    """What tells the group of a sample from all others, also of a Group itself; the timed disk is the last."""
     guest = thing.arch, thing.page_size, thing.backend, thing.profile, thing.timed_on, thing.device
     return thing.experiment, thing.scale, *guest
 

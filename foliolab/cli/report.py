@@ -12,7 +12,7 @@ from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_cells, add_json, add_tables, names_of, require_room_for
-from foliolab.device import load_devices
+from foliolab.device import device_of, load_devices
 from foliolab.errors import NoResult, UnknownCell, UsageError, require_known
 from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
@@ -26,13 +26,17 @@ from foliolab.regret.rows import make_rows
 from foliolab.regret.suite import Case, TraceCase, load_suite, trace_cases
 from foliolab.report import again, agreement
 from foliolab.report.columns import variant_columns
-from foliolab.report.markdown import again_to_table, comparison_to_markdown, to_markdown, to_table
+from foliolab.report.devices import by_device
+from foliolab.report.markdown import again_to_table, comparison_to_markdown, devices_to_table, to_markdown, to_table
 from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.prices import PRICES
 from foliolab.report.terminal import print_comparison, print_table, print_view, terminal
 from foliolab.report.verdicts import check
 from foliolab.report.view import make_views
 from foliolab.reproduce.released import read_released
+
+_NO_DEVICE = "none"
+"""What --device calls disks that take no time."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +46,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_cells(parser)
     parser.add_argument("--machine", help="only this, such as arm64-16k")
     parser.add_argument("--backend", help="only what this backend measured, such as qemu-tcg or model")
+    parser.add_argument(
+        "--device", metavar="PROFILE", help=f"only of disks that take time as this one's; {_NO_DEVICE}: that take none"
+    )
     parser.add_argument(
         "--released", action="store_true", help="of the samples in release/, which are behind README and docs"
     )
@@ -68,6 +75,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=PRICES,
         help="with --table, of stores: a row for each store, with what look-ups and scans cost with the adaptive window"
         " against none; for each workload, with price and major faults; or for pairs of works that users want both of",
+    )
+    parser.add_argument(
+        "--by-device",
+        action="store_true",
+        help="with --table: for each cell what the adaptive window takes and costs against none, on each timed disk",
     )
     parser.add_argument(
         "--again", action="store_true", help="how often kernels that were measured twice differ from themselves"
@@ -97,6 +109,17 @@ def _only(samples: list[Sample], what: str, wanted: str | None) -> list[Sample]:
         if name not in there:
             raise NoResult(f"No sample has the {what} '{name}'; there are: {', '.join(there) or 'none at all'}.")
     return [sample for sample in samples if getattr(sample, what) in names]
+
+
+def _on_device(samples: list[Sample], wanted: str | None) -> list[Sample]:
+    """The samples of this timed disk, or of none; all of them if nothing is wanted."""
+    if wanted is None:
+        return samples
+    name = "" if wanted == _NO_DEVICE else device_of(wanted).name
+    found = [sample for sample in samples if sample.device == name]
+    if not found:
+        raise NoResult(f"No sample has the device '{wanted}'.")
+    return found
 
 
 def _cells(samples: Sequence[Sample], experiments: dict[str, Experiment], filters: Sequence[str]) -> tuple[Cell, ...]:
@@ -165,6 +188,7 @@ def handle(arguments: argparse.Namespace) -> int:
         samples = [sample for sample in samples if sample.scale == arguments.scale]
     samples = _only(samples, "machine", arguments.machine)
     samples = _only(samples, "backend", arguments.backend)
+    samples = _on_device(samples, arguments.device)
     heads = _heads(arguments)
     columns = list(heads.values())
     samples = _of_columns(samples, columns) if heads else _only(samples, "variant", arguments.variant)
@@ -180,6 +204,8 @@ def handle(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.prices and not (arguments.table and arguments.experiment == "stores"):
         raise UsageError("--prices is about a --table of stores.")
+    if arguments.by_device and (not arguments.table or arguments.prices or heads):
+        raise UsageError("--by-device is a --table of its own: it goes with neither --prices nor --column.")
     if arguments.again and (arguments.check or arguments.column):
         raise UsageError("--again is a table of its own: it goes with neither --check nor --column.")
     if arguments.again:
@@ -196,6 +222,8 @@ def handle(arguments: argparse.Namespace) -> int:
         raise NoResult("Nothing was measured that such a table could show.")
     elif not views:
         print(f"Nothing was measured yet; './lab run {arguments.experiment or 'sparse-mmap'}' does.")
+    elif arguments.by_device:
+        print("\n".join(map(devices_to_table, by_device(views))), end="")
     elif arguments.prices:
         print("\n".join(to_table(view, PRICES[arguments.prices](view)) for view in views), end="")
     elif heads:

@@ -172,7 +172,8 @@ def _about(case: ExportedCase) -> Iterator[str]:
 def _measured(case: ExportedCase, groups: Iterable[Group]) -> Iterator[str]:
     for group in groups:
         if rows := [row for row in _known(case, group) if row.n and row.variant in _SHOWN]:
-            yield f"Medians of {min(row.n for row in rows)} boots of guests with that memory, {group.backend}:"
+            disk = f", device {group.device}" if group.device else ""
+            yield f"Medians of {min(row.n for row in rows)} boots of guests with that memory, {group.backend}{disk}:"
             yield case.form % _TITLES
             yield from (_line(case, row, timed=not timeless(group)) for row in rows)
             yield ""

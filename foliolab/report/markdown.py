@@ -13,6 +13,7 @@ from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Suite
 from foliolab.regret.summary import by_way
 from foliolab.report import again, agreement, losses
 from foliolab.report.columns import Column, make_columns
+from foliolab.report.devices import device_columns
 from foliolab.report.regret import ablation_columns, device_tables
 from foliolab.report.trace import difference_columns
 from foliolab.report.verdicts import verdict_lines
@@ -49,8 +50,17 @@ def to_table(view: View, columns: Sequence[Column] | None = None) -> str:
     if columns is None:
         most = _RANK_OF_OTHERS if view.columns else _RANK_OF_TIME
         columns = [column for column in make_columns(view) if column.rank < most and column.title != ("", "n")]
-    about = [origin(view.group, (row.n for row in view.rows if row.n), *view.commands), *view.repeats()]
-    return "\n".join([*_table(columns), "", " ".join(about)]) + "\n"
+    return "\n".join([*_table(columns), "", _about(view)]) + "\n"
+
+
+def devices_to_table(views: Sequence[View]) -> str:
+    """For a document: what the adaptive window does on each timed disk, and the same about each."""
+    return "\n".join([*_table(device_columns(views)), "", *(f"- {_about(view)}" for view in views)]) + "\n"
+
+
+def _about(view: View) -> str:
+    """How often its rows were measured, of which kernels, by which commands, and how far boots are apart."""
+    return " ".join([origin(view.group, (row.n for row in view.rows if row.n), *view.commands), *view.repeats()])
 
 
 def comparison_to_markdown(comparison: Agreement) -> str:

@@ -111,7 +111,8 @@ def _over(row: PrintedRow, figure: Figure, rows: Sequence[PrintedRow]) -> Any:
     """The row's value, over that of the other row if there is to be one."""
     if not figure.against:
         return row[figure.value]
-    place = {"variant": row["variant"], **row["cell"], **figure.against}
+    alike = {key: row[key] for key in ("variant", "device") if key in row}
+    place = {**alike, **row["cell"], **figure.against}
     others = {other[figure.value] for other in rows if _has(other, place) and other.get(figure.value)}
     if len(others) > 1:
         raise BadExperiment(f"'{figure.command}' has several rows with {figure.value} where {place}.")

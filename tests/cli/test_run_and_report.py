@@ -11,6 +11,7 @@ from foliolab.cli.main import command_line
 from foliolab.errors import (
     BadExperiment,
     ChecksFailed,
+    NoResult,
     StoreError,
     UnknownCell,
     UnknownExperiment,
@@ -141,6 +142,21 @@ def test_report_json_is_one_document(store: Path, capsys: pytest.CaptureFixture[
     document = json.loads(capsys.readouterr().out)
     assert [row["variant"] for row in document["rows"]] == ["unpatched", "off", "published"]
     assert {verdict["status"] for verdict in document["verdicts"]} == {"holds", "fails", "not measured"}
+
+
+def test_report_of_a_timed_disk(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(store)
+    with open_store(store) as opened:
+        opened.append(sample(30 << 30, device="nvme", backend="qemu-icount", parameters={"device": "80,3000,0,64"}))
+    for device, devices in (("nvme", {"nvme"}), ("none", {""})):
+        assert call("report", "--json", "--device", device) == 0
+        assert {row["device"] for row in json.loads(capsys.readouterr().out)["rows"]} == devices
+    with pytest.raises(NoResult, match="No sample has the device 'hdd'"):
+        call("report", "--device", "hdd")
+    with pytest.raises(UsageError, match="--by-device is a --table of its own"):
+        call("report", "--by-device")
+    assert call("report", "--by-device", "--table") == 0
+    assert "| cell | seconds: nvme |" in capsys.readouterr().out
 
 
 def test_report_of_an_experiment_whose_file_is_gone(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

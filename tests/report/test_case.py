@@ -118,6 +118,14 @@ def test_figures_of_the_case_are_in_a_comment() -> None:
     assert [line for line in comment if "9.0" in line] == []
 
 
+def test_figures_name_the_disk_whose_seconds_they_are() -> None:
+    cell = {"pattern": "random"}
+    timed = sample(metrics={"read_bytes": 3 << 20, "seconds": 1.5}, cell=cell, backend="qemu-icount", device="nvme")
+    text = script(case("sparse-mmap", cell), group_samples([timed]))
+    assert "with that memory, qemu-icount, device nvme:" in text
+    assert "1.500" in text
+
+
 def test_the_comment_says_which_commit_it_is_of_and_how_to_compile() -> None:
     mine = case("sparse-mmap", {"pattern": "random"})
     text = c_file(mine, "v1-2-gabc")

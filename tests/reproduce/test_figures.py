@@ -103,6 +103,16 @@ def test_several_rows_make_no_figure() -> None:
         spell(Figure(value="reads", where=ZIPF, against=OFF), twice, "1")
 
 
+def test_a_row_is_set_against_that_of_the_same_disk() -> None:
+    rows = [
+        row(variant, "zipf", reads * times, device=device)
+        for device, times in (("nvme", 1), ("hdd", 10))
+        for variant, reads in (("off", 4), ("adaptive", 2))
+    ]
+    figure = Figure(value="reads", where=ZIPF | {"device": "hdd"}, against=OFF)
+    assert spell(figure, json.dumps({"rows": rows}), "0.0") == "0.5"
+
+
 GOOD = '[sparse]\ncommand = "report sparse-mmap --released --json"\nfigures.reads = { value = "read_bytes" }\n'
 
 

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the adaptive window takes and costs on timed disks, against the same without."""
+
+from collections.abc import Iterable, Sequence
+
+from foliolab.analyse.rows import place_of
+from foliolab.device import device_of
+from foliolab.errors import NoResult
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.metrics import METRICS
+from foliolab.grouped import grouped
+from foliolab.report.columns import Column, rate, seconds
+from foliolab.report.view import View
+
+_BEFORE, _AFTER = "off", "adaptive"
+
+
+def by_device(views: Iterable[View]) -> list[list[View]]:
+    """Those that differ in nothing but the timed disk together, that with the least latency first.
+
+    NoResult if there are none.
+    """
+    timed = [view for view in views if view.group.device]
+    if not timed:
+        raise NoResult("Nothing was measured on timed disks.")
+    timed.sort(key=lambda view: device_of(view.group.device).latency_us)
+    return list(grouped(timed, lambda view: place_of(view.group)[:-1]).values())
+
+
+def device_columns(views: Sequence[View]) -> list[Column]:
+    """A row for each cell. For each disk there are columns for seconds, and for the metric of the table, over those of
+    the variant without the window, and for the seconds of this one.
+
+    What was not measured is blank.
+    """
+    rows = {(row.cell, view.group.device, row.variant): row for view in views for row in view.rows}
+    cells = list(dict.fromkeys(cell for cell, *_ in rows))
+    devices = [view.group.device for view in views]
+
+    def median(cell: Cell, device: str, variant: str, metric: str) -> float | None:
+        row = rows.get((cell, device, variant))
+        return row.metrics[metric].median if row and metric in row.metrics else None
+
+    def over(cell: Cell, device: str, metric: str) -> str:
+        before, after = (median(cell, device, variant, metric) for variant in (_BEFORE, _AFTER))
+        return rate(after / before) if before and after is not None else ""
+
+    def taken(cell: Cell, device: str) -> str:
+        before = median(cell, device, _BEFORE, "seconds")
+        return "" if before is None else seconds(before)
+
+    metrics = {"seconds": "seconds", " ".join(METRICS[views[0].metric].title).strip(): views[0].metric}
+    return [
+        Column(("", "cell"), tuple(cell.label for cell in cells), 0, left=True),
+        *(
+            Column((f"{title}:", device), tuple(over(cell, device, metric) for cell in cells), 0)
+            for title, metric in metrics.items()
+            for device in devices
+        ),
+        *(
+            Column((f"seconds of {_BEFORE}:", device), tuple(taken(cell, device) for cell in cells), 0)
+            for device in devices
+        ),
+    ]

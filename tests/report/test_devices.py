@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Timed disks beside each other, of seconds that were never measured."""
+
+from typing import Any
+
+import pytest
+
+from foliolab.campaign.sample import Sample
+from foliolab.errors import NoResult
+from foliolab.experiment.load import find_experiment
+from foliolab.report.devices import by_device
+from foliolab.report.markdown import devices_to_table
+from foliolab.report.view import View, make_views
+from tests.samples import sample
+
+
+def timed(device: str, variant: str, seconds: float, price: int = 400, **others: Any) -> Sample:
+    place: dict[str, Any] = {"experiment": "reports", "backend": "qemu-icount", "cell": {"case": "writes"}, **others}
+    metrics = {"price_bytes": price, "seconds": seconds}
+    return sample(device=device, variant=variant, metrics=metrics, parameters={"device": device}, **place)
+
+
+def tables(*samples: Sample) -> list[list[View]]:
+    return by_device(make_views(samples, {"reports": find_experiment("reports")}))
+
+
+def test_each_disk_has_columns_and_the_quickest_comes_first() -> None:
+    (views,) = tables(
+        timed("hdd", "off", 8),
+        timed("hdd", "adaptive", 4, price=500),
+        timed("nvme", "off", 0.02),
+        timed("nvme", "adaptive", 0.03),
+        timed("nvme", "unpatched", 7),
+        timed("", "off", 9),
+        timed("", "adaptive", 90),
+    )
+    head, _, row, _, *about = devices_to_table(views).splitlines()
+    titles = "seconds: nvme | seconds: hdd | price: nvme | price: hdd | seconds of off: nvme | seconds of off: hdd"
+    assert head == f"| cell | {titles} |"
+    assert row == "| writes | 1.50 | 0.50 | 1.00 | 1.25 | 0.020 | 8.000 |"
+    assert [line.partition("--device ")[2].split()[0] for line in about] == ["nvme", "hdd"]
+    assert all(line.startswith("- n = 1, qemu-icount") for line in about)
+
+
+def test_what_was_not_measured_is_blank() -> None:
+    (views,) = tables(timed("nvme", "off", 2), timed("hdd", "adaptive", 4))
+    row = devices_to_table(views).splitlines()[2]
+    assert row == "| writes |  |  |  |  | 2.000 |  |"
+
+
+def test_scales_have_tables_of_their_own() -> None:
+    found = tables(*(timed(device, "off", 2, scale=scale) for scale in ("quick", "full") for device in ("hdd", "nvme")))
+    assert [[view.group.scale for view in views] for views in found] == [["quick"] * 2, ["full"] * 2]
+
+
+def test_without_timed_disks_there_is_no_table() -> None:
+    with pytest.raises(NoResult, match="on timed disks"):
+        tables(timed("", "off", 9))
