@@ -43,8 +43,7 @@ def test_a_mistake_in_the_file_names_its_place(tmp_path: Path) -> None:
 def test_the_document_has_each_profile() -> None:
     text = (REPOSITORY / "docs/seconds.md").read_text()
     for device in load_devices().values():
-        rate = f"{device.requests_per_second:,}" if device.requests_per_second else "no limit"
-        row = (
-            rf"\| `{device.name}` \| [^|]+ \| {device.megabytes_per_second:,} MB/s \| {rate} \| {device.queue_depth} \|"
-        )
+        rate = f"`{device.requests_per_second:,}`" if device.requests_per_second else "no limit"
+        speed = f"{device.megabytes_per_second:,} MB/s"
+        row = rf"\| `{device.name}` \| [^|]+ \| `{speed}` \| {rate} \| `{device.queue_depth}` \|"
         assert re.search(row, text), device.name
