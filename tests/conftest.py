@@ -12,6 +12,7 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.series import bases, diffs, read_series
 from foliolab.kernel.source import Source, obtain
+from foliolab.kernel.timed_disk import EXTRA
 from foliolab.model.compiled import compiled
 from foliolab.progress import Reporter
 from tests.machines import ALL_KERNELS, MACHINES, Machine
@@ -28,7 +29,7 @@ ALL_COMMITS = os.environ.get("FOLIOLAB_COMMITS") == "all"
 """Whether each commit of each of them is to be tried, which takes an hour of a processor."""
 BUILT_BASES = BASES if ALL_COMMITS else (BASE_VERSION,)
 """Those whose objects are compiled only to see what compilers say."""
-DEBUG_EXTRAS = ("btrfs", "xfs") if ALL_KERNELS else ("xfs",)
+DEBUG_EXTRAS = ("btrfs", EXTRA, "xfs") if ALL_KERNELS else ("xfs",)
 """What all debug kernels of the tests have, so that one is built."""
 
 _FETCHED = {"source", "patched_kernel", "stock_kernel", "debug_kernel", "engine", "lucene_root"}

@@ -2,10 +2,24 @@
 """Mirrors of Debian packages on this machine, for the real apt."""
 
 import hashlib
+import lzma
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+KERNEL_RELEASE = "7.3.4+deb13-amd64"
+_MODULES = {
+    "drivers/virtio/virtio_blk.ko": b"",
+    "drivers/virtio/virtio-ring.ko.xz": b"",
+    "drivers/char/virtio_console.ko": b"depends=virtio-ring",
+    "crypto/crc32c_generic.ko": b"",
+    "fs/jbd2.ko.xz": b"depends=",
+    "fs/crc_old.ko": b"",
+    "fs/ext4.ko.xz": b"depends=jbd2\0softdep=pre: crc-old post: other",
+    "fs/other.ko": b"",
+}
+"""Of a kernel: path and what the module says of itself. virtio_pci is built in."""
 
 
 class Mirror:
@@ -35,9 +49,19 @@ class Mirror:
         (tree / "DEBIAN/control").write_text(f"{described}\n")
         package = self._pool / f"{tree.name}.deb"
         subprocess.run(["dpkg-deb", "--build", "--root-owner-group", str(tree), str(package)], check=True)
+        self._enter(name, architecture, described, package)
+        return package
+
+    def take(self, package: Path) -> None:
+        """Add a package file that was made elsewhere."""
+        described = _control(package)
+        fields = dict(line.split(": ", 1) for line in described.splitlines())
+        file = Path(shutil.copy(package, self._pool / f"{fields['Package']}.deb"))
+        self._enter(fields["Package"], fields["Architecture"], described, file)
+
+    def _enter(self, name: str, architecture: str, described: str, package: Path) -> None:
         self._entries[name, architecture] = _entry(described, package, ".")
         self._publish()
-        return package
 
     def _publish(self) -> None:
         (self._pool / "Packages").write_text("\n\n".join([*self._entries.values(), ""]))
@@ -50,10 +74,7 @@ def mirror_of_releases(place: Path, releases: Mapping[str, Iterable[Path]]) -> N
         for package in packages:
             (place / "pool").mkdir(parents=True, exist_ok=True)
             shutil.copy(package, place / "pool")
-            control = subprocess.run(
-                ["dpkg-deb", "--field", package], capture_output=True, check=True, text=True
-            ).stdout
-            entries.append(_entry(control.strip(), package, "pool"))
+            entries.append(_entry(_control(package), package, "pool"))
         index = "\n\n".join([*entries, ""]).encode()
         directory = place / "dists" / release
         (directory / "main/binary-amd64").mkdir(parents=True)
@@ -68,6 +89,43 @@ def trust_everybody(configuration: Path) -> None:
     """Have apt take what nobody has signed."""
     with configuration.open("a") as stream:
         stream.write('Acquire::AllowInsecureRepositories "true";\nAPT::Get::AllowUnauthenticated "true";\n')
+
+
+def kernel_package(place: Path, *, boot: bool, release: str = KERNEL_RELEASE, left_out: str = "") -> Path:
+    """A package with a kernel: all of it where Debian 12 has it, or where its newest kernels have it.
+
+    ``place`` is where it goes and is put together, and holds no other.
+    """
+    tree = place / "tree"
+    modules = tree / ("" if boot else "usr") / "lib/modules" / release
+    image = tree / f"boot/vmlinuz-{release}" if boot else modules / "vmlinuz"
+    config = tree / f"boot/config-{release}" if boot else modules / "config"
+    for name, said in _MODULES.items():
+        if left_out and left_out in name:
+            continue
+        file = modules / "kernel" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        content = b"\x7fELF\0" + said + b"\0" + name.encode()
+        file.write_bytes(lzma.compress(content) if file.suffix == ".xz" else content)
+    (modules / "modules.builtin").write_text("kernel/drivers/virtio/virtio_pci.ko\n")
+    for file, text in ((image, "an image"), (config, "CONFIG_SMP=y\n")):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (tree / "DEBIAN").mkdir()
+    version = release.partition("+")[0].partition("-")[0]
+    (tree / "DEBIAN/control").write_text(
+        f"Package: linux-image-{release}\nVersion: 1:{version}-1~bpo13+1\nArchitecture: amd64\n"
+        "Maintainer: Nobody <nobody@example.org>\nDescription: a test\n"
+    )
+    file = place / "kernel.deb"
+    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", str(tree), str(file)], check=True)
+    return file
+
+
+def _control(package: Path) -> str:
+    """What a package file says of itself."""
+    done = subprocess.run(["dpkg-deb", "--field", package], capture_output=True, check=True, text=True)
+    return done.stdout.strip()
 
 
 def _entry(described: str, package: Path, directory: str) -> str:

@@ -19,6 +19,8 @@ from tests.test_documents import DOCUMENTS
 _BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _IN_TEXT = re.compile(r"`\./lab ([^`]+)`")
 _PLACEHOLDER = re.compile(r"\b(?:NAME|EXPERIMENT)\b|\.toml\b")
+_STAND_INS = {"NAME": "arm64", "PROFILE": "nvme"}
+"""What is typed for a placeholder whose value is looked at."""
 _LEFT_OUT = ("are required: ", "expected one argument")
 """Complaints that prose may earn, which names commands and options without all that they take."""
 
@@ -54,7 +56,7 @@ def mentions(text: str) -> Iterator[list[str]]:
 def wrong(command: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
     """What ./lab has against a command line, before it does anything; empty if nothing."""
     try:
-        arguments = _command_line().parse_args(["arm64" if word == "NAME" else word for word in command])
+        arguments = _command_line().parse_args([_STAND_INS.get(word, word) for word in command])
         if command[0] == "run" and not _PLACEHOLDER.search(" ".join(command)):
             planned(replace(requested(arguments), kernels=()))
     except SystemExit as stop:

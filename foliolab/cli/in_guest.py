@@ -3,7 +3,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -32,7 +32,7 @@ from foliolab.kernel.series import check_names
 from foliolab.program.run import Input, Mounted, Program, require_static
 from foliolab.progress import Reporter
 from foliolab.userland.disk import Directory, Packages, Root
-from foliolab.vm.accel import Accelerator
+from foliolab.vm.accel import COUNTING, Accelerator
 from foliolab.vm.accel import choose as choose_accelerator
 from foliolab.vm.data import Data, Filled, data_of
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
@@ -84,7 +84,11 @@ class Asked:
         if arguments.cpus < 1:
             raise UsageError("A guest has at least one CPU.")
         require_seconds("--timeout", arguments.timeout)
-        return cls(arguments, *machine(arguments), memory_mib, environment, _data(arguments), _root(arguments))
+        asked = cls(arguments, *machine(arguments), memory_mib, environment, _data(arguments), _root(arguments))
+        # Others take a look at KVM, and have as many CPUs as are wanted.
+        if asked.device or arguments.accelerator == COUNTING:
+            asked.accelerator.require_cpus(arguments.cpus)
+        return asked
 
     @cached_property
     def accelerator(self) -> Accelerator:
@@ -117,12 +121,13 @@ class Asked:
         return files
 
     def build(
-        self, names: Iterable[str], report: Reporter, profile: str = "lab", extras: Sequence[str] = ()
+        self, names: Collection[str], report: Reporter, profile: str = "lab", extras: Sequence[str] = ()
     ) -> dict[str, BuiltKernel]:
         """Kernels that can have its disks, by name."""
         all_extras = {*extras, *(each.filesystem for each in (self.data, self.root) if each)} & {*OPTIONAL}
         if self.device:
             all_extras.add(timed_disk.EXTRA)
+            timed_disk.check_names(names)
         requests = [
             KernelRequest(self.arch, name, profile, tuple(all_extras), page_size=self.page_size)
             for name in dict.fromkeys(names)
@@ -139,13 +144,17 @@ class Asked:
         for name, kernel in kernels.items():
             archive = initramfs({each: ours[each] for each in ("init", *programs)}, files, kernel.modules)
             require_memory(self.arch, self.memory_mib, kernel.image, archive)
-            bare = GuestConfig(self.arch, kernel.image, archive, self.accelerator)
-            words = kernel.boot_arguments(counting=self.device is not None, timed=self.device is not None)
-            timed = replace(bare, device=self.device, boot_arguments=words)
-            guests[name] = replace(timed, memory_mib=self.memory_mib, cpus=self.arguments.cpus)
+            bare = self._bare(kernel, archive)
+            guests[name] = replace(bare, memory_mib=self.memory_mib, cpus=self.arguments.cpus, device=self.device)
         first = next(iter(kernels.values()))
         helper = initramfs({each: ours[each] for each in ("init", "copy-tree")}, modules=first.modules)
-        return Guests(guests, GuestConfig(self.arch, first.image, helper, self.accelerator))
+        return Guests(guests, self._bare(first, helper))
+
+    def _bare(self, kernel: BuiltKernel, archive: Path) -> GuestConfig:
+        """A guest without disks."""
+        counting = self.accelerator.counts_instructions
+        words = kernel.boot_arguments(counting=counting, timed=self.device is not None)
+        return GuestConfig(self.arch, kernel.image, archive, self.accelerator, boot_arguments=words)
 
     def program(self, guests: "Guests", scratch: Path, report: Reporter, input_: Input | None = None) -> Program:
         """The program with its disks, made in ``scratch``."""

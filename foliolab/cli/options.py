@@ -4,6 +4,7 @@
 import argparse
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from foliolab.arch import ARCHITECTURES, NATIVE, Architecture, architecture, size_name
 from foliolab.campaign.runner import Here, Workers
-from foliolab.device import help_text
+from foliolab.device import device_of, help_text
 from foliolab.errors import MissingTool, UsageError
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.name import HELP
@@ -88,10 +89,15 @@ def add_accelerator(parser: argparse.ArgumentParser, default: Wanted | None = No
     parser.add_argument("--accelerator", choices=get_args(Wanted), default=default, help=text)
 
 
-def add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device", metavar="PROFILE", help=f"give guests timed disks, and count seconds: {help_text()}"
-    )
+def add_device(parser: argparse.ArgumentParser, text: str = "give guests timed disks, and count seconds") -> None:
+    """``--device``, the name of a disk that takes time; parsing raises UsageError for one that cannot be."""
+    parser.add_argument("--device", metavar="PROFILE", type=_device_name, help=f"{text}: {help_text()}")
+    # Numbers of which the first is negative are a wrong value, and not the name of another option.
+    parser._negative_number_matcher = re.compile(r"-(\d+(,-?\d+)*|\d*\.\d+)$")
+
+
+def _device_name(text: str) -> str:
+    return device_of(text).name
 
 
 def add_guest(parser: argparse.ArgumentParser) -> None:

@@ -125,7 +125,7 @@ def planned(request: RunRequest) -> tuple[Plan, Architecture, int]:
     if isinstance(experiment, str):
         experiment = find_experiment(experiment)
     scale = experiment.scale(request.scale)
-    if request.device:
+    if request.device is not None:
         if experiment.names_disks:
             raise UsageError(f"{experiment.name} reads no timed disk, so it goes with no --device.")
         parameters = structs.replace(scale.parameters, device=device_of(request.device).name)
@@ -143,6 +143,8 @@ def planned(request: RunRequest) -> tuple[Plan, Architecture, int]:
         raise UsageError(f"{experiment.name} is for {', '.join(experiment.machines)} only.")
     plan = make_plan(experiment, scale, variants=chosen, cells=cells, repetitions=request.repetitions)
     plan = plan.part(*request.shard)
+    if scale.parameters.disk and request.backend != MODEL:
+        timed_disk.check_names(dict.fromkeys(boot.kernel for boot in plan.boots))
     return plan, arch, page_size
 
 
@@ -182,7 +184,7 @@ def _on_model(
         )
     backend = ModelBackend()
     # Where disks take time, guests have one processor, too.
-    return plan.with_at_most(1 if request.device else None), backend, backend.kernel
+    return plan.with_at_most(1 if plan.scale.parameters.device else None), backend, backend.kernel
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

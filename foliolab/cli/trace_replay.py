@@ -12,9 +12,9 @@ from pathlib import Path
 
 from foliolab.analyse.measured import store_groups, with_measured
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.options import add_json, limits_of, names_of, print_rows, size_of
+from foliolab.cli.options import add_device, add_json, limits_of, names_of, print_rows, size_of
 from foliolab.cli.trace_on import ReplayRequest, add_file_options, on_file, replay_on_file
-from foliolab.device import device_of, help_text
+from foliolab.device import device_of
 from foliolab.errors import require_known
 from foliolab.files import TRACES
 from foliolab.model.compiled import compiled
@@ -38,11 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--read-ahead-kb", metavar="KIB,...", help=f"default: {_WINDOWS}")
     parser.add_argument("--memory", metavar="SIZE", help="for the files (default: as the trace says)")
-    parser.add_argument(
-        "--device",
-        metavar="DEVICE",
-        help=f"tell seconds on this device, and the window what a request costs there: {help_text()}",
-    )
+    add_device(parser, "tell seconds on this device, and the window what a request costs there")
     parser.add_argument(
         "--released", action="store_true", help="beside the samples in release/, which are behind README and docs"
     )

@@ -121,6 +121,8 @@ def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
     Raises UnknownKernel, SourceError, HookError, SeriesError, ConfigError or BuildError.
     """
     name = parse_name(request.kernel)
+    if timed_disk.EXTRA in request.extras:
+        timed_disk.check_names([name.text])
     if name.image:
         return _packaged(request, name, report)
     with _gathered(request, report) as inputs:

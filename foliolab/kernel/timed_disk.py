@@ -2,15 +2,17 @@
 """The driver of a disk that takes time: built into the lab's own kernels, a module for those that Debian has built."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.errors import SourceError
 from foliolab.files import DEVICE, cache_directory, digest, digest_files, made_once
 from foliolab.kernel.config import numbers
+from foliolab.kernel.git import Repository
 from foliolab.kernel.module import compiled, headers
-from foliolab.kernel.tarball import Source
+from foliolab.kernel.name import RELEASES, KernelName, parse_name
+from foliolab.kernel.tarball import Source, version_in, version_of
 from foliolab.process import compiler
 from foliolab.progress import Reporter
 
@@ -30,9 +32,30 @@ _SINCE = "6.11"
 """The first version of Linux that the driver compiles against."""
 
 
-def _require_version(version: str) -> None:
+def _require_version(version: str, kernel: str = "") -> None:
     if numbers(version) < numbers(_SINCE):
-        raise SourceError(f"Timed disks take Linux {_SINCE} or newer, not {version}.")
+        of = f" ({kernel})" if kernel else ""
+        raise SourceError(f"Timed disks take Linux {_SINCE} or newer, not {version}{of}.")
+
+
+def check_names(texts: Iterable[str]) -> None:
+    """Raise SourceError for a kernel that cannot have it, before any is fetched or built.
+
+    That is as far as names tell: that of a release of Debian, or of a tarball, does not.
+    """
+    for name in map(parse_name, texts):
+        if version := _version(name):
+            _require_version(version, name.text)
+
+
+def _version(name: KernelName) -> str:
+    if name.debian or name.image:
+        return "" if name.image in RELEASES else name.debian or name.image
+    if name.ref:
+        repository = Repository.at(name.path)
+        makefile = repository.file(repository.tree(name.ref), "Makefile") or b""
+        return version_in(makefile.decode(errors="replace"), name.text)
+    return version_of(name.path) if name.path.is_dir() else ""
 
 
 def with_driver(source: Source, changed: Mapping[str, bytes | None]) -> dict[str, bytes | None]:

@@ -50,6 +50,11 @@ class Accelerator:
         """Whether a guest's processor time is the number of its instructions, in nanoseconds."""
         return self.backend == ICOUNT
 
+    def require_cpus(self, cpus: int) -> None:
+        """UsageError for a guest of more than it can execute."""
+        if self.max_cpus is not None and cpus > self.max_cpus:
+            raise UsageError(f"{self.backend} runs guests of one CPU only, not of {cpus}.")
+
 
 def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:
     """Boot the architecture's tiny guest; returns why that failed, or nothing."""

@@ -15,7 +15,7 @@ from typing import Any, Self
 from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.device import Device
-from foliolab.errors import DiskFull, UsageError
+from foliolab.errors import DiskFull
 from foliolab.files import full_disk_named
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.outcome import Ending, GuestFailure, JobResult, Outcome, OutcomeKind, classify, failure
@@ -100,9 +100,7 @@ def _drive(number: int, disk: Disk) -> list[str]:
 
 def qemu_command(config: GuestConfig) -> list[str]:
     """QEMU's command line, but for what is behind the control port and the console."""
-    limit = config.accelerator.max_cpus
-    if limit is not None and config.cpus > limit:
-        raise UsageError(f"{config.accelerator.backend} runs guests of one CPU only, not of {config.cpus}.")
+    config.accelerator.require_cpus(config.cpus)
     arch = config.arch
     argv = [process.tool(arch.qemu), *config.accelerator.options]
     argv += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]

@@ -9,9 +9,19 @@ from foliolab.errors import BuildError
 from foliolab.files import KERNEL, cache_directory, digest, digest_files, made_once
 from foliolab.kernel.source import Source
 from foliolab.process import compiler, run
+from tests.debian import Mirror
 from tests.kernel.selftests import Programs
 
 _FLAGS = ("-O2", "-Wall", "-Werror", "-static", "-pthread")
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
+    """The only one that this machine has, and an empty cache."""
+    made = Mirror(tmp_path / "mirror")
+    monkeypatch.setenv("APT_CONFIG", str(made.configuration))
+    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
+    return made
 
 
 @pytest.fixture(scope="session")

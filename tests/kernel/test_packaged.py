@@ -2,9 +2,7 @@
 """Kernels that Debian has built, in packages of a mirror of our own, and one of Debian's in a guest."""
 
 import json
-import lzma
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,62 +20,14 @@ from foliolab.vm.accel import choose
 from foliolab.vm.disk import DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from tests.debian import Mirror, mirror_of_releases, trust_everybody
-
-RELEASE = "7.3.4+deb13-amd64"
-MODULES = {
-    "drivers/virtio/virtio_blk.ko": b"",
-    "drivers/virtio/virtio-ring.ko.xz": b"",
-    "drivers/char/virtio_console.ko": b"depends=virtio-ring",
-    "crypto/crc32c_generic.ko": b"",
-    "fs/jbd2.ko.xz": b"depends=",
-    "fs/crc_old.ko": b"",
-    "fs/ext4.ko.xz": b"depends=jbd2\0softdep=pre: crc-old post: other",
-    "fs/other.ko": b"",
-}
-"""Path and what the module says of itself. virtio_pci is built in."""
-
-
-@pytest.fixture
-def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
-    made = Mirror(tmp_path / "mirror")
-    monkeypatch.setenv("APT_CONFIG", str(made.configuration))
-    monkeypatch.setenv("FOLIOLAB_CACHE", str(tmp_path / "cache"))
-    return made
-
-
-def package(place: Path, *, boot: bool, left_out: str = "") -> Path:
-    """A package with a kernel: all of it where Debian 12 has it, or where its newest kernels have it."""
-    tree = place / "tree"
-    modules = tree / ("" if boot else "usr") / "lib/modules" / RELEASE
-    image = tree / f"boot/vmlinuz-{RELEASE}" if boot else modules / "vmlinuz"
-    config = tree / f"boot/config-{RELEASE}" if boot else modules / "config"
-    for name, said in MODULES.items():
-        if left_out and left_out in name:
-            continue
-        file = modules / "kernel" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        content = b"\x7fELF\0" + said + b"\0" + name.encode()
-        file.write_bytes(lzma.compress(content) if file.suffix == ".xz" else content)
-    (modules / "modules.builtin").write_text("kernel/drivers/virtio/virtio_pci.ko\n")
-    for file, text in ((image, "an image"), (config, "CONFIG_SMP=y\n")):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    (tree / "DEBIAN").mkdir()
-    (tree / "DEBIAN/control").write_text(
-        f"Package: linux-image-{RELEASE}\nVersion: 1:7.3.4-1~bpo13+1\nArchitecture: amd64\n"
-        "Maintainer: Nobody <nobody@example.org>\nDescription: a test\n"
-    )
-    file = place / "kernel.deb"
-    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", str(tree), str(file)], check=True)
-    return file
+from tests.debian import KERNEL_RELEASE, Mirror, kernel_package, mirror_of_releases, trust_everybody
 
 
 @pytest.mark.parametrize("boot", [True, False])
 def test_a_package_becomes_a_kernel_whose_modules_can_be_loaded_in_order(tmp_path: Path, boot: bool) -> None:
     place = tmp_path / "kernel"
     place.mkdir()
-    assert unpacked([package(tmp_path, boot=boot)], X86_64, place) == (RELEASE, "7.3.4")
+    assert unpacked([kernel_package(tmp_path, boot=boot)], X86_64, place) == (KERNEL_RELEASE, "7.3.4")
     assert (place / "bzImage").read_text() == "an image"
     assert (place / "config").read_text() == "CONFIG_SMP=y\n"
     modules = sorted((place / "modules").iterdir())
@@ -98,7 +48,7 @@ def test_a_kernel_that_no_guest_can_use_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "kernel"
     place.mkdir()
     with pytest.raises(SourceError, match=r"kernel\.deb lacks what guests need: virtio_console"):
-        unpacked([package(tmp_path, boot=True, left_out="console")], X86_64, place)
+        unpacked([kernel_package(tmp_path, boot=True, left_out="console")], X86_64, place)
 
 
 def test_the_newest_plain_kernel_comes_with_the_packages_that_hold_it(mirror: Mirror) -> None:

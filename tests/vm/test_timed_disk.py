@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import X86_64
-from foliolab.device import Device, load_devices
+from foliolab.device import Device, device_of, load_devices
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.timed_disk import EXTRA
@@ -19,6 +19,8 @@ from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.outcome import splats
+from tests.machines import ALL_KERNELS
 
 pytestmark = pytest.mark.boot
 
@@ -32,11 +34,13 @@ def kernel() -> BuiltKernel:
 
 
 @contextmanager
-def guest_on(kernel: BuiltKernel, device: Device | None, console: Path) -> Iterator[Guest]:
+def guest_on(kernel: BuiltKernel, device: Device | None, console: Path, memory_mib: int = 512) -> Iterator[Guest]:
     """A guest with a file on a disk of this kind, which is not mounted."""
+    arch = kernel.arch
     words = kernel.boot_arguments(counting=True, timed=True)
-    image = initramfs(guest_programs(X86_64, Reporter()))
-    bare = GuestConfig(X86_64, kernel.image, image, choose(X86_64, timed=True), boot_arguments=words)
+    image = initramfs(guest_programs(arch, Reporter()))
+    accelerator = choose(arch, timed=True)
+    bare = GuestConfig(arch, kernel.image, image, accelerator, memory_mib, boot_arguments=words)
     disk = DataDisk("ext4", 256 << 20).prepare(bare, Reporter())
     with Guest(replace(bare, disks=(disk,), device=device), console) as guest:
         yield guest
@@ -77,3 +81,40 @@ def test_a_disk_that_cannot_be_is_refused(kernel: BuiltKernel, tmp_path: Path) -
             assert (profile, b"Invalid argument" in job.stderr) == (profile, True)
         job = guest.run([":write", f"{parameters}/add", "vdz"])
         assert b"No such file" in job.stderr
+
+
+@pytest.mark.debug
+@pytest.mark.skipif(not ALL_KERNELS, reason="the driver is in a debug kernel of its own; $FOLIOLAB_KERNELS")
+def test_the_debug_kernel_has_nothing_to_complain_about(debug_kernel: BuiltKernel, tmp_path: Path) -> None:
+    """Threads that fill the queue, pages that are written back, and a file that is the same after an unmount."""
+    device, text = device_of("100,1000,20000,4"), "written and read\n"
+    with guest_on(debug_kernel, device, tmp_path / "console.log", memory_mib=1024) as guest:
+        disk = guest.config.disk_name(0)
+
+        def mount() -> None:
+            guest.run([":mount", f"/dev/{disk}", "/data", "ext4"]).checked()
+
+        def sectors() -> tuple[int, int]:
+            """That were read and written."""
+            words = guest.run([":read", f"/sys/block/{disk}/stat"]).checked().stdout.split()
+            return int(words[2]), int(words[6])
+
+        mount()
+        for case in (["pieces", "--form", "fits"], ["writes"]):
+            before, written = sectors()
+            argv = ["reports", "--file", DATA_FILE, "--drop-caches", "--case", *case]
+            found = json.loads(guest.run(argv, 300).checked().stdout)
+            read = (sectors()[0] - before) * 512
+            # Not even a disk that does all at once is faster than its speed.
+            assert read >= found["floor_bytes"] > 0, case
+            assert found["seconds"] > found["floor_bytes"] / (device.megabytes_per_second * 1e6), case
+        guest.run([":umount", "/data"]).checked()
+        # The last case has written to thousands of pages.
+        assert sectors()[1] > written + 8 * 1000
+        mount()
+        guest.run([":write", DATA_FILE, text]).checked()
+        guest.run([":umount", "/data"]).checked()
+        mount()
+        assert guest.run([":read", DATA_FILE]).checked().stdout.decode() == text
+        guest.run([":umount", "/data"]).checked()
+        assert splats(guest.console()) == []
