@@ -138,6 +138,19 @@ static void timed_submit(struct timed_disk *timed, struct request *request)
 	current->plug = plug;
 }
 
+static void timed_start(struct timed_request *work)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&work->timer, timed_done, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_SOFT);
+#else
+	hrtimer_init(&work->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	work->timer.function = timed_done;
+#endif
+	hrtimer_start(&work->timer, ns_to_ktime(work->done),
+		      HRTIMER_MODE_ABS_SOFT);
+}
+
 static blk_status_t timed_queue(struct blk_mq_hw_ctx *hctx,
 				const struct blk_mq_queue_data *data)
 {
@@ -151,30 +164,12 @@ static blk_status_t timed_queue(struct blk_mq_hw_ctx *hctx,
 	work->done = timed_due(timed, request);
 	atomic_set(&work->reading, 0);
 	timed_submit(timed, request);
-	hrtimer_start(&work->timer, ns_to_ktime(work->done),
-		      HRTIMER_MODE_ABS_SOFT);
+	timed_start(work);
 	return BLK_STS_OK;
-}
-
-static int timed_init_request(struct blk_mq_tag_set *set,
-			      struct request *request, unsigned int hctx_idx,
-			      unsigned int numa_node)
-{
-	struct timed_request *work = blk_mq_rq_to_pdu(request);
-
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	hrtimer_setup(&work->timer, timed_done, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_ABS_SOFT);
-#else
-	hrtimer_init(&work->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-	work->timer.function = timed_done;
-#endif
-	return 0;
 }
 
 static const struct blk_mq_ops timed_ops = {
 	.queue_rq = timed_queue,
-	.init_request = timed_init_request,
 };
 
 static const struct block_device_operations timed_fops = {
