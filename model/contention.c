@@ -85,8 +85,6 @@ static void wait_rounds(uint64_t rounds)
 		__asm__ volatile("");
 }
 
-static struct mmap_readahead_prior prior;
-
 /* False if nobody could be asked. */
 static bool decide(struct mmap_readahead_answer *answer, uint64_t index)
 {
@@ -96,12 +94,10 @@ static bool decide(struct mmap_readahead_answer *answer, uint64_t index)
 		.cached_pages = file.cached,
 		.memory_pages = env.pages / MEMORIES,
 		.max_pages = 32,
-		.least_pages = 1,
 		.request_pages = 32,
 		.block_shift = BLOCK_SHIFT,
 		.look = look,
 		.next_miss = next_miss,
-		.prior = &prior,
 	};
 
 	if (file.kind == SPIN) {

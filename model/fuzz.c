@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A fuzzer of the adaptive window: bytes become a file, memory, limits, and a
- * series of accesses. Whatever these are, a read has to hold the missing page, to
- * keep within its bounds, and to leave a state behind that is one; and all reads
- * together cost no more than docs/window-bound.md proves. Facts need not fit
- * together: the kernel gathers them without a lock over the file.
+ * series of accesses of several openers, who share what is known of the file and
+ * its pages, but map these separately. Whatever the accesses are, a read has to hold
+ * the missing page, to keep within its bounds, and to leave a state behind that is
+ * one; and all reads together cost no more than docs/window-bound.md proves. Facts
+ * need not fit together: the kernel gathers them without a lock over the file.
  *
  * With libFuzzer, from the top of the repository:
  *
@@ -33,21 +34,25 @@
 /* Accesses of one input: what is slow is not what is looked for. */
 #define MOST_STEPS	2048
 
+/* Who has opened the file. */
+#define OPENERS		4
+
 /* State of a page. */
 #define CACHED		0x01
-#define MAPPED		0x02
-#define MARKED		0x04
-#define EVICTED		0x08
-#define ACCESSED	0x10	/* ever */
+#define MARKED		0x02
+#define EVICTED		0x04
+#define ACCESSED	0x08	/* ever */
 
 static uint8_t pages[PAGES];
 static unsigned long cached;
+/* Who maps a page, in bits; one of these accesses pages now. */
+static uint8_t mappers[PAGES];
+static unsigned int opener;
 
 /* Page of the file that pages[0] is. */
 static unsigned long base;
 /* The first limit is the largest one. */
 static struct mmap_readahead_miss limits;
-static struct mmap_readahead_prior prior;
 static unsigned int most_pages;
 static struct mmap_readahead_state state;
 static unsigned int looks, steps;
@@ -208,7 +213,8 @@ static enum mmap_readahead_page look(const void *cache, unsigned long index)
 	if (!(page & CACHED))
 		return page & EVICTED ? MMAP_READAHEAD_EVICTED :
 					MMAP_READAHEAD_ABSENT;
-	return page & MAPPED ? MMAP_READAHEAD_USED : MMAP_READAHEAD_CACHED;
+	return mappers[index - base] ? MMAP_READAHEAD_USED :
+				       MMAP_READAHEAD_CACHED;
 }
 
 static unsigned long next_miss(const void *cache, unsigned long index,
@@ -229,6 +235,7 @@ static void evict(unsigned int page)
 {
 	cached--;
 	pages[page] = EVICTED | (pages[page] & ACCESSED);
+	mappers[page] = 0;
 	whole = false;
 }
 
@@ -253,9 +260,6 @@ static void read_pages(const struct mmap_readahead_answer *answer)
 	unsigned long first = answer->start > base ? answer->start : base;
 	bool missing = false;
 
-	/* Other threads may ask before this one has come so far. */
-	if (!racing || steps % 3)
-		mmap_readahead_submitted(&state, answer);
 	requests++;
 	asked_pages += answer->size;
 	if (end > base + PAGES)
@@ -280,6 +284,11 @@ static void read_pages(const struct mmap_readahead_answer *answer)
 	}
 }
 
+static bool is_mapped(unsigned int page)
+{
+	return mappers[page] & 1U << opener;
+}
+
 static void map_around(unsigned int page)
 {
 	unsigned int block = 1U << limits.block_shift;
@@ -287,7 +296,14 @@ static void map_around(unsigned int page)
 
 	for (unsigned int i = first; i < first + block; i++)
 		if ((pages[i] & (CACHED | MARKED)) == CACHED)
-			pages[i] |= MAPPED;
+			mappers[i] |= 1U << opener;
+}
+
+/* The opener closes the file, and opens it again. */
+static void unmap_all(void)
+{
+	for (unsigned int i = 0; i < PAGES; i++)
+		mappers[i] &= ~(1U << opener);
 }
 
 /* What must always hold */
@@ -295,11 +311,7 @@ static void map_around(unsigned int page)
 static void check_side(const struct mmap_readahead_side *side,
 		       const struct mmap_readahead_miss *miss)
 {
-	unsigned int most = most_pages;
-
-	if (most < 1U << MMAP_READAHEAD_FIRST_ORDER)
-		most = 1U << MMAP_READAHEAD_FIRST_ORDER;
-	if (side->order >= 31 || 1U << side->order > most)
+	if (side->order >= 31 || 1U << side->order > most_pages)
 		broken("what single misses read is larger than any limit", miss,
 		       NULL);
 	if (side->patience < MMAP_READAHEAD_PATIENCE ||
@@ -397,9 +409,6 @@ static bool settled(const struct mmap_readahead_miss *miss,
 	unknown.page = miss->page == MMAP_READAHEAD_ABSENT ? MMAP_READAHEAD_EVICTED :
 							     MMAP_READAHEAD_ABSENT;
 	unknown.memory_pages = ~miss->memory_pages;
-	unknown.file_paid = ~miss->file_paid;
-	unknown.others_pages = ~miss->others_pages;
-	unknown.others_paid = ~miss->others_paid;
 	if (mmap_readahead_settled(&other, &unknown, &other_answer) != is ||
 	    memcmp(&other, &state, sizeof(state)) ||
 	    (is && !same(&other_answer, answer)))
@@ -408,10 +417,31 @@ static bool settled(const struct mmap_readahead_miss *miss,
 	return is;
 }
 
+/* Is nothing cached of what was read, and will not be? */
+static bool is_gone(const struct mmap_readahead_miss *miss)
+{
+	for (unsigned int i = 0; i < MMAP_READAHEAD_READS; i++)
+		if (state.reads[i].pending)
+			return false;
+	return !miss->cached_pages;
+}
+
+/* The read of a miss is the only one. */
+static void check_beginning(const struct mmap_readahead_miss *miss)
+{
+	unsigned int remembered = 0;
+
+	for (unsigned int i = 0; i < MMAP_READAHEAD_READS; i++)
+		remembered += !!state.reads[i].size;
+	if (remembered > 1)
+		broken("reads are remembered of which nothing is left", miss, NULL);
+}
+
 /* Decide on a miss, and check that. */
 static struct mmap_readahead_answer adapt(const struct mmap_readahead_miss *miss)
 {
 	struct mmap_readahead_answer answer;
+	bool gone = is_gone(miss);
 
 	looks = 0;
 	if (!settled(miss, &answer))
@@ -426,10 +456,13 @@ static struct mmap_readahead_answer adapt(const struct mmap_readahead_miss *miss
 		broken("a miss does not read the missing page", miss, &answer);
 	if (answer.kind > MMAP_READAHEAD_FILL)
 		broken("a read is of no kind", miss, &answer);
+	if (gone)
+		check_beginning(miss);
 	check_state(miss);
 	return answer;
 }
 
+/* Decide on a mark, which a miss has left, and check that. */
 static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark)
 {
 	struct mmap_readahead_answer answer;
@@ -438,7 +471,9 @@ static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark
 	if (mark->request_pages > reach)
 		reach = mark->request_pages;
 	looks = 0;
-	mmap_readahead_mark(&state, mark, &answer);
+	/* Where single misses leave no marks, one may be that of somebody who read() the file. */
+	if (!mmap_readahead_mark(&state, mark, &answer) && (state.ahead.order || answer.size))
+		broken("a mark of our own is left to others", mark, &answer);
 	if (looks > most_looks(mark))
 		broken("a decision looks at too many pages", mark, &answer);
 	if (answer.size) {
@@ -447,8 +482,9 @@ static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark
 			broken("a run goes on where it has been", mark, &answer);
 		if (answer.start - mark->index > reach)
 			broken("a run goes on too far away", mark, &answer);
-		if (answer.async_size != answer.size)
-			broken("a run goes on without a mark", mark, &answer);
+		if (answer.async_size != (answer.size < mark->file_pages - answer.start ?
+					  answer.size : 0))
+			broken("a run goes on without a mark, or has one at the end", mark, &answer);
 	}
 	check_state(mark);
 	return answer;
@@ -545,26 +581,36 @@ static bool describe(unsigned int page, struct mmap_readahead_miss *miss)
 	return miss->index < miss->file_pages && page < PAGES;
 }
 
+/* Other threads may ask before this one has come so far. */
+static void submit(const struct mmap_readahead_answer *answer)
+{
+	if (!racing || steps % 3)
+		mmap_readahead_submitted(&state, answer);
+}
+
 static void fault(unsigned int page, const struct mmap_readahead_miss *miss)
 {
 	struct mmap_readahead_answer answer;
 
 	map_around(page);
-	if (pages[page] & MAPPED)
+	if (is_mapped(page))
 		return;
 	if (pages[page] & MARKED) {
 		pages[page] &= ~MARKED;
 		answer = go_on(miss);
-		if (answer.size)
+		if (answer.size) {
+			submit(&answer);
 			read_pages(&answer);
+		}
 	} else {
 		answer = adapt(miss);
+		submit(&answer);
 		read_pages(&answer);
 		if (pages[page] & MARKED)
 			broken("the missing page has the mark", miss, &answer);
 	}
 	map_around(page);
-	if (!(pages[page] & MAPPED))
+	if (!is_mapped(page))
 		broken("a fault does not get its page", miss, &answer);
 }
 
@@ -579,7 +625,7 @@ static void touch(unsigned int page)
 	use(&single, page);
 	if (pages[page] & CACHED)
 		use(&memory, page);
-	if (!(pages[page] & MAPPED))
+	if (!is_mapped(page))
 		fault(page, &miss);
 	/* What it read with the page is older. */
 	use(&memory, page);
@@ -629,6 +675,32 @@ static void disturb(struct input *input, unsigned int what)
 		drop(page, 1U << what / 2 % 8, what & 16);
 	else
 		set_end(input);
+}
+
+/*
+ * Runs that take turns, often more of them than are remembered. Openers take turns as
+ * well: with the runs, so that each has its own, or so that all have part in all.
+ */
+static void run_in_turn(struct input *input, unsigned int page, unsigned int times)
+{
+	unsigned int runs = 1 + take_byte(input) % 16, what = take_byte(input);
+	unsigned int stride = 1 + (what & 64 ? what % 8 : 0);
+
+	for (unsigned int i = 0; i < times; i++)
+		for (unsigned int run = 0; run < runs; run++) {
+			opener = (what & 128 ? run : run + i) % OPENERS;
+			touch(page + run * (PAGES / runs) + i * stride);
+		}
+}
+
+/* Somebody else accesses the file, who may have closed it first. */
+static void turn(struct input *input)
+{
+	unsigned int who = take_byte(input);
+
+	opener = who % OPENERS;
+	if (who & 128)
+		unmap_all();
 }
 
 static void step(struct input *input, unsigned int *page)
@@ -683,6 +755,12 @@ static void step(struct input *input, unsigned int *page)
 	case 13:
 		age(input);
 		break;
+	case 14:
+		turn(input);
+		break;
+	case 15:
+		run_in_turn(input, *page, times);
+		break;
 	}
 	*page %= PAGES;
 }
@@ -712,6 +790,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	unsigned int page = 0;
 
 	memset(pages, 0, sizeof(pages));
+	memset(mappers, 0, sizeof(mappers));
+	opener = 0;
 	memset(&state, 0, sizeof(state));
 	forget_all(&memory);
 	forget_all(&single);
@@ -729,17 +809,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	base = bases[take_byte(&input) % (sizeof(bases) / sizeof(*bases))];
 	limits = (struct mmap_readahead_miss) {
 		.max_pages = take_limit(&input, MOST_PAGES),
-		.least_pages = 1,
 		.request_pages = take_limit(&input, 16384),
+		.max_order = take_byte(&input) % 12,
 		.block_shift = take_byte(&input) % 10,
-		.file_paid = take_limit(&input, MOST_PAGES),
-		.others_pages = take_limit(&input, MOST_PAGES),
-		.others_paid = take_limit(&input, MOST_PAGES),
 		.look = look,
 		.next_miss = next_miss,
-		.prior = &prior,
 	};
-	prior = (struct mmap_readahead_prior) { };
 	most_pages = limits.max_pages;
 	set_memory(&input);
 	set_end(&input);

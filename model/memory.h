@@ -25,8 +25,8 @@ struct file {
 	uint64_t cached;
 	uint64_t place;		/* on the device, in pages */
 
-	/* Of the policy: for who accesses the file, all who do, and all files. */
-	void *state, *shared, *device;
+	/* Of the policy: for who accesses the file, and for all who do. */
+	void *state, *shared;
 
 	/* If there are several: who has an entry for each cached page, in bits. */
 	uint64_t *mappers;

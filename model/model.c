@@ -112,16 +112,12 @@ static void map_page(struct file *file, uint64_t index)
 		file->mappers[index] |= file->opener;
 }
 
-/* do_async_mmap_readahead(). A page that keeps its mark is mapped alone. */
+/* do_async_mmap_readahead() */
 static bool read_on(struct model *model, struct file *file, uint64_t index)
 {
 	struct window window = model->policy->mark(&model->machine, file, index);
 
 	count_most_looks(model, &window);
-	if (!window.size && model->policy->leaves_marks) {
-		map_page(file, index);
-		return true;
-	}
 	file->pages[index] &= ~MARKED;
 	return read_window(model, file, &window);
 }
@@ -219,9 +215,8 @@ struct model *model_new(const struct model_machine *machine,
 	/* One byte, as there may be neither files nor states. */
 	model->states = calloc(1, nr_files * policy->state_size + 1);
 	model->shared = calloc(1, nr_files * policy->shared_size + 1);
-	model->device = calloc(1, policy->device_size + 1);
 	if (!model->pages || !model->shadows || !model->states ||
-	    !model->shared || !model->device ||
+	    !model->shared ||
 	    !memory_init(&model->memory, machine->reclaim,
 			 machine->memory_pages)) {
 		model_free(model);
@@ -234,7 +229,6 @@ struct model *model_new(const struct model_machine *machine,
 		file->shadows = model->shadows + file->place;
 		file->state = (char *)model->states + i * policy->state_size;
 		file->shared = (char *)model->shared + i * policy->shared_size;
-		file->device = model->device;
 		if (policy->init)
 			policy->init(file->state);
 	}
@@ -248,7 +242,6 @@ void model_free(struct model *model)
 	free(model->shadows);
 	free(model->states);
 	free(model->shared);
-	free(model->device);
 	free(model);
 }
 

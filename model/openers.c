@@ -65,6 +65,4 @@ void openers_close(struct openers *openers, uint32_t opener)
 			file->pages[i] = unmapped(file->pages[i]);
 	}
 	file->open &= ~file->opener;
-	if (openers->policy->close)
-		openers->policy->close(file);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Several who have opened one file: each has a state of the policy, as the
- * kernel keeps one for an open file, and page tables of its own. The page cache
- * is that of all.
+ * Several who have opened one file: each has page tables of its own, and a state of
+ * the policy if that has one for an open file. The page cache is that of all, and so
+ * is what the policy knows of the file.
  */
 #ifndef MODEL_OPENERS_H
 #define MODEL_OPENERS_H

@@ -18,7 +18,6 @@ struct model {
 	uint32_t *shadows;
 	void *states;
 	void *shared;
-	void *device;
 
 	uint32_t nr_files;
 	struct file files[];

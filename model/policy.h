@@ -33,16 +33,12 @@ struct policy {
 	/* All begin as zeroes. */
 	size_t state_size;	/* of an open file */
 	size_t shared_size;	/* of a file, for all who open it */
-	size_t device_size;	/* of the device */
 	bool tells_kinds;
-	bool leaves_marks;	/* at which it reads nothing */
 	/* A fault maps what is cached of an aligned block of so many pages. */
 	unsigned int block_shift;
 
 	/* Of a state; may be NULL. */
 	void (*init)(void *state);
-	/* One of several closes a file; its state goes. May be NULL. */
-	void (*close)(const struct file *file);
 	/* A page is not cached. The answer contains it, and is waited for. */
 	struct window (*miss)(const struct model_machine *machine,
 			      const struct file *file, uint64_t index);

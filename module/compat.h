@@ -19,10 +19,10 @@
 })
 #endif
 
-#ifndef HAVE_MIN_FOLIO
-static inline unsigned long mapping_min_folio_nrpages(const struct address_space *mapping)
+#ifndef HAVE_MAX_FOLIO_ORDER
+static inline unsigned int mapping_max_folio_order(const struct address_space *mapping)
 {
-	return 1;
+	return mapping_large_folio_support(mapping) ? PMD_SHIFT - PAGE_SHIFT : 0;
 }
 #endif
 

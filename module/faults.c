@@ -34,7 +34,8 @@
  * @mark: page of the readahead mark that the fault has come to
  * @marked: the read for that mark, if it has come to one; only to be compared
  * @adapts: it may still read
- * @arriving: what @answer asked for is not in the page cache yet
+ * @arriving: of the file, if what @answer asked for is not in the page cache yet; only to be
+ *	compared
  * @answer: what was read for the fault
  */
 struct slot {
@@ -45,7 +46,7 @@ struct slot {
 	pgoff_t mark;
 	const struct readahead_control *marked;
 	bool adapts;
-	bool arriving;
+	const struct address_space *arriving;
 	struct mmap_readahead_answer answer;
 };
 
@@ -87,13 +88,13 @@ void fault_begins(struct vm_fault *vmf, bool adaptive)
 		return;
 	/* A task that faults again, or anybody later, has seen the read return. */
 	if (slot->arriving)
-		known_file_arrived(slot->file, &slot->answer);
+		known_file_arrived(slot->arriving, &slot->answer);
 	slot->task = current;
 	slot->file = file;
 	slot->index = vmf->pgoff;
 	slot->adapts = adapts;
 	slot->marked = NULL;
-	slot->arriving = false;
+	slot->arriving = NULL;
 	spin_unlock(&slot->lock);
 
 	/* Otherwise the kernel stops to read ahead, and nobody is asked. */
@@ -149,7 +150,7 @@ static unsigned long next_miss(const void *cache, unsigned long index, unsigned 
 	return miss;
 }
 
-/* The facts that the policy judges, but for the page, memory and other files. */
+/* The facts that the policy judges, but for the page and memory. */
 static void describe(const struct readahead_control *ractl, pgoff_t index,
 		     struct mmap_readahead_miss *miss)
 {
@@ -162,8 +163,8 @@ static void describe(const struct readahead_control *ractl, pgoff_t index,
 		.cached_pages = READ_ONCE(mapping->nrpages),
 		/* fadvise() may set it to none meanwhile. */
 		.max_pages = clamp(READ_ONCE(ractl->ra->ra_pages), 1, SZ_1G >> PAGE_SHIFT),
-		.least_pages = mapping_min_folio_nrpages(mapping),
 		.request_pages = request_pages(mapping->host),
+		.max_order = mapping_max_folio_order(mapping),
 		.block_shift = FAULT_AROUND_SHIFT,
 		.look = look,
 		.next_miss = next_miss,
@@ -196,42 +197,42 @@ static bool is_around(const struct readahead_control *ractl, pgoff_t index)
 	       (looks_around(ra) || ra->start != start);
 }
 
-static void adapt(struct slot *slot, struct mmap_readahead_miss *miss)
-{
-	struct mmap_readahead_answer *answer = &slot->answer;
-	struct mmap_readahead_state *state;
-	struct known_file *known;
+/* Both return false if the kernel is to read what it was about to. */
 
-	/* Without state, one page is read, and nothing is learnt. */
-	*answer = (struct mmap_readahead_answer) { .start = miss->index, .size = 1 };
-	state = known_file_trylock((struct file *)slot->file, miss, &known);
-	if (state) {
-		if (!mmap_readahead_settled(state, miss, answer)) {
-			miss->page = look(miss->cache, miss->index);
-			mmap_readahead_adapt(state, miss, answer);
-		}
-		known_file_unlock(known);
-	} else {
-		count(FAULT_UNKNOWN, 1);
+static bool adapt(struct slot *slot, struct mmap_readahead_miss *miss)
+{
+	struct mmap_readahead_state *state = known_file_lock(miss->cache);
+
+	count(FAULT_UNKNOWN, !state);
+	if (!state)
+		return false;
+	if (!mmap_readahead_settled(state, miss, &slot->answer)) {
+		miss->page = look(miss->cache, miss->index);
+		miss->memory_pages = known_file_memory(state);
+		mmap_readahead_adapt(state, miss, &slot->answer);
 	}
+	known_file_unlock(state);
 	count(FAULT_MISSES, 1);
-	count(FAULT_AHEAD, answer->size - 1);
+	count(FAULT_AHEAD, slot->answer.size - 1);
+	return true;
 }
 
-static void read_on(struct slot *slot, struct mmap_readahead_miss *mark)
+static bool read_on(struct slot *slot, struct mmap_readahead_miss *mark)
 {
-	struct mmap_readahead_answer *answer = &slot->answer;
-	struct mmap_readahead_state *state;
-	struct known_file *known;
+	struct mmap_readahead_state *state = known_file_lock(mark->cache);
+	bool ours;
 
-	*answer = (struct mmap_readahead_answer) { };
-	state = known_file_trylock((struct file *)slot->file, mark, &known);
-	if (state) {
-		mmap_readahead_mark(state, mark, answer);
-		known_file_unlock(known);
-	}
-	count(FAULT_MARKS, answer->size > 0);
-	count(FAULT_AHEAD, answer->size);
+	if (!state)
+		return false;
+	mark->memory_pages = known_file_memory(state);
+	ours = mmap_readahead_mark(state, mark, &slot->answer);
+	known_file_unlock(state);
+	/* It is of somebody who read() the file. */
+	if (!ours)
+		return false;
+	count(FAULT_MARKS, slot->answer.size > 0);
+	count(FAULT_AHEAD, slot->answer.size);
+	return true;
 }
 
 /* Replace what is to be read. Behind the end of the file there is nothing. */
@@ -271,13 +272,12 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra)
 	describe(ractl, marked ? slot->mark : slot->index, &miss);
 	if (miss.index >= miss.file_pages || !(marked || is_around(ractl, miss.index)))
 		goto out;
-	if (marked)
-		read_on(slot, &miss);
-	else
-		adapt(slot, &miss);
-	rewrite(ractl, ra, &slot->answer, miss.file_pages);
 	slot->adapts = false;
-	slot->arriving = slot->answer.size > 1;
+	if (!(marked ? read_on(slot, &miss) : adapt(slot, &miss)))
+		goto out;
+	rewrite(ractl, ra, &slot->answer, miss.file_pages);
+	if (slot->answer.size > 1)
+		slot->arriving = ractl->mapping;
 out:
 	spin_unlock(&slot->lock);
 }

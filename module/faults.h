@@ -10,8 +10,8 @@
  * enum fault_event - what is counted
  * @FAULT_MISSES: misses that adapted
  * @FAULT_AHEAD: pages that they and readahead marks read beyond those that were missing
- * @FAULT_MARKS: readahead marks that streams came to
- * @FAULT_UNKNOWN: misses that read one page, because the file was busy, or had no memory
+ * @FAULT_MARKS: readahead marks at which they were followed by more
+ * @FAULT_UNKNOWN: misses that read what the kernel wanted, because there was no memory
  * @FAULT_LOST: misses that read what the kernel wanted, because two tasks shared a slot
  */
 enum fault_event {

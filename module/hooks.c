@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The adaptive window of mapped files for kernels without it: a plain callback of ftrace
- * at the entry of five functions. It replaces no function and never sleeps, so that the
+ * at the entry of six functions. It replaces no function and never sleeps, so that the
  * module can go at any time.
  */
 #include <linux/ftrace.h>
@@ -21,7 +21,7 @@
 #error "The module has to see arguments of functions: CONFIG_DYNAMIC_FTRACE_WITH_ARGS."
 #endif
 #ifndef CONFIG_SECURITY
-#error "The module follows security_mmap_file(): CONFIG_SECURITY."
+#error "The module follows security_mmap_file() and security_inode_free(): CONFIG_SECURITY."
 #endif
 #ifndef CONFIG_KPROBES
 #error "The module asks where functions are: CONFIG_KPROBES."
@@ -40,6 +40,8 @@ static_assert(__same_type(&page_cache_async_ra,
 static_assert(__same_type(&security_mmap_file,
 			  (int (*)(struct file *, unsigned long, unsigned long))0),
 	      "this kernel has another security_mmap_file() than the module knows");
+static_assert(__same_type(&security_inode_free, (void (*)(struct inode *))0),
+	      "this kernel has another security_inode_free() than the module knows");
 
 static bool adaptive = true;
 module_param(adaptive, bool, 0644);
@@ -77,7 +79,15 @@ static void *argument(struct ftrace_regs *regs, unsigned int number)
 
 static void on_fput(struct ftrace_regs *regs)
 {
-	known_file_release(argument(regs, 0));
+	known_file_release_program(argument(regs, 0));
+}
+
+/* Each inode comes here once when it goes. A compiler may inline what calls this. */
+static void on_inode_free(struct ftrace_regs *regs)
+{
+	const struct inode *inode = argument(regs, 0);
+
+	known_file_release(&inode->i_data);
 }
 
 static void on_mmap(struct ftrace_regs *regs)
@@ -123,6 +133,7 @@ static struct hook hooks[] = {
 	{ "page_cache_async_ra", on_mark },
 	{ "__fput", on_fput },
 	{ "security_mmap_file", on_mmap },
+	{ "security_inode_free", on_inode_free },
 };
 
 /* Between the begin of a function and what ftrace patches: at most a landing pad for branches. */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the module knows of open files: a hash table, because struct file has no room for
- * it. A file is added by its first miss, and goes when it is closed, when memory is short,
- * or when too many others come after it.
+ * What the module knows of files: a hash table, because struct address_space has no room
+ * for it. A file is added by its first miss, and goes with its inode, when memory is short,
+ * or when too many others come after it. A program is an open file, and goes when that is
+ * closed.
  */
 #include <linux/hashtable.h>
 #include <linux/jiffies.h>
@@ -17,32 +18,34 @@
 #define MAX_SPARED	16
 
 /**
- * struct known_file - an open file
+ * struct known_file - a file, or an open file that is a program
  * @bucket: in the table
  * @lru: in the list, the newest first
  * @rcu: for those who are still looking
- * @file: whose it is
- * @inode: number of its inode, in case a close went by unseen
+ * @key: key_of_file() or key_of_program()
+ * @inode: number of its inode, in case an end went by unseen
  * @generation: of the inode
- * @program: it is mapped as program text; then there is nothing behind this
  * @in_use: it was asked for since reclaim, or a new file, last looked
- * @lock: of what follows; nobody waits for it
+ * @lock: of what follows. Nobody sleeps, or reads, with it. A program has nothing from here on
  * @memory_pages: what memory can hold, for the control group that last asked
+ * @memory_group: that control group, only to be compared
  * @memory_told: in jiffies, when that was
+ * @arrived: in jiffies, when all reads were last taken for arrived
  * @state: what is known
  */
 struct known_file {
 	struct hlist_node bucket;
 	struct list_head lru;
 	struct rcu_head rcu;
-	const struct file *file;
-	unsigned long inode;
+	unsigned long key;
+	u64 inode;
 	u32 generation;
-	bool program;
 	bool in_use;
 	spinlock_t lock;	/* of what follows */
 	unsigned long memory_pages;
+	const void *memory_group;
 	unsigned long memory_told;
+	unsigned long arrived;
 	struct mmap_readahead_state state;
 };
 
@@ -51,26 +54,33 @@ static LIST_HEAD(lru);
 static DEFINE_SPINLOCK(table_lock);	/* of both, for changes */
 static unsigned long nr_files;
 
-/* What the first misses of files have taught. Nobody locks it: it may be anything. */
-static struct mmap_readahead_prior prior;
+/* The page cache that all share who have opened a file. */
+static unsigned long key_of_file(const struct address_space *mapping)
+{
+	return (unsigned long)mapping;
+}
 
-/* Under RCU or the lock. Files that are closed may only be compared. */
-static struct known_file *find_closed(const struct file *file)
+/* Odd, so that it is never that of a file. */
+static unsigned long key_of_program(const struct file *file)
+{
+	return (unsigned long)file + 1;
+}
+
+/* Under RCU or the lock. What has gone may only be compared. */
+static struct known_file *find_gone(unsigned long key)
 {
 	struct known_file *known;
 
-	hash_for_each_possible_rcu(table, known, bucket, (unsigned long)file,
-				   lockdep_is_held(&table_lock)) {
-		if (known->file == file)
+	hash_for_each_possible_rcu(table, known, bucket, key, lockdep_is_held(&table_lock)) {
+		if (known->key == key)
 			return known;
 	}
 	return NULL;
 }
 
-static struct known_file *find(const struct file *file)
+static struct known_file *find(unsigned long key, const struct inode *inode)
 {
-	struct known_file *known = find_closed(file);
-	const struct inode *inode = file_inode(file);
+	struct known_file *known = find_gone(key);
 
 	if (!known || known->inode != inode->i_ino || known->generation != inode->i_generation)
 		return NULL;
@@ -113,124 +123,156 @@ static void make_room(void)
 		forget(list_last_entry(&lru, struct known_file, lru));
 }
 
-/* Begin to know a file, in place of what is known of it, unless another task just did. */
-static struct known_file *remember(struct file *file, bool program)
+/* Begin to know a file or a program, unless another task just did. Returns NULL without memory. */
+static struct known_file *remember(unsigned long key, const struct inode *inode, size_t size)
 {
-	size_t size = program ? offsetof(struct known_file, lock) : sizeof(struct known_file);
 	struct known_file *known, *old;
 
 	known = kzalloc(size, GFP_NOWAIT | __GFP_NOWARN);
 	if (!known)
 		return NULL;
-	known->file = file;
-	known->inode = file_inode(file)->i_ino;
-	known->generation = file_inode(file)->i_generation;
-	known->program = program;
+	known->key = key;
+	known->inode = inode->i_ino;
+	known->generation = inode->i_generation;
 	known->in_use = true;
-	if (!program)
+	if (size == sizeof(*known)) {
 		spin_lock_init(&known->lock);
+		known->arrived = jiffies;
+	}
 
 	spin_lock(&table_lock);
-	old = find(file);
-	if (old && (old->program || !program)) {
+	old = find(key, inode);
+	if (old) {
 		spin_unlock(&table_lock);
 		kfree(known);
 		return old;
 	}
-	old = find_closed(file);
+	old = find_gone(key);
 	if (old)
 		forget(old);
 	make_room();
-	hash_add_rcu(table, &known->bucket, (unsigned long)file);
+	hash_add_rcu(table, &known->bucket, key);
 	list_add(&known->lru, &lru);
 	nr_files++;
 	spin_unlock(&table_lock);
 	return known;
 }
 
-struct mmap_readahead_state *known_file_trylock(struct file *file,
-						struct mmap_readahead_miss *miss,
-						struct known_file **known)
+/*
+ * A task tells that its read has arrived when it faults again, which it may never do. What is
+ * under way just now is taken for arrived as well, so that a page is read twice at worst.
+ */
+static void all_arrived(struct known_file *known)
 {
-	struct known_file *found;
+	unsigned int i;
+
+	if (!time_after(jiffies, known->arrived + HZ / 8))
+		return;
+	for (i = 0; i < MMAP_READAHEAD_READS; i++)
+		known->state.reads[i].pending = false;
+	known->arrived = jiffies;
+}
+
+struct mmap_readahead_state *known_file_lock(const struct address_space *mapping)
+{
+	unsigned long key = key_of_file(mapping);
+	struct known_file *known;
 
 	rcu_read_lock();
-	found = find(file) ?: remember(file, false);
-	if (!found || found->program || !spin_trylock(&found->lock)) {
+	known = find(key, mapping->host) ?: remember(key, mapping->host, sizeof(*known));
+	if (!known) {
 		rcu_read_unlock();
 		return NULL;
 	}
-	if (!found->memory_pages || time_after(jiffies, found->memory_told + HZ / 8)) {
-		found->memory_pages = file_memory_pages();
-		found->memory_told = jiffies;
-	}
-	miss->memory_pages = found->memory_pages;
-	miss->file_paid = found->state.paid;
-	miss->prior = &prior;
-	*known = found;
+	spin_lock(&known->lock);
+	all_arrived(known);
 	/* known_file_unlock() does, but sparse does not look there. */
-	__release(&found->lock);
+	__release(&known->lock);
 	__release(RCU);
-	return &found->state;
+	return &known->state;
 }
 
-void known_file_unlock(struct known_file *known)
+void known_file_unlock(struct mmap_readahead_state *state)
 {
+	struct known_file *known = container_of(state, struct known_file, state);
+
 	__acquire(RCU);
 	__acquire(&known->lock);
 	spin_unlock(&known->lock);
 	rcu_read_unlock();
 }
 
-/*
- * Without the lock: what other tasks decide meanwhile may be undone, which makes one of
- * them read a page twice at worst.
- */
-void known_file_arrived(const struct file *file, const struct mmap_readahead_answer *answer)
+unsigned long known_file_memory(struct mmap_readahead_state *state)
+{
+	struct known_file *known = container_of(state, struct known_file, state);
+	const void *group = current_group();
+
+	if (!known->memory_pages || known->memory_group != group ||
+	    time_after(jiffies, known->memory_told + HZ / 8)) {
+		known->memory_pages = file_memory_pages();
+		known->memory_group = group;
+		known->memory_told = jiffies;
+	}
+	return known->memory_pages;
+}
+
+void known_file_arrived(const struct address_space *mapping,
+			const struct mmap_readahead_answer *answer)
 {
 	struct known_file *known;
 
 	rcu_read_lock();
-	known = find_closed(file);
-	if (known && !known->program)
+	known = find_gone(key_of_file(mapping));
+	if (known) {
+		spin_lock(&known->lock);
 		mmap_readahead_submitted(&known->state, answer);
+		spin_unlock(&known->lock);
+	}
 	rcu_read_unlock();
 }
 
-void known_file_set_program(struct file *file)
+void known_file_set_program(const struct file *file)
 {
 	if (!known_file_is_program(file))
-		remember(file, true);
+		remember(key_of_program(file), file_inode(file), offsetof(struct known_file, lock));
 }
 
-bool known_file_is_program(struct file *file)
+bool known_file_is_program(const struct file *file)
 {
-	const struct known_file *known;
 	bool program;
 
 	rcu_read_lock();
-	known = find(file);
-	program = known && known->program;
+	program = find(key_of_program(file), file_inode(file));
 	rcu_read_unlock();
 	return program;
 }
 
-void known_file_release(struct file *file)
+static void forget_gone(unsigned long key)
 {
 	struct known_file *known;
 	bool found;
 
 	rcu_read_lock();
-	found = find_closed(file);
+	found = find_gone(key);
 	rcu_read_unlock();
 	if (!found)
 		return;
 	spin_lock(&table_lock);
 	/* It may have been forgotten meanwhile. */
-	known = find_closed(file);
+	known = find_gone(key);
 	if (known)
 		forget(known);
 	spin_unlock(&table_lock);
+}
+
+void known_file_release(const struct address_space *mapping)
+{
+	forget_gone(key_of_file(mapping));
+}
+
+void known_file_release_program(const struct file *file)
+{
+	forget_gone(key_of_program(file));
 }
 
 unsigned long known_files_count(void)

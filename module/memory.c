@@ -40,6 +40,16 @@ static unsigned long file_pages_of(struct mem_cgroup *memcg)
 	return pages;
 }
 
+const void *current_group(void)
+{
+	const void *group;
+
+	rcu_read_lock();
+	group = mem_cgroup_disabled() ? NULL : mem_cgroup_from_task(current);
+	rcu_read_unlock();
+	return group;
+}
+
 /*
  * The least that the task's control group and those above it have room for, besides the
  * pages of files that it has. What other groups below those above could give back is not
@@ -65,6 +75,11 @@ static unsigned long group_pages(void)
 	return pages;
 }
 #else
+const void *current_group(void)
+{
+	return NULL;
+}
+
 static unsigned long group_pages(void)
 {
 	return ULONG_MAX;

@@ -12,4 +12,11 @@
  */
 unsigned long file_memory_pages(void);
 
+/**
+ * current_group - the task's control group, whose memory that is
+ *
+ * Return: the group, only to be compared.
+ */
+const void *current_group(void);
+
 #endif /* MODULE_MEMORY_H */

@@ -13,7 +13,7 @@ from foliolab.progress import Reporter
 _HEADERS = KERNEL / "files/include/linux"
 WINDOW = _HEADERS / "mmap_readahead_window.h"
 """The adaptive window."""
-POLICIES = (WINDOW, *(_HEADERS / f"mmap_readahead_{part}.h" for part in ("hits", "prior", "rule")))
+POLICIES = (WINDOW, *(_HEADERS / f"mmap_readahead_{part}.h" for part in ("hits", "rule")))
 """The kernel's own headers, which the model compiles."""
 _SOURCES = ("model.c", "memory.c", "clock.c", "openers.c", "play.c", "policies/*.c")
 _FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")

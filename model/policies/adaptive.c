@@ -45,73 +45,21 @@ static unsigned long next_miss(const void *cache, unsigned long page,
 	return page;
 }
 
-/* What is known of an open file, and what of it was counted. */
-struct known {
-	struct mmap_readahead_state state;
-	unsigned long paid;
-};
-
-/* What was counted for all who have opened a file. */
-struct shared {
-	unsigned long pages;
-	unsigned long paid;
-};
-
-/* What its files taught the device, and the sums of what was counted for them. */
-struct device {
-	struct mmap_readahead_prior prior;
-	struct shared all;
-};
-
-/* As mm/mmap_readahead_file.c does. */
-static void count(const struct file *file, unsigned long pages,
-		  unsigned long paid)
-{
-	struct device *device = file->device;
-	struct shared *shared = file->shared;
-	struct known *known = file->state;
-
-	device->all.pages += pages - shared->pages;
-	device->all.paid += paid - known->paid;
-	shared->paid += paid - known->paid;
-	shared->pages = pages;
-	known->paid = paid;
-}
-
-static void count_file(const struct file *file)
-{
-	count(file, file->nr_pages, ((struct known *)file->state)->state.paid);
-}
-
-/* The file's pages count as long as anybody has it open. */
-static void uncount_file(const struct file *file)
-{
-	count(file, file->open ? file->nr_pages : 0, 0);
-}
-
 static struct mmap_readahead_miss describe(const struct model_machine *machine,
 					   const struct view *view,
 					   uint64_t index)
 {
-	const struct shared *shared = view->file->shared;
-	struct device *device = view->file->device;
-
 	return (struct mmap_readahead_miss) {
 		.index = index,
 		.file_pages = view->file->nr_pages,
 		.cached_pages = view->file->cached,
-		.file_paid = shared->paid,
-		.others_pages = device->all.pages - shared->pages,
-		.others_paid = device->all.paid - shared->paid,
 		.memory_pages = machine->memory_pages,
 		.max_pages = machine->read_ahead_pages,
-		.least_pages = 1,
 		.request_pages = machine->request_pages,
 		.block_shift = POLICY_BLOCK_SHIFT,
 		.look = look,
 		.next_miss = next_miss,
 		.cache = view,
-		.prior = &device->prior,
 	};
 }
 
@@ -134,13 +82,12 @@ static struct window miss(const struct model_machine *machine,
 	struct mmap_readahead_miss about = describe(machine, &view, index);
 	struct mmap_readahead_answer answer;
 
-	if (!mmap_readahead_settled(file->state, &about, &answer)) {
+	if (!mmap_readahead_settled(file->shared, &about, &answer)) {
 		about.page = look(&view, index);
-		mmap_readahead_adapt(file->state, &about, &answer);
+		mmap_readahead_adapt(file->shared, &about, &answer);
 	}
-	count_file(file);
 	/* Before anybody else asks. */
-	mmap_readahead_submitted(file->state, &answer);
+	mmap_readahead_submitted(file->shared, &answer);
 	return window_of(&answer, &view);
 }
 
@@ -151,19 +98,15 @@ static struct window mark(const struct model_machine *machine,
 	struct mmap_readahead_miss about = describe(machine, &view, index);
 	struct mmap_readahead_answer answer;
 
-	mmap_readahead_mark(file->state, &about, &answer);
-	mmap_readahead_submitted(file->state, &answer);
+	mmap_readahead_mark(file->shared, &about, &answer);
+	mmap_readahead_submitted(file->shared, &answer);
 	return window_of(&answer, &view);
 }
 
 const struct policy policy_adaptive = {
-	.state_size = sizeof(struct known),
-	.shared_size = sizeof(struct shared),
-	.device_size = sizeof(struct device),
+	.shared_size = sizeof(struct mmap_readahead_state),
 	.tells_kinds = true,
-	.leaves_marks = true,
 	.block_shift = POLICY_BLOCK_SHIFT,
-	.close = uncount_file,
 	.miss = miss,
 	.mark = mark,
 };

@@ -56,9 +56,8 @@ def programs(version: str, tmp_path_factory: pytest.TempPathFactory) -> Programs
 def test_the_policy_is_the_one_of_6_12(version: str) -> None:
     source = from_debian(version, Reporter())
     changed = applied(source, [OURS])
-    for part in ("window", "prior"):
-        file = f"include/linux/mmap_readahead_{part}.h"
-        assert changed[file] == (KERNEL / "files" / file).read_bytes()
+    file = "include/linux/mmap_readahead_window.h"
+    assert changed[file] == (KERNEL / "files" / file).read_bytes()
     assert b"mmap_readahead_adapted(vmf" in (changed["mm/filemap.c"] or b"")
 
 

@@ -7,11 +7,10 @@ from random import Random
 import pytest
 
 from foliolab.errors import ModelError
-from foliolab.model.library import MISS_KINDS, RULES, Counts, Machine, replay
+from foliolab.model.library import RULES, Counts, Machine, replay
 from tests.model.price import cost
 
 PAGES = 4096
-FILL = MISS_KINDS.index("fill")
 REQUEST_PAGES = 32
 
 
@@ -19,7 +18,7 @@ def both(machine: Machine, pages: list[int], file_of: list[int]) -> Counts:
     return replay(machine, array("I", pages), array("I", file_of), (PAGES, PAGES))
 
 
-@pytest.mark.parametrize("rules", [rules for rules in RULES if rules != "adaptive"])
+@pytest.mark.parametrize("rules", RULES)
 def test_each_file_reads_ahead_as_if_it_were_alone(rules: str) -> None:
     steps, run = [page * 97 % PAGES for page in range(200)], list(range(1000, 2000))
     pages = [page for pair in zip(run, steps * 5, strict=True) for page in pair]
@@ -35,26 +34,16 @@ def sparse(files: int, pages: int, touches: int) -> "tuple[array[int], array[int
     return array("I", [page for _, page in drawn]), array("I", [file for file, _ in drawn])
 
 
-@pytest.mark.parametrize(("files", "pages"), [(100, 4096), (400, 1024), (4000, 64)])
-def test_files_that_are_touched_here_and_there_are_not_filled(files: int, pages: int) -> None:
+@pytest.mark.parametrize(("files", "pages", "times"), [(100, 4096, 1.5), (400, 1024, 1.5), (4000, 64, 1.25)])
+def test_files_that_are_touched_here_and_there(files: int, pages: int, times: float) -> None:
+    """Each has to learn by itself that single pages do, and may be filled, since nobody knows of the others."""
     page_of, file_of = sparse(files, pages, 8000)
     machine = Machine("adaptive", files * pages, 170_000, 32, REQUEST_PAGES, reclaim="lists")
     counts = replay(machine, page_of, file_of, [pages] * files)
     floor = len({*zip(page_of, file_of, strict=True)})
-    print(f"{counts.pages_read / floor:.2f} times the floor")  # -rP
-    assert cost(counts, REQUEST_PAGES) <= 1.04 * (floor + floor / REQUEST_PAGES)
-
-
-def test_a_tiny_file_does_not_keep_a_large_one_from_being_filled() -> None:
-    """As the file beside a database does in which its users lock each other out."""
-    large, step = 16 * PAGES, 97
-    pages = [page for first in range(4) for page in range(first, large, step)]
-    machine = Machine("adaptive", large + 2, large // 2, 32)
-    files = (large, 2)
-    alone = replay(machine, pages, [0] * len(pages), files)
-    counts = replay(machine, [0, *pages], [1, *[0] * len(pages)], files)
-    assert alone.kinds[FILL] > 0
-    assert counts.kinds[FILL] == alone.kinds[FILL]
+    found = cost(counts, REQUEST_PAGES) / (floor + floor / REQUEST_PAGES)
+    print(f"{counts.pages_read / floor:.2f} times the pages of the floor, {found:.2f} times its cost")  # -rP
+    assert found <= times
 
 
 def test_files_push_each_other_out() -> None:

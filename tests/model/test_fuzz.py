@@ -77,8 +77,8 @@ BREAKAGES = {
         "patience is out of bounds",
     ),
     "reading on has no limit": (
-        "size = min(size, mmap_readahead_limit(mark));",
-        "",
+        "answer->size = min(size, mmap_readahead_limit(mark));",
+        "answer->size = size;",
         "larger than the limit",
     ),
     "a forgotten read is not there": (
@@ -101,14 +101,29 @@ BREAKAGES = {
         "answer->async_size = answer->size / 64;",
         "goes on without a mark",
     ),
+    "a single miss has a mark itself": (
+        "answer->async_size = ahead / 2;",
+        "answer->async_size = ahead + 1;",
+        "the missing page has the mark",
+    ),
+    "a mark of our own is left to others": (
+        "if (!state->ahead.patience)",
+        "if (state->ahead.patience)",
+        "a mark of our own is left to others",
+    ),
+    "what is gone is remembered": (
+        "return !miss->cached_pages;",
+        "return !miss;",
+        "reads are remembered of which nothing is left",
+    ),
     "a mark reads what is there": (
         "answer->start = end + 1;",
         "answer->start = mark->index;",
         "goes on where it has been",
     ),
     "memory settles what is not told yet": (
-        "4ULL * regions->misses[region] * (miss->request_pages + 1UL) >=",
-        "miss->memory_pages % 2 || 4ULL * regions->misses[region] * (miss->request_pages + 1UL) >=",
+        "mmap_readahead_near(regions, miss) ||",
+        "mmap_readahead_near(regions, miss) || miss->memory_pages % 2 ||",
         "it is settled by what is not known yet",
     ),
     "a miss is not counted": (

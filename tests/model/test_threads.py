@@ -26,14 +26,12 @@ static unsigned long next_miss(const void *cache, unsigned long index, unsigned 
 }
 
 static struct mmap_readahead_state state;
-static struct mmap_readahead_prior prior;
 
 static struct mmap_readahead_answer ask(unsigned long index)
 {
 	struct mmap_readahead_miss miss = {
 		.index = index, .page = pages[index], .file_pages = 4096, .cached_pages = 1, .memory_pages = 4096,
-		.max_pages = 32, .least_pages = 1, .request_pages = 32, .block_shift = 4, .look = look, .next_miss = next_miss,
-		.prior = &prior,
+		.max_pages = 32, .request_pages = 32, .block_shift = 4, .look = look, .next_miss = next_miss,
 	};
 	struct mmap_readahead_answer answer;
 

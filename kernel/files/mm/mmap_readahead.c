@@ -138,7 +138,7 @@ unsigned int __mmap_readahead_hits_around(const struct vm_fault *vmf,
 		.retried = vmf->flags & FAULT_FLAG_TRIED,
 	};
 
-	if (mmap_readahead_adapts(vmf->vma))
+	if (mmap_readahead_known_to(vmf->vma))
 		return 0;
 	hit.uncounted = !misses_count(vmf->vma, rules);
 	return mmap_readahead_credit(hit_rules(vmf->vma, rules), &hit);
@@ -154,7 +154,7 @@ bool __mmap_readahead_hit_found(const struct vm_fault *vmf,
 		.locked = folio_test_locked(folio),
 	};
 
-	if (mmap_readahead_adapts(vmf->vma))
+	if (mmap_readahead_known_to(vmf->vma))
 		return false;
 	hit.uncounted = !misses_count(vmf->vma, rules);
 	return mmap_readahead_credit(hit_rules(vmf->vma, rules), &hit);
@@ -169,7 +169,7 @@ static void read_range(struct file *file, pgoff_t start, unsigned long size,
 		.start = start,
 		.size = size,
 		.async_size = async_size,
-		.ra_pages = file->f_ra.ra_pages,
+		.ra_pages = READ_ONCE(file->f_ra.ra_pages),
 	};
 	DEFINE_READAHEAD(ractl, file, &ra, file->f_mapping, start);
 
@@ -205,7 +205,7 @@ static void read_text(struct vm_fault *vmf, unsigned int order, unsigned int rul
 		mmap_readahead_text(vmf->pgoff, order, window, vma->vm_pgoff, last);
 	pgoff_t next = text.start + text.size, folio = round_down(vmf->pgoff, BIT(order));
 
-	/* Behind a page that is cached already, readahead goes on with single pages. */
+	/* Where some of it is cached already, the folio of the missing page will do. */
 	if (text.start < folio && has_page(file, text.start, folio - text.start)) {
 		text.size -= folio - text.start;
 		text.start = folio;

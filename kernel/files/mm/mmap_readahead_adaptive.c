@@ -20,6 +20,7 @@
 
 #include "internal.h"
 #include "mmap_readahead_adaptive.h"
+#include "mmap_readahead_file.h"
 
 /* Faults that race with a change may do either. */
 DEFINE_STATIC_KEY_TRUE(mmap_readahead_adaptive);
@@ -60,9 +61,9 @@ static unsigned long next_miss(const void *cache, unsigned long index,
 }
 
 /*
- * The facts about a fault that the policy judges, but for what the cache has of its page,
- * and for memory and other files. To be called as long as the fault's lock is held, since
- * the mapping may be gone after that.
+ * The facts about a fault that the policy judges, but for what the cache has of its page, and
+ * for memory. To be called as long as the fault's lock is held, since the mapping may be gone
+ * after that.
  */
 static void describe(const struct vm_fault *vmf, struct mmap_readahead_miss *miss)
 {
@@ -74,14 +75,12 @@ static void describe(const struct vm_fault *vmf, struct mmap_readahead_miss *mis
 	miss->file_pages = DIV_ROUND_UP(size, PAGE_SIZE);
 	miss->cached_pages = READ_ONCE(file->f_mapping->nrpages);
 	miss->max_pages = min(READ_ONCE(file->f_ra.ra_pages), SZ_1G >> PAGE_SHIFT);
-	miss->least_pages = mapping_min_folio_nrpages(file->f_mapping);
 	miss->request_pages = max(READ_ONCE(bdi->request_kb) >> (PAGE_SHIFT - 10), 1U);
+	miss->max_order = mapping_max_folio_order(file->f_mapping);
 	miss->block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL));
 	miss->look = look;
 	miss->next_miss = next_miss;
 	miss->cache = file->f_mapping;
-	/* Files that begin at once may undo what each other taught. */
-	miss->prior = &bdi->mmap_readahead_prior;
 }
 
 /* Is there nothing to read? The file has become shorter, or its readahead is off. */
@@ -115,6 +114,7 @@ static void count_ahead(unsigned long pages)
 }
 
 static void read_adapted(struct vm_fault *vmf, struct file **fpin,
+			 struct mmap_readahead_file *known,
 			 const struct mmap_readahead_answer *answer)
 {
 	struct file *file = vmf->vma->vm_file;
@@ -122,32 +122,35 @@ static void read_adapted(struct vm_fault *vmf, struct file **fpin,
 	*fpin = maybe_unlock_mmap_for_io(vmf, *fpin);
 	mmap_readahead_range(file, answer->start, answer->size, answer->async_size,
 			     answer->order);
-	if (answer->size > 1)
-		mmap_readahead_arrived(file, answer);
+	if (answer->size > 1) {
+		spin_lock(&known->lock);
+		mmap_readahead_submitted(&known->state, answer);
+		spin_unlock(&known->lock);
+	}
 }
 
-void __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
+bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 {
 	struct file *file = vmf->vma->vm_file;
 	bool nowait = vmf->flags & FAULT_FLAG_RETRY_NOWAIT;
-	struct mmap_readahead_answer answer = { .start = vmf->pgoff, .size = 1 };
-	struct mmap_readahead_state *state;
+	struct mmap_readahead_answer answer;
+	struct mmap_readahead_file *known;
 	struct mmap_readahead_miss miss;
 
 	describe(vmf, &miss);
 	if (nothing_to_read(&miss))
-		return;
+		return true;
 
-	/* Who finds it busy, or gets no memory, reads one page, and nothing is learnt. */
-	state = mmap_readahead_trylock(file, nowait ? GFP_NOWAIT : GFP_KERNEL);
-	if (state) {
-		if (!mmap_readahead_settled(state, &miss, &answer)) {
-			miss.page = look(miss.cache, miss.index);
-			mmap_readahead_look_around(state, &miss);
-			mmap_readahead_adapt(state, &miss, &answer);
-		}
-		mmap_readahead_unlock(state);
+	known = mmap_readahead_known(file->f_mapping, nowait ? GFP_NOWAIT : GFP_KERNEL);
+	if (!known)
+		return false;
+	spin_lock(&known->lock);
+	if (!mmap_readahead_settled(&known->state, &miss, &answer)) {
+		miss.page = look(miss.cache, miss.index);
+		miss.memory_pages = mmap_readahead_memory(known);
+		mmap_readahead_adapt(&known->state, &miss, &answer);
 	}
+	spin_unlock(&known->lock);
 	trace_mmap_readahead_miss(file, vmf->pgoff, answer.start, answer.size,
 				  answer.async_size, answer.order,
 				  MMAP_READAHEAD_ADAPTED + answer.kind);
@@ -156,40 +159,59 @@ void __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	 * a block device leaves it with a buffer head of 104 bytes for each block.
 	 */
 	if (answer.size > 1 || nowait || S_ISBLK(file_inode(file)->i_mode))
-		read_adapted(vmf, fpin, &answer);
+		read_adapted(vmf, fpin, known, &answer);
 	if (answer.size > 1)
 		count_ahead(answer.size - 1);
+	return true;
 }
 
-/* The mark may be that of a page under writeback, or of somebody who read()s the file. */
-void __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
+/* Is it the mark that the next read() of this open file comes to? See page_cache_async_ra(). */
+static bool marked_by_read(const struct file_ra_state *ra, const struct folio *folio)
+{
+	unsigned int size = READ_ONCE(ra->size);
+
+	return size && folio->index == round_down(READ_ONCE(ra->start) + size -
+						  READ_ONCE(ra->async_size),
+						  folio_nr_pages(folio));
+}
+
+bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 			     struct file **fpin)
 {
+	struct file *file = vmf->vma->vm_file;
 	struct mmap_readahead_answer answer;
-	struct mmap_readahead_state *state;
+	struct mmap_readahead_file *known;
 	struct mmap_readahead_miss mark;
+	bool ours;
 
-	if (folio_test_writeback(folio) || blk_cgroup_congested())
-		return;
+	/* As long as nothing is known, no miss has left a mark. */
+	known = READ_ONCE(file->f_mapping->mmap_readahead);
+	if (!known || marked_by_read(&file->f_ra, folio))
+		return false;
+	/* The mark may be that of a page under writeback. */
+	if (folio_test_writeback(folio))
+		return true;
 	describe(vmf, &mark);
-	if (nothing_to_read(&mark))
-		return;
+	if (nothing_to_read(&mark) || blk_cgroup_congested()) {
+		folio_clear_readahead(folio);
+		return true;
+	}
 
+	spin_lock(&known->lock);
 	/* Nothing of a large folio was used yet: look before it. */
 	mark.index = folio->index;
+	mark.memory_pages = mmap_readahead_memory(known);
+	ours = mmap_readahead_mark(&known->state, &mark, &answer);
+	spin_unlock(&known->lock);
+	if (!ours)
+		return false;
 
-	state = mmap_readahead_trylock(vmf->vma->vm_file, GFP_NOWAIT);
-	if (!state)
-		return;
-	mmap_readahead_look_around(state, &mark);
-	mmap_readahead_mark(state, &mark, &answer);
-	mmap_readahead_unlock(state);
-
+	folio_clear_readahead(folio);
 	if (answer.size) {
-		folio_clear_readahead(folio);
-		read_adapted(vmf, fpin, &answer);
+		read_adapted(vmf, fpin, known, &answer);
 		count_ahead(answer.size);
 	}
+	return true;
 }
 
 static bool adaptive_at_boot __initdata = true;

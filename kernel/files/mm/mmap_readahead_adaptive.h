@@ -3,15 +3,14 @@
 #ifndef __MM_MMAP_READAHEAD_ADAPTIVE_H
 #define __MM_MMAP_READAHEAD_ADAPTIVE_H
 
+#include <linux/fs.h>
 #include <linux/jump_label.h>
 #include <linux/mm.h>
 
-#include "mmap_readahead_file.h"
-
 DECLARE_STATIC_KEY_TRUE(mmap_readahead_adaptive);
 
-void __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin);
-void __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
+bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin);
+bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 			     struct file **fpin);
 
 /**
@@ -51,7 +50,18 @@ static inline bool mmap_readahead_may_adapt(const struct vm_area_struct *vma)
  */
 static inline bool mmap_readahead_adapts(const struct vm_area_struct *vma)
 {
-	return mmap_readahead_may_adapt(vma) && !mmap_readahead_is_program(vma->vm_file);
+	return mmap_readahead_may_adapt(vma) && !(READ_ONCE(vma->vm_file->f_mode) & FMODE_PROGRAM);
+}
+
+/**
+ * mmap_readahead_known_to - has a miss in a mapping that adapts been decided?
+ * @vma: the mapping
+ *
+ * Return: false without memory for what is known of the file as well. Then misses count.
+ */
+static inline bool mmap_readahead_known_to(const struct vm_area_struct *vma)
+{
+	return mmap_readahead_adapts(vma) && READ_ONCE(vma->vm_file->f_mapping->mmap_readahead);
 }
 
 /**
@@ -63,10 +73,7 @@ static inline bool mmap_readahead_adapts(const struct vm_area_struct *vma)
  */
 static inline bool mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 {
-	if (!mmap_readahead_adapts(vmf->vma))
-		return false;
-	__mmap_readahead_adapted(vmf, fpin);
-	return true;
+	return mmap_readahead_adapts(vmf->vma) && __mmap_readahead_adapted(vmf, fpin);
 }
 
 /**
@@ -80,10 +87,7 @@ static inline bool mmap_readahead_adapted(struct vm_fault *vmf, struct file **fp
 static inline bool mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 					 struct file **fpin)
 {
-	if (!mmap_readahead_adapts(vmf->vma))
-		return false;
-	__mmap_readahead_marked(vmf, folio, fpin);
-	return true;
+	return mmap_readahead_adapts(vmf->vma) && __mmap_readahead_marked(vmf, folio, fpin);
 }
 
 /**
@@ -95,8 +99,13 @@ static inline bool mmap_readahead_marked(struct vm_fault *vmf, struct folio *fol
  */
 static inline void mmap_readahead_mapped(const struct vm_area_struct *vma)
 {
-	if (vma->vm_flags & VM_EXEC && !mmap_readahead_is_program(vma->vm_file))
-		mmap_readahead_set_program(vma->vm_file);
+	struct file *file = vma->vm_file;
+
+	if (!(vma->vm_flags & VM_EXEC) || READ_ONCE(file->f_mode) & FMODE_PROGRAM)
+		return;
+	spin_lock(&file->f_lock);
+	WRITE_ONCE(file->f_mode, file->f_mode | FMODE_PROGRAM);
+	spin_unlock(&file->f_lock);
 }
 
 #endif /* __MM_MMAP_READAHEAD_ADAPTIVE_H */

@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the adaptive window knows of open files: allocated by the first miss that asks
- * for it, charged to whoever missed, freed with the file or under memory pressure.
+ * What the adaptive window knows of a file. The first miss allocates it, and is charged
+ * for it. It goes with the inode.
  */
-#include <linux/backing-dev.h>
-#include <linux/init.h>
+#include <linux/fs.h>
 #include <linux/jiffies.h>
-#include <linux/list_lru.h>
 #include <linux/memcontrol.h>
-#include <linux/pagemap.h>
-#include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/vmstat.h>
 
 #include "mmap_readahead_file.h"
-
-struct mmap_readahead_file mmap_readahead_program;
-
-static struct kmem_cache *known_files;
-static struct list_lru known_files_lru;
 
 #ifdef CONFIG_MEMCG
 /* Pages of files on the lists of the multi-generational LRU, which counts by itself. */
@@ -80,10 +71,26 @@ static unsigned long group_pages(void)
 	rcu_read_unlock();
 	return pages;
 }
+
+/* The task's control group, only to be compared. */
+static const void *current_group(void)
+{
+	const void *group;
+
+	rcu_read_lock();
+	group = mem_cgroup_from_task(current);
+	rcu_read_unlock();
+	return group;
+}
 #else
 static unsigned long group_pages(void)
 {
 	return ULONG_MAX;
+}
+
+static const void *current_group(void)
+{
+	return NULL;
 }
 #endif
 
@@ -100,259 +107,52 @@ static unsigned long memory_pages(void)
 	return min(pages, group_pages());
 }
 
-/*
- * Have the device and the file count so many pages that this open file stands for, and
- * what was paid through it.
- */
-static void count_file(struct mmap_readahead_file *known, unsigned long pages,
-		       unsigned int paid)
+/* Begin to know a file, unless another thread just did. Returns NULL without memory. */
+static struct mmap_readahead_file *remember(struct address_space *mapping, gfp_t gfp)
 {
-	struct address_space *mapping = known->file->f_mapping;
-	struct backing_dev_info *bdi = inode_to_bdi(mapping->host);
+	struct mmap_readahead_file *known, *others;
 
-	if (pages != known->pages)
-		atomic_long_add(pages - known->pages, &bdi->mmap_readahead_pages);
-	if (known->pages && !pages)
-		clear_bit(AS_MMAP_READAHEAD, &mapping->flags);
-	/* Terabytes will do, and the sum must not wrap. */
-	if (paid > known->paid && atomic_read(&mapping->mmap_readahead_paid) > INT_MAX / 2)
-		paid = known->paid;
-	if (paid != known->paid) {
-		atomic_add(paid - known->paid, &mapping->mmap_readahead_paid);
-		atomic_long_add((long)paid - known->paid, &bdi->mmap_readahead_paid);
-	}
-	known->pages = pages;
-	known->paid = paid;
-}
-
-/* Among all that have opened a file one stands for its pages, so that it counts once. */
-static bool stands_for_file(const struct mmap_readahead_file *known)
-{
-	unsigned long *flags = &known->file->f_mapping->flags;
-
-	return known->pages || (!test_bit(AS_MMAP_READAHEAD, flags) &&
-				!test_and_set_bit(AS_MMAP_READAHEAD, flags));
-}
-
-/* Have a file of so many pages counted, and tell what the device has besides. */
-static void look_at_others(struct mmap_readahead_file *known,
-			   struct mmap_readahead_miss *miss)
-{
-	struct address_space *mapping = known->file->f_mapping;
-	struct backing_dev_info *bdi = inode_to_bdi(mapping->host);
-	unsigned long pages;
-
-	if (known->pages != miss->file_pages && stands_for_file(known))
-		count_file(known, miss->file_pages, known->paid);
-
-	pages = atomic_long_read(&bdi->mmap_readahead_pages);
-	miss->others_pages = pages - min(pages, miss->file_pages);
-	/* Others may be adding to only one of them yet, or taking off. */
-	miss->file_paid = atomic_read(&mapping->mmap_readahead_paid);
-	miss->others_paid = max(atomic_long_read(&bdi->mmap_readahead_paid) -
-				(long)miss->file_paid, 0L);
-}
-
-/* It is locked, on no list, and counts no more. Faults may be about to lock it still. */
-static void forget(struct mmap_readahead_file *known) __releases(&known->lock)
-{
-	known->file = NULL;
-	spin_unlock(&known->lock);
-	kfree_rcu(known, rcu);
-}
-
-/* Under RCU, for reclaim may have forgotten it since it was looked up. */
-static void take_off(struct mmap_readahead_file *known)
-{
-	if (!known || known == &mmap_readahead_program ||
-	    !list_lru_del_obj(&known_files_lru, &known->lru))
-		return;
-	spin_lock(&known->lock);
-	count_file(known, 0, 0);
-	forget(known);
-}
-
-/* Begin to know a file, unless another thread just did. Returns false without memory. */
-static bool remember(struct file *file, gfp_t gfp)
-{
-	struct mmap_readahead_file *known;
-
-	known = kmem_cache_alloc_lru(known_files, &known_files_lru,
-				     gfp | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
+	known = kzalloc(sizeof(*known), gfp | __GFP_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
 	if (!known)
-		return false;
+		return NULL;
 	spin_lock_init(&known->lock);
-	INIT_LIST_HEAD(&known->lru);
-	known->file = file;
-
-	spin_lock(&file->f_lock);
-	if (rcu_access_pointer(file->f_mmap_readahead)) {
-		kmem_cache_free(known_files, known);
-	} else {
-		/* In this order: reclaim may free it as soon as it is listed. */
-		rcu_assign_pointer(file->f_mmap_readahead, known);
-		list_lru_add_obj(&known_files_lru, &known->lru);
-	}
-	spin_unlock(&file->f_lock);
-	return true;
+	others = cmpxchg(&mapping->mmap_readahead, NULL, known);
+	if (!others)
+		return known;
+	kfree(known);
+	return others;
 }
 
 /**
- * mmap_readahead_trylock - what is known of a file, to decide and to learn
- * @file: an open file, no program
+ * mmap_readahead_known - what is known of a file
+ * @mapping: of the file, which somebody has open
  * @gfp: how to get memory if nothing is known yet
  *
- * Return: NULL if another thread decides just now, or there is no memory. Else
- * mmap_readahead_unlock() has to follow, and nothing may sleep before.
+ * Return: that, for as long as the file is open; NULL without memory.
  */
-struct mmap_readahead_state *mmap_readahead_trylock(struct file *file, gfp_t gfp)
+struct mmap_readahead_file *mmap_readahead_known(struct address_space *mapping, gfp_t gfp)
 {
-	struct mmap_readahead_file *known;
-
-	if (!rcu_access_pointer(file->f_mmap_readahead) && !remember(file, gfp))
-		return NULL;
-
-	rcu_read_lock();
-	known = rcu_dereference(file->f_mmap_readahead);
-	if (!known || known == &mmap_readahead_program || !spin_trylock(&known->lock))
-		goto out;
-	if (!known->file) {
-		spin_unlock(&known->lock);
-		goto out;
-	}
-	if (!known->in_use)
-		WRITE_ONCE(known->in_use, true);
-	/* mmap_readahead_unlock() does, but sparse does not look there. */
-	__release(&known->lock);
-	__release(RCU);
-	return &known->state;
-out:
-	rcu_read_unlock();
-	return NULL;
+	return READ_ONCE(mapping->mmap_readahead) ?: remember(mapping, gfp);
 }
 
 /**
- * mmap_readahead_look_around - what memory and other files have to do with a miss
- * @state: what mmap_readahead_trylock() returned
- * @miss: that is added
+ * mmap_readahead_memory - how many pages of files memory can hold
+ * @known: what mmap_readahead_known() returned, with its lock
+ *
+ * It takes a hundred instructions to tell, and changes slowly. Who misses in the same file
+ * may be of another control group, which has other memory.
+ *
+ * Return: pages, for the task's control group.
  */
-void mmap_readahead_look_around(struct mmap_readahead_state *state,
-				struct mmap_readahead_miss *miss)
+unsigned long mmap_readahead_memory(struct mmap_readahead_file *known)
 {
-	struct mmap_readahead_file *known =
-		container_of(state, struct mmap_readahead_file, state);
+	const void *group = current_group();
 
-	/* It takes a hundred instructions to tell, and changes slowly. */
-	if (!known->memory_pages || time_after(jiffies, known->memory_told + HZ / 8)) {
+	if (!known->memory_pages || known->memory_group != group ||
+	    !time_in_range(jiffies, known->memory_told, known->memory_told + HZ / 8)) {
 		known->memory_pages = max(memory_pages(), 1UL);
+		known->memory_group = group;
 		known->memory_told = jiffies;
 	}
-	miss->memory_pages = known->memory_pages;
-	look_at_others(known, miss);
+	return known->memory_pages;
 }
-
-void mmap_readahead_unlock(struct mmap_readahead_state *state)
-{
-	struct mmap_readahead_file *known =
-		container_of(state, struct mmap_readahead_file, state);
-
-	__acquire(RCU);
-	__acquire(&known->lock);
-	count_file(known, known->pages, state->paid);
-	spin_unlock(&known->lock);
-	rcu_read_unlock();
-}
-
-/**
- * mmap_readahead_arrived - what was to be read is in the page cache
- * @file: the file
- * @answer: what was to be read
- *
- * Without the lock: what other threads decide meanwhile may be undone, which makes one of
- * them read a page twice at worst.
- */
-void mmap_readahead_arrived(struct file *file, const struct mmap_readahead_answer *answer)
-{
-	struct mmap_readahead_file *known;
-
-	rcu_read_lock();
-	known = rcu_dereference(file->f_mmap_readahead);
-	if (known && known != &mmap_readahead_program)
-		mmap_readahead_submitted(&known->state, answer);
-	rcu_read_unlock();
-}
-
-/**
- * mmap_readahead_set_program - a file is mapped as program text
- * @file: which stays a program as long as it is open
- */
-void mmap_readahead_set_program(struct file *file)
-{
-	struct mmap_readahead_file *known;
-
-	rcu_read_lock();
-	spin_lock(&file->f_lock);
-	known = rcu_replace_pointer(file->f_mmap_readahead, &mmap_readahead_program,
-				    lockdep_is_held(&file->f_lock));
-	spin_unlock(&file->f_lock);
-	take_off(known);
-	rcu_read_unlock();
-}
-
-void __mmap_readahead_release(struct file *file)
-{
-	rcu_read_lock();
-	take_off(rcu_dereference(file->f_mmap_readahead));
-	rcu_read_unlock();
-}
-
-static enum lru_status isolate(struct list_head *item, struct list_lru_one *list,
-			       spinlock_t *lock, void *unused)
-{
-	struct mmap_readahead_file *known =
-		list_entry(item, struct mmap_readahead_file, lru);
-
-	if (READ_ONCE(known->in_use)) {
-		WRITE_ONCE(known->in_use, false);
-		return LRU_ROTATE;
-	}
-	if (!spin_trylock(&known->lock))
-		return LRU_SKIP;
-	/*
-	 * As long as the file points here, fput() waits for the list's lock; after that it
-	 * may be gone. It may be a program by now.
-	 */
-	count_file(known, 0, 0);
-	unrcu_pointer(cmpxchg(&known->file->f_mmap_readahead, RCU_INITIALIZER(known),
-			      NULL));
-	list_lru_isolate(list, item);
-	forget(known);
-	return LRU_REMOVED;
-}
-
-static unsigned long count(struct shrinker *shrinker, struct shrink_control *sc)
-{
-	return list_lru_shrink_count(&known_files_lru, sc) ?: SHRINK_EMPTY;
-}
-
-static unsigned long scan(struct shrinker *shrinker, struct shrink_control *sc)
-{
-	return list_lru_shrink_walk(&known_files_lru, sc, isolate, NULL);
-}
-
-static int __init mmap_readahead_file_init(void)
-{
-	struct shrinker *shrinker;
-
-	shrinker = shrinker_alloc(SHRINKER_NUMA_AWARE | SHRINKER_MEMCG_AWARE,
-				  "mmap_readahead");
-	if (!shrinker || list_lru_init_memcg(&known_files_lru, shrinker))
-		panic("mmap_readahead: no memory at boot\n");
-	known_files = KMEM_CACHE(mmap_readahead_file,
-				 SLAB_RECLAIM_ACCOUNT | SLAB_ACCOUNT | SLAB_PANIC);
-	shrinker->count_objects = count;
-	shrinker->scan_objects = scan;
-	shrinker_register(shrinker);
-	return 0;
-}
-core_initcall(mmap_readahead_file_init);

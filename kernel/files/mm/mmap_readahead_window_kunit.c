@@ -24,7 +24,7 @@
 #define FAKE_BLOCK	16UL
 /* With 32 bits the highest that a file can have, else higher than that. */
 #define HIGHEST_PAGE	(BITS_PER_LONG == 32 ? ULONG_MAX - 1 : ULONG_MAX >> PAGE_SHIFT)
-/* The most look-ups that one miss may take, while a set of files is locked. */
+/* The most look-ups that one miss may take, while the file's state is locked. */
 #define MOST_LOOKS	32
 
 #define SINGLE		MMAP_READAHEAD_SINGLE
@@ -42,9 +42,10 @@ struct fake_file {
 	struct mmap_readahead_state state;
 	/* What does not depend on the page that is missing. */
 	struct mmap_readahead_miss facts;
-	struct mmap_readahead_prior prior;
 	/* What the last access read, of no size if that was nothing. */
 	struct mmap_readahead_answer answer;
+	/* The last mark was not that of somebody who read()s the file. */
+	bool ours;
 	unsigned int misses;
 	unsigned int looks;
 	/* The next page to evict. */
@@ -100,13 +101,12 @@ static struct fake_file *fake_file(struct kunit *test, unsigned int max_pages,
 		.file_pages = FAKE_PAGES,
 		.memory_pages = 16 * FAKE_PAGES,
 		.max_pages = max_pages,
-		.least_pages = 1,
 		.request_pages = request_pages,
+		.max_order = 9,
 		.block_shift = ilog2(FAKE_BLOCK),
 		.look = fake_look,
 		.next_miss = fake_next_miss,
 		.cache = file,
-		.prior = &file->prior,
 	};
 	return file;
 }
@@ -117,7 +117,6 @@ static struct fake_file *known_file(struct kunit *test)
 	struct fake_file *file = fake_file(test, 1024, 32);
 
 	mmap_readahead_begin(&file->state, &file->facts);
-	file->state.begins = false;
 	file->facts.cached_pages = FAKE_PAGES;
 	return file;
 }
@@ -177,7 +176,8 @@ static void fake_miss(struct fake_file *file, unsigned long index)
 	KUNIT_ASSERT_LT(file->test, index - answer->start, answer->size);
 	KUNIT_ASSERT_LE(file->test, answer->size, miss->file_pages - answer->start);
 	KUNIT_ASSERT_LE(file->test, answer->async_size, answer->size);
-	KUNIT_ASSERT_EQ(file->test, answer->order, mmap_readahead_order(answer->size));
+	KUNIT_ASSERT_EQ(file->test, answer->order,
+			mmap_readahead_order(answer->size, answer->kind));
 	KUNIT_ASSERT_TRUE(file->test, state_fits(&file->state));
 	KUNIT_ASSERT_LE(file->test, file->looks, MOST_LOOKS);
 }
@@ -189,16 +189,20 @@ static void fake_mark(struct fake_file *file, unsigned long index)
 	struct mmap_readahead_miss *mark = &file->facts;
 
 	mark->index = index;
-	mmap_readahead_mark(&file->state, mark, answer);
+	file->looks = 0;
+	file->ours = mmap_readahead_mark(&file->state, mark, answer);
 	KUNIT_ASSERT_TRUE(file->test, state_fits(&file->state));
+	KUNIT_ASSERT_LE(file->test, file->looks, MOST_LOOKS);
 	if (!answer->size)
 		return;
+	KUNIT_ASSERT_TRUE(file->test, file->ours);
 	KUNIT_ASSERT_LE(file->test, answer->size, mark->max_pages);
 	KUNIT_ASSERT_GT(file->test, answer->start, index);
 	KUNIT_ASSERT_LT(file->test, answer->start, mark->file_pages);
 	KUNIT_ASSERT_LE(file->test, answer->size, mark->file_pages - answer->start);
-	KUNIT_ASSERT_EQ(file->test, answer->async_size, answer->size);
-	KUNIT_ASSERT_EQ(file->test, answer->order, mmap_readahead_order(answer->size));
+	KUNIT_ASSERT_EQ(file->test, answer->async_size,
+			answer->size < mark->file_pages - answer->start ? answer->size : 0);
+	KUNIT_ASSERT_EQ(file->test, answer->order, ilog2(answer->size));
 	KUNIT_ASSERT_EQ(file->test, answer->kind, FORWARD);
 }
 
@@ -218,7 +222,8 @@ static void fake_read(struct fake_file *file)
 	const struct mmap_readahead_answer *answer = &file->answer;
 	unsigned long end = answer->start + answer->size, page;
 
-	mmap_readahead_submitted(&file->state, answer);
+	if (answer->size > 1)
+		mmap_readahead_submitted(&file->state, answer);
 	if (answer->async_size && !fake_cached(file, end - answer->async_size))
 		__set_bit(end - answer->async_size, file->marked);
 	for (page = answer->start; page < end; page++)
@@ -288,9 +293,11 @@ struct window_case {
 	/* If not 0: facts. */
 	unsigned int max, request, shift, evicted;
 	unsigned long memory, file;
-	/* Single misses read nothing else. */
-	bool alone;
+	/* If not 0: pages that single misses read ahead, with their own. */
+	unsigned int ahead;
 	bool under_way;
+	/* A mark: what stock reads is to be read; it tells that misses were continued. */
+	bool stock, learns;
 };
 
 static struct fake_file *file_of_case(struct kunit *test,
@@ -305,8 +312,8 @@ static struct fake_file *file_of_case(struct kunit *test,
 	file->facts.block_shift = param->shift ?: ilog2(FAKE_BLOCK);
 	file->facts.memory_pages = param->memory ?: 16 * FAKE_PAGES;
 	file->facts.file_pages = param->file ?: FAKE_PAGES;
-	if (param->alone)
-		file->state.ahead.order = 0;
+	if (param->ahead)
+		file->state.ahead.order = ilog2(param->ahead);
 	fake_set(file, param->pages.end - param->pages.nr, param->pages.nr,
 		 param->pages.page);
 	return file;
@@ -314,15 +321,18 @@ static struct fake_file *file_of_case(struct kunit *test,
 
 static void test_arithmetic(struct kunit *test)
 {
-	static const unsigned int orders[][2] = {
-		{ 1, 0 }, { 3, 0 }, { 4, 2 }, { 63, 2 }, { 64, 3 }, { 128, 4 },
+	/* Of a single miss and backward, of what goes on and fills. */
+	static const unsigned int orders[][3] = {
+		{ 1, 0, 0 }, { 3, 0, 1 }, { 4, 2, 2 }, { 63, 2, 5 }, { 64, 3, 6 }, { 128, 4, 7 },
 	};
+	enum mmap_readahead_kind kind;
 	unsigned int i;
 
 	KUNIT_EXPECT_LE(test, sizeof(struct mmap_readahead_state), 384);
 	for (i = 0; i < ARRAY_SIZE(orders); i++)
-		KUNIT_EXPECT_EQ(test, mmap_readahead_order(orders[i][0]),
-				orders[i][1]);
+		for (kind = SINGLE; kind <= FILL; kind++)
+			KUNIT_EXPECT_EQ(test, mmap_readahead_order(orders[i][0], kind),
+					orders[i][kind == FORWARD || kind == FILL ? 2 : 1]);
 	for (i = 0; i < 255; i++) {
 		KUNIT_EXPECT_GT(test, mmap_readahead_share(i, true), i);
 		KUNIT_EXPECT_LE(test, mmap_readahead_share(i + 1, false), i);
@@ -346,7 +356,7 @@ static const struct init_case init_cases[] = {
 	{ "small file", 4096, false, false, 4, 4 },
 	{ "large file", 4097, false, false, 4, 0 },
 	{ "not known, but cached", 4097, false, true, 4, 0 },
-	{ "known, though nothing is cached any more", 4097, true, false, 2, 3 },
+	{ "known, but nothing is cached any more", 4097, true, false, 4, 0 },
 	{ "known", 4097, true, true, 2, 3 },
 };
 
@@ -356,25 +366,50 @@ static void test_init(struct kunit *test)
 {
 	const struct init_case *param = test->param_value;
 	struct fake_file *file = fake_file(test, 1024, 32);
+	struct mmap_readahead_side *ahead = &file->state.ahead;
 
 	file->facts.file_pages = param->file_pages;
 	file->facts.cached_pages = param->cached;
-	file->state.ahead.order = 2;
-	file->state.ahead.patience = param->known;
+	ahead->order = 2;
+	ahead->patience = param->known;
 	file->state.behind.order = 3;
 	fake_miss(file, 1000);
-	KUNIT_EXPECT_EQ(test, file->state.ahead.order, param->ahead);
+	KUNIT_EXPECT_EQ(test, ahead->order, param->ahead);
 	KUNIT_EXPECT_EQ(test, file->state.behind.order, param->behind);
-	if (param->ahead == MMAP_READAHEAD_FIRST_ORDER) {
-		KUNIT_EXPECT_EQ(test, file->state.ahead.used, MMAP_READAHEAD_HALF);
-		KUNIT_EXPECT_EQ(test, file->state.behind.patience,
-				MMAP_READAHEAD_PATIENCE);
-		/* Around the miss, if the file is small. */
-		if (param->behind)
-			expect_read(file, SINGLE, 985, 31, 0);
-		else
-			expect_read(file, SINGLE, 1000, 16, 0);
-	}
+	if (param->known && param->cached)
+		return;
+	KUNIT_EXPECT_EQ(test, ahead->used, MMAP_READAHEAD_HALF);
+	KUNIT_EXPECT_EQ(test, file->state.behind.patience, MMAP_READAHEAD_PATIENCE);
+	/* Around the miss, if the file is small. */
+	if (param->behind)
+		expect_read(file, SINGLE, 985, 31, 7);
+	else
+		expect_read(file, SINGLE, 1000, 16, 7);
+}
+
+/* What is known is known as long as a page is cached, and begins anew after that. */
+static void test_begins_anew(struct kunit *test)
+{
+	struct fake_file *fresh = fake_file(test, 1024, 32);
+	struct fake_file *file = fake_file(test, 1024, 32);
+	unsigned int n;
+
+	/* Until single pages are read without more ado. */
+	for (n = 0; n < 100; n++)
+		fake_touch(file, n * 37 % 128 * 512);
+	expect_read(file, SINGLE, 99 * 37 % 128 * 512, 1, 0);
+	/* All goes but a page. */
+	fake_set(file, 1, FAKE_PAGES - 1, ABSENT);
+	bitmap_zero(file->marked, FAKE_PAGES);
+	fake_touch(file, 40000);
+	expect_read(file, SINGLE, 40000, 1, 0);
+
+	fake_set(file, 0, FAKE_PAGES, EVICTED);
+	fake_touch(file, 50000);
+	fake_set(fresh, 50000, 1, EVICTED);
+	fake_touch(fresh, 50000);
+	expect_read(file, SINGLE, 50000, 16, 7);
+	KUNIT_EXPECT_MEMEQ(test, &file->state, &fresh->state, sizeof(fresh->state));
 }
 
 /* Streams */
@@ -406,7 +441,8 @@ static const struct goes_on_case goes_on_cases[] = {
 	{ "the same folio mapped", 2104, 2070, 2100, false, 512 },
 	{ "smaller folios", 2104, 2070, 2100, true, 256 },
 	{ "a block of a region", 2101, 2095, 2100, false, .kind = FILL },
-	{ "on from a run forward", 2101, 2050, 2100, true, .kind = FORWARD },
+	{ "on from a run forward", 2101, 2047, 2100, true, .kind = FORWARD },
+	{ "a folio of a run forward holds both", 2101, 2048, 2100, false, .kind = FORWARD },
 	{ "on from a run backward", 2101, 2050, 2100, true, .kind = BACKWARD },
 	{ "inside", 2090, 2095, 2100, false },
 	{ "the last page itself", 2100, 2095, 2100, false },
@@ -481,13 +517,13 @@ static const struct window_case stream_cases[] = {
 	  { FORWARD, 4040, 16, 8 } },
 
 	/* A run that was forgotten is found by what was used of it. */
-	{ "run: a page", { }, 4000, { 1, 4000, USED }, { SINGLE, 4000, 16 } },
-	{ "run: two single reads", { }, 4000, { 31, 4000, USED }, { SINGLE, 4000, 16 } },
+	{ "run: a page", { }, 4000, { 1, 4000, USED }, { SINGLE, 4000, 16, 7 } },
+	{ "run: two single reads", { }, 4000, { 31, 4000, USED }, { SINGLE, 4000, 16, 7 } },
 	{ "run: a page more", { }, 4000, { 32, 4000, USED }, { FORWARD, 4000, 32, 16 } },
 	{ "run: where pages are read alone", { }, 4000, { 4, 4000, USED },
-	  { FORWARD, 4000, 4, 2 }, .alone = true },
+	  { FORWARD, 4000, 4, 2 }, .ahead = 1 },
 	{ "run: too short even there", { }, 4000, { 3, 4000, USED },
-	  { SINGLE, 4000, 1 }, .alone = true },
+	  { SINGLE, 4000, 1 }, .ahead = 1 },
 	{ "run: long", { }, 4000, { 3000, 4000, USED }, { FORWARD, 4000, 32, 16 } },
 	{ "run: requests are dear", { }, 4000, { 3000, 4000, USED },
 	  { FORWARD, 4000, 256, 128 }, .request = 500 },
@@ -497,8 +533,8 @@ static const struct window_case stream_cases[] = {
 	  { FORWARD, 4000, 20, 10 }, .memory = 16 * 20 },
 	{ "run: large blocks", { }, 4000, { 3000, 4000, USED },
 	  { FORWARD, 4000, 1024, 512 }, .shift = 9 },
-	{ "run: not the page before", { }, 4000, { 1000, 3999, USED }, { SINGLE, 4000, 16 } },
-	{ "run: only cached", { }, 4000, { 99, 4000, CACHED }, { SINGLE, 4000, 16 } },
+	{ "run: not the page before", { }, 4000, { 1000, 3999, USED }, { SINGLE, 4000, 16, 7 } },
+	{ "run: only cached", { }, 4000, { 99, 4000, CACHED }, { SINGLE, 4000, 16, 7 } },
 	{ "run: from the beginning", { }, 32, { 32, 32, USED }, { FORWARD, 32, 32, 16 } },
 
 	/* Two windows for each stream fit into memory. */
@@ -523,23 +559,23 @@ static const struct window_case stream_cases[] = {
 	{ "under way, was evicted before", { 4050, 4000, 4099, 40, FORWARD, true }, 4070,
 	  { 40, 4100, EVICTED }, { SINGLE, 4070, 1 }, .under_way = true },
 	{ "has come, was evicted since", { 4050, 4000, 4099, 40, FORWARD }, 4070,
-	  { 40, 4100, EVICTED }, { SINGLE, 4070, 16 } },
+	  { 40, 4100, EVICTED }, { SINGLE, 4070, 16, 7 } },
 	{ "was cut off before the page", { 4050, 4000, 4099, 40, FORWARD }, 4060,
-	  { 1, 4060, CACHED }, { SINGLE, 4060, 16 } },
+	  { 1, 4060, CACHED }, { SINGLE, 4060, 16, 7 } },
 	{ "under way, but read before", { 4050, 4000, 4099, 40, FORWARD, true }, 4059, { },
-	  { SINGLE, 4059, 16 } },
+	  { SINGLE, 4059, 16, 7 } },
 	{ "under way, behind it", { 4099, 4000, 4099, 40, FORWARD, true }, 4100, { },
 	  { FORWARD, 4100, 80, 40 } },
 	{ "under way, alone", { 4060, 4060, 4060, 1, SINGLE }, 4060, { },
 	  { SINGLE, 4060, 1 }, .under_way = true },
 	{ "alone, was evicted since", { 4060, 4060, 4060, 1, SINGLE }, 4060,
-	  { 1, 4061, EVICTED }, { SINGLE, 4060, 16 } },
+	  { 1, 4061, EVICTED }, { SINGLE, 4060, 16, 7 } },
 	{ "under way backward, first page", { 4050, 4000, 4099, 40, BACKWARD, true }, 4000,
 	  { }, { SINGLE, 4000, 1 }, .under_way = true },
 	{ "under way backward, last page", { 4050, 4000, 4099, 40, BACKWARD, true }, 4039,
 	  { }, { SINGLE, 4039, 1 }, .under_way = true },
 	{ "under way backward, but read before", { 4050, 4000, 4099, 40, BACKWARD, true },
-	  4040, { }, { SINGLE, 4040, 16 } },
+	  4040, { }, { SINGLE, 4040, 16, 7 } },
 };
 
 KUNIT_ARRAY_PARAM_DESC(stream, stream_cases, name);
@@ -665,6 +701,8 @@ struct single_case {
 
 static const struct single_case single_cases[] = {
 	{ "a page", 0, 0, 1024, 4, 1003, 1003, 1 },
+	{ "two pages, too few for a mark", 1, 0, 1024, 4, 1003, 1003, 2 },
+	{ "four pages", 2, 0, 1024, 4, 1003, 1003, 4 },
 	{ "ahead", 5, 0, 1024, 4, 1003, 1003, 32 },
 	{ "behind", 0, 3, 1024, 4, 1003, 996, 8 },
 	{ "both, less behind", 5, 2, 1024, 4, 1003, 1000, 35 },
@@ -692,7 +730,9 @@ static void test_single(struct kunit *test)
 	file->state.ahead.order = param->ahead;
 	file->state.behind.order = param->behind;
 	fake_miss(file, param->miss);
-	expect_read(file, SINGLE, param->start, param->size, 0);
+	/* The mark is in the middle of what is read ahead. */
+	expect_read(file, SINGLE, param->start, param->size,
+		    (param->start + param->size - 1 - param->miss) / 2);
 	KUNIT_EXPECT_EQ(test, file->state.next, 1);
 }
 
@@ -844,7 +884,7 @@ static void test_sparse(struct kunit *test)
 	struct fake_file *file;
 
 	for (i = 0; i < ARRAY_SIZE(places) * ARRAY_SIZE(shifts); i++) {
-		file = fake_file(test, param->max, min(param->request, 100U));
+		file = fake_file(test, param->max, min(param->request, 64U));
 		file->facts.block_shift = shifts[i / ARRAY_SIZE(places)];
 		for (n = 0, windows = 0; n < 128; n++) {
 			/* Farther apart than any request is worth. */
@@ -874,8 +914,6 @@ struct region_case {
 	unsigned int turns, evicted;
 	/* If not 0: facts, and a distance to the last miss. */
 	unsigned long memory, file, cached, request, distance;
-	/* What was paid for the file; size of others, and what was paid for these. */
-	unsigned long paid, others, others_paid;
 	/* If not 0: log2 of the pages of a region, and of what it was. */
 	unsigned int shift, old_shift;
 	bool turned;
@@ -888,20 +926,18 @@ static const struct region_case region_cases[] = {
 	{ "has cost as much", 93, 0, true, 94, 94 },
 	{ "has not cost as much", 92, 0, false, 93, 93 },
 	{ "other regions do not matter", 93, 9999, true, 94, 10093 },
-	{ "steps of three requests' worth", 93, 0, false, 93, 93, .distance = 96 },
-	{ "such steps in a full region", 94, 0, true, 94, 94, .distance = 96 },
+	{ "steps of three requests' worth", 93, 0, false, 93, 93, .distance = 192 },
+	{ "such steps in a full region", 94, 0, true, 94, 94, .distance = 192 },
 	{ "the same, memory does not hold both regions", 94, 658, false, 94, 752,
-	  .distance = 96, .memory = 13107 },
+	  .distance = 192, .memory = 13107 },
 	{ "the same, but it does with a quarter more", 94, 658, true, 94, 752,
-	  .distance = 96, .memory = 13108 },
-	{ "the same, other files forbid", 94, 0, false, 94, 94, .distance = 96,
-	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES - 1 },
+	  .distance = 192, .memory = 13108 },
 	{ "the same, not all is there any more: anew", 94, 906, false, 0, 0,
-	  .distance = 96, .cached = 999 },
-	{ "the same, short", 250, 0, false, 250, 250, 0, SHORT, .distance = 96 },
-	{ "larger steps", 93, 0, true, 94, 94, .distance = 97 },
-	{ "small steps, seldom turns", 93, 0, false, 93, 93, 37, .distance = 96 },
-	{ "small steps, turns", 93, 0, true, 94, 94, 38, .distance = 96 },
+	  .distance = 192, .cached = 999 },
+	{ "the same, short", 250, 0, false, 250, 250, 0, SHORT, .distance = 192 },
+	{ "larger steps", 93, 0, true, 94, 94, .distance = 193 },
+	{ "small steps, seldom turns", 93, 0, false, 93, 93, 37, .distance = 192 },
+	{ "small steps, turns", 93, 0, true, 94, 94, 38, .distance = 192 },
 	{ "the end of the file is a small region", 5, 0, true, 6, 6,
 	  .file = REGION_PAGES + 512, .shift = 10 },
 	{ "too little for the end of the file", 4, 0, false, 5, 5,
@@ -915,6 +951,19 @@ static const struct region_case region_cases[] = {
 	{ "more than 16 bits of misses", 1 << 21, 0, true, (1 << 21) + 1, (1 << 21) + 1,
 	  .file = 1 << 30, .cached = 1 << 24, .shift = 27 },
 
+	{ "memory holds the file: half of that", 46, 0, true, 47, 47, .memory = FAKE_PAGES },
+	{ "memory holds the file: no less", 45, 0, false, 46, 46, .memory = FAKE_PAGES },
+	{ "memory holds the file: half, rounded up", 3, 0, true, 4, 4,
+	  .file = REGION_PAGES + 600, .shift = 10, .memory = FAKE_PAGES },
+	{ "memory holds the file: not rounded down", 2, 0, false, 3, 3,
+	  .file = REGION_PAGES + 600, .shift = 10, .memory = FAKE_PAGES },
+	{ "memory holds the file, such steps in a full region", 47, 0, true, 47, 47,
+	  .distance = 192, .memory = FAKE_PAGES },
+	{ "memory holds the file, turns", 8, 0, true, 47, 47, TURNS, .memory = FAKE_PAGES },
+	{ "memory holds the file, short: the full price", 249, 0, true, 250, 250,
+	  .evicted = SHORT, .memory = FAKE_PAGES },
+	{ "memory holds the file, short: no less", 248, 0, false, 249, 249, .evicted = SHORT,
+	  .memory = FAKE_PAGES },
 	{ "short: the full price", 249, 0, true, 250, 250, .evicted = SHORT },
 	{ "short: no less", 248, 0, false, 249, 249, .evicted = SHORT },
 	{ "a little is not short", 93, 0, true, 94, 94, .evicted = 37 },
@@ -960,36 +1009,6 @@ static const struct region_case region_cases[] = {
 	{ "it may all be there", 1000, 1000, true, 1001, 2001, .cached = 2000 },
 	{ "regions have another size: anew", 1000, 0, false, 1, 1, .old_shift = 15 },
 
-	{ "other files cost as much, too little for all", 93, 0, false, 94, 94,
-	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES - 1 },
-	{ "other files have cost what reading them does", 93, 0, true, 94, 94,
-	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES },
-	{ "memory does not hold the other files", 93, 0, false, 94, 94,
-	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 104857 },
-	{ "memory holds the other files", 93, 0, true, 94, 94,
-	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 104858 },
-	{ "turns, memory does not hold the region besides", 93, 0, false, 94, 94, TURNS,
-	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58982 },
-	{ "turns, memory holds the region besides", 93, 0, true, 94, 94, TURNS,
-	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58983 },
-	{ "turns, less would do but for other files", 17, 0, false, 18, 18, TURNS,
-	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58982 },
-	{ "short, memory does not hold the region besides", 249, 0, false, 250, 250, 0, SHORT,
-	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58982 },
-	{ "short, memory holds the region besides", 249, 0, true, 250, 250, 0, SHORT,
-	  .others = FAKE_PAGES, .others_paid = FAKE_PAGES, .memory = 58983 },
-	{ "has cost twice its size, others are idle", 93, 0, true, 94, 94,
-	  .paid = 2 * FAKE_PAGES, .others = FAKE_PAGES, .others_paid = FAKE_PAGES - 1 },
-	{ "has cost nearly twice its size", 93, 0, false, 94, 94,
-	  .paid = 2 * FAKE_PAGES - 1, .others = FAKE_PAGES, .others_paid = FAKE_PAGES - 1 },
-	{ "other files are less than this one", 93, 0, true, 94, 94,
-	  .others = FAKE_PAGES - 1, .others_paid = FAKE_PAGES - 2 },
-	{ "another file of two pages, beside a large one", 93, 658, true, 94, 752,
-	  .others = 2, .others_paid = 4, .memory = 1000 },
-	{ "other files have cost a fourth", 93, 0, true, 94, 94,
-	  .paid = 400, .others = FAKE_PAGES, .others_paid = 100 },
-	{ "other files have cost more than a fourth", 93, 0, false, 94, 94,
-	  .paid = 399, .others = FAKE_PAGES, .others_paid = 100 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(region, region_cases, name);
@@ -1005,17 +1024,14 @@ static void test_region(struct kunit *test)
 
 	/* More than a region has. */
 	file->facts.max_pages = 16384;
-	if (param->memory)
-		file->facts.memory_pages = param->memory;
 	if (param->file)
 		file->facts.file_pages = param->file;
+	/* Not enough for the file. */
+	file->facts.memory_pages = param->memory ?: file->facts.file_pages - 1;
 	if (param->cached)
 		file->facts.cached_pages = param->cached;
 	if (param->request)
 		file->facts.request_pages = param->request;
-	file->facts.file_paid = param->paid;
-	file->facts.others_pages = param->others;
-	file->facts.others_paid = param->others_paid;
 	shift = param->shift ?: ilog2(REGION_PAGES);
 	here = miss >> shift;
 	regions->misses[here] = param->here;
@@ -1053,8 +1069,8 @@ struct settled_case {
 	struct mmap_readahead_side ahead, behind;
 	/* If not 0: from the last miss to this one. */
 	unsigned long distance;
-	/* The page before is mapped. */
-	bool used;
+	/* The page before is mapped; no page is cached. */
+	bool used, empty;
 	bool judged;
 };
 
@@ -1064,21 +1080,22 @@ static const struct settled_case settled_cases[] = {
 	{ "the last of these", 31 },
 	{ "the next four are judged", 32, .judged = true },
 	{ "the last of these", 35, .judged = true },
-	{ "less than two thirds of what fills the region", 62 },
-	{ "two thirds", 63, .judged = true },
+	{ "less than a third of what fills the region", 62 },
+	{ "a third", 63, .judged = true },
 	{ "it is full", 200, .judged = true },
-	{ "less than two thirds of what fills the end of the file", 7,
-	  .file = REGION_PAGES + 1024 },
-	{ "two thirds of what fills the end of the file", 8,
-	  .file = REGION_PAGES + 1000, .judged = true },
+	{ "less than a third of what fills the end of the file", 7,
+	  .file = 2 * REGION_PAGES + 2048 },
+	{ "a third of what fills the end of the file", 7,
+	  .file = 2 * REGION_PAGES + 1848, .judged = true },
 	{ "windows ahead", 4, .ahead.order = 1, .judged = true },
 	{ "windows behind", 4, .behind.order = 1, .judged = true },
 	{ "some went on", 4, .ahead.continued = 1, .judged = true },
 	{ "some went on backward", 4, .behind.continued = 1, .judged = true },
-	{ "near the last one", 4, .distance = 96, .judged = true },
-	{ "not so near", 4, .distance = 97 },
+	{ "near the last one", 4, .distance = 192, .judged = true },
+	{ "not so near", 4, .distance = 193 },
 	{ "behind a used page", 4, .used = true, .judged = true },
 	{ "the file has become larger", 4, .file = 1UL << 30, .judged = true },
+	{ "nothing is cached any more", 4, .empty = true, .judged = true },
 };
 
 KUNIT_ARRAY_PARAM_DESC(settled, settled_cases, name);
@@ -1089,7 +1106,7 @@ static void test_settled(struct kunit *test)
 	const struct settled_case *param = test->param_value;
 	struct fake_file *file = known_file(test);
 	struct mmap_readahead_regions *regions = &file->state.regions;
-	unsigned long miss = REGION_PAGES + 500;
+	unsigned long miss = 2 * REGION_PAGES + 500;
 	unsigned int before;
 
 	file->state.ahead = param->ahead;
@@ -1101,10 +1118,13 @@ static void test_settled(struct kunit *test)
 	}
 	regions->misses[1] = param->here;
 	regions->nr = param->here;
-	regions->shift = ilog2(REGION_PAGES);
+	/* Of twice as many pages, lest a third of what fills one is the next to be judged. */
+	regions->shift = ilog2(2 * REGION_PAGES);
 	regions->last = param->distance ? miss - param->distance : 0;
 	if (param->used)
 		fake_set(file, miss - 1, 1, USED);
+	if (param->empty)
+		file->facts.cached_pages = 0;
 	before = file->state.next;
 	fake_miss(file, miss);
 	/* What is judged is remembered. */
@@ -1114,179 +1134,9 @@ static void test_settled(struct kunit *test)
 	expect_read(file, SINGLE, miss, 1, 0);
 	KUNIT_EXPECT_EQ(test, regions->misses[1], param->here + 1);
 	KUNIT_EXPECT_EQ(test, regions->last, miss);
-	KUNIT_EXPECT_EQ(test, file->state.paid, 1 + file->facts.request_pages);
-}
-
-/* Sweeps */
-
-struct trial_case {
-	const char *name;
-	/* What was spent before, and pages that single misses read. */
-	unsigned int spent, order;
-	bool evicted, alone;
-	unsigned int spent_after, trial_after;
-	/* If not 0: when a trial is due; so many pages may be read alone. */
-	unsigned int trial, budget;
-};
-
-static const struct trial_case trial_cases[] = {
-	{ "has cost enough", 464, 4, true, true, 512, 1024 },
-	{ "has not cost enough", 463, 4, true, false, 511, 0 },
-	{ "larger reads cost more", 448, 5, true, true, 512, 1024 },
-	{ "two pages are no page alone", 478, 1, true, true, 512, 1024 },
-	{ "not read again", 9999, 4, false, false, 9999, 0 },
-	{ "a page is alone as it is", 9999, 0, true, false, 9999, 0 },
-	{ "the next trial costs more", 951, 4, true, false, 999, 1000, 1000 },
-	{ "the next trial", 952, 4, true, true, 1000, 2000, 1000 },
-	{ "budget", 5, 4, true, true, 5, 7, 7, 3 },
-	{ "budget, but not read again", 5, 4, false, false, 5, 7, 7, 3 },
-};
-
-KUNIT_ARRAY_PARAM_DESC(trial, trial_cases, name);
-
-/* When reading again has cost enough, a single miss reads its page alone. */
-static void test_trial(struct kunit *test)
-{
-	const struct trial_case *param = test->param_value;
-	struct fake_file *file = known_file(test);
-	struct mmap_readahead_sweeps *sweeps = &file->state.sweeps;
-
-	sweeps->spent = param->spent;
-	sweeps->trial = param->trial;
-	sweeps->alone = param->budget;
-	file->state.ahead.order = param->order;
-	if (param->evicted)
-		fake_set(file, 4000, 1, EVICTED);
-	fake_miss(file, 4000);
-	if (param->alone)
-		expect_read(file, FORWARD, 4000, 1, 0);
-	else
-		expect_read(file, SINGLE, 4000, 1 << param->order, 0);
-	KUNIT_EXPECT_EQ(test, sweeps->spent, param->spent_after);
-	KUNIT_EXPECT_EQ(test, sweeps->trial, param->trial_after);
-	KUNIT_EXPECT_EQ(test, sweeps->alone, param->budget -
-			(param->budget && param->alone));
-	/* One that was evicted alone does not yet make memory short. */
-	KUNIT_EXPECT_EQ(test, file->state.evicted, param->evicted ? 32 : 0);
-}
-
-struct alone_case {
-	const char *name;
-	/* Of the miss from a page that was read alone. */
-	unsigned int distance;
-	unsigned int spent, budget;
-	bool evicted;
-	unsigned int size, spent_after, budget_after, trial_after;
-	/* If not 0: what memory holds, and the size of what was read before. */
-	unsigned int memory, before;
-	enum mmap_readahead_kind kind;
-	/* If not 0: pages of the file system's blocks. */
-	unsigned int least;
-};
-
-static const struct alone_case alone_cases[] = {
-	{ "expected to pay", 4, 0, 0, true, 1, 0, 20479, 524288 },
-	{ "not expected to pay", 3, 174751, 0, true, 2, 174751, 0, 9 },
-	{ "has cost as much", 3, 174752, 0, true, 1, 0, 27305, 699040 },
-	{ "memory holds all", 16, 0, 0, true, 1, 0, 5119, 131072, 4096 },
-	{ "memory does not", 16, 0, 0, true, 2, 0, 0, 9, 4095 },
-	{ "memory does not: no budget any more", 16, 5, 7, true, 2, 5, 0, 9, 4095 },
-	{ "budget", 16, 5, 7, true, 1, 5, 6, 9 },
-	{ "budget that ends", 16, 5, 1, true, 1, 5, 0, 9 },
-	{ "not read again", 16, 0, 0, false, 2, 0, 0, 9 },
-	{ "not read again, budget", 16, 5, 7, false, 2, 5, 7, 9 },
-	{ "the very next page", 1, 5, 7, true, 2, 5, 0, 9 },
-	{ "the very next block", 4, 5, 7, true, 2, 5, 0, 9, .least = 4 },
-	{ "not the next block", 8, 5, 7, true, 1, 5, 6, 9, .least = 4 },
-	{ "memory holds all blocks", 16, 0, 0, true, 1, 0, 5119, 131072, 16384, .least = 4 },
-	{ "memory does not hold all blocks", 16, 0, 0, true, 2, 0, 0, 9, 16383, .least = 4 },
-	{ "a window, budget", 4, 5, 7, true, 1, 5, 6, 9, 0, 8 },
-	{ "a window, trial", 4, 464, 0, true, 1, 512, 0, 1024, 0, 8 },
-	{ "a window, no trial", 4, 463, 0, true, 19, 511, 0, 9, 0, 8 },
-	{ "backward", 4, 9999, 7, true, 19, 9999, 7, 9, 0, 8, BACKWARD },
-};
-
-KUNIT_ARRAY_PARAM_DESC(alone, alone_cases, name);
-
-/* A stream that has read one page, or is to try that. */
-static void test_alone(struct kunit *test)
-{
-	const struct alone_case *param = test->param_value;
-	enum mmap_readahead_kind kind = param->kind ?: FORWARD;
-	struct fake_file *file = file_with_read(test, kind, 4000,
-						param->before ?: 1, 4000);
-	struct mmap_readahead_sweeps *sweeps = &file->state.sweeps;
-	unsigned long miss;
-
-	miss = kind == BACKWARD ? 4000 - param->distance :
-				  file->state.reads[0].end + param->distance;
-	sweeps->spent = param->spent;
-	sweeps->trial = 9;
-	sweeps->alone = param->budget;
-	if (param->memory)
-		file->facts.memory_pages = param->memory;
-	if (param->least)
-		file->facts.least_pages = param->least;
-	if (param->evicted)
-		fake_set(file, miss, 1, EVICTED);
-	fake_miss(file, miss);
-	KUNIT_EXPECT_EQ(test, file->answer.kind, kind);
-	KUNIT_EXPECT_EQ(test, file->answer.size, param->size);
-	if (param->size == 1)
-		KUNIT_EXPECT_EQ(test, file->answer.async_size, 0);
-	KUNIT_EXPECT_EQ(test, sweeps->spent, param->spent_after);
-	KUNIT_EXPECT_EQ(test, sweeps->alone, param->budget_after);
-	KUNIT_EXPECT_EQ(test, sweeps->trial, param->trial_after);
-}
-
-/*
- * Every 16th page again and again, of a file that memory holds an eighth of: in the end
- * memory holds all of these. A file that is read from end to end is read as ever.
- */
-static void test_sweep_again(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, 1024, 32);
-	unsigned int n, before = 0;
-	unsigned long page;
-
-	file->facts.memory_pages = FAKE_PAGES / 8;
-	for (n = 0; n < 16; n++) {
-		before = file->misses;
-		for (page = 0; page < FAKE_PAGES; page += 16)
-			fake_touch(file, page);
-	}
-	KUNIT_EXPECT_EQ(test, file->misses, before);
-	kunit_kfree(test, file);
-
-	file = fake_file(test, 1024, 32);
-	file->facts.memory_pages = FAKE_PAGES / 8;
-	for (n = 0; n < 16; n++)
-		for (page = 0; page < FAKE_PAGES; page++)
-			fake_touch(file, page);
-	KUNIT_EXPECT_LE(test, file->misses, 16 * FAKE_PAGES / 512);
 }
 
 /* Marks */
-
-/* What a stream is to read next was evicted: is it to try without, with a miss? */
-static void test_trial_at_mark(struct kunit *test)
-{
-	struct fake_file *file = file_with_read(test, FORWARD, 4000, 64, 4000);
-
-	fake_set(file, 4064, 1, EVICTED);
-	file->state.sweeps.spent = 512 - 80;
-	fake_mark(file, 4032);
-	KUNIT_EXPECT_EQ(test, file->answer.size, 0);
-	KUNIT_EXPECT_EQ(test, file->state.sweeps.spent, 512);
-	fake_miss(file, 4064);
-	expect_read(file, FORWARD, 4064, 1, 0);
-
-	file = file_with_read(test, FORWARD, 4000, 64, 4000);
-	fake_set(file, 4064, 1, EVICTED);
-	file->state.sweeps.spent = 512 - 81;
-	fake_mark(file, 4032);
-	expect_read(file, FORWARD, 4064, 80, 80);
-}
 
 /* Marks of the last window of a stream, of others, and of what was forgotten. */
 static const struct window_case mark_cases[] = {
@@ -1305,35 +1155,67 @@ static const struct window_case mark_cases[] = {
 	  { FORWARD, 4064, 80, 80 } },
 	{ "on the first page of the last window", { 4000, 4000, 4255, 64, FORWARD },
 	  4192, { }, { FORWARD, 4256, 80, 80 } },
-	{ "of the window before it, whose end is gone", { 4000, 4000, 4255, 64, FORWARD }, 4191,
-	  { 192, 4192, USED }, { FORWARD, 4192, 32, 32 } },
+	{ "of the window before it", { 4000, 4000, 4255, 64, FORWARD }, 4191,
+	  { 192, 4192, USED }, { } },
 	{ "to the end of the file", { 4000, 4000, 4063, 64, FORWARD }, 4000, { },
 	  { FORWARD, 4064, 5, 5 }, .file = 4069 },
 	{ "at the end of the file", { 4000, 4000, 4063, 64, FORWARD }, 4000, { }, { },
 	  .file = 4064 },
-	{ "in a single read", { 4000, 4000, 4063, 64, SINGLE }, 4000, { 100, 4001, USED },
-	  { FORWARD, 4001, 32, 32 } },
-	{ "in a backward stream", { 4000, 4000, 4063, 64, BACKWARD }, 4000, { 100, 4001, USED },
-	  { FORWARD, 4001, 32, 32 } },
-	{ "in a block of a region", { 4000, 4000, 4063, 64, FILL }, 4000, { 100, 4001, USED },
-	  { FORWARD, 4001, 32, 32 } },
+	{ "in a single read", { 4000, 4000, 4063, 64, SINGLE }, 4031, { 100, 4032, USED }, { } },
+	{ "on the first page of a single read", { 4000, 4000, 4063, 64, SINGLE }, 4000,
+	  { 100, 4001, USED }, { } },
+	{ "on the last page of a single read", { 4000, 4000, 4063, 64, SINGLE }, 4063,
+	  { 100, 4064, USED }, { } },
+	{ "in a backward stream", { 4000, 4000, 4063, 64, BACKWARD }, 4031, { 100, 4032, USED },
+	  { } },
+	{ "in a block of a region", { 4000, 4000, 4063, 64, FILL }, 4031, { 100, 4032, USED },
+	  { } },
 
-	{ "forgotten", { }, 4000, { 1000, 4001, USED }, { FORWARD, 4001, 32, 32 } },
+	/* Behind a page that is not used they are of somebody who read()s the file. */
+	{ "not used in a single read", { 4000, 4000, 4063, 64, SINGLE }, 4031, { }, { } },
+	{ "forgotten, and as much as single misses read is still there", { }, 4000,
+	  { 17, 4017, CACHED }, { }, .ahead = 16 },
+	{ "not used in a stream", { 4000, 4000, 4063, 64, FORWARD }, 4031,
+	  { }, { FORWARD, 4064, 80, 80 } },
+
+	/* As much as is used before it, but no less than single misses read. */
+	{ "forgotten", { }, 4000, { 1000, 4001, USED }, { FORWARD, 4001, 32, 32 },
+	  .learns = true },
 	{ "forgotten, long enough", { }, 4000, { 33, 4001, USED },
-	  { FORWARD, 4001, 32, 32 } },
+	  { FORWARD, 4001, 32, 32 }, .learns = true },
+	{ "forgotten, not that long", { }, 4000, { 32, 4001, USED },
+	  { FORWARD, 4001, 16, 16 }, .learns = true },
+	{ "forgotten, a page", { }, 4000, { 2, 4001, USED }, { FORWARD, 4001, 16, 16 },
+	  .learns = true },
+	{ "forgotten, where pages are read alone", { }, 4000, { 1, 4001, USED }, { },
+	  .ahead = 1, .stock = true },
+	{ "forgotten, long, where pages are read alone", { }, 4000, { 9, 4001, USED },
+	  { FORWARD, 4001, 8, 8 }, .ahead = 1, .learns = true },
+	{ "forgotten, no more than a request", { }, 4000, { 2, 4001, USED },
+	  { FORWARD, 4001, 32, 32 }, .ahead = 128, .learns = true },
 	{ "forgotten, dear requests", { }, 4000, { 3000, 4001, USED },
-	  { FORWARD, 4001, 256, 256 }, .request = 500 },
+	  { FORWARD, 4001, 256, 256 }, .request = 500, .learns = true },
 	{ "forgotten, large blocks", { }, 4000, { 3000, 4001, USED },
-	  { FORWARD, 4001, 32, 32 }, .shift = 9 },
+	  { FORWARD, 4001, 32, 32 }, .shift = 9, .learns = true },
+	{ "forgotten, little memory", { }, 4000, { 1000, 4001, USED },
+	  { FORWARD, 4001, 20, 20 }, .memory = 16 * 20 },
 	{ "forgotten, goes on behind what is cached", { }, 4000, { 1000, 4008, USED },
-	  { FORWARD, 4008, 32, 32 } },
-	{ "forgotten, looks no farther than it reads", { }, 4000, { 1000, 4040, USED },
-	  { FORWARD, 4032, 32, 32 } },
-	{ "no run", { }, 4000, { 32, 4001, USED }, { } },
+	  { FORWARD, 4008, 32, 32 }, .learns = true },
+	{ "forgotten, to the end of the file", { }, 4000, { 1000, 4001, USED },
+	  { FORWARD, 4001, 5, 5 }, .file = 4006, .learns = true },
+	{ "forgotten, at the end of the file", { }, 4000, { 1000, 4001, USED }, { },
+	  .file = 4001, .learns = true },
 	{ "read before the mark", { 3900, 3900, 3999, 99, FORWARD }, 4000,
-	  { 99, 4001, USED }, { FORWARD, 4001, 32, 32 } },
+	  { 99, 4001, USED }, { FORWARD, 4001, 32, 32 }, .learns = true },
 	{ "read behind the mark", { 4001, 4001, 4099, 99, FORWARD }, 4000,
-	  { 99, 4001, USED }, { FORWARD, 4001, 32, 32 } },
+	  { 99, 4001, USED }, { FORWARD, 4001, 32, 32 }, .learns = true },
+	{ "memory does not hold the file, less than two requests", { }, 4000,
+	  { 1000, 4001, USED }, { FORWARD, 4001, 32, 32 },
+	  .ahead = 32, .memory = FAKE_PAGES - 1, .learns = true },
+	{ "memory does not hold the file, two requests", { }, 4000, { 1000, 4001, USED },
+	  { FORWARD, 4001, 32, 32 }, .ahead = 64, .memory = FAKE_PAGES - 1 },
+	{ "memory holds the file, two requests", { }, 4000, { 1000, 4001, USED },
+	  { FORWARD, 4001, 32, 32 }, .ahead = 64, .memory = FAKE_PAGES, .learns = true },
 };
 
 KUNIT_ARRAY_PARAM_DESC(mark, mark_cases, name);
@@ -1345,17 +1227,92 @@ static void test_mark(struct kunit *test)
 	struct mmap_readahead_state after = file->state;
 
 	fake_mark(file, param->miss);
+	KUNIT_EXPECT_EQ(test, file->ours, !param->stock);
 	KUNIT_EXPECT_EQ(test, file->answer.size, param->answer.size);
 	if (param->answer.size)
 		KUNIT_EXPECT_EQ(test, file->answer.start, param->answer.start);
-	/* Nothing is learnt but that a stream went on. */
-	if (param->answer.start == param->read.end + 1) {
+	if (param->learns)
+		mmap_readahead_learn_continued(&after, &file->facts, &after.ahead);
+	/* A stream went on. */
+	if (!param->learns && param->read.kind == FORWARD && param->answer.size) {
 		after.reads[0].index = param->miss;
 		after.reads[0].size = param->answer.size;
 		after.reads[0].pending = true;
 		after.reads[0].end += param->answer.size;
 	}
 	KUNIT_EXPECT_MEMEQ(test, &file->state, &after, sizeof(after));
+}
+
+/* Of a file that nobody has missed in, somebody has read() what has the mark. */
+static void test_mark_unknown(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+
+	file->state = (struct mmap_readahead_state) { };
+	fake_mark(file, 4000);
+	KUNIT_EXPECT_FALSE(test, file->ours);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 0);
+}
+
+/* A single miss leaves a mark, which says nothing until the read is forgotten. */
+static void test_single_mark(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+	const struct mmap_readahead_side *ahead = &file->state.ahead;
+	unsigned int n;
+
+	fake_touch(file, 4000);
+	fake_touch(file, 10000);
+	KUNIT_EXPECT_TRUE(test, test_bit(4009, file->marked));
+	KUNIT_EXPECT_TRUE(test, test_bit(10009, file->marked));
+	fake_touch(file, 4008);
+	fake_touch(file, 4009);
+	KUNIT_EXPECT_TRUE(test, file->ours);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 0);
+	KUNIT_EXPECT_EQ(test, ahead->continued, 0);
+	for (n = 1; n <= MMAP_READAHEAD_READS; n++)
+		fake_touch(file, 10000 + 5000 * n);
+	/* Not where it was left. */
+	KUNIT_EXPECT_EQ(test, ahead->continued, 0);
+	fake_touch(file, 10008);
+	fake_touch(file, 10009);
+	expect_read(file, FORWARD, 10016, 16, 16);
+	KUNIT_EXPECT_GT(test, ahead->continued, 0);
+	/* The next one is where that begins. */
+	KUNIT_EXPECT_TRUE(test, test_bit(10016, file->marked));
+}
+
+/* More streams than are remembered read on at marks, and ever more at once. */
+static void test_streams(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+	unsigned long page, stream, nr = FAKE_PAGES / 1024;
+	unsigned int reads = 0;
+
+	for (page = 0; page < 512; page++) {
+		/* Once each has begun, few misses are waited for. */
+		if (page == 128)
+			file->misses = 0;
+		for (stream = 0; stream < nr; stream++) {
+			fake_touch(file, 1024 * stream + page);
+			reads += file->answer.size > 0;
+		}
+	}
+	KUNIT_EXPECT_LE(test, file->misses, nr);
+	KUNIT_EXPECT_LE(test, reads, nr * 512 / 16);
+	KUNIT_EXPECT_GE(test, file->state.ahead.order, 5);
+}
+
+/* A file that memory does not hold, again and again, from end to end. */
+static void test_again(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+	unsigned int n;
+
+	file->facts.memory_pages = FAKE_PAGES / 8;
+	for (n = 0; n < 16 * FAKE_PAGES; n++)
+		fake_touch(file, n % FAKE_PAGES);
+	KUNIT_EXPECT_LE(test, file->misses, 16 * FAKE_PAGES / 512);
 }
 
 /* All of it */
@@ -1484,63 +1441,10 @@ static void test_any_sequence(struct kunit *test)
 	}
 }
 
-/* The same device has another file, of which nothing is known or cached. */
-static void begin_file(struct fake_file *file, unsigned long pages)
-{
-	memset(&file->state, 0, sizeof(file->state));
-	memset(file->pages, ABSENT, sizeof(file->pages));
-	bitmap_zero(file->marked, FAKE_PAGES);
-	file->facts.cached_pages = 0;
-	file->facts.file_pages = pages;
-	file->misses = 0;
-}
-
-/* Of files that are touched once or twice, new ones come to be read by the page. */
-static void test_sparse_files(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, 1024, 32);
-	unsigned int n;
-
-	for (n = 0; n < 100; n++) {
-		begin_file(file, 64);
-		fake_touch(file, 1 + n % 63);
-		if (n >= 2 * MMAP_READAHEAD_FIRST_ORDER * MMAP_READAHEAD_PATIENCE)
-			KUNIT_ASSERT_EQ(test, file->answer.size, 1);
-	}
-	/* Those that are read from the start have taught nothing yet. */
-	begin_file(file, 64);
-	fake_touch(file, 0);
-	KUNIT_EXPECT_EQ(test, file->answer.size, 1 << MMAP_READAHEAD_FIRST_ORDER);
-}
-
-/* Of files that are read whole, new ones come to be read with few requests or waits. */
-static void test_whole_files(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, 32, 32);
-	unsigned int n, page, requests, misses = 0, all = 0;
-
-	for (n = 0; n < 300; n++) {
-		begin_file(file, 64);
-		for (page = 0, requests = 0; page < 64; page++) {
-			fake_touch(file, page);
-			requests += file->answer.size > 0;
-		}
-		if (n >= 100) {
-			misses += file->misses;
-			all += requests;
-		}
-	}
-	KUNIT_EXPECT_LE(test, misses, 206);
-	KUNIT_EXPECT_LE(test, all, 2 * 206);
-	/* Elsewhere they have taught nothing. */
-	begin_file(file, 64);
-	fake_touch(file, 40);
-	KUNIT_EXPECT_GT(test, file->answer.size, 1);
-}
-
 static struct kunit_case mmap_readahead_window_cases[] = {
 	KUNIT_CASE(test_arithmetic),
 	KUNIT_CASE_PARAM(test_init, init_gen_params),
+	KUNIT_CASE(test_begins_anew),
 	KUNIT_CASE_PARAM(test_goes_on, goes_on_gen_params),
 	KUNIT_CASE_PARAM(test_stream, stream_gen_params),
 	KUNIT_CASE(test_submitted),
@@ -1551,16 +1455,14 @@ static struct kunit_case mmap_readahead_window_cases[] = {
 	KUNIT_CASE_PARAM(test_sparse, machine_gen_params),
 	KUNIT_CASE_PARAM(test_region, region_gen_params),
 	KUNIT_CASE_PARAM(test_settled, settled_gen_params),
-	KUNIT_CASE_PARAM(test_trial, trial_gen_params),
-	KUNIT_CASE_PARAM(test_alone, alone_gen_params),
-	KUNIT_CASE(test_sweep_again),
 	KUNIT_CASE_PARAM(test_mark, mark_gen_params),
-	KUNIT_CASE(test_trial_at_mark),
+	KUNIT_CASE(test_mark_unknown),
+	KUNIT_CASE(test_single_mark),
+	KUNIT_CASE(test_streams),
+	KUNIT_CASE(test_again),
 	KUNIT_CASE(test_looks),
 	KUNIT_CASE(test_extremes),
 	KUNIT_CASE_PARAM(test_any_sequence, machine_gen_params),
-	KUNIT_CASE(test_sparse_files),
-	KUNIT_CASE(test_whole_files),
 	{ }
 };
 

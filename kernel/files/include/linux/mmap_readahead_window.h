@@ -8,17 +8,15 @@
  *
  *                miss                                      mark
  *                 |                                          |
- *     goes on from a recent read?  -- yes --> stream     of a read, or of a run
- *                 | no                        window     that was forgotten?
- *     comes behind a used run?     -- yes --> doubles        |
- *                 | no                          |        stream reads on
- *     its region fills up, and                  |
+ *     goes on from a recent read?  -- yes --> stream     of a stream, or of a
+ *                 | no                        window     single miss that was
+ *     comes behind a used run?     -- yes --> doubles    forgotten?
+ *                 | no                          |            |
+ *     its region fills up, and                  |        stream reads on
  *     memory can hold all such?    -- yes --> region: the aligned block
  *                 | no                          |
- *     neighbourhood: as many pages              +-- sweep: its page alone, if
- *     ahead and behind as have paid ------------+   that was evicted, and memory
- *                                                   holds what is needed, but
- *                                                   not what lies between
+ *     neighbourhood: as many pages              |
+ *     ahead and behind as have paid ------------+
  *
  * Each detector has its own part of &struct mmap_readahead_state, and learns from
  * how what it read was used. Nothing depends on hits, which cost nothing: whether
@@ -34,15 +32,17 @@
 #include <linux/log2.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
-#include <linux/mmap_readahead_prior.h>
-#include <linux/overflow.h>
 #include <linux/types.h>
 
 /* Reads that are remembered; as many streams can share a file at no cost. */
 #define MMAP_READAHEAD_READS		8
+/* If there are more, they are expected to be up to so many, and memory to hold a window of each. */
+#define MMAP_READAHEAD_MANY		512UL
 /* Most regions of a file, and log2 of the requests that the smallest is worth. */
 #define MMAP_READAHEAD_REGIONS		16
 #define MMAP_READAHEAD_REGION_ORDER	5
+/* So many requests' worth apart, steps do not fill a region: more than 16/3. */
+#define MMAP_READAHEAD_SWEEP		6
 /*
  * What a single miss reads ahead in a file that nothing is known of, and behind as
  * well in a file of so few pages that few misses will ever tell more of it.
@@ -63,10 +63,6 @@
  * for windows to grow, a request counts as so many times fewer pages.
  */
 #define MMAP_READAHEAD_SCARCITY		16
-/* Evicted pages are read again for so many requests before one is read alone. */
-#define MMAP_READAHEAD_TRIAL		16
-/* A program that sweeps a file again is expected to do so as often. */
-#define MMAP_READAHEAD_SWEEPS		8
 
 /**
  * enum mmap_readahead_kind - what an adaptive read is
@@ -135,39 +131,21 @@ struct mmap_readahead_regions {
 };
 
 /**
- * struct mmap_readahead_sweeps - what reading again costs
- * @spent: so many pages' worth since pages were last read alone
- * @trial: when it comes to that, one is read alone
- * @alone: how many more may be read alone
- */
-struct mmap_readahead_sweeps {
-	unsigned long long spent;
-	unsigned long long trial;
-	unsigned long alone;
-};
-
-/**
  * struct mmap_readahead_state - what is known of one file; all zero: nothing
  * @reads: recent reads
  * @ahead: what single misses read ahead
  * @behind: what they read behind
  * @regions: where they gather
- * @sweeps: what reading again costs
  * @next: which of the reads to forget next
  * @evicted: how often single misses met pages that had been evicted, in 1/255
- * @begins: nobody continued the first read yet
- * @paid: what single misses and blocks have cost, in pages, up to twice the file's
  */
 struct mmap_readahead_state {
 	struct mmap_readahead_read reads[MMAP_READAHEAD_READS];
 	struct mmap_readahead_side ahead;
 	struct mmap_readahead_side behind;
 	struct mmap_readahead_regions regions;
-	struct mmap_readahead_sweeps sweeps;
 	unsigned char next;
 	unsigned char evicted;
-	bool begins;
-	unsigned int paid;
 };
 
 /**
@@ -190,38 +168,30 @@ enum mmap_readahead_page {
  * @page: what the page cache has of it; no matter at a mark
  * @file_pages: size of the file; @index lies in it
  * @cached_pages: how many of them are cached
- * @file_paid: state.paid of all who have opened the file
- * @others_pages: size of all the device's other files that are open and known
- * @others_paid: state.paid of all who have opened these
  * @memory_pages: how many pages of files memory can hold
  * @max_pages: the most that one read may have, at least 1
- * @least_pages: what a read of one page brings, on file systems with larger blocks
  * @request_pages: what one request costs, in pages read, at least 1
+ * @max_order: the largest folio that the file can have is of 2^max_order pages
  * @block_shift: a fault maps what is cached of 2^block_shift pages around itself
  * @look: what the page cache has of a page
  * @next_miss: the first page from @index on that is not cached, or @most pages on
  * @cache: for these two
- * @prior: what other files have taught; learns
  */
 struct mmap_readahead_miss {
 	unsigned long index;
 	enum mmap_readahead_page page;
 	unsigned long file_pages;
 	unsigned long cached_pages;
-	unsigned long file_paid;
-	unsigned long others_pages;
-	unsigned long others_paid;
 	unsigned long memory_pages;
 	unsigned int max_pages;
-	unsigned int least_pages;
 	unsigned int request_pages;
+	unsigned int max_order;
 	unsigned int block_shift;
 	enum mmap_readahead_page (*look)(const void *cache,
 					 unsigned long index);
 	unsigned long (*next_miss)(const void *cache, unsigned long index,
 				   unsigned long most);
 	const void *cache;
-	struct mmap_readahead_prior *prior;
 };
 
 /**
@@ -231,7 +201,7 @@ struct mmap_readahead_miss {
  * @async_size: how many of the last ones lie behind the readahead mark
  * @order: folio size to ask for
  * @kind: why
- * @read: which of the reads of the state it is
+ * @read: which of the reads of the state it is, MMAP_READAHEAD_READS for none
  */
 struct mmap_readahead_answer {
 	unsigned long start;
@@ -262,9 +232,14 @@ static inline bool mmap_readahead_used(const struct mmap_readahead_miss *miss, u
 	return miss->look(miss->cache, index) == MMAP_READAHEAD_USED;
 }
 
-/* Folio size of a read: one that it holds several of. */
-static inline unsigned int mmap_readahead_order(unsigned int size)
+/*
+ * Folio size of a read. What goes on, or fills a region, is used to the last page, and one
+ * folio may hold all of it. Of a single miss, and backward, a folio is a fourth at most.
+ */
+static inline unsigned int mmap_readahead_order(unsigned int size, enum mmap_readahead_kind kind)
 {
+	if (kind == MMAP_READAHEAD_FORWARD || kind == MMAP_READAHEAD_FILL)
+		return ilog2(size);
 	if (size >= 64)
 		return ilog2(size) - 3;
 	return size >= 4 ? 2 : 0;
@@ -275,7 +250,8 @@ static inline bool
 mmap_readahead_own(const struct mmap_readahead_miss *miss,
 		   const struct mmap_readahead_read *read, unsigned long page)
 {
-	unsigned int shift = max(mmap_readahead_order(read->size), miss->block_shift);
+	unsigned int order = min(mmap_readahead_order(read->size, read->kind), miss->max_order);
+	unsigned int shift = max(order, miss->block_shift);
 
 	return page >> shift == read->index >> shift;
 }
@@ -487,114 +463,40 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
 	answer->kind = MMAP_READAHEAD_SINGLE;
 	answer->start = miss->index - behind;
 	answer->size = 1 + ahead + behind;
+	answer->async_size = ahead / 2;
 }
 
-/* Prior: what the first misses of files should have read. */
-
-/* The second miss of a file tells whether twice as much would have saved it. */
-static inline void
-mmap_readahead_learn_begun(struct mmap_readahead_beginning *begin,
-			   const struct mmap_readahead_miss *miss, bool continued)
+/*
+ * Is nothing cached any more of what was learnt from? What is under way will be, and is not to be
+ * read twice.
+ */
+static inline bool mmap_readahead_outlived(const struct mmap_readahead_state *state,
+					   const struct mmap_readahead_miss *miss)
 {
-	unsigned char share;
+	const struct mmap_readahead_read *read;
 
-	begin->waits = false;
-	begin->quiet = 0;
-	begin->files = min(begin->files + 1, 64);
-	begin->continued += ((continued ? 65535 : 0) - begin->continued) / begin->files;
-	share = begin->continued >> 8;
-	if (mmap_readahead_pays(share, 1UL << begin->order, miss->request_pages)) {
-		if (!continued || 2UL << begin->order > miss->max_pages)
-			return;
-		/* Faster as long as no file did otherwise. */
-		begin->order = min_t(unsigned int, ilog2(miss->max_pages),
-				     begin->order + 1 + (begin->continued == 65535));
-		begin->patience = min(2 * begin->patience, MMAP_READAHEAD_MAX_PATIENCE);
-	} else if (begin->order &&
-		   !mmap_readahead_pays(share, 1UL << (begin->order - 1),
-					miss->request_pages)) {
-		begin->order--;
-	}
+	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++)
+		if (read->pending)
+			return false;
+	return !miss->cached_pages;
 }
 
-/* A file has begun. If the one before never missed again, less may do as well. */
-static inline void mmap_readahead_await(struct mmap_readahead_beginning *begin)
-{
-	if (!begin->patience) {
-		begin->order = MMAP_READAHEAD_FIRST_ORDER;
-		begin->patience = MMAP_READAHEAD_PATIENCE;
-	}
-	if (begin->waits && ++begin->quiet >= begin->patience && begin->order) {
-		begin->order--;
-		begin->quiet = 0;
-	}
-	begin->waits = true;
-}
-
-/* The first miss of a file reads what other files should have begun with. */
+/* The first miss of a file: nothing is known of it. */
 static inline void mmap_readahead_begin(struct mmap_readahead_state *state,
 					const struct mmap_readahead_miss *miss)
 {
 	struct mmap_readahead_side side = {
+		.order = min_t(unsigned int, MMAP_READAHEAD_FIRST_ORDER, ilog2(miss->max_pages)),
 		.used = MMAP_READAHEAD_HALF,
 		.patience = MMAP_READAHEAD_PATIENCE,
 	};
 
-	if (miss->index || !miss->prior->ahead.patience) {
-		mmap_readahead_await(&miss->prior->ahead);
-		mmap_readahead_await(&miss->prior->behind);
-	}
-	if (!miss->index)
-		mmap_readahead_await(&miss->prior->start);
 	*state = (struct mmap_readahead_state) {
 		.ahead = side,
 		.behind = side,
-		.begins = true,
 	};
-	/* Nobody locks the prior, so that it may be anything. */
-	state->ahead.order = min_t(unsigned int, miss->prior->ahead.order,
-				   ilog2(miss->max_pages));
-	if (miss->file_pages <= MMAP_READAHEAD_SMALL_FILE)
-		state->behind.order = min_t(unsigned int, miss->prior->behind.order,
-					    ilog2(miss->max_pages));
-}
-
-/* The second time, that was a stream that went on from the first, or a single miss. */
-static inline void
-mmap_readahead_begun(struct mmap_readahead_state *state,
-		     const struct mmap_readahead_miss *miss,
-		     enum mmap_readahead_kind kind)
-{
-	const struct mmap_readahead_read *first = &state->reads[0];
-	unsigned int size = max(first->size, miss->least_pages);
-
-	if (!state->begins || !first->size)
-		return;
-	state->begins = false;
-	/* Neither had twice as much held this one. */
-	if (miss->index > first->end + size || miss->index + size < first->start)
-		kind = MMAP_READAHEAD_SINGLE;
-	mmap_readahead_learn_begun(first->index ? &miss->prior->ahead : &miss->prior->start, miss,
-				   kind == MMAP_READAHEAD_FORWARD);
-	if (first->index)
-		mmap_readahead_learn_begun(&miss->prior->behind, miss,
-					   kind == MMAP_READAHEAD_BACKWARD);
-}
-
-/* The first page of a file. If most files went on from there, a stream begins. */
-static inline void
-mmap_readahead_answer_first(const struct mmap_readahead_miss *miss,
-			    struct mmap_readahead_answer *answer)
-{
-	const struct mmap_readahead_beginning *start = &miss->prior->start;
-
-	answer->kind = MMAP_READAHEAD_SINGLE;
-	answer->size = min(1UL << min_t(unsigned int, start->order, ilog2(miss->max_pages)),
-			   mmap_readahead_limit(miss));
-	if (start->continued >= 65535 / 2) {
-		answer->kind = MMAP_READAHEAD_FORWARD;
-		answer->async_size = answer->size / 2;
-	}
+	if (miss->file_pages > MMAP_READAHEAD_SMALL_FILE)
+		state->behind.order = 0;
 }
 
 /* Region: where single misses have cost what reading all of it costs. */
@@ -609,32 +511,19 @@ static inline void mmap_readahead_age(struct mmap_readahead_regions *regions, un
 		regions->nr += regions->misses[i] >>= shift;
 }
 
-/*
- * Do other files of the device forbid to fill @like pages of this one? They may if more
- * than a fourth as much was paid for them, for their size. They do if memory cannot hold
- * them besides, or if they are no less than this file, and less was paid than reading all of
- * them costs: many files are touched here and there. Until it has cost twice its size, for
- * they may be idle.
- */
-static inline bool
-mmap_readahead_others_forbid(const struct mmap_readahead_miss *miss, unsigned long like)
+/* Did the miss before come so near that the two may be steps of a sweep? */
+static inline bool mmap_readahead_near(const struct mmap_readahead_regions *regions,
+				       const struct mmap_readahead_miss *miss)
 {
-	unsigned long long own, theirs;
-
-	if (check_mul_overflow((unsigned long long)miss->file_paid, miss->others_pages, &own) ||
-	    check_mul_overflow(4ULL * miss->others_paid, miss->file_pages, &theirs))
-		return false;
-	return own < theirs &&
-	       (4ULL * (miss->others_pages + like) > 5ULL * miss->memory_pages ||
-		(miss->others_pages >= miss->file_pages &&
-		 miss->others_paid < miss->others_pages &&
-		 miss->file_paid < 2ULL * miss->file_pages));
+	return abs_diff(miss->index, regions->last) <=
+	       MMAP_READAHEAD_SWEEP * (unsigned long)miss->request_pages;
 }
 
 /*
- * Count a single miss for its region, and tell whether that is to be read. Steps of up
- * to three requests' worth in one direction sweep the file: they do not count, and fill
- * nothing. Where the region is full already they read its blocks, unless memory is short.
+ * Count a single miss for its region, and tell whether that is to be read. Steps of so few
+ * requests' worth that they alone would fill regions sweep the file if all go in one
+ * direction: they do not count, and fill nothing. Where the region is full already they read
+ * its blocks, unless memory is short.
  *
  * A region is like this one if it has at least half its misses, or two less: what is the
  * same may have as few by chance. Misses that turn about are those of a program that may
@@ -652,9 +541,10 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 				   MMAP_READAHEAD_REGION_ORDER);
 	unsigned int region = miss->index >> shift;
 	unsigned int nr = ((miss->file_pages - 1) >> shift) + 1;
-	bool near = abs_diff(miss->index, regions->last) <= 3UL * miss->request_pages;
+	bool near = mmap_readahead_near(regions, miss);
 	bool up = miss->index > regions->last;
 	bool is_short = mmap_readahead_short(state);
+	bool has_room = !is_short && miss->file_pages <= miss->memory_pages;
 	unsigned long pages, need, enough, like = 0;
 	unsigned int here, i, open = 0;
 	bool counts, turns, fits;
@@ -677,16 +567,19 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	here = regions->misses[region] += counts;
 	regions->nr += counts;
 	pages = min(1UL << shift, miss->file_pages - ((unsigned long)region << shift));
-	/* So many misses cost three eighths of what reading all of it costs. */
+	/*
+	 * So many misses cost three eighths of what reading all of it costs. Half of that
+	 * will do where nothing has to make room for it.
+	 */
 	enough = 3 * pages / (8 * (miss->request_pages + 1UL)) + 1;
+	if (has_room)
+		enough = DIV_ROUND_UP(enough, 2);
 	need = is_short ? 8 * enough / 3 : enough;
 	if (here < need && !counts)
 		return false;
 	/* Misses all over the file may come to need all of it. */
 	if (counts && !turns && !is_short)
-		return here >= need &&
-		       !mmap_readahead_others_forbid(miss, min(miss->file_pages,
-							       miss->others_pages));
+		return here >= need;
 	for (i = 0; i < nr; i++) {
 		if (2 * regions->misses[i] + 4 < here)
 			continue;
@@ -696,7 +589,7 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	enough = turns && 3 * open < 2 * nr ? enough * 3 * open / (2 * nr) : need;
 	/* A quarter more than memory holds is not much lost again. */
 	fits = 4ULL * like <= 5ULL * miss->memory_pages;
-	if (here < enough || (fits && mmap_readahead_others_forbid(miss, like)))
+	if (here < enough)
 		return false;
 	/* It is to be filled, and unlike the others. */
 	if (here < need) {
@@ -704,63 +597,6 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 		regions->misses[region] = need;
 	}
 	return fits;
-}
-
-/* Sweeps: pages far apart that are needed again and again. */
-
-/* Has reading again, which now costs @cost more, cost so much that a page is tried? */
-static inline bool
-mmap_readahead_trial(struct mmap_readahead_sweeps *sweeps,
-		     const struct mmap_readahead_miss *miss,
-		     enum mmap_readahead_page page, unsigned long cost)
-{
-	if (page != MMAP_READAHEAD_EVICTED)
-		return false;
-	sweeps->spent += cost;
-	return sweeps->spent >= max(sweeps->trial, (unsigned long long)
-				    MMAP_READAHEAD_TRIAL * miss->request_pages);
-}
-
-/*
- * Is a miss to read its page alone instead of @size pages? It goes on from @read, or from
- * nothing if that is NULL. Behind a page that was read alone, the miss shows how far it
- * is to the next one that is needed. If memory holds all pages that are so far apart,
- * and reading again has cost as much as reading those one by one, or is expected to, as
- * many may be read alone.
- */
-static inline bool
-mmap_readahead_alone(struct mmap_readahead_state *state,
-		     const struct mmap_readahead_miss *miss,
-		     const struct mmap_readahead_read *read, unsigned int size)
-{
-	struct mmap_readahead_sweeps *sweeps = &state->sweeps;
-
-	if (size < 2 || miss->page != MMAP_READAHEAD_EVICTED)
-		return false;
-	if (read && read->kind == MMAP_READAHEAD_FORWARD && read->size == 1) {
-		unsigned long least = miss->least_pages;
-		unsigned long step = miss->index / least - read->index / least;
-		unsigned long reads = miss->file_pages / least / max(step, 1UL);
-		unsigned long long cost = (unsigned long long)reads * miss->request_pages;
-
-		/* If the very next block is needed, this is no sweep. */
-		if (step <= 1 || reads * least > miss->memory_pages) {
-			sweeps->alone = 0;
-		} else if (!sweeps->alone && sweeps->spent + MMAP_READAHEAD_SWEEPS *
-			   (unsigned long long)miss->file_pages >= cost) {
-			sweeps->alone = reads + reads / 4;
-			sweeps->trial = cost;
-			sweeps->spent = 0;
-		}
-	} else if (!sweeps->alone && mmap_readahead_trial(sweeps, miss, miss->page,
-							  size + miss->request_pages)) {
-		sweeps->trial = 2 * sweeps->spent;
-		sweeps->alone = 1;
-	}
-	if (!sweeps->alone)
-		return false;
-	sweeps->alone--;
-	return true;
 }
 
 /* The arbiter. */
@@ -787,8 +623,6 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 			mmap_readahead_learn_continued(state, miss, side);
 	}
 	size = min(size, limit);
-	if (forward && mmap_readahead_alone(state, miss, read, size))
-		size = 1;
 	mmap_readahead_answer_stream(miss, size, gap, answer);
 }
 
@@ -813,10 +647,6 @@ mmap_readahead_start(struct mmap_readahead_state *state,
 		answer->kind = MMAP_READAHEAD_FILL;
 		answer->size = 1U << min_t(int, ilog2(limit), state->regions.shift);
 		answer->start = round_down(miss->index, answer->size);
-	} else if (mmap_readahead_alone(state, miss, NULL, 1U << state->ahead.order)) {
-		mmap_readahead_answer_stream(miss, 1, 0, answer);
-	} else if (!miss->index && !state->reads[0].size) {
-		mmap_readahead_answer_first(miss, answer);
 	} else {
 		mmap_readahead_answer_single(state, miss, answer);
 	}
@@ -833,11 +663,7 @@ mmap_readahead_finish(struct mmap_readahead_state *state,
 		answer->size = miss->file_pages - answer->start;
 		answer->async_size = 0;
 	}
-	answer->order = mmap_readahead_order(answer->size);
-	if (answer->kind == MMAP_READAHEAD_SINGLE || answer->kind == MMAP_READAHEAD_FILL)
-		state->paid = min3((unsigned long long)state->paid + answer->size +
-				   miss->request_pages, 2ULL * miss->file_pages,
-				   (unsigned long long)~0U);
+	answer->order = mmap_readahead_order(answer->size, answer->kind);
 	if (!read)
 		return;
 	answer->read = read - state->reads;
@@ -850,12 +676,12 @@ mmap_readahead_finish(struct mmap_readahead_state *state,
 /**
  * mmap_readahead_settled - whether a miss reads its page alone without more ado
  * @state: what is known of the file; learns
- * @miss: the miss, without its page, memory and other files
+ * @miss: the miss, without its page and memory
  * @answer: set if it does
  *
  * Judging costs about as much as a request of a device in memory. Where single pages are
- * read, none was continued for long, and the region has not two thirds of the misses that
- * fill it, four of 32 are judged, and the others are counted.
+ * read, none was continued for long, and the region has not a third of the misses that fill
+ * it, four of 32 are judged, and the others are counted.
  */
 static inline bool
 mmap_readahead_settled(struct mmap_readahead_state *state,
@@ -865,11 +691,11 @@ mmap_readahead_settled(struct mmap_readahead_state *state,
 	struct mmap_readahead_regions *regions = &state->regions;
 	unsigned long region = miss->index >> regions->shift;
 
-	if (state->ahead.order | state->ahead.continued | state->behind.order |
-	    state->behind.continued || region >= MMAP_READAHEAD_REGIONS ||
-	    abs_diff(miss->index, regions->last) <= 3UL * miss->request_pages ||
+	if (!miss->cached_pages || state->ahead.order | state->ahead.continued |
+	    state->behind.order | state->behind.continued || region >= MMAP_READAHEAD_REGIONS ||
+	    mmap_readahead_near(regions, miss) ||
 	    regions->misses[region] % (8 * MMAP_READAHEAD_PATIENCE) < MMAP_READAHEAD_PATIENCE ||
-	    4ULL * regions->misses[region] * (miss->request_pages + 1UL) >=
+	    8ULL * regions->misses[region] * (miss->request_pages + 1UL) >=
 	    min(1UL << regions->shift, miss->file_pages - (region << regions->shift)) ||
 	    mmap_readahead_used(miss, max(miss->index, 1UL) - 1))
 		return false;
@@ -895,12 +721,11 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 	struct mmap_readahead_read *read;
 
 	*answer = (struct mmap_readahead_answer) { .start = miss->index, .size = 1 };
-	if (!state->ahead.patience)
+	if (!state->ahead.patience || mmap_readahead_outlived(state, miss))
 		mmap_readahead_begin(state, miss);
 	read = mmap_readahead_stream(state, miss, &answer->kind);
 	if (read && answer->kind == MMAP_READAHEAD_SINGLE)
 		return;
-	mmap_readahead_begun(state, miss, answer->kind);
 	if (read) {
 		mmap_readahead_go_on(state, miss, read, answer);
 	} else {
@@ -919,53 +744,79 @@ mmap_readahead_adapt(struct mmap_readahead_state *state,
 	read->kind = answer->kind;
 }
 
+/* Does no read that is remembered hold a mark? */
+static inline bool
+mmap_readahead_forgotten(const struct mmap_readahead_state *state,
+			 const struct mmap_readahead_miss *mark)
+{
+	const struct mmap_readahead_read *read;
+
+	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++)
+		if (read->size && mark->index >= read->start && mark->index <= read->end)
+			return false;
+	return true;
+}
+
 /**
- * mmap_readahead_mark - what to read when a stream comes to its readahead mark
+ * mmap_readahead_mark - what to read when an access comes to a readahead mark
  * @state: what is known of the file; learns
  * @mark: the page that has the mark, and the rest as for a miss
  * @answer: set to a read of no pages if there is nothing to read
  *
- * Once requests are large enough each is a quarter larger than the one before: nobody
- * waits for them, so growing faster gains little, and what is read beyond the end of a
- * long stream comes down to about half of it. At any other mark a stream was forgotten,
- * which reads on by what is still there of it, and stays so.
+ * A stream has a mark in its last read, and goes on there. A single miss leaves one as well, in
+ * the middle of what it reads ahead. As long as that read is remembered, the mark tells nothing
+ * that the next miss does not. Once it is forgotten, because more streams share the file than
+ * are remembered, the mark proves that what was read ahead is used.
+ *
+ * Return: false if single misses leave no marks, and no used page is before this one. Then it is
+ * of somebody who read() the file.
  */
-static inline void
+static inline bool
 mmap_readahead_mark(struct mmap_readahead_state *state,
 		    const struct mmap_readahead_miss *mark,
 		    struct mmap_readahead_answer *answer)
 {
-	unsigned long size, end;
 	struct mmap_readahead_read *read, *stream = NULL;
+	unsigned long size, end;
 
-	*answer = (struct mmap_readahead_answer) { .kind = MMAP_READAHEAD_FORWARD };
+	*answer = (struct mmap_readahead_answer) {
+		.kind = MMAP_READAHEAD_FORWARD,
+		.read = MMAP_READAHEAD_READS,
+	};
+	if (!state->ahead.patience)
+		return false;
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++)
 		if (read->kind == MMAP_READAHEAD_FORWARD && mark->index <= read->end &&
 		    read->end - mark->index < read->size)
 			stream = read;
+	if (!stream && !mmap_readahead_forgotten(state, mark))
+		return true;
 	if (stream) {
-		mmap_readahead_begun(state, mark, MMAP_READAHEAD_FORWARD);
 		end = stream->end;
 		size = stream->size < mark->request_pages ? 2 * stream->size :
 		       stream->size + (stream->size + 3) / 4;
 	} else {
-		size = min(mmap_readahead_run(state, mark), mark->request_pages);
-		end = mark->next_miss(mark->cache, mark->index, size) - 1;
-		/* No run, or evicted by now. */
+		size = max(mmap_readahead_run(state, mark), 1U << state->ahead.order);
+		/* Nothing says that it is of a miss. */
+		if (size == 1)
+			return false;
+		size = min3(size, mark->request_pages, mmap_readahead_limit(mark));
+		end = mark->next_miss(mark->cache, mark->index + 1, size) - 1;
+		/* So much is there still that nothing is to be read yet. */
 		if (end - mark->index >= size)
-			return;
+			return true;
+		if ((1U << state->ahead.order < 2 * mark->request_pages &&
+		     MMAP_READAHEAD_MANY << state->ahead.order <= mark->memory_pages) ||
+		    mark->file_pages <= mark->memory_pages)
+			mmap_readahead_learn_continued(state, mark, &state->ahead);
 	}
 	answer->start = end + 1;
 	if (answer->start >= mark->file_pages)
-		return;
-	size = min(size, mmap_readahead_limit(mark));
-	/* A trial takes a miss, which goes on from a read. */
-	if (stream && mmap_readahead_trial(&state->sweeps, mark,
-					   mark->look(mark->cache, answer->start), size))
-		return;
-	answer->size = size;
-	mmap_readahead_finish(state, mark, stream, answer);
+		return true;
+	answer->size = min(size, mmap_readahead_limit(mark));
 	answer->async_size = answer->size;
+	mmap_readahead_finish(state, mark, stream, answer);
+	return true;
 }
 
 /**
@@ -983,7 +834,8 @@ mmap_readahead_submitted(struct mmap_readahead_state *state,
 	struct mmap_readahead_read *read = &state->reads[answer->read];
 
 	/* It may have been forgotten meanwhile. */
-	if (answer->start >= read->start && answer->start <= read->end)
+	if (answer->read < MMAP_READAHEAD_READS &&
+	    answer->start >= read->start && answer->start <= read->end)
 		read->pending = false;
 }
 

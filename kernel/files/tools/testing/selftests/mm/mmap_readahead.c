@@ -6,9 +6,9 @@
  * Nothing reports the counter but the tracepoint, so most tests look at what
  * it decides: a miss reads either a window or one page, and mincore() tells
  * which. Every test opens the file anew, because the counter lives as long as
- * the open file does, and so does what the adaptive window has learnt, and drops
- * the file's pages first. The adaptive window is off in all tests but its own: it
- * would take the place of the counter.
+ * the open file does, and drops the file's pages first, because what the adaptive
+ * window has learnt lasts as long as one of them is cached. The adaptive window is
+ * off in all tests but its own: it would take the place of the counter.
  *
  * The tests run in a child. Its parent puts all settings back, however the
  * child ends.
@@ -670,12 +670,19 @@ static void test_trace_device(void)
  * The adaptive window
  *
  * Its tests are about pages, whatever their size: a request costs as much as
- * reading 16 of them, and a read has 64 at most. Sparse accesses, which are two
- * windows apart or more, are then farther apart than a run leaves out.
+ * reading 16 of them, and a read has 64 at most. Where it costs as much as few of
+ * them, sparse accesses, which are two windows apart or more, do not fill the
+ * file's regions.
  */
 
+#define FEW_PAGES	4
 #define REQUEST_PAGES	16
+#define MANY_PAGES	32
 #define MOST_PAGES	64
+
+/* What the first miss of a file reads, and the reads that are remembered. */
+#define FIRST_PAGES	16
+#define READS		8
 
 static void request_write(unsigned long pages)
 {
@@ -683,11 +690,11 @@ static void request_write(unsigned long pages)
 		ksft_exit_fail_msg("request_kb cannot be set\n");
 }
 
-/* Have a file that nothing is known of, with rules. */
-static void open_adaptive(struct mapping *map, unsigned int rules)
+/* Have a file that nothing is known of, where a request costs as much as some pages. */
+static void open_adaptive(struct mapping *map, unsigned long request_pages)
 {
-	set_all_rules(rules);
-	request_write(REQUEST_PAGES);
+	set_all_rules(ALL_RULES | ADAPTIVE);
+	request_write(request_pages);
 	open_cold(map);
 }
 
@@ -706,27 +713,6 @@ static unsigned long touch_and_count(const struct mapping *map,
 }
 
 /*
- * First misses of new files come to read some pages: those of these are too small. It
- * takes the more files the more of them have taught the device otherwise.
- */
-static void teach_beginnings(void)
-{
-	unsigned long page, brought = 0;
-	struct mapping map;
-	unsigned int n;
-
-	for (n = 0; n < 8 || (n < 256 && brought < REQUEST_PAGES); n++) {
-		open_adaptive(&map, ALL_RULES | ADAPTIVE);
-		page = file_pages / 2;
-		brought = touch_and_count(&map, page);
-		while (cachestat_pages(map.fd, page, 1) == 1)
-			page++;
-		touch(&map, page);
-		unmap_and_close(&map);
-	}
-}
-
-/*
  * Wherever in their blocks they are: those farther apart than is worth reading. Three
  * windows apart, no read that could be learnt ends within a block before the next
  * access: faulting around that would map its last page, as if it had been used.
@@ -738,8 +724,7 @@ static void test_adaptive_sparse(unsigned int within)
 	unsigned int n, windows = 0;
 	struct mapping map;
 
-	teach_beginnings();
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	open_adaptive(&map, FEW_PAGES);
 	for (n = 0; n < accesses; n++) {
 		brought = touch_and_count(&map, n * stride + stride / 2 + within);
 		windows += brought > one_folio;
@@ -755,7 +740,7 @@ static void test_adaptive_sparse(unsigned int within)
 			 within);
 }
 
-/* Sparse accesses that teach an open file to read single pages; some are left. */
+/* Sparse accesses that teach a file to read single pages; some are left. */
 #define LESSONS		(ACCESSES - 4)
 
 /* Return: whether it does so now. */
@@ -768,76 +753,81 @@ static bool learn_sparse(const struct mapping *map, unsigned int within)
 	return touch_and_count(map, sparse_page(n) + within) == one_folio;
 }
 
-/* What is learnt lasts as long as the file is open, mapped or not. */
+/* What is learnt lasts as long as a page of the file is cached, whoever has it open. */
 static void test_adaptive_remembers(void)
 {
 	struct mapping map;
 	bool ok;
 
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	open_adaptive(&map, FEW_PAGES);
 	ok = learn_sparse(&map, 0);
+	unmap_and_close(&map);
+	map_file(&map, open_again(file_fd), file_pages);
+	ok &= touch_and_count(&map, sparse_page(ACCESSES - 1)) == one_folio;
 	unmap(&map);
+	/* All but what the first miss read. */
+	posix_fadvise(map.fd, sparse_page(1) * page_bytes, 0, POSIX_FADV_DONTNEED);
 	map_file(&map, map.fd, file_pages);
 	ok &= touch_and_count(&map, sparse_page(ACCESSES - 1)) == one_folio;
 	unmap_and_close(&map);
-	ksft_test_result(ok, "adaptive: a file is known as long as it is open\n");
+	ksft_test_result(ok, "adaptive: a file is known as long as something of it is cached\n");
+
+	open_cold(&map);
+	ok = touch_and_count(&map, sparse_page(ACCESSES - 1)) > one_folio;
+	unmap_and_close(&map);
+	ksft_test_result(ok, "adaptive: it begins anew when nothing is\n");
 }
 
-/* Other files, each missed in once, do not push out what is known of one. */
-static void test_adaptive_among_others(void)
+/* All who have opened a file share what is learnt. */
+static void test_adaptive_shared(void)
 {
-	static int others[1000];
-	struct rlimit limit = { ARRAY_SIZE(others) + 64, ARRAY_SIZE(others) + 64 };
-	struct mapping map, other;
-	unsigned int i, nr;
+	struct mapping map, theirs;
+	int status = -1;
+	pid_t pid;
 	bool ok;
 
-	if (setrlimit(RLIMIT_NOFILE, &limit))
-		ksft_exit_fail_perror("setrlimit");
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
-	ok = learn_sparse(&map, 0);
-	for (nr = 0; nr < ARRAY_SIZE(others); nr++) {
-		others[nr] = make_file();
-		/* Where there is room for no more. */
-		if (others[nr] < 0)
-			break;
-		if (ftruncate(others[nr], page_bytes))
-			ksft_exit_fail_perror("one of many files");
-		map_file(&other, others[nr], 1);
-		touch(&other, 0);
-		unmap(&other);
+	open_adaptive(&map, FEW_PAGES);
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		ksft_exit_fail_perror("fork");
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		map_file(&theirs, open_again(file_fd), file_pages);
+		_exit(!learn_sparse(&theirs, 0));
 	}
-	ok &= touch_and_count(&map, sparse_page(ACCESSES - 1)) == one_folio;
-	for (i = 0; i < nr; i++)
-		close(others[i]);
+	waitpid(pid, &status, 0);
+	ok = !status && touch_and_count(&map, sparse_page(ACCESSES - 2)) == one_folio;
+	map_file(&theirs, open_again(file_fd), file_pages);
+	ok &= touch_and_count(&theirs, sparse_page(ACCESSES - 1)) == one_folio;
+	unmap_and_close(&theirs);
 	unmap_and_close(&map);
-	ksft_print_msg("%u other files\n", nr);
-	ksft_test_result(ok && nr, "adaptive: it is, whatever others are\n");
+	ksft_test_result(ok, "adaptive: all who open a file share what is known\n");
 }
 
-/* A stranger reads on for some pages between the sparse ones, and not these. */
+/* A stranger reads another file by the page, which is nothing to this one. */
 static void test_adaptive_strangers(void)
 {
 	struct mapping map, stranger;
-	unsigned long page, brought;
-	unsigned int n;
+	unsigned long before, with;
+	int fd = make_file();
 	bool ok;
 
-	teach_beginnings();
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
-	ok = learn_sparse(&map, 0);
-	map_file(&stranger, open_again(file_fd), file_pages);
-	for (n = 0; n < LESSONS; n++)
-		for (page = 0; page < REQUEST_PAGES; page++)
-			touch(&stranger, sparse_page(n) + window / 2 + page);
-	brought = touch_and_count(&stranger, sparse_page(n) + window / 2);
-	ok &= brought > one_folio;
-	ksft_print_msg("the stranger reads %lu pages\n", brought);
-	ok &= touch_and_count(&map, sparse_page(ACCESSES - 2)) == one_folio;
-	unmap_and_close(&stranger);
-	ok &= touch_and_count(&map, sparse_page(ACCESSES - 1)) == one_folio;
+	if (fd < 0 || ftruncate(fd, file_pages * page_bytes))
+		ksft_exit_fail_perror("a stranger's file");
+	open_adaptive(&map, FEW_PAGES);
+	before = touch_and_count(&map, sparse_page(0));
 	unmap_and_close(&map);
-	ksft_test_result(ok, "adaptive: strangers teach each other nothing\n");
+	map_file(&stranger, fd, file_pages);
+	ok = learn_sparse(&stranger, 0);
+	open_cold(&map);
+	with = touch_and_count(&map, sparse_page(0));
+	ok &= touch_and_count(&stranger, sparse_page(ACCESSES - 1)) == one_folio;
+	unmap_and_close(&map);
+	unmap_and_close(&stranger);
+	ksft_print_msg("the first miss reads %lu pages, beside a stranger %lu\n", before, with);
+	ksft_test_result(ok && before > one_folio && with == before,
+			 "adaptive: files teach each other nothing\n");
 }
 
 /*
@@ -852,9 +842,8 @@ static void test_adaptive_recreated(void)
 	struct mapping map;
 	struct stat st;
 
-	teach_beginnings();
 	set_all_rules(ALL_RULES | ADAPTIVE);
-	request_write(REQUEST_PAGES);
+	request_write(FEW_PAGES);
 	for (tries = 0; ok && !again && tries < 8; tries++) {
 		int fd = make_file();
 
@@ -873,23 +862,33 @@ static void test_adaptive_recreated(void)
 	ksft_test_result(ok, "adaptive: a new file inherits nothing\n");
 }
 
-/* What nobody has asked for since reclaim came by is freed the next time. */
-static void test_adaptive_reclaimed(void)
+/* Return: pages that it brings to touch those behind a page, as many as a first miss reads. */
+static unsigned long brought_behind(const struct mapping *map, unsigned long page)
 {
-	struct mapping map;
-	unsigned int i;
-	bool ok;
+	unsigned long n, brought = 0;
 
-	teach_beginnings();
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
-	ok = learn_sparse(&map, 0);
-	for (i = 0; i < 2; i++)
-		if (setting_write("/proc/sys/vm/drop_caches", "2"))
-			ksft_exit_fail_perror("drop_caches");
-	ok &= touch_and_count(&map, sparse_page(ACCESSES - 1)) > one_folio;
-	ok &= learn_sparse(&map, window);
+	for (n = 1; n < FIRST_PAGES; n++)
+		brought += touch_and_count(map, page + n);
+	return brought;
+}
+
+/* Who comes to the mark of a single miss reads on, if nothing else is known of that. */
+static void test_adaptive_marks(void)
+{
+	unsigned long remembered, forgotten;
+	struct mapping map;
+	unsigned int n;
+
+	open_adaptive(&map, REQUEST_PAGES);
+	touch(&map, sparse_page(0));
+	remembered = brought_behind(&map, sparse_page(0));
+	for (n = 1; n < READS + 2; n++)
+		touch(&map, sparse_page(n));
+	forgotten = brought_behind(&map, sparse_page(1));
 	unmap_and_close(&map);
-	ksft_test_result(ok, "adaptive: under pressure it is forgotten, and learnt anew\n");
+	ksft_print_msg("the mark brings %lu pages, %lu once forgotten\n", remembered, forgotten);
+	ksft_test_result(!remembered && forgotten,
+			 "adaptive: marks continue single reads that were forgotten\n");
 }
 
 /*
@@ -906,10 +905,7 @@ static unsigned int reader_waits(long phase)
 
 	if (!data)
 		ksft_exit_fail_perror("malloc");
-	teach_beginnings();
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
-	/* Single misses read some pages from now on, so that a few are no run. */
-	touch(&map, file_pages - MOST_PAGES);
+	open_adaptive(&map, REQUEST_PAGES);
 	for (page = 0; page < pages; page++) {
 		if (cachestat_pages(map.fd, page, 1) != 1)
 			waits++;
@@ -962,7 +958,7 @@ static void test_adaptive_nowait(void)
 		ksft_test_result_skip("%s: no " GUP_TEST_FILE "\n", name);
 		return;
 	}
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	open_adaptive(&map, FEW_PAGES);
 	learn_sparse(&map, 0);
 	for (n = 0; n < NR_NOWAIT; n++) {
 		unsigned long page = sparse_page(n) + window;
@@ -993,7 +989,7 @@ static int misses_of_run(unsigned long first, long step, unsigned long pages,
 	unsigned long n;
 	unsigned int nr;
 
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	open_adaptive(&map, REQUEST_PAGES);
 	if (!trace_start(map.fd)) {
 		unmap_and_close(&map);
 		return -1;
@@ -1006,9 +1002,8 @@ static int misses_of_run(unsigned long first, long step, unsigned long pages,
 	unmap_and_close(&map);
 	*major_faults = after.ru_majflt - before.ru_majflt;
 	*run = nr > 1;
-	/* How the first one is read depends on the files before. */
-	for (n = 1; n < nr; n++)
-		if (strcmp(misses[n].reason, step > 0 ? "forward" : "backward")) {
+	for (n = 0; n < nr; n++)
+		if (strcmp(misses[n].reason, !n ? "single" : step > 0 ? "forward" : "backward")) {
 			print_miss(&misses[n]);
 			*run = false;
 		}
@@ -1042,6 +1037,24 @@ static void test_adaptive_runs(void)
 			 major_faults <= 2 * nr, "%s\n", backward);
 }
 
+/* Of a read that begins with the first page of the file, which is cached already. */
+static void test_adaptive_first_page(void)
+{
+	struct mapping map;
+	unsigned long page;
+	char byte;
+	bool ok;
+
+	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	posix_fadvise(map.fd, 0, 0, POSIX_FADV_RANDOM);
+	ok = pread(map.fd, &byte, 1, 0) == 1;
+	for (page = 4 * MOST_PAGES; page; page--)
+		touch(&map, page);
+	ok &= cachestat_pages(map.fd, 0, 4 * MOST_PAGES) == 4 * MOST_PAGES;
+	unmap_and_close(&map);
+	ksft_test_result(ok, "adaptive: reads go around a first page that is cached\n");
+}
+
 /* Random reads of a small file cost more than all of it, so that blocks are read. */
 static void test_adaptive_fill(void)
 {
@@ -1050,13 +1063,9 @@ static void test_adaptive_fill(void)
 	unsigned int n, first = 0;
 	struct mapping map;
 
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
-	request_write(2 * REQUEST_PAGES);
+	open_adaptive(&map, MANY_PAGES);
 	for (n = 0; n < 400; n++) {
-		random ^= random << 13;
-		random ^= random >> 7;
-		random ^= random << 17;
-		brought = touch_and_count(&map, random % file_pages);
+		brought = touch_and_count(&map, next_below(&random, file_pages));
 		if (brought > most)
 			most = brought;
 		if (brought > MOST_PAGES / 2 && !filled++)
@@ -1071,48 +1080,38 @@ static void test_adaptive_fill(void)
 			 "adaptive: no read is larger than read_ahead_kb\n");
 }
 
-#define NR_HASTY	8	/* accesses of a stranger for each of a reader */
-
-/*
- * Return: how many random reads of its first half it takes until a block of it is read,
- * whatever a stranger may read of the second one.
- */
-static unsigned int reads_until_filled(const struct mapping *map,
-				       const struct mapping *stranger)
+/* Return: how many random reads it takes in turn until a block is read. */
+static unsigned int reads_until_filled(const struct mapping *one, const struct mapping *other)
 {
-	unsigned long half = file_pages / 2;
-	uint64_t random = 1, others = 2;
-	unsigned int n, i;
+	uint64_t random = 88172645463325252ULL;
+	unsigned int n;
 
-	for (n = 0; n < 400; n++) {
-		if (touch_and_count(map, next_below(&random, half)) > MOST_PAGES / 2)
+	for (n = 0; n < 400; n++)
+		if (touch_and_count(n % 2 ? other : one, next_below(&random, file_pages)) >
+		    MOST_PAGES / 2)
 			break;
-		for (i = 0; stranger && i < NR_HASTY; i++)
-			touch(stranger, half + next_below(&others, half));
-	}
 	return n;
 }
 
-/* A file counts once, however often it is open: what it has cost others is no other file's. */
-static void test_adaptive_fill_among_strangers(void)
+/* A region that is read by two of them fills up as soon as if one had read all of that. */
+static void test_adaptive_fill_together(void)
 {
-	struct mapping map, stranger;
-	unsigned int alone, among;
+	struct mapping one, other;
+	unsigned int alone, together;
 
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
-	request_write(2 * REQUEST_PAGES);
-	alone = reads_until_filled(&map, NULL);
-	unmap_and_close(&map);
+	open_adaptive(&one, MANY_PAGES);
+	alone = reads_until_filled(&one, &one);
+	unmap_and_close(&one);
 
-	open_cold(&map);
-	map_file(&stranger, open_again(file_fd), file_pages);
-	among = reads_until_filled(&map, &stranger);
-	unmap_and_close(&stranger);
-	unmap_and_close(&map);
-	ksft_print_msg("blocks from number %u on, among strangers from %u on\n",
-		       alone, among);
-	ksft_test_result(alone > 8 && alone < 400 && among <= alone + alone / 4,
-			 "adaptive: strangers do not keep blocks from being read\n");
+	open_cold(&one);
+	map_file(&other, open_again(file_fd), file_pages);
+	together = reads_until_filled(&one, &other);
+	unmap_and_close(&other);
+	unmap_and_close(&one);
+	ksft_print_msg("blocks from number %u on, for two together from %u on\n", alone,
+		       together);
+	ksft_test_result(alone > 8 && alone < 400 && together <= alone + alone / 4,
+			 "adaptive: what all read of a region counts\n");
 }
 
 /* Pages that three accesses bring to a mapping, with a hint. */
@@ -1155,7 +1154,7 @@ static void test_adaptive_off(void)
 	unsigned int n;
 	int windows;
 
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	open_adaptive(&map, REQUEST_PAGES);
 	for (n = 0; n < ACCESSES; n++)
 		touch(&map, sparse_page(n));
 	set_all_rules(ALL_RULES);
@@ -1174,7 +1173,7 @@ static void test_adaptive_uncounted(void)
 	unsigned int n, nr;
 	bool ok;
 
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	open_adaptive(&map, FEW_PAGES);
 	if (!trace_sparse(&map, misses, ARRAY_SIZE(misses), &nr)) {
 		ksft_test_result_skip("%s: no tracefs\n", name);
 		return;
@@ -1251,7 +1250,7 @@ static void read_in_group(void)
 
 	if (!memory_cgroup_join())
 		_exit(KSFT_SKIP);
-	open_adaptive(&map, ALL_RULES | ADAPTIVE);
+	open_adaptive(&map, REQUEST_PAGES);
 	for (pass = 0; pass < 2; pass++) {
 		getrusage(RUSAGE_SELF, &before);
 		for (page = 0; page < file_pages; page++)
@@ -1292,7 +1291,7 @@ static void test_adaptive_in_group(const char *lru_gen, const char *which)
 		ksft_test_result(!status, "%s%s\n", name, which);
 }
 
-#define NR_ADAPTIVE_TESTS	21
+#define NR_ADAPTIVE_TESTS	23
 
 static void run_adaptive_tests(void)
 {
@@ -1308,15 +1307,16 @@ static void run_adaptive_tests(void)
 	test_adaptive_sparse(0);
 	test_adaptive_sparse(13);
 	test_adaptive_remembers();
-	test_adaptive_among_others();
+	test_adaptive_shared();
 	test_adaptive_strangers();
 	test_adaptive_recreated();
-	test_adaptive_reclaimed();
+	test_adaptive_marks();
 	test_adaptive_reader();
 	test_adaptive_nowait();
 	test_adaptive_runs();
+	test_adaptive_first_page();
 	test_adaptive_fill();
-	test_adaptive_fill_among_strangers();
+	test_adaptive_fill_together();
 	test_adaptive_uncounted();
 	read_text(LRU_GEN_FILE, lru_gen, sizeof(lru_gen));
 	test_adaptive_in_group("0", "");

@@ -35,7 +35,9 @@
 #include "page_cache_util.h"
 
 #define FILE_PAGES	2048UL
-/* In so many open files, one after the other, so many accesses each. */
+/* What a miss reads around itself where no window adapts. The first one that does: half. */
+#define MOST_PAGES	64
+/* So many times from the beginning, with nothing cached, so many accesses each. */
 #define ROUNDS		20
 #define ACCESSES	50
 
@@ -309,6 +311,50 @@ static void test_once(void)
 			 window);
 }
 
+#define FAIL_NTH	"/proc/self/fail-nth"
+
+/* Miss in a new file, a hole, with an allocation that fails. Return: pages that brings. */
+static unsigned long miss_without(unsigned int nth)
+{
+	unsigned long pages;
+	struct mapping map;
+	char text[16];
+	int fd = make_file();
+
+	if (fd < 0 || ftruncate(fd, FILE_PAGES * page_bytes))
+		ksft_exit_fail_perror("one more file");
+	map_file(&map, fd, FILE_PAGES);
+	snprintf(text, sizeof(text), "%u", nth);
+	if (setting_write(FAIL_NTH, text))
+		ksft_exit_fail_msg(FAIL_NTH " does not take %s\n", text);
+	touch(&map, FILE_PAGES / 2);
+	setting_write(FAIL_NTH, "0");
+	pages = cached_pages(&map, 0, FILE_PAGES);
+	unmap_and_close(&map);
+	return pages;
+}
+
+/* Let one allocation fail after the other: one of them is that of what is known. */
+static void test_not_known(void)
+{
+	const char *name = "adaptive: where nothing can be known, a miss reads as without";
+	unsigned int nth, around = 0;
+	unsigned long pages, most = 0;
+
+	if (access(FAIL_NTH, W_OK) || !prepare_injection(allocations)) {
+		ksft_test_result_skip("%s: no fault injection\n", name);
+		return;
+	}
+	for (nth = 1; nth <= 64; nth++) {
+		pages = miss_without(nth);
+		around += pages > MOST_PAGES / 2;
+		if (pages > most)
+			most = pages;
+	}
+	ksft_print_msg("%u of %u misses read around, %lu pages at most\n", around, nth - 1, most);
+	ksft_test_result(around && around < nth / 2 && most <= MOST_PAGES, "%s\n", name);
+}
+
 static void thaw(void)
 {
 	int fd = open(".", O_RDONLY | O_DIRECTORY);
@@ -364,12 +410,12 @@ static void run_tests(void)
 	unsigned long trouble = kernel_trouble();
 	int adaptive, pattern;
 
-	ksft_set_plan(2 * NR_TESTS_EACH + 1);
+	ksft_set_plan(2 * NR_TESTS_EACH + 2);
 	file_fd = make_file();
 	directory_fd = open(".", O_RDONLY | O_DIRECTORY);
 	if (file_fd < 0 || directory_fd < 0 || !write_pages())
 		ksft_exit_skip("no room for the test file in the current directory\n");
-	read_ahead_write(file_fd, 64 * page_bytes >> 10);
+	read_ahead_write(file_fd, MOST_PAGES * page_bytes >> 10);
 	sigaction(SIGBUS, &action, NULL);
 	set_rules(ALL_RULES);
 	for (adaptive = 0; adaptive < 2; adaptive++) {
@@ -383,6 +429,7 @@ static void run_tests(void)
 			test_accesses(allocations, SOME, pattern, "allocations");
 		test_frozen();
 	}
+	test_not_known();
 	ksft_test_result(!(kernel_trouble() & ~trouble), "the kernel did not complain\n");
 	ksft_finished();
 }

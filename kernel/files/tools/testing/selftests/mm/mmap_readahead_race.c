@@ -3,7 +3,8 @@
  * Faults in data whose window adapts, and then in program text, against all that
  * changes their mapping: munmap(), mmap(), mprotect(), fork(), a file that shrinks
  * and grows and gets holes, pages that are dropped, and other settings. And against
- * all that ends what is known of an open file: close(), mmap() as text, and reclaim.
+ * all that ends what is known of a file: its last page that is dropped, the last
+ * close() after unlink(), and for those who opened it once mmap() as text.
  * Whatever can be read must be right, functions must return, and the kernel must not
  * complain; KASAN makes it complain of more.
  *
@@ -34,6 +35,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -82,7 +84,7 @@ static unsigned long block, steady_page, moving_page, file_pages;
 static char *start_address;
 static int prot, map_fd;
 
-/* The same for files that are opened over and over; behind it a page of text. */
+/* The same for files that are opened or made over and over; behind it a page of text. */
 static char *fresh_address;
 
 static unsigned int seconds = 5;
@@ -145,8 +147,11 @@ static bool write_pages(unsigned long first, unsigned long nr)
 	return true;
 }
 
-/* Look at a page, if it is mapped at an address just now, and call its function. */
-static void use_page_at(struct worker *worker, char *at, unsigned long page)
+/*
+ * Look at a page, if it is mapped at an address just now, and call its function. It may
+ * be one of a hole.
+ */
+static void use_page_at(struct worker *worker, char *at, unsigned long page, bool hole)
 {
 	int sig = sigsetjmp(no_access, 0);
 	uint64_t stamp;
@@ -159,8 +164,7 @@ static void use_page_at(struct worker *worker, char *at, unsigned long page)
 		return;
 	}
 	stamp = __atomic_load_n((uint64_t *)at, __ATOMIC_RELAXED);
-	if (page >= moving_page) {
-		/* What was cut off is zero until it is written again. */
+	if (hole) {
 		if (stamp && stamp != page + 1)
 			worker->wrong = true;
 	} else {
@@ -174,7 +178,8 @@ static void use_page_at(struct worker *worker, char *at, unsigned long page)
 
 static void use_page(struct worker *worker, unsigned long page)
 {
-	use_page_at(worker, address(page), page);
+	/* What was cut off is zero until it is written again. */
+	use_page_at(worker, address(page), page, page >= moving_page);
 }
 
 /* Workers: each does one step after the other until all is over */
@@ -204,18 +209,23 @@ static void use_fresh_page(struct worker *worker)
 	unsigned long page = steady_page +
 			     random_below(worker, file_pages - steady_page);
 
-	use_page_at(worker, fresh_address + page * page_bytes, page);
+	use_page_at(worker, fresh_address + page * page_bytes, page, true);
 }
 
 /*
- * Put a file that is opened anew in the place of the last one, which is closed by
- * that; half of them become programs while others fault in them.
+ * Put a file that is opened anew, or a new one, in the place of the last one, which is
+ * closed by that, and gone if it was a new one, with what is known of it; half of them
+ * become programs while others fault in them.
  */
 static void open_anew(struct worker *worker)
 {
+	int fd = random_below(worker, 2) ? make_file() : open_again(file_fd);
 	size_t bytes = file_pages * page_bytes;
-	int fd = open_again(file_fd);
+	struct stat st;
 
+	/* A new one is a hole; no other is ever empty. */
+	if (fd < 0 || fstat(fd, &st) || (!st.st_size && ftruncate(fd, bytes)))
+		ksft_exit_fail_perror("a fresh file");
 	if (mmap(fresh_address, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
 		 0) == MAP_FAILED)
 		worker->wrong = true;
@@ -226,16 +236,6 @@ static void open_anew(struct worker *worker)
 		worker->wrong = true;
 	close(fd);
 	worker->done++;
-}
-
-/* Have reclaim free what is known of files. */
-static void shrink_slabs(struct worker *worker)
-{
-	if (setting_write("/proc/sys/vm/drop_caches", "2"))
-		worker->wrong = true;
-	worker->done++;
-	/* Each time is told in the kernel's log. */
-	usleep(50000);
 }
 
 static void map_pages(unsigned long first, unsigned long nr, bool shared)
@@ -293,7 +293,7 @@ static void change_mappings(struct worker *worker)
 	worker->done++;
 }
 
-/* Drop all pages, as if nothing were known of the file; or have them evicted. */
+/* Drop all pages, so that what is known begins anew; or have them evicted. */
 static void drop_everything(struct worker *worker)
 {
 	void *start = address(steady_page);
@@ -410,7 +410,6 @@ static struct worker data_workers[] = {
 	{ .name = "pages used of fresh files", .step = use_fresh_page },
 	{ .name = "pages used of fresh files", .step = use_fresh_page },
 	{ .name = "files opened", .step = open_anew },
-	{ .name = "times slabs shrunk", .step = shrink_slabs },
 	{ .name = "mappings changed", .step = change_mappings },
 	{ .name = "times all pages dropped", .step = drop_everything },
 	{ .name = "resizes", .step = resize_file },
