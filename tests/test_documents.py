@@ -153,9 +153,14 @@ def test_every_document_of_the_plan_is_counted() -> None:
 
 
 def test_figures_are_of_what_is_shipped_and_that_of_the_code_as_it_stands(checked: dict[str, Any]) -> None:
-    """Who changes the kernel's text measures again what is shown of it: './lab reproduce --plan' tells the price."""
+    """Who changes the kernel's text measures again what is shown of it: './lab reproduce --plan' tells the price.
+
+    That takes a day. Until it is done '--check' fails, and lists what waits. What boots nothing is never late.
+    """
     assert checked["differing"] == []
-    assert checked["older"] == []
+    at_once = {part.name for part in load_plan() if part.backend == "model" or part.command[:1] == ("regret",)}
+    assert at_once
+    assert at_once.isdisjoint(checked["older"])
 
 
 def test_what_is_shipped_is_small_and_says_what_made_it() -> None:
