@@ -926,18 +926,18 @@ static const struct region_case region_cases[] = {
 	{ "has cost as much", 93, 0, true, 94, 94 },
 	{ "has not cost as much", 92, 0, false, 93, 93 },
 	{ "other regions do not matter", 93, 9999, true, 94, 10093 },
-	{ "steps of three requests' worth", 93, 0, false, 93, 93, .distance = 192 },
-	{ "such steps in a full region", 94, 0, true, 94, 94, .distance = 192 },
+	{ "steps of three requests' worth", 93, 0, false, 93, 93, .distance = 96 },
+	{ "such steps in a full region", 94, 0, true, 94, 94, .distance = 96 },
 	{ "the same, memory does not hold both regions", 94, 658, false, 94, 752,
-	  .distance = 192, .memory = 13107 },
+	  .distance = 96, .memory = 13107 },
 	{ "the same, but it does with a quarter more", 94, 658, true, 94, 752,
-	  .distance = 192, .memory = 13108 },
+	  .distance = 96, .memory = 13108 },
 	{ "the same, not all is there any more: anew", 94, 906, false, 0, 0,
-	  .distance = 192, .cached = 999 },
-	{ "the same, short", 250, 0, false, 250, 250, 0, SHORT, .distance = 192 },
-	{ "larger steps", 93, 0, true, 94, 94, .distance = 193 },
-	{ "small steps, seldom turns", 93, 0, false, 93, 93, 37, .distance = 192 },
-	{ "small steps, turns", 93, 0, true, 94, 94, 38, .distance = 192 },
+	  .distance = 96, .cached = 999 },
+	{ "the same, short", 250, 0, false, 250, 250, 0, SHORT, .distance = 96 },
+	{ "larger steps", 93, 0, true, 94, 94, .distance = 97 },
+	{ "small steps, seldom turns", 93, 0, false, 93, 93, 37, .distance = 96 },
+	{ "small steps, turns", 93, 0, true, 94, 94, 38, .distance = 96 },
 	{ "the end of the file is a small region", 5, 0, true, 6, 6,
 	  .file = REGION_PAGES + 512, .shift = 10 },
 	{ "too little for the end of the file", 4, 0, false, 5, 5,
@@ -951,19 +951,6 @@ static const struct region_case region_cases[] = {
 	{ "more than 16 bits of misses", 1 << 21, 0, true, (1 << 21) + 1, (1 << 21) + 1,
 	  .file = 1 << 30, .cached = 1 << 24, .shift = 27 },
 
-	{ "memory holds the file: half of that", 46, 0, true, 47, 47, .memory = FAKE_PAGES },
-	{ "memory holds the file: no less", 45, 0, false, 46, 46, .memory = FAKE_PAGES },
-	{ "memory holds the file: half, rounded up", 3, 0, true, 4, 4,
-	  .file = REGION_PAGES + 600, .shift = 10, .memory = FAKE_PAGES },
-	{ "memory holds the file: not rounded down", 2, 0, false, 3, 3,
-	  .file = REGION_PAGES + 600, .shift = 10, .memory = FAKE_PAGES },
-	{ "memory holds the file, such steps in a full region", 47, 0, true, 47, 47,
-	  .distance = 192, .memory = FAKE_PAGES },
-	{ "memory holds the file, turns", 8, 0, true, 47, 47, TURNS, .memory = FAKE_PAGES },
-	{ "memory holds the file, short: the full price", 249, 0, true, 250, 250,
-	  .evicted = SHORT, .memory = FAKE_PAGES },
-	{ "memory holds the file, short: no less", 248, 0, false, 249, 249, .evicted = SHORT,
-	  .memory = FAKE_PAGES },
 	{ "short: the full price", 249, 0, true, 250, 250, .evicted = SHORT },
 	{ "short: no less", 248, 0, false, 249, 249, .evicted = SHORT },
 	{ "a little is not short", 93, 0, true, 94, 94, .evicted = 37 },
@@ -1080,19 +1067,19 @@ static const struct settled_case settled_cases[] = {
 	{ "the last of these", 31 },
 	{ "the next four are judged", 32, .judged = true },
 	{ "the last of these", 35, .judged = true },
-	{ "less than a third of what fills the region", 62 },
-	{ "a third", 63, .judged = true },
+	{ "less than two thirds of what fills the region", 62 },
+	{ "two thirds", 63, .judged = true },
 	{ "it is full", 200, .judged = true },
-	{ "less than a third of what fills the end of the file", 7,
-	  .file = 2 * REGION_PAGES + 2048 },
-	{ "a third of what fills the end of the file", 7,
-	  .file = 2 * REGION_PAGES + 1848, .judged = true },
+	{ "less than two thirds of what fills the end of the file", 7,
+	  .file = REGION_PAGES + 1024 },
+	{ "two thirds of what fills the end of the file", 8,
+	  .file = REGION_PAGES + 1000, .judged = true },
 	{ "windows ahead", 4, .ahead.order = 1, .judged = true },
 	{ "windows behind", 4, .behind.order = 1, .judged = true },
 	{ "some went on", 4, .ahead.continued = 1, .judged = true },
 	{ "some went on backward", 4, .behind.continued = 1, .judged = true },
-	{ "near the last one", 4, .distance = 192, .judged = true },
-	{ "not so near", 4, .distance = 193 },
+	{ "near the last one", 4, .distance = 96, .judged = true },
+	{ "not so near", 4, .distance = 97 },
 	{ "behind a used page", 4, .used = true, .judged = true },
 	{ "the file has become larger", 4, .file = 1UL << 30, .judged = true },
 	{ "nothing is cached any more", 4, .empty = true, .judged = true },
@@ -1106,7 +1093,7 @@ static void test_settled(struct kunit *test)
 	const struct settled_case *param = test->param_value;
 	struct fake_file *file = known_file(test);
 	struct mmap_readahead_regions *regions = &file->state.regions;
-	unsigned long miss = 2 * REGION_PAGES + 500;
+	unsigned long miss = REGION_PAGES + 500;
 	unsigned int before;
 
 	file->state.ahead = param->ahead;
@@ -1118,8 +1105,7 @@ static void test_settled(struct kunit *test)
 	}
 	regions->misses[1] = param->here;
 	regions->nr = param->here;
-	/* Of twice as many pages, lest a third of what fills one is the next to be judged. */
-	regions->shift = ilog2(2 * REGION_PAGES);
+	regions->shift = ilog2(REGION_PAGES);
 	regions->last = param->distance ? miss - param->distance : 0;
 	if (param->used)
 		fake_set(file, miss - 1, 1, USED);

@@ -41,8 +41,8 @@
 /* Most regions of a file, and log2 of the requests that the smallest is worth. */
 #define MMAP_READAHEAD_REGIONS		16
 #define MMAP_READAHEAD_REGION_ORDER	5
-/* So many requests' worth apart, steps do not fill a region: more than 16/3. */
-#define MMAP_READAHEAD_SWEEP		6
+/* So many requests' worth apart, steps do not fill a region: more than 8/3. */
+#define MMAP_READAHEAD_SWEEP		3
 /*
  * What a single miss reads ahead in a file that nothing is known of, and behind as
  * well in a file of so few pages that few misses will ever tell more of it.
@@ -544,7 +544,6 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	bool near = mmap_readahead_near(regions, miss);
 	bool up = miss->index > regions->last;
 	bool is_short = mmap_readahead_short(state);
-	bool has_room = !is_short && miss->file_pages <= miss->memory_pages;
 	unsigned long pages, need, enough, like = 0;
 	unsigned int here, i, open = 0;
 	bool counts, turns, fits;
@@ -567,13 +566,8 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 	here = regions->misses[region] += counts;
 	regions->nr += counts;
 	pages = min(1UL << shift, miss->file_pages - ((unsigned long)region << shift));
-	/*
-	 * So many misses cost three eighths of what reading all of it costs. Half of that
-	 * will do where nothing has to make room for it.
-	 */
+	/* So many misses cost three eighths of what reading all of it costs. */
 	enough = 3 * pages / (8 * (miss->request_pages + 1UL)) + 1;
-	if (has_room)
-		enough = DIV_ROUND_UP(enough, 2);
 	need = is_short ? 8 * enough / 3 : enough;
 	if (here < need && !counts)
 		return false;
@@ -680,8 +674,8 @@ mmap_readahead_finish(struct mmap_readahead_state *state,
  * @answer: set if it does
  *
  * Judging costs about as much as a request of a device in memory. Where single pages are
- * read, none was continued for long, and the region has not a third of the misses that fill
- * it, four of 32 are judged, and the others are counted.
+ * read, none was continued for long, and the region has not two thirds of the misses that
+ * fill it, four of 32 are judged, and the others are counted.
  */
 static inline bool
 mmap_readahead_settled(struct mmap_readahead_state *state,
@@ -695,7 +689,7 @@ mmap_readahead_settled(struct mmap_readahead_state *state,
 	    state->behind.order | state->behind.continued || region >= MMAP_READAHEAD_REGIONS ||
 	    mmap_readahead_near(regions, miss) ||
 	    regions->misses[region] % (8 * MMAP_READAHEAD_PATIENCE) < MMAP_READAHEAD_PATIENCE ||
-	    8ULL * regions->misses[region] * (miss->request_pages + 1UL) >=
+	    4ULL * regions->misses[region] * (miss->request_pages + 1UL) >=
 	    min(1UL << regions->shift, miss->file_pages - (region << regions->shift)) ||
 	    mmap_readahead_used(miss, max(miss->index, 1UL) - 1))
 		return false;
