@@ -462,32 +462,36 @@ static struct mmap_readahead_answer adapt(const struct mmap_readahead_miss *miss
 	return answer;
 }
 
-/* Decide on a mark, which a miss has left, and check that. */
-static struct mmap_readahead_answer go_on(const struct mmap_readahead_miss *mark)
+/* Decide on a mark, and check that. False if the kernel reads as without the window. */
+static bool go_on(const struct mmap_readahead_miss *mark,
+		  struct mmap_readahead_answer *answer)
 {
-	struct mmap_readahead_answer answer;
+	bool leaves_marks = state.ahead.order > 0;
 	unsigned long reach = most_pages;
+	bool ours;
 
 	if (mark->request_pages > reach)
 		reach = mark->request_pages;
 	looks = 0;
-	/* Where single misses leave no marks, one may be that of somebody who read() the file. */
-	if (!mmap_readahead_mark(&state, mark, &answer) && (state.ahead.order || answer.size))
-		broken("a mark of our own is left to others", mark, &answer);
+	ours = mmap_readahead_mark(&state, mark, answer);
+	if (!ours && leaves_marks)
+		broken("a mark of our own is left to others", mark, answer);
+	if (!ours && answer->size)
+		broken("a mark of others is read on at", mark, answer);
 	if (looks > most_looks(mark))
-		broken("a decision looks at too many pages", mark, &answer);
-	if (answer.size) {
-		check_bounds(mark, &answer);
-		if (answer.start <= mark->index)
-			broken("a run goes on where it has been", mark, &answer);
-		if (answer.start - mark->index > reach)
-			broken("a run goes on too far away", mark, &answer);
-		if (answer.async_size != (answer.size < mark->file_pages - answer.start ?
-					  answer.size : 0))
-			broken("a run goes on without a mark, or has one at the end", mark, &answer);
+		broken("a decision looks at too many pages", mark, answer);
+	if (answer->size) {
+		check_bounds(mark, answer);
+		if (answer->start <= mark->index)
+			broken("a run goes on where it has been", mark, answer);
+		if (answer->start - mark->index > reach)
+			broken("a run goes on too far away", mark, answer);
+		if (answer->async_size != (answer->size < mark->file_pages - answer->start ?
+					   answer->size : 0))
+			broken("a run goes on without a mark, or has one at the end", mark, answer);
 	}
 	check_state(mark);
-	return answer;
+	return ours;
 }
 
 /* What it costs: docs/window-bound.md */
@@ -581,6 +585,31 @@ static bool describe(unsigned int page, struct mmap_readahead_miss *miss)
 	return miss->index < miss->file_pages && page < PAGES;
 }
 
+/*
+ * page_cache_async_ra(), for a mark of those who read() the file: as much as it ever
+ * reads, behind what is cached.
+ */
+static void read_as_others(const struct mmap_readahead_miss *mark)
+{
+	unsigned long most = mark->max_pages;
+	unsigned long start = mark->index + 1;
+	struct mmap_readahead_answer answer;
+
+	while (start < mark->file_pages && start - mark->index <= most &&
+	       is_simulated(start) && pages[start - base] & CACHED)
+		start++;
+	if (start >= mark->file_pages || start - mark->index > most)
+		return;
+	if (most > mark->file_pages - start)
+		most = mark->file_pages - start;
+	answer = (struct mmap_readahead_answer) {
+		.start = start,
+		.size = most,
+		.async_size = most,
+	};
+	read_pages(&answer);
+}
+
 /* Other threads may ask before this one has come so far. */
 static void submit(const struct mmap_readahead_answer *answer)
 {
@@ -597,8 +626,9 @@ static void fault(unsigned int page, const struct mmap_readahead_miss *miss)
 		return;
 	if (pages[page] & MARKED) {
 		pages[page] &= ~MARKED;
-		answer = go_on(miss);
-		if (answer.size) {
+		if (!go_on(miss, &answer)) {
+			read_as_others(miss);
+		} else if (answer.size) {
 			submit(&answer);
 			read_pages(&answer);
 		}
