@@ -45,7 +45,7 @@ TYPED = {
     "docs/stores.md": 0,
     "docs/module.md": 0,
     "docs/kselftests.md": 0,
-    "docs/seconds.md": 154,
+    "docs/seconds.md": 20,
 }
 """Figures that no command made: cells of tables, and what is marked. These numbers may only fall."""
 
