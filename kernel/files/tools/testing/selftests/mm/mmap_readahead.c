@@ -778,6 +778,20 @@ static void test_adaptive_remembers(void)
 	ksft_test_result(ok, "adaptive: it begins anew when nothing is\n");
 }
 
+/* As fork(): the child prints nothing of its parent's, and ends with it. */
+static pid_t fork_helper(void)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		ksft_exit_fail_perror("fork");
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
+}
+
 /* All who have opened a file share what is learnt. */
 static void test_adaptive_shared(void)
 {
@@ -787,12 +801,8 @@ static void test_adaptive_shared(void)
 	bool ok;
 
 	open_adaptive(&map, FEW_PAGES);
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		ksft_exit_fail_perror("fork");
+	pid = fork_helper();
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		map_file(&theirs, open_again(file_fd), file_pages);
 		_exit(!learn_sparse(&theirs, 0));
 	}
@@ -1274,14 +1284,9 @@ static void test_adaptive_in_group(const char *lru_gen, const char *which)
 	/* A kernel without generations has the other LRU. */
 	if ((!err || (err == -ENOENT && !strcmp(lru_gen, "0"))) &&
 	    memory_cgroup_make(file_pages * page_bytes / 2)) {
-		fflush(stdout);
-		pid = fork();
-		if (pid < 0)
-			ksft_exit_fail_perror("fork");
-		if (!pid) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pid = fork_helper();
+		if (!pid)
 			read_in_group();
-		}
 		waitpid(pid, &status, 0);
 		memory_cgroup_remove();
 	}
@@ -1707,11 +1712,8 @@ static const char *read_slow_file(unsigned int congestion, long *left_out, bool 
 	getrusage(RUSAGE_CHILDREN, &before);
 	asked = vm_counter("mmap_readahead");
 	for (i = 0; i < NR_CONGESTING; i++) {
-		readers[i] = fork();
-		if (readers[i] < 0)
-			ksft_exit_fail_perror("fork");
+		readers[i] = fork_helper();
 		if (!readers[i]) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			close(slow.connection);
 			read_congested(i);
 		}
