@@ -20,7 +20,7 @@
 #endif
 
 #ifndef HAVE_MAX_FOLIO_ORDER
-static inline unsigned int mapping_max_folio_order(const struct address_space *mapping)
+static inline unsigned int mapping_max_folio_order(struct address_space *mapping)
 {
 	return mapping_large_folio_support(mapping) ? PMD_SHIFT - PAGE_SHIFT : 0;
 }

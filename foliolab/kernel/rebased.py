@@ -70,7 +70,7 @@ def applied_mail(mbox: Path, source: Source) -> Iterator[Path]:
     files = set(re.findall(r"^--- a/(\S+)", mbox.read_text(errors="replace"), re.MULTILINE))
     with tempfile.TemporaryDirectory(prefix="foliolab-mail-") as name:
         place = Path(name)
-        for file in sorted({"Makefile", *files}):
+        for file in sorted({"Makefile", ".gitattributes", *files}):
             if (content := source.read(file)) is not None:
                 write_atomic(place / file, content)
         _git(place, "init", "--quiet")

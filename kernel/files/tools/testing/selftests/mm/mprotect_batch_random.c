@@ -468,16 +468,11 @@ static bool read_smaps(void)
  */
 static bool same_line(const char *one, const char *two, int n1, int n2)
 {
-#ifdef __aarch64__
-	const bool blocks = true;
-#else
-	const bool blocks = false;
-#endif
 	unsigned long kib_one, kib_two;
 
 	if (n1 == n2 && !memcmp(one, two, n1))
 		return true;
-	return blocks && s->batching &&
+	return ENTRIES_IN_BLOCKS && s->batching &&
 	       sscanf(one, "Referenced: %lu kB", &kib_one) == 1 &&
 	       sscanf(two, "Referenced: %lu kB", &kib_two) == 1 &&
 	       kib_one < kib_two;

@@ -72,6 +72,16 @@ void drain_lists(void);
 #define PM_SOFT_DIRTY	0x0080000000000000ULL
 #define PM_FRAME(entry)	((entry) & (PM_SOFT_DIRTY - 1))
 
+/*
+ * May entries of one folio share their accessed and dirty bits? Those of a block of arm64
+ * do: what was done to one page was done to all of them.
+ */
+#ifdef __aarch64__
+#define ENTRIES_IN_BLOCKS	true
+#else
+#define ENTRIES_IN_BLOCKS	false
+#endif
+
 void read_pagemap(const void *start, unsigned long pages, uint64_t *entries);
 void clear_references(const char *which);
 bool has_soft_dirty(void);
