@@ -35,8 +35,8 @@ def machines(
     found = {}
     for way in (*suite.ways, *windows):
         window_kb = min(way.window_kb or read_ahead_kb, read_ahead_kb)
-        request_kb = device.request_kb if way.knows_device else DEFAULT_REQUEST_KB
-        request_pages = max(request_kb // PAGE_KB, 1)
+        prices = {"told": device.request_kb, "measured": device.measured_request_kb, "": DEFAULT_REQUEST_KB}
+        request_pages = max(prices[way.request] // PAGE_KB, 1)
         found[way.name] = Machine(way.rules or way.name, pages, memory, window_kb // PAGE_KB, request_pages)
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -87,8 +87,8 @@ class Way(Struct, frozen=True, forbid_unknown_fields=True):
     """Of the model, if they have another name."""
     window_kb: Count = 0
     """That it reads at most, if that is less than ``read_ahead_kb``."""
-    knows_device: bool = False
-    """Whether it is told what a request costs."""
+    request: Literal["", "told", "measured"] = ""
+    """How it knows what a request costs: told by an administrator, measured as our kernel does, or not at all."""
     title: str = ""
     """In documents; what has none is not in their table."""
 

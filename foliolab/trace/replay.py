@@ -82,7 +82,7 @@ def replays(
     On ``device`` requests cost what they do there, and replays have seconds.
     UsageError without any memory, ModelError for one that is too small.
     """
-    request_kb = device.request_kb if device else DEFAULT_REQUEST_KB
+    request_kb = device.measured_request_kb if device else DEFAULT_REQUEST_KB
     clock = Clock((device,)) if device else None
     for variant in variants:
         for window_kb in windows_kb:

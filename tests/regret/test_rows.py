@@ -27,7 +27,7 @@ def test_every_variant_is_in_every_cell(rows: list[RegretRow]) -> None:
     found = list(by_cell(rows))
     assert len(found) == len(SMALL.cases) * 2 * 2 * 2
     assert len({variants["off"].cell for variants in found}) == len(found)
-    assert all(len(variants) == 10 + len(SMALL.windows_kb) for variants in found)
+    assert all(len(variants) == 11 + len(SMALL.windows_kb) for variants in found)
 
 
 def test_the_oracle_is_the_cheapest_fixed_window_that_the_device_allows(rows: list[RegretRow]) -> None:
@@ -86,7 +86,7 @@ def test_a_family_is_another_group_and_may_have_a_file_of_its_own(rows: list[Reg
     places = [(0.5, 128), (0.5, 512), (4, 128)]
     assert list(dict.fromkeys((row.memory, row.read_ahead_kb) for row in new)) == places
     # Where memory is small, some have pages evicted that they read ahead.
-    early = {"zfetch", "adaptive", "adaptive-default"}
+    early = {"zfetch", "adaptive", "adaptive-told", "adaptive-default"}
     assert {row.read_bytes for row in new if row.variant not in early} == {1023 * 4096}
     assert all(row.read_bytes >= 1023 * 4096 for row in new)
 

@@ -101,7 +101,7 @@ def test_requests_cost_what_the_device_makes_them_cost_and_seconds_are_those_the
     soon, late = (next(replays("t", TRACE, ["adaptive"], [128], 8 << 20, device)) for device in (cheap, dear))
     assert replace(soon.counts, seconds={}) != replace(late.counts, seconds={})
     for found, device in ((soon, cheap), (late, dear)):
-        machine = Machine("adaptive", 4096, 2048, 32, device.request_kb // 4 or 1, reclaim="lists")
+        machine = Machine("adaptive", 4096, 2048, 32, device.measured_request_kb // 4, reclaim="lists")
         assert found.counts == replay_pages(machine, PAGES, clock=Clock((device,)))
         assert found.seconds == found.counts.seconds[device.name]
     assert next(replays("t", TRACE, ["adaptive"], [128])).seconds is None

@@ -8,6 +8,7 @@
 #include <linux/init.h>
 #include <linux/kobject.h>
 #include <linux/kstrtox.h>
+#include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/memcontrol.h>
 #include <linux/mmap_readahead_reason.h>
@@ -61,26 +62,34 @@ static unsigned long next_miss(const void *cache, unsigned long index,
 }
 
 /*
- * The facts about a fault that the policy judges, but for what the cache has of its page, and
- * for memory. To be called as long as the fault's lock is held, since the mapping may be gone
- * after that.
+ * The facts about a fault that the policy judges, but for what the cache has of its page, for
+ * memory, and for the price of a request. To be called as long as the fault's lock is held,
+ * since the mapping may be gone after that.
  */
 static void describe(const struct vm_fault *vmf, struct mmap_readahead_miss *miss)
 {
 	struct file *file = vmf->vma->vm_file;
-	struct backing_dev_info *bdi = inode_to_bdi(file->f_mapping->host);
 	loff_t size = i_size_read(file->f_mapping->host);
 
 	miss->index = vmf->pgoff;
 	miss->file_pages = DIV_ROUND_UP(size, PAGE_SIZE);
 	miss->cached_pages = READ_ONCE(file->f_mapping->nrpages);
 	miss->max_pages = min(READ_ONCE(file->f_ra.ra_pages), SZ_1G >> PAGE_SHIFT);
-	miss->request_pages = max(READ_ONCE(bdi->request_kb) >> (PAGE_SHIFT - 10), 1U);
 	miss->max_order = mapping_max_folio_order(file->f_mapping);
 	miss->block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL));
 	miss->look = look;
 	miss->next_miss = next_miss;
 	miss->cache = file->f_mapping;
+}
+
+/* What a request costs, in pages: as somebody has said of the device, or as was measured. */
+static unsigned int request_pages(const struct file *file,
+				  const struct mmap_readahead_file *known)
+{
+	struct backing_dev_info *bdi = inode_to_bdi(file->f_mapping->host);
+	unsigned int kb = READ_ONCE(bdi->request_kb) ?: mmap_readahead_request_kb(known);
+
+	return max(kb >> (PAGE_SHIFT - 10), 1U);
 }
 
 /* Is there nothing to read? The file has become shorter, or its readahead is off. */
@@ -129,6 +138,41 @@ static void read_adapted(struct vm_fault *vmf, struct file **fpin,
 	}
 }
 
+/* Wait for a page that is being read, as the fault would next. Return: false if killed. */
+static bool wait_for_page(struct address_space *mapping, pgoff_t index)
+{
+	struct folio *folio = filemap_get_folio(mapping, index);
+	bool arrived = false;
+
+	if (!IS_ERR(folio)) {
+		arrived = !folio_wait_locked_killable(folio);
+		folio_put(folio);
+	}
+	return arrived;
+}
+
+/*
+ * Read, and have the file know how long the fault waits. One that is not alone waits for
+ * the others as well, and tells nothing of the device.
+ */
+static void read_and_wait(struct vm_fault *vmf, struct file **fpin,
+			  struct mmap_readahead_file *known,
+			  const struct mmap_readahead_answer *answer)
+{
+	struct address_space *mapping = vmf->vma->vm_file->f_mapping;
+	bool alone = atomic_inc_return(&known->waiting) == 1;
+	u64 begun = ktime_get_ns();
+
+	read_adapted(vmf, fpin, known, answer);
+	if (wait_for_page(mapping, vmf->pgoff) && alone) {
+		spin_lock(&known->lock);
+		mmap_readahead_waited(known, answer->size << (PAGE_SHIFT - 10),
+				      ktime_get_ns() - begun);
+		spin_unlock(&known->lock);
+	}
+	atomic_dec(&known->waiting);
+}
+
 bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 {
 	struct file *file = vmf->vma->vm_file;
@@ -145,6 +189,7 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	if (!known)
 		return false;
 	spin_lock(&known->lock);
+	miss.request_pages = request_pages(file, known);
 	if (!mmap_readahead_settled(&known->state, &miss, &answer)) {
 		miss.page = look(miss.cache, miss.index);
 		miss.memory_pages = mmap_readahead_memory(known);
@@ -158,7 +203,9 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	 * The fault reads one page itself, which is cheapest, but waits for that, and on
 	 * a block device leaves it with a buffer head of 104 bytes for each block.
 	 */
-	if (answer.size > 1 || nowait || S_ISBLK(file_inode(file)->i_mode))
+	if (answer.size > 1 && answer.kind == MMAP_READAHEAD_SINGLE && !nowait)
+		read_and_wait(vmf, fpin, known, &answer);
+	else if (answer.size > 1 || nowait || S_ISBLK(file_inode(file)->i_mode))
 		read_adapted(vmf, fpin, known, &answer);
 	if (answer.size > 1)
 		count_ahead(answer.size - 1);
@@ -200,6 +247,7 @@ bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 	spin_lock(&known->lock);
 	/* Nothing of a large folio was used yet: look before it. */
 	mark.index = folio->index;
+	mark.request_pages = request_pages(file, known);
 	mark.memory_pages = mmap_readahead_memory(known);
 	ours = mmap_readahead_mark(&known->state, &mark, &answer);
 	spin_unlock(&known->lock);

@@ -4,9 +4,14 @@
  * for it. It goes with the inode.
  */
 #include <linux/fs.h>
+#include <linux/init.h>
 #include <linux/jiffies.h>
+#include <linux/math.h>
+#include <linux/math64.h>
 #include <linux/memcontrol.h>
+#include <linux/minmax.h>
 #include <linux/slab.h>
+#include <linux/time64.h>
 #include <linux/vmstat.h>
 
 #include "mmap_readahead_file.h"
@@ -107,19 +112,41 @@ static unsigned long memory_pages(void)
 	return min(pages, group_pages());
 }
 
+/*
+ * A request costs what the disk could read meanwhile. How fast it reads is not measured. It
+ * is taken to be 256 MB/s, a KiB in 4 us: hard disks and network volumes read half of that to
+ * four times as much, and a price twice too high or too low costs a few percent of the time.
+ */
+#define WAIT_US_PER_KB		4
+/* That fits solid-state disks, also those which answer faster. */
+#define LEAST_REQUEST_KB	128U
+/* Beyond that, windows are as large as they can be, and a wait is one for other requests. */
+#define MOST_REQUEST_KB		4096U
+/* A wait moves their average so much of the way. */
+#define WAIT_SHARE		8
+
+static struct kmem_cache *known_files __ro_after_init;
+
+static int __init mmap_readahead_file_init(void)
+{
+	known_files = KMEM_CACHE(mmap_readahead_file, SLAB_PANIC | SLAB_ACCOUNT);
+	return 0;
+}
+core_initcall(mmap_readahead_file_init);
+
 /* Begin to know a file, unless another thread just did. Returns NULL without memory. */
 static struct mmap_readahead_file *remember(struct address_space *mapping, gfp_t gfp)
 {
 	struct mmap_readahead_file *known, *others;
 
-	known = kzalloc(sizeof(*known), gfp | __GFP_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
+	known = kmem_cache_zalloc(known_files, gfp | __GFP_NORETRY | __GFP_NOWARN);
 	if (!known)
 		return NULL;
 	spin_lock_init(&known->lock);
 	others = cmpxchg(&mapping->mmap_readahead, NULL, known);
 	if (!others)
 		return known;
-	kfree(known);
+	kmem_cache_free(known_files, known);
 	return others;
 }
 
@@ -155,4 +182,36 @@ unsigned long mmap_readahead_memory(struct mmap_readahead_file *known)
 		known->memory_told = jiffies;
 	}
 	return known->memory_pages;
+}
+
+/**
+ * mmap_readahead_request_kb - what a request costs, as far as it has been measured
+ * @known: what mmap_readahead_known() returned, with its lock
+ *
+ * Return: KiB that the device could read instead.
+ */
+unsigned int mmap_readahead_request_kb(const struct mmap_readahead_file *known)
+{
+	return clamp(known->wait_us / WAIT_US_PER_KB, LEAST_REQUEST_KB, MOST_REQUEST_KB);
+}
+
+/**
+ * mmap_readahead_waited - a fault has waited for its page, and no other one did
+ * @known: what mmap_readahead_known() returned, with its lock
+ * @kb: of the read that had the page
+ * @ns: for so many nanoseconds
+ *
+ * What the KiB themselves take is left out, at the price that is known so far.
+ */
+void mmap_readahead_waited(struct mmap_readahead_file *known, unsigned int kb, u64 ns)
+{
+	unsigned int request_kb = mmap_readahead_request_kb(known);
+	unsigned int most = MOST_REQUEST_KB * WAIT_US_PER_KB;
+	unsigned int us = min_t(u64, div_u64(ns, NSEC_PER_USEC), most);
+
+	us = max(mult_frac(us, request_kb, request_kb + kb), 1U);
+	if (known->wait_us)
+		known->wait_us += ((int)us - (int)known->wait_us) / WAIT_SHARE;
+	else
+		known->wait_us = us;
 }

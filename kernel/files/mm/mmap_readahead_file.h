@@ -3,6 +3,7 @@
 #ifndef __MM_MMAP_READAHEAD_FILE_H
 #define __MM_MMAP_READAHEAD_FILE_H
 
+#include <linux/atomic.h>
 #include <linux/mmap_readahead_window.h>
 #include <linux/spinlock.h>
 
@@ -10,7 +11,10 @@ struct address_space;
 
 /**
  * struct mmap_readahead_file - what is known of a file
- * @lock: of all the rest. No miss waits long for it: nobody sleeps, or reads, with it
+ * @lock: of all the rest but @waiting. No miss waits long for it: nobody sleeps, or reads, with it
+ * @waiting: faults that wait for single misses of several pages
+ * @wait_us: how long one such fault waits for a request if there is no other, on average; 0 if
+ *	not known
  * @state: what the policy knows
  * @memory_pages: what memory can hold, for the control group that last asked
  * @memory_group: that control group, only to be compared
@@ -20,7 +24,9 @@ struct address_space;
  * whoever has opened it how often, and is known until the inode goes.
  */
 struct mmap_readahead_file {
-	spinlock_t lock;	/* of all the rest */
+	spinlock_t lock;	/* of all the rest but @waiting */
+	atomic_t waiting;
+	unsigned int wait_us;
 	struct mmap_readahead_state state;
 	unsigned long memory_pages;
 	const void *memory_group;
@@ -29,5 +35,7 @@ struct mmap_readahead_file {
 
 struct mmap_readahead_file *mmap_readahead_known(struct address_space *mapping, gfp_t gfp);
 unsigned long mmap_readahead_memory(struct mmap_readahead_file *known);
+unsigned int mmap_readahead_request_kb(const struct mmap_readahead_file *known);
+void mmap_readahead_waited(struct mmap_readahead_file *known, unsigned int kb, u64 ns);
 
 #endif /* __MM_MMAP_READAHEAD_FILE_H */

@@ -133,13 +133,13 @@ static void test_request_values(void)
 {
 	static const char * const good[][2] = {
 		{ "1", "1" }, { "128", "128" }, { "65536\n", "65536" },
-		{ "0100", "100" },
+		{ "0100", "100" }, { "0", "0" },
 	};
 	static const char * const junk[] = {
-		"0", "65537", "-1", "x", "64k", "1.5", "0x40", " 1", "\n",
+		"65537", "-1", "x", "64k", "1.5", "0x40", " 1", "\n",
 		"4294967296", "4294967424", "18446744073709551744",
 	};
-	const char *name = "request_kb takes 1 to 65536 and nothing else";
+	const char *name = "request_kb takes 0 to 65536 and nothing else";
 	char path[PATH_BYTES], value[SETTING_BYTES];
 	unsigned int i;
 	bool ok = true;
@@ -1358,8 +1358,10 @@ static struct {
 	uint64_t held_request;
 	uint64_t held_offset;
 	uint32_t held_bytes;
-	/* So many requests at once are too many, and take their time. */
+	/* So many requests at once are too many. */
 	unsigned int congestion;
+	/* Each request takes so many microseconds more. */
+	unsigned int delay;
 	/* Pages that the kernel has asked for. */
 	unsigned long pages_read;
 } slow;
@@ -1404,8 +1406,8 @@ static void slow_read(uint64_t request, const struct fuse_read_in *read)
 	unsigned long held = slow.held_page * page_bytes;
 
 	__atomic_fetch_add(&slow.pages_read, read->size / page_bytes, __ATOMIC_RELAXED);
-	if (slow.congestion)
-		usleep(500);
+	if (slow.delay)
+		usleep(slow.delay);
 	if (held && read->offset <= held && held < read->offset + read->size) {
 		slow.held_offset = read->offset;
 		slow.held_bytes = read->size;
@@ -1520,12 +1522,13 @@ out:
 }
 
 /* Return: NULL, or why there is no such file. */
-static const char *slow_open(unsigned int congestion)
+static const char *slow_open(unsigned int congestion, unsigned int delay)
 {
 	int fd;
 
 	memset(&slow, 0, sizeof(slow));
 	slow.congestion = congestion;
+	slow.delay = delay;
 	slow.connection = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (slow.connection < 0)
 		return "no /dev/fuse";
@@ -1598,7 +1601,7 @@ static const char *counters_with_locked_page(unsigned int rules,
 	unsigned int nr;
 
 	set_rules(rules);
-	unfit = slow_open(0);
+	unfit = slow_open(0, 0);
 	if (unfit)
 		return unfit;
 	if (!trace_start(slow.map.fd)) {
@@ -1706,7 +1709,7 @@ static const char *read_slow_file(unsigned int congestion, long *left_out, bool 
 	const char *unfit;
 	int i, status;
 
-	unfit = slow_open(congestion);
+	unfit = slow_open(congestion, congestion ? 500 : 0);
 	if (unfit)
 		return unfit;
 	getrusage(RUSAGE_CHILDREN, &before);
@@ -1757,6 +1760,60 @@ static void test_congested(void)
 		ok = false;
 	}
 	ksft_test_result(ok && congested > at_ease + (long)CONGESTED_PAGES / 16, "%s\n", name);
+}
+
+#define PRICE_MISSES	24
+#define PRICE_DELAY	20000
+
+/*
+ * Miss pages far apart in a file whose requests take long.
+ *
+ * Return: NULL, with what the last miss read of what the first one did, in pages; or why not.
+ */
+static const char *miss_slowly(const char *request_kb, unsigned long *first,
+			       unsigned long *last)
+{
+	unsigned long step = SLOW_FILE_BYTES / page_bytes / PRICE_MISSES;
+	char path[PATH_BYTES];
+	const char *unfit;
+	unsigned int n;
+
+	unfit = slow_open(0, PRICE_DELAY);
+	if (unfit)
+		return unfit;
+	if (!device_setting_path(slow.map.fd, "request_kb", path) ||
+	    setting_write(path, request_kb)) {
+		slow_close();
+		return "no price of a file in FUSE";
+	}
+	for (n = 0; n < PRICE_MISSES; n++) {
+		/* What is read behind the block around a fault tells whether it was used. */
+		*last = touch_and_count(&slow.map, n * step + fault_around / 2);
+		if (!n)
+			*first = *last;
+	}
+	slow_close();
+	ksft_print_msg("request_kb %s: the first of %d misses reads %lu pages, the last %lu\n",
+		       request_kb, PRICE_MISSES, *first, *last);
+	return NULL;
+}
+
+/* Where requests take long, windows become smaller only if somebody says that they are cheap. */
+static void test_adaptive_price(void)
+{
+	const char *name = "adaptive: what a request costs is measured";
+	unsigned long told[2] = { }, measured[2] = { };
+	const char *unfit;
+
+	set_all_rules(ALL_RULES | ADAPTIVE);
+	unfit = miss_slowly("128", &told[0], &told[1]);
+	if (!unfit)
+		unfit = miss_slowly("0", &measured[0], &measured[1]);
+	if (unfit)
+		ksft_test_result_skip("%s: %s\n", name, unfit);
+	else
+		ksft_test_result(told[0] > 1 && told[1] < told[0] && measured[0] == told[0] &&
+				 measured[1] >= measured[0], "%s\n", name);
 }
 
 /* Everything at once */
@@ -1815,7 +1872,7 @@ static void *flip_switches(void *arg)
 		if (setting_write(ADAPTIVE_FILE, rules & ADAPTIVE ? "1" : "0"))
 			tally->failed = true;
 		/* Not every device has one. */
-		device_setting_write(file_fd, "request_kb", tally->done % 3 ? 128 : 1);
+		device_setting_write(file_fd, "request_kb", tally->done % 3 ? 0 : 1);
 		tally->done++;
 	}
 	return NULL;
@@ -1918,7 +1975,7 @@ static const struct test_case test_cases[] = {
 #define NR_LOCKED_TESTS	2
 #define NR_FILE_TESTS	(1 + ARRAY_SIZE(test_cases) + NR_HIT_TESTS + 2 + \
 			 1 + NR_HINT_TESTS + 1 + 4 + NR_ADAPTIVE_TESTS + \
-			 NR_LOCKED_TESTS + 2)
+			 NR_LOCKED_TESTS + 3)
 
 static void clean_up(void)
 {
@@ -1979,6 +2036,7 @@ static void run_tests(void)
 	run_adaptive_tests();
 	test_locked();
 	test_congested();
+	test_adaptive_price();
 	test_turmoil();
 	ksft_finished();
 }

@@ -381,7 +381,7 @@ static void change_settings(struct worker *worker)
 /* Mostly on, or nothing would be put to the test. */
 static void change_adaptive(struct worker *worker)
 {
-	static const unsigned long requests[] = { 1, 16, 128, 65536 };
+	static const unsigned long requests[] = { 0, 1, 128, 65536 };
 
 	if (setting_write(ADAPTIVE_FILE, worker->done % 4 ? "1" : "0"))
 		worker->wrong = true;
