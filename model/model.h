@@ -40,6 +40,8 @@ struct model_machine {
 	uint32_t memory_pages;		/* for all files */
 	uint32_t read_ahead_pages;	/* at least 1 */
 	uint32_t request_pages;		/* what a request is taken to cost */
+	/* the same of a file until a request of it was waited for; 0: as always */
+	uint32_t first_request_pages;
 };
 
 struct model_counts {

@@ -60,7 +60,9 @@ def small_source(source: Source, tmp_path: Path) -> Source:
 
 def reduced(source: Source, tree: Path) -> Source:
     """In ``tree``, those files of a source that our hooks change, its Makefile, and how its hunks are headed."""
-    for file in {"Makefile", ".gitattributes"}.union(*(diffs(feature.patch) for feature in read_series(source.version))):
+    for file in {"Makefile", ".gitattributes"}.union(
+        *(diffs(feature.patch) for feature in read_series(source.version))
+    ):
         if (source.tree / file).exists():
             (tree / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source.tree / file, tree / file)

@@ -59,6 +59,8 @@ class Machine:
     """What ``adaptive``, ``zfetch`` and ``competitive`` take a request to cost."""
     reclaim: str = RECLAIM[0]
     """What is evicted; ``lists`` is nearer to a kernel, and takes longer."""
+    first_request_pages: int = 0
+    """What ``adaptive`` takes a request to cost in a file of which it has not waited for one; 0 if it has been told."""
 
 
 class Pattern(Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,6 +124,7 @@ class MachineStruct(ctypes.Structure):
         ("memory_pages", ctypes.c_uint32),
         ("read_ahead_pages", ctypes.c_uint32),
         ("request_pages", ctypes.c_uint32),
+        ("first_request_pages", ctypes.c_uint32),
     )
 
 
@@ -269,6 +272,7 @@ def _machine_struct(machine: Machine) -> MachineStruct:
         memory_pages=machine.memory_pages,
         read_ahead_pages=machine.read_ahead_pages,
         request_pages=machine.request_pages,
+        first_request_pages=machine.first_request_pages,
     )
 
 

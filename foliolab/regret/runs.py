@@ -37,7 +37,15 @@ def machines(
         window_kb = min(way.window_kb or read_ahead_kb, read_ahead_kb)
         prices = {"told": device.request_kb, "measured": device.measured_request_kb, "": DEFAULT_REQUEST_KB}
         request_pages = max(prices[way.request] // PAGE_KB, 1)
-        found[way.name] = Machine(way.rules or way.name, pages, memory, window_kb // PAGE_KB, request_pages)
+        first_pages = DEFAULT_REQUEST_KB // PAGE_KB if way.request == "measured" else 0
+        found[way.name] = Machine(
+            way.rules or way.name,
+            pages,
+            memory,
+            window_kb // PAGE_KB,
+            request_pages,
+            first_request_pages=first_pages if first_pages != request_pages else 0,
+        )
     return found
 
 

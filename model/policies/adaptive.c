@@ -3,6 +3,12 @@
 #include "../../kernel/files/include/linux/mmap_readahead_window.h"
 #include "../policy.h"
 
+/* What is known of a file: the policy's part, and whether the price was measured. */
+struct known {
+	struct mmap_readahead_state state;
+	bool measured;
+};
+
 struct view {
 	const struct file *file;
 	uint32_t looks;
@@ -45,6 +51,26 @@ static unsigned long next_miss(const void *cache, unsigned long page,
 	return page;
 }
 
+static uint32_t request_pages(const struct model_machine *machine,
+			      const struct known *known)
+{
+	return known->measured || !machine->first_request_pages ?
+	       machine->request_pages : machine->first_request_pages;
+}
+
+/* As mmap_readahead_waited() has it: a first miss that did not know the price teaches that. */
+static void measure(const struct model_machine *machine, struct known *known,
+		    const struct mmap_readahead_answer *answer)
+{
+	if (answer->kind != MMAP_READAHEAD_SINGLE || answer->size == 1 ||
+	    known->measured)
+		return;
+	known->measured = true;
+	if (request_pages(machine, known) > machine->first_request_pages &&
+	    machine->first_request_pages)
+		known->state = (struct mmap_readahead_state) { 0 };
+}
+
 static struct mmap_readahead_miss describe(const struct model_machine *machine,
 					   const struct view *view,
 					   uint64_t index)
@@ -55,7 +81,7 @@ static struct mmap_readahead_miss describe(const struct model_machine *machine,
 		.cached_pages = view->file->cached,
 		.memory_pages = machine->memory_pages,
 		.max_pages = machine->read_ahead_pages,
-		.request_pages = machine->request_pages,
+		.request_pages = request_pages(machine, view->file->shared),
 		.block_shift = POLICY_BLOCK_SHIFT,
 		.look = look,
 		.next_miss = next_miss,
@@ -80,14 +106,16 @@ static struct window miss(const struct model_machine *machine,
 {
 	struct view view = { .file = file };
 	struct mmap_readahead_miss about = describe(machine, &view, index);
+	struct known *known = file->shared;
 	struct mmap_readahead_answer answer;
 
-	if (!mmap_readahead_settled(file->shared, &about, &answer)) {
+	if (!mmap_readahead_settled(&known->state, &about, &answer)) {
 		about.page = look(&view, index);
-		mmap_readahead_adapt(file->shared, &about, &answer);
+		mmap_readahead_adapt(&known->state, &about, &answer);
 	}
 	/* Before anybody else asks. */
-	mmap_readahead_submitted(file->shared, &answer);
+	mmap_readahead_submitted(&known->state, &answer);
+	measure(machine, known, &answer);
 	return window_of(&answer, &view);
 }
 
@@ -96,15 +124,16 @@ static struct window mark(const struct model_machine *machine,
 {
 	struct view view = { .file = file };
 	struct mmap_readahead_miss about = describe(machine, &view, index);
+	struct known *known = file->shared;
 	struct mmap_readahead_answer answer;
 
-	mmap_readahead_mark(file->shared, &about, &answer);
-	mmap_readahead_submitted(file->shared, &answer);
+	mmap_readahead_mark(&known->state, &about, &answer);
+	mmap_readahead_submitted(&known->state, &answer);
 	return window_of(&answer, &view);
 }
 
 const struct policy policy_adaptive = {
-	.shared_size = sizeof(struct mmap_readahead_state),
+	.shared_size = sizeof(struct known),
 	.tells_kinds = true,
 	.block_shift = POLICY_BLOCK_SHIFT,
 	.miss = miss,

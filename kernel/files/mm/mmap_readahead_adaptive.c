@@ -82,12 +82,16 @@ static void describe(const struct vm_fault *vmf, struct mmap_readahead_miss *mis
 	miss->cache = file->f_mapping;
 }
 
-/* What a request costs, in pages: as somebody has said of the device, or as was measured. */
-static unsigned int request_pages(const struct file *file,
-				  const struct mmap_readahead_file *known)
+/* What a request costs as somebody has said of the device, in KiB; 0 if nobody has. */
+static unsigned int told_request_kb(const struct file *file)
 {
-	struct backing_dev_info *bdi = inode_to_bdi(file->f_mapping->host);
-	unsigned int kb = READ_ONCE(bdi->request_kb) ?: mmap_readahead_request_kb(known);
+	return READ_ONCE(inode_to_bdi(file->f_mapping->host)->request_kb);
+}
+
+/* What it costs in pages: as told, or as measured. The file's lock is held. */
+static unsigned int request_pages(unsigned int told_kb, const struct mmap_readahead_file *known)
+{
+	unsigned int kb = told_kb ?: mmap_readahead_request_kb(known);
 
 	return max(kb >> (PAGE_SHIFT - 10), 1U);
 }
@@ -178,6 +182,7 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	struct file *file = vmf->vma->vm_file;
 	bool nowait = vmf->flags & FAULT_FLAG_RETRY_NOWAIT;
 	struct mmap_readahead_answer answer;
+	unsigned int told_kb = told_request_kb(file);
 	struct mmap_readahead_file *known;
 	struct mmap_readahead_miss miss;
 
@@ -189,7 +194,7 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	if (!known)
 		return false;
 	spin_lock(&known->lock);
-	miss.request_pages = request_pages(file, known);
+	miss.request_pages = request_pages(told_kb, known);
 	if (!mmap_readahead_settled(&known->state, &miss, &answer)) {
 		miss.page = look(miss.cache, miss.index);
 		miss.memory_pages = mmap_readahead_memory(known);
@@ -203,7 +208,7 @@ bool __mmap_readahead_adapted(struct vm_fault *vmf, struct file **fpin)
 	 * The fault reads one page itself, which is cheapest, but waits for that, and on
 	 * a block device leaves it with a buffer head of 104 bytes for each block.
 	 */
-	if (answer.size > 1 && answer.kind == MMAP_READAHEAD_SINGLE && !nowait)
+	if (answer.size > 1 && answer.kind == MMAP_READAHEAD_SINGLE && !nowait && !told_kb)
 		read_and_wait(vmf, fpin, known, &answer);
 	else if (answer.size > 1 || nowait || S_ISBLK(file_inode(file)->i_mode))
 		read_adapted(vmf, fpin, known, &answer);
@@ -227,6 +232,7 @@ bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 {
 	struct file *file = vmf->vma->vm_file;
 	struct mmap_readahead_answer answer;
+	unsigned int told_kb = told_request_kb(file);
 	struct mmap_readahead_file *known;
 	struct mmap_readahead_miss mark;
 	bool ours;
@@ -247,7 +253,7 @@ bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 	spin_lock(&known->lock);
 	/* Nothing of a large folio was used yet: look before it. */
 	mark.index = folio->index;
-	mark.request_pages = request_pages(file, known);
+	mark.request_pages = request_pages(told_kb, known);
 	mark.memory_pages = mmap_readahead_memory(known);
 	ours = mmap_readahead_mark(&known->state, &mark, &answer);
 	spin_unlock(&known->lock);

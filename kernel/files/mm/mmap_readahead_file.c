@@ -210,8 +210,12 @@ void mmap_readahead_waited(struct mmap_readahead_file *known, unsigned int kb, u
 	unsigned int us = min_t(u64, div_u64(ns, NSEC_PER_USEC), most);
 
 	us = max(mult_frac(us, request_kb, request_kb + kb), 1U);
-	if (known->wait_us)
+	if (known->wait_us) {
 		known->wait_us += ((int)us - (int)known->wait_us) / WAIT_SHARE;
-	else
-		known->wait_us = us;
+		return;
+	}
+	known->wait_us = us;
+	/* The first miss did not know that: the next one begins, with all that it pays to read. */
+	if (mmap_readahead_request_kb(known) > LEAST_REQUEST_KB)
+		known->state = (struct mmap_readahead_state) { };
 }
