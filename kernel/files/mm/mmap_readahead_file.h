@@ -3,8 +3,9 @@
 #ifndef __MM_MMAP_READAHEAD_FILE_H
 #define __MM_MMAP_READAHEAD_FILE_H
 
-#include <linux/mmap_readahead_window.h>
 #include <linux/spinlock.h>
+
+#include "mmap_readahead_window.h"
 
 struct address_space;
 
