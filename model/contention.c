@@ -6,7 +6,8 @@
  *
  * From the top of the repository:
  *
- *	gcc -O2 -pthread -Imodel/shim -Ikernel/files/include -o contention model/contention.c
+ *	gcc -O2 -pthread -Imodel/shim -o contention \
+ *		model/contention.c kernel/files/mm/mmap_readahead_window.c
  *	./contention [-pages=N] [-touches=N] [-between=N]
  *
  * "spin" waits for the lock. "try" reads the missing page alone, and learns nothing,
@@ -24,7 +25,7 @@
 #include <time.h>
 
 #include "../guest/random.h"
-#include "../kernel/files/include/linux/mmap_readahead_window.h"
+#include "../kernel/files/mm/mmap_readahead_window.h"
 
 #define MOST_THREADS	64
 #define BLOCK_SHIFT	4

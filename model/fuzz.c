@@ -9,14 +9,15 @@
  *
  * With libFuzzer, from the top of the repository:
  *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined -Imodel/shim -Ikernel/files/include \
- *		-fno-sanitize-recover=all -o fuzz model/fuzz.c
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+ *		-Imodel/shim -o fuzz model/fuzz.c kernel/files/mm/mmap_readahead_window.c
  *	./fuzz -max_total_time=600
  *
  * With any other compiler, pseudo-random inputs, or those in files:
  *
  *	gcc -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
- *		-Imodel/shim -Ikernel/files/include -DFUZZ_STANDALONE -o fuzz model/fuzz.c
+ *		-Imodel/shim -DFUZZ_STANDALONE -o fuzz \
+ *		model/fuzz.c kernel/files/mm/mmap_readahead_window.c
  *	./fuzz [-runs=N] [-seed=N] [FILE]...
  */
 #include <stdint.h>
@@ -24,7 +25,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kernel/files/include/linux/mmap_readahead_window.h"
+#include <linux/log2.h>
+
+#include "../kernel/files/mm/mmap_readahead_window.h"
 
 /* What is simulated of the page cache; the file may be larger. */
 #define PAGES		(1U << 10)

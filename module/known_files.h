@@ -4,7 +4,8 @@
 #define MODULE_KNOWN_FILES_H
 
 #include <linux/fs.h>
-#include <linux/mmap_readahead_window.h>
+
+#include "mmap_readahead_window.h"
 
 /**
  * known_file_lock - what is known of a file, to decide and to learn

@@ -21,8 +21,8 @@ from foliolab.process import process_group, run, tool
 from foliolab.progress import Reporter
 
 NAME = "mmap_readahead_window"
-_POLICY = KERNEL / "files/include/linux/mmap_readahead_window.h"
-"""The header that the kernel patches and the module have in common."""
+_POLICY = tuple(KERNEL / f"files/mm/mmap_readahead_window.{kind}" for kind in "ch")
+"""What the kernel patches and the module have in common."""
 
 _LEFT_OUT = ("DEBUG_INFO", "DEBUG_INFO_BTF_MODULES")
 """Options that only make the module larger, and want a program that compilers do not bring."""
@@ -127,7 +127,7 @@ def sources(directory: Path = MODULE) -> dict[str, Path]:
     """All that it is made of, with the policy: name in a directory that is complete by itself -> file."""
     there = (path for path in directory.iterdir() if path.suffix in _SOURCES or path.name in _RECIPES)
     own = {path.name: path for path in there if not path.name.endswith(".mod.c")}
-    return own | {f"include/linux/{_POLICY.name}": _POLICY}
+    return own | {f"mm/{path.name}": path for path in _POLICY}
 
 
 def code_hash(directory: Path = MODULE) -> str:

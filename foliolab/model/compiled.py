@@ -11,16 +11,19 @@ from foliolab.files import DEVICE, GUEST, KERNEL, MODEL, REPOSITORY, cache_direc
 from foliolab.progress import Reporter
 
 _HEADERS = KERNEL / "files/include/linux"
-WINDOW = _HEADERS / "mmap_readahead_window.h"
+_MM = KERNEL / "files/mm"
+WINDOW = _MM / "mmap_readahead_window.c"
 """The adaptive window."""
-POLICIES = (WINDOW, *(_HEADERS / f"mmap_readahead_{part}.h" for part in ("hits", "rule")))
-"""The kernel's own headers, which the model compiles."""
+WINDOW_HEADER = WINDOW.with_suffix(".h")
+"""Its interface."""
+POLICIES = (WINDOW, WINDOW_HEADER, *(_HEADERS / f"mmap_readahead_{part}.h" for part in ("hits", "rule")))
+"""The kernel's own files, which the model compiles."""
 _SOURCES = ("model.c", "memory.c", "clock.c", "openers.c", "play.c", "policies/*.c")
 _FLAGS = ("-O3", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared")
-INCLUDES = (f"-I{MODEL / 'shim'}", f"-I{KERNEL / 'files/include'}")
+INCLUDES = (f"-I{MODEL / 'shim'}", f"-I{KERNEL / 'files/include'}", f"-I{_MM}")
 """Where the kernel's headers that the policies include are stood in for, and where our own are."""
-_OTHER_WINDOW = ("-Wno-unused", "-include")
-"""Its include guard then keeps the kernel's own out; it may leave variables behind that only the own one uses."""
+_OTHER_WINDOW = "-Wno-unused"
+"""It may leave functions and variables behind that only the kernel's own one uses."""
 _READS = MODEL / "reads"
 """A library of its own: it does not change what the model answers, and includes headers that the shim stands in for."""
 
@@ -29,7 +32,7 @@ def sources() -> list[Path]:
     """Everything that is compiled into the library."""
     elsewhere = [*(GUEST / f"{name}.h" for name in ("cases", "patterns", "random")), DEVICE / "device_time.h"]
     headers = sorted(path for path in MODEL.rglob("*.h") if path.parent != _READS)
-    return [*_compiled(), *headers, *elsewhere, *POLICIES]
+    return [*_compiled(), WINDOW, *headers, *elsewhere, *POLICIES[1:]]
 
 
 def _compiled() -> list[Path]:
@@ -37,7 +40,7 @@ def _compiled() -> list[Path]:
 
 
 def policy_hash() -> str:
-    """Of these headers: what the model's samples have for a kernel."""
+    """Of these files: what the model's samples have for a kernel."""
     return digest_files(POLICIES, REPOSITORY)
 
 
@@ -59,17 +62,18 @@ def _hash_of(files: Iterable[Path]) -> str:
 def compiled(report: Reporter, window: str = "") -> Path:
     """The shared library; compiled unless the cache has it.
 
-    ``window`` is the text of a header that takes the place of the kernel's own adaptive window, if there is any;
-    so it is in all functions here that have it.
+    ``window`` is C that takes the place of the kernel's own adaptive window, if there is any; so it is in all functions
+    here that have it.
     """
 
     def make(partial: Path) -> None:
-        flags = [*_FLAGS, *INCLUDES]
+        flags, policy = [*_FLAGS, *INCLUDES], WINDOW
         if window:
-            (partial / "window.h").write_text(window)
-            flags += [*_OTHER_WINDOW, str(partial / "window.h")]
+            policy = partial / WINDOW.name
+            policy.write_text(window)
+            flags.append(_OTHER_WINDOW)
         with report.task("compiling the model"):
-            sources = map(str, _compiled())
+            sources = map(str, (*_compiled(), policy))
             process.run([process.tool("cc"), *flags, "-o", str(partial / "model.so"), *sources], BuildError)
         if _hash() != identity():
             raise BuildError("The model's sources changed while they were compiled; start again.")

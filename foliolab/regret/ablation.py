@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What each mechanism of the adaptive window is worth: regrets with it switched off, and lines of code.
 
-model/mechanisms.toml says how each is switched off. The header has no switches for this: they would be code that no
+model/mechanisms.toml says how each is switched off. The policy has no switches for this: they would be code that no
 kernel needs.
 """
 
@@ -23,11 +23,11 @@ from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, AnyCase, Suite, co
 from foliolab.regret.summary import Regrets, ours, spreads
 from foliolab.table import Place, Text, read_toml
 
-_ENTRIES = ("mmap_readahead_settled", "mmap_readahead_adapt", "mmap_readahead_mark")
+_ENTRIES = tuple(f"mmap_readahead_{name}" for name in ("settled", "adapt", "mark", "submitted"))
 """What the kernel calls."""
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_FUNCTION = re.compile(r"^static inline [^;{]*?\b(mmap_readahead_\w+)\([^;{]*?\)\n{\n.*?^}\n", re.DOTALL | re.MULTILINE)
+_FUNCTION = re.compile(r"^static [^;{]*?\b(\w+)\([^;{]*?\)\n{\n.*?^}\n", re.DOTALL | re.MULTILINE)
 _CONSTANT = re.compile(r"^#define (MMAP_READAHEAD_\w+)\s.*\n", re.MULTILINE)
 _TYPE = re.compile(r"^(?:struct|enum) \w+ {\n.*?^};\n", re.DOTALL | re.MULTILINE)
 _NUMBER = re.compile(r"\b\d+U?L?L?\b")
@@ -38,7 +38,7 @@ class Mechanism(Struct, frozen=True, forbid_unknown_fields=True):
     does: Text
     """In a sentence."""
     edits: tuple[tuple[str, str], ...] = ()
-    """Text of the header, of the form that model/mechanisms.toml tells, and what takes its place where it is off."""
+    """Text of the policy, of the form that model/mechanisms.toml tells, and what takes its place where it is off."""
     also: tuple[str, ...] = ()
     """Mechanisms whose edits come after its own."""
 
@@ -60,30 +60,30 @@ def read_mechanisms() -> list[Mechanism]:
     ]
 
 
-def without(mechanism: Mechanism, header: str) -> str:
-    """The header with the mechanism switched off. ModelError where it has no such text, or twice."""
+def without(mechanism: Mechanism, policy: str) -> str:
+    """The policy with the mechanism switched off. ModelError where it has no such text, or twice."""
     for old, new in mechanism.edits:
-        places = list(_pattern(old).finditer(header))
+        places = list(_pattern(old).finditer(policy))
         if len(places) != 1:
             raise ModelError(
                 f"'{mechanism.name}' cannot be switched off: {WINDOW.name} has {len(places)} places with"
                 f" '{' '.join(old.split())}', not one."
             )
-        header = header[: places[0].start()] + new + header[places[0].end() :]
-    return header
+        policy = policy[: places[0].start()] + new + policy[places[0].end() :]
+    return policy
 
 
-def count_lines(header: str) -> int:
+def count_lines(policy: str) -> int:
     """Of code: neither comments, blank lines, nor types."""
-    return len(_code(header))
+    return len(_code(policy))
 
 
-def lines_of(mechanism: Mechanism, header: str) -> int:
-    """Lines of code that the header has for this mechanism alone.
+def lines_of(mechanism: Mechanism, policy: str) -> int:
+    """Lines of code that the policy has for this mechanism alone.
 
     Those of functions and constants that nothing needs where it is off, and those that are gone or other then.
     """
-    before, after = _code(header), _code(_needed(without(mechanism, header), header))
+    before, after = _code(policy), _code(_needed(without(mechanism, policy), policy))
     same = SequenceMatcher(a=before, b=after, autojunk=False).get_matching_blocks()
     return len(before) - sum(block.size for block in same)
 
@@ -95,27 +95,27 @@ def _pattern(old: str) -> re.Pattern[str]:
     return re.compile(r"\s+".join(words))
 
 
-def _code(header: str) -> list[str]:
-    return [" ".join(line.split()) for line in _TYPE.sub("", _COMMENT.sub("", header)).splitlines() if line.strip()]
+def _code(policy: str) -> list[str]:
+    return [" ".join(line.split()) for line in _TYPE.sub("", _COMMENT.sub("", policy)).splitlines() if line.strip()]
 
 
-def _needed(header: str, whole: str) -> str:
-    """The header without functions and constants that nothing uses, but that something uses in the whole one."""
+def _needed(policy: str, whole: str) -> str:
+    """The policy without functions and constants that nothing uses, but that something uses in the whole one."""
     while True:
         unused = [
             match
             for kind in (_FUNCTION, _CONSTANT)
-            for match in kind.finditer(header)
-            if match[1] not in _ENTRIES and _uses(match[1], header) < 2 <= _uses(match[1], whole)
+            for match in kind.finditer(policy)
+            if match[1] not in _ENTRIES and _uses(match[1], policy) < 2 <= _uses(match[1], whole)
         ]
         if not unused:
-            return header
+            return policy
         for match in unused:
-            header = header.replace(match[0], "")
+            policy = policy.replace(match[0], "")
 
 
-def _uses(name: str, header: str) -> int:
-    return len(re.findall(rf"\b{name}\b", _COMMENT.sub("", header)))
+def _uses(name: str, policy: str) -> int:
+    return len(re.findall(rf"\b{name}\b", _COMMENT.sub("", policy)))
 
 
 WHOLE = "whole policy"
@@ -135,7 +135,7 @@ class Ablation:
     mechanism: str
     does: str
     lines: int
-    """Of code that the mechanism alone needs; of the whole header for WHOLE."""
+    """Of code that the mechanism alone needs; of the whole policy for WHOLE."""
     spreads: Mapping[str, Regrets]
     """By group of cells, of those that were asked for."""
     hurt: Mapping[str, float]
@@ -158,14 +158,14 @@ def ablate(
     mechanisms: Sequence[Mechanism],
     report: Reporter,
 ) -> list[Ablation]:
-    """The whole policy, and then without each mechanism. ModelError if the header is not one that they can be cut from.
+    """The whole policy, and then without each mechanism. ModelError if the policy is not one that they can be cut from.
 
     Only adaptive is simulated anew: the oracle and the rivals stay what they are.
     """
-    header = WINDOW.read_text()
-    cut = [(mechanism, without(mechanism, header), lines_of(mechanism, header)) for mechanism in mechanisms]
+    policy = WINDOW.read_text()
+    cut = [(mechanism, without(mechanism, policy), lines_of(mechanism, policy)) for mechanism in mechanisms]
     whole = ours(make_rows(suite, cases, devices, report))
-    found = [_ablation(WHOLE, "Everything is on.", count_lines(header), whole, whole)]
+    found = [_ablation(WHOLE, "Everything is on.", count_lines(policy), whole, whole)]
     for number, (mechanism, window, lines) in enumerate(cut, 1):
         report.say(f"{number} of {len(cut)}: without {mechanism.name}")
         rows = list(_rows(suite, cases, devices, window, whole, report))
@@ -181,7 +181,7 @@ def _rows(
     whole: Sequence[RegretRow],
     report: Reporter,
 ) -> Iterator[RegretRow]:
-    """The rows of ``whole`` with another header."""
+    """The rows of ``whole`` with another policy."""
     before = {row.cell: row for row in whole}
     for _, device, cell, counts in count(suite, cases, devices, report, [_VARIANT], window):
         found = counts[_VARIANT]

@@ -59,7 +59,7 @@ def run(
 ) -> list[Runs]:
     """Simulate ``cases`` on all machines that the suite has on these devices, or on those of these variants.
 
-    ``window`` is the text of a header in place of the kernel's adaptive window. Such runs are kept apart.
+    ``window`` is C in place of the kernel's adaptive window. Such runs are kept apart.
     """
     directory = compiled(report, window).parent / "runs"
     jobs = []

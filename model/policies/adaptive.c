@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The adaptive window: the kernel's own policy, on the model's page cache. */
-#include "../../kernel/files/include/linux/mmap_readahead_window.h"
+#include "../../kernel/files/mm/mmap_readahead_window.h"
 #include "../policy.h"
 
 /* What is known of a file: the policy's part, and whether the price was measured. */

@@ -56,7 +56,7 @@ def programs(version: str, tmp_path_factory: pytest.TempPathFactory) -> Programs
 def test_the_policy_is_the_one_of_6_12(version: str) -> None:
     source = from_debian(version, Reporter())
     changed = applied(source, [OURS])
-    file = "include/linux/mmap_readahead_window.h"
+    file = "mm/mmap_readahead_window.c"
     assert changed[file] == (KERNEL / "files" / file).read_bytes()
     assert b"mmap_readahead_adapted(vmf" in (changed["mm/filemap.c"] or b"")
 

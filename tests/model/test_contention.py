@@ -9,7 +9,7 @@ import pytest
 from foliolab import process
 from foliolab.errors import BuildError
 from foliolab.files import MODEL
-from foliolab.model.compiled import INCLUDES
+from foliolab.model.compiled import INCLUDES, WINDOW
 
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-pthread")
 
@@ -17,7 +17,7 @@ _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-pthread")
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("contention") / "contention"
-    argv = [process.tool("cc"), *_FLAGS, *INCLUDES, "-o", str(path), str(MODEL / "contention.c")]
+    argv = [process.tool("cc"), *_FLAGS, *INCLUDES, "-o", str(path), str(MODEL / "contention.c"), str(WINDOW)]
     process.run(argv, BuildError)
     return path
 

@@ -11,7 +11,7 @@ import pytest
 from foliolab import process
 from foliolab.errors import BuildError
 from foliolab.files import MODEL, REPOSITORY
-from foliolab.model.compiled import INCLUDES, WINDOW
+from foliolab.model.compiled import INCLUDES, WINDOW, WINDOW_HEADER
 
 _FLAGS = ("-g", "-O1", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-DFUZZ_STANDALONE")
 _SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -20,8 +20,8 @@ FUZZER = MODEL / "fuzz.c"
 
 
 def fuzzer(place: Path, breakage: tuple[Path, str, str] | None = None, checks: Sequence[str] = _SANITIZED) -> Path:
-    """The fuzzer of the policy; ``breakage`` is one of both files, a text of it, and what to put in its place."""
-    for original in (FUZZER, WINDOW):
+    """The fuzzer of the policy; ``breakage`` is one of both, a text of it, and what to put in its place."""
+    for original in (FUZZER, WINDOW, WINDOW_HEADER):
         copy = place / original.relative_to(REPOSITORY)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(original, copy)
@@ -31,8 +31,8 @@ def fuzzer(place: Path, breakage: tuple[Path, str, str] | None = None, checks: S
         assert text.count(old) == 1, f"{broken.name} does not have once: {old}"
         (place / broken.relative_to(REPOSITORY)).write_text(text.replace(old, new))
     program = place / "fuzz"
-    source = place / FUZZER.relative_to(REPOSITORY)
-    process.run([process.tool("cc"), *_FLAGS, *checks, *INCLUDES, "-o", str(program), str(source)], BuildError)
+    sources = [str(place / source.relative_to(REPOSITORY)) for source in (FUZZER, WINDOW)]
+    process.run([process.tool("cc"), *_FLAGS, *checks, *INCLUDES, "-o", str(program), *sources], BuildError)
     return program
 
 
@@ -77,7 +77,7 @@ BREAKAGES = {
         "patience is out of bounds",
     ),
     "reading on has no limit": (
-        "answer->size = min(size, mmap_readahead_limit(mark));",
+        "answer->size = min(size, most_at_once(mark));",
         "answer->size = size;",
         "larger than the limit",
     ),
@@ -122,8 +122,8 @@ BREAKAGES = {
         "goes on where it has been",
     ),
     "memory settles what is not told yet": (
-        "mmap_readahead_near(regions, miss) ||",
-        "mmap_readahead_near(regions, miss) || miss->memory_pages % 2 ||",
+        "is_near(regions, miss) ||",
+        "is_near(regions, miss) || miss->memory_pages % 2 ||",
         "it is settled by what is not known yet",
     ),
     "a miss is not counted": (

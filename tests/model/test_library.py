@@ -62,7 +62,7 @@ def members(enum: str, prefix: str, names: Sequence[str]) -> list[str]:
 
 def compile_checks(lines: Sequence[str], program: Path) -> None:
     source = program.with_suffix(".c")
-    headers = ["<stddef.h>", "<stdio.h>", *(f'"{path}"' for path in (*POLICIES, MODEL / "model.h"))]
+    headers = ["<stddef.h>", "<stdio.h>", *(f'"{path}"' for path in (*POLICIES[1:], MODEL / "model.h"))]
     source.write_text("\n".join([*(f"#include {header}" for header in headers), *lines]))
     process.run(["cc", "-Wall", "-Wswitch", "-Werror", *INCLUDES, "-o", str(program), str(source)], BuildError)
 
@@ -229,7 +229,8 @@ def test_the_model_is_compiled_once_and_again_after_a_change(tmp_path: Path, mon
     for place, name in (("REPOSITORY", "."), ("MODEL", "model"), ("GUEST", "guest"), ("DEVICE", "device")):
         monkeypatch.setattr(building, place, tmp_path / name)
     monkeypatch.setattr(building, "POLICIES", tuple(tmp_path / policy for policy in policies))
-    includes = tuple(f"-I{tmp_path / name}" for name in ("model/shim", "kernel/files/include"))
+    monkeypatch.setattr(building, "WINDOW", tmp_path / policies[0])
+    includes = tuple(f"-I{tmp_path / name}" for name in ("model/shim", "kernel/files/include", "kernel/files/mm"))
     monkeypatch.setattr(building, "INCLUDES", includes)
     monkeypatch.setattr(building, "identity", building._hash)
     monkeypatch.setattr(building, "_FLAGS", ("-O0", "-fPIC", "-shared"))  # takes less long

@@ -11,7 +11,7 @@ PROGRAM = """
 #include <stdio.h>
 #include <string.h>
 
-#include "WINDOW"
+#include "mmap_readahead_window.h"
 
 static enum mmap_readahead_page pages[4096];
 
@@ -63,8 +63,8 @@ int main(void)
 
 def test_a_window_that_another_thread_reads_is_not_read_twice_though_it_was_evicted_before(tmp_path: Path) -> None:
     source, program = tmp_path / "threads.c", tmp_path / "threads"
-    source.write_text(PROGRAM.replace("WINDOW", str(WINDOW)))
-    process.run([process.tool("cc"), *INCLUDES, "-o", str(program), str(source)], BuildError)
+    source.write_text(PROGRAM)
+    process.run([process.tool("cc"), *INCLUDES, "-o", str(program), str(source), str(WINDOW)], BuildError)
     size, learnt, lost = map(int, process.run([str(program)], BuildError).split())
     assert (size, learnt) == (1, 0)
     assert lost > 1

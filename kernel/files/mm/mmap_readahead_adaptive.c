@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The adaptive window of mapped files: its switch, and the facts that its policy in
- * <linux/mmap_readahead_window.h> judges.
+ * mmap_readahead_window.c judges.
  */
 #include <linux/backing-dev.h>
 #include <linux/blk-cgroup.h>

@@ -4,8 +4,9 @@
 #define __MM_MMAP_READAHEAD_FILE_H
 
 #include <linux/atomic.h>
-#include <linux/mmap_readahead_window.h>
 #include <linux/spinlock.h>
+
+#include "mmap_readahead_window.h"
 
 struct address_space;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit tests of the adaptive window. */
+/* KUnit tests of the adaptive window, included by what they test. */
 
 #include <kunit/test.h>
 #include <asm/page.h>
@@ -9,8 +9,6 @@
 #include <linux/hash.h>
 #include <linux/limits.h>
 #include <linux/log2.h>
-#include <linux/mmap_readahead_window.h>
-#include <linux/module.h>
 #include <linux/sizes.h>
 
 /*
@@ -116,7 +114,7 @@ static struct fake_file *known_file(struct kunit *test)
 {
 	struct fake_file *file = fake_file(test, 1024, 32);
 
-	mmap_readahead_begin(&file->state, &file->facts);
+	begin(&file->state, &file->facts);
 	file->facts.cached_pages = FAKE_PAGES;
 	return file;
 }
@@ -177,7 +175,7 @@ static void fake_miss(struct fake_file *file, unsigned long index)
 	KUNIT_ASSERT_LE(file->test, answer->size, miss->file_pages - answer->start);
 	KUNIT_ASSERT_LE(file->test, answer->async_size, answer->size);
 	KUNIT_ASSERT_EQ(file->test, answer->order,
-			mmap_readahead_order(answer->size, answer->kind));
+			order_of(answer->size, answer->kind));
 	KUNIT_ASSERT_TRUE(file->test, state_fits(&file->state));
 	KUNIT_ASSERT_LE(file->test, file->looks, MOST_LOOKS);
 }
@@ -331,18 +329,18 @@ static void test_arithmetic(struct kunit *test)
 	KUNIT_EXPECT_LE(test, sizeof(struct mmap_readahead_state), 384);
 	for (i = 0; i < ARRAY_SIZE(orders); i++)
 		for (kind = SINGLE; kind <= FILL; kind++)
-			KUNIT_EXPECT_EQ(test, mmap_readahead_order(orders[i][0], kind),
+			KUNIT_EXPECT_EQ(test, order_of(orders[i][0], kind),
 					orders[i][kind == FORWARD || kind == FILL ? 2 : 1]);
 	for (i = 0; i < 255; i++) {
-		KUNIT_EXPECT_GT(test, mmap_readahead_share(i, true), i);
-		KUNIT_EXPECT_LE(test, mmap_readahead_share(i + 1, false), i);
+		KUNIT_EXPECT_GT(test, moved_share(i, true), i);
+		KUNIT_EXPECT_LE(test, moved_share(i + 1, false), i);
 	}
-	KUNIT_EXPECT_EQ(test, mmap_readahead_share(255, true), 255);
-	KUNIT_EXPECT_EQ(test, mmap_readahead_share(0, false), 0);
-	KUNIT_EXPECT_EQ(test, mmap_readahead_share(0, true), 32);
+	KUNIT_EXPECT_EQ(test, moved_share(255, true), 255);
+	KUNIT_EXPECT_EQ(test, moved_share(0, false), 0);
+	KUNIT_EXPECT_EQ(test, moved_share(0, true), 32);
 	/* 16 pages more pay for a request of 32 once in three times. */
-	KUNIT_EXPECT_TRUE(test, mmap_readahead_pays(85, 16, 32));
-	KUNIT_EXPECT_FALSE(test, mmap_readahead_pays(84, 16, 32));
+	KUNIT_EXPECT_TRUE(test, pays(85, 16, 32));
+	KUNIT_EXPECT_FALSE(test, pays(84, 16, 32));
 }
 
 struct init_case {
@@ -782,7 +780,7 @@ static void test_continued(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, side->order, param->order_after);
 		KUNIT_EXPECT_EQ(test, side->patience, param->patience_after);
 		KUNIT_EXPECT_EQ(test, side->continued,
-				mmap_readahead_share(param->continued, true));
+				moved_share(param->continued, true));
 		KUNIT_EXPECT_EQ(test, side->quiet, 0);
 		KUNIT_EXPECT_EQ(test, side->used,
 				side->order > param->order ? MMAP_READAHEAD_HALF :
@@ -1030,7 +1028,7 @@ static void test_region(struct kunit *test)
 	regions->last = param->distance ? miss - param->distance : 0;
 	file->state.evicted = param->evicted;
 	fake_miss(file, miss);
-	size = min(BIT(shift), BIT(ilog2(mmap_readahead_limit(&file->facts))));
+	size = min(BIT(shift), BIT(ilog2(most_at_once(&file->facts))));
 	if (param->evicted == SHORT)
 		size = 64;
 	start = round_down(miss, size);
@@ -1218,7 +1216,7 @@ static void test_mark(struct kunit *test)
 	if (param->answer.size)
 		KUNIT_EXPECT_EQ(test, file->answer.start, param->answer.start);
 	if (param->learns)
-		mmap_readahead_learn_continued(&after, &file->facts, &after.ahead);
+		learn_continued(&after, &file->facts, &after.ahead);
 	/* A stream went on. */
 	if (!param->learns && param->read.kind == FORWARD && param->answer.size) {
 		after.reads[0].index = param->miss;
@@ -1458,6 +1456,3 @@ static struct kunit_suite mmap_readahead_window_suite = {
 };
 
 kunit_test_suite(mmap_readahead_window_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the adaptive window of mapped files");
-MODULE_LICENSE("GPL");

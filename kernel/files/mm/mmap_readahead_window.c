@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * The adaptive window: what a miss in a mapped file reads, without hints.
  *
@@ -26,20 +26,18 @@
  * Integers in, integers out: no locks, no folios, no globals, so that a model of the
  * page cache and a fuzzer can compile this as well as the kernel and its KUnit suite.
  */
-#ifndef _LINUX_MMAP_READAHEAD_WINDOW_H
-#define _LINUX_MMAP_READAHEAD_WINDOW_H
-
 #include <linux/log2.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
-#include <linux/types.h>
 
-/* Reads that are remembered; as many streams can share a file at no cost. */
-#define MMAP_READAHEAD_READS		8
-/* If there are more, they are expected to be up to so many, and memory to hold a window of each. */
+#include "mmap_readahead_window.h"
+
+/*
+ * More streams than are remembered are expected to be up to so many, and memory to hold
+ * a window of each.
+ */
 #define MMAP_READAHEAD_MANY		512UL
-/* Most regions of a file, and log2 of the requests that the smallest is worth. */
-#define MMAP_READAHEAD_REGIONS		16
+/* log2 of the requests that the smallest region is worth. */
 #define MMAP_READAHEAD_REGION_ORDER	5
 /* So many requests' worth apart, steps do not fill a region: more than 8/3. */
 #define MMAP_READAHEAD_SWEEP		3
@@ -49,12 +47,6 @@
  */
 #define MMAP_READAHEAD_FIRST_ORDER	4
 #define MMAP_READAHEAD_SMALL_FILE	4096
-/*
- * So many single reads that nobody continued make a window smaller that cannot be
- * judged otherwise, at first, and at most.
- */
-#define MMAP_READAHEAD_PATIENCE		4
-#define MMAP_READAHEAD_MAX_PATIENCE	64
 /* Shares are in 1/255. One that is not known yet, and a small one. */
 #define MMAP_READAHEAD_HALF		128
 #define MMAP_READAHEAD_EIGHTH		32
@@ -64,170 +56,21 @@
  */
 #define MMAP_READAHEAD_SCARCITY		16
 
-/**
- * enum mmap_readahead_kind - what an adaptive read is
- * @MMAP_READAHEAD_SINGLE: stands alone
- * @MMAP_READAHEAD_FORWARD: goes on where another one ended
- * @MMAP_READAHEAD_BACKWARD: goes on where another one began
- * @MMAP_READAHEAD_FILL: a block of a region that fills up
- */
-enum mmap_readahead_kind {
-	MMAP_READAHEAD_SINGLE,
-	MMAP_READAHEAD_FORWARD,
-	MMAP_READAHEAD_BACKWARD,
-	MMAP_READAHEAD_FILL,
-};
-
-/**
- * struct mmap_readahead_read - a recent read, and the reads that it went on from
- * @index: the page that asked for the last one
- * @start: first page of all
- * @end: last page of all
- * @size: pages of the last one, 0 if there was none
- * @kind: &enum mmap_readahead_kind of the last one
- * @pending: whether pages of it may not be in the page cache yet
- */
-struct mmap_readahead_read {
-	unsigned long index;
-	unsigned long start;
-	unsigned long end;
-	unsigned int size;
-	unsigned char kind;
-	bool pending;
-};
-
-/**
- * struct mmap_readahead_side - what single misses read on one side
- * @order: 2^order pages there, the missing page among them
- * @continued: how often that was too little, in 1/255
- * @used: how often the outer half was used, in 1/255
- * @quiet: reads since the last one that was continued
- * @patience: how many of these make a window smaller that cannot be judged
- */
-struct mmap_readahead_side {
-	unsigned char order;
-	unsigned char continued;
-	unsigned char used;
-	unsigned char quiet;
-	unsigned char patience;
-};
-
-/**
- * struct mmap_readahead_regions - where single misses gather
- * @misses: in each region
- * @nr: in all of them
- * @shift: log2 of the pages of a region
- * @turns: how often misses change their direction, in 1/255
- * @last: page of the last single miss
- * @up: whether the last one that was judged came behind the one before
- */
-struct mmap_readahead_regions {
-	unsigned int misses[MMAP_READAHEAD_REGIONS];
-	unsigned int nr;
-	unsigned char shift;
-	unsigned char turns;
-	bool up;
-	unsigned long last;
-};
-
-/**
- * struct mmap_readahead_state - what is known of one file; all zero: nothing
- * @reads: recent reads
- * @ahead: what single misses read ahead
- * @behind: what they read behind
- * @regions: where they gather
- * @next: which of the reads to forget next
- * @evicted: how often single misses met pages that had been evicted, in 1/255
- */
-struct mmap_readahead_state {
-	struct mmap_readahead_read reads[MMAP_READAHEAD_READS];
-	struct mmap_readahead_side ahead;
-	struct mmap_readahead_side behind;
-	struct mmap_readahead_regions regions;
-	unsigned char next;
-	unsigned char evicted;
-};
-
-/**
- * enum mmap_readahead_page - what the page cache has of a page
- * @MMAP_READAHEAD_ABSENT: nothing
- * @MMAP_READAHEAD_EVICTED: nothing any more, the page was evicted
- * @MMAP_READAHEAD_CACHED: the page, but nobody maps it
- * @MMAP_READAHEAD_USED: the page, and somebody maps it
- */
-enum mmap_readahead_page {
-	MMAP_READAHEAD_ABSENT,
-	MMAP_READAHEAD_EVICTED,
-	MMAP_READAHEAD_CACHED,
-	MMAP_READAHEAD_USED,
-};
-
-/**
- * struct mmap_readahead_miss - a miss without hints
- * @index: the page that is missing
- * @page: what the page cache has of it; no matter at a mark
- * @file_pages: size of the file; @index lies in it
- * @cached_pages: how many of them are cached
- * @memory_pages: how many pages of files memory can hold
- * @max_pages: the most that one read may have, at least 1
- * @request_pages: what one request costs, in pages read, at least 1
- * @max_order: the largest folio that the file can have is of 2^max_order pages
- * @block_shift: a fault maps what is cached of 2^block_shift pages around itself
- * @look: what the page cache has of a page
- * @next_miss: the first page from @index on that is not cached, or @most pages on
- * @cache: for these two
- */
-struct mmap_readahead_miss {
-	unsigned long index;
-	enum mmap_readahead_page page;
-	unsigned long file_pages;
-	unsigned long cached_pages;
-	unsigned long memory_pages;
-	unsigned int max_pages;
-	unsigned int request_pages;
-	unsigned int max_order;
-	unsigned int block_shift;
-	enum mmap_readahead_page (*look)(const void *cache,
-					 unsigned long index);
-	unsigned long (*next_miss)(const void *cache, unsigned long index,
-				   unsigned long most);
-	const void *cache;
-};
-
-/**
- * struct mmap_readahead_answer - what to read for a miss
- * @start: first page
- * @size: pages, at least 1
- * @async_size: how many of the last ones lie behind the readahead mark
- * @order: folio size to ask for
- * @kind: why
- * @read: which of the reads of the state it is, MMAP_READAHEAD_READS for none
- */
-struct mmap_readahead_answer {
-	unsigned long start;
-	unsigned int size;
-	unsigned int async_size;
-	unsigned int order;
-	enum mmap_readahead_kind kind;
-	unsigned int read;
-};
-
 /* Evidence: what shares, the page cache and memory tell. */
 
 /* Move a share an eighth of the way to all or nothing. */
-static inline unsigned char mmap_readahead_share(unsigned char share, bool more)
+static unsigned char moved_share(unsigned char share, bool more)
 {
 	return more ? share + (255 - share + 7) / 8 : share - (share + 7) / 8;
 }
 
 /* Does it pay to read @pages each time, if that saves a request so often? */
-static inline bool mmap_readahead_pays(unsigned char share, unsigned long pages,
-				       unsigned long request_pages)
+static bool pays(unsigned char share, unsigned long pages, unsigned long request_pages)
 {
 	return share * (pages + request_pages) >= 255 * pages;
 }
 
-static inline bool mmap_readahead_used(const struct mmap_readahead_miss *miss, unsigned long index)
+static bool is_used(const struct mmap_readahead_miss *miss, unsigned long index)
 {
 	return miss->look(miss->cache, index) == MMAP_READAHEAD_USED;
 }
@@ -236,7 +79,7 @@ static inline bool mmap_readahead_used(const struct mmap_readahead_miss *miss, u
  * Folio size of a read. What goes on, or fills a region, is used to the last page, and one
  * folio may hold all of it. Of a single miss, and backward, a folio is a fourth at most.
  */
-static inline unsigned int mmap_readahead_order(unsigned int size, enum mmap_readahead_kind kind)
+static unsigned int order_of(unsigned int size, enum mmap_readahead_kind kind)
 {
 	if (kind == MMAP_READAHEAD_FORWARD || kind == MMAP_READAHEAD_FILL)
 		return ilog2(size);
@@ -246,24 +89,23 @@ static inline unsigned int mmap_readahead_order(unsigned int size, enum mmap_rea
 }
 
 /* Did the fault that asked for a read map a page, or another one of its folio? */
-static inline bool
-mmap_readahead_own(const struct mmap_readahead_miss *miss,
-		   const struct mmap_readahead_read *read, unsigned long page)
+static bool own_fault(const struct mmap_readahead_miss *miss,
+		      const struct mmap_readahead_read *read, unsigned long page)
 {
-	unsigned int order = min(mmap_readahead_order(read->size, read->kind), miss->max_order);
+	unsigned int order = min(order_of(read->size, read->kind), miss->max_order);
 	unsigned int shift = max(order, miss->block_shift);
 
 	return page >> shift == read->index >> shift;
 }
 
 /* Are pages of the file evicted before they are needed again? */
-static inline bool mmap_readahead_short(const struct mmap_readahead_state *state)
+static bool memory_is_short(const struct mmap_readahead_state *state)
 {
 	return state->evicted > MMAP_READAHEAD_EIGHTH;
 }
 
 /* The most that streams and regions read at once: memory holds it twice for each read. */
-static inline unsigned long mmap_readahead_limit(const struct mmap_readahead_miss *miss)
+static unsigned long most_at_once(const struct mmap_readahead_miss *miss)
 {
 	return clamp_t(unsigned long, miss->memory_pages /
 		       (2 * MMAP_READAHEAD_READS), 1, miss->max_pages);
@@ -275,21 +117,19 @@ static inline unsigned long mmap_readahead_limit(const struct mmap_readahead_mis
  * Does a miss go on from a read that ends, or begins, with @edge? It does if the miss
  * that asked for the read is near, or if the read was used there.
  */
-static inline bool
-mmap_readahead_goes_on(const struct mmap_readahead_miss *miss,
-		       const struct mmap_readahead_read *read,
-		       unsigned long gap, unsigned long edge)
+static bool goes_on(const struct mmap_readahead_miss *miss,
+		    const struct mmap_readahead_read *read, unsigned long gap,
+		    unsigned long edge)
 {
 	if (abs_diff(miss->index, edge) > gap)
 		return false;
 	return abs_diff(miss->index, read->index) <= gap ||
-	       (!mmap_readahead_own(miss, read, edge) && mmap_readahead_used(miss, edge));
+	       (!own_fault(miss, read, edge) && is_used(miss, edge));
 }
 
 /* Is another thread about to read the page, with the last window of @read? */
-static inline bool
-mmap_readahead_under_way(const struct mmap_readahead_miss *miss,
-			 const struct mmap_readahead_read *read)
+static bool under_way(const struct mmap_readahead_miss *miss,
+		      const struct mmap_readahead_read *read)
 {
 	unsigned long within = read->kind == MMAP_READAHEAD_BACKWARD ?
 			       miss->index - read->start : read->end - miss->index;
@@ -307,10 +147,9 @@ mmap_readahead_under_way(const struct mmap_readahead_miss *miss,
  * How far from the last page that was used may a stream go on? Not so far that a request
  * of its own is cheaper, or a window holds less than two such pages.
  */
-static inline struct mmap_readahead_read *
-mmap_readahead_stream(struct mmap_readahead_state *state,
-		      const struct mmap_readahead_miss *miss,
-		      enum mmap_readahead_kind *kind)
+static struct mmap_readahead_read *find_stream(struct mmap_readahead_state *state,
+					       const struct mmap_readahead_miss *miss,
+					       enum mmap_readahead_kind *kind)
 {
 	unsigned long gap = min((miss->max_pages + 1) / 2, miss->request_pages);
 	unsigned long low = miss->index - min(miss->index, gap);
@@ -323,14 +162,13 @@ mmap_readahead_stream(struct mmap_readahead_state *state,
 		/* Most are far away. */
 		if (read->end < low || read->start > high || !read->size)
 			continue;
-		if (mmap_readahead_under_way(miss, read)) {
+		if (under_way(miss, read)) {
 			*kind = MMAP_READAHEAD_SINGLE;
 			return read;
 		}
 		if (stream || read->kind == MMAP_READAHEAD_FILL ||
 		    !(forward || miss->index < read->start) ||
-		    !mmap_readahead_goes_on(miss, read, gap,
-					    forward ? read->end : read->start))
+		    !goes_on(miss, read, gap, forward ? read->end : read->start))
 			continue;
 		*kind = forward ? MMAP_READAHEAD_FORWARD : MMAP_READAHEAD_BACKWARD;
 		stream = read;
@@ -343,17 +181,16 @@ mmap_readahead_stream(struct mmap_readahead_state *state,
  * used there is one, be it of a stream that was forgotten because too many share the
  * file. Of what was read with a page that was used alone, its block is mapped.
  */
-static inline unsigned int
-mmap_readahead_run(const struct mmap_readahead_state *state,
-		   const struct mmap_readahead_miss *miss)
+static unsigned int run_before(const struct mmap_readahead_state *state,
+			       const struct mmap_readahead_miss *miss)
 {
 	unsigned int most = max(miss->request_pages, 2U << miss->block_shift);
 	unsigned int alone, pages = 1;
 
-	if (!miss->index || !mmap_readahead_used(miss, miss->index - 1))
+	if (!miss->index || !is_used(miss, miss->index - 1))
 		return 0;
 	while (2 * pages <= min(miss->index, most) &&
-	       mmap_readahead_used(miss, miss->index - 2 * pages))
+	       is_used(miss, miss->index - 2 * pages))
 		pages *= 2;
 	alone = clamp_t(unsigned int, max(state->ahead.order, state->behind.order),
 			1, max(miss->block_shift, 1U));
@@ -364,10 +201,8 @@ mmap_readahead_run(const struct mmap_readahead_state *state,
  * Read @size pages on in the direction of answer->kind. @gap pages before the miss that
  * the stream left out are read as well, unless they are most of it.
  */
-static inline void
-mmap_readahead_answer_stream(const struct mmap_readahead_miss *miss,
-			     unsigned long size, unsigned long gap,
-			     struct mmap_readahead_answer *answer)
+static void answer_stream(const struct mmap_readahead_miss *miss, unsigned long size,
+			  unsigned long gap, struct mmap_readahead_answer *answer)
 {
 	if (gap >= size || size + gap > miss->max_pages)
 		gap = 0;
@@ -384,18 +219,17 @@ mmap_readahead_answer_stream(const struct mmap_readahead_miss *miss,
 /* Neighbourhood: what single misses read ahead and behind. */
 
 /* A read was continued: its window was too small on this side. */
-static inline void
-mmap_readahead_learn_continued(const struct mmap_readahead_state *state,
-			       const struct mmap_readahead_miss *miss,
-			       struct mmap_readahead_side *side)
+static void learn_continued(const struct mmap_readahead_state *state,
+			    const struct mmap_readahead_miss *miss,
+			    struct mmap_readahead_side *side)
 {
-	unsigned int request = DIV_ROUND_UP(miss->request_pages, mmap_readahead_short(state) ?
+	unsigned int request = DIV_ROUND_UP(miss->request_pages, memory_is_short(state) ?
 					    MMAP_READAHEAD_SCARCITY : 1);
 
 	side->quiet = 0;
-	side->continued = mmap_readahead_share(side->continued, true);
+	side->continued = moved_share(side->continued, true);
 	if (2UL << side->order > miss->max_pages ||
-	    !mmap_readahead_pays(side->continued, 1UL << side->order, request))
+	    !pays(side->continued, 1UL << side->order, request))
 		return;
 	side->order++;
 	side->used = MMAP_READAHEAD_HALF;
@@ -407,10 +241,9 @@ mmap_readahead_learn_continued(const struct mmap_readahead_state *state,
  * @far, worth it? Two pages of that half tell. If the miss itself had that mapped, the
  * only way to know is to try without.
  */
-static inline void
-mmap_readahead_learn_used(const struct mmap_readahead_miss *miss,
-			  const struct mmap_readahead_read *read,
-			  unsigned long far, struct mmap_readahead_side *side)
+static void learn_used(const struct mmap_readahead_miss *miss,
+		       const struct mmap_readahead_read *read, unsigned long far,
+		       struct mmap_readahead_side *side)
 {
 	unsigned long near = far - (long)(far - read->index) * 3 / 8;
 
@@ -420,21 +253,20 @@ mmap_readahead_learn_used(const struct mmap_readahead_miss *miss,
 	/* It had less than half of what is read today. */
 	if (2 * abs_diff(far, read->index) + 1 < 1UL << side->order)
 		return;
-	side->continued = mmap_readahead_share(side->continued, false);
+	side->continued = moved_share(side->continued, false);
 	if (!side->order)
 		return;
 	side->quiet = min(side->quiet + 1, MMAP_READAHEAD_MAX_PATIENCE);
-	if (mmap_readahead_own(miss, read, far)) {
+	if (own_fault(miss, read, far)) {
 		if (side->quiet < side->patience)
 			return;
 	} else {
-		bool used = mmap_readahead_used(miss, far) ||
-			    (!mmap_readahead_own(miss, read, near) &&
-			     mmap_readahead_used(miss, near));
+		bool used = is_used(miss, far) ||
+			    (!own_fault(miss, read, near) &&
+			     is_used(miss, near));
 
-		side->used = mmap_readahead_share(side->used, used);
-		if (mmap_readahead_pays(side->used, 1UL << (side->order - 1),
-					miss->request_pages))
+		side->used = moved_share(side->used, used);
+		if (pays(side->used, 1UL << (side->order - 1), miss->request_pages))
 			return;
 	}
 	side->order--;
@@ -443,10 +275,9 @@ mmap_readahead_learn_used(const struct mmap_readahead_miss *miss,
 }
 
 /* What a single miss reads beside its own page: as much as has paid. */
-static inline void
-mmap_readahead_answer_single(struct mmap_readahead_state *state,
-			     const struct mmap_readahead_miss *miss,
-			     struct mmap_readahead_answer *answer)
+static void answer_single(struct mmap_readahead_state *state,
+			  const struct mmap_readahead_miss *miss,
+			  struct mmap_readahead_answer *answer)
 {
 	unsigned long ahead, behind;
 
@@ -470,8 +301,8 @@ mmap_readahead_answer_single(struct mmap_readahead_state *state,
  * Is nothing cached any more of what was learnt from? What is under way will be, and is not to be
  * read twice.
  */
-static inline bool mmap_readahead_outlived(const struct mmap_readahead_state *state,
-					   const struct mmap_readahead_miss *miss)
+static bool outlived(const struct mmap_readahead_state *state,
+		     const struct mmap_readahead_miss *miss)
 {
 	const struct mmap_readahead_read *read;
 
@@ -482,8 +313,7 @@ static inline bool mmap_readahead_outlived(const struct mmap_readahead_state *st
 }
 
 /* The first miss of a file: nothing is known of it. */
-static inline void mmap_readahead_begin(struct mmap_readahead_state *state,
-					const struct mmap_readahead_miss *miss)
+static void begin(struct mmap_readahead_state *state, const struct mmap_readahead_miss *miss)
 {
 	struct mmap_readahead_side side = {
 		.order = min_t(unsigned int, MMAP_READAHEAD_FIRST_ORDER, ilog2(miss->max_pages)),
@@ -502,7 +332,7 @@ static inline void mmap_readahead_begin(struct mmap_readahead_state *state,
 /* Region: where single misses have cost what reading all of it costs. */
 
 /* Count what gathers now for more than what did before, by 2^@shift times. */
-static inline void mmap_readahead_age(struct mmap_readahead_regions *regions, unsigned int shift)
+static void age_regions(struct mmap_readahead_regions *regions, unsigned int shift)
 {
 	unsigned int i;
 
@@ -512,8 +342,8 @@ static inline void mmap_readahead_age(struct mmap_readahead_regions *regions, un
 }
 
 /* Did the miss before come so near that the two may be steps of a sweep? */
-static inline bool mmap_readahead_near(const struct mmap_readahead_regions *regions,
-				       const struct mmap_readahead_miss *miss)
+static bool is_near(const struct mmap_readahead_regions *regions,
+		    const struct mmap_readahead_miss *miss)
 {
 	return abs_diff(miss->index, regions->last) <=
 	       MMAP_READAHEAD_SWEEP * (unsigned long)miss->request_pages;
@@ -531,9 +361,7 @@ static inline bool mmap_readahead_near(const struct mmap_readahead_regions *regi
  * gather there, and it takes fewer of them. But then, where steps are small, and while
  * memory is short, that has to hold all that are like it.
  */
-static inline bool
-mmap_readahead_fills(struct mmap_readahead_state *state,
-		     const struct mmap_readahead_miss *miss)
+static bool fills(struct mmap_readahead_state *state, const struct mmap_readahead_miss *miss)
 {
 	struct mmap_readahead_regions *regions = &state->regions;
 	unsigned int shift = max_t(int, ilog2(miss->file_pages) - 3,
@@ -541,14 +369,14 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 				   MMAP_READAHEAD_REGION_ORDER);
 	unsigned int region = miss->index >> shift;
 	unsigned int nr = ((miss->file_pages - 1) >> shift) + 1;
-	bool near = mmap_readahead_near(regions, miss);
+	bool near = is_near(regions, miss);
 	bool up = miss->index > regions->last;
-	bool is_short = mmap_readahead_short(state);
+	bool is_short = memory_is_short(state);
 	unsigned long pages, need, enough, like = 0;
 	unsigned int here, i, open = 0;
 	bool counts, turns, fits;
 
-	regions->turns = mmap_readahead_share(regions->turns, up != regions->up);
+	regions->turns = moved_share(regions->turns, up != regions->up);
 	regions->last = miss->index;
 	regions->up = up;
 	counts = !near || regions->turns > MMAP_READAHEAD_EIGHTH;
@@ -558,10 +386,10 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 
 	/* Not all that was counted is still there, or it was of other regions. */
 	if (regions->shift != shift || regions->nr > miss->cached_pages)
-		mmap_readahead_age(regions, 31);
+		age_regions(regions, 31);
 	regions->shift = shift;
 	if (is_short && regions->nr >= miss->memory_pages / miss->request_pages)
-		mmap_readahead_age(regions, 1);
+		age_regions(regions, 1);
 
 	here = regions->misses[region] += counts;
 	regions->nr += counts;
@@ -596,15 +424,12 @@ mmap_readahead_fills(struct mmap_readahead_state *state,
 /* The arbiter. */
 
 /* A miss goes on from a read, in the direction that answer->kind has. */
-static inline void
-mmap_readahead_go_on(struct mmap_readahead_state *state,
-		     const struct mmap_readahead_miss *miss,
-		     const struct mmap_readahead_read *read,
-		     struct mmap_readahead_answer *answer)
+static void go_on(struct mmap_readahead_state *state, const struct mmap_readahead_miss *miss,
+		  const struct mmap_readahead_read *read, struct mmap_readahead_answer *answer)
 {
 	bool forward = answer->kind == MMAP_READAHEAD_FORWARD;
 	unsigned long size = 2UL * read->size;
-	unsigned long limit = mmap_readahead_limit(miss);
+	unsigned long limit = most_at_once(miss);
 	unsigned long gap = forward ? miss->index - read->end - 1 :
 				      read->start - miss->index - 1;
 
@@ -614,50 +439,45 @@ mmap_readahead_go_on(struct mmap_readahead_state *state,
 		/* After a gap it may be chance. */
 		size = side->order || gap ? 1UL << side->order : 2;
 		if (gap < read->size)
-			mmap_readahead_learn_continued(state, miss, side);
+			learn_continued(state, miss, side);
 	}
 	size = min(size, limit);
-	mmap_readahead_answer_stream(miss, size, gap, answer);
+	answer_stream(miss, size, gap, answer);
 }
 
 /* A miss goes on from nothing that is remembered. */
-static inline void
-mmap_readahead_start(struct mmap_readahead_state *state,
-		     const struct mmap_readahead_miss *miss,
-		     struct mmap_readahead_answer *answer)
+static void answer_other(struct mmap_readahead_state *state,
+			 const struct mmap_readahead_miss *miss,
+			 struct mmap_readahead_answer *answer)
 {
-	unsigned long run = mmap_readahead_run(state, miss);
-	unsigned long limit = mmap_readahead_limit(miss);
+	unsigned long run = run_before(state, miss);
+	unsigned long limit = most_at_once(miss);
 
-	state->evicted = mmap_readahead_share(state->evicted,
-					      miss->page == MMAP_READAHEAD_EVICTED);
+	state->evicted = moved_share(state->evicted, miss->page == MMAP_READAHEAD_EVICTED);
 	answer->kind = MMAP_READAHEAD_FORWARD;
 	if (run) {
-		mmap_readahead_answer_stream(miss, min(run, limit), 0, answer);
-	} else if (mmap_readahead_fills(state, miss)) {
+		answer_stream(miss, min(run, limit), 0, answer);
+	} else if (fills(state, miss)) {
 		/* While memory is short, a block is worth two requests. */
-		if (mmap_readahead_short(state))
+		if (memory_is_short(state))
 			limit = min(limit, 2UL * miss->request_pages);
 		answer->kind = MMAP_READAHEAD_FILL;
 		answer->size = 1U << min_t(int, ilog2(limit), state->regions.shift);
 		answer->start = round_down(miss->index, answer->size);
 	} else {
-		mmap_readahead_answer_single(state, miss, answer);
+		answer_single(state, miss, answer);
 	}
 }
 
 /* Cut an answer to the file, behind which there is nothing, and remember it as @read. */
-static inline void
-mmap_readahead_finish(struct mmap_readahead_state *state,
-		      const struct mmap_readahead_miss *miss,
-		      struct mmap_readahead_read *read,
-		      struct mmap_readahead_answer *answer)
+static void finish(struct mmap_readahead_state *state, const struct mmap_readahead_miss *miss,
+		   struct mmap_readahead_read *read, struct mmap_readahead_answer *answer)
 {
 	if (answer->size >= miss->file_pages - answer->start) {
 		answer->size = miss->file_pages - answer->start;
 		answer->async_size = 0;
 	}
-	answer->order = mmap_readahead_order(answer->size, answer->kind);
+	answer->order = order_of(answer->size, answer->kind);
 	if (!read)
 		return;
 	answer->read = read - state->reads;
@@ -667,81 +487,62 @@ mmap_readahead_finish(struct mmap_readahead_state *state,
 	read->pending = answer->size > 1;
 }
 
-/**
- * mmap_readahead_settled - whether a miss reads its page alone without more ado
- * @state: what is known of the file; learns
- * @miss: the miss, without its page and memory
- * @answer: set if it does
- *
- * Judging costs about as much as a request of a device in memory. Where single pages are
- * read, none was continued for long, and the region has not two thirds of the misses that
- * fill it, four of 32 are judged, and the others are counted.
- */
-static inline bool
-mmap_readahead_settled(struct mmap_readahead_state *state,
-		       const struct mmap_readahead_miss *miss,
-		       struct mmap_readahead_answer *answer)
+bool mmap_readahead_settled(struct mmap_readahead_state *state,
+			    const struct mmap_readahead_miss *miss,
+			    struct mmap_readahead_answer *answer)
 {
 	struct mmap_readahead_regions *regions = &state->regions;
 	unsigned long region = miss->index >> regions->shift;
 
 	if (!miss->cached_pages || state->ahead.order | state->ahead.continued |
 	    state->behind.order | state->behind.continued || region >= MMAP_READAHEAD_REGIONS ||
-	    mmap_readahead_near(regions, miss) ||
+	    is_near(regions, miss) ||
 	    regions->misses[region] % (8 * MMAP_READAHEAD_PATIENCE) < MMAP_READAHEAD_PATIENCE ||
 	    4ULL * regions->misses[region] * (miss->request_pages + 1UL) >=
 	    min(1UL << regions->shift, miss->file_pages - (region << regions->shift)) ||
-	    mmap_readahead_used(miss, max(miss->index, 1UL) - 1))
+	    is_used(miss, max(miss->index, 1UL) - 1))
 		return false;
 	regions->last = miss->index;
 	regions->misses[region]++;
 	regions->nr++;
 	*answer = (struct mmap_readahead_answer) { .start = miss->index, .size = 1 };
-	mmap_readahead_finish(state, miss, NULL, answer);
+	finish(state, miss, NULL, answer);
 	return true;
 }
 
-/**
- * mmap_readahead_adapt - what to read for a miss that is not settled
- * @state: what is known of the file; learns
- * @miss: the miss
- * @answer: set to a read of pages of the file that holds @miss->index
- */
-static inline void
-mmap_readahead_adapt(struct mmap_readahead_state *state,
-		     const struct mmap_readahead_miss *miss,
-		     struct mmap_readahead_answer *answer)
+void mmap_readahead_adapt(struct mmap_readahead_state *state,
+			  const struct mmap_readahead_miss *miss,
+			  struct mmap_readahead_answer *answer)
 {
 	struct mmap_readahead_read *read;
 
 	*answer = (struct mmap_readahead_answer) { .start = miss->index, .size = 1 };
-	if (!state->ahead.patience || mmap_readahead_outlived(state, miss))
-		mmap_readahead_begin(state, miss);
-	read = mmap_readahead_stream(state, miss, &answer->kind);
+	if (!state->ahead.patience || outlived(state, miss))
+		begin(state, miss);
+	read = find_stream(state, miss, &answer->kind);
 	if (read && answer->kind == MMAP_READAHEAD_SINGLE)
 		return;
 	if (read) {
-		mmap_readahead_go_on(state, miss, read, answer);
+		go_on(state, miss, read, answer);
 	} else {
 		read = &state->reads[state->next];
 		state->next = (state->next + 1) % MMAP_READAHEAD_READS;
 		if (read->size && read->kind == MMAP_READAHEAD_SINGLE) {
-			mmap_readahead_learn_used(miss, read, read->end, &state->ahead);
-			mmap_readahead_learn_used(miss, read, read->start, &state->behind);
+			learn_used(miss, read, read->end, &state->ahead);
+			learn_used(miss, read, read->start, &state->behind);
 		}
-		mmap_readahead_start(state, miss, answer);
+		answer_other(state, miss, answer);
 		read->start = miss->index;
 		read->end = miss->index;
 	}
-	mmap_readahead_finish(state, miss, read, answer);
+	finish(state, miss, read, answer);
 	read->start = min(read->start, answer->start);
 	read->kind = answer->kind;
 }
 
 /* Does no read that is remembered hold a mark? */
-static inline bool
-mmap_readahead_forgotten(const struct mmap_readahead_state *state,
-			 const struct mmap_readahead_miss *mark)
+static bool forgotten(const struct mmap_readahead_state *state,
+		      const struct mmap_readahead_miss *mark)
 {
 	const struct mmap_readahead_read *read;
 
@@ -751,24 +552,9 @@ mmap_readahead_forgotten(const struct mmap_readahead_state *state,
 	return true;
 }
 
-/**
- * mmap_readahead_mark - what to read when an access comes to a readahead mark
- * @state: what is known of the file; learns
- * @mark: the page that has the mark, and the rest as for a miss
- * @answer: set to a read of no pages if there is nothing to read
- *
- * A stream has a mark in its last read, and goes on there. A single miss leaves one as well, in
- * the middle of what it reads ahead. As long as that read is remembered, the mark tells nothing
- * that the next miss does not. Once it is forgotten, because more streams share the file than
- * are remembered, the mark proves that what was read ahead is used.
- *
- * Return: false if single misses leave no marks, and no used page is before this one. Then it is
- * of somebody who read() the file.
- */
-static inline bool
-mmap_readahead_mark(struct mmap_readahead_state *state,
-		    const struct mmap_readahead_miss *mark,
-		    struct mmap_readahead_answer *answer)
+bool mmap_readahead_mark(struct mmap_readahead_state *state,
+			 const struct mmap_readahead_miss *mark,
+			 struct mmap_readahead_answer *answer)
 {
 	struct mmap_readahead_read *read, *stream = NULL;
 	unsigned long size, end;
@@ -783,18 +569,18 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 		if (read->kind == MMAP_READAHEAD_FORWARD && mark->index <= read->end &&
 		    read->end - mark->index < read->size)
 			stream = read;
-	if (!stream && !mmap_readahead_forgotten(state, mark))
+	if (!stream && !forgotten(state, mark))
 		return true;
 	if (stream) {
 		end = stream->end;
 		size = stream->size < mark->request_pages ? 2 * stream->size :
 		       stream->size + (stream->size + 3) / 4;
 	} else {
-		size = max(mmap_readahead_run(state, mark), 1U << state->ahead.order);
+		size = max(run_before(state, mark), 1U << state->ahead.order);
 		/* Nothing says that it is of a miss. */
 		if (size == 1)
 			return false;
-		size = min3(size, mark->request_pages, mmap_readahead_limit(mark));
+		size = min3(size, mark->request_pages, most_at_once(mark));
 		end = mark->next_miss(mark->cache, mark->index + 1, size) - 1;
 		/* So much is there still that nothing is to be read yet. */
 		if (end - mark->index >= size)
@@ -802,28 +588,19 @@ mmap_readahead_mark(struct mmap_readahead_state *state,
 		if ((1U << state->ahead.order < 2 * mark->request_pages &&
 		     MMAP_READAHEAD_MANY << state->ahead.order <= mark->memory_pages) ||
 		    mark->file_pages <= mark->memory_pages)
-			mmap_readahead_learn_continued(state, mark, &state->ahead);
+			learn_continued(state, mark, &state->ahead);
 	}
 	answer->start = end + 1;
 	if (answer->start >= mark->file_pages)
 		return true;
-	answer->size = min(size, mmap_readahead_limit(mark));
+	answer->size = min(size, most_at_once(mark));
 	answer->async_size = answer->size;
-	mmap_readahead_finish(state, mark, stream, answer);
+	finish(state, mark, stream, answer);
 	return true;
 }
 
-/**
- * mmap_readahead_submitted - what an answer asked for is in the page cache, or will not be
- * @state: what is known of the file
- * @answer: the answer, of more than a page
- *
- * Until then, misses in it are taken for those of other threads that came too early. Of
- * a single page, which a fault may read itself, nothing is to be told.
- */
-static inline void
-mmap_readahead_submitted(struct mmap_readahead_state *state,
-			 const struct mmap_readahead_answer *answer)
+void mmap_readahead_submitted(struct mmap_readahead_state *state,
+			      const struct mmap_readahead_answer *answer)
 {
 	struct mmap_readahead_read *read = &state->reads[answer->read];
 
@@ -833,4 +610,6 @@ mmap_readahead_submitted(struct mmap_readahead_state *state,
 		read->pending = false;
 }
 
-#endif /* _LINUX_MMAP_READAHEAD_WINDOW_H */
+#ifdef CONFIG_MMAP_READAHEAD_KUNIT_TEST
+#include "mmap_readahead_window_kunit.c"
+#endif
