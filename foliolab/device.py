@@ -52,9 +52,10 @@ class Device(Struct, frozen=True, forbid_unknown_fields=True):
     def measured_request_kb(self) -> int:
         """What our kernel takes a request to cost once it has timed some, if nobody tells it, in KiB.
 
-        Of the time that a fault waits, it takes 4 us for a KiB; see ``mmap_readahead_request_kb()``.
+        That is 128 for a wait of a millisecond or less, and one more for each 4 us more; see
+        ``mmap_readahead_request_kb()``.
         """
-        return min(max(self.latency_us // 4, 128), 4096)
+        return min(128 + max(self.latency_us - 1000, 0) // 4, 4096)
 
 
 @cache

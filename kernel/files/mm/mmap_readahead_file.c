@@ -113,13 +113,14 @@ static unsigned long memory_pages(void)
 }
 
 /*
- * A request costs what the disk could read meanwhile. How fast it reads is not measured. It
- * is taken to be 256 MB/s, a KiB in 4 us: hard disks and network volumes read half of that to
- * four times as much, and a price twice too high or too low costs a few percent of the time.
+ * What a request costs is what the disk could read meanwhile. How fast it reads is not
+ * measured: 256 MB/s are taken for it, a KiB in 4 us, beyond a wait of a millisecond. Disks and
+ * volumes that answer sooner are taken to be worth 128 KiB a request. A price twice too high or
+ * too low costs a few percent of the time.
  */
-#define WAIT_US_PER_KB		4
-/* That fits solid-state disks, also those which answer faster. */
 #define LEAST_REQUEST_KB	128U
+#define LEAST_WAIT_US		1000U
+#define WAIT_US_PER_KB		4U
 /* Beyond that, windows are as large as they can be, and a wait is one for other requests. */
 #define MOST_REQUEST_KB		4096U
 /* A wait moves their average so much of the way. */
@@ -192,7 +193,9 @@ unsigned long mmap_readahead_memory(struct mmap_readahead_file *known)
  */
 unsigned int mmap_readahead_request_kb(const struct mmap_readahead_file *known)
 {
-	return clamp(known->wait_us / WAIT_US_PER_KB, LEAST_REQUEST_KB, MOST_REQUEST_KB);
+	unsigned int beyond = max(known->wait_us, LEAST_WAIT_US) - LEAST_WAIT_US;
+
+	return min(LEAST_REQUEST_KB + beyond / WAIT_US_PER_KB, MOST_REQUEST_KB);
 }
 
 /**
@@ -206,7 +209,7 @@ unsigned int mmap_readahead_request_kb(const struct mmap_readahead_file *known)
 void mmap_readahead_waited(struct mmap_readahead_file *known, unsigned int kb, u64 ns)
 {
 	unsigned int request_kb = mmap_readahead_request_kb(known);
-	unsigned int most = MOST_REQUEST_KB * WAIT_US_PER_KB;
+	unsigned int most = LEAST_WAIT_US + MOST_REQUEST_KB * WAIT_US_PER_KB;
 	unsigned int us = min_t(u64, div_u64(ns, NSEC_PER_USEC), most);
 
 	us = max(mult_frac(us, request_kb, request_kb + kb), 1U);

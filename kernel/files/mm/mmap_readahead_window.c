@@ -42,8 +42,9 @@
 /* So many requests' worth apart, steps do not fill a region: more than 8/3. */
 #define MMAP_READAHEAD_SWEEP		3
 /*
- * What a single miss reads ahead in a file that nothing is known of, and behind as
- * well in a file of so few pages that few misses will ever tell more of it.
+ * A single miss reads at least 2^4 pages ahead in a file that nothing is known of, and half of
+ * what a request is worth; behind as well in a file of so few pages that few misses will
+ * ever tell more of it.
  */
 #define MMAP_READAHEAD_FIRST_ORDER	4
 #define MMAP_READAHEAD_SMALL_FILE	4096
@@ -315,8 +316,9 @@ static bool outlived(const struct mmap_readahead_state *state,
 /* The first miss of a file: nothing is known of it. */
 static void begin(struct mmap_readahead_state *state, const struct mmap_readahead_miss *miss)
 {
+	int first = max(MMAP_READAHEAD_FIRST_ORDER, ilog2(miss->request_pages) - 1);
 	struct mmap_readahead_side side = {
-		.order = min_t(unsigned int, MMAP_READAHEAD_FIRST_ORDER, ilog2(miss->max_pages)),
+		.order = min(first, ilog2(miss->max_pages)),
 		.used = MMAP_READAHEAD_HALF,
 		.patience = MMAP_READAHEAD_PATIENCE,
 	};
