@@ -40,6 +40,9 @@
 /* Who has opened the file. */
 #define OPENERS		4
 
+/* Reads that nobody continued until a window is made smaller. */
+#define MOST_PATIENCE	64
+
 /* State of a page. */
 #define CACHED		0x01
 #define MARKED		0x02
@@ -317,9 +320,7 @@ static void check_side(const struct mmap_readahead_side *side,
 	if (side->order >= 31 || 1U << side->order > most_pages)
 		broken("what single misses read is larger than any limit", miss,
 		       NULL);
-	if (side->patience < MMAP_READAHEAD_PATIENCE ||
-	    side->patience > MMAP_READAHEAD_MAX_PATIENCE ||
-	    side->quiet > MMAP_READAHEAD_MAX_PATIENCE)
+	if (side->patience > MOST_PATIENCE || side->quiet > MOST_PATIENCE)
 		broken("patience is out of bounds", miss, NULL);
 }
 

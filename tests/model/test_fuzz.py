@@ -72,13 +72,13 @@ BREAKAGES = {
         "larger than any limit",
     ),
     "patience grows for ever": (
-        "side->patience = min(2 * side->patience, MMAP_READAHEAD_MAX_PATIENCE);",
+        "side->patience = min(2 * side->patience, 16 * PATIENCE);",
         "side->patience *= 2;",
         "patience is out of bounds",
     ),
     "reading on has no limit": (
-        "answer->size = min(size, most_at_once(mark));",
-        "answer->size = size;",
+        "answer->size = min(2UL * read->size, most_at_once(mark));",
+        "answer->size = 2UL * read->size;",
         "larger than the limit",
     ),
     "a forgotten read is not there": (
@@ -112,12 +112,12 @@ BREAKAGES = {
         "a mark of our own is left to others",
     ),
     "what is gone is remembered": (
-        "return !miss->cached_pages;",
-        "return !miss;",
+        "if (!state->ahead.patience || !miss->cached_pages)",
+        "if (!state->ahead.patience || !miss)",
         "reads are remembered of which nothing is left",
     ),
     "a mark reads what is there": (
-        "answer->start = end + 1;",
+        "answer->start = read->end + 1;",
         "answer->start = mark->index;",
         "goes on where it has been",
     ),
@@ -127,7 +127,7 @@ BREAKAGES = {
         "it is settled by what is not known yet",
     ),
     "a miss is not counted": (
-        "regions->nr += counts;",
+        "regions->nr += !step;",
         "",
         "the regions do not add up",
     ),
@@ -137,7 +137,7 @@ BREAKAGES = {
         "runtime error: ",
     ),
     "a folio is larger than what is read": (
-        "return size >= 4 ? 2 : 0;",
+        "return size >= 64 ? ilog2(size) - 3 : size >= 4 ? 2 : 0;",
         "return 2;",
         "a folio is larger than the read",
     ),

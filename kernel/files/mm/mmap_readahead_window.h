@@ -9,12 +9,6 @@
 #define MMAP_READAHEAD_READS		8
 /* Most regions of a file. */
 #define MMAP_READAHEAD_REGIONS		16
-/*
- * So many single reads that nobody continued make a window smaller that cannot be
- * judged otherwise, at first, and at most.
- */
-#define MMAP_READAHEAD_PATIENCE		4
-#define MMAP_READAHEAD_MAX_PATIENCE	64
 
 /**
  * enum mmap_readahead_kind - what an adaptive read is

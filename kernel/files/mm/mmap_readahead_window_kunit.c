@@ -376,8 +376,8 @@ static void test_init(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, file->state.behind.order, param->behind);
 	if (param->known && param->cached)
 		return;
-	KUNIT_EXPECT_EQ(test, ahead->used, MMAP_READAHEAD_HALF);
-	KUNIT_EXPECT_EQ(test, file->state.behind.patience, MMAP_READAHEAD_PATIENCE);
+	KUNIT_EXPECT_EQ(test, ahead->used, (ALL + 1) / 2);
+	KUNIT_EXPECT_EQ(test, file->state.behind.patience, PATIENCE);
 	/* Around the miss, if the file is small. */
 	if (param->behind)
 		expect_read(file, SINGLE, 985, 31, 7);
@@ -564,8 +564,8 @@ static const struct window_case stream_cases[] = {
 	  { SINGLE, 4059, 16, 7 } },
 	{ "under way, behind it", { 4099, 4000, 4099, 40, FORWARD, true }, 4100, { },
 	  { FORWARD, 4100, 80, 40 } },
-	{ "under way, alone", { 4060, 4060, 4060, 1, SINGLE }, 4060, { },
-	  { SINGLE, 4060, 1 }, .under_way = true },
+	{ "read alone before", { 4060, 4060, 4060, 1, SINGLE }, 4060, { },
+	  { SINGLE, 4060, 16, 7 } },
 	{ "alone, was evicted since", { 4060, 4060, 4060, 1, SINGLE }, 4060,
 	  { 1, 4061, EVICTED }, { SINGLE, 4060, 16, 7 } },
 	{ "under way backward, first page", { 4050, 4000, 4099, 40, BACKWARD, true }, 4000,
@@ -783,7 +783,7 @@ static void test_continued(struct kunit *test)
 				moved_share(param->continued, true));
 		KUNIT_EXPECT_EQ(test, side->quiet, 0);
 		KUNIT_EXPECT_EQ(test, side->used,
-				side->order > param->order ? MMAP_READAHEAD_HALF :
+				side->order > param->order ? (ALL + 1) / 2 :
 							     200);
 		KUNIT_EXPECT_EQ(test, other->order, 4);
 		KUNIT_EXPECT_EQ(test, other->continued, 0);
@@ -861,7 +861,7 @@ static void test_forgotten(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, side->order, param->order_after);
 		KUNIT_EXPECT_EQ(test, side->used, param->used_after);
 		KUNIT_EXPECT_EQ(test, side->quiet, param->quiet_after);
-		KUNIT_EXPECT_EQ(test, side->patience, MMAP_READAHEAD_PATIENCE);
+		KUNIT_EXPECT_EQ(test, side->patience, PATIENCE);
 		/* Whatever is judged was not continued. */
 		judged = param->used_after != param->used ||
 			 param->quiet_after != param->quiet;
@@ -1096,7 +1096,7 @@ static void test_settled(struct kunit *test)
 
 	file->state.ahead = param->ahead;
 	file->state.behind = param->behind;
-	file->state.ahead.patience = MMAP_READAHEAD_PATIENCE;
+	file->state.ahead.patience = PATIENCE;
 	if (param->file) {
 		file->facts.file_pages = param->file;
 		miss = param->file - 1;
@@ -1126,19 +1126,16 @@ static void test_settled(struct kunit *test)
 static const struct window_case mark_cases[] = {
 	{ "a small one doubles", { 4000, 4000, 4030, 31, FORWARD }, 4000, { },
 	  { FORWARD, 4031, 62, 62 } },
-	{ "a request's worth grows by a quarter", { 4000, 4000, 4031, 32, FORWARD },
-	  4000, { }, { FORWARD, 4032, 40, 40 } },
-	{ "rounded up", { 4000, 4000, 4032, 33, FORWARD }, 4000, { }, { FORWARD, 4033, 42, 42 } },
-	{ "dear requests", { 4000, 4000, 4099, 100, FORWARD }, 4000, { },
-	  { FORWARD, 4100, 200, 200 }, .request = 101 },
+	{ "one of a request's worth as well", { 4000, 4000, 4031, 32, FORWARD },
+	  4000, { }, { FORWARD, 4032, 64, 64 } },
 	{ "up to the limit", { 4000, 4000, 4999, 1000, FORWARD }, 4000, { },
 	  { FORWARD, 5000, 1024, 1024 } },
 	{ "no less where pages are evicted", { 4000, 4000, 4999, 1000, FORWARD }, 4000,
 	  { }, { FORWARD, 5000, 1024, 1024 }, .evicted = 33 },
 	{ "on the last page", { 4000, 4000, 4063, 64, FORWARD }, 4063, { },
-	  { FORWARD, 4064, 80, 80 } },
+	  { FORWARD, 4064, 128, 128 } },
 	{ "on the first page of the last window", { 4000, 4000, 4255, 64, FORWARD },
-	  4192, { }, { FORWARD, 4256, 80, 80 } },
+	  4192, { }, { FORWARD, 4256, 128, 128 } },
 	{ "of the window before it", { 4000, 4000, 4255, 64, FORWARD }, 4191,
 	  { 192, 4192, USED }, { } },
 	{ "to the end of the file", { 4000, 4000, 4063, 64, FORWARD }, 4000, { },
@@ -1155,12 +1152,11 @@ static const struct window_case mark_cases[] = {
 	{ "in a block of a region", { 4000, 4000, 4063, 64, FILL }, 4031, { 100, 4032, USED },
 	  { } },
 
-	/* Behind a page that is not used they are of somebody who read()s the file. */
 	{ "not used in a single read", { 4000, 4000, 4063, 64, SINGLE }, 4031, { }, { } },
 	{ "forgotten, and as much as single misses read is still there", { }, 4000,
 	  { 17, 4017, CACHED }, { }, .ahead = 16 },
 	{ "not used in a stream", { 4000, 4000, 4063, 64, FORWARD }, 4031,
-	  { }, { FORWARD, 4064, 80, 80 } },
+	  { }, { FORWARD, 4064, 128, 128 } },
 
 	/* As much as is used before it, but no less than single misses read. */
 	{ "forgotten", { }, 4000, { 1000, 4001, USED }, { FORWARD, 4001, 32, 32 },
@@ -1193,13 +1189,11 @@ static const struct window_case mark_cases[] = {
 	  { 99, 4001, USED }, { FORWARD, 4001, 32, 32 }, .learns = true },
 	{ "read behind the mark", { 4001, 4001, 4099, 99, FORWARD }, 4000,
 	  { 99, 4001, USED }, { FORWARD, 4001, 32, 32 }, .learns = true },
-	{ "memory does not hold the file, less than two requests", { }, 4000,
+	{ "memory holds 512 such windows", { }, 4000,
 	  { 1000, 4001, USED }, { FORWARD, 4001, 32, 32 },
-	  .ahead = 32, .memory = FAKE_PAGES - 1, .learns = true },
-	{ "memory does not hold the file, two requests", { }, 4000, { 1000, 4001, USED },
-	  { FORWARD, 4001, 32, 32 }, .ahead = 64, .memory = FAKE_PAGES - 1 },
-	{ "memory holds the file, two requests", { }, 4000, { 1000, 4001, USED },
-	  { FORWARD, 4001, 32, 32 }, .ahead = 64, .memory = FAKE_PAGES, .learns = true },
+	  .ahead = 32, .memory = 512 * 32, .learns = true },
+	{ "memory does not hold 512 such windows", { }, 4000, { 1000, 4001, USED },
+	  { FORWARD, 4001, 32, 32 }, .ahead = 32, .memory = 512 * 32 - 1 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(mark, mark_cases, name);
