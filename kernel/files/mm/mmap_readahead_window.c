@@ -509,16 +509,23 @@ void mmap_readahead_adapt(struct mmap_readahead_state *state,
 	read->kind = answer->kind;
 }
 
-/* The read that a mark is in, that of a stream rather than others, or NULL. */
+/*
+ * The read that a mark is in, or NULL. It is that of a stream if it is in the last window of
+ * one: in the others it was left by an earlier stream that came the same way.
+ */
 static struct mmap_readahead_read *find_marked(struct mmap_readahead_state *state,
-					       const struct mmap_readahead_miss *mark)
+					       const struct mmap_readahead_miss *mark, bool *stream)
 {
 	struct mmap_readahead_read *read, *found = NULL;
 
-	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++)
-		if (read->size && mark->index >= read->start && mark->index <= read->end &&
-		    (!found || read->kind == MMAP_READAHEAD_FORWARD))
-			found = read;
+	*stream = false;
+	for (read = state->reads; !*stream && read < state->reads + MMAP_READAHEAD_READS; read++) {
+		if (!read->size || mark->index < read->start || mark->index > read->end)
+			continue;
+		found = read;
+		*stream = read->kind == MMAP_READAHEAD_FORWARD &&
+			  read->end - mark->index < read->size;
+	}
 	return found;
 }
 
@@ -549,7 +556,8 @@ bool mmap_readahead_mark(struct mmap_readahead_state *state,
 			 const struct mmap_readahead_miss *mark,
 			 struct mmap_readahead_answer *answer)
 {
-	struct mmap_readahead_read *read = find_marked(state, mark);
+	bool stream;
+	struct mmap_readahead_read *read = find_marked(state, mark, &stream);
 
 	*answer = (struct mmap_readahead_answer) {
 		.kind = MMAP_READAHEAD_FORWARD,
@@ -560,7 +568,7 @@ bool mmap_readahead_mark(struct mmap_readahead_state *state,
 	if (!read) {
 		if (!recall(state, mark, answer))
 			return false;
-	} else if (read->kind == MMAP_READAHEAD_FORWARD && read->end - mark->index < read->size) {
+	} else if (stream) {
 		answer->start = read->end + 1;
 		answer->size = min(2UL * read->size, most_at_once(mark));
 	}
