@@ -18,6 +18,7 @@ def run(rules: str, streams: int, memory_pages: int, passes: int) -> Counts:
 @pytest.mark.parametrize(
     ("streams", "memory_pages", "passes"),
     [
+        (1, FILE_PAGES // 3, 3),
         (12, FILE_PAGES * 9 // 10, 2),
         (16, FILE_PAGES // 2, 6),
         (64, FILE_PAGES // 2, 6),
