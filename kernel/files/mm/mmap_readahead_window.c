@@ -507,7 +507,7 @@ void mmap_readahead_adapt(struct mmap_readahead_state *state,
 	read->kind = answer->kind;
 }
 
-/* The read that a mark is in, that of a stream rather than others, or NULL. */
+/* The read that a mark is in, rather one of a stream whose last window holds it; or NULL. */
 static struct mmap_readahead_read *find_marked(struct mmap_readahead_state *state,
 					       const struct mmap_readahead_miss *mark)
 {
@@ -515,7 +515,8 @@ static struct mmap_readahead_read *find_marked(struct mmap_readahead_state *stat
 
 	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++)
 		if (read->size && mark->index >= read->start && mark->index <= read->end &&
-		    (!found || read->kind == MMAP_READAHEAD_FORWARD))
+		    (!found || (read->kind == MMAP_READAHEAD_FORWARD &&
+				read->end - mark->index < read->size)))
 			found = read;
 	return found;
 }
