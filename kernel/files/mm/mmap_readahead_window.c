@@ -509,23 +509,17 @@ void mmap_readahead_adapt(struct mmap_readahead_state *state,
 	read->kind = answer->kind;
 }
 
-/*
- * The read that a mark is in, or NULL. It is that of a stream if it is in the last window of
- * one: in the others it was left by an earlier stream that came the same way.
- */
+/* The read that a mark is in, rather one of a stream whose last window holds it; or NULL. */
 static struct mmap_readahead_read *find_marked(struct mmap_readahead_state *state,
 					       const struct mmap_readahead_miss *mark, bool *stream)
 {
 	struct mmap_readahead_read *read, *found = NULL;
 
-	*stream = false;
-	for (read = state->reads; !*stream && read < state->reads + MMAP_READAHEAD_READS; read++) {
-		if (!read->size || mark->index < read->start || mark->index > read->end)
-			continue;
-		found = read;
-		*stream = read->kind == MMAP_READAHEAD_FORWARD &&
-			  read->end - mark->index < read->size;
-	}
+	for (read = state->reads; read < state->reads + MMAP_READAHEAD_READS; read++)
+		if (read->size && mark->index >= read->start && mark->index <= read->end &&
+		    (!found || (read->kind == MMAP_READAHEAD_FORWARD &&
+				read->end - mark->index < read->size)))
+			found = read;
 	return found;
 }
 
