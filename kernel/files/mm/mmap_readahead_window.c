@@ -511,7 +511,7 @@ void mmap_readahead_adapt(struct mmap_readahead_state *state,
 
 /* The read that a mark is in, rather one of a stream whose last window holds it; or NULL. */
 static struct mmap_readahead_read *find_marked(struct mmap_readahead_state *state,
-					       const struct mmap_readahead_miss *mark, bool *stream)
+					       const struct mmap_readahead_miss *mark)
 {
 	struct mmap_readahead_read *read, *found = NULL;
 
@@ -550,8 +550,7 @@ bool mmap_readahead_mark(struct mmap_readahead_state *state,
 			 const struct mmap_readahead_miss *mark,
 			 struct mmap_readahead_answer *answer)
 {
-	bool stream;
-	struct mmap_readahead_read *read = find_marked(state, mark, &stream);
+	struct mmap_readahead_read *read = find_marked(state, mark);
 
 	*answer = (struct mmap_readahead_answer) {
 		.kind = MMAP_READAHEAD_FORWARD,
@@ -562,7 +561,7 @@ bool mmap_readahead_mark(struct mmap_readahead_state *state,
 	if (!read) {
 		if (!recall(state, mark, answer))
 			return false;
-	} else if (stream) {
+	} else if (read->kind == MMAP_READAHEAD_FORWARD && read->end - mark->index < read->size) {
 		answer->start = read->end + 1;
 		answer->size = min(2UL * read->size, most_at_once(mark));
 	}
