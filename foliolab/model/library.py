@@ -26,7 +26,8 @@ DEFAULT_REQUEST_KB = 128
 """What the kernel takes a request to cost unless it is told: request_kb of its device."""
 
 RULES = (
-    "off", "published", "adaptive", "random", "fixed", "xnu", "freebsd", "zfetch", "competitive", "linux-7.3", "first-steps",
+    "off", "published", "adaptive", "random", "fixed", "xnu", "freebsd", "zfetch", "competitive", "linux-7.3",
+    "first-steps",
 )  # fmt: skip
 """What a miss reads, as in ``enum model_rules``."""
 RECLAIM = ("second-chance", "lists")
