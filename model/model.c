@@ -18,6 +18,7 @@ static const struct policy *const policies[] = {
 	[MODEL_ZFETCH] = &policy_zfetch,
 	[MODEL_COMPETITIVE] = &policy_competitive,
 	[MODEL_LINUX_7_3] = &policy_linux_7_3,
+	[MODEL_FIRST_STEPS] = &policy_first_steps,
 };
 
 /* Add pages that are not cached; they make one request. */

@@ -26,6 +26,7 @@ enum model_rules {
 	MODEL_ZFETCH,	/* OpenZFS */
 	MODEL_COMPETITIVE,	/* Li, Shen and Papathanasiou, EuroSys 2007 */
 	MODEL_LINUX_7_3,
+	MODEL_FIRST_STEPS,	/* small changes of 7.3 for mainline */
 };
 
 /* What is evicted. */

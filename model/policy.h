@@ -60,6 +60,7 @@ extern const struct policy policy_freebsd;
 extern const struct policy policy_zfetch;
 extern const struct policy policy_competitive;
 extern const struct policy policy_linux_7_3;
+extern const struct policy policy_first_steps;
 
 /* fault_around_bytes of Linux */
 #define POLICY_BLOCK_SHIFT	4

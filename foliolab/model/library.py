@@ -27,6 +27,7 @@ DEFAULT_REQUEST_KB = 128
 
 RULES = (
     "off", "published", "adaptive", "random", "fixed", "xnu", "freebsd", "zfetch", "competitive", "linux-7.3",
+    "first-steps",
 )  # fmt: skip
 """What a miss reads, as in ``enum model_rules``."""
 RECLAIM = ("second-chance", "lists")

@@ -56,6 +56,7 @@ def test_what_variants_run_on() -> None:
         "zfetch",
         "competitive",
         "linux-7.3",
+        "first-steps",
         *(f"fixed-{kb}" for kb in (4, 32, 128, 512)),
     ]
     assert found["off"] == Machine("off", 4096, 1024, 32, 32)
