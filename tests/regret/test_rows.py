@@ -27,7 +27,7 @@ def test_every_variant_is_in_every_cell(rows: list[RegretRow]) -> None:
     found = list(by_cell(rows))
     assert len(found) == len(SMALL.cases) * 2 * 2 * 2
     assert len({variants["off"].cell for variants in found}) == len(found)
-    assert all(len(variants) == 11 + len(SMALL.windows_kb) for variants in found)
+    assert all(len(variants) == 12 + len(SMALL.windows_kb) for variants in found)
 
 
 def test_the_oracle_is_the_cheapest_fixed_window_that_the_device_allows(rows: list[RegretRow]) -> None:
