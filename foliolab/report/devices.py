@@ -12,7 +12,7 @@ from foliolab.grouped import grouped
 from foliolab.report.columns import Column, rate, seconds
 from foliolab.report.view import View
 
-_BEFORE, _AFTER = "off", "adaptive"
+_CONTROL, _BEFORE, _AFTER = "unpatched", "off", "adaptive"
 
 
 def by_device(views: Iterable[View]) -> list[list[View]]:
@@ -29,9 +29,9 @@ def by_device(views: Iterable[View]) -> list[list[View]]:
 
 def device_columns(views: Sequence[View]) -> list[Column]:
     """A row for each cell. For each disk there are columns for seconds, and for the metric of the table, over those of
-    the variant without the window, and for the seconds of this one.
+    the variant without the window, for the seconds of this one, and for those of the control over them.
 
-    What was not measured is blank.
+    What was not measured is blank, and what was measured in no cell has no column.
     """
     rows = {(row.cell, view.group.device, row.variant): row for view in views for row in view.rows}
     cells = list(dict.fromkeys(cell for cell, *_ in rows))
@@ -41,14 +41,15 @@ def device_columns(views: Sequence[View]) -> list[Column]:
         row = rows.get((cell, device, variant))
         return row.metrics[metric].median if row and metric in row.metrics else None
 
-    def over(cell: Cell, device: str, metric: str) -> str:
-        before, after = (median(cell, device, variant, metric) for variant in (_BEFORE, _AFTER))
+    def over(cell: Cell, device: str, metric: str, variant: str = _AFTER) -> str:
+        before, after = median(cell, device, _BEFORE, metric), median(cell, device, variant, metric)
         return rate(after / before) if before and after is not None else ""
 
     def taken(cell: Cell, device: str) -> str:
         before = median(cell, device, _BEFORE, "seconds")
         return "" if before is None else seconds(before)
 
+    controlled = [device for device in devices if any((cell, device, _CONTROL) in rows for cell in cells)]
     metrics = {"seconds": "seconds", " ".join(METRICS[views[0].metric].title).strip(): views[0].metric}
     return [
         Column(("", "cell"), tuple(cell.label for cell in cells), 0, left=True),
@@ -60,5 +61,9 @@ def device_columns(views: Sequence[View]) -> list[Column]:
         *(
             Column((f"seconds of {_BEFORE}:", device), tuple(taken(cell, device) for cell in cells), 0)
             for device in devices
+        ),
+        *(
+            Column((f"{_CONTROL}:", device), tuple(over(cell, device, "seconds", _CONTROL) for cell in cells), 0)
+            for device in controlled
         ),
     ]

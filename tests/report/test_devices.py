@@ -30,14 +30,15 @@ def test_each_disk_has_columns_and_the_quickest_comes_first() -> None:
         timed("hdd", "adaptive", 4, price=500),
         timed("nvme", "off", 0.02),
         timed("nvme", "adaptive", 0.03),
-        timed("nvme", "unpatched", 7),
+        timed("nvme", "unpatched", 0.021),
         timed("", "off", 9),
         timed("", "adaptive", 90),
     )
     head, _, row, _, *about = devices_to_table(views).splitlines()
     titles = "seconds: nvme | seconds: hdd | price: nvme | price: hdd | seconds of off: nvme | seconds of off: hdd"
+    titles += " | unpatched: nvme"
     assert head == f"| cell | {titles} |"
-    assert row == "| writes | 1.50 | 0.50 | 1.00 | 1.25 | 0.020 | 8.000 |"
+    assert row == "| writes | 1.50 | 0.50 | 1.00 | 1.25 | 0.020 | 8.000 | 1.05 |"
     assert [line.partition("--device ")[2].split()[0] for line in about] == ["nvme", "hdd"]
     assert all(line.startswith("- n = 1, qemu-icount") for line in about)
 
