@@ -68,7 +68,7 @@ static void measure(const struct model_machine *machine, struct known *known,
 	known->measured = true;
 	if (request_pages(machine, known) > machine->first_request_pages &&
 	    machine->first_request_pages)
-		known->state = (struct mmap_readahead_state) { 0 };
+		known->state.ahead.patience = 0;
 }
 
 static struct mmap_readahead_miss describe(const struct model_machine *machine,

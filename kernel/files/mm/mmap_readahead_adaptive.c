@@ -142,14 +142,14 @@ static void read_adapted(struct vm_fault *vmf, struct file **fpin,
 	}
 }
 
-/* Wait for a page that is being read, as the fault would next. Return: false if killed. */
+/* Wait for a page that is being read, as the fault would next. Return: whether it was read. */
 static bool wait_for_page(struct address_space *mapping, pgoff_t index)
 {
 	struct folio *folio = filemap_get_folio(mapping, index);
 	bool arrived = false;
 
 	if (!IS_ERR(folio)) {
-		arrived = !folio_wait_locked_killable(folio);
+		arrived = !folio_wait_locked_killable(folio) && folio_test_uptodate(folio);
 		folio_put(folio);
 	}
 	return arrived;
@@ -168,7 +168,7 @@ static void read_and_wait(struct vm_fault *vmf, struct file **fpin,
 	u64 begun = ktime_get_ns();
 
 	read_adapted(vmf, fpin, known, answer);
-	if (wait_for_page(mapping, vmf->pgoff) && alone) {
+	if (wait_for_page(mapping, vmf->pgoff) && alone && atomic_read(&known->waiting) == 1) {
 		spin_lock(&known->lock);
 		mmap_readahead_waited(known, answer->size << (PAGE_SHIFT - 10),
 				      ktime_get_ns() - begun);
@@ -232,9 +232,9 @@ bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 {
 	struct file *file = vmf->vma->vm_file;
 	struct mmap_readahead_answer answer;
-	unsigned int told_kb = told_request_kb(file);
 	struct mmap_readahead_file *known;
 	struct mmap_readahead_miss mark;
+	unsigned int told_kb;
 	bool ours;
 
 	/* As long as nothing is known, no miss has left a mark. */
@@ -244,6 +244,7 @@ bool __mmap_readahead_marked(struct vm_fault *vmf, struct folio *folio,
 	/* The mark may be that of a page under writeback. */
 	if (folio_test_writeback(folio))
 		return true;
+	told_kb = told_request_kb(file);
 	describe(vmf, &mark);
 	if (nothing_to_read(&mark) || blk_cgroup_congested()) {
 		folio_clear_readahead(folio);

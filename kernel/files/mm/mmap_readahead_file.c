@@ -121,7 +121,7 @@ static unsigned long memory_pages(void)
 #define LEAST_REQUEST_KB	128U
 #define LEAST_WAIT_US		1000U
 #define WAIT_US_PER_KB		4U
-/* Beyond that, windows are as large as they can be, and a wait is one for other requests. */
+/* Beyond that, a wait is one for other requests. */
 #define MOST_REQUEST_KB		4096U
 /* A wait moves their average so much of the way. */
 #define WAIT_SHARE		8
@@ -199,7 +199,7 @@ unsigned int mmap_readahead_request_kb(const struct mmap_readahead_file *known)
 }
 
 /**
- * mmap_readahead_waited - a fault has waited for its page, and no other one did
+ * mmap_readahead_waited - a fault has waited for its page, and no other one did at its begin or end
  * @known: what mmap_readahead_known() returned, with its lock
  * @kb: of the read that had the page
  * @ns: for so many nanoseconds
@@ -218,7 +218,7 @@ void mmap_readahead_waited(struct mmap_readahead_file *known, unsigned int kb, u
 		return;
 	}
 	known->wait_us = us;
-	/* The first miss did not know that: the next one begins, with all that it pays to read. */
+	/* No miss knew that: the next one begins anew, with what is worth reading here. */
 	if (mmap_readahead_request_kb(known) > LEAST_REQUEST_KB)
-		known->state = (struct mmap_readahead_state) { };
+		known->state.ahead.patience = 0;
 }

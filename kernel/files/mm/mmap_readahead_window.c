@@ -556,8 +556,6 @@ bool mmap_readahead_mark(struct mmap_readahead_state *state,
 		.kind = MMAP_READAHEAD_FORWARD,
 		.read = MMAP_READAHEAD_READS,
 	};
-	if (!state->ahead.patience)
-		return false;
 	if (!read) {
 		if (!recall(state, mark, answer))
 			return false;

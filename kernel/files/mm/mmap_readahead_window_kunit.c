@@ -1260,6 +1260,19 @@ static void test_single_mark(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, test_bit(10016, file->marked));
 }
 
+/* Nor does it while the file is about to begin anew, and it is nobody else's. */
+static void test_mark_before_a_beginning(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 1024, 32);
+
+	fake_touch(file, 4000);
+	file->state.ahead.patience = 0;
+	fake_touch(file, 4009);
+	KUNIT_EXPECT_TRUE(test, file->ours);
+	KUNIT_EXPECT_EQ(test, file->answer.size, 0);
+	KUNIT_EXPECT_FALSE(test, test_bit(4016, file->marked));
+}
+
 /* More streams than are remembered read on at marks, and ever more at once. */
 static void test_streams(struct kunit *test)
 {
@@ -1436,6 +1449,7 @@ static struct kunit_case mmap_readahead_window_cases[] = {
 	KUNIT_CASE_PARAM(test_mark, mark_gen_params),
 	KUNIT_CASE(test_mark_unknown),
 	KUNIT_CASE(test_single_mark),
+	KUNIT_CASE(test_mark_before_a_beginning),
 	KUNIT_CASE(test_streams),
 	KUNIT_CASE(test_again),
 	KUNIT_CASE(test_looks),
