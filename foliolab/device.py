@@ -41,12 +41,8 @@ class Device(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def request_kb(self) -> int:
-        """What a request costs, in KiB that the disk could read meanwhile: what an administrator tells the kernel.
-
-        A program waits for the whole latency of a request, but at least as long as the rate of requests demands.
-        """
-        rate = 10**6 / self.requests_per_second if self.requests_per_second else 0
-        return max(round(max(self.latency_us, rate) * self.megabytes_per_second / 1024), 1)
+        """What a request costs, in KiB that the disk could read meanwhile: what one can tell the kernel."""
+        return max(round(self._wait_us * self.megabytes_per_second / 1024), 1)
 
     @property
     def measured_request_kb(self) -> int:
@@ -55,7 +51,12 @@ class Device(Struct, frozen=True, forbid_unknown_fields=True):
         That is 128 for a wait of a millisecond or less, and one more for each 4 us more; see
         ``mmap_readahead_request_kb()``.
         """
-        return min(128 + max(self.latency_us - 1000, 0) // 4, 4096)
+        return min(128 + max(round(self._wait_us) - 1000, 0) // 4, 4096)
+
+    @property
+    def _wait_us(self) -> float:
+        """How long a program waits for a request: the whole latency, but at least as long as the rate demands."""
+        return max(self.latency_us, 10**6 / self.requests_per_second if self.requests_per_second else 0)
 
 
 @cache

@@ -43,7 +43,7 @@ def file_memory_bytes(parameters: Parameters) -> int:
 
 @dataclass(frozen=True)
 class ModelBackend:
-    """Takes variants for rules of the model, and their kernels for its policy header."""
+    """Takes variants for rules of the model, and their kernels for its policy."""
 
     @property
     def name(self) -> str:

@@ -19,10 +19,8 @@ from foliolab.files import digest, digest_files
 from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED, stem
-from foliolab.model.library import DEFAULT_REQUEST_KB
 from foliolab.progress import Reporter
 from foliolab.stores import disk as stores
-from foliolab.table import Value
 from foliolab.userland.disk import Userland
 from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
@@ -217,11 +215,6 @@ class QemuSession:
         """Bytes."""
         return self.guest.ready.page_size
 
-    def _price(self, disk: str) -> list[tuple[str, Value]]:
-        """What our kernel is told of a disk where waits say nothing, or it would measure the emulation's."""
-        price: tuple[str, Value] = (f"{disk}/bdi/request_kb", DEFAULT_REQUEST_KB)
-        return [] if self.guest.config.device or self._switches.lacking([price]) else [price]
-
     def measure(self, step: Step) -> dict[str, int | float]:
         """Set the switches and the readahead limit, run the probe; a kernel that complains meanwhile has crashed."""
         parameters = self._plan.scale.parameters
@@ -229,9 +222,9 @@ class QemuSession:
         if self._kernel != PATCHED and (name := self._switches.lacking(step.variant.switches)):
             sentence = f"{self._kernel} has no switch {name}, which {step.variant.name} sets."
             raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence))
-        disk = f"/sys/block/{self.guest.config.disk_name(0)}"
-        self._switches.set((*step.variant.switches, *self._price(disk)))
-        self.guest.run([":write", f"{disk}/queue/read_ahead_kb", str(parameters.read_ahead_kb)]).checked()
+        self._switches.set(step.variant.switches)
+        limit = f"/sys/block/{self.guest.config.disk_name(0)}/queue/read_ahead_kb"
+        self.guest.run([":write", limit, str(parameters.read_ahead_kb)]).checked()
         data = DATA_FILE if parameters.file_bytes else _DATA
         command = self._plan.experiment.command(step.cell, parameters, step.repetition, data)
         result = self.guest.run(command, parameters.deadline_seconds)

@@ -23,7 +23,7 @@ from foliolab.table import one_of
 
 PAGE_BYTES = 4096
 DEFAULT_REQUEST_KB = 128
-"""What the kernel takes a request to cost unless it is told: request_kb of its device."""
+"""What our kernel takes a request to cost at least, and the module unless it is told."""
 
 RULES = (
     "off", "published", "adaptive", "random", "fixed", "xnu", "freebsd", "zfetch", "competitive", "linux-7.3",

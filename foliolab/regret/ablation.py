@@ -23,12 +23,9 @@ from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, AnyCase, Suite, co
 from foliolab.regret.summary import Regrets, ours, spreads
 from foliolab.table import Place, Text, read_toml
 
-_ENTRIES = tuple(f"mmap_readahead_{name}" for name in ("settled", "adapt", "mark", "submitted"))
-"""What the kernel calls."""
-
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _FUNCTION = re.compile(r"^static [^;{]*?\b(\w+)\([^;{]*?\)\n{\n.*?^}\n", re.DOTALL | re.MULTILINE)
-_CONSTANT = re.compile(r"^#define (MMAP_READAHEAD_\w+)\s.*\n", re.MULTILINE)
+_CONSTANT = re.compile(r"^#define (\w+)\s.*\n", re.MULTILINE)
 _TYPE = re.compile(r"^(?:struct|enum) \w+ {\n.*?^};\n", re.DOTALL | re.MULTILINE)
 _NUMBER = re.compile(r"\b\d+U?L?L?\b")
 
@@ -106,7 +103,7 @@ def _needed(policy: str, whole: str) -> str:
             match
             for kind in (_FUNCTION, _CONSTANT)
             for match in kind.finditer(policy)
-            if match[1] not in _ENTRIES and _uses(match[1], policy) < 2 <= _uses(match[1], whole)
+            if _uses(match[1], policy) < 2 <= _uses(match[1], whole)
         ]
         if not unused:
             return policy

@@ -3,22 +3,9 @@
 
 from dataclasses import replace
 
-import pytest
-
-from foliolab.model.library import Pattern, simulate
-from tests.model.test_rivals import APART, PAGES, interleaved, machine, reads, touch
+from tests.model.test_rivals import PAGES, interleaved, machine, reads, touch
 
 ON = machine("first-steps", 32)
-
-
-@pytest.mark.parametrize("window", [1, 2, 7, 32])
-def test_windows_of_any_size(window: int) -> None:
-    """Nothing is read twice or forgotten where there is memory, and little is read where windows are."""
-    for kind in ("sequential", "reverse"):
-        counts = simulate(machine("first-steps", window), Pattern(kind), PAGES)
-        assert counts.pages_read == counts.accesses == PAGES
-    counts = touch(machine("first-steps", window), range(PAGES - 1, 0, -APART))
-    assert counts.pages_read <= window * counts.major_faults
 
 
 def test_the_window_around_misses_shrinks_step_by_step() -> None:
@@ -27,7 +14,7 @@ def test_the_window_around_misses_shrinks_step_by_step() -> None:
     assert found == [*[32] * 20, *[16] * 20, *[8] * 20, *[4] * 20, *[2] * 20, *[1] * (len(found) - 100)]
 
 
-SPARSE = [page for _, page in zip(range(101), range(70, PAGES, 72), strict=False)]
+SPARSE = range(70, 70 + 101 * 72, 72)
 """Misses after which a miss reads its page alone."""
 
 
@@ -49,15 +36,16 @@ def test_a_miss_near_two_cached_pages_reads_sixteen() -> None:
     assert SPARSE[-1] < block - 100
     found = reads(ON, [*SPARSE, block + 1, block + 14, block + 7])
     assert [found[block + away] for away in (1, 14)] == [1, 1]
-    assert found[block + 7] > 8
+    assert found[block + 7] == 14  # sixteen, two of them cached
 
 
 def test_misses_on_evicted_pages_make_windows_small_at_once() -> None:
-    """Memory for a quarter: the second pass finds nothing of the first."""
-    little = replace(ON, memory_pages=PAGES // 16)
+    """Memory does not hold what a pass reads: the second one finds little of the first."""
+    little = replace(ON, memory_pages=PAGES // 80)
     pages = range(70, PAGES, 640)
     first, both = (touch(little, [*pages] * times) for times in (1, 2))
-    assert both.pages_read - first.pages_read < first.pages_read
+    assert both.major_faults > 1.5 * first.major_faults
+    assert both.pages_read - first.pages_read < first.pages_read / 2
 
 
 def test_any_number_of_scans_keep_their_windows() -> None:

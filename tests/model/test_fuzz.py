@@ -107,8 +107,8 @@ BREAKAGES = {
         "the missing page has the mark",
     ),
     "a mark of our own is left to others": (
-        "if (!state->ahead.patience)",
-        "if (state->ahead.patience)",
+        "		answer->size = 0;\n		return true;",
+        "		answer->size = 0;\n		return false;",
         "a mark of our own is left to others",
     ),
     "what is gone is remembered": (

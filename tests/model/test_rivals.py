@@ -40,7 +40,7 @@ def interleaved(streams: int, length: int) -> list[int]:
     return [1 + stream * (PAGES // streams) + page for page in range(length) for stream in range(streams)]
 
 
-@pytest.mark.parametrize("rules", ["xnu", "freebsd", "zfetch", "competitive", "linux-7.3"])
+@pytest.mark.parametrize("rules", ["xnu", "freebsd", "zfetch", "competitive", "linux-7.3", "first-steps"])
 @pytest.mark.parametrize("window", [1, 2, 7, 32])
 def test_windows_of_any_size(rules: str, window: int) -> None:
     """Nothing is read twice or forgotten where there is memory, and little is read where windows are."""

@@ -41,7 +41,7 @@ def test_each_mechanism_has_lines_of_its_own_and_none_has_most() -> None:
 
 def test_functions_and_constants_that_nothing_else_needs_count_for_a_mechanism() -> None:
     policy = """
-#define MMAP_READAHEAD_TWICE 2
+#define TWICE 2
 /* A comment
  * of two lines. */
 struct of_a_type {
@@ -49,7 +49,7 @@ struct of_a_type {
 };
 static int helper(int n)
 {
-	return MMAP_READAHEAD_TWICE * n;
+	return TWICE * n;
 }
 int mmap_readahead_adapt(int n)
 {

@@ -75,7 +75,8 @@ static bool is_used(const struct mmap_readahead_miss *miss, unsigned long index)
 
 /*
  * Folio size of a read. What goes on, or fills a region, is used to the last page, and one
- * folio may hold all of it. Of a single miss, and backward, a folio is a fourth at most.
+ * folio may hold all of it. Of a single miss, and backward, folios have 4 pages, or an eighth
+ * of 64 and more.
  */
 static unsigned int order_of(unsigned int size, enum mmap_readahead_kind kind)
 {
