@@ -31,6 +31,8 @@ _POWER_OFF_SECONDS = 60
 
 _TIMED = "/sys/module/timed_disk/parameters"
 """Of the driver in device/."""
+_REQUEST_KB = "128"
+"""Which is the least that our kernel measures."""
 
 OnOutput = Callable[[int, bytes], None]
 """Called with 1 or 2, for the job's output or error output, and the bytes, as they come."""
@@ -156,7 +158,7 @@ class Guest:
             raise
         with ExitStack() as stack:
             stack.callback(self._qemu.close)
-            self._add_timed_disks()
+            self._prepare_disks()
             stack.pop_all()
         return self
 
@@ -218,13 +220,20 @@ class Guest:
         """The console's log so far."""
         return self._console.read_text(errors="replace")
 
-    def _add_timed_disks(self) -> None:
-        """Have each disk take time, if that is wanted, under another name."""
+    def _prepare_disks(self) -> None:
+        """Have each disk take time under another name, if that is wanted.
+
+        Else waits are the emulation's: our kernel is told what a request costs, or it would measure them.
+        """
+        names = [f"vd{ascii_lowercase[number]}" for number in range(len(self.config.disks))]
         if not self.config.device:
+            for name in names:
+                # Other kernels have no such file.
+                self.run([":write", f"/sys/block/{name}/bdi/request_kb", _REQUEST_KB])
             return
         self.run([":write", f"{_TIMED}/profile", self.config.device.numbers]).checked()
-        for number in range(len(self.config.disks)):
-            self.run([":write", f"{_TIMED}/add", f"vd{ascii_lowercase[number]}"]).checked()
+        for name in names:
+            self.run([":write", f"{_TIMED}/add", name]).checked()
 
     def _request(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         self._last_id += 1

@@ -17,10 +17,6 @@ def switch_path(name: str) -> str:
     return str(PurePosixPath(SWITCHES) / name)
 
 
-_REQUEST_KB = 128
-"""What our kernel is told that a request costs on a disk that is not timed: it would measure the emulation."""
-
-
 class Switches:
     """The switches of one boot, which remember how it booted."""
 
@@ -28,11 +24,6 @@ class Switches:
         self._guest = guest
         self._booted: dict[str, str] = {}
         """Of every file that may have changed since."""
-        if guest.config.device:
-            return
-        for number in range(len(guest.config.disks)):
-            # Other kernels have no such file.
-            guest.run([":write", f"/sys/block/{guest.config.disk_name(number)}/bdi/request_kb", str(_REQUEST_KB)])
 
     def set(self, switches: Iterable[tuple[str, Value]]) -> None:
         """Write each switch, and put back what was written before and is not among these.

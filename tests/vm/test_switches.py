@@ -6,13 +6,11 @@ from typing import cast
 
 import pytest
 
-from foliolab.arch import X86_64, machine_name
-from foliolab.device import Device
+from foliolab.arch import machine_name
 from foliolab.errors import NoResult
 from foliolab.experiment.variants import load_variants
 from foliolab.table import Value
-from foliolab.vm.accel import Accelerator
-from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.outcome import JobResult
 from foliolab.vm.switches import SWITCHES, Switches, chosen, require_module, switch_path
 
@@ -28,10 +26,7 @@ def size(name: str) -> str:
 class FakeGuest:
     """A kernel's switches: numbers, a truth in debugfs, and a word for each folio size; at most one has exec."""
 
-    def __init__(self, disks: int = 0, device: Device | None = None) -> None:
-        accelerator = Accelerator("none", (), patience=1)
-        every = (Disk(Path("disk")),) * disks
-        self.config = GuestConfig(X86_64, None, None, accelerator, disks=every, device=device)
+    def __init__(self) -> None:
         self.files = {ONE: "1", TWO: "1", f"{DEBUG}/three": "Y", **{size(name): "always" for name in SIZES}}
         self.files[size("64kB")] = "always+exec"
         self.read: list[str] = []
@@ -65,17 +60,6 @@ def result(argv: list[str], output: str, status: int = 0) -> JobResult:
 
 def switches_of(guest: FakeGuest) -> Switches:
     return Switches(cast(Guest, guest))
-
-
-def test_the_price_of_requests_is_told_where_waits_say_nothing() -> None:
-    """Of two disks one has no such file, as those of other kernels."""
-    price = "/sys/block/vdb/bdi/request_kb"
-    guest, timed = FakeGuest(disks=2), FakeGuest(disks=2, device=Device("slow", 8000, 150, 0, 1))
-    for each in (guest, timed):
-        each.files |= {price: "0", price.replace("vdb", "timed_vdb"): "0"}
-        switches_of(each).set([])
-    assert guest.files[price] == "128"
-    assert "128" not in timed.files.values()
 
 
 def test_what_the_next_variant_does_not_mention_is_put_back() -> None:
