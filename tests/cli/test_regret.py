@@ -30,7 +30,7 @@ def test_json_is_alone_and_has_what_was_asked_for() -> None:
     assert {row["pattern"] for row in rows} == {"stride-127", "stride-1021", "random-0.1%"}
     assert {row["device"] for row in rows} == {"nvme"}
     assert {row["memory"] for row in rows} == {0.5, 1, 1.2, 3, 20}
-    assert len(rows) == 2 * 5 * 3 * (10 + 11)
+    assert len(rows) == 2 * 5 * 3 * (12 + 11)
     oracle = {"fixed-" + str(row["oracle_window_kb"]): row["oracle_cost"] for row in rows[:22]}
     assert [row["cost"] for row in rows[:22] if row["variant"] in oracle] == list(oracle.values())
     fixed = [row["time_regret"] for row in rows if row["variant"].startswith("fixed-")]
@@ -112,7 +112,7 @@ def test_a_trace_of_the_user(own: Path) -> None:
     rows = json.loads(done.stdout)["rows"]
     assert {row["pattern"] for row in rows} == {"stride-127", "trace:own"}
     # All but the smallest memory with the largest window.
-    assert len([row for row in rows if row["pattern"] == "trace:own"]) == 5 * 2 * (10 + 11)
+    assert len([row for row in rows if row["pattern"] == "trace:own"]) == 5 * 2 * (12 + 11)
 
 
 @pytest.mark.parametrize("argv", [["--pattern", "zipf"], ["--device", "nvme"], ["--trace", "some.trace"]])

@@ -212,7 +212,7 @@ def test_what_a_command_printed_is_shipped_and_shown(copied: Path, capsys: pytes
     assert (copied / "doc.md").read_text() == "Of 1<!--=cells--> cells.\n"
     assert main(["reproduce"]) == 0
     assert main(["reproduce", "--write"]) == 0
-    assert (copied / "doc.md").read_text() == f"Of {5 * 2 * 21}<!--=cells--> cells.\n"
+    assert (copied / "doc.md").read_text() == f"Of {5 * 2 * 23}<!--=cells--> cells.\n"
     kept = json.loads((copied / "q.json").read_text())
     assert kept["command"] == argv.split()
     capsys.readouterr()

@@ -51,9 +51,12 @@ class Walk:
 
     @property
     def objects(self) -> list[str]:
-        """All that the series changes or brings, as far as it is there yet."""
-        files = {file for content in self.contents for file in content if re.match(r"(mm|fs|arch/\w+/mm)/.*\.c$", file)}
-        present = (file for file in sorted(files) if (self.tree / file).exists())
+        """All that the series changes or brings, as far as it is there yet, but for what another one includes."""
+        texts = {file: text for content in self.contents for file, text in content.items()}
+        files = {file for file in texts if re.match(r"(mm|fs|arch/\w+/mm)/.*\.c$", file)}
+        names = (name.decode() for text in texts.values() for name in re.findall(rb'#include "(\w+\.c)"', text))
+        included = {f"mm/{name}" for name in names}
+        present = (file for file in sorted(files - included) if (self.tree / file).exists())
         return [
             file[:-1] + "o" for file in present if not file.startswith("arch/") or f"arch/{self.arch.source}/" in file
         ]
