@@ -32,10 +32,10 @@ def machines(
     pages = suite.pages_of(case)
     memory = memory_pages(pages, times_memory)
     windows = [Way(fixed(window), rules="fixed", window_kb=window) for window in suite.windows_kb]
+    prices = {"told": device.request_kb, "measured": device.measured_request_kb, "": DEFAULT_REQUEST_KB}
     found = {}
     for way in (*suite.ways, *windows):
         window_kb = min(way.window_kb or read_ahead_kb, read_ahead_kb)
-        prices = {"told": device.request_kb, "measured": device.measured_request_kb, "": DEFAULT_REQUEST_KB}
         request_pages = max(prices[way.request] // PAGE_KB, 1)
         first_pages = DEFAULT_REQUEST_KB // PAGE_KB if way.request == "measured" else 0
         found[way.name] = Machine(
