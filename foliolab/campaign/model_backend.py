@@ -163,12 +163,13 @@ def _rules(variant: Variant) -> str | None:
     """The model's rules for a variant; None if it has none.
 
     Only three switches matter to data that one thread maps without hints. Those that a variant does not set stand
-    as the kernel boots, which is on.
+    as the kernel boots: the window adapts, and the rules for hits are off.
     """
     if not variant.ours:
         return None if parse_name(variant.kernel).module else "off"
     switches = {name.rpartition("/")[2]: value for name, value in variant.switches}
-    match [int(switches.get(name, 1)) for name in ("adaptive", "hit_needs_address", "hit_needs_first_try")]:
+    hits = [int(switches.get(name, 0)) for name in ("hit_needs_address", "hit_needs_first_try")]
+    match [int(switches.get("adaptive", 1)), *hits]:
         case [1, _, _]:
             return "adaptive"
         case [0, 1, 1]:

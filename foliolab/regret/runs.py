@@ -37,7 +37,7 @@ def machines(
     for way in (*suite.ways, *windows):
         window_kb = min(way.window_kb or read_ahead_kb, read_ahead_kb)
         request_pages = max(prices[way.request] // PAGE_KB, 1)
-        first_pages = DEFAULT_REQUEST_KB // PAGE_KB if way.request == "measured" else 0
+        first_pages = device.first_request_kb // PAGE_KB if way.request == "measured" else 0
         found[way.name] = Machine(
             way.rules or way.name,
             pages,

@@ -95,7 +95,7 @@ def replays(
                     read_ahead_pages=max(window_kb * 1024 // PAGE_BYTES, 1),
                     request_pages=max(request_kb * 1024 // PAGE_BYTES, 1),
                     reclaim="lists",
-                    first_request_pages=DEFAULT_REQUEST_KB * 1024 // PAGE_BYTES if device else 0,
+                    first_request_pages=device.first_request_kb * 1024 // PAGE_BYTES if device else 0,
                 )
                 with_it = [each for each in measured if _memory(trace, each) == memory]
                 counts = simulate_trace(machine, trace, clock=clock)

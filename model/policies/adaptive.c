@@ -58,7 +58,7 @@ static uint32_t request_pages(const struct model_machine *machine,
 	       machine->request_pages : machine->first_request_pages;
 }
 
-/* As mmap_readahead_waited() has it: a first miss that did not know the price teaches that. */
+/* As mmap_readahead_waited() has it: the first wait tells the price, and unless that was known the file begins anew. */
 static void measure(const struct model_machine *machine, struct known *known,
 		    const struct mmap_readahead_answer *answer)
 {
@@ -66,8 +66,8 @@ static void measure(const struct model_machine *machine, struct known *known,
 	    known->measured)
 		return;
 	known->measured = true;
-	if (request_pages(machine, known) > machine->first_request_pages &&
-	    machine->first_request_pages)
+	if (machine->first_request_pages &&
+	    machine->first_request_pages != machine->request_pages)
 		known->state.ahead.patience = 0;
 }
 

@@ -122,8 +122,7 @@ static struct window hit(const struct model_machine *machine,
 			 const struct file *file, const struct hit *hit)
 {
 	(void)machine;
-	if (hit->at_address && !hit->retried)
-		linux_count_hits(file, HIT);
+	linux_count_hit(file, hit, HIT);
 	return (struct window) {};
 }
 

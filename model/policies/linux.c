@@ -88,3 +88,10 @@ void linux_count_hits(const struct file *file, uint32_t hits)
 
 	state->misses = hits < state->misses ? state->misses - hits : 0;
 }
+
+void linux_count_hit(const struct file *file, const struct hit *hit,
+		     uint32_t hits)
+{
+	if (hit->at_address && !hit->retried)
+		linux_count_hits(file, hits);
+}

@@ -33,4 +33,8 @@ struct window linux_mark(const struct model_machine *machine,
 
 void linux_count_hits(const struct file *file, uint32_t hits);
 
+/* The same for a fault that finds the page at its own address, on its first try. */
+void linux_count_hit(const struct file *file, const struct hit *hit,
+		     uint32_t hits);
+
 #endif /* MODEL_POLICIES_LINUX_H */

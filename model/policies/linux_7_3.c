@@ -24,8 +24,7 @@ static struct window hit(const struct model_machine *machine,
 			 const struct file *file, const struct hit *hit)
 {
 	(void)machine;
-	if (hit->at_address && !hit->retried)
-		linux_count_hits(file, 1);
+	linux_count_hit(file, hit, 1);
 	return (struct window) {};
 }
 

@@ -23,15 +23,20 @@
 #include "internal.h"
 #include "mmap_readahead.h"
 
-#define ALL_RULES (MMAP_READAHEAD_HIT_NEEDS_ADDRESS |		\
+#define HIT_RULES (MMAP_READAHEAD_HIT_NEEDS_ADDRESS |		\
 		   MMAP_READAHEAD_HIT_NEEDS_FIRST_TRY |		\
 		   MMAP_READAHEAD_HIT_NEEDS_UNLOCKED |		\
-		   MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS |	\
+		   MMAP_READAHEAD_HIT_NEEDS_COUNTED_MISS)
+
+#define ALL_RULES (HIT_RULES |					\
 		   MMAP_READAHEAD_TEXT_KEEPS_HITS |		\
 		   MMAP_READAHEAD_TEXT_IN_FOLIOS |		\
 		   MMAP_READAHEAD_TEXT_UNCOUNTED |		\
 		   MMAP_READAHEAD_TEXT_IN_WINDOWS |		\
 		   MMAP_READAHEAD_HUGE_HINT_CAPPED)
+
+/* With small windows, the rules for hits cost more than they save. */
+#define BOOT_RULES (ALL_RULES & ~HIT_RULES)
 
 /* Off exactly when no rule is set, so that faults then run the stock code. */
 DEFINE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
@@ -40,7 +45,7 @@ DEFINE_STATIC_KEY_TRUE(mmap_readahead_any_rule);
  * Set of enum mmap_readahead_rule. Written under rules_lock; a fault that races
  * with a change may mix both sets.
  */
-static unsigned int mmap_readahead_rules __read_mostly = ALL_RULES;
+static unsigned int mmap_readahead_rules __read_mostly = BOOT_RULES;
 
 /* Whether a folio of the page cache can be as large as what a PMD maps. */
 static bool pmd_fits(void)
@@ -292,7 +297,7 @@ bool __mmap_readahead_next(struct vm_fault *vmf, struct folio *folio,
 	return true;
 }
 
-#ifdef CONFIG_DEBUG_FS
+#ifdef CONFIG_MMAP_READAHEAD_DEBUG
 static DEFINE_MUTEX(rules_lock);
 
 static int rule_get(void *rule, u64 *on)
@@ -352,7 +357,7 @@ static int __init mmap_readahead_debugfs_init(void)
 	return 0;
 }
 subsys_initcall(mmap_readahead_debugfs_init);
-#endif /* CONFIG_DEBUG_FS */
+#endif /* CONFIG_MMAP_READAHEAD_DEBUG */
 
 /* "off" takes all rules at once; mmap_readahead_adaptive.c has the same parameter. */
 static int __init mmap_readahead_setup(char *str)
@@ -361,7 +366,7 @@ static int __init mmap_readahead_setup(char *str)
 	int err = kstrtobool(str, &on);
 
 	if (!err)
-		mmap_readahead_rules = on ? ALL_RULES : 0;
+		mmap_readahead_rules = on ? BOOT_RULES : 0;
 	return err;
 }
 early_param("mmap_readahead", mmap_readahead_setup);

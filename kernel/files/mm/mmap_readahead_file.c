@@ -3,6 +3,7 @@
  * What the adaptive window knows of a file. The first miss allocates it, and is charged
  * for it. It goes with the inode.
  */
+#include <linux/blkdev.h>
 #include <linux/fs.h>
 #include <linux/init.h>
 #include <linux/jiffies.h>
@@ -121,6 +122,8 @@ static unsigned long memory_pages(void)
 #define LEAST_REQUEST_KB	128U
 #define LEAST_WAIT_US		1000U
 #define WAIT_US_PER_KB		4U
+/* Until a file has waited for it, a disk with a head is taken to answer in so much. */
+#define ROTATING_WAIT_US	5000U
 /* Beyond that, a wait is one for other requests. */
 #define MOST_REQUEST_KB		4096U
 /* A wait moves their average so much of the way. */
@@ -135,6 +138,14 @@ static int __init mmap_readahead_file_init(void)
 }
 core_initcall(mmap_readahead_file_init);
 
+/* Does the disk under the file say that it rotates? */
+static bool rotates(const struct address_space *mapping)
+{
+	struct block_device *disk = mapping->host->i_sb->s_bdev;
+
+	return disk && bdev_get_queue(disk)->limits.features & BLK_FEAT_ROTATIONAL;
+}
+
 /* Begin to know a file, unless another thread just did. Returns NULL without memory. */
 static struct mmap_readahead_file *remember(struct address_space *mapping, gfp_t gfp)
 {
@@ -144,6 +155,7 @@ static struct mmap_readahead_file *remember(struct address_space *mapping, gfp_t
 	if (!known)
 		return NULL;
 	spin_lock_init(&known->lock);
+	known->wait_us = rotates(mapping) ? ROTATING_WAIT_US : LEAST_WAIT_US;
 	others = cmpxchg(&mapping->mmap_readahead, NULL, known);
 	if (!others)
 		return known;
@@ -186,7 +198,7 @@ unsigned long mmap_readahead_memory(struct mmap_readahead_file *known)
 }
 
 /**
- * mmap_readahead_request_kb - what a request costs, as far as it has been measured
+ * mmap_readahead_request_kb - what a request costs, as far as it is known
  * @known: what mmap_readahead_known() returned, with its lock
  *
  * Return: KiB that the device could read instead.
@@ -212,13 +224,14 @@ void mmap_readahead_waited(struct mmap_readahead_file *known, unsigned int kb, u
 	unsigned int most = LEAST_WAIT_US + MOST_REQUEST_KB * WAIT_US_PER_KB;
 	unsigned int us = min_t(u64, div_u64(ns, NSEC_PER_USEC), most);
 
-	us = max(mult_frac(us, request_kb, request_kb + kb), 1U);
-	if (known->wait_us) {
+	us = mult_frac(us, request_kb, request_kb + kb);
+	if (known->measured) {
 		known->wait_us += ((int)us - (int)known->wait_us) / WAIT_SHARE;
 		return;
 	}
+	known->measured = true;
 	known->wait_us = us;
 	/* No miss knew that: the next one begins anew, with what is worth reading here. */
-	if (mmap_readahead_request_kb(known) > LEAST_REQUEST_KB)
+	if (mmap_readahead_request_kb(known) != request_kb)
 		known->state.ahead.patience = 0;
 }

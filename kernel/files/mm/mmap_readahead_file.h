@@ -14,8 +14,8 @@ struct address_space;
  * struct mmap_readahead_file - what is known of a file
  * @lock: of all the rest but @waiting. No miss waits long for it: nobody sleeps, or reads, with it
  * @waiting: faults that wait for single misses of several pages
- * @wait_us: how long one such fault waits for a request if there is no other, on average; 0 if
- *	not known
+ * @wait_us: how long one such fault waits for a request if there is no other, on average
+ * @measured: whether one has; until then @wait_us is what the kind of the disk suggests
  * @state: what the policy knows
  * @memory_pages: what memory can hold, for the control group that last asked
  * @memory_group: that control group, only to be compared
@@ -28,6 +28,7 @@ struct mmap_readahead_file {
 	spinlock_t lock;	/* of all the rest but @waiting */
 	atomic_t waiting;
 	unsigned int wait_us;
+	bool measured;
 	struct mmap_readahead_state state;
 	unsigned long memory_pages;
 	const void *memory_group;

@@ -11,7 +11,7 @@
 
 DEFINE_STATIC_KEY_FALSE(prefaulted_ptes_flipped);
 
-#ifdef CONFIG_DEBUG_FS
+#ifdef CONFIG_MMAP_READAHEAD_DEBUG
 static int old_prefaulted_ptes_get(void *unused, u64 *old)
 {
 	*old = prefaulted_ptes_are_old();
@@ -41,4 +41,4 @@ static int __init prefault_age_init(void)
 	return 0;
 }
 late_initcall(prefault_age_init);
-#endif /* CONFIG_DEBUG_FS */
+#endif /* CONFIG_MMAP_READAHEAD_DEBUG */
