@@ -46,7 +46,10 @@ class Device(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def first_request_kb(self) -> int:
-        """What our kernel takes a request to cost in a file that it has not waited for, in KiB: more on a rotating disk."""
+        """What our kernel takes a request to cost in a file that it has not waited for, in KiB.
+
+        A timed disk of depth 1 says that it rotates; see ``mmap_readahead_known()``.
+        """
         return 1128 if self.queue_depth == 1 else 128
 
     @property

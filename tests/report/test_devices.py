@@ -36,7 +36,7 @@ def test_each_disk_has_columns_and_the_quickest_comes_first() -> None:
     )
     head, _, row, _, *about = devices_to_table(views).splitlines()
     titles = "seconds: nvme | seconds: hdd | price: nvme | price: hdd | seconds of off: nvme | seconds of off: hdd"
-    titles += " | unpatched: nvme"
+    titles += " | unpatched over off: nvme"
     assert head == f"| cell | {titles} |"
     assert row == "| writes | 1.50 | 0.50 | 1.00 | 1.25 | 0.020 | 8.000 | 1.05 |"
     assert [line.partition("--device ")[2].split()[0] for line in about] == ["nvme", "hdd"]
@@ -47,6 +47,19 @@ def test_what_was_not_measured_is_blank() -> None:
     (views,) = tables(timed("nvme", "off", 2), timed("hdd", "adaptive", 4))
     row = devices_to_table(views).splitlines()[2]
     assert row == "| writes |  |  |  |  | 2.000 |  |"
+
+
+def test_other_kernels_and_the_other_lru_have_columns_too() -> None:
+    (views,) = tables(
+        timed("nvme", "off-mglru", 2),
+        timed("nvme", "adaptive-mglru", 1),
+        timed("nvme", "debian:7.3", 3, named="debian:7.3"),
+    )
+    head, _, row, *_ = devices_to_table(views).splitlines()
+    assert (
+        head == "| cell | seconds: nvme | price: nvme | seconds of off-mglru: nvme | debian:7.3 over off-mglru: nvme |"
+    )
+    assert row == "| writes | 0.50 | 1.00 | 2.000 | 1.50 |"
 
 
 def test_scales_have_tables_of_their_own() -> None:
