@@ -1816,6 +1816,44 @@ static void test_adaptive_price(void)
 				 measured[1] >= measured[0], "%s\n", name);
 }
 
+/* Return: pages that the first miss of a new file reads. */
+static unsigned long first_read(void)
+{
+	int fd = make_file();
+	struct mapping map;
+	unsigned long read;
+
+	if (fd < 0 || ftruncate(fd, file_pages * page_bytes))
+		ksft_exit_fail_perror("one more file");
+	map_file(&map, fd, file_pages);
+	read = touch_and_count(&map, sparse_page(ACCESSES - 1));
+	unmap_and_close(&map);
+	return read;
+}
+
+/* Until a file has waited for it, a disk that rotates is taken for one that answers late. */
+static void test_adaptive_rotating(void)
+{
+	const char *name = "adaptive: what a request costs begins with the kind of the disk";
+	unsigned long still, rotating;
+	char path[PATH_BYTES];
+
+	if (!queue_setting_path("rotational", path)) {
+		ksft_test_result_skip("%s: no disk below the file\n", name);
+		return;
+	}
+	set_all_rules(ALL_RULES | ADAPTIVE);
+	if (!device_setting_write(AT_FDCWD, "request_kb", 0) || setting_write(path, "0"))
+		ksft_exit_fail_perror(path);
+	still = first_read();
+	if (setting_write(path, "1"))
+		ksft_exit_fail_perror(path);
+	rotating = first_read();
+	ksft_print_msg("the first miss reads %lu pages, and %lu where the disk rotates\n",
+		       still, rotating);
+	ksft_test_result(still > 1 && rotating > still, "%s\n", name);
+}
+
 /* Everything at once */
 
 #define NR_FAULTERS	3
@@ -1975,7 +2013,7 @@ static const struct test_case test_cases[] = {
 #define NR_LOCKED_TESTS	2
 #define NR_FILE_TESTS	(1 + ARRAY_SIZE(test_cases) + NR_HIT_TESTS + 2 + \
 			 1 + NR_HINT_TESTS + 1 + 4 + NR_ADAPTIVE_TESTS + \
-			 NR_LOCKED_TESTS + 3)
+			 NR_LOCKED_TESTS + 4)
 
 static void clean_up(void)
 {
@@ -2037,12 +2075,15 @@ static void run_tests(void)
 	test_locked();
 	test_congested();
 	test_adaptive_price();
+	test_adaptive_rotating();
 	test_turmoil();
 	ksft_finished();
 }
 
 int main(void)
 {
+	char path[PATH_BYTES];
+
 	ksft_print_header();
 	if (geteuid())
 		ksft_exit_skip("needs root to write the switches\n");
@@ -2050,6 +2091,8 @@ int main(void)
 	guard_switches();
 	guard_device_setting("request_kb");
 	guard_device_setting("read_ahead_kb");
+	if (queue_setting_path("rotational", path))
+		guard_setting(path);
 	guard_setting(LRU_GEN_FILE);
 	return run_guarded(run_tests, clean_up);
 }

@@ -679,30 +679,36 @@ out:
 	return told;
 }
 
+bool queue_setting_path(const char *name, char path[PATH_BYTES])
+{
+	static const char * const places[] = {
+		"/sys/dev/block/%u:%u/queue/%s",
+		"/sys/dev/block/%u:%u/../queue/%s",
+	};
+	struct stat st;
+	unsigned int i;
+
+	for (i = 0; !stat(".", &st) && i < ARRAY_SIZE(places); i++) {
+		snprintf(path, PATH_BYTES, places[i], major(st.st_dev),
+			 minor(st.st_dev), name);
+		if (!access(path, W_OK))
+			return true;
+	}
+	return false;
+}
+
 /* Swap */
 
 static char swap_file[48], rotational[PATH_BYTES];
 
 void guard_swap(void)
 {
-	static const char * const places[] = {
-		"/sys/dev/block/%u:%u/queue/rotational",
-		"/sys/dev/block/%u:%u/../queue/rotational",
-	};
-	struct stat st;
-	unsigned int i;
-
 	snprintf(swap_file, sizeof(swap_file), "page_cache_test_%d.swap",
 		 getpid());
-	for (i = 0; !stat(".", &st) && i < ARRAY_SIZE(places); i++) {
-		snprintf(rotational, sizeof(rotational), places[i],
-			 major(st.st_dev), minor(st.st_dev));
-		if (access(rotational, W_OK))
-			continue;
+	if (queue_setting_path("rotational", rotational))
 		guard_setting(rotational);
-		return;
-	}
-	rotational[0] = '\0';
+	else
+		rotational[0] = '\0';
 }
 
 bool start_swap(unsigned long bytes)
