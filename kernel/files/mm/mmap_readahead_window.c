@@ -36,11 +36,15 @@
 #define REGION_ORDER	5
 /*
  * A single miss reads at least 2^4 pages ahead in a file that nothing is known of, and half of
- * what a request is worth; behind as well in a file of so few pages that few misses will
- * ever tell more of it.
+ * what a request is worth; behind as well in a file of up to four of the smallest regions,
+ * for few misses will ever tell more of it.
  */
 #define FIRST_ORDER	4
-#define SMALL_FILE	4096
+/*
+ * Unless memory is short, a 2^5th of what a request is worth costs next to nothing: a single
+ * miss reads no less on either side.
+ */
+#define FREE_ORDER	5
 /*
  * So many single reads that nobody continued make a window smaller that cannot be
  * judged otherwise, at first; sixteen times as many at most.
@@ -99,6 +103,13 @@ static bool own_fault(const struct mmap_readahead_miss *miss,
 static bool memory_is_short(const struct mmap_readahead_state *state)
 {
 	return state->evicted > (ALL + 1) / 8;
+}
+
+/* The least that single misses read on a side: log2 of pages. */
+static unsigned int least_order(const struct mmap_readahead_state *state,
+				const struct mmap_readahead_miss *miss)
+{
+	return memory_is_short(state) ? 0 : max(ilog2(miss->request_pages) - FREE_ORDER, 0);
 }
 
 /* The most that streams and regions read at once: memory holds it twice for each read. */
@@ -228,7 +239,8 @@ static void learn_continued(const struct mmap_readahead_state *state,
  * @far, worth it? Two pages of that half tell. If the miss itself had that mapped, the
  * only way to know is to try without.
  */
-static void learn_used(const struct mmap_readahead_miss *miss,
+static void learn_used(const struct mmap_readahead_state *state,
+		       const struct mmap_readahead_miss *miss,
 		       const struct mmap_readahead_read *read, unsigned long far,
 		       struct mmap_readahead_side *side)
 {
@@ -238,7 +250,7 @@ static void learn_used(const struct mmap_readahead_miss *miss,
 	if (2 * abs_diff(far, read->index) + 1 < 1UL << side->order)
 		return;
 	side->continued = moved_share(side->continued, false);
-	if (!side->order)
+	if (side->order <= least_order(state, miss))
 		return;
 	side->quiet = min(side->quiet + 1, 16 * PATIENCE);
 	if (own_fault(miss, read, far)) {
@@ -291,8 +303,8 @@ static void begin(struct mmap_readahead_state *state, const struct mmap_readahea
 	};
 
 	*state = (struct mmap_readahead_state) { .ahead = side, .behind = side };
-	if (miss->file_pages > SMALL_FILE)
-		state->behind.order = 0;
+	if (miss->file_pages >> (REGION_ORDER + 2) > miss->request_pages)
+		state->behind.order = min_t(unsigned int, least_order(state, miss), side.order);
 }
 
 /* Region: where single misses have cost what reading all of it costs. */
@@ -339,12 +351,15 @@ static unsigned int *count_miss(struct mmap_readahead_regions *regions,
 {
 	unsigned int shift = max_t(int, ilog2(miss->file_pages) - 3,
 				   ilog2(miss->request_pages) + REGION_ORDER);
-	unsigned int *here = &regions->misses[miss->index >> shift];
+	unsigned int *here;
 
-	/* Not all that was counted is still there, or it was of other regions. */
-	if (regions->shift != shift || regions->nr > miss->cached_pages)
+	/* Nothing was counted yet, not all of it is still there, or the file has grown. */
+	if (!regions->nr || regions->nr > miss->cached_pages ||
+	    (miss->file_pages - 1) >> regions->shift >= MMAP_READAHEAD_REGIONS) {
 		age_regions(regions, 31);
-	regions->shift = shift;
+		regions->shift = shift;
+	}
+	here = &regions->misses[miss->index >> regions->shift];
 	if (is_short && regions->nr >= miss->memory_pages / miss->request_pages)
 		age_regions(regions, 1);
 	*here += !step;
@@ -499,8 +514,8 @@ void mmap_readahead_adapt(struct mmap_readahead_state *state,
 		read = &state->reads[state->next];
 		state->next = (state->next + 1) % MMAP_READAHEAD_READS;
 		if (read->size && read->kind == MMAP_READAHEAD_SINGLE) {
-			learn_used(miss, read, read->end, &state->ahead);
-			learn_used(miss, read, read->start, &state->behind);
+			learn_used(state, miss, read, read->end, &state->ahead);
+			learn_used(state, miss, read, read->start, &state->behind);
 		}
 		answer_other(state, miss, answer);
 		*read = (struct mmap_readahead_read) { .start = miss->index, .end = miss->index };
