@@ -29,7 +29,7 @@ _CACHED = (
 )
 """All directories of the cache but ``kvm``, which says what the machine can do, and ``scratch``, which has owners."""
 
-_APART = ("ftrace", "preempt-rt")
+_APART = ("ftrace", "kcsan", "preempt-rt")
 """Extras with which most objects are others."""
 
 _OUR_FILE = "mm/mmap_readahead_adaptive.c"

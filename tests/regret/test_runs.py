@@ -61,7 +61,7 @@ def test_what_variants_run_on() -> None:
     ]
     assert found["off"] == Machine("off", 4096, 1024, 32, 32)
     assert found["published"] == Machine("published", 4096, 1024, 32, 32)
-    assert found["adaptive"] == Machine("adaptive", 4096, 1024, 32, 219, first_request_pages=32)
+    assert found["adaptive"] == Machine("adaptive", 4096, 1024, 32, 219, first_request_pages=282)
     assert found["adaptive-told"] == Machine("adaptive", 4096, 1024, 32, 146)
     assert found["adaptive-default"] == Machine("adaptive", 4096, 1024, 32, 32)
     assert found["xnu"] == Machine("xnu", 4096, 1024, 32, 32)
