@@ -3,6 +3,7 @@
 
 import itertools
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -139,6 +140,31 @@ def test_faults_in_files_under_stress_on_the_debug_kernel(
             print(f"{seed} rounds")  # for pytest -rP
             if time.monotonic() > end:
                 break
+
+
+OUR_FUNCTIONS = {
+    name
+    for file in (KERNEL / "files/mm").glob("*.c")
+    if not file.name.endswith("_kunit.c")
+    for name in re.findall(r"^[a-z][\w *]*[ *](\w+)\(", file.read_text(), re.MULTILINE)
+}
+
+
+@_NO_STRESS
+def test_no_data_race_is_ours(programs: Programs, tmp_path: Path) -> None:
+    """Races of faults with all that changes a mapping, with a kernel that finds data races; it has some of its own."""
+    assert {"mmap_readahead_adapt", "mmap_readahead_known", "read_and_wait"} <= OUR_FUNCTIONS
+    kernel = build(KernelRequest(X86_64_4K.arch, "patched", "debug", ("kcsan", "xfs")), Reporter())
+    with guest_with_data(guest_config(kernel, programs), "xfs", tmp_path / "console.log") as guest:
+        assert b"data_races" in guest.run([":read", "/sys/kernel/debug/kcsan"]).checked().stdout
+        for argv in (["mmap_readahead_race", STRESS_SECONDS], ["fault_recency_race", "--seconds", STRESS_SECONDS]):
+            done = guest.run(["in-directory", "/data", *argv], 600 + 2 * int(STRESS_SECONDS))
+            assert results(done.stdout.decode())[1] == [] and done.status == 0, done.stdout.decode()
+        found = splats(guest.console())
+    races = [title for title in found if "KCSAN: data-race" in title]
+    print(f"{len(races)} data races")  # for pytest -rP
+    assert [title for title in races if OUR_FUNCTIONS & set(re.findall(r"\w+", title))] == []
+    assert [title for title in found if title not in races] == []
 
 
 @_NO_STRESS
