@@ -175,7 +175,7 @@ bool count_folios(int fd, unsigned long first, unsigned long nr,
 
 /* Swap */
 
-/* In the queue directory of the disk below the current directory. Return: false if there is none. */
+/* In the queue directory of the disk below the current directory; false if there is none. */
 bool queue_setting_path(const char *name, char path[PATH_BYTES]);
 
 /* A swap file in the current directory. stop_swap() is for run_guarded(). */
