@@ -470,7 +470,8 @@ static struct mmap_readahead_answer adapt(const struct mmap_readahead_miss *miss
 static bool go_on(const struct mmap_readahead_miss *mark,
 		  struct mmap_readahead_answer *answer)
 {
-	bool leaves_marks = state.ahead.order > 0;
+	bool leaves_marks = state.ahead.order > 1 &&
+			    (state.evicted > 32 || state.ahead.order + 5 > ilog2(mark->request_pages));
 	unsigned long reach = most_pages;
 	bool ours;
 

@@ -15,10 +15,11 @@ from foliolab.errors import DiskFull, LabError
 
 _COMMANDS = (
     *("demo", "run", "merge", "report", "regress", "bisect", "regret", "reproduce", "trace", "exec", "shell"),
-    *("export-case", "diagnose", "probe", "cure", "folios", "kernel", "module", "kselftest", "ltp", "doctor", "test"),
+    *("export-case", "diagnose", "probe", "cure", "folios", "kernel", "module", "kselftest", "ltp", "stress", "doctor"),
+    "test",
 )
 """Modules beside this one, each of which is a command."""
-_RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest", "ltp")
+_RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest", "ltp", "stress")
 _KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
 
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The adaptive window: the kernel's own policy, on the model's page cache. */
+#include <linux/log2.h>
+
 #include "../../kernel/files/mm/mmap_readahead_window.h"
 #include "../policy.h"
 
@@ -67,7 +69,7 @@ static void measure(const struct model_machine *machine, struct known *known,
 		return;
 	known->measured = true;
 	if (machine->first_request_pages &&
-	    machine->first_request_pages != machine->request_pages)
+	    ilog2(machine->first_request_pages) != ilog2(machine->request_pages))
 		known->state.ahead.patience = 0;
 }
 

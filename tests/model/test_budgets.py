@@ -21,7 +21,7 @@ from foliolab.regret.ablation import count_lines
 from foliolab.regret.runs import run
 from foliolab.regret.suite import load_suite
 
-MOST_LINES = 402
+MOST_LINES = 404
 """Of code: no comments, blank lines, definitions of types, or lines of the preprocessor."""
 MOST_CONSTANTS = 8
 MOST_BYTES = 384

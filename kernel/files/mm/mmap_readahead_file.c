@@ -7,6 +7,7 @@
 #include <linux/fs.h>
 #include <linux/init.h>
 #include <linux/jiffies.h>
+#include <linux/log2.h>
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/memcontrol.h>
@@ -231,7 +232,7 @@ void mmap_readahead_waited(struct mmap_readahead_file *known, unsigned int kb, u
 	}
 	known->measured = true;
 	known->wait_us = us;
-	/* No miss knew that: the next one begins anew, with what is worth reading here. */
-	if (mmap_readahead_request_kb(known) != request_kb)
+	/* If no miss knew that, the next one begins anew, with what is worth reading here. */
+	if (ilog2(mmap_readahead_request_kb(known)) != ilog2(request_kb))
 		known->state.ahead.patience = 0;
 }

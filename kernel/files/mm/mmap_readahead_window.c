@@ -41,8 +41,8 @@
  */
 #define FIRST_ORDER	4
 /*
- * Unless memory is short, a 2^5th of what a request is worth costs next to nothing: a single
- * miss reads no less on either side.
+ * Unless memory is short, a 2^5th of what a request is worth costs next to nothing: what a
+ * single miss reads on a side becomes no smaller than that.
  */
 #define FREE_ORDER	5
 /*
@@ -105,7 +105,7 @@ static bool memory_is_short(const struct mmap_readahead_state *state)
 	return state->evicted > (ALL + 1) / 8;
 }
 
-/* The least that single misses read on a side: log2 of pages. */
+/* How small that becomes which single misses read on a side: log2 of pages. */
 static unsigned int least_order(const struct mmap_readahead_state *state,
 				const struct mmap_readahead_miss *miss)
 {
@@ -353,8 +353,9 @@ static unsigned int *count_miss(struct mmap_readahead_regions *regions,
 				   ilog2(miss->request_pages) + REGION_ORDER);
 	unsigned int *here;
 
-	/* Nothing was counted yet, not all of it is still there, or the file has grown. */
+	/* Not all that was counted is still there, or it was of regions of quite another size. */
 	if (!regions->nr || regions->nr > miss->cached_pages ||
+	    abs_diff(regions->shift, shift) > 1 ||
 	    (miss->file_pages - 1) >> regions->shift >= MMAP_READAHEAD_REGIONS) {
 		age_regions(regions, 31);
 		regions->shift = shift;
@@ -546,9 +547,11 @@ static struct mmap_readahead_read *find_marked(struct mmap_readahead_state *stat
 static bool recall(struct mmap_readahead_state *state, const struct mmap_readahead_miss *mark,
 		   struct mmap_readahead_answer *answer)
 {
-	unsigned int size = max(run_before(state, mark), 1U << state->ahead.order);
+	unsigned int run = run_before(state, mark);
+	unsigned int size = max(run, 1U << state->ahead.order);
 
-	if (size == 1)
+	/* What is read only because it is free is no evidence, and two pages have no mark. */
+	if (!run && state->ahead.order <= max(least_order(state, mark), 1U))
 		return false;
 	size = min3(size, mark->request_pages, most_at_once(mark));
 	answer->start = mark->next_miss(mark->cache, mark->index + 1, size);

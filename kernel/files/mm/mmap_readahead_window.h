@@ -193,8 +193,8 @@ void mmap_readahead_adapt(struct mmap_readahead_state *state,
  * that the next miss does not. Once it is forgotten, because more streams share the file than
  * are remembered, the mark proves that what was read ahead is used.
  *
- * Return: false if single misses leave no marks, and no used page is before this one. Then it is
- * of somebody who read() the file.
+ * Return: false if single misses leave no marks, or read ahead only what is free, and no used run
+ * is before this one. Then it is of somebody who read() the file, or tells nothing.
  */
 bool mmap_readahead_mark(struct mmap_readahead_state *state,
 			 const struct mmap_readahead_miss *mark,

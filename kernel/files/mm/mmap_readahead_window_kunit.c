@@ -1013,6 +1013,8 @@ static const struct region_case region_cases[] = {
 	{ "not all is there any more: anew", 1000, 1000, false, 1, 1, .cached = 1999 },
 	{ "it may all be there", 1000, 1000, true, 1001, 2001, .cached = 2000 },
 	{ "the file has grown: anew", 1000, 0, false, 1, 1, .old_shift = 11 },
+	{ "the price was quite another: anew", 1000, 0, false, 1, 1, .old_shift = 15 },
+	{ "the price was another: as it was", 1000, 0, true, 1001, 1001, .request = 512 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(region, region_cases, name);
@@ -1188,6 +1190,12 @@ static const struct window_case mark_cases[] = {
 	  .learns = true },
 	{ "forgotten, where pages are read alone", { }, 4000, { 1, 4001, USED }, { },
 	  .ahead = 1, .stock = true },
+	{ "forgotten, where two pages are read, without a mark", { }, 4000, { 1, 4001, USED }, { },
+	  .ahead = 2, .stock = true },
+	{ "forgotten, where four are, with one", { }, 4000, { 1, 4001, USED },
+	  { FORWARD, 4001, 4, 4 }, .ahead = 4, .learns = true },
+	{ "forgotten, where eight are free", { }, 4000, { 1, 4001, USED }, { },
+	  .ahead = 8, .request = 256, .stock = true },
 	{ "forgotten, long, where pages are read alone", { }, 4000, { 9, 4001, USED },
 	  { FORWARD, 4001, 8, 8 }, .ahead = 1, .learns = true },
 	{ "forgotten, no more than a request", { }, 4000, { 2, 4001, USED },

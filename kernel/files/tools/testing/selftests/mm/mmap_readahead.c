@@ -1816,17 +1816,25 @@ static void test_adaptive_price(void)
 				 measured[1] >= measured[0], "%s\n", name);
 }
 
-/* Return: pages that the first miss of a new file reads. */
+#define DISK_FILE_BYTES	(64UL << 20)
+
+/* Return: pages that the first miss of a new file reads, in a window of 4 MiB. */
 static unsigned long first_read(void)
 {
-	int fd = make_file();
+	unsigned long pages = DISK_FILE_BYTES / page_bytes, read;
 	struct mapping map;
-	unsigned long read;
+	int fd = make_file();
+	long kib;
 
-	if (fd < 0 || ftruncate(fd, file_pages * page_bytes))
+	if (fd < 0 || ftruncate(fd, DISK_FILE_BYTES))
 		ksft_exit_fail_perror("one more file");
-	map_file(&map, fd, file_pages);
-	read = touch_and_count(&map, sparse_page(ACCESSES - 1));
+	kib = read_ahead_read(fd);
+	if (kib < 0 || !read_ahead_write(fd, 4096))
+		ksft_exit_fail_perror("read_ahead_kb");
+	map_file(&map, open_again(fd), pages);
+	read_ahead_write(fd, kib);
+	close(fd);
+	read = touch_and_count(&map, pages / 2);
 	unmap_and_close(&map);
 	return read;
 }
