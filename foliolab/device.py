@@ -48,23 +48,28 @@ class Device(Struct, frozen=True, forbid_unknown_fields=True):
     def first_request_kb(self) -> int:
         """What our kernel takes a request to cost in a file that it has not waited for, in KiB.
 
-        A timed disk of depth 1 says that it rotates; see ``mmap_readahead_known()``.
+        A disk that rotates, as a timed disk of depth 1 says, is taken to answer in 5 ms, any other in 1 ms; see
+        ``ROTATING_WAIT_US`` in ``mm/mmap_readahead_file.c``.
         """
-        return 1128 if self.queue_depth == 1 else 128
+        return _kb_of(5000 if self.queue_depth == 1 else 1000)
 
     @property
     def measured_request_kb(self) -> int:
         """What our kernel takes a request to cost once it has timed some, if nobody tells it, in KiB.
 
-        That is 128 for a wait of a millisecond or less, and one more for each 4 us more; see
-        ``mmap_readahead_request_kb()``.
+        See ``mmap_readahead_request_kb()``.
         """
-        return min(128 + max(round(self._wait_us) - 1000, 0) // 4, 4096)
+        return _kb_of(round(self._wait_us))
 
     @property
     def _wait_us(self) -> float:
         """How long a program waits for a request: the whole latency, but at least as long as the rate demands."""
         return max(self.latency_us, 10**6 / self.requests_per_second if self.requests_per_second else 0)
+
+
+def _kb_of(wait_us: int) -> int:
+    """128 KiB for a wait of a millisecond or less, and one more for each 4 us more, up to 4 MiB."""
+    return min(128 + max(wait_us - 1000, 0) // 4, 4096)
 
 
 @cache

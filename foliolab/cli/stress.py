@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run Debian's stress-ng and trinity, with what maps and changes memory, on the unpatched kernel and on ours, and compare.
-The exit status is 1 if another one fails what the first passes.
+"""Run Debian's stress-ng and trinity, with what maps and changes memory, on the unpatched kernel and on ours, and
+compare. The exit status is 1 if another one fails what the first passes.
 
 example: ./lab stress --profile debug --test mprotect --test trinity --seconds 600
 """
