@@ -152,7 +152,7 @@ OUR_FUNCTIONS = {
 """Those that are written here, or that a patch adds to a file of the kernel's."""
 
 READS_FLAGS = "mem_cgroup_from_task /"
-"""Its lockdep condition reads the flags of another task, which any task changes that reads pages, as in a stock kernel."""
+"""Its lockdep condition reads the flags of another task, which all tasks change that read pages, also by stock code."""
 
 
 @_NO_STRESS
