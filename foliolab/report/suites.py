@@ -83,7 +83,8 @@ def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: 
     lines += ["", "What fails:", "", *(f"- {line}" for line in _not_passed(results) or ["nothing"])]
     if remarks := _remarks(results):
         lines += ["", "Too slow by emulation, which is no failure:", "", *(f"- {line}" for line in remarks)]
-    lines += ["", "Left out:", "", *(f"- {names}: {reason}" for names, reason in left_out.items())]
+    if left_out:
+        lines += ["", "Left out:", "", *(f"- {names}: {reason}" for names, reason in left_out.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -97,4 +98,5 @@ def print_results(title: str, results: Results, left_out: Mapping[str, str]) -> 
     for found in results.values():
         if regressions(found):
             console.print(Text(f"logs: {', '.join(str(result.log) for result in list(found.values())[1:])}"))
-    console.print(Text(f"Left out, for reasons that --markdown tells: {', '.join(left_out)}", style="dim"))
+    if left_out:
+        console.print(Text(f"Left out, for reasons that --markdown tells: {', '.join(left_out)}", style="dim"))

@@ -20,7 +20,7 @@ _LAYOUT = "1"
 """To be raised when the same test on the same kernel is to be run again: another guest, another reading."""
 _SKIPPED = 77
 _MEMORY_MIB = 768
-_PACKAGES = ("stress-ng", "trinity")
+_PACKAGES = ("stress-ng", "trinity", "util-linux")
 _DISKS = (("/dev/vda", "/root", "xfs"), ("/dev/vdb", "/data", "xfs"))
 """The root directory, and room for files."""
 
@@ -47,7 +47,7 @@ def run_test(test: Test, kernel: BuiltKernel, config: GuestConfig, boot: int = 1
         for device, directory, filesystem in _DISKS:
             guest.run([":mount", device, directory, filesystem]).checked()
         # Of the host's clock; an emulated guest takes as long to begin and to end.
-        limit = 300 + 4 * test.seconds
+        limit = 400 + 4 * test.seconds
         return guest.run(argv, limit, on_output=lambda _, data: printed.extend(data))
 
     return kept(

@@ -17,12 +17,17 @@ stress-ng: info:  [84] unsuccessful run completed in 5.01 secs
 
 
 def test_what_fails_is_known_by_its_words() -> None:
-    assert parse(OUTPUT) == {"mmap: mmap'd region of N bytes does not contain expected data at page N": End.FAIL}
+    wrong = "mmap: mmap'd region of N bytes does not contain expected data at page N"
+    assert parse(OUTPUT) == {"operations": End.PASS, wrong: End.FAIL}
+
+
+def test_what_does_nothing_fails() -> None:
+    assert parse("[main] Ran 0 syscalls. Successes: 0  Failures: 0\n") == {"operations": End.FAIL}
 
 
 def test_operations_are_counted() -> None:
     assert operations(OUTPUT) == 1250
-    assert operations("Ran 4711 syscalls (289 successes)") == 4711
+    assert operations("[main] Ran 4711 syscalls. Successes: 289  Failures: 4422\n") == 4711
 
 
 def test_tests_are_chosen_by_name() -> None:
