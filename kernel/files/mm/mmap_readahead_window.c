@@ -351,12 +351,12 @@ static unsigned int *count_miss(struct mmap_readahead_regions *regions,
 {
 	unsigned int shift = max_t(int, ilog2(miss->file_pages) - 3,
 				   ilog2(miss->request_pages) + REGION_ORDER);
-	unsigned int *here;
+	unsigned int was = regions->shift, *here;
 
 	/* Not all that was counted is still there, or it was of regions of quite another size. */
 	if (!regions->nr || regions->nr > miss->cached_pages ||
-	    abs_diff(regions->shift, shift) > 1 ||
-	    (miss->file_pages - 1) >> regions->shift >= MMAP_READAHEAD_REGIONS) {
+	    abs_diff(was, shift) > 1 ||
+	    (miss->file_pages - 1) >> was >= MMAP_READAHEAD_REGIONS) {
 		age_regions(regions, 31);
 		regions->shift = shift;
 	}
