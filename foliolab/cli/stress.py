@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run Debian's stress-ng and trinity, with what maps and changes memory, on the unpatched kernel and on ours, and
+"""Run stressors of Debian's stress-ng that map and change memory, on the unpatched kernel and on ours, and
 compare. The exit status is 1 if another one fails what the first passes.
 
-example: ./lab stress --profile debug --test mprotect --test trinity --seconds 600
+example: ./lab stress --profile debug --test mprotect --test mmap --seconds 600
 """
 
 import argparse
@@ -34,7 +34,7 @@ def handle(arguments: argparse.Namespace) -> int:
         return run_test(tests[name], kernel, guests[kernel.name], boot, again=arguments.again)
 
     results = run_all("stressors", tests, kernels, one, report)
-    title = f"stress-ng and trinity on Linux {kernels[0].version}, {machine_name(arch.name, page_size)}"
+    title = f"stress-ng on Linux {kernels[0].version}, {machine_name(arch.name, page_size)}"
     status = show(arguments, title, results, {})
     for kernel in kernels:
         done = sum(operations(found[kernel.name].log.read_text(errors="replace")) for found in results.values())

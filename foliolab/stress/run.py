@@ -20,7 +20,7 @@ _LAYOUT = "1"
 """To be raised when the same test on the same kernel is to be run again: another guest, another reading."""
 _SKIPPED = 77
 _MEMORY_MIB = 768
-_PACKAGES = ("stress-ng", "trinity", "util-linux")
+_PACKAGES = ("stress-ng",)
 _DISKS = (("/dev/vda", "/root", "xfs"), ("/dev/vdb", "/data", "xfs"))
 """The root directory, and room for files."""
 

@@ -22,20 +22,18 @@ def test_what_fails_is_known_by_its_words() -> None:
 
 
 def test_what_does_nothing_fails() -> None:
-    assert parse("[main] Ran 0 syscalls. Successes: 0  Failures: 0\n") == {"operations": End.FAIL}
+    assert parse(OUTPUT.replace("1250", "0").replace(" fail: ", " info: ")) == {"operations": End.FAIL}
 
 
 def test_operations_are_counted() -> None:
     assert operations(OUTPUT) == 1250
-    assert operations("[main] Ran 4711 syscalls. Successes: 289  Failures: 4422\n") == 4711
 
 
 def test_tests_are_chosen_by_name() -> None:
     names = [test.name for test in chosen([], 5)]
-    assert {"mprotect", "userfaultfd", "vm", "trinity"} <= set(names)
-    (mprotect, trinity) = chosen(["trinity", "mprotect"], 5)
+    assert {"mprotect", "userfaultfd", "vm"} <= set(names)
+    (mprotect,) = chosen(["mprotect"], 5)
     assert "--mprotect 2 --timeout 5 --verify" in mprotect.command
-    assert "-c process_madvise" in trinity.command
     with pytest.raises(UsageError, match="no test 'x'; known: brk, "):
         chosen(["x"], 5)
     with pytest.raises(UsageError, match="at least 1"):
