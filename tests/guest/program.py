@@ -47,6 +47,12 @@ def as_nobody(program: Path, *arguments: str | Path) -> subprocess.CompletedProc
         return subprocess.run(argv, capture_output=True, check=False, pass_fds=[stream.fileno()])
 
 
+def random_file(path: Path, pages: int) -> Path:
+    """A file of so many pages, of which no file system stores less."""
+    path.write_bytes(os.urandom(pages * PAGE))
+    return path
+
+
 def _sentence(done: subprocess.CompletedProcess[bytes]) -> tuple[int, str]:
     assert done.stdout == b""
     assert done.stderr.count(b"\n") == 1

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The probe by itself on this machine."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.guest.program import PAGE, failed, failed_as_nobody, needs_root, run
+from tests.guest.program import PAGE, failed, failed_as_nobody, needs_root, random_file, run
 
 PROBE = "data-folios"
 PAGES = 2048
@@ -14,9 +13,7 @@ PAGES = 2048
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "data"
-    path.write_bytes(os.urandom(PAGES * PAGE))
-    return path
+    return random_file(tmp_path / "data", PAGES)
 
 
 @needs_root

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The probe by itself on this machine."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.guest.program import PAGE, failed, run
+from tests.guest.program import PAGE, failed, random_file, run
 
 PROBE = "model-file"
 PAGES = 4096
@@ -14,9 +13,7 @@ PAGES = 4096
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "model"
-    path.write_bytes(os.urandom(PAGES * PAGE))
-    return path
+    return random_file(tmp_path / "model", PAGES)
 
 
 def test_load_reads_the_file_once_with_any_hint(probe: Path, file: Path) -> None:
