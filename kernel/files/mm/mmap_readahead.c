@@ -77,7 +77,7 @@ static int text_order(const struct vm_area_struct *vma, unsigned int rules)
 	const struct address_space *mapping = vma->vm_file->f_mapping;
 	const struct file_ra_state *ra = &vma->vm_file->f_ra;
 
-	if (!(vma->vm_flags & VM_EXEC) ||
+	if ((vma->vm_flags & (VM_EXEC | VM_RAND_READ)) != VM_EXEC ||
 	    !(rules & MMAP_READAHEAD_TEXT_IN_FOLIOS) || !ra->ra_pages ||
 	    (rules & MMAP_READAHEAD_TEXT_IN_WINDOWS && READ_ONCE(ra->text_evicted)))
 		return -1;
@@ -202,9 +202,8 @@ static void read_text(struct vm_fault *vmf, unsigned int order, unsigned int rul
 	/* The mapping may be gone once the fault's lock is dropped. */
 	struct vm_area_struct *vma = vmf->vma;
 	struct file *file = vma->vm_file;
-	bool more = rules & MMAP_READAHEAD_TEXT_IN_WINDOWS &&
-		    !(vma->vm_flags & VM_RAND_READ);
-	unsigned int window = more ? READ_ONCE(file->f_ra.ra_pages) : 0;
+	unsigned int window = rules & MMAP_READAHEAD_TEXT_IN_WINDOWS ?
+			      READ_ONCE(file->f_ra.ra_pages) : 0;
 	pgoff_t last = vma->vm_pgoff + vma_pages(vma) - 1;
 	struct mmap_readahead_window second = { }, text =
 		mmap_readahead_text(vmf->pgoff, order, window, vma->vm_pgoff, last);

@@ -1846,7 +1846,7 @@ static void test_adaptive_rotating(void)
 	unsigned long still, rotating;
 	char path[PATH_BYTES];
 
-	if (!queue_setting_path("rotational", path)) {
+	if (!queue_setting_path(AT_FDCWD, "rotational", path)) {
 		ksft_test_result_skip("%s: no disk below the file\n", name);
 		return;
 	}
@@ -2099,7 +2099,7 @@ int main(void)
 	guard_switches();
 	guard_device_setting("request_kb");
 	guard_device_setting("read_ahead_kb");
-	if (queue_setting_path("rotational", path))
+	if (queue_setting_path(AT_FDCWD, "rotational", path))
 		guard_setting(path);
 	guard_setting(LRU_GEN_FILE);
 	return run_guarded(run_tests, clean_up);

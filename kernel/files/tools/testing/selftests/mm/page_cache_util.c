@@ -217,6 +217,24 @@ int open_again(int fd)
 	return fd;
 }
 
+/* First of @places, formats of a device's numbers and @name, that is there for @fd's. */
+static bool find_setting(int fd, const char * const places[], unsigned int nr,
+			 const char *name, char path[PATH_BYTES])
+{
+	struct stat st;
+	unsigned int i;
+
+	if (fstatat(fd, "", &st, AT_EMPTY_PATH))
+		return false;
+	for (i = 0; i < nr; i++) {
+		snprintf(path, PATH_BYTES, places[i], major(st.st_dev),
+			 minor(st.st_dev), name);
+		if (!access(path, R_OK))
+			return true;
+	}
+	return false;
+}
+
 bool device_setting_path(int fd, const char *name, char path[PATH_BYTES])
 {
 	static const char * const places[] = {
@@ -225,18 +243,18 @@ bool device_setting_path(int fd, const char *name, char path[PATH_BYTES])
 		"/sys/dev/block/%u:%u/../bdi/%s",
 		"/sys/class/bdi/%u:%u/%s",
 	};
-	struct stat st;
-	unsigned int i;
 
-	if (fstatat(fd, "", &st, AT_EMPTY_PATH))
-		return false;
-	for (i = 0; i < ARRAY_SIZE(places); i++) {
-		snprintf(path, PATH_BYTES, places[i], major(st.st_dev),
-			 minor(st.st_dev), name);
-		if (!access(path, R_OK))
-			return true;
-	}
-	return false;
+	return find_setting(fd, places, ARRAY_SIZE(places), name, path);
+}
+
+bool queue_setting_path(int fd, const char *name, char path[PATH_BYTES])
+{
+	static const char * const places[] = {
+		"/sys/dev/block/%u:%u/queue/%s",
+		"/sys/dev/block/%u:%u/../queue/%s",
+	};
+
+	return find_setting(fd, places, ARRAY_SIZE(places), name, path);
 }
 
 void guard_device_setting(const char *name)
@@ -679,24 +697,6 @@ out:
 	return told;
 }
 
-bool queue_setting_path(const char *name, char path[PATH_BYTES])
-{
-	static const char * const places[] = {
-		"/sys/dev/block/%u:%u/queue/%s",
-		"/sys/dev/block/%u:%u/../queue/%s",
-	};
-	struct stat st;
-	unsigned int i;
-
-	for (i = 0; !stat(".", &st) && i < ARRAY_SIZE(places); i++) {
-		snprintf(path, PATH_BYTES, places[i], major(st.st_dev),
-			 minor(st.st_dev), name);
-		if (!access(path, W_OK))
-			return true;
-	}
-	return false;
-}
-
 /* Swap */
 
 static char swap_file[48], rotational[PATH_BYTES];
@@ -705,7 +705,7 @@ void guard_swap(void)
 {
 	snprintf(swap_file, sizeof(swap_file), "page_cache_test_%d.swap",
 		 getpid());
-	if (queue_setting_path("rotational", rotational))
+	if (queue_setting_path(AT_FDCWD, "rotational", rotational))
 		guard_setting(rotational);
 	else
 		rotational[0] = '\0';

@@ -72,6 +72,8 @@ int open_again(int fd);
  */
 void guard_device_setting(const char *name);
 bool device_setting_path(int fd, const char *name, char path[PATH_BYTES]);
+/* The same in the queue directory of that device. */
+bool queue_setting_path(int fd, const char *name, char path[PATH_BYTES]);
 bool device_setting_write(int fd, const char *name, unsigned long number);
 /* Of the device that holds a file, for files opened from then on. */
 bool read_ahead_write(int fd, unsigned long kib);
@@ -174,9 +176,6 @@ bool count_folios(int fd, unsigned long first, unsigned long nr,
 		  unsigned long counts[MAX_ORDER_NR]);
 
 /* Swap */
-
-/* In the queue directory of the disk below the current directory; false if there is none. */
-bool queue_setting_path(const char *name, char path[PATH_BYTES]);
 
 /* A swap file in the current directory. stop_swap() is for run_guarded(). */
 void guard_swap(void);
