@@ -33,7 +33,8 @@ class Pair:
     """A workload under a variant."""
 
     deciding: Difference
-    """The greatest loss that counts, else the greatest gain that counts, else whatever is worst."""
+    """The greatest loss that counts, else the greatest gain that counts, else a loss as large that was not shown, else
+    the experiment's main metric, or the first of its list that counted anything."""
     gain: Difference | None
     """The greatest one that counts."""
 
@@ -107,12 +108,24 @@ def make_pairs(matrix: Matrix) -> list[Pair]:
     pairs = []
     places = grouped(matrix.differences, lambda each: (each.experiment, each.cell, each.variant))
     for differences in places.values():
-        worst = differences[0]
-        loses = worst.change in (Change.WORSE, Change.SUSPECTED)
         gains = [each for each in differences if each.change is Change.BETTER]
         gain = min(gains, key=lambda each: each.loss) if gains else None
-        pairs.append(Pair(worst if loses or not gain else gain, gain))
+        pairs.append(Pair(_deciding(matrix, differences, gain), gain))
     return sorted(pairs, key=lambda pair: rank(pair.deciding))
+
+
+def _deciding(matrix: Matrix, differences: Sequence[Difference], gain: Difference | None) -> Difference:
+    """The figure that stands for a workload; ``differences`` has what loses most first."""
+    worst = differences[0]
+    if worst.change in (Change.WORSE, Change.SUSPECTED):
+        return worst
+    if gain:
+        return gain
+    if worst.loss > matrix.threshold:  # it was not shown, or is of no account
+        return worst
+    experiment = next(part.experiment for part in matrix.parts if part.experiment.name == worst.experiment)
+    order = (experiment.metric, *experiment.regress)
+    return min(differences, key=lambda each: (each.baseline == each.value == 0, order.index(each.metric)))
 
 
 def by_variant(matrix: Matrix) -> list[VariantSummary]:

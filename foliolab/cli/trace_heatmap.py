@@ -9,11 +9,12 @@ import argparse
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from rich.console import Console
+
 from foliolab.cli.options import require_room_for
 from foliolab.errors import UsageError
 from foliolab.files import write_atomic
 from foliolab.report.heatmap import print_heatmap
-from foliolab.report.terminal import terminal
 from foliolab.trace.format import Trace, read_trace
 
 
@@ -34,7 +35,7 @@ def handle(arguments: argparse.Namespace) -> int:
         drawing = to_file(touches_drawing(trace, file, arguments.trace.stem))
         write_atomic(arguments.svg, drawing.encode(errors="replace"))  # names of files can be any bytes
         return 0
-    console = terminal()
+    console = Console(highlight=False)  # a drawing is no wider where nobody looks
     print_heatmap(console, trace, file)
     others = sum(1 for number in set(trace.file_of) if number != file)
     if others:

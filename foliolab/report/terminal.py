@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tables for the terminal."""
 
+import os
 from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
@@ -22,6 +23,7 @@ from foliolab.report.view import View
 
 _GAP = 2
 # Of which one is padding and one is where the box would have a line.
+_ANY_WIDTH = 10_000
 _NAME = 24
 # Characters of a name for which no column is left out.
 _MARKS = {Status.HOLDS: ("ok  ", "green"), Status.FAILS: ("FAIL", "bold red"), Status.NOT_MEASURED: ("-   ", "dim")}
@@ -29,8 +31,14 @@ _CHANGES = {Change.WORSE: "red", Change.SUSPECTED: "yellow", Change.BETTER: "gre
 
 
 def terminal(*, stderr: bool = False) -> Console:
-    """The standard output, or error output, as tables are printed there."""
-    return Console(highlight=False, stderr=stderr)
+    """The standard output, or error output, as tables are printed there.
+
+    What is no terminal is as wide as a table has to be, unless COLUMNS says otherwise.
+    """
+    console = Console(highlight=False, stderr=stderr)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _ANY_WIDTH
+    return console
 
 
 def print_view(console: Console, view: View) -> None:

@@ -53,7 +53,7 @@ def test_the_worst_comes_first_with_what_it_gains() -> None:
     assert cells(lines, "gcc", "sqlite") == [
         "gcc adaptive major faults 10,000 13,300 +33.0 % exact worse read MiB -50.0 % 1",
         "sqlite published major faults 10 20 (+15.6 %) exact same 1",
-        "gcc published major faults 10,000 10,000 +0.0 % exact same 1",
+        "gcc published read MiB 100.0 100.0 +0.0 % exact same 1",
         "sqlite adaptive contpte % 50.0 75.0 -50.0 % exact better 1",
     ]
 

@@ -119,3 +119,15 @@ def test_names_give_way_before_columns_do() -> None:
     ]
     assert "123,456" in " ".join(terminal(columns, 40))
     assert "123,456" not in " ".join(terminal(columns, 30))
+
+
+def test_what_is_no_terminal_is_as_wide_as_a_table_has_to_be(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = [Column(("", f"column {number}"), ("0.123456789",), number) for number in range(40)]
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_table(terminal_report.terminal(), columns)
+    assert capsys.readouterr().out.count("0.123456789") == 40
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table(terminal_report.terminal(), columns)
+    assert 0 < capsys.readouterr().out.count("0.123456789") < 10
