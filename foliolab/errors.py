@@ -7,25 +7,22 @@ Nothing below the command line calls ``sys.exit``: it raises one of these, and
 
 from collections.abc import Iterable
 
+from foliohost.errors import BadTrace as BadTrace
+from foliohost.errors import DiskFull as DiskFull
+from foliohost.errors import FolioError
+from foliohost.errors import NoCure as NoCure
+from foliohost.errors import NoProbe as NoProbe
+from foliohost.errors import NotPermitted as NotPermitted
+from foliohost.errors import UsageError as UsageError
 
-class LabError(Exception):
-    """Base of all expected failures; the message is a sentence for the user."""
-
-    status = 3
-    report = ""
-    """Further words for the user, such as a guest's oops."""
+LabError = FolioError
+"""Base of all expected failures; the message is a sentence for the user."""
 
 
 class ChecksFailed(LabError):
     """Everything was measured, and an expectation of the experiment does not hold (``--check``)."""
 
     status = 1
-
-
-class UsageError(LabError):
-    """The command line asks for something that makes no sense (argparse uses 2 as well)."""
-
-    status = 2
 
 
 def require_known(
@@ -62,12 +59,6 @@ class StoreError(LabError):
     """The sample store is damaged, or another run is using it."""
 
     status = 14
-
-
-class BadTrace(LabError):
-    """A trace that cannot be read, or written: absent, of another version, cut off, damaged."""
-
-    status = 15
 
 
 class SourceError(LabError):
@@ -154,22 +145,6 @@ class Undecided(LabError):
     status = 38
 
 
-class DiskFull(LabError):
-    status = 40
-
-
-class NotPermitted(LabError):
-    """The kernel lets only root, or a process's owner, do that."""
-
-    status = 41
-
-
-class NoCure(LabError):
-    """A window that cannot be set, or not safely."""
-
-    status = 42
-
-
 class ClusterError(LabError):
     """Workers or their scheduler that cannot be had, do not fit, or are gone."""
 
@@ -180,9 +155,3 @@ class EmptyPart(LabError):
     """A part of a plan in which there is nothing to measure."""
 
     status = 44
-
-
-class NoProbe(LabError):
-    """A file by which the disk under it cannot be measured: too little data, holes, no direct reads, no disk."""
-
-    status = 45

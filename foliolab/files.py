@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Where things live, files that are either whole or absent, locks, and hashes of what went into a build."""
 
-import errno
-import fcntl
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from foliolab.errors import DiskFull
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+from foliohost.files import full_disk_named as full_disk_named
+from foliohost.files import locked as locked
+from foliohost.files import write_atomic as write_atomic
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 KERNEL = REPOSITORY / "kernel"
@@ -38,61 +35,6 @@ def results_directory() -> Path:
     """The sample store's directory: ``$FOLIOLAB_RESULTS``, else ``results/`` in the checkout."""
     chosen = os.environ.get("FOLIOLAB_RESULTS")
     return Path(chosen) if chosen else REPOSITORY / "results"
-
-
-def state_directory() -> Path:
-    """What has to be put back one day: ``$FOLIOLAB_STATE``, else the user's state directory."""
-    if chosen := os.environ.get("FOLIOLAB_STATE"):
-        return Path(chosen)
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
-    return Path(base) / "foliolab"
-
-
-@contextmanager
-def full_disk_named(place: Path) -> Iterator[None]:
-    """Turn "no space left" into a sentence that names the place."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise DiskFull(f"No space left on the disk that holds {place}.") from error
-        raise
-
-
-def write_atomic(path: Path, data: bytes | str) -> None:
-    """Write ``path`` so that a reader, or a kill at any moment, sees the old or the new content."""
-    content = data.encode() if isinstance(data, str) else data
-    with full_disk_named(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-
-
-@contextmanager
-def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold an exclusive lock on ``path``; ``on_wait`` is called once if somebody else holds it, before waiting."""
-    with full_disk_named(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if on_wait:
-                on_wait()
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 @contextmanager

@@ -38,9 +38,6 @@ def _choices(hint: object) -> list[str]:
     return [name for name in (hint if isinstance(hint, EnumType) else get_args(hint)) if isinstance(name, str)]
 
 
-_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
 @dataclass(frozen=True)
 class Place:
     """Where something stands in a file."""
@@ -103,14 +100,6 @@ class Place:
         """Keys with a string or a whole number each, or a list of these."""
         kind = str | int | Annotated[list[str | int], Meta(min_length=1)]
         return {key: self.at(key).convert(value, kind) for key, value in content.items()}  # type: ignore[arg-type]
-
-
-def parse_size(text: str) -> int:
-    """Bytes in ``"2560M"``: a whole number with K, M or G (binary) or nothing; ValueError otherwise."""
-    found = re.fullmatch(r"([1-9][0-9]*)([KMG]?)", text)
-    if not found:
-        raise ValueError(f"'{text}' is not a size such as 512M or 20G")
-    return int(found[1]) * _FACTORS[found[2]]
 
 
 def read_toml(file: Path) -> dict[str, Any]:

@@ -7,19 +7,14 @@ example: ./lab folios --text -- make -j2
 """
 
 import argparse
-import json
 import os
 import platform
 import signal
 import sys
-from collections.abc import Iterable
-from pathlib import Path
 
-from foliolab import process
 from foliolab.arch import ARCHITECTURES, NATIVE
 from foliolab.cli.options import add_json, add_words, words
-from foliolab.errors import LabError, NotPermitted, UsageError
-from foliolab.live.folios import TextFolios, text_folios
+from foliolab.errors import UsageError
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
 
@@ -58,18 +53,3 @@ def _program() -> str:
         known = ", ".join(arch.machine for arch in ARCHITECTURES.values())
         raise UsageError(f"'folios' looks at machines of these kinds: {known}. This one is {platform.machine()}.")
     return str(guest_programs(NATIVE, Reporter())["folios"])
-
-
-def folios_of_text(pids: Iterable[int]) -> TextFolios:
-    """In which folios those processes have text mapped that are still there.
-
-    LabError says why that cannot be told: not root, no compiler, no process left.
-    """
-    flags = Path("/proc/kpageflags")
-    if flags.exists() and not os.access(flags, os.R_OK, effective_ids=True):
-        raise NotPermitted("Only root sees in which folios memory is.")
-    there = [pid for pid in pids if Path(f"/proc/{pid}/exe").exists()]
-    if not there:
-        raise UsageError("The program has ended; './lab folios --text -- COMMAND' looks before that.")
-    argv = [_program(), "--text", "--json", *(f"--pid={pid}" for pid in there)]
-    return text_folios(json.loads(process.run(argv, LabError)))

@@ -18,7 +18,9 @@ _COMMANDS = (
     *("export-case", "diagnose", "probe", "cure", "folios", "kernel", "module", "kselftest", "ltp", "stress", "doctor"),
     "test",
 )
-"""Modules beside this one, each of which is a command."""
+"""Modules, each of which is a command."""
+_OF_HOST = ("diagnose", "probe", "cure")
+"""Those of these that are the host's tools."""
 _RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest", "ltp", "stress")
 _KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
 
@@ -31,7 +33,8 @@ def command_line() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for name in _COMMANDS:
-        parser = add_module(commands, name, import_module(f"foliolab.cli.{name.replace('-', '_')}"))
+        package = "foliohost" if name in _OF_HOST else "foliolab"
+        parser = add_module(commands, name, import_module(f"{package}.cli.{name.replace('-', '_')}"))
         if name in _RESUMED:
             parser.set_defaults(interrupted=_KEPT)
     return top

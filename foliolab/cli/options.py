@@ -3,56 +3,33 @@
 
 import argparse
 import json
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeAlias, get_args
+from typing import Any, get_args
 
 from msgspec import Struct
 
+from foliohost.cli.options import add_command as add_command
+from foliohost.cli.options import add_json as add_json
+from foliohost.cli.options import add_module as add_module
+from foliohost.cli.options import add_verbs as add_verbs
+from foliohost.cli.options import add_words as add_words
+from foliohost.cli.options import require_room_for as require_room_for
+from foliohost.cli.options import require_seconds as require_seconds
+from foliohost.cli.options import size_of as size_of
+from foliohost.cli.options import words as words
 from foliolab.arch import ARCHITECTURES, NATIVE, Architecture, architecture, size_name
 from foliolab.campaign.runner import Here, Workers
 from foliolab.device import device_of, help_text
 from foliolab.errors import MissingTool, UsageError
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.name import HELP
-from foliolab.table import Place, Text, parse_size, read_toml
+from foliolab.table import Place, Text, read_toml
 from foliolab.vm.accel import Wanted
 
-_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
 _PAGE_SIZES = {size_name(size): size for arch in ARCHITECTURES.values() for size in arch.page_sizes}
-
-
-def add_command(
-    commands: _Commands, name: str, words: str | None, handler: Callable[[argparse.Namespace], int] | None
-) -> argparse.ArgumentParser:
-    """A command that ``words`` tell of: a sentence that says what it does, others, and as a last paragraph an example.
-
-    They are the docstring of its handler or module. Without a handler it has verbs, which ``add_verbs`` returns.
-    """
-    told, *examples = (" ".join(part.split()) for part in str(words).split("\n\n"))
-    first = told.partition(". ")[0].rstrip(".")
-    text, epilog = first[0].lower() + first[1:], " ".join(examples)
-    parser = commands.add_parser(name, help=text, description=told, epilog=epilog)
-    if handler:
-        parser.set_defaults(handler=handler)
-    return parser
-
-
-def add_module(commands: _Commands, name: str, module: ModuleType) -> argparse.ArgumentParser:
-    """A command that is a module, whose docstring tells of it. It has ``add_options``, and ``handle`` or verbs."""
-    parser = add_command(commands, name, module.__doc__, getattr(module, "handle", None))
-    module.add_options(parser)
-    return parser
-
-
-def add_verbs(parser: argparse.ArgumentParser) -> _Commands:
-    """What the verbs of a command are added to."""
-    return parser.add_subparsers(metavar="VERB", required=True)
 
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
@@ -103,10 +80,6 @@ def _device_name(text: str) -> str:
 def add_guest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", default="1G", help="of the guest (default: 1G)")
     parser.add_argument("--cpus", type=int, default=1, help="of the guest (default: 1)")
-
-
-def add_json(parser: argparse._ActionsContainer, what: str = "one JSON object") -> None:
-    parser.add_argument("--json", action="store_true", help=f"print {what} and nothing else")
 
 
 def print_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -184,16 +157,6 @@ def workers(arguments: argparse.Namespace) -> AbstractContextManager[Workers]:
     return cluster.ssh(place.convert(table, Hosts))
 
 
-def add_words(parser: argparse.ArgumentParser, text: str = "a command to run") -> None:
-    """Words behind ``--``, which ``words`` returns."""
-    parser.add_argument("command", nargs=argparse.REMAINDER, help=text)
-
-
-def words(arguments: argparse.Namespace) -> list[str]:
-    found: list[str] = arguments.command
-    return found[1:] if found[:1] == ["--"] else found
-
-
 def names_of(option: str, text: str | None) -> list[str]:
     """Names with commas between them, as an option has them; none without it. UsageError for an empty one."""
     names = [] if text is None else [name.strip() for name in text.split(",")]
@@ -212,14 +175,6 @@ def limits_of(text: str | None) -> list[int | None]:
     return [int(word) for word in found]
 
 
-def size_of(text: str) -> int:
-    """Bytes; UsageError for what is no size."""
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise UsageError(f"{error}.") from None
-
-
 def pairs_of(texts: Sequence[str]) -> dict[str, str]:
     """Names and values of ``--env``."""
     pairs = {}
@@ -229,20 +184,3 @@ def pairs_of(texts: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"--env takes NAME=VALUE, not '{text}'.")
         pairs[name] = value
     return pairs
-
-
-def require_seconds(option: str, seconds: float | None) -> None:
-    """UsageError for a time that an option cannot mean."""
-    if seconds is not None and not 0 < seconds < 1e6:
-        raise UsageError(f"{option} is a time of more than nothing and less than 1,000,000.")
-
-
-def require_room_for(option: str, file: Path | None) -> None:
-    """UsageError for a file that cannot be written; that is better known before a program has run for an hour."""
-    if not file:
-        return
-    if not file.parent.is_dir():
-        raise UsageError(f"{option}: {file.parent} is no directory.")
-    # Files are replaced whole, which would take a device such as /dev/null away.
-    if (file.exists() and not file.is_file()) or not os.access(file.parent, os.W_OK):
-        raise UsageError(f"{option}: {file} cannot be written.")

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from foliohost.devices import device_of, windows_adapt
 from foliolab.cli.options import print_rows
 from foliolab.errors import UsageError
-from foliolab.live.devices import device_of, windows_adapt
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
 from foliolab.report.on_file import print_timed

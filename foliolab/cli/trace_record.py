@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from foliolab.cli import trace_live
+from foliohost.cli import record as live
 from foliolab.cli.in_guest import Asked, Guests, add_program, pass_on, require_ours, variants_of
 from foliolab.cli.options import limits_of, require_room_for
 from foliolab.errors import NoResult, UsageError
@@ -23,11 +23,12 @@ from foliolab.trace.record import MOST_TOUCHES, WINDOW, record, require_bounds
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.scratch import scratch_directory
 
+_OF_LIVE = ("pid", "file", "seconds", "limit", "fine", "reads")
+_SHARED = ("output", "program", "arguments")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(
-        parser=parser, interrupted="Interrupted; a trace is written only once the recorded program has ended."
-    )
+    parser.set_defaults(parser=parser, interrupted=live.INTERRUPTED)
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", type=Path, required=True, help="where the trace goes")
     add("--window", type=int, default=WINDOW, help=f"touches within so many pages may be missing (default: {WINDOW})")
@@ -37,12 +38,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--read-ahead-kb", metavar="KIB,...", help="of those runs (the kernel's own)")
     add_program(parser, nargs="?")
-    trace_live.add_options(parser)
+    here = parser.add_argument_group(
+        "on this machine",
+        "With --live, the kernel that runs here tells of its faults, by its own tracepoints; root is needed. It tells"
+        " less than a guest: no touch of a page that is mapped already, and a fault maps up to 16.",
+    )
+    here.add_argument(
+        "--live", action="store_true", help="record here, in place of a guest; of the options above only -o"
+    )
+    live.add_live_options(here)
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    trace_live.require_place(arguments, arguments.parser)
-    return trace_live.handle(arguments) if arguments.live else _in_guest(arguments)
+    _require_place(arguments, arguments.parser)
+    if not arguments.live:
+        return _in_guest(arguments)
+    return live.record_live(arguments, [arguments.program, *arguments.arguments] if arguments.program else [])
+
+
+def _require_place(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """UsageError for options of a guest with --live, or the other way round."""
+    given = (name for name, value in vars(arguments).items() if value != parser.get_default(name))
+    for name in given:
+        option = f"--{name.replace('_', '-')}"
+        if arguments.live and name not in (*_OF_LIVE, *_SHARED, "live"):
+            raise UsageError(f"{option} is of guests; it does not go with --live.")
+        if not arguments.live and name in _OF_LIVE:
+            raise UsageError(f"{option} goes with --live only.")
+    if not arguments.live and not arguments.program:
+        raise UsageError("Name a program, or with --live a process by --pid.")
 
 
 def _in_guest(arguments: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, defstruct
 from msgspec.structs import asdict
 
+from foliohost.sizes import parse_size
 from foliolab.arch import MACHINES
 from foliolab.errors import BadExperiment, UnknownExperiment
 from foliolab.experiment.cell import Cell, expand
@@ -28,7 +29,7 @@ from foliolab.experiment.spec import (
 )
 from foliolab.experiment.variants import Variant, load_variants
 from foliolab.files import EXPERIMENTS
-from foliolab.table import Number, Place, Positive, Share, Text, Texts, Value, parse_size, read_toml
+from foliolab.table import Number, Place, Positive, Share, Text, Texts, Value, read_toml
 
 _GIB = 1 << 30
 

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from foliohost.libc import advise_random, last_error, mapping, residency
 from foliolab.errors import ModelError
-from foliolab.libc import advise_random, last_error, mapping, residency
 from foliolab.model.compiled import compiled_reads
 from foliolab.model.library import Counts, Machine, numbers_of, simulation
 from foliolab.progress import Reporter

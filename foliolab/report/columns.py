@@ -8,6 +8,8 @@ what is of interest in any experiment.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from foliohost.sizes import count as count
+from foliohost.terminal import Column as Column
 from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
 from foliolab.experiment.cell import Cell
@@ -17,10 +19,6 @@ from foliolab.report.view import View
 
 def mib(size_bytes: float) -> str:
     return f"{size_bytes / (1 << 20):,.1f}"
-
-
-def count(number: float) -> str:
-    return f"{number:,.0f}"
 
 
 def rate(number: float) -> str:
@@ -91,34 +89,7 @@ def scale_factor(factor: float) -> str:
 _ALWAYS = {"read_requests": 103, "major_faults": 102, "instructions": 102, "seconds": 105}
 """Metrics that are shown wherever they were counted, with their columns' ranks."""
 _RANGE = 104
-_LEAST_NAME = 12
-"""Characters that a name's column keeps at least, if any of its words is as long."""
 _OF_TIME = (Kind.SECONDS, Kind.SPEED)
-
-
-@dataclass(frozen=True)
-class Column:
-    title: tuple[str, str]
-    """Two lines; the second has the unit."""
-    cells: tuple[str, ...]
-    """One a row."""
-    rank: int
-    """Where room is short, columns of high rank go first; 0 stays."""
-    left: bool = False
-    """A name: it stands on the left, and wraps where room is short. All else are figures, which never do."""
-
-    @property
-    def width(self) -> int:
-        """Characters that it takes if nothing wraps."""
-        return max(len(text) for text in (*self.title, *self.cells))
-
-    @property
-    def least(self) -> int:
-        """Characters without which it cannot be read."""
-        if not self.left:
-            return self.width
-        words = [word for text in (*self.title, *self.cells) for word in text.split()]
-        return min(max(map(len, words), default=0), _LEAST_NAME)
 
 
 def make_columns(view: View) -> list[Column]:

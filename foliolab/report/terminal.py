@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from foliohost.terminal import column_widths, fitting
 from foliolab.analyse.agreement import Agreement
 from foliolab.analyse.differences import Change
 from foliolab.analyse.losses import Matrix, by_variant
@@ -24,8 +25,6 @@ from foliolab.report.view import View
 _GAP = 2
 # Of which one is padding and one is where the box would have a line.
 _ANY_WIDTH = 10_000
-_NAME = 24
-# Characters of a name for which no column is left out.
 _MARKS = {Status.HOLDS: ("ok  ", "green"), Status.FAILS: ("FAIL", "bold red"), Status.NOT_MEASURED: ("-   ", "dim")}
 _CHANGES = {Change.WORSE: "red", Change.SUSPECTED: "yellow", Change.BETTER: "green"}
 
@@ -111,8 +110,8 @@ def print_table(
     Where room is short, columns are left out and names wrap. Figures are never cut: if all that is left still does not
     fit, the table is wider than the terminal.
     """
-    kept = _fitting(columns, console.width)
-    widths = _widths(kept, console.width)
+    kept = fitting(columns, console.width)
+    widths = column_widths(kept, console.width)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
     table.width = sum(width + _GAP for width in widths)
     for column, width in zip(kept, widths, strict=True):
@@ -136,25 +135,3 @@ def _style(row: Row, metric: Metric) -> str:
     if row.ratio is None:
         return ""
     return "bold green" if (row.ratio >= 2 if metric.more_is_better else row.ratio <= 1 / 2) else ""
-
-
-def _fitting(columns: Sequence[Column], width: int) -> list[Column]:
-    """Leave out columns, those of the highest rank first, until the rest fits with names of fair length."""
-    kept = list(columns)
-    while sum(min(column.width, max(column.least, _NAME)) + _GAP for column in kept) > width:
-        highest = max(column.rank for column in kept)
-        if not highest:
-            break
-        kept = [column for column in kept if column.rank != highest]
-    return kept
-
-
-def _widths(columns: Sequence[Column], width: int) -> list[int]:
-    """Characters for each column: the longest names give way."""
-    widths = [column.width for column in columns]
-    while sum(widths) + _GAP * len(widths) > width:
-        wide = [number for number, column in enumerate(columns) if widths[number] > column.least]
-        if not wide:
-            break
-        widths[max(wide, key=lambda number: widths[number])] -= 1
-    return widths

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from foliohost.extents import plain_extents
 from foliolab.errors import DiskFull, UsageError
-from foliolab.extents import plain_extents
 from foliolab.files import full_disk_named
 from foliolab.progress import Reporter
 

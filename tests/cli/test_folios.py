@@ -7,7 +7,7 @@ import pytest
 from foliolab.cli.folios import folios_of_text
 from foliolab.errors import NotPermitted, UsageError
 from tests.cli.command import lab, sentence
-from tests.live.conftest import nobody
+from tests.host.conftest import nobody
 
 __all__ = ["nobody"]
 

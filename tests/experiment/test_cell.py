@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import pytest
 
+from foliohost.sizes import parse_size
 from foliolab.errors import UnknownCell
 from foliolab.experiment.cell import Cell, choose, expand
-from foliolab.table import parse_size
 
 CELLS = [*expand({"pattern": "random"}), *expand({"pattern": "stride", "stride": [1021, 2053]})]
 

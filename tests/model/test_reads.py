@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from foliohost.devices import device_of, windows_adapt
 from foliolab import process
 from foliolab.errors import BuildError, LabError, ModelError
 from foliolab.files import MODEL, REPOSITORY
-from foliolab.live.devices import device_of, windows_adapt
 from foliolab.model.library import PAGE_BYTES, Machine, replay
 from foliolab.model.reads import KernelRun, ReadRun, RealCountsStruct, read_queue, replay_on, touch_mapped
 from tests.disk_files import disk_file

@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from foliohost.report.heatmap import Axis, heatmap, print_heatmap
 from foliolab.cli.main import main
 from foliolab.files import REPOSITORY
-from foliolab.report.heatmap import Axis, heatmap, print_heatmap
 from foliolab.report.page.style import to_file
 from foliolab.report.page.touches import make_runs, touches_drawing
 from foliolab.trace.format import Trace, TraceFile, write_trace
-from tests.printed import printed
+from tests.host.printed import printed
 
 SVG = "{http://www.w3.org/2000/svg}"
 TRACE = Trace(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from foliohost.terminal import fitting
 from foliolab.cli.run import RunRequest, measure
 from foliolab.progress import Reporter
 from foliolab.report import agreement, losses, regret, suites
-from foliolab.report import terminal as terminal_report
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.markdown import to_markdown
 from foliolab.report.terminal import print_table, print_view
@@ -37,7 +37,7 @@ def check(columns: Sequence[Column], width: int) -> None:
     """Each row of figures stands in one line, whole and in order; what is gone is gone as a column."""
     lines = terminal(columns, width)
     assert not any("…" in line for line in lines)
-    kept = [column for column in terminal_report._fitting(columns, width) if not column.left]
+    kept = [column for column in fitting(columns, width) if not column.left]
     assert [column for column in columns if not column.rank and not column.left] == [
         column for column in kept if not column.rank
     ]

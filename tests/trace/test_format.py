@@ -112,7 +112,7 @@ def test_what_is_no_trace(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_newer_version(tmp_path: Path) -> None:
-    with pytest.raises(BadTrace, match="of version 2; this lab reads version 1 only"):
+    with pytest.raises(BadTrace, match="of version 2; only version 1 is read here"):
         read_trace(written(tmp_path / "t", magic=b"foliolab-trace 2"))
     with pytest.raises(BadTrace, match="its first line has no version"):
         read_trace(written(tmp_path / "t", magic=b"foliolab-trace one"))
@@ -146,26 +146,29 @@ def changed(**keys: object) -> Callable[[], object]:
 @pytest.mark.parametrize(
     ("header", "sentence"),
     [
-        (list, "its header is wrong: Expected `object`, got `array`"),
-        (changed(window=None), "its header is wrong: Object missing required field `window`"),
-        (changed(files=None), "its header is wrong: Object missing required field `files`"),
-        (changed(files={}), "its header is wrong: Expected `array`, got `object` - at `$.files`"),
-        (changed(files=[1]), "its header is wrong: Expected `object`, got `int` - at `$.files[0]`"),
-        (changed(files=[{"pages": 1}]), "its header is wrong: Object missing required field `name` - at `$.files[0]`"),
-        (changed(files=[{"name": 1, "pages": 1}]), "its header is wrong: Expected `str`, got `int`"),
-        (changed(files=[{"name": "a", "pages": -1}]), "its header is wrong: Expected `int` >= 0"),
+        (list, "its header is wrong: it is no table"),
+        (changed(window=None), "its header is wrong: 'window' is missing"),
+        (changed(files=None), "its header is wrong: 'files' is missing"),
+        (changed(files={}), "its header is wrong: 'files' is no list"),
+        (changed(files=[1]), "its header is wrong: files[0] is no table"),
+        (changed(files=[{"pages": 1}]), "its header is wrong: 'files[0].name' is missing"),
+        (changed(files=[{"name": 1, "pages": 1}]), "its header is wrong: 'files[0].name' is no text"),
+        (
+            changed(files=[{"name": "a", "pages": -1}]),
+            "its header is wrong: 'files[0].pages' is no whole number of 0 to",
+        ),
         (changed(files=[]), "it has touches and no files"),
         (changed(files=[{"name": "a", "pages": 3}]), "touch 1 is of page 3 of 'a', which has 3 pages"),
-        (changed(page_size=0), "its header is wrong: Expected `int` >= 1 - at `$.page_size`"),
-        (changed(window=1.5), "its header is wrong: Expected `int`, got `float` - at `$.window`"),
-        (changed(lost=True), "its header is wrong: Expected `int`, got `bool` - at `$.lost`"),
-        (changed(memory_bytes="1M"), "its header is wrong: Expected `int | null`, got `str` - at `$.memory_bytes`"),
+        (changed(page_size=0), "its header is wrong: 'page_size' is no whole number of at least 1"),
+        (changed(window=1.5), "its header is wrong: 'window' is no whole number of at least 0"),
+        (changed(lost=True), "its header is wrong: 'lost' is no whole number of at least 0"),
+        (changed(memory_bytes="1M"), "its header is wrong: 'memory_bytes' is no whole number of at least 0"),
         (changed(touches=3), "it has 2 touches, and its header says 3"),
         (changed(touches=0), "it has more than the 0 touches that its header says"),
-        (changed(touches=1 << 63), "its header is wrong: Expected `int` <= 4294967296 - at `$.touches`"),
-        (changed(program="a b"), "its header is wrong: Expected `array`, got `str` - at `$.program`"),
-        (changed(program=[1]), "its header is wrong: Expected `str`, got `int` - at `$.program[0]`"),
-        (changed(measured=[{"variant": "off"}]), "its measurement is wrong: Object missing"),
+        (changed(touches=1 << 63), "its header is wrong: 'touches' is no whole number of 0 to 4294967296"),
+        (changed(program="a b"), "its header is wrong: 'program' is no list"),
+        (changed(program=[1]), "its header is wrong: 'program' has a word that is no text"),
+        (changed(measured=[{"variant": "off"}]), "its header is wrong: 'measured[0].read_ahead_kb' is missing"),
     ],
 )
 def test_a_header_that_says_something_else(tmp_path: Path, header: Callable[[], object], sentence: str) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from foliohost.devices import device_of, windows_adapt
 from foliolab.cli.main import main
 from foliolab.errors import NoCure
-from foliolab.live.devices import device_of, windows_adapt
 from foliolab.model.reads import KernelRun, ReadRun
 from foliolab.progress import Reporter
 from foliolab.report.on_file import print_timed

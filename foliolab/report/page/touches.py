@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
+from foliohost.report.heatmap import Heatmap, heatmap
 from foliolab.report.columns import count
-from foliolab.report.heatmap import Heatmap, heatmap
 from foliolab.report.page.style import HEAT, Drawing, colour, figure, plain, styled
 from foliolab.trace.format import Trace
 

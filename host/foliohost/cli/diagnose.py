@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tell how much of mapped files is read here for each byte used, and what helps. Any Linux since 6.1, as the user
+whose processes these are. A command keeps its input, output and exit status, and the report goes to the standard
+error; with --json, the command's output does.
+
+example: foliolab-host diagnose --pid 4711 --seconds 30
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from foliohost import pages
+from foliohost.bits import count_ones
+from foliohost.cli.options import add_json, add_words, require_seconds, words
+from foliohost.devices import device_of
+from foliohost.engines import engine_of
+from foliohost.errors import FolioError, UsageError
+from foliohost.faults import FaultTrace, followed
+from foliohost.folios import TextFolios, text_folios
+from foliohost.processes import PAGE_BYTES, Counters, Tally, counters, descendants, mapped_by, mappings, name
+from foliohost.program import adopt_orphans, called, start
+from foliohost.report.diagnosis import print_diagnosis, print_file, to_json
+from foliohost.terminal import terminal
+from foliohost.verdict import judge
+from foliohost.watch import Observation, Watch
+
+_SECONDS = 10.0
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pid", type=int, action="append", default=[], help="this process; can be repeated")
+    parser.add_argument("--file", type=Path, help="this file, and whoever maps it")
+    parser.add_argument(
+        "--seconds", type=float, metavar="N", help=f"look for so long (default: {_SECONDS:.0f}; a command: to its end)"
+    )
+    add_json(parser)
+    add_words(parser)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    command = words(arguments)
+    if bool(arguments.pid) + (arguments.file is not None) + bool(command) != 1:
+        raise UsageError("Say what to look at: one of --pid, --file, or -- and a command.")
+    require_seconds("--seconds", arguments.seconds)
+    if command:
+        return _command(command, arguments.seconds, arguments.json)
+    seconds = arguments.seconds or _SECONDS
+    if arguments.file:
+        return _file(arguments.file, seconds, arguments.json)
+    for pid in arguments.pid:
+        counters(pid)
+        mappings(pid)
+    _report(_watched(arguments.pid, seconds), _folios(arguments.pid), arguments.json)
+    return 0
+
+
+def _watched(pids: list[int], seconds: float, only: os.stat_result | None = None) -> Observation:
+    """What processes do in that time; Ctrl-C ends it early."""
+    with _traced(pids) as trace:
+        watch = Watch(lambda: pids, only, trace=trace)
+        try:
+            watch.run(seconds, lambda: not any(Path(f"/proc/{pid}/io").exists() for pid in pids))
+            watch.look()
+        except KeyboardInterrupt:
+            print(f"{Path(called()).name}: Interrupted; this is what was seen so far.", file=sys.stderr)
+        return watch.finish()
+
+
+@contextmanager
+def _traced(pids: list[int], but: int | None = None) -> Iterator[FaultTrace | str]:
+    """The faults of processes, or why they cannot be followed."""
+    with ExitStack() as block:
+        trace: FaultTrace | str
+        try:
+            trace = block.enter_context(followed(pids, but))
+        except FolioError as error:
+            trace = str(error)
+        except OSError as error:
+            trace = f"The kernel's trace cannot be had: {error.strerror}."
+        yield trace
+
+
+def _folios(pids: list[int]) -> TextFolios | str:
+    """Those of the text of processes that are there, or why they are not known."""
+    try:
+        return text_folios(pids)
+    except FolioError as error:
+        return str(error)
+
+
+def _report(
+    seen: Observation,
+    folios: TextFolios | str,
+    as_json: bool,
+    facts: dict[str, Any] | None = None,
+    to_error: bool = False,
+) -> None:
+    verdict = judge(seen)
+    if as_json:
+        print(json.dumps({**(facts or {}), **to_json(seen, verdict, folios)}))
+    else:
+        print_diagnosis(terminal(stderr=to_error), seen, verdict, folios)
+
+
+def _file(path: Path, seconds: float, as_json: bool) -> int:
+    device = device_of(path)
+    status = path.stat()
+    pids, hidden = mapped_by(status)
+    there = pages.cached(path)
+    facts: dict[str, Any] = {
+        "path": str(path.absolute()),
+        "device": device.name,
+        "rotational": device.rotational,
+        "window_kb": device.read_ahead_kb,
+        "engine": engine_of(path) or None,
+        "size_bytes": status.st_size,
+        "resident_bytes": None if there is None else count_ones(there) * PAGE_BYTES,
+        "processes": {pid: name(pid) for pid in pids},
+        "hidden_processes": hidden,
+    }
+    if not as_json:
+        print_file(terminal(), facts)
+    if pids:
+        _report(_watched(pids, seconds, status), _folios(pids), as_json, facts)
+    elif as_json:
+        print(json.dumps({**facts, "verdict": "not-mapped", "files": []}))
+    return 0
+
+
+def _command(command: list[str], seconds: float | None, as_json: bool) -> int:
+    if not shutil.which(command[0]):
+        raise UsageError(f"There is no program {command[0]} that can be run.")
+    adopt_orphans()
+    before, us = _children(), os.getpid()
+    # Ctrl-C is for the command, which ends by it, and so do we then.
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+    started: list[subprocess.Popen[bytes]] = []
+    asked: list[int] = []
+
+    def end(number: int, frame: object) -> None:
+        asked.append(number)
+        for each in started:
+            each.terminate()
+
+    signal.signal(signal.SIGTERM, end)
+    with _traced([us], us) as trace:
+        watcher = trace.watcher if isinstance(trace, FaultTrace) else None
+
+        def ours() -> list[int]:
+            return [pid for pid in descendants(us) if pid != watcher]
+
+        child = start(command, stdout=sys.stderr if as_json else None)
+        started.append(child)
+        if asked:
+            child.terminate()
+        watch = Watch(ours, fresh=True, trace=trace)
+        watch.run(seconds, lambda: _ended(child.pid))
+        ended = _ended(child.pid)
+        if ended:
+            child.wait()
+        seen = watch.finish(_children().since(before) + Tally().of(ours()) if ended else None)
+        folios = _folios([] if ended else ours())
+    child.wait()
+    _report(seen, folios, as_json, to_error=not as_json)
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def _ended(pid: int) -> bool:
+    """Whether a child of ours has ended; it is not waited for."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _children() -> Counters:
+    """What those children of ours did that were waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Counters(usage.ru_inblock * 512, 0, usage.ru_majflt, usage.ru_minflt)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The device under a file, and the window that it gives to files that are opened."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliohost.errors import NoCure, UsageError
+
+
+@dataclass(frozen=True)
+class HostDevice:
+    name: str
+    """As the kernel calls it: vda, dm-0, btrfs-1."""
+    attribute: Path
+    """The file below /sys with its window."""
+    rotational: bool | None
+    """None if the kernel does not say so, as of network file systems."""
+
+    @property
+    def read_ahead_kb(self) -> int:
+        """The window in KiB, for files that are opened from now on."""
+        return int(self.attribute.read_text())
+
+
+def device_of(path: Path) -> HostDevice:
+    """The device that holds a file.
+
+    NoCure if its file system has no window, as tmpfs has none; UsageError if there is no such file.
+    """
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}.")
+    number = path.stat().st_dev
+    found = find_device(os.major(number), os.minor(number))
+    if not found:
+        raise NoCure(f"The file system that holds {path} has no read_ahead_kb.")
+    return found
+
+
+def find_device(major: int, minor: int, sys: Path = Path("/sys"), mounts: Path | None = None) -> HostDevice | None:
+    """The device behind a file system's number; None if nothing reads ahead there.
+
+    ``sys`` and ``mounts`` (``/proc/self/mountinfo``) are for tests.
+    """
+    if major:
+        return _block_device((sys / f"dev/block/{major}:{minor}").resolve())
+    table = mounts or Path("/proc/self/mountinfo")
+    for layer in _layers(f"0:{minor}", table):
+        with suppress(OSError):
+            number = layer.stat().st_dev
+            # The path may lead back here: that of a layer is as whoever mounted the overlay sees it.
+            if number != os.makedev(0, minor) and (
+                device := find_device(os.major(number), os.minor(number), sys, mounts)
+            ):
+                return device
+    pool = _btrfs(f"0:{minor}", sys, table)
+    # Network and FUSE file systems call theirs by the number.
+    directory = pool or sys / f"class/bdi/0:{minor}"
+    attribute = directory / "read_ahead_kb"
+    return HostDevice(directory.resolve().name, attribute, None) if attribute.exists() else None
+
+
+def _layers(number: str, mounts: Path) -> list[Path]:
+    """The directories that an overlay is made of, the one on top first; none if that number is of something else.
+
+    A file of it is read from the device of its layer, which is mostly the same for all.
+    """
+    for line in mounts.read_text(errors="surrogateescape").splitlines():
+        fields, _, rest = line.partition(" - ")
+        if rest.startswith("overlay ") and fields.split()[2] == number:
+            found = re.findall(r"(upperdir|lowerdir\+?)=([^,]*)", rest)
+            places = [Path(place) for _, some in sorted(found, reverse=True) for place in some.split(":")]
+            return [place for place in places if place.is_absolute()]
+    return []
+
+
+def _block_device(directory: Path) -> HostDevice | None:
+    whole = directory.parent if (directory / "partition").exists() else directory
+    attribute = whole / "queue/read_ahead_kb"
+    if not attribute.exists():
+        return None
+    rotational = (whole / "queue/rotational").read_text().strip() == "1"
+    return HostDevice(whole.name, attribute, rotational)
+
+
+def _btrfs(number: str, sys: Path, mounts: Path) -> Path | None:
+    """The bdi of the pool that is mounted from the same device as the file system with this number.
+
+    Each subvolume has a number of its own, which mountinfo knows only for what is mounted; a single pool is taken
+    for the one that is meant.
+    """
+    pools = [pool for pool in sorted((sys / "fs/btrfs").glob("*/bdi")) if (pool / "read_ahead_kb").exists()]
+    mounted = {}
+    for line in mounts.read_text(errors="surrogateescape").splitlines():
+        fields, _, rest = line.partition(" - ")
+        kind, source = rest.split()[:2]
+        if kind == "btrfs":
+            mounted[fields.split()[2]] = Path(source).resolve().name
+        elif fields.split()[2] == number:
+            return None
+    if number in mounted:
+        pools = [pool for pool in pools if (pool.parent / "devices" / mounted[number]).exists()]
+    return pools[0] if len(pools) == 1 else None
+
+
+def module_was_tried(version: str) -> bool:
+    """Whether our module was tried on the kernel that says this of its version (``os.uname().version``)."""
+    return bool(re.search(r"\bDebian (6\.1|6\.12|7\.3)[.~-]", version))
+
+
+def windows_adapt() -> bool:
+    """Whether our kernel or our module decides here what a miss reads."""
+    for switch in ("/sys/kernel/mm/mmap_readahead/adaptive", "/sys/module/mmap_readahead_window/parameters/adaptive"):
+        with suppress(OSError):
+            if Path(switch).read_text().strip() in ("1", "Y"):
+                return True
+    return False

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What ``/proc`` tells of a process to its owner: counters, mapped files, descriptors."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import astuple, dataclass
+from operator import add
+from pathlib import Path
+
+from foliohost.errors import FolioError, NotPermitted, UsageError
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_DELETED = " (deleted)"
+_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a process, and its children that it has waited for, have done so far."""
+
+    read_bytes: int = 0
+    """From disks, readahead of its own faults and calls included."""
+    called_bytes: int = 0
+    """What read() and its like returned, from the cache, pipes and sockets as well."""
+    major_faults: int = 0
+    minor_faults: int = 0
+    """Of all memory, not of files alone."""
+    calls: int = 0
+    """Of read() and its like."""
+
+    def __add__(self, other: Counters) -> Counters:
+        return Counters(*map(add, astuple(self), astuple(other)))
+
+    def since(self, before: Counters) -> Counters:
+        """The difference, and never less than nothing: a process that ended takes its counters along."""
+        return Counters(*(max(0, now - then) for now, then in zip(astuple(self), astuple(before))))
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A piece of a file in the memory of a process."""
+
+    start: int
+    """Its address, in bytes; so is the end."""
+    end: int
+    offset: int
+    """In the file, in bytes."""
+    path: str
+    """As the process sees it."""
+    device: str
+    """MAJOR:MINOR of the file system, decimal."""
+    inode: int
+    text: bool
+    """Executable."""
+    hint: str = ""
+    """random or sequential, if the program has said so (madvise)."""
+    rss_bytes: int = 0
+    pmd_bytes: int = 0
+    """Mapped by entries of a whole PMD (FilePmdMapped)."""
+
+    @property
+    def file(self) -> tuple[str, int]:
+        """What tells files apart."""
+        return self.device, self.inode
+
+
+@contextmanager
+def asked_about(pid: int) -> Iterator[None]:
+    """Turn what ``/proc`` answers about a process that is gone, or another user's, into a sentence."""
+    try:
+        yield
+    except (FileNotFoundError, ProcessLookupError) as error:
+        if Path(f"/proc/{pid}/maps").exists():
+            missing = Path(error.filename or "io").name
+            raise FolioError(f"This kernel was built without /proc/PID/{missing}, which tells what is read.") from error
+        raise UsageError(f"There is no process {pid}.") from error
+    except PermissionError as error:
+        if os.geteuid():
+            raise NotPermitted(f"Only its owner and root can see what process {pid} does.") from error
+        raise NotPermitted(f"Process {pid} cannot be looked into: root needs CAP_SYS_PTRACE here, too.") from error
+
+
+def counters(pid: int) -> Counters:
+    """UsageError if there is no such process, NotPermitted if it is another user's."""
+    with asked_about(pid):
+        io = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+        minor, children_minor, major, children_major = map(int, stat_fields(pid)[7:11])
+    major, minor = major + children_major, minor + children_minor
+    return Counters(int(io["read_bytes"]), int(io["rchar"]), major, minor, int(io["syscr"]))
+
+
+def start_time(pid: int) -> int:
+    """When the process started, in clock ticks since boot: with its number, what tells processes apart."""
+    with asked_about(pid):
+        return int(stat_fields(pid)[19])
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and has not ended; until its parent takes note, it is there all the same."""
+    try:
+        return stat_fields(pid)[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def name(pid: int) -> str:
+    with asked_about(pid):
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
+
+
+def mappings(pid: int) -> list[Mapping]:
+    """The mapped files of a process, those without a name on any disk left out."""
+    with asked_about(pid):
+        return parse_smaps(Path(f"/proc/{pid}/smaps").read_bytes().decode(errors="surrogateescape"))
+
+
+def parse_smaps(text: str, deleted: bool = False) -> list[Mapping]:
+    """The mapped files that a text like that of ``/proc/PID/smaps``, or ``maps``, tells of.
+
+    With ``deleted`` those as well that have no name any more, by their last one.
+    """
+    found: list[Mapping] = []
+    head: re.Match[str] | None = None
+    facts: dict[str, str] = {}
+    for line in [*text.split("\n"), "0-0 ---p 0 00:00 0"]:
+        key, colon, value = line.partition(":")
+        if colon and key.isalnum() and not key[0].islower() and not key[0].isdigit():
+            facts[key] = value
+        elif begins := _MAPPING.fullmatch(line):
+            if head and head[7].startswith("/") and int(head[6]) and (deleted or not head[7].endswith(_DELETED)):
+                found.append(_mapping(head, facts))
+            head, facts = begins, {}
+    return found
+
+
+def _mapping(head: re.Match[str], facts: dict[str, str]) -> Mapping:
+    major, minor = head[5].split(":")
+    flags = facts.get("VmFlags", "").split()
+    return Mapping(
+        start=int(head[1], 16),
+        end=int(head[2], 16),
+        offset=int(head[4], 16),
+        path=head[7].removesuffix(_DELETED).replace("\\012", "\n"),
+        device=f"{int(major, 16)}:{int(minor, 16)}",
+        inode=int(head[6]),
+        text="x" in head[3],
+        hint="random" if "rr" in flags else "sequential" if "sr" in flags else "",
+        rss_bytes=_kib(facts.get("Rss", "0 kB")) << 10,
+        pmd_bytes=_kib(facts.get("FilePmdMapped", "0 kB")) << 10,
+    )
+
+
+def _kib(text: str) -> int:
+    return int(text.split()[0])
+
+
+def seen_by(pid: int, path: str) -> Path:
+    """Where we find what the process calls ``path``, in a container as well."""
+    return Path(f"/proc/{pid}/root{path}")
+
+
+def all_processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def tasks_of(pids: Iterable[int]) -> list[int]:
+    """The threads of those processes that are there."""
+    return [int(path.name) for pid in pids for path in Path(f"/proc/{pid}/task").glob("[0-9]*")]
+
+
+def descendants(ancestor: int) -> list[int]:
+    """All processes below ``ancestor``, as far as parents are alive or it is their subreaper."""
+    children: dict[int, list[int]] = {}
+    for pid in all_processes():
+        try:
+            children.setdefault(int(stat_fields(pid)[1]), []).append(pid)
+        except OSError:
+            continue
+    found: list[int] = []
+    waiting = [ancestor]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def mapped_by(file: os.stat_result) -> tuple[list[int], int]:
+    """The processes that map a file, and how many do not tell us, being of other users."""
+    found, closed = [], 0
+    for pid in all_processes():
+        try:
+            text = Path(f"/proc/{pid}/maps").read_bytes().decode(errors="surrogateescape")
+        except PermissionError:
+            closed += 1
+        except OSError:
+            continue
+        else:
+            if any(same_file(pid, mapping, file) for mapping in parse_smaps(text)):
+                found.append(pid)
+    return found, closed
+
+
+def same_file(pid: int, mapping: Mapping, file: os.stat_result) -> bool:
+    """By number, and where a file system has several device numbers (btrfs), by what lies at the path."""
+    if mapping.inode != file.st_ino:
+        return False
+    if mapping.device == f"{os.major(file.st_dev)}:{os.minor(file.st_dev)}":
+        return True
+    return _leads_to(seen_by(pid, mapping.path), file)
+
+
+def descriptors(pid: int, file: os.stat_result) -> list[int]:
+    """The numbers under which a process has a file open."""
+    with asked_about(pid):
+        links = list(Path(f"/proc/{pid}/fd").iterdir())
+    return sorted(int(link.name) for link in links if _leads_to(link, file))
+
+
+def _leads_to(path: Path, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(path.stat(), file)
+    except OSError:
+        return False
+
+
+class Tally:
+    """What several processes have done, also those of them that have ended since they were first asked about."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[Counters, int]] = {}
+        """What each that was there had done, and its parent."""
+        self._ended = Counters()
+        """Of those that have ended, and that nobody who is there has waited for."""
+
+    def of(self, pids: Iterable[int]) -> Counters:
+        """With those that were asked about before."""
+        there: dict[int, tuple[Counters, int]] = {}
+        for pid in pids:
+            with suppress(OSError, UsageError, NotPermitted):
+                there[pid] = counters(pid), int(stat_fields(pid)[1])
+        for pid, (done, parent) in self._last.items():
+            # A parent that has waited for a child has what that did in its own counters, and so on upwards.
+            while parent in self._last and parent not in there:
+                parent = self._last[parent][1]
+            if pid not in there and parent not in there:
+                self._ended += done
+        self._last = there
+        return sum((done for done, _ in there.values()), self._ended)
+
+
+def stat_fields(pid: int) -> list[str]:
+    """Fields of ``/proc/PID/stat`` from the state on, which is the first; OSError if there is no such process."""
+    return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()

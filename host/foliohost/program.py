@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""This program and those that it starts."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+NAME = "foliolab-host"
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None)
+
+
+def called() -> str:
+    """What to type for this program: as it was called, or what ``$FOLIOLAB_PROGRAM`` says."""
+    typed = sys.argv[0] if Path(sys.argv[0]).name == NAME else NAME
+    return os.environ.get("FOLIOLAB_PROGRAM") or typed
+
+
+def start(argv: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
+    """Run ``argv`` so that the kernel kills it as soon as we are gone; ``how`` is for Popen.
+
+    The signal is tied to the thread that starts the command: start it from the main thread. What has no interpreter of
+    its own runs as a script of the shell's, as it would from there.
+    """
+    us = os.getpid()
+
+    def prepare() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != us:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return subprocess.Popen(["/bin/sh", "-c", 'exec "$@"', "sh", *argv], preexec_fn=prepare, **how)
+
+
+def adopt_orphans() -> None:
+    """Have orphans among our descendants become our children, and no longer init's."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

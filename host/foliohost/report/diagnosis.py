@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A diagnosis as text for the terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from foliohost.folios import TextFolios
+from foliohost.program import called
+from foliohost.remedies import Remedy, remedies, summary
+from foliohost.shares import LITTLE_BYTES, FileShare
+from foliohost.sizes import count, size
+from foliohost.terminal import Column, Terminal, print_table
+from foliohost.verdict import Diagnosis, DiagnosisKind, MissCounter, miss_counter
+from foliohost.watch import FileSeen, Observation
+
+_MOST_FILES = 8
+_WORTH = 20
+"""Remedies are told of a file that this part of what is read was read of."""
+_OTHER_NUMBERS = "The tracepoints do not tell of {path} by the number that its mappings have, as on overlayfs."
+_COUNTERS = {
+    MissCounter.OVER_LIMIT: (
+        "each miss reads one page, scans as well: the kernel's counter of misses seems above its limit,"
+        " unless this open file has a window of one page."
+    ),
+    MissCounter.HELD_DOWN: (
+        "the kernel's counter of misses seems stuck: hits keep it below the limit above which misses read one page."
+    ),
+}
+
+
+def to_json(seen: Observation, verdict: Diagnosis, folios: TextFolios | str) -> dict[str, Any]:
+    """Everything that the diagnosis rests on, in bytes and KiB. ``folios`` may be a sentence why they are unknown."""
+    missing = folios if isinstance(folios, str) else None
+    counted = seen.counted
+    return {
+        "verdict": verdict.kind.value,
+        "sentence": verdict.sentence,
+        "seconds": round(seen.seconds, 3),
+        **asdict(counted),
+        "mapped_read_bytes": verdict.read_bytes,
+        "used_bytes": verdict.used_most,
+        "used_bytes_least": verdict.used_least,
+        "ratio_least": verdict.least,
+        "ratio_most": verdict.most,
+        "read_bytes_before": seen.before.read_bytes,
+        "machine_read_bytes": seen.machine_read_bytes,
+        "machine_major_faults": seen.machine_major_faults,
+        "page_bytes": seen.page_bytes,
+        "adaptive": seen.adaptive,
+        "untraced": seen.untraced or None,
+        "text_folios": asdict(folios) if isinstance(folios, TextFolios) else None,
+        "text_folios_missing": missing,
+        "files": [_file_json(file, verdict, seen) for file in verdict.files],
+    }
+
+
+def _file_json(file: FileShare, verdict: Diagnosis, seen: Observation) -> dict[str, Any]:
+    counter = miss_counter(seen, verdict, file)
+    return {
+        **asdict(file.seen),
+        "read_bytes": file.read_bytes,
+        "read_method": file.method or None,
+        "used_bytes": file.used_most,
+        "used_bytes_least": file.used_least,
+        "untraced": _untraced(file.seen, seen),
+        "miss_counter": counter.value if counter else None,
+        "hint": file.seen.hint or None,
+        "engine": file.seen.engine or None,
+        "remedies": [asdict(remedy) for remedy in remedies(verdict, file, seen.page_bytes, seen.module_tried)],
+    }
+
+
+def _untraced(file: FileSeen, seen: Observation) -> str | None:
+    """Why what is read of this file is estimated; None if it is known."""
+    return None if file.fault_pages is not None else seen.untraced or _OTHER_NUMBERS.format(path=file.path)
+
+
+def print_diagnosis(console: Terminal, seen: Observation, verdict: Diagnosis, folios: TextFolios | str) -> None:
+    """Print the verdict, what it rests on, and what helps. ``folios`` may be a sentence why they are unknown."""
+    style = "" if verdict.kind is DiagnosisKind.NOTHING_WRONG else "bold"
+    console.out(verdict.sentence, style=style)
+    counted = seen.counted
+    console.out(
+        f"{seen.seconds:.1f} s: {size(counted.read_bytes)} read, {count(counted.major_faults)} major faults;"
+        f" the whole machine {size(seen.machine_read_bytes)}, {count(seen.machine_major_faults)}.",
+        style="dim",
+    )
+    if counted.read_bytes < LITTLE_BYTES <= seen.before.read_bytes:
+        before = size(seen.before.read_bytes)
+        console.out(f"Before that, {before} had been read: '{called()} diagnose -- COMMAND' looks from the start.")
+    read = [file for file in verdict.files if _tells(file)]
+    shown = read[:_MOST_FILES]
+    if shown:
+        console.out()
+        _print_files(console, shown)
+        for why in dict.fromkeys(_untraced(file.seen, seen) for file in shown):
+            if why:
+                console.out(f"What is read of a file is estimated. {why}", style="dim")
+    if len(read) > len(shown):
+        console.out(f"and {len(read) - len(shown)} more files; --json has all", style="dim")
+    for file in shown:
+        if counter := miss_counter(seen, verdict, file):
+            console.out(f"{file.seen.path}: {_COUNTERS[counter]}")
+    _print_text(console, seen.files, folios)
+    for file in shown:
+        if file.read_bytes is not None and file.read_bytes * _WORTH < verdict.read_bytes:
+            continue
+        if found := remedies(verdict, file, seen.page_bytes, seen.module_tried):
+            _print_remedies(console, file, found)
+
+
+def _tells(file: FileShare) -> bool:
+    """Whether something was read of it; of program text, or where that is not known, enough to be worth a word."""
+    if file.seen.text:
+        return (file.read_bytes or 0) >= LITTLE_BYTES
+    return file.seen.size_bytes >= LITTLE_BYTES if file.read_bytes is None else file.read_bytes != 0
+
+
+def _print_files(console: Terminal, files: Sequence[FileShare]) -> None:
+    columns = [
+        Column(("", "file"), tuple(file.seen.path for file in files), 0, left=True),
+        Column(("", "read"), tuple("?" if file.read_bytes is None else size(file.read_bytes) for file in files), 0),
+        Column(("used", "at most"), tuple(size(file.used_most) for file in files), 0),
+        Column(("used", "at least"), tuple(size(file.used_least) for file in files), 2),
+        Column(("", "cached"), tuple(_cached(file) for file in files), 3),
+        Column(("", "hint"), tuple(file.seen.hint or "-" for file in files), 4),
+        Column(("", "device"), tuple(file.seen.device for file in files), 1),
+        Column(("window", "KiB"), tuple(count(file.seen.window_kb) for file in files), 0),
+    ]
+    print_table(console, columns)
+
+
+def _cached(file: FileShare) -> str:
+    if file.seen.resident_bytes is None or not file.seen.size_bytes:
+        return "?"
+    return f"{min(1.0, file.seen.resident_bytes / file.seen.size_bytes):.0%}"
+
+
+def _print_text(console: Terminal, files: Sequence[FileSeen], folios: TextFolios | str) -> None:
+    rss = sum(file.rss_bytes for file in files if file.text)
+    pmd = sum(file.pmd_mapped_bytes for file in files if file.text)
+    if rss:
+        console.out(f"Program text: {size(rss)} mapped, {size(pmd)} of it by PMDs. {_folios(folios)}", style="dim")
+
+
+def _folios(found: TextFolios | str) -> str:
+    if isinstance(found, str):
+        return f"Its folio sizes are not known: {found[0].lower()}{found[1:]}"
+    if not found.mapped_bytes:
+        return "No folios of it are mapped now."
+    parts = {size(kib << 10): number for kib, number in found.by_size_kb.items()}
+    parts |= {"larger than what is mapped of them": found.partial_bytes} if found.partial_bytes else {}
+    return f"In folios of {', '.join(f'{name} {each / found.mapped_bytes:.0%}' for name, each in parts.items())}."
+
+
+def _print_remedies(console: Terminal, file: FileShare, found: Sequence[Remedy]) -> None:
+    console.out()
+    console.out(f"What helps with {file.seen.path}:", style="bold")
+    for remedy in found:
+        console.out(f"  {remedy.name}: {summary(remedy, file)}")
+        if remedy.command:
+            console.out(f"      {remedy.command}")
+
+
+def print_file(console: Terminal, facts: Mapping[str, Any]) -> None:
+    """Print what is known of a file before anything is measured."""
+    cached = facts["resident_bytes"]
+    share = "unknown; its owner may see it" if cached is None else f"{size(cached)} of {size(facts['size_bytes'])}"
+    console.out(f"{facts['path']}: {on_device(facts['device'], facts['rotational'], facts['window_kb'])}")
+    console.out(f"cached: {share}")
+    names = ", ".join(f"{pid} ({name})" for pid, name in facts["processes"].items()) or "no process"
+    hidden = f"; {facts['hidden_processes']} more do not tell us what they map" if facts["hidden_processes"] else ""
+    console.out(f"mapped by: {names}{hidden}")
+
+
+def on_device(name: str, rotational: bool | None, window_kb: int) -> str:
+    """Where a file is, and the window that it gets there."""
+    disk = {True: "rotating", False: "not rotating", None: "no block device"}[rotational]
+    return f"on {name} ({disk}), window {window_kb} KiB"

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A trace of our own beside whatever else is traced, gone when we are gone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from heapq import merge
+from pathlib import Path
+from typing import IO
+
+from foliohost.errors import UsageError
+from foliohost.libc import splice
+from foliohost.processes import PAGE_BYTES, tasks_of
+from foliohost.ringbuffer import Layout, events, layout
+
+FAULT_AROUND = Path("/sys/kernel/debug/fault_around_bytes")
+_PLACES = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
+_MACHINE = "pid:[4026531836]"
+"""The name space of process numbers that is not a container's (PROC_PID_INIT_INO)."""
+_NAME = "foliolab-live"
+_STALE = re.compile(rf"{_NAME}-(?P<process>\d+)(?:-around-(?P<around>\d+))?")
+BUFFERS_KIB = 64 << 10
+_LEAST_KIB, _MOST_KIB = 512, 8192
+"""Of a processor."""
+_PIPE_BYTES = 16 * PAGE_BYTES
+"""What a pipe holds."""
+# Whatever ends us closes its standard input. Our files in the trace may be closed a moment later.
+_CLEAN_UP = """
+read -r _
+[ -z "$2" ] || echo "$2" >"$3"
+tries=0
+while [ -d "$1" ] && ! rmdir "$1" 2>/dev/null && [ $tries -lt 100 ]; do tries=$((tries + 1)); sleep 0.1; done
+"""
+
+
+def tracefs() -> Path:
+    """Where the kernel's trace is; UsageError if we cannot have it."""
+    if os.geteuid():
+        raise UsageError("Recording on this machine needs root.")
+    numbers = Path("/proc/self/ns/pid")
+    if numbers.is_symlink() and numbers.readlink().name != _MACHINE:
+        raise UsageError("The kernel's trace goes by the machine's process numbers; this container has its own.")
+    for place in map(Path, _PLACES):
+        if (place / "instances").is_dir():
+            return place
+    raise UsageError(f"There is no trace here; 'mount -t tracefs tracefs {_PLACES[0]}' may bring it.")
+
+
+def fault_around_bytes() -> int | None:
+    """How many bytes around its page a fault maps; None if this kernel does not tell."""
+    try:
+        return int(FAULT_AROUND.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+class Instance:
+    """Some tracepoints, recorded for some processes and what these start, while the block lasts.
+
+    With ``fine``, faults map their own page alone meanwhile, on the whole machine. ``buffers_kib`` is what buffers of
+    all processors take together, unless there are so many that each has only what it needs.
+    """
+
+    def __init__(
+        self,
+        fields: Mapping[str, Sequence[str]],
+        limit_bytes: int,
+        fine: bool = False,
+        buffers_kib: int = BUFFERS_KIB,
+    ) -> None:
+        place = tracefs()
+        _clean_up_after_others(place, fine)  # before what they have left is taken for the machine's own
+        around = fault_around_bytes() if fine else None
+        if fine and around is None:
+            raise UsageError(
+                f"--fine needs {FAULT_AROUND}: debugfs is locked down here, or not mounted; then"
+                " 'mount -t debugfs debugfs /sys/kernel/debug' may bring it."
+            )
+        name = f"{_NAME}-{os.getpid()}" + (f"-around-{around}" if fine else "")
+        self._path = place / "instances" / name
+        self._fields = fields
+        self._layouts: dict[str, Layout] = {}
+        self._around = str(around) if fine else ""
+        self._limit = limit_bytes
+        self._buffers_kib = buffers_kib
+        self._buffers: list[tuple[int, IO[bytes]]] = []
+        self._buffer_bytes = 0
+        """Of a processor."""
+        self._size = 0
+
+    def __enter__(self) -> Instance:
+        self._pipe = os.pipe()
+        self._watcher = subprocess.Popen(
+            ["/bin/sh", "-c", _CLEAN_UP, "sh", str(self._path), self._around, str(FAULT_AROUND)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            self._path.mkdir(mode=0o700)
+            self._set_up()
+        except BaseException as error:
+            self.__exit__(error)
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for end in self._pipe:
+            os.close(end)
+        # Also one that a signal has kept us from knowing: the instance could not be removed while we wait for that.
+        for link in Path("/proc/self/fd").iterdir():
+            with suppress(FileNotFoundError):  # the directory itself
+                if link.readlink().is_relative_to(self._path):
+                    os.close(int(link.name))
+        if any(error):
+            for _, spool in self._buffers:
+                spool.close()
+        self._watcher.communicate()
+
+    def _set_up(self) -> None:
+        processors = sorted((self._path / "per_cpu").iterdir())
+        size = min(max(self._buffers_kib // len(processors), _LEAST_KIB), _MOST_KIB)
+        self._write("tracing_on", "0")
+        self._write("buffer_size_kb", str(size))
+        self._buffer_bytes = size << 10
+        self._write("trace_clock", "mono")
+        self._write("options/event-fork", "1")
+        for name, fields in self._fields.items():
+            self._layouts[name] = layout((self._path / "events" / name / "format").read_text(), fields)
+        for processor in processors:
+            handle = os.open(processor / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._buffers.append((handle, tempfile.TemporaryFile()))  # noqa: SIM115 it is closed with the block
+
+    @property
+    def watcher(self) -> int:
+        """The process that cleans up after us."""
+        return self._watcher.pid
+
+    def start(self, pids: Collection[int]) -> None:
+        """Record these processes from now on, and what they start; UsageError if none of them is there."""
+        followed = set(tasks_of(pids))
+        if not followed:  # without any, all tasks of the machine would be recorded
+            raise UsageError("What was to be recorded has ended.")
+        self._write("set_event_pid", " ".join(map(str, followed)))
+        # Threads that others have started before these were followed.
+        while missed := set(tasks_of(pids)) - followed:
+            self._write("set_event_pid", " ".join(map(str, missed)), flags=0)
+            followed |= missed
+        for name in self._fields:
+            self._write(f"events/{name}/enable", "1")
+        if self._around:
+            FAULT_AROUND.write_text(str(PAGE_BYTES))
+        self._write("tracing_on", "1")
+
+    def stop(self) -> None:
+        """Record nothing from now on, on no processor, and fetch what there is: all are cut at the same time."""
+        self._write("tracing_on", "0")
+        for handle, spool in self._buffers:
+            while self._move(handle, spool):
+                pass
+            with suppress(BlockingIOError):
+                while page := os.read(handle, PAGE_BYTES):
+                    self._size += os.write(spool.fileno(), page)
+
+    def tasks(self) -> list[int]:
+        """Those that are recorded and have not ended."""
+        return [int(word) for word in (self._path / "set_event_pid").read_text().split() if word.isdecimal()]
+
+    def drain(self) -> bool:
+        """Fetch what was recorded, in whole pages. False once that is the limit; ``stop`` fetches the rest."""
+        for handle, spool in self._buffers:
+            # No longer than one buffer, whatever comes meanwhile: the other processors wait.
+            end = self._size + self._buffer_bytes
+            while self._size < end and self._move(handle, spool):
+                pass
+        return self._size < self._limit
+
+    def _move(self, handle: int, spool: IO[bytes]) -> bool:
+        """Have the kernel move full pages of a processor, as many as the pipe holds; False if there are none."""
+        try:
+            left = splice(handle, self._pipe[1], _PIPE_BYTES, wait=False)
+        except BlockingIOError:
+            return False
+        self._size += left
+        moved = bool(left)
+        while left:
+            left -= splice(self._pipe[0], spool.fileno(), left)
+        return moved
+
+    def events(self) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+        """All that was fetched, once, in order: times in nanoseconds, names, fields. For after the block as well."""
+        return merge(*(self._events(spool) for _, spool in self._buffers))
+
+    def _events(self, spool: IO[bytes]) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+        with spool:
+            spool.seek(0)
+            while page := spool.read(PAGE_BYTES):
+                yield from events(page, self._layouts)
+
+    def lost(self) -> int:
+        """Events that the kernel had no room for."""
+        text = "".join(path.read_text() for path in self._path.glob("per_cpu/cpu*/stats"))
+        return sum(map(int, re.findall(r"^(?:overrun|commit overrun|dropped events): (\d+)$", text, re.MULTILINE)))
+
+    def _write(self, name: str, text: str, flags: int = os.O_TRUNC) -> None:
+        handle = os.open(self._path / name, os.O_WRONLY | os.O_CLOEXEC | flags)
+        try:
+            os.write(handle, text.encode())
+        finally:
+            os.close(handle)
+
+
+def _clean_up_after_others(place: Path, fine: bool) -> None:
+    """Remove what recordings have left that were killed together with what cleans up after them."""
+    for path in (place / "instances").glob(f"{_NAME}-*"):
+        found = _STALE.fullmatch(path.name)
+        if not found:
+            continue
+        if Path("/proc", found["process"]).exists():
+            if fine and found["around"]:
+                raise UsageError("Another recording with --fine is going on.")
+            continue
+        with suppress(OSError):  # the one who cleans up after it may be about to
+            if found["around"]:
+                FAULT_AROUND.write_text(found["around"])
+            path.rmdir()

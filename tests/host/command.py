@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The host's command line, as users call it."""
+
+import os
+import subprocess
+import sys
+
+from foliolab.files import REPOSITORY
+
+ARGV = (sys.executable, "-m", "foliohost")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY / "host")}
+
+
+def host(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*ARGV, *argv],
+        cwd=REPOSITORY,
+        env=ENVIRONMENT | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from foliohost.cli.diagnose import _SECONDS
+from foliohost.cli.main import main
+from foliohost.errors import FolioError
+from foliohost.folios import text_folios
+from foliohost.remedies import KERNEL, MODULE
+from tests.host import toucher
+from tests.host.command import ARGV, ENVIRONMENT, host
+from tests.host.conftest import Toucher, large_file, start
+from tests.host.toucher import drop
+from tests.processes import alive, wait_until
+
+__all__ = ["large_file", "start"]
+
+
+def test_a_command_that_reads_too_much(large_file: Path) -> None:
+    drop(large_file)
+    script = f"(echo random 150; echo wait) | {sys.executable} {toucher.__file__} {large_file}; exit 7"
+    done = host("diagnose", "--json", "--", "sh", "-c", script)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["verdict"]) == (7, "reads-too-much"), found["sentence"]
+    assert "done" in done.stderr.splitlines()
+    # What the interpreter reads for itself may be cold as well.
+    file = next(file for file in found["files"] if file["path"] == str(large_file))
+    assert file["read_bytes"] > 3 * file["used_bytes_least"] > 0
+    assert found["read_bytes"] >= found["mapped_read_bytes"] > 3 * found["used_bytes_least"]
+    assert [remedy["command"] for remedy in file["remedies"]][-3:] == [
+        "madvise(address, length, MADV_RANDOM)",
+        KERNEL,
+        MODULE,
+    ]
+
+
+def test_a_command_that_computes_keeps_its_output_and_status() -> None:
+    done = host("diagnose", "--", "sh", "-c", "echo out; exit 3")
+    assert (done.returncode, done.stdout) == (3, "out\n")
+    assert done.stderr.startswith("Nothing wrong: ")
+
+
+def without_folios() -> str | None:
+    """Why they are not known here; what tells of them is compiled by this, if it was not yet."""
+    try:
+        text_folios([os.getpid()])
+    except FolioError as error:
+        return str(error)
+    return None
+
+
+def test_a_process(large_file: Path, start: Callable[..., Toucher]) -> None:
+    program = start(large_file)
+    done = host("diagnose", "--pid", str(program.pid), "--seconds", "0.3", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["verdict"], found["files"]) == (0, "nothing-wrong", [])
+    assert 0.3 <= found["seconds"] < _SECONDS
+    folios, missing = found["text_folios"], found["text_folios_missing"]
+    if obstacle := without_folios():
+        assert (folios, missing) == (None, obstacle)
+    else:
+        assert (sum(folios["by_size_kb"].values()) + folios["partial_bytes"], missing) == (folios["mapped_bytes"], None)
+
+
+def test_folios_of_a_command_that_goes_on() -> None:
+    obstacle = without_folios()
+    done = host("diagnose", "--json", "--seconds", "0.3", "--", "sleep", "5")
+    found = json.loads(done.stdout)
+    assert found["text_folios_missing"] == obstacle
+    assert (found["text_folios"] is None) == bool(obstacle)
+
+
+def test_a_file(large_file: Path, start: Callable[..., Toucher]) -> None:
+    alone = json.loads(host("diagnose", "--file", str(large_file), "--json").stdout)
+    assert (alone["verdict"], alone["files"], alone["processes"]) == ("not-mapped", [], {})
+    assert alone["size_bytes"] == large_file.stat().st_size
+    program = start(large_file)
+    done = host("diagnose", "--file", str(large_file), "--seconds", "0.2")
+    assert f"mapped by: {program.pid} (" in done.stdout
+    assert f"window {alone['window_kb']} KiB" in done.stdout
+    assert "Nothing wrong: " in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_is_interrupted_is_told_of(number: int) -> None:
+    argv = [*ARGV, "diagnose", "--", "sleep", "600"]
+    with subprocess.Popen(argv, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
+        _wait_for_child(running.pid)
+        if number == signal.SIGINT:
+            os.killpg(running.pid, number)  # as the terminal does it
+        else:
+            running.send_signal(number)
+        _, words = running.communicate(timeout=60)
+    assert running.returncode == 128 + number
+    assert words.startswith("Nothing wrong: ")
+
+
+def test_a_kill_takes_the_command_along() -> None:
+    argv = [*ARGV, "diagnose", "--", "sleep", "600"]
+    with subprocess.Popen(argv, env=ENVIRONMENT) as running:
+        child = _wait_for_child(running.pid)
+        running.kill()
+    assert wait_until(lambda: not alive(child))
+
+
+def _wait_for_child(pid: int) -> int:
+    """The number of the command, once it is what it will be."""
+    found: list[int] = []
+
+    def is_there() -> bool:
+        argv = ["ps", "-o", "pid=,comm=", "--ppid", str(pid)]
+        rows = subprocess.run(argv, capture_output=True, text=True, check=False).stdout.splitlines()
+        found[:] = [int(row.split()[0]) for row in rows if row.split()[1] == "sleep"]
+        return bool(found)
+
+    assert wait_until(is_there)
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([], "Say what to look at: one of --pid, --file, or -- and a command."),
+        (["--pid", "1", "--", "true"], "Say what to look at"),
+        (["--pid", "4194305"], "There is no process 4194305."),
+        (["--file", "/no/such"], "There is no file /no/such."),
+        (["--seconds", "0", "--pid", "1"], "--seconds is a time"),
+        (["--", "no-such-program"], "There is no program no-such-program that can be run."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_requests(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", *argv]) == 2
+    out, err = capsys.readouterr()
+    assert words in err
+    assert (out, err.count("\n")) == ("", 1)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+from dataclasses import replace
+
+from foliohost.folios import TextFolios
+from foliohost.processes import Counters
+from foliohost.report.diagnosis import print_diagnosis, print_file, to_json
+from foliohost.verdict import judge
+from foliohost.watch import Observation
+from tests.host.printed import printed
+from tests.host.seen import MIB, PAGE, file_seen, look_ups, observation
+
+HIDDEN = "Only root sees in which folios memory is."
+
+
+def terminal(seen: Observation, folios: TextFolios | str = HIDDEN) -> list[str]:
+    return printed(lambda console: print_diagnosis(console, seen, judge(seen), folios), 100)
+
+
+def test_the_verdict_comes_first_and_commands_are_whole() -> None:
+    seen = look_ups()
+    path = "/srv/" + "long/" * 30 + "data.mdb"
+    lines = terminal(replace(seen, files=(replace(seen.files[0], path=path, engine="LMDB"),)))
+    assert lines[0].startswith("Too much is read: ")
+    assert lines[1] == "10.0 s: 125.0 MiB read, 1,000 major faults; the whole machine 0 KiB, 0."
+    assert f"      sudo foliolab-host cure apply --pid 7 --file {path} --read-ahead-kb 16" in lines
+    assert "about 15.6 MiB instead of 125.0 MiB (1,000 places x 16 KiB)" in " ".join(lines)
+
+
+def test_nothing_wrong_is_short() -> None:
+    text = file_seen(path="/bin/x", text=True, rss_bytes=4 * MIB, pmd_mapped_bytes=2 * MIB)
+    assert terminal(observation(text, read_bytes=4096)) == [
+        "Nothing wrong: 4 KiB were read in 10.0 s.",
+        "10.0 s: 4 KiB read, 0 major faults; the whole machine 0 KiB, 0.",
+        "Program text: 4.0 MiB mapped, 2.0 MiB of it by PMDs. Its folio sizes are not known: only root sees in which"
+        " folios memory is.",
+    ]
+
+
+def test_program_text_has_a_line_only_if_much_was_read_of_it() -> None:
+    for pages, told in ((100, False), (2000, True)):
+        text = file_seen(path="/bin/x", text=True, mapped_pages=100, places=90, cached_pages=pages)
+        seen = observation(text, read_bytes=pages * PAGE, major_faults=20)
+        assert ("/bin/x" in " ".join(terminal(seen))) == told
+        assert [file["path"] for file in to_json(seen, judge(seen), HIDDEN)["files"]] == ["/bin/x"]
+
+
+def test_a_small_file_has_no_line_if_nobody_knows_what_was_read_of_it() -> None:
+    for kib, told in ((360, False), (8192, True)):
+        file = file_seen(path="/lib/locale", size_bytes=kib << 10, mapped_pages=9, places=3, cached_pages=None)
+        seen = observation(file, read_bytes=MIB, called_bytes=MIB)
+        assert judge(seen).files[0].read_bytes is None
+        assert ("/lib/locale" in " ".join(terminal(seen))) == told
+
+
+def test_text_folios() -> None:
+    text = file_seen(path="/bin/x", text=True, mapped_pages=9, rss_bytes=4 * MIB)
+    seen = observation(text, read_bytes=4096)
+    folios = TextFolios(4 * MIB, {4: MIB, 64: 2 * MIB}, MIB)
+    assert "In folios of 4 KiB 25%, 64 KiB 50%, larger than what is mapped of them 25%." in terminal(seen, folios)[-1]
+    found = to_json(seen, judge(seen), folios)
+    assert found["text_folios"]["by_size_kb"] == {4: MIB, 64: 2 * MIB}
+    assert found["text_folios_missing"] is None
+    assert to_json(seen, judge(seen), HIDDEN)["text_folios_missing"] == HIDDEN
+
+
+def test_what_was_read_before_is_told_where_nothing_is_read_now() -> None:
+    before = "Before that, 250.0 MiB had been read: 'foliolab-host diagnose -- COMMAND' looks from the start."
+    idle = replace(observation(read_bytes=4096), before=Counters(read_bytes=250 * MIB))
+    assert before in terminal(idle)
+    assert to_json(idle, judge(idle), HIDDEN)["read_bytes_before"] == 250 * MIB
+    busy = replace(look_ups(), before=Counters(read_bytes=250 * MIB))
+    assert before not in terminal(busy)
+
+
+def test_many_files_are_not_all_shown() -> None:
+    files = [
+        file_seen(path=f"/f{number}", mapped_pages=100, places=100, cached_pages=3200, engine="git")
+        for number in range(20)
+    ]
+    text = " ".join(terminal(observation(*files, read_bytes=64000 * PAGE, major_faults=2000)))
+    assert "and 12 more files; --json has all" in text
+    assert "git's own switch" not in text
+
+
+def test_the_counter_of_misses_is_told_where_it_is_known() -> None:
+    stuck = "/srv/data.mdb: the kernel's counter of misses seems stuck: hits keep it below the limit"
+    seen = look_ups()
+    assert stuck in " ".join(terminal(seen))
+    assert to_json(seen, judge(seen), HIDDEN)["files"][0]["miss_counter"] == "held-down"
+    ours = replace(seen, adaptive=True)
+    assert "counter" not in " ".join(terminal(ours))
+    assert to_json(ours, judge(ours), HIDDEN)["files"][0]["miss_counter"] is None
+
+
+def test_a_file_that_little_was_read_of_has_no_remedies_on_the_terminal() -> None:
+    seen = look_ups()
+    for pages, told in ((1000, False), (4000, True)):
+        other = file_seen(path="/srv/other", mapped_pages=pages, places=10, cached_pages=pages)
+        both = replace(
+            seen,
+            files=(*seen.files, other),
+            counted=replace(seen.counted, read_bytes=(32000 + pages) * PAGE),
+            untraced="This kernel has no tracepoint.",
+        )
+        lines = terminal(both)
+        assert ("What helps with /srv/other:" in lines) == told
+        assert "What helps with /srv/data.mdb:" in lines
+        assert "What is read of a file is estimated. This kernel has no tracepoint." in lines
+        assert to_json(both, judge(both), HIDDEN)["untraced"] == "This kernel has no tracepoint."
+
+
+def test_json() -> None:
+    seen = look_ups()
+    found = json.loads(json.dumps(to_json(seen, judge(seen), HIDDEN)))
+    assert (found["verdict"], found["read_bytes"], found["major_faults"]) == ("reads-too-much", 32000 * PAGE, 1000)
+    (file,) = found["files"]
+    assert (file["read_bytes"], file["read_method"], file["used_bytes"]) == (32000 * PAGE, "newly cached", 1100 * PAGE)
+    assert (file["window_kb"], file["device"], file["rotational"], file["major_faults"]) == (128, "sda", False, None)
+    assert file["remedies"][0]["reads_bytes"] == 1000 * 16384
+
+
+def test_a_file_of_others() -> None:
+    facts = {
+        "path": "/f",
+        "device": "sda",
+        "rotational": True,
+        "window_kb": 128,
+        "size_bytes": 2 * MIB,
+        "resident_bytes": None,
+        "processes": {},
+        "hidden_processes": 3,
+    }
+    assert printed(lambda console: print_file(console, facts), 100) == [
+        "/f: on sda (rotating), window 128 KiB",
+        "cached: unknown; its owner may see it",
+        "mapped by: no process; 3 more do not tell us what they map",
+    ]
+    seen = facts | {"rotational": False, "resident_bytes": MIB, "processes": {7: "engine"}, "hidden_processes": 0}
+    assert printed(lambda console: print_file(console, seen), 100) == [
+        "/f: on sda (not rotating), window 128 KiB",
+        "cached: 1.0 MiB of 2.0 MiB",
+        "mapped by: 7 (engine)",
+    ]
+
+
+def test_each_file_that_is_estimated_has_its_reason() -> None:
+    traced, other = file_seen(fault_pages=3200, cached_pages=3200, mapped_pages=100), look_ups().files[0]
+    seen = replace(look_ups(), files=(replace(traced, path="/srv/traced"), other))
+    why = "The tracepoints do not tell of /srv/data.mdb by the number that its mappings have, as on overlayfs."
+    assert terminal(seen).count(f"What is read of a file is estimated. {why}") == 1
+    reasons = {file["path"]: file["untraced"] for file in to_json(seen, judge(seen), HIDDEN)["files"]}
+    assert reasons == {"/srv/traced": None, "/srv/data.mdb": why}
+    nothing = replace(seen, untraced="Recording on this machine needs root.", files=(other,))
+    assert terminal(nothing).count("What is read of a file is estimated. Recording on this machine needs root.") == 1
+    assert to_json(nothing, judge(nothing), HIDDEN)["files"][0]["untraced"] == nothing.untraced

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import mmap
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliohost import processes
+from foliohost.errors import NotPermitted, UsageError
+from foliohost.processes import PAGE_BYTES, Counters, Tally, parse_smaps
+
+_SMAPS = """\
+7f0000000000-7f0000010000 r--s 00002000 fe:10 1234                       /srv/my db/data.mdb
+Size:                 64 kB
+Rss:                  12 kB
+FilePmdMapped:         8 kB
+VmFlags: rd sh mr mw me rr
+7f0000010000-7f0000011000 r-xp 00000000 fe:10 99                         /usr/bin/engine
+Rss:                   4 kB
+VmFlags: rd ex
+7f0000011000-7f0000012000 rw-p 00000000 00:00 0                          [heap]
+7f0000012000-7f0000013000 rw-s 00000000 00:01 7                          /memfd:x (deleted)
+7f0000013000-7f0000014000 r--p 00000000 fe:10 5                          /a\\012b
+VmFlags: rd sr
+"""
+
+
+def test_smaps() -> None:
+    data, text, odd = parse_smaps(_SMAPS)
+    assert (data.path, data.file, data.offset, data.end - data.start) == (
+        "/srv/my db/data.mdb",
+        ("254:16", 1234),
+        0x2000,
+        0x10000,
+    )
+    assert (data.hint, data.text, data.rss_bytes, data.pmd_bytes) == ("random", False, 12 << 10, 8 << 10)
+    assert (text.text, text.hint, text.rss_bytes) == (True, "", 4 << 10)
+    assert (odd.path, odd.hint) == ("/a\nb", "sequential")
+
+
+def test_our_own_mapping_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "a file"
+    path.write_bytes(bytes(3 * PAGE_BYTES))
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as place:
+        assert place[0] == 0
+        (found,) = [each for each in processes.mappings(os.getpid()) if each.path == str(path)]
+        assert found.end - found.start == 3 * PAGE_BYTES
+        assert processes.same_file(os.getpid(), found, path.stat())
+        assert not processes.same_file(os.getpid(), replace(found, device="0:0", path="/no/such"), path.stat())
+        assert os.getpid() in processes.mapped_by(path.stat())[0]
+        assert stream.fileno() in processes.descriptors(os.getpid(), path.stat())
+    assert os.getpid() not in processes.mapped_by(path.stat())[0]
+
+
+def test_counters_are_those_of_the_kernel() -> None:
+    before = processes.counters(os.getpid())
+    memory = mmap.mmap(-1, 64 * PAGE_BYTES)
+    for page in range(64):
+        memory[page * PAGE_BYTES] = 1
+    found = processes.counters(os.getpid()).since(before)
+    assert found.minor_faults >= 1
+    assert found.called_bytes > 0
+    assert found.calls > 0
+
+
+def test_differences_are_never_negative() -> None:
+    assert Counters(1, 2, 3, 4).since(Counters(2, 1, 9, 4)) == Counters(0, 1, 0, 0)
+
+
+def test_descendants() -> None:
+    with subprocess.Popen(["sh", "-c", "sleep 300 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout
+        sleeper = int(shell.stdout.readline())
+        assert {shell.pid, sleeper} <= set(processes.descendants(os.getpid()))
+        os.kill(sleeper, 15)
+    assert sleeper not in processes.descendants(os.getpid())
+
+
+def test_what_parent_and_child_have_done_stays_when_both_end() -> None:
+    """Nobody that is asked about has waited for either."""
+    words = "(head -c 9000000 /dev/zero >/dev/null; echo $$; exec sleep 300) & echo $!; wait"
+    with subprocess.Popen(["sh", "-c", words], stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout
+        sleeper = int(shell.stdout.readline())
+        shell.stdout.readline()
+        tally = Tally()
+        assert tally.of([shell.pid, sleeper]).called_bytes >= 9_000_000
+        shell.kill()
+        os.kill(sleeper, 9)
+    assert tally.of([shell.pid]).called_bytes >= 9_000_000
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(UsageError, match=r"There is no process 4194305\."):
+        processes.counters(4194305)
+
+
+@pytest.mark.usefixtures("nobody")
+def test_of_somebody_else() -> None:
+    with pytest.raises(NotPermitted, match="Only its owner and root"):
+        processes.mappings(1)

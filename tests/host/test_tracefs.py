@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An instance of this machine's tracefs: who is recorded, what is cut, and what is left."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from foliohost import tracefs as live_tracefs
+from foliohost.errors import UsageError
+from foliohost.processes import tasks_of
+from foliohost.record import record
+from foliohost.target import StartedProgram
+from foliohost.touches import ADD, FIELDS, MAP, USER
+from foliohost.tracefs import Instance, tracefs
+from tests.host.conftest import Toucher
+from tests.host.tracing import here, instances
+from tests.processes import wait_until
+
+TAKE_TURNS = """
+import mmap, os, sys
+own, other = map(int, sys.argv[2:4])
+os.sched_setaffinity(0, {int(sys.argv[4])})
+with open(sys.argv[1], "rb") as stream:
+    print(flush=True)
+    while os.read(own, 1):
+        with mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+            mapped[0]
+        os.write(other, b"x")
+"""
+
+
+@here
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+def test_a_limit_cuts_all_processors_at_the_same_time(cold: Path) -> None:
+    cold.read_bytes()
+    ends = [os.pipe(), os.pipe()]
+    processors = sorted(os.sched_getaffinity(0))[:2]
+    fields = {USER: FIELDS[USER], MAP: FIELDS[MAP]}
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", TAKE_TURNS, str(cold), str(ends[me][0]), str(ends[1 - me][1]), str(processors[me])],
+            pass_fds=[ends[me][0], ends[1 - me][1]],
+            stdout=subprocess.PIPE,
+        )
+        for me in (0, 1)
+    ]
+    try:
+        for child in children:
+            assert child.stdout and child.stdout.read(1)
+        with Instance(fields, 64 << 10) as instance:
+            instance.start([child.pid for child in children])
+            os.write(ends[0][1], b"x")
+            # Each turn takes both processors, which others may want as well.
+            assert wait_until(lambda: not instance.drain(), 300)
+            instance.stop()
+        # Python touches files of its own.
+        inode = cold.stat().st_ino
+        touched = [fields[0] for _, name, fields in instance.events() if name == MAP and fields[2] == inode]
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()
+        for end in (*ends[0], *ends[1]):
+            os.close(end)
+    turns = [touched.count(child.pid) for child in children]
+    assert min(turns) > 300
+    assert abs(turns[0] - turns[1]) <= 1
+
+
+@here
+def test_a_container_has_other_process_numbers() -> None:
+    code = "from foliohost.tracefs import tracefs; tracefs()"
+    argv = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", code]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "this container has its own." in done.stderr
+
+
+KILLED = """
+import os, pathlib, signal
+from foliohost.touches import ADD, FIELDS
+from foliohost.tracefs import Instance
+make = pathlib.Path.mkdir
+def made_and_killed(*words, **options):
+    make(*words, **options)
+    os.kill(os.getpid(), signal.SIGKILL)
+pathlib.Path.mkdir = made_and_killed
+with Instance({ADD: FIELDS[ADD]}, 1 << 20):
+    pass
+"""
+
+
+@here
+def test_a_kill_before_anything_is_recorded_leaves_nothing() -> None:
+    killed = subprocess.Popen([sys.executable, "-c", KILLED])
+    assert killed.wait() == -signal.SIGKILL
+    assert wait_until(lambda: not instances(killed.pid))
+
+
+@here
+def test_a_signal_between_two_steps_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", interrupted)
+    with pytest.raises(KeyboardInterrupt), Instance({ADD: FIELDS[ADD]}, 1 << 20):
+        pass
+    assert instances(os.getpid()) == []
+
+
+@here
+def test_nobody_to_record_is_not_everybody() -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    with Instance({ADD: FIELDS[ADD]}, 1 << 20) as instance:
+        with pytest.raises(UsageError, match=r"^What was to be recorded has ended\.$"):
+            instance.start([gone.pid])
+        assert (tracefs() / "instances" / f"foliolab-live-{os.getpid()}" / "tracing_on").read_text() == "0\n"
+
+
+@here
+def test_many_threads_and_one_that_comes_meanwhile(
+    cold: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = start(cold)
+    program.tell("threads 1500")
+    listed: list[int] = []
+
+    def one_more_comes(pids: Iterable[int]) -> list[int]:
+        found = tasks_of(pids)
+        if not listed:
+            program.tell("threads 1")
+        listed[:] = found
+        return found
+
+    monkeypatch.setattr(live_tracefs, "tasks_of", one_more_comes)
+    with Instance({ADD: FIELDS[ADD]}, 1 << 20) as instance:
+        instance.start([program.pid])
+        assert sorted(instance.tasks()) == sorted(tasks_of([program.pid]))
+        assert len(instance.tasks()) == 1502
+
+
+@here
+def test_what_others_have_left_is_removed(cold: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    stale = tracefs() / "instances" / f"foliolab-live-{gone.pid}"
+    stale.mkdir()
+    record(StartedProgram(["true"]), patterns=[str(cold)])
+    assert not stale.exists()

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Real programs on a real disk."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from foliohost import pages
+from foliohost.processes import PAGE_BYTES, counters
+from foliohost.shares import FileShare
+from foliohost.verdict import Diagnosis, DiagnosisKind, judge
+from foliohost.watch import Observation, Watch
+from tests.host.conftest import Toucher
+from tests.host.toucher import drop
+
+
+def watched(
+    start: Callable[..., Toucher], path: Path, touches: str
+) -> tuple[Toucher, Observation, Diagnosis, FileShare]:
+    """What a program does to a cold file."""
+    drop(path)
+    program = start(path)
+    watch = Watch(lambda: [program.pid])
+    program.tell(touches)
+    watch.look()
+    seen = watch.finish()
+    verdict = judge(seen)
+    (file,) = [each for each in verdict.files if each.seen.path == str(path)]
+    return program, seen, verdict, file
+
+
+def test_random_touches_of_a_cold_file(large_file: Path, start: Callable[..., Toucher]) -> None:
+    program, seen, verdict, file = watched(start, large_file, "random 150")
+    assert verdict.kind is DiagnosisKind.READS_TOO_MUCH, verdict.sentence
+    assert file is verdict.files[0]
+    assert 16 <= seen.counted.major_faults <= 160
+    assert 0 < file.used_least <= 151 * PAGE_BYTES
+    assert file.read_bytes
+    assert file.read_bytes <= large_file.stat().st_size
+    assert file.read_bytes >= 10 * file.used_least
+    assert file.seen.open_in == (program.pid,)
+
+
+def test_a_scan_is_well(large_file: Path, start: Callable[..., Toucher]) -> None:
+    _, seen, verdict, file = watched(start, large_file, "scan")
+    assert verdict.kind is DiagnosisKind.NOTHING_WRONG, verdict.sentence
+    assert file.used_most == large_file.stat().st_size
+    assert file.seen.places == -(-file.seen.mapped_pages // pages.AROUND_PAGES)
+    assert seen.machine_read_bytes >= seen.counted.read_bytes > file.used_most / 2
+
+
+def test_one_file_and_a_process_that_ends(large_file: Path, start: Callable[..., Toucher]) -> None:
+    program = start(large_file)
+    watch = Watch(lambda: [program.pid], large_file.stat())
+    program.tell("random 20")
+    watch.look()
+    program.end()
+    watch.look()
+    (file,) = watch.finish().files
+    assert (file.path, file.alive, file.open_in) == (str(large_file), False, ())
+    assert not file.come_and_gone
+    assert file.mapped_pages >= 20 * 0.9
+
+
+def test_processes_that_have_ended_are_counted(large_file: Path, start: Callable[..., Toucher]) -> None:
+    """Each had an open file with a counter of its own."""
+    pids: list[int] = []
+    watch = Watch(lambda: pids, large_file.stat())
+    for _ in range(3):
+        program = start(large_file)
+        pids.append(program.pid)
+        watch.look()
+        program.end()
+    watch.look()
+    (file,) = watch.finish().files
+    assert list(file.processes) == pids
+    assert file.come_and_gone
+
+
+def test_what_a_process_has_read_stays_when_it_ends(large_file: Path, start: Callable[..., Toucher]) -> None:
+    drop(large_file)
+    reader, other = start(large_file), start(large_file)
+    watch = Watch(lambda: [reader.pid, other.pid], large_file.stat())
+    reader.tell("random 50")
+    watch.look()
+    reader.end()
+    watch.look()
+    seen = watch.finish()
+    assert seen.counted.major_faults >= 10
+    assert seen.counted.read_bytes >= 10 * PAGE_BYTES
+
+
+def test_what_a_child_has_read_is_counted_once(large_file: Path, start: Callable[..., Toucher]) -> None:
+    """Its parent has it in its own counters as soon as it has waited for it."""
+    drop(large_file)
+    program = start(large_file)
+    watch = Watch(lambda: [os.getpid(), program.pid], large_file.stat())
+    before = counters(program.pid).major_faults
+    program.tell("random 50")
+    watch.look()
+    alive = counters(program.pid).major_faults - before
+    program.end()
+    watch.look()
+    assert 10 <= alive <= watch.finish().counted.major_faults < 2 * alive
+
+
+def test_the_hint_is_seen(large_file: Path, start: Callable[..., Toucher]) -> None:
+    program = start(large_file, "hint")
+    (file,) = Watch(lambda: [program.pid], large_file.stat()).finish().files
+    assert file.hint == "random"
+    assert not file.text
