@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What ``test_in_guest.py`` has a guest do, with the lab in /data and ``sparse-mmap`` in /files; needs no pytest.
+"""What ``test_in_guest.py`` has a guest do, with the host's tools in /data and ``sparse-mmap`` in /files; needs no pytest.
 
 Each word of the command line is a step, which prints a line of JSON.
 """
@@ -120,7 +120,7 @@ def window_of(file: str) -> Path:
 def diagnose() -> dict[str, Any]:
     """Of a few look-ups."""
     subprocess.run(["sh", "-c", "echo 3 > /proc/sys/vm/drop_caches"], check=True)
-    argv = [sys.executable, "-m", "foliolab", "diagnose", "--json", "--", PROBE, "--file", FILE, "--count", "150"]
+    argv = [sys.executable, "-m", "foliohost", "diagnose", "--json", "--", PROBE, "--file", FILE, "--count", "150"]
     found: dict[str, Any] = json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout)
     return found
 
