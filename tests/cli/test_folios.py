@@ -4,12 +4,7 @@ import os
 
 import pytest
 
-from foliolab.cli.folios import folios_of_text
-from foliolab.errors import NotPermitted, UsageError
 from tests.cli.command import lab, sentence
-from tests.host.conftest import nobody
-
-__all__ = ["nobody"]
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root sees in which folios memory is")
 
@@ -45,26 +40,3 @@ def test_somebodys_folios_are_wanted(argv: list[str]) -> None:
     done = lab("folios", *argv)
     assert sentence(done) == "Say whose folios: --pid, --all, or -- and a command."
     assert done.returncode == 2
-
-
-@needs_root
-def test_shares_of_text_are_what_the_table_has() -> None:
-    found = folios_of_text([os.getpid()])
-    table = json.loads(lab("folios", "--json", "--text", "--pid", str(os.getpid())).stdout)
-    assert found.mapped_bytes == sum(found.by_size_kb.values()) + found.partial_bytes > 0
-    # Less than that is mapped meanwhile by the second look.
-    assert found.mapped_bytes == pytest.approx(table["mapped_bytes"], rel=0.2)
-    large = sum(row["bytes"] for row in table["rows"] if "cont" not in row["name"])
-    single = found.by_size_kb.get(table["page_size"] >> 10, 0)
-    assert found.mapped_bytes - single == pytest.approx(large, rel=0.2, abs=1 << 20)
-
-
-def test_what_keeps_folios_from_being_known(nobody: None) -> None:
-    with pytest.raises(NotPermitted, match=r"^Only root sees in which folios memory is\.$"):
-        folios_of_text([os.getpid()])
-
-
-@needs_root
-def test_nothing_is_known_of_what_has_ended() -> None:
-    with pytest.raises(UsageError, match=r"^The program has ended; "):
-        folios_of_text([])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What ``test_in_guest.py`` has a guest do, with the host's tools in /data and ``sparse-mmap`` in /files; needs no pytest.
+"""What ``test_in_guest.py`` has a guest do, with the tools in /data and ``sparse-mmap`` in /files; needs no pytest.
 
 Each word of the command line is a step, which prints a line of JSON.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tools in a guest with a kernel as Debian ships it: what recording costs, and what a trace predicts, end to end."""
+"""The tools in a guest with a kernel of Debian's: what recording costs, and what a trace predicts, end to end."""
 
 import base64
 import json
@@ -17,6 +17,7 @@ from foliolab.progress import Reporter
 from foliolab.trace.format import read_trace
 from foliolab.trace.replay import replays
 from foliolab.vm.image import guest_programs
+from tests.cli.command import lab
 from tests.host import in_guest
 
 KERNEL = "image:debian:6.12"
