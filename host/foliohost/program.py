@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""This program and those that it starts."""
+"""Programs that we start."""
 
 from __future__ import annotations
 
@@ -7,22 +7,12 @@ import ctypes
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
-
-NAME = "foliolab-host"
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None)
-
-
-def called() -> str:
-    """What to type for this program: as it was called, or what ``$FOLIOLAB_PROGRAM`` says."""
-    typed = sys.argv[0] if Path(sys.argv[0]).name == NAME else NAME
-    return os.environ.get("FOLIOLAB_PROGRAM") or typed
 
 
 def start(argv: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 
+from foliohost.called import called
 from foliohost.engines import ENGINES
-from foliohost.program import called
 from foliohost.shares import FileShare
 from foliohost.sizes import size
 from foliohost.verdict import Diagnosis, DiagnosisKind

@@ -18,6 +18,7 @@ from foliohost.record import record
 from foliohost.target import StartedProgram
 from foliohost.touches import ADD, FIELDS, MAP, USER
 from foliohost.tracefs import Instance, tracefs
+from tests.host.command import ENVIRONMENT
 from tests.host.conftest import Toucher
 from tests.host.tracing import here, instances
 from tests.processes import wait_until
@@ -77,7 +78,7 @@ def test_a_limit_cuts_all_processors_at_the_same_time(cold: Path) -> None:
 def test_a_container_has_other_process_numbers() -> None:
     code = "from foliohost.tracefs import tracefs; tracefs()"
     argv = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", code]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "this container has its own." in done.stderr
 
@@ -98,7 +99,7 @@ with Instance({ADD: FIELDS[ADD]}, 1 << 20):
 
 @here
 def test_a_kill_before_anything_is_recorded_leaves_nothing() -> None:
-    killed = subprocess.Popen([sys.executable, "-c", KILLED])
+    killed = subprocess.Popen([sys.executable, "-c", KILLED], env=ENVIRONMENT)
     assert killed.wait() == -signal.SIGKILL
     assert wait_until(lambda: not instances(killed.pid))
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from foliohost.called import called
 from foliohost.cli.options import add_command, add_json, add_verbs
 from foliohost.cures import Cure, applied, apply_to_device, apply_to_open_file, state_of, undo
 from foliohost.devices import device_of
 from foliohost.errors import UsageError
-from foliohost.program import called
 from foliohost.sizes import count
 from foliohost.terminal import Column, print_table, terminal
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from foliohost import pages
 from foliohost.bits import count_ones
+from foliohost.called import called
 from foliohost.cli.options import add_json, add_words, require_seconds, words
 from foliohost.devices import device_of
 from foliohost.engines import engine_of
@@ -30,7 +31,7 @@ from foliohost.errors import FolioError, UsageError
 from foliohost.faults import FaultTrace, followed
 from foliohost.folios import TextFolios, text_folios
 from foliohost.processes import PAGE_BYTES, Counters, Tally, counters, descendants, mapped_by, mappings, name
-from foliohost.program import adopt_orphans, called, start
+from foliohost.program import adopt_orphans, start
 from foliohost.report.diagnosis import print_diagnosis, print_file, to_json
 from foliohost.terminal import terminal
 from foliohost.verdict import judge

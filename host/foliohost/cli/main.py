@@ -11,19 +11,19 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
+from pkgutil import get_data
 
 from foliohost import VERSION
-from foliohost.cli.options import add_module
+from foliohost.called import NAME, called
+from foliohost.cli.options import add_command, add_module
 from foliohost.errors import DiskFull, FolioError
-from foliohost.program import NAME, called
 
 COMMANDS = ("diagnose", "cure", "probe", "record", "heatmap")
 """Modules beside this one, each of which is a command."""
 
 
-def command_line(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
-    """The parser of these commands."""
+def command_line(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of a command line with these words; of commands that they do not name, it has the help alone."""
     top = argparse.ArgumentParser(
         prog=called(),
         description="What programs of this machine read of mapped files, and what helps. Nothing is installed,"
@@ -32,15 +32,23 @@ def command_line(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"{NAME} {VERSION}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for name in names:
-        add_module(commands, name, import_module(f"foliohost.cli.{name}"))
+    for name in COMMANDS:
+        if name in words[:1]:
+            add_module(commands, name, import_module(f"foliohost.cli.{name}"))
+        else:
+            add_command(commands, name, _docstring(name), None)
     return top
+
+
+def _docstring(name: str) -> str:
+    """That of a command's module, which is not imported for it: that takes time."""
+    return (get_data("foliohost.cli", f"{name}.py") or b"").decode().split('"""')[1]
 
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; returns the exit status."""
     if not argv:
-        command_line().print_help(sys.stderr)
+        command_line(argv).print_help(sys.stderr)
         return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # names of files can be any bytes; stderr escapes them
@@ -48,8 +56,7 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     arguments = None
     try:
-        # Other commands need not be imported for one of them.
-        arguments = command_line([argv[0]] if argv[0] in COMMANDS else COMMANDS).parse_args(argv)
+        arguments = command_line(argv).parse_args(argv)
         status: int = arguments.handler(arguments)
         sys.stdout.flush()
         return status
@@ -70,5 +77,5 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _complain(sentence: str, status: int) -> int:
-    print(f"{Path(called()).name}: {sentence}", file=sys.stderr)
+    print(f"{os.path.basename(called())}: {sentence}", file=sys.stderr)  # noqa: PTH119 see called.py
     return status

@@ -6,15 +6,16 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
+from foliohost.called import NAME, called
 from foliohost.errors import UsageError
-from foliohost.program import NAME, called
 from foliohost.sizes import parse_size
 
 if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 

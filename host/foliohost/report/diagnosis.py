@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from foliohost.called import called
 from foliohost.folios import TextFolios
-from foliohost.program import called
 from foliohost.remedies import Remedy, remedies, summary
 from foliohost.shares import LITTLE_BYTES, FileShare
 from foliohost.sizes import count, size
