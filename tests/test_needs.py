@@ -73,8 +73,6 @@ def test_programs_headers_and_files_are_found(monkeypatch: pytest.MonkeyPatch) -
         ("kernel matrix", {"lab", "test", "matrix"}),
         ("ltp --source tree", {"lab", "ltp"}),
         ("test -k nothing", {"lab", "test"}),
-        ("diagnose --pid 1", set()),
-        ("cure", set()),
         ("kernel matrix --help", set()),
         ("run -h", set()),
         ("exec -- program --help", {"lab"}),

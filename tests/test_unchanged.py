@@ -14,6 +14,8 @@ from foliolab.files import REPOSITORY
 
 MODULES = ("__init__.py", "__main__.py", "cli/main.py", "errors.py", "files.py", "grouped.py", "reproduce/documents.py")
 """Of the lab: those that the plugin and these tests use. A command may use any that is there."""
+HOST_MODULES = ("__init__.py", "errors.py", "files.py")
+"""The same of the host's tools."""
 TESTS = {
     "test_alone.py": "def test():\n    pass\n",
     "test_grouped.py": "from foliolab.grouped import grouped\n\ndef test():\n    assert grouped([1], str)\n",
@@ -23,7 +25,8 @@ TESTS = {
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    for name in (*(f"foliolab/{module}" for module in MODULES), "tests/__init__.py", "tests/unchanged.py"):
+    modules = [*(f"foliolab/{module}" for module in MODULES), *(f"host/foliohost/{module}" for module in HOST_MODULES)]
+    for name in (*modules, "tests/__init__.py", "tests/unchanged.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(REPOSITORY / name, tmp_path / name)
     for name, text in TESTS.items():

@@ -21,8 +21,9 @@ _PASSED = "foliolab/passed"
 """Of pytest's cache: the digest with which each file passed last."""
 _DOCUMENTS = ("docs/", "release/", "README.md")
 _LAB = REPOSITORY / "foliolab"
-_COMMANDS = _LAB / "cli/main.py"
-"""It imports each of them by its name."""
+_HOST = REPOSITORY / "host/foliohost"
+_COMMANDS = {_LAB / "cli/main.py": _LAB, _HOST / "cli/main.py": _HOST}
+"""They import each command of theirs by its name."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -88,7 +89,7 @@ def _used(test: Path) -> set[Path]:
         file = waiting.pop()
         if file not in found:
             found.add(file)
-            waiting += sorted(_LAB.rglob("*.py")) if file == _COMMANDS else _imported(file)
+            waiting += [*_imported(file), *(sorted(_COMMANDS[file].rglob("*.py")) if file in _COMMANDS else ())]
     return found
 
 
@@ -104,7 +105,7 @@ def _names(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
-        elif isinstance(node, ast.List):
+        elif isinstance(node, ast.List | ast.Tuple):
             words = [str(word.value) if isinstance(word, ast.Constant) else "" for word in node.elts]
             run = [name for option, name in pairwise(words) if option == "-m"]
             yield from (*run, *(f"{name}.__main__" for name in run))
@@ -112,9 +113,10 @@ def _names(tree: ast.Module) -> Iterator[str]:
 
 def _files(name: str) -> Iterator[Path]:
     """Of a module or package of the repository, and of the packages that it is in."""
-    if name.partition(".")[0] not in ("foliolab", "tests"):
+    top = name.partition(".")[0]
+    if top not in ("foliolab", "foliohost", "tests"):
         return
-    path = REPOSITORY.joinpath(*name.split("."))
+    path = (_HOST.parent if top == "foliohost" else REPOSITORY).joinpath(*name.split("."))
     packages = [place for place in (path, *path.parents) if place.is_relative_to(REPOSITORY)]
     places = (path.with_suffix(".py"), *(place / "__init__.py" for place in packages))
     yield from (place for place in places if place.is_file())

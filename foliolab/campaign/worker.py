@@ -82,4 +82,5 @@ def perform(order: Order) -> Done:
 
 def lab_code() -> str:
     """Hash of the lab that is here."""
-    return digest_files([*(REPOSITORY / "foliolab").rglob("*.py"), EXPERIMENTS / "metrics.toml"], REPOSITORY)
+    modules = [*(REPOSITORY / "foliolab").rglob("*.py"), *(REPOSITORY / "host").rglob("*.py")]
+    return digest_files([*modules, EXPERIMENTS / "metrics.toml"], REPOSITORY)

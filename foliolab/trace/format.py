@@ -6,7 +6,6 @@ from pathlib import Path
 
 from foliohost import trace as written
 from foliohost.trace import Measured as Measured
-from foliohost.trace import PageSet as PageSet
 from foliohost.trace import Trace as Trace
 from foliohost.trace import TraceFile as TraceFile
 from foliohost.trace import write_trace as write_trace

@@ -17,10 +17,11 @@ from typing import Any
 
 from foliohost.errors import FolioError, UsageError
 from foliohost.maps import Maps, memory_bytes, named, read_ahead_kb
+from foliohost.pageset import PageSet
 from foliohost.processes import PAGE_BYTES
 from foliohost.target import LiveTarget
 from foliohost.touches import ADD, FAULT, FIELDS, MAP, USER, File, Touches, device_name
-from foliohost.trace import Measured, PageSet, Trace, TraceFile
+from foliohost.trace import Measured, Trace, TraceFile
 from foliohost.tracefs import Instance, fault_around_bytes, tracefs
 
 LIMIT_BYTES = 256 << 20

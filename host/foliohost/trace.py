@@ -11,40 +11,16 @@ from __future__ import annotations
 import json
 import lzma
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from foliohost.bits import count_ones
+from foliohost.checked import JsonTable, Wrong
 from foliohost.errors import BadTrace
 from foliohost.files import write_atomic
-
-_BLOCK_PAGES = 1 << 13
-
-
-class PageSet:
-    """Distinct pages: a bit for each page of a block of 32 MiB that has one, however many touches there were.
-
-    So a set takes at most a 25,000th of the files in memory.
-    """
-
-    def __init__(self, files: Iterable[int] = (), pages: Iterable[int] = ()) -> None:
-        self._blocks: defaultdict[tuple[int, int], int] = defaultdict(int)
-        for file, page in zip(files, pages):
-            self.add(file, page)
-
-    def add(self, file: int, page: int) -> None:
-        self._blocks[file, page // _BLOCK_PAGES] |= 1 << page % _BLOCK_PAGES
-
-    def __len__(self) -> int:
-        return sum(map(count_ones, self._blocks.values()))
-
-    def missing(self, other: PageSet) -> int:
-        """How many of these pages ``other`` has not."""
-        return sum(count_ones(block & ~other._blocks.get(key, 0)) for key, block in self._blocks.items())
-
+from foliohost.pageset import PageSet
 
 VERSION = 1
 _MAGIC = b"foliolab-trace "
@@ -54,8 +30,6 @@ _TOUCHES = 1 << 32
 """No trace has more; they would not fit into memory."""
 _VARINT_BITS = 70
 """More than a distance between two such pages, times the number of files, can have."""
-_REQUIRED = object()
-"""The default of a key that has to be there."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +131,7 @@ def read_trace(path: Path) -> Trace:
     content = _parse(path, line)
     try:
         header, touches = _checked_header(content)
-    except _Wrong as error:
+    except Wrong as error:
         raise BadTrace(f"{path} is damaged: its header is wrong: {error}.") from None
     file_of, page_of = _decode(path, _unpack(path, body, touches), header["files"])
     if len(page_of) != touches:
@@ -264,59 +238,12 @@ def _parse(path: Path, line: bytes) -> Any:
         raise BadTrace(f"{path} is damaged: its header is not JSON.") from error
 
 
-class _Wrong(Exception):
-    """What is wrong with a table, as the end of a sentence."""
-
-
-class _Table:
-    """A table of JSON whose keys are taken out as they are checked; ``name`` tells where it stands."""
-
-    def __init__(self, content: Any, name: str = "") -> None:
-        if not isinstance(content, dict):
-            raise _Wrong(f"{name or 'it'} is no table")
-        self.rest = dict(content)
-        self._name = name
-
-    def _take(self, key: str, default: Any) -> Any:
-        if key not in self.rest and default is _REQUIRED:
-            raise _Wrong(f"'{self._at(key)}' is missing")
-        return self.rest.pop(key, default)
-
-    def _at(self, key: str) -> str:
-        return f"{self._name}.{key}" if self._name else key
-
-    def number(self, key: str, default: Any = _REQUIRED, least: int = 0, most: int | None = None) -> Any:
-        """A whole number, or the default."""
-        value = self._take(key, default)
-        if value is default:
-            return value
-        if type(value) is not int or value < least or (most is not None and value > most):
-            bounds = f"at least {least}" if most is None else f"{least} to {most}"
-            raise _Wrong(f"'{self._at(key)}' is no whole number of {bounds}")
-        return value
-
-    def text(self, key: str) -> str:
-        value = self._take(key, _REQUIRED)
-        if not isinstance(value, str):
-            raise _Wrong(f"'{self._at(key)}' is no text")
-        return value
-
-    def items(self, key: str, default: Any = _REQUIRED) -> list[Any]:
-        value = self._take(key, default)
-        if not isinstance(value, list):
-            raise _Wrong(f"'{self._at(key)}' is no list")
-        return value
-
-    def tables(self, key: str, default: Any = _REQUIRED) -> list[_Table]:
-        return [_Table(each, f"{self._at(key)}[{place}]") for place, each in enumerate(self.items(key, default))]
-
-
 def _checked_header(content: Any) -> tuple[dict[str, Any], int]:
     """Fields of a trace, those of its touches left out, and how many touches it says that there are."""
-    table = _Table(content)
+    table = JsonTable(content)
     program = table.items("program", [])
     if not all(isinstance(word, str) for word in program):
-        raise _Wrong("'program' has a word that is no text")
+        raise Wrong("'program' has a word that is no text")
     touches: int = table.number("touches", most=_TOUCHES)
     fields = {
         "page_size": table.number("page_size", least=1),
@@ -330,10 +257,10 @@ def _checked_header(content: Any) -> tuple[dict[str, Any], int]:
     return {**fields, "other": table.rest}, touches
 
 
-def _checked_file(table: _Table) -> TraceFile:
+def _checked_file(table: JsonTable) -> TraceFile:
     return TraceFile(table.text("name"), table.number("pages", most=_PAGES))
 
 
-def _checked_measured(table: _Table) -> Measured:
+def _checked_measured(table: JsonTable) -> Measured:
     counts = {key: table.number(key) for key in ("read_ahead_kb", "read_bytes", "read_requests", "major_faults")}
     return Measured(table.text("variant"), **counts, memory_bytes=table.number("memory_bytes", None), other=table.rest)

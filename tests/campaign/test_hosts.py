@@ -158,7 +158,7 @@ def test_a_host_that_cannot_measure(host: str, checkout: str, complaint: str) ->
 def test_a_host_with_another_foliolab(tmp_path: Path) -> None:
     (tmp_path / ".venv").symlink_to(REPOSITORY / ".venv")
     without = shutil.ignore_patterns("__pycache__")  # others write there meanwhile
-    for name in ("foliolab", "experiments"):
+    for name in ("foliolab", "host", "experiments"):
         shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=without)
     with (tmp_path / "foliolab/files.py").open("a") as file:
         file.write("# other words\n")

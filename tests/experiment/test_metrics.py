@@ -45,7 +45,8 @@ def test_mistakes_are_named_with_their_keys(new: str, words: str, tmp_path: Path
 
 def test_a_mistake_ends_every_command_with_a_sentence(tmp_path: Path) -> None:
     without = shutil.ignore_patterns("__pycache__")  # others write there meanwhile
-    shutil.copytree(REPOSITORY / "foliolab", tmp_path / "foliolab", ignore=without)
+    for name in ("foliolab", "host"):
+        shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=without)
     file = tmp_path / "experiments/metrics.toml"
     file.parent.mkdir()
     file.write_text("read_bytes = 1\n")

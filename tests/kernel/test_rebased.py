@@ -87,7 +87,7 @@ def test_what_another_kernel_needs_otherwise_is_in_its_patch(branches: dict[str,
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A copy of what the command is made of, and of what it writes to."""
-    for name in ("foliolab", "experiments", "kernel", "model"):
+    for name in ("foliolab", "host", "experiments", "kernel", "model"):
         shutil.copytree(REPOSITORY / name, tmp_path / "checkout" / name, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path / "checkout"
 

@@ -4,7 +4,7 @@
 import random
 import tracemalloc
 
-from foliolab.trace.format import PageSet
+from foliohost.pageset import PageSet
 
 
 def places(seed: int) -> list[tuple[int, int]]:
