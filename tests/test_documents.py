@@ -18,7 +18,7 @@ from foliolab.reproduce.plan import documents, load_plan
 from foliolab.reproduce.released import RELEASED, read_released
 
 README = REPOSITORY / "README.md"
-DOCUMENTS = [README, *sorted((REPOSITORY / "docs").rglob("*.md"))]
+DOCUMENTS = [README, REPOSITORY / "host/README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 NOTES = [file for file in DOCUMENTS if file.parent.name == "notes" and file.name != "README.md"]
 GLOSSARY = REPOSITORY / "docs/glossary.md"
 GUIDES = [
