@@ -290,7 +290,7 @@ static bool test_cached_page(void)
 }
 
 /* Does the first miss in text with a hint read as @expected, and no more? */
-static bool hinted_miss_is(int advice, const struct expected *expected)
+static bool advised_miss_is(int advice, const struct expected *expected)
 {
 	struct text text;
 	bool ok;
@@ -317,8 +317,8 @@ static bool test_hints(void)
 		.order = text_size->order,
 	};
 
-	return hinted_miss_is(MADV_RANDOM, &one_page) &&
-	       hinted_miss_is(MADV_SEQUENTIAL, &one_block);
+	return advised_miss_is(MADV_RANDOM, &one_page) &&
+	       advised_miss_is(MADV_SEQUENTIAL, &one_block);
 }
 
 static void test_little_memory(void)
