@@ -13,6 +13,7 @@ from foliolab.report import agreement, losses, regret, suites
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.markdown import to_markdown
 from foliolab.report.terminal import print_table, print_view
+from foliolab.report.terminal import terminal as standard_output
 from foliolab.report.view import View
 from foliolab.suites.ktap import End
 from foliolab.suites.result import Result
@@ -126,8 +127,8 @@ def test_what_is_no_terminal_is_as_wide_as_a_table_has_to_be(
 ) -> None:
     columns = [Column(("", f"column {number}"), ("0.123456789",), number) for number in range(40)]
     monkeypatch.delenv("COLUMNS", raising=False)
-    print_table(terminal_report.terminal(), columns)
+    print_table(standard_output(), columns)
     assert capsys.readouterr().out.count("0.123456789") == 40
     monkeypatch.setenv("COLUMNS", "80")
-    print_table(terminal_report.terminal(), columns)
+    print_table(standard_output(), columns)
     assert 0 < capsys.readouterr().out.count("0.123456789") < 10
