@@ -26,7 +26,7 @@ GUIDES = [
     *(REPOSITORY / f"docs/{name}.md" for name in ("user-guide", "diagnose", "module", "live-traces", "recipes")),
 ]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-LIMITS = {"README.md": 700, "docs/results.md": 3000, "docs/window.md": 2850, "docs/user-guide.md": 11000}
+LIMITS = {"README.md": 600, "docs/results.md": 3000, "docs/window.md": 2850, "docs/user-guide.md": 11000}
 LONGEST_NOTE = 800
 """Words: a page."""
 LONGEST_SENTENCE = 40
