@@ -10,29 +10,60 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from foliolab.cli.options import add_module
 from foliolab.errors import DiskFull, LabError
 
-_COMMANDS = (
-    *("demo", "run", "merge", "report", "regress", "bisect", "regret", "reproduce", "trace", "exec", "shell"),
-    *("export-case", "diagnose", "probe", "cure", "folios", "kernel", "module", "kselftest", "ltp", "stress", "doctor"),
-    "test",
-)
-"""Modules, each of which is a command."""
+_GROUPS = {
+    "Start": {
+        "demo": "what sparse access reads before and after, in a model and on a real kernel",
+        "doctor": "what this machine can do, and the cure for what is missing",
+        "test": "check style and types, then run all tests",
+    },
+    "Measure kernels": {
+        "run": "measure an experiment",
+        "regress": "which workloads get worse under a kernel or a variant, the worst first",
+        "bisect": "which commit changed a figure of an experiment",
+        "kselftest": "run the kernel's own mm selftests on several kernels",
+        "ltp": "run LTP's tests of mapped files and memory on several kernels",
+        "stress": "run stress-ng's stressors of memory on several kernels",
+        "exec": "run a program of your own in a guest",
+        "shell": "a prompt on our kernel, with the host's files",
+    },
+    "Look at results": {
+        "report": "tables of what was measured, beside what was published",
+        "merge": "add what was measured elsewhere",
+        "reproduce": "measure all that is behind the figures of README and docs",
+        "export-case": "write one case as C and shell, for any Linux",
+    },
+    "Simulate": {
+        "regret": "compare ways to read with the best fixed window",
+        "trace": "record which pages a program touches, and replay that",
+    },
+    "Build": {
+        "kernel": "build, package, export, import and list kernels",
+        "module": "the adaptive window as a module for Debian's kernels",
+    },
+    "On this machine, without setting anything up": {
+        "diagnose": "how much of mapped files is read for each byte used, and what helps",
+        "cure": "set another readahead window, and put it back",
+        "probe": "what a request and a page cost on the disk under a file",
+        "folios": "in which folios programs have files mapped",
+    },
+}
+"""What people want to do, and the commands for it; each is a module."""
+_COMMANDS = tuple(name for group in _GROUPS.values() for name in group)
 _OF_HOST = ("diagnose", "probe", "cure")
 """Those of these that are the host's tools."""
 _RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest", "ltp", "stress")
 _KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
 
 
-def command_line() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog="./lab",
-        description="Readahead of mapped files for Linux 6.12, and what it gains and loses on kernels that are booted.",
-        epilog="'./lab demo' is the place to start; './lab COMMAND --help' tells more.",
-    )
+def command_line(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
+    """The parser of these commands. Their modules are imported, which takes time."""
+    from foliolab.cli.options import add_module
+
+    top = argparse.ArgumentParser(prog="./lab", epilog="'./lab --help' tells what they are for.")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for name in _COMMANDS:
+    for name in names:
         package = "foliohost" if name in _OF_HOST else "foliolab"
         parser = add_module(commands, name, import_module(f"{package}.cli.{name.replace('-', '_')}"))
         if name in _RESUMED:
@@ -40,18 +71,26 @@ def command_line() -> argparse.ArgumentParser:
     return top
 
 
+def overview() -> str:
+    """All commands, grouped by task, as a screen has room for them."""
+    lines = ["usage: ./lab COMMAND ...        ./lab COMMAND --help tells more"]
+    for title, commands in _GROUPS.items():
+        lines += [f"{title}:", *(f"  {name:12}{words}" for name, words in commands.items())]
+    return "\n".join(lines)
+
+
 def main(argv: Sequence[str]) -> int:
     """Run one command; returns the exit status."""
-    if not argv:
-        command_line().print_help(sys.stderr)
-        return 2
+    if not argv or argv[0] in ("-h", "--help"):
+        print(overview(), file=sys.stdout if argv else sys.stderr)
+        return 0 if argv else 2
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # names of files can be any bytes; stderr escapes them
     # Whoever asks us to end gets the clean-up that Ctrl-C gets.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     arguments = None
     try:
-        arguments = command_line().parse_args(argv)
+        arguments = command_line([argv[0]] if argv[0] in _COMMANDS else _COMMANDS).parse_args(argv)
         status: int = arguments.handler(arguments)
         sys.stdout.flush()
         return status
