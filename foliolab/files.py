@@ -14,6 +14,7 @@ from foliohost.files import write_atomic as write_atomic
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 KERNEL = REPOSITORY / "kernel"
+FIRST_STEPS = KERNEL / "first-steps"
 GUEST = REPOSITORY / "guest"
 MODULE = REPOSITORY / "module"
 MODEL = REPOSITORY / "model"

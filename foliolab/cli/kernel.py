@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Build, configure, compile, package, export, import, list and clean kernels."""
+"""Build, configure, compile, package, export, release, import, list and clean kernels."""
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from foliolab.cli.options import (
 )
 from foliolab.errors import DirtyTree, UsageError
 from foliolab.experiment.load import experiment_names, find_experiment
-from foliolab.files import REPOSITORY
+from foliolab.files import FIRST_STEPS, KERNEL, REPOSITORY
 from foliolab.kernel.build import KernelRequest, build, clean, configure
 from foliolab.kernel.built import BuiltKernel, built_kernels
 from foliolab.kernel.deb import build_packages
@@ -30,6 +31,7 @@ from foliolab.kernel.git import Repository
 from foliolab.kernel.matrix import compiled, ported_kernels, read_targets
 from foliolab.kernel.name import HELP, OURS, PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.rebased import applied_mail, take_over
+from foliolab.kernel.release import release
 from foliolab.kernel.source import commit_of, held
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
@@ -84,9 +86,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="who sends it: all commits are theirs and signed off by them (default: nobody signs anything off)",
     )
 
+    add_command(verbs, "release", _release.__doc__, _release)
+
     verb = add_command(verbs, "import", _import.__doc__, _import)
     verb.add_argument("branch", metavar="BRANCH|MBOX", help="a git tree, with @REF if it is not HEAD, or an mbox")
     _add_source(verb, UNPATCHED, "the kernel that the mbox is for")
+    verb.add_argument("--first-steps", action="store_true", help="it is of the first steps for mainline")
 
     add_json(add_command(verbs, "list", _list.__doc__, _list))
     add_command(verbs, "clean", _clean.__doc__, _clean)
@@ -186,15 +191,22 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _release(arguments: argparse.Namespace) -> int:
+    """Make the mailboxes in release/ anew, from which git takes the series and the first steps for mainline."""
+    _print_written(release(Reporter()))
+    return 0
+
+
 def _import(arguments: argparse.Namespace) -> int:
     """Bring a rebased or edited branch of the series back into kernel/patches and kernel/files."""
     report = Reporter()
+    kernel = FIRST_STEPS if arguments.first_steps else KERNEL
     if Path(arguments.branch).is_file():
         with (
             held(parse_name(arguments.kernel), report, newest=arguments.newest) as source,
             applied_mail(Path(arguments.branch), source) as place,
         ):
-            written = take_over(place, "HEAD")
+            written = take_over(place, "HEAD", kernel)
     else:
         name = parse_name(arguments.branch)
         if name.debian or name.image or name.series:
@@ -207,12 +219,16 @@ def _import(arguments: argparse.Namespace) -> int:
                     f"write {name.path}@HEAD to leave them out."
                 )
             report.say(f"What is not committed in {name.path} is left out.")
-        written = take_over(name.path, repository.commit(name.ref or "HEAD"))
-    for file in written:
-        print(file.relative_to(REPOSITORY))
-    if not written:
-        print("Nothing differs.")
+        written = take_over(name.path, repository.commit(name.ref or "HEAD"), kernel)
+    _print_written(written)
     return 0
+
+
+def _print_written(files: Sequence[Path]) -> None:
+    for file in files:
+        print(file.relative_to(REPOSITORY))
+    if not files:
+        print("Nothing differs.")
 
 
 def _list(arguments: argparse.Namespace) -> int:

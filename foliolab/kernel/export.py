@@ -3,12 +3,14 @@
 
 import re
 import shutil
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from foliolab.errors import LabError, UsageError
-from foliolab.files import full_disk_named, write_atomic
-from foliolab.kernel.series import Mail, commits, read_mail, read_series
+from foliolab.files import KERNEL, full_disk_named, write_atomic
+from foliolab.kernel.series import Feature, Mail, commits, diffs, read_mail, read_series
 from foliolab.kernel.source import Source
 from foliolab.process import git, run, tool
 from foliolab.progress import Reporter
@@ -51,24 +53,12 @@ def export(
             repository = directory / "linux"
             repository.mkdir(parents=True)
             with report.task(f"Committing the pristine Linux {source.version}"):
-                _git(repository, "init", "--quiet", f"--initial-branch=v{source.version}")
                 run([tool("rsync"), "-a", "--exclude=/.git", f"{source.tree}/", f"{repository}/"], LabError)
-                # -f: the kernel's .gitignore would leave out files that the tarball has.
-                _git(repository, "-c", "core.compression=0", "add", "--all", "--force")
-                first = Mail(_BASE_AUTHOR, "2024-11-17T00:00:00Z", f"Linux {source.version}", "", "")
-                _commit(repository, first, signed=False)
-                _git(repository, "switch", "--quiet", "--create", BRANCH)
-            for feature, content in zip(features, contents, strict=True):
-                for file, text in content.items():
-                    (repository / file).parent.mkdir(parents=True, exist_ok=True)
-                    (repository / file).write_bytes(text)
-                _git(repository, "add", "--force", *content)
-                mail = read_mail(feature.patch)
-                if author:
-                    mail = Mail(author, mail.date, mail.subject, mail.message, "")
-                _commit(repository, mail, signed=bool(author))
+                _begin(repository, source.version)
+            _commit_features(repository, features, contents, author)
             mbox, letter = directory / f"{BRANCH}.mbox", directory / "0000-cover-letter.patch"
-            cover, patches = _mails(repository, source.version, author or read_mail(features[0].patch).author)
+            sender = author or read_mail(features[0].patch).author
+            cover, *patches = _mails(repository, source.version, sender, "--cover-letter", "--thread=shallow")
             end = f"\nbase-commit: {base}\n" if base else ""
             cover = cover.replace("*** SUBJECT HERE ***", SUBJECT).replace("*** BLURB HERE ***\n", words)
             write_atomic(letter, cover.rstrip() + "\n" + end)
@@ -79,12 +69,52 @@ def export(
     return Export(repository, mbox, letter)
 
 
-def _mails(repository: Path, version: str, author: str) -> tuple[str, list[str]]:
-    """The letter, without words, and the patches, which answer it."""
-    options = ("--stdout", "--no-signature", "--cover-letter", "--thread=shallow")
-    all_of_it = _git(repository, *_identity(author), "format-patch", *options, f"v{version}..{BRANCH}").decode()
-    cover, *patches = re.split(r"^(?=From [0-9a-f]{40} Mon Sep 17 )", all_of_it, flags=re.MULTILINE)[1:]
-    return cover, patches
+def mailbox(source: Source, features: tuple[Feature, ...], kernel: Path = KERNEL) -> str:
+    """The features as one mbox that git takes on ``source``, signed off by nobody.
+
+    The text depends on nothing but ``source``, ``kernel`` and the version of git.
+    """
+    contents = commits(source, features, kernel)
+    with tempfile.TemporaryDirectory(prefix="foliolab-mailbox-") as name:
+        repository = Path(name)
+        for file in sorted({"Makefile", ".gitattributes"}.union(*(diffs(feature.patch) for feature in features))):
+            if (content := source.read(file)) is not None:
+                write_atomic(repository / file, content)
+        _begin(repository, source.version)
+        _commit_features(repository, features, contents)
+        first, *others = _mails(repository, source.version, _BASE_AUTHOR, "--zero-commit", "--abbrev=12")
+    return f"{first}\nbase: Linux {source.version}\n" + "".join(others)
+
+
+def _mails(repository: Path, version: str, sender: str, *options: str) -> list[str]:
+    """The commits of BRANCH as git's mails, one text each, the letter first if ``options`` want one."""
+    command = (*_identity(sender), "format-patch", "--stdout", "--no-signature", *options)
+    mails = _git(repository, *command, f"v{version}..{BRANCH}").decode()
+    return re.split(r"^(?=From [0-9a-f]{40} Mon Sep 17 )", mails, flags=re.MULTILINE)[1:]
+
+
+def _begin(repository: Path, version: str) -> None:
+    """Commit the files that are there as the pristine tree, and begin BRANCH on it."""
+    _git(repository, "init", "--quiet", f"--initial-branch=v{version}")
+    # -f: the kernel's .gitignore would leave out files that the tarball has.
+    _git(repository, "-c", "core.compression=0", "add", "--all", "--force")
+    _commit(repository, Mail(_BASE_AUTHOR, "2024-11-17T00:00:00Z", f"Linux {version}", "", ""), signed=False)
+    _git(repository, "switch", "--quiet", "--create", BRANCH)
+
+
+def _commit_features(
+    repository: Path, features: Sequence[Feature], contents: Sequence[dict[str, bytes]], author: str = ""
+) -> None:
+    """A commit for each feature, of what files are after it."""
+    for feature, content in zip(features, contents, strict=True):
+        for file, text in content.items():
+            (repository / file).parent.mkdir(parents=True, exist_ok=True)
+            (repository / file).write_bytes(text)
+        _git(repository, "add", "--force", *content)
+        mail = read_mail(feature.patch)
+        if author:
+            mail = Mail(author, mail.date, mail.subject, mail.message, "")
+        _commit(repository, mail, signed=bool(author))
 
 
 def _commit(repository: Path, mail: Mail, *, signed: bool) -> None:

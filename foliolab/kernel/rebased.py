@@ -54,7 +54,8 @@ def take_over(place: Path, tip: str, kernel: Path = KERNEL) -> list[Path]:
         source = _files_of(place, base, touched, scratch / "pristine", version)
         made = scratch / "kernel"
         for part in ("patches", "files"):
-            shutil.copytree(kernel / part, made / part)
+            if (kernel / part).is_dir():  # the first steps bring no files
+                shutil.copytree(kernel / part, made / part)
         _write(branch, source, features, made)
         again = commits(source, read_series(version, made), made)
         if again != [commit.after for commit in branch]:
