@@ -32,13 +32,13 @@ from foliolab.kernel.matrix import compiled, ported_kernels, read_targets
 from foliolab.kernel.name import HELP, OURS, PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.rebased import applied_mail, take_over
 from foliolab.kernel.release import release
-from foliolab.kernel.source import commit_of, held
+from foliolab.kernel.source import commit_of, copied
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
 from foliolab.report.letter import letter
 from foliolab.report.terminal import print_table, terminal
 from foliolab.reproduce.released import with_released
-from foliolab.vm import scratch
+from foliolab.vm.scratch import scratch_directory, sweep
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -182,7 +182,8 @@ def _export(arguments: argparse.Namespace) -> int:
     ours = parse_name(f"debian:{name.debian}+{OURS}" if name.debian else f"{name.text}+{OURS}").text
     samples = with_released(read_samples(store_file()))
     words = letter(samples, {name: find_experiment(name) for name in experiment_names()}, ours)
-    with held(name, report, newest=arguments.newest) as source:
+    with scratch_directory() as home:
+        source = copied(name, home, report, newest=arguments.newest)
         base = commit_of(name, source)
         exported = export(source, arguments.directory, report, words=words, author=author, base=base)
     print(f"branch {BRANCH} in {exported.repository}")
@@ -202,11 +203,10 @@ def _import(arguments: argparse.Namespace) -> int:
     report = Reporter()
     kernel = FIRST_STEPS if arguments.first_steps else KERNEL
     if Path(arguments.branch).is_file():
-        with (
-            held(parse_name(arguments.kernel), report, newest=arguments.newest) as source,
-            applied_mail(Path(arguments.branch), source) as place,
-        ):
-            written = take_over(place, "HEAD", kernel)
+        with scratch_directory() as home:
+            source = copied(parse_name(arguments.kernel), home, report, newest=arguments.newest)
+            with applied_mail(Path(arguments.branch), source) as place:
+                written = take_over(place, "HEAD", kernel)
     else:
         name = parse_name(arguments.branch)
         if name.debian or name.image or name.series:
@@ -246,5 +246,5 @@ def _list(arguments: argparse.Namespace) -> int:
 def _clean(arguments: argparse.Namespace) -> int:
     """Empty the cache: kernels, objects, sources, programs, packages, disks."""
     clean(Reporter())
-    scratch.sweep()
+    sweep()
     return 0

@@ -32,22 +32,19 @@ class Repository:
     directory: Path
     common: Path
     """The directory that all its working trees share."""
+    home: Path
+    """For all that is derived from it."""
 
     @classmethod
-    def at(cls, place: Path) -> "Repository":
-        """The repository whose top is ``place``; UnknownKernel if there is none."""
+    def at(cls, place: Path, home: Path | None = None) -> "Repository":
+        """The repository whose top is ``place``, at home in the cache or elsewhere; UnknownKernel if there is none."""
         words = ("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir")
         try:
             found = git(UnknownKernel, *words, place=place, alone=False)
         except UnknownKernel as error:
             raise UnknownKernel(f"{place} is not a git tree, so there are no refs in it. ({error})") from None
         directory, common = map(Path, found.decode().splitlines())
-        return cls(place, directory, common)
-
-    @property
-    def home(self) -> Path:
-        """The cache directory for all that is derived from it."""
-        return sources() / f"git-{digest([str(self.common)])}"
+        return cls(place, directory, common, home or sources() / f"git-{digest([str(common)])}")
 
     def source(self, ref: str, report: Reporter) -> Source:
         """The tree of a ref, or without one the working tree as it stands, which comes into the cache if it is wanted.

@@ -15,7 +15,7 @@ from foliolab.kernel.tarball import Source, sources, unpacked, version_of
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 
-__all__ = ["Source", "commit_of", "held", "obtain", "working_tree"]
+__all__ = ["Source", "commit_of", "copied", "held", "obtain", "working_tree"]
 
 
 def obtain(report: Reporter) -> Source:
@@ -30,26 +30,46 @@ def held(name: KernelName, report: Reporter, *, newest: bool = False) -> Iterato
     One tree in the cache follows the user's, from ref to ref or edit to edit. What is built from it has to be
     built before it changes again, or objects would be newer than the sources that they are not made from.
     """
+    if fixed := _fixed(name, report, newest=newest):
+        yield fixed
+        return
+    home = Repository.at(name.path).home if _in_git(name) else sources() / f"tree-{digest([str(name.path)])}"
+    with locked(home / "lock", lambda: report.say(f"Another build of {name.path} is running; waiting for it.")):
+        yield _followed(name, home, report)
+
+
+def copied(name: KernelName, home: Path, report: Reporter, *, newest: bool = False) -> Source:
+    """The same for who builds nothing, and so waits for no build: what has to be copied is copied to ``home``.
+
+    That is an empty directory of the caller's.
+    """
+    return _fixed(name, report, newest=newest) or _followed(name, home, report)
+
+
+def _fixed(name: KernelName, report: Reporter, *, newest: bool) -> Source | None:
+    """A source that does not change once it is in the cache; None for the user's trees."""
     if name.image:
         raise UsageError(f"{name.text} is a kernel that Debian has built, and has no source here.")
     if name.debian:
-        yield from_debian(name.debian, report, newest=newest)
-    elif name.path.is_file():
-        yield unpacked(name.path, report)
-    else:
-        repository = Repository.at(name.path) if name.ref or is_git_tree(name.path) else None
-        home = repository.home if repository else sources() / f"tree-{digest([str(name.path)])}"
-        waiting = f"Another build of {name.path} is running; waiting for it."
-        with locked(home / "lock", lambda: report.say(waiting)):
-            without = ", without what is not committed" if name.ref and repository and repository.has_changes() else ""
-            with full_disk_named(home), report.task(f"Looking at {name.path}{without}"):
-                source = repository.source(name.ref, report) if repository else _mirrored(name.path, home / "pristine")
-            yield source
+        return from_debian(name.debian, report, newest=newest)
+    return unpacked(name.path, report) if name.path.is_file() else None
+
+
+def _followed(name: KernelName, home: Path, report: Reporter) -> Source:
+    """The user's tree, of which the copy in ``home`` is brought to what it is now."""
+    repository = Repository.at(name.path, home) if _in_git(name) else None
+    without = ", without what is not committed" if name.ref and repository and repository.has_changes() else ""
+    with full_disk_named(home), report.task(f"Looking at {name.path}{without}"):
+        return repository.source(name.ref, report) if repository else _mirrored(name.path, home / "pristine")
+
+
+def _in_git(name: KernelName) -> bool:
+    return bool(name.ref) or is_git_tree(name.path)
 
 
 def commit_of(name: KernelName, source: Source) -> str:
     """The commit that ``source`` is, as a name says it; nothing if it is none. DirtyTree if it has changes on top."""
-    if name.debian or name.path.is_file() or not (name.ref or is_git_tree(name.path)):
+    if name.debian or name.path.is_file() or not _in_git(name):
         return ""
     repository = Repository.at(name.path)
     try:
