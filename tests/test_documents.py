@@ -18,7 +18,8 @@ from foliolab.reproduce.plan import documents, load_plan
 from foliolab.reproduce.released import RELEASED, read_released
 
 README = REPOSITORY / "README.md"
-DOCUMENTS = [README, REPOSITORY / "host/README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+_PLACES = (REPOSITORY, RELEASE, REPOSITORY / "host")
+DOCUMENTS = sorted([*(file for place in _PLACES for file in place.glob("*.md")), *(REPOSITORY / "docs").rglob("*.md")])
 NOTES = [file for file in DOCUMENTS if file.parent.name == "notes" and file.name != "README.md"]
 GLOSSARY = REPOSITORY / "docs/glossary.md"
 GUIDES = [

@@ -73,7 +73,7 @@ def command_line(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
 
 def overview() -> str:
     """All commands, grouped by task, as a screen has room for them."""
-    lines = ["usage: ./lab COMMAND ...        ./lab COMMAND --help tells more"]
+    lines = ["usage: ./lab COMMAND ...        ./lab COMMAND --help tells more, ./lab --version what this is"]
     for title, commands in _GROUPS.items():
         lines += [f"{title}:", *(f"  {name:12}{words}" for name, words in commands.items())]
     return "\n".join(lines)
@@ -84,6 +84,11 @@ def main(argv: Sequence[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(overview(), file=sys.stdout if argv else sys.stderr)
         return 0 if argv else 2
+    if argv[0] == "--version":
+        from foliolab.cli.version import described
+
+        print(described())
+        return 0
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # names of files can be any bytes; stderr escapes them
     # Whoever asks us to end gets the clean-up that Ctrl-C gets.

@@ -78,8 +78,9 @@ def mailbox(source: Source, features: tuple[Feature, ...], kernel: Path = KERNEL
     with tempfile.TemporaryDirectory(prefix="foliolab-mailbox-") as name:
         repository = Path(name)
         for file in sorted({"Makefile", ".gitattributes"}.union(*(diffs(feature.patch) for feature in features))):
-            if (content := source.read(file)) is not None:
-                write_atomic(repository / file, content)
+            if (source.tree / file).exists():
+                (repository / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source.tree / file, repository / file)  # with its mode, which the mails name
         _begin(repository, source.version)
         _commit_features(repository, features, contents)
         first, *others = _mails(repository, source.version, _BASE_AUTHOR, "--zero-commit", "--abbrev=12")

@@ -98,13 +98,16 @@ def test_git_takes_the_mailbox_as_the_lab_does(released: Mailbox, tmp_path: Path
     source, mailbox = from_debian(released.version, Reporter()), RELEASE / released.name
     changed = applied(source, [str(mailbox)])
     for file in changed:
-        if (content := source.read(file)) is not None:
+        if (source.tree / file).exists():
             (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / file).write_bytes(content)
+            shutil.copy(source.tree / file, tmp_path / file)
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", "--force", ".")
     git(tmp_path, "commit", "--quiet", "--message", "Pristine")
-    git(tmp_path, "am", "--quiet", str(mailbox))
+    somebody = ("-c", "user.name=A", "-c", "user.email=a@example.invalid")
+    command = ["git", *somebody, "am", "--quiet", str(mailbox)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stderr, done.returncode) == ("", 0)  # nor is a mode another one
     subjects = git(tmp_path, "log", "--reverse", "--format=%s").split("\n")[1:-1]
     assert subjects == [read_mail(feature.patch).subject for feature in released.features]
     assert changed == {file: (tmp_path / file).read_bytes() for file in changed}
