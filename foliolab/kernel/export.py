@@ -12,6 +12,7 @@ from foliolab.errors import LabError, UsageError
 from foliolab.files import KERNEL, full_disk_named, write_atomic
 from foliolab.kernel.series import Feature, Mail, commits, diffs, read_mail, read_series
 from foliolab.kernel.source import Source
+from foliolab.kernel.without import without
 from foliolab.process import git, run, tool
 from foliolab.progress import Reporter
 
@@ -69,12 +70,19 @@ def export(
     return Export(repository, mbox, letter)
 
 
-def mailbox(source: Source, features: tuple[Feature, ...], kernel: Path = KERNEL) -> str:
+def mailbox(source: Source, features: tuple[Feature, ...], kernel: Path = KERNEL, left_out: Sequence[str] = ()) -> str:
     """The features as one mbox that git takes on ``source``, signed off by nobody.
 
-    The text depends on nothing but ``source``, ``kernel`` and the version of git.
+    Those whose patches are called as in ``left_out`` are not in it. The text depends on nothing but ``source``,
+    ``kernel`` and the version of git.
     """
     contents = commits(source, features, kernel)
+    if left_out:
+        touched = {file for content in contents for file in content}
+        pristine = {file: content for file in sorted(touched) if (content := source.read(file)) is not None}
+        out = {number for number, feature in enumerate(features) if feature.patch.name in left_out}
+        contents = without(contents, pristine, out)
+        features = tuple(feature for feature in features if feature.patch.name not in left_out)
     with tempfile.TemporaryDirectory(prefix="foliolab-mailbox-") as name:
         repository = Path(name)
         for file in sorted({"Makefile", ".gitattributes"}.union(*(diffs(feature.patch) for feature in features))):

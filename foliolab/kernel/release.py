@@ -22,21 +22,32 @@ class Mailbox:
     """Of Linux."""
     kernel: Path
     """The directory with the patches, and with the files that come with them."""
+    left_out: tuple[str, ...] = ()
+    """Patches of the series that are not in it."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
+        """What is in it."""
+        return tuple(feature for feature in self._all if feature.patch.name not in self.left_out)
+
+    @property
+    def _all(self) -> tuple[Feature, ...]:
         return read_series(self.version, self.kernel)
 
     def made(self, source: Source) -> str:
         """Its text, as it is to be for the patches of now."""
-        return mailbox(source, self.features, self.kernel)
+        return mailbox(source, self._all, self.kernel, self.left_out)
 
 
 def mailboxes() -> Iterator[Mailbox]:
-    """All of them: for each version of Linux the series and the first steps for mainline."""
-    for prefix, kernel in (("", KERNEL), ("first-steps-", FIRST_STEPS)):
-        for version in bases(kernel):
-            yield Mailbox(f"{prefix}{version}.mbox", version, kernel)
+    """All of them: for each version of Linux the series, that without mprotect, and the first steps for mainline."""
+    for version in bases():
+        yield Mailbox(f"{version}.mbox", version, KERNEL)
+        patches = (feature.patch.name for feature in read_series(version))
+        mprotect = tuple(patch for patch in patches if patch.startswith("mprotect-"))
+        yield Mailbox(f"{version}-without-mprotect.mbox", version, KERNEL, mprotect)
+    for version in bases(FIRST_STEPS):
+        yield Mailbox(f"first-steps-{version}.mbox", version, FIRST_STEPS)
 
 
 def release(report: Reporter, directory: Path = RELEASE) -> list[Path]:
