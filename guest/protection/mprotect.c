@@ -9,6 +9,9 @@
  * them, and which are clean, is not checked. Only the calls that change the
  * protection are timed; what can only be counted by slowing the kernel down is
  * counted in a further round.
+ *
+ * Some cases are about calls instead of entries. Their rounds make many calls,
+ * as users have reported them.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -41,6 +44,12 @@
 #define ENOUGH		0.95	/* of the pages are as the case wants */
 #define SWAPPED_EVERY	4
 #define COWED_EVERY	4
+#define ROUND_CALLS	64	/* of a round of small calls */
+#define ROUND_SINGLES	512	/* of those that split a mapping */
+#define ROUND_BYTES	(32 << 20)	/* that a round of large ones goes over */
+#define STEP_BYTES	(64 << 10)	/* that an allocator takes at once */
+/* Far from all else: what lies beside a mapping decides what a call takes. */
+#define PLACE		((void *)(UINT64_C(1) << 44))
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ	22
@@ -66,9 +75,12 @@ struct test_case {
 	const char *what;	/* memory it is, for --help */
 	uint64_t folio;		/* bytes; 0 is a page */
 	bool any_folio;		/* --folio may choose another size */
+	uint64_t bytes;		/* unless --bytes says otherwise; 0: as in env */
 	void (*prepare)(void);
 	/* Change the protection; without one, by mprotect(). */
 	void (*protect)(bool writable);
+	/* A round of many calls instead of two. */
+	void (*calls)(void);
 	/* Use the memory after it became writable again. */
 	void (*touch)(void);
 	/* Scans of the kernel's own, and what comes before each, untimed. */
@@ -94,6 +106,8 @@ static uint64_t pmd_size;
 static struct {
 	char *start;
 	uint64_t pages;
+	uint64_t changed;	/* bytes from its start that calls change */
+	uint64_t calls, entries;	/* of mprotect() until now */
 	int fd;			/* userfaultfd */
 	pid_t child;
 	const char *swap;	/* while it is in use */
@@ -116,13 +130,18 @@ static double now(void)
 
 /* Memory. */
 
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
+{
+	return (bytes + unit - 1) / unit * unit;
+}
+
 /*
  * Reserve addresses that are aligned to every size of folio, between two pages
  * that keep other mappings from becoming one with what is put there.
  */
 static char *reserve(uint64_t bytes)
 {
-	char *place = mmap(NULL, bytes + pmd_size + 2 * page_size, PROT_NONE,
+	char *place = mmap(PLACE, bytes + pmd_size + 2 * page_size, PROT_NONE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (place == MAP_FAILED)
@@ -150,6 +169,15 @@ static void advise(void *start, uint64_t bytes, int advice, const char *what)
 static char *page_at(uint64_t page)
 {
 	return memory.start + page * page_size;
+}
+
+/* Give a part of the memory, from so many bytes on, another protection. */
+static void change(uint64_t at, uint64_t bytes, int access)
+{
+	if (mprotect(memory.start + at, bytes, access))
+		fail_io("mprotect");
+	memory.calls++;
+	memory.entries += bytes / page_size;
 }
 
 static void write_page(uint64_t page)
@@ -218,6 +246,25 @@ static void prepare_split(void)
 		advise(memory.start + at, page_size, MADV_DONTFORK, "DONTFORK");
 		advise(memory.start + at, page_size, MADV_DOFORK, "DOFORK");
 	}
+}
+
+/* What calls change is a mapping by itself, also of a part of a folio. */
+static void prepare_calls(void)
+{
+	uint64_t rest = env.bytes - memory.changed;
+
+	prepare_anonymous();
+	if (rest)
+		advise(memory.start + memory.changed, rest, MADV_DONTFORK,
+		       "DONTFORK");
+}
+
+/* Addresses without a page. */
+static void prepare_empty(void)
+{
+	map_memory(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	advise(memory.start, env.bytes, MADV_NOHUGEPAGE, "NOHUGEPAGE");
+	change(0, env.bytes, PROT_NONE);
 }
 
 static void prepare_shared(void)
@@ -466,10 +513,8 @@ static void before_scan(void)
 {
 	for (uint64_t page = 0; page < memory.pages; page += 1024)
 		write_page(page);
-	for (int writable = 0; writable <= 1; writable++)
-		if (mprotect(memory.start, env.bytes,
-			     PROT_READ | (writable ? PROT_WRITE : 0)))
-			fail_io("mprotect");
+	change(0, env.bytes, PROT_READ);
+	change(0, env.bytes, PROT_READ | PROT_WRITE);
 }
 
 /* Leave out what was scanned until now; true if there was something. */
@@ -596,6 +641,59 @@ static void undo(void)
 		trace_no_scans();
 }
 
+/* Rounds of many calls. */
+
+/* All of it becomes inaccessible and writable again. */
+static void call_for_all(void)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < ROUND_CALLS && bytes < ROUND_BYTES; i += 2) {
+		change(0, memory.changed, PROT_NONE);
+		change(0, memory.changed, PROT_READ | PROT_WRITE);
+		bytes += 2 * memory.changed;
+	}
+}
+
+/* Two halves become executable and writable again, as V8 does with its code. */
+static void call_for_halves(void)
+{
+	uint64_t half = round_up(memory.changed / 2, page_size);
+	uint64_t second = memory.changed - half;
+
+	for (int i = 0; i < ROUND_CALLS; i += 4) {
+		change(0, half, PROT_READ | PROT_EXEC);
+		change(second, half, PROT_READ | PROT_EXEC);
+		change(0, half, PROT_READ | PROT_WRITE);
+		change(second, half, PROT_READ | PROT_WRITE);
+	}
+}
+
+static void call_for_singles(void)
+{
+	uint64_t state = 1;	/* the same pages in each round */
+
+	for (int i = 0; i < ROUND_SINGLES; i += 2) {
+		uint64_t page = random_below(&state, memory.pages);
+
+		change(page * page_size, page_size, PROT_NONE);
+		change(page * page_size, page_size, PROT_READ | PROT_WRITE);
+	}
+}
+
+/* Upward, as an allocator makes reserved addresses usable, and back. */
+static void call_for_steps(void)
+{
+	uint64_t at;
+
+	for (at = 0; at < memory.changed; at += STEP_BYTES)
+		change(at, STEP_BYTES, PROT_READ | PROT_WRITE);
+	while (at) {
+		at -= STEP_BYTES;
+		change(at, STEP_BYTES, PROT_NONE);
+	}
+}
+
 /* Checks. */
 
 /*
@@ -678,9 +776,12 @@ static bool mapped_by_pmds(void)
 
 static double check_memory(void)
 {
-	double there, swapped, right = right_pages(&there, &swapped);
 	bool swap = env.test->prepare == prepare_swap;
+	double there, swapped, right;
 
+	if (env.test->prepare == prepare_empty)
+		return 1;
+	right = right_pages(&there, &swapped);
 	if (there + swapped < ENOUGH)
 		fail(1, "Only %.1f %% of the memory is there, or swapped out.",
 		     (there + swapped) * 100);
@@ -694,7 +795,8 @@ static double check_memory(void)
 	if (swap && swapped < ENOUGH / SWAPPED_EVERY)
 		fail(1, "Only %.1f %% of the memory could be swapped out.",
 		     swapped * 100);
-	if (mapped_by_pmds())
+	/* Whole PMDs are changed as such where calls are what is measured. */
+	if (!env.test->calls && mapped_by_pmds())
 		fail(1, "Some of the memory is mapped by PMDs instead of PTEs.");
 	return right;
 }
@@ -705,9 +807,8 @@ static void protect_memory(bool writable)
 {
 	if (env.test->protect)
 		env.test->protect(writable);
-	else if (mprotect(memory.start, env.bytes,
-			  writable ? PROT_READ | PROT_WRITE : PROT_READ))
-		fail_io("mprotect");
+	else
+		change(0, env.bytes, PROT_READ | (writable ? PROT_WRITE : 0));
 }
 
 /* One round; its times are added to some. */
@@ -720,6 +821,15 @@ static void one_round(struct times *times)
 		return;
 	}
 	at[0] = now();
+	if (env.test->calls) {
+		times->calls -= memory.calls;
+		times->entries -= memory.entries;
+		env.test->calls();
+		times->protect += now() - at[0];
+		times->calls += memory.calls;
+		times->entries += memory.entries;
+		return;
+	}
 	protect_memory(false);
 	at[1] = now();
 	protect_memory(true);
@@ -872,6 +982,22 @@ static const struct test_case cases[] = {
 	  "the same of one thread, where the scan has nothing to do",
 	  .any_folio = true, .prepare = prepare_scans,
 	  .scan = wait_for_scan, .before_scan = before_scan },
+	{ "none", "calls that make all inaccessible and writable again",
+	  .any_folio = true, .prepare = prepare_calls, .calls = call_for_all },
+	{ "regions",
+	  "calls that make two regions, of 123 pages, executable and writable "
+	  "again, by turns",
+	  .any_folio = true, .bytes = 2 * 123 * 4096,
+	  .prepare = prepare_calls, .calls = call_for_halves },
+	{ "singles",
+	  "calls that make single pages, within 64 MiB, inaccessible and "
+	  "writable again",
+	  .any_folio = true, .bytes = 64 << 20,
+	  .prepare = prepare_calls, .calls = call_for_singles },
+	{ "empty",
+	  "calls that make 64 MiB without a page writable and inaccessible "
+	  "again, by steps of 64 KiB",
+	  .bytes = 64 << 20, .prepare = prepare_empty, .calls = call_for_steps },
 	{ 0 }
 };
 
@@ -879,15 +1005,17 @@ static struct probe_option options[] = {
 	{ "case", "CASE", "what memory:", .row = &env.test, ROWS_OF(cases),
 	  .needed = true },
 	{ "bytes", "BYTES",
-	  "of memory (128M; suffixes K, M, G), rounded up to folios",
+	  "of memory (128M, or what the case says; suffixes K, M, G), rounded "
+	  "up to folios; with cases of calls to pages, in folios that may have "
+	  "more",
 	  .bytes = &env.bytes },
 	{ "rounds", "N",
 	  "measured, after one that is not; scans: at most 3",
 	  .number = &env.rounds, .least = 1 },
 	{ "folio", "BYTES",
-	  "with T3, uffd-wp, half-exclusive and scans, the size of the "
-	  "folios: a page, or one that the kernel has; half-exclusive shares "
-	  "the second half of each larger one",
+	  "with T3, uffd-wp, half-exclusive, scans, none, regions and singles, "
+	  "the size of the folios: a page, or one that the kernel has; "
+	  "half-exclusive shares the second half of each larger one",
 	  .bytes = &env.folio },
 	{ "file", "PATH", "the file of private-file; by default one in memory",
 	  .text = &env.file },
@@ -912,7 +1040,8 @@ static const struct usage usage = {
 "It has to be run as root. Settings that it changes are put back. Counts are\n"
 "null where the kernel has no means to count: TLB flushes need kprobe events,\n"
 "batches the tracepoint mprotect_batch; both need histograms of events.\n"
-"seconds are of the calls alone, ptes_visited the entries that they went over;\n"
+"seconds are of the calls alone, ptes_visited the entries that they went over, in\n"
+"cases of calls the pages, and protect_seconds are all there;\n"
 "undisturbed_seconds is what it would be if all rounds had been like the fastest\n"
 "ones. batched_share is the share of the entries that were changed, or passed\n"
 "over, in batches of two and more; where there are none, batch_length is null.\n",
@@ -925,6 +1054,8 @@ static void parse_arguments(int argc, char **argv)
 		fail(2, "--folio is not for --case %s.", env.test->name);
 	if (env.test->prepare == prepare_swap && !env.swap)
 		fail(2, "--case swap needs --swap; see --help.");
+	if (env.test->bytes && !option_given(&usage, "bytes"))
+		env.bytes = env.test->bytes;
 }
 
 /* Sizes, once page size and PMD size are known. */
@@ -945,7 +1076,11 @@ static void settle_sizes(void)
 	/* A folio of one page is none. */
 	env.folio = folio > page_size ? folio : 0;
 	unit = env.folio ? env.folio : page_size;
-	env.bytes = (env.bytes + unit - 1) / unit * unit;
+	if (env.test->prepare == prepare_empty)
+		unit = STEP_BYTES;
+	memory.changed = round_up(env.bytes, env.test->prepare == prepare_calls ?
+				  page_size : unit);
+	env.bytes = round_up(env.bytes, unit);
 	memory.pages = env.bytes / page_size;
 }
 
@@ -964,7 +1099,7 @@ static void print_result(double right, const struct times *times,
 	       ", \"seconds\": %.9f, \"protect_seconds\": %.9f"
 	       ", \"restore_seconds\": %.9f, \"undisturbed_seconds\": %.9f"
 	       ", \"touch_seconds\": ",
-	       env.bytes, env.rounds, page_size,
+	       memory.changed, env.rounds, page_size,
 	       env.folio ? env.folio : page_size, right, times->calls,
 	       times->entries, times->protect + times->restore, times->protect,
 	       times->restore, undisturbed->protect + undisturbed->restore);

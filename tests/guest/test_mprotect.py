@@ -57,6 +57,27 @@ def test_touches_are_told_apart(probe: Path) -> None:
 
 
 @needs_root
+@pytest.mark.parametrize(
+    ("arguments", "calls", "pages"),
+    [
+        (("none", "--bytes", "4K"), 64, 1),
+        (("none", "--bytes", "16M"), 2, 4096),
+        (("regions",), 64, 123),
+        (("singles",), 512, 1),
+        (("empty",), 2048, 16),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+@pytest.mark.skipif(PAGE != 4096, reason="these are pages of 4 KiB")
+def test_rounds_of_calls(probe: Path, arguments: tuple[str, ...], calls: int, pages: int) -> None:
+    """So many calls make a round, and each changes so many pages."""
+    result = run(probe, "--case", *arguments, "--rounds", "3")
+    assert (result["calls"], result["ptes_visited"]) == (3 * calls, 3 * calls * pages)
+    assert 0 < result["undisturbed_seconds"] <= result["seconds"] == result["protect_seconds"] < 10
+    assert (result["restore_seconds"], result["right_folios"] > 0.95) == (0, True)
+
+
+@needs_root
 def test_a_file_of_one_s_own(probe: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"mine" * (MIB // 4))
@@ -76,6 +97,7 @@ def test_a_file_of_one_s_own(probe: Path, tmp_path: Path) -> None:
         (["--case", "T3", "--bytes", "lots"], "--bytes takes a number of at least 1, not 'lots'."),
         (["--case", "T2", "--folio", "64K"], "--folio is not for --case T2."),
         (["--case", "shared-dirty", "--folio", "64K"], "--folio is not for --case shared-dirty."),
+        (["--case", "empty", "--folio", "64K"], "--folio is not for --case empty."),
         (["--case", "swap"], "--case swap needs --swap; see --help."),
     ],
 )

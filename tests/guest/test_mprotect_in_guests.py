@@ -84,7 +84,14 @@ CASES = [
     ("swap",),
     ("numa-hint",),
     ("numa-skip", "--folio", "256K"),
+    ("none", "--folio", "256K"),
+    ("none", "--folio", "2M"),
+    ("regions",),
+    ("singles", "--folio", "256K"),
+    ("empty",),
 ]
+CALLED = {"regions": 8 * MIB, "singles": 0, "empty": 64 << 10}
+"""Bytes that a call changes, if it is not all; 0 is a page."""
 
 
 def all_is_left_as_it_was(guest: Guest, case: tuple[str, ...]) -> dict[str, Any]:
@@ -94,10 +101,11 @@ def all_is_left_as_it_was(guest: Guest, case: tuple[str, ...]) -> dict[str, Any]
     page = guest.ready.page_size
     result = in_guest(guest, *case)
     folios = {"T1": 2 * MIB, "T2": 64 << 10 if page < 65536 else 256 << 10}
-    wanted = 256 << 10 if "--folio" in case else folios.get(case[0], page)
+    sizes = {"256K": 256 << 10, "2M": 2 * MIB}
+    wanted = sizes[case[2]] if "--folio" in case else folios.get(case[0], page)
     assert (result["folio_bytes"], result["case"]) == (wanted, case[0])
     assert result["right_folios"] > 0.95
-    assert result["ptes_visited"] == result["calls"] * 16 * MIB / page
+    assert result["ptes_visited"] == result["calls"] * (CALLED.get(case[0], 16 * MIB) or page) / page
     assert result["seconds"] > 0
     assert guest_settings(guest) == before
     return result
