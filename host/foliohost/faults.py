@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from foliohost.errors import FolioError
 from foliohost.processes import PAGE_BYTES
+from foliohost.ringbuffer import Event
 from foliohost.touches import ADD, FAULT, FIELDS, MAP, Touches, device_name
 from foliohost.tracefs import Instance, tracefs
 
@@ -16,6 +18,9 @@ BUFFERS_KIB = 8 << 10
 """In memory, of all processors together."""
 LIMIT_BYTES = 64 << 20
 """On disk. Of events, one for each folio read and each fault: over a million."""
+
+
+_SAMPLE_PAGES = 64
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class FaultTrace:
         self._instance, self._but = instance, but
         self._incomplete = ""
         """Why not all was recorded."""
+        self._seconds_a_byte = 0.0
 
     @property
     def watcher(self) -> int:
@@ -54,6 +60,20 @@ class FaultTrace:
         with suppress(OSError):
             self._instance.stop()
 
+    def reading_seconds(self) -> float:
+        """How long ``faults`` will take with what there is, by how long the first events took."""
+        if not self._seconds_a_byte and (pages := self._instance.first_pages(_SAMPLE_PAGES)):
+            start = time.monotonic()
+            for page in pages:
+                self._touches(self._instance.parsed(page))
+            self._seconds_a_byte = (time.monotonic() - start) / sum(map(len, pages))
+        return self._seconds_a_byte * self._instance.size
+
+    def _touches(self, events: Iterable[Event]) -> Touches:
+        touches = Touches(lambda file: True, PAGE_BYTES, 1, keep=False)
+        touches.take(event for event in events if event[2][0] != self._but)
+        return touches
+
     def faults(self) -> dict[tuple[str, int], FileFaults]:
         """End recording, and tell of each file, by device and inode as ``Mapping.file`` has them.
 
@@ -68,8 +88,7 @@ class FaultTrace:
             raise FolioError(_not_kept(error)) from error
         if lost := self._instance.lost():
             raise FolioError(f"The kernel had no room for {lost:,} events.")
-        touches = Touches(lambda file: True, PAGE_BYTES, 1, keep=False)
-        touches.take(event for event in self._instance.events() if event[2][0] != self._but)
+        touches = self._touches(self._instance.events())
         return {
             (device_name(device), inode): FileFaults(touches.read_pages[number], touches.majors[number])
             for (device, inode), number in touches.files.items()

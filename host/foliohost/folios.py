@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foliohost.errors import FolioError, NotPermitted, UsageError
-from foliohost.processes import PAGE_BYTES, parse_smaps
+from foliohost.processes import PAGE_BYTES, parse_maps
 
 MOST_PAGES = (256 << 20) // PAGE_BYTES
 """Of a mapping's text that is looked at: half a second of Python, and more than programs mostly have."""
@@ -93,7 +93,7 @@ class _Sum:
         except OSError:
             return
         try:
-            for mapping in parse_smaps(text, deleted=True):
+            for mapping in parse_maps(text, deleted=True):
                 if mapping.text:
                     self._add(_mapped(table, mapping.start // PAGE_BYTES, mapping.end // PAGE_BYTES))
         finally:

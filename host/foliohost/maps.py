@@ -14,7 +14,7 @@ from time import monotonic_ns
 from typing import Generic, TypeVar
 
 from foliohost.devices import find_device
-from foliohost.processes import parse_smaps
+from foliohost.processes import parse_maps
 from foliohost.touches import File
 
 _MINOR_BITS = 20
@@ -86,7 +86,7 @@ class Maps:
             return
         self._texts[group] = text
         pieces = []
-        for mapping in parse_smaps(text, deleted=True):
+        for mapping in parse_maps(text, deleted=True):
             major, minor = map(int, mapping.device.split(":"))
             file = (major << _MINOR_BITS | minor, mapping.inode)
             self.names[file] = mapping.path

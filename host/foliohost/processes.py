@@ -56,11 +56,6 @@ class Mapping:
     inode: int
     text: bool
     """Executable."""
-    hint: str = ""
-    """random or sequential, if the program has said so (madvise)."""
-    rss_bytes: int = 0
-    pmd_bytes: int = 0
-    """Mapped by entries of a whole PMD (FilePmdMapped)."""
 
     @property
     def file(self) -> tuple[str, int]:
@@ -115,31 +110,24 @@ def name(pid: int) -> str:
 def mappings(pid: int) -> list[Mapping]:
     """The mapped files of a process, those without a name on any disk left out."""
     with asked_about(pid):
-        return parse_smaps(Path(f"/proc/{pid}/smaps").read_bytes().decode(errors="surrogateescape"))
+        return parse_maps(Path(f"/proc/{pid}/maps").read_bytes().decode(errors="surrogateescape"))
 
 
-def parse_smaps(text: str, deleted: bool = False) -> list[Mapping]:
-    """The mapped files that a text like that of ``/proc/PID/smaps``, or ``maps``, tells of.
+def parse_maps(text: str, deleted: bool = False) -> list[Mapping]:
+    """The mapped files that a text like that of ``/proc/PID/maps`` tells of.
 
     With ``deleted`` those as well that have no name any more, by their last one.
     """
-    found: list[Mapping] = []
-    head: re.Match[str] | None = None
-    facts: dict[str, str] = {}
-    for line in [*text.split("\n"), "0-0 ---p 0 00:00 0"]:
-        key, colon, value = line.partition(":")
-        if colon and key.isalnum() and not key[0].islower() and not key[0].isdigit():
-            facts[key] = value
-        elif begins := _MAPPING.fullmatch(line):
-            if head and head[7].startswith("/") and int(head[6]) and (deleted or not head[7].endswith(_DELETED)):
-                found.append(_mapping(head, facts))
-            head, facts = begins, {}
-    return found
+    heads = filter(None, map(_MAPPING.fullmatch, text.split("\n")))
+    return [
+        _mapping(head)
+        for head in heads
+        if head[7].startswith("/") and int(head[6]) and (deleted or not head[7].endswith(_DELETED))
+    ]
 
 
-def _mapping(head: re.Match[str], facts: dict[str, str]) -> Mapping:
+def _mapping(head: re.Match[str]) -> Mapping:
     major, minor = head[5].split(":")
-    flags = facts.get("VmFlags", "").split()
     return Mapping(
         start=int(head[1], 16),
         end=int(head[2], 16),
@@ -148,14 +136,7 @@ def _mapping(head: re.Match[str], facts: dict[str, str]) -> Mapping:
         device=f"{int(major, 16)}:{int(minor, 16)}",
         inode=int(head[6]),
         text="x" in head[3],
-        hint="random" if "rr" in flags else "sequential" if "sr" in flags else "",
-        rss_bytes=_kib(facts.get("Rss", "0 kB")) << 10,
-        pmd_bytes=_kib(facts.get("FilePmdMapped", "0 kB")) << 10,
     )
-
-
-def _kib(text: str) -> int:
-    return int(text.split()[0])
 
 
 def seen_by(pid: int, path: str) -> Path:
@@ -191,7 +172,7 @@ def descendants(ancestor: int) -> list[int]:
 
 def mapped_by(file: os.stat_result) -> tuple[list[int], int]:
     """The processes that map a file, and how many do not tell us, being of other users."""
-    found, closed = [], 0
+    found, closed, number = [], 0, f" {file.st_ino} "
     for pid in all_processes():
         try:
             text = Path(f"/proc/{pid}/maps").read_bytes().decode(errors="surrogateescape")
@@ -200,7 +181,8 @@ def mapped_by(file: os.stat_result) -> tuple[list[int], int]:
         except OSError:
             continue
         else:
-            if any(same_file(pid, mapping, file) for mapping in parse_smaps(text)):
+            lines = (line for line in text.split("\n") if number in line)  # most files are not this one
+            if any(same_file(pid, mapping, file) for line in lines for mapping in parse_maps(line)):
                 found.append(pid)
     return found, closed
 
@@ -219,6 +201,17 @@ def descriptors(pid: int, file: os.stat_result) -> list[int]:
     with asked_about(pid):
         links = list(Path(f"/proc/{pid}/fd").iterdir())
     return sorted(int(link.name) for link in links if _leads_to(link, file))
+
+
+def open_files(pid: int) -> set[tuple[int, int]]:
+    """Device and inode of what a process has open, as ``os.stat`` has them; nothing of one that does not tell us."""
+    found = set()
+    with suppress(OSError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                facts = link.stat()
+                found.add((facts.st_dev, facts.st_ino))
+    return found
 
 
 def _leads_to(path: Path, file: os.stat_result) -> bool:

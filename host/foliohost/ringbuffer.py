@@ -25,6 +25,10 @@ _FIELD = re.compile(r"^\s*field:.*?\b(\w+)(?:\[\d+\])?;\s*offset:(\d+);\s*size:(
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
+Event = tuple[int, str, tuple[int, ...]]
+"""Time in nanoseconds, name, fields."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """Where an event has the fields that somebody wants."""
@@ -51,7 +55,7 @@ def layout(text: str, fields: Sequence[str]) -> Layout:
     return Layout(int(number[1]), struct.Struct(code), tuple(ordered.index(name) for name in fields))
 
 
-def events(page: bytes, layouts: Mapping[str, Layout]) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+def events(page: bytes, layouts: Mapping[str, Layout]) -> Iterator[Event]:
     """Time in nanoseconds, name in ``layouts``, and fields of each event of these on a page, in order."""
     known = {each.id: (name, each.code.unpack_from, itemgetter(*each.order)) for name, each in layouts.items()}
     time, commit = _HEADER.unpack_from(page)

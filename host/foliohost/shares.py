@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foliohost.watch import FileSeen, Observation
+from foliohost.observation import FileSeen, Observation
 
 LITTLE_BYTES = 4 << 20
 """Reads that are not worth a word."""

@@ -13,17 +13,18 @@ from heapq import merge
 from pathlib import Path
 from typing import IO
 
-from foliohost.errors import UsageError
+from foliohost.errors import FolioError, UsageError
 from foliohost.libc import splice
-from foliohost.processes import PAGE_BYTES, tasks_of
-from foliohost.ringbuffer import Layout, events, layout
+from foliohost.processes import PAGE_BYTES, runs, start_time, tasks_of
+from foliohost.ringbuffer import Event, Layout, events, layout
 
 FAULT_AROUND = Path("/sys/kernel/debug/fault_around_bytes")
 _PLACES = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 _MACHINE = "pid:[4026531836]"
 """The name space of process numbers that is not a container's (PROC_PID_INIT_INO)."""
 _NAME = "foliolab-live"
-_STALE = re.compile(rf"{_NAME}-(?P<process>\d+)(?:-around-(?P<around>\d+))?")
+_STALE = re.compile(rf"{_NAME}-(?P<process>\d+)-(?P<started>\d+)(?:-around-(?P<around>\d+))?")
+"""Whose it is, by number and start, and what to put back."""
 BUFFERS_KIB = 64 << 10
 _LEAST_KIB, _MOST_KIB = 512, 8192
 """Of a processor."""
@@ -81,7 +82,7 @@ class Instance:
                 f"--fine needs {FAULT_AROUND}: debugfs is locked down here, or not mounted; then"
                 " 'mount -t debugfs debugfs /sys/kernel/debug' may bring it."
             )
-        name = f"{_NAME}-{os.getpid()}" + (f"-around-{around}" if fine else "")
+        name = f"{_NAME}-{os.getpid()}-{start_time(os.getpid())}" + (f"-around-{around}" if fine else "")
         self._path = place / "instances" / name
         self._fields = fields
         self._layouts: dict[str, Layout] = {}
@@ -193,15 +194,29 @@ class Instance:
             left -= splice(self._pipe[0], spool.fileno(), left)
         return moved
 
-    def events(self) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+    @property
+    def size(self) -> int:
+        """Bytes of what was fetched."""
+        return self._size
+
+    def first_pages(self, most: int) -> list[bytes]:
+        """Some pages of what was fetched, none if nothing was."""
+        fetched = b"".join(os.pread(spool.fileno(), most * PAGE_BYTES, 0) for _, spool in self._buffers)
+        return [fetched[at : at + PAGE_BYTES] for at in range(0, len(fetched), PAGE_BYTES)][:most]
+
+    def parsed(self, page: bytes) -> Iterator[Event]:
+        """The events of a page."""
+        return events(page, self._layouts)
+
+    def events(self) -> Iterator[Event]:
         """All that was fetched, once, in order: times in nanoseconds, names, fields. For after the block as well."""
         return merge(*(self._events(spool) for _, spool in self._buffers))
 
-    def _events(self, spool: IO[bytes]) -> Iterator[tuple[int, str, tuple[int, ...]]]:
+    def _events(self, spool: IO[bytes]) -> Iterator[Event]:
         with spool:
             spool.seek(0)
             while page := spool.read(PAGE_BYTES):
-                yield from events(page, self._layouts)
+                yield from self.parsed(page)
 
     def lost(self) -> int:
         """Events that the kernel had no room for."""
@@ -216,13 +231,21 @@ class Instance:
             os.close(handle)
 
 
+def _is_there(pid: int, started: int) -> bool:
+    """Whether a process is there, and not another one by now that has its number."""
+    try:
+        return start_time(pid) == started and runs(pid)
+    except FolioError:
+        return False
+
+
 def _clean_up_after_others(place: Path, fine: bool) -> None:
     """Remove what recordings have left that were killed together with what cleans up after them."""
     for path in (place / "instances").glob(f"{_NAME}-*"):
         found = _STALE.fullmatch(path.name)
         if not found:
             continue
-        if Path("/proc", found["process"]).exists():
+        if _is_there(int(found["process"]), int(found["started"])):
             if fine and found["around"]:
                 raise UsageError("Another recording with --fine is going on.")
             continue

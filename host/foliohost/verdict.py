@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from foliohost.observation import FileSeen, Observation
 from foliohost.pages import AROUND_PAGES
 from foliohost.shares import LITTLE_BYTES, FileShare, mapped_reads, share_out
 from foliohost.sizes import size
-from foliohost.watch import FileSeen, Observation
 
 FEW_FAULTS = 16
 _WASTE = 1.5

@@ -12,82 +12,24 @@ from pathlib import Path
 
 from foliohost import pages
 from foliohost.bits import count_ones
+from foliohost.details import Details, details
 from foliohost.devices import HostDevice, find_device, module_was_tried, windows_adapt
 from foliohost.engines import engine_of
 from foliohost.errors import NotPermitted, UsageError
 from foliohost.faults import FaultTrace, FileFaults, faults_of
-from foliohost.processes import PAGE_BYTES, Counters, Mapping, Tally, descriptors, mappings, runs, seen_by
+from foliohost.observation import FileSeen, Observation
+from foliohost.pages import PageBits
+from foliohost.processes import PAGE_BYTES, Counters, Mapping, Tally, mappings, open_files, runs, seen_by
 
 _FIRST_PERIOD = 0.02
 _LONGEST_PERIOD = 0.2
 _DRAIN_PERIOD = 0.1
 _SHARE = 10
 """A look is followed by so many times its own length without one."""
-
-
-@dataclass(frozen=True)
-class FileSeen:
-    """What was seen of one mapped file."""
-
-    path: str
-    """As we see it; in another container, below ``/proc/PID/root``."""
-    device: str
-    rotational: bool | None
-    window_kb: int
-    """That the device gave to files opened when this one was first seen, which may have another."""
-    text: bool
-    hint: str
-    size_bytes: int
-    rss_bytes: int
-    pmd_mapped_bytes: int
-    mapped_pages: int
-    """That came into page tables: touched, or mapped around a touch."""
-    places: int
-    """Blocks of 64 KiB with such pages: at least one touch each."""
-    cached_pages: int | None
-    """That came into the page cache, whoever read or wrote them; None if that may not be known."""
-    fresh_pages: int
-    """Of these, those with a page beside them that was not cached either."""
-    fault_pages: int | None
-    """That faults of the processes brought into the cache, by tracepoints; None if these could not be followed."""
-    major_faults: int | None
-    """Likewise."""
-    read_before: int
-    """Bytes that the processes had read, of any file, when they were first seen to map this one."""
-    resident_bytes: int | None
-    """In the page cache at the end."""
-    processes: tuple[int, ...]
-    """That were seen to map it, at any look; those that live between two looks are missed."""
-    open_in: tuple[int, ...]
-    """Processes that have the file open as well."""
-    alive: bool
-    """Whether one of them still runs."""
-    engine: str = ""
-    come_and_gone: bool = False
-    """Whether others had mapped it than those at the last look that met it: there may be more that no look met."""
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What processes did in a time."""
-
-    seconds: float
-    counted: Counters
-    before: Counters
-    """What they had done before; nothing of a command."""
-    unseen: Counters
-    """The part of ``counted`` after the last look at the page tables."""
-    files: tuple[FileSeen, ...]
-    machine_read_bytes: int
-    """By everybody, of all block devices."""
-    machine_major_faults: int
-    page_bytes: int = PAGE_BYTES
-    adaptive: bool = False
-    """Whether our kernel or module decides what misses read."""
-    module_tried: bool = False
-    """Whether our module was tried on the kernel that runs here."""
-    untraced: str = ""
-    """Why tracepoints tell nothing; empty if they do."""
+_DETAILS_PERIOD, _DETAILS_SHARE = 0.2, 100
+"""The same of looks at details, in seconds at least, and as a share."""
+_LOOK_SECONDS = 0.5
+"""A look that has taken so long leaves the rest of the files to the next one."""
 
 
 @dataclass
@@ -97,7 +39,12 @@ class _Watched:
     window_kb: int
     cached: int | None
     read_before: int
-    mapped: int = 0
+    mapped: PageBits = field(default_factory=PageBits)
+    rss_pages: int = 0
+    """At the last look; what two processes map counts twice."""
+    one_in: int = 1
+    looked: float = 0.0
+    """When it was last looked at."""
     mapped_pages: int = 0
     places: int = 0
     cached_pages: int = 0
@@ -128,6 +75,11 @@ class Watch:
         self._files: dict[tuple[str, int], _Watched | None] = {}
         self._mapped: set[tuple[str, int]] = set()
         """Also files that could not be looked at."""
+        self._details: dict[int, dict[int, Details]] = {}
+        """By process and address, as it was told last."""
+        self._next_details = 0.0
+        self._longest = 0.0
+        """Seconds that a look has taken at most."""
         self._tally = Tally()
         self._began = time.monotonic()
         self._machine = _machine_counters()
@@ -138,26 +90,31 @@ class Watch:
         self._baseline = False
 
     def run(self, seconds: float | None, ended: Callable[[], bool] = lambda: False) -> None:
-        """Look until the time is over, or ``ended`` says so."""
+        """Look until the time is over, in which the last look ends, or ``ended`` says so."""
         period = _FIRST_PERIOD
-        while not ended():
-            left = float("inf") if seconds is None else self._began + seconds - time.monotonic()
-            if left <= 0:
-                break
-            self._wait(min(period, left))
+        while not ended() and self._left(seconds) > 0:
+            self._wait(period, seconds)
             began = time.monotonic()
             self.look()
             period = max(min(2 * period, _LONGEST_PERIOD), _SHARE * (time.monotonic() - began))
 
-    def _wait(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
+    def _left(self, seconds: float | None) -> float:
+        """Seconds until the last look has to begin, for all to be over in time."""
+        if seconds is None:
+            return float("inf")
+        reading = self._trace.reading_seconds() if isinstance(self._trace, FaultTrace) else 0.0
+        return self._began + seconds - self._longest - reading - time.monotonic()
+
+    def _wait(self, period: float, seconds: float | None) -> None:
+        end = time.monotonic() + period
+        while (left := min(end - time.monotonic(), self._left(seconds))) > 0:
             time.sleep(min(left, _DRAIN_PERIOD))
             if isinstance(self._trace, FaultTrace):
                 self._trace.drain()
 
     def look(self) -> None:
-        """Add up what is new since the last look."""
+        """Add up what is new since the last look; of many files, first of those that were not looked at for long."""
+        began = time.monotonic()
         pids = list(self._pids())
         counted = self._tally.of(pids)
         pieces: dict[tuple[str, int], dict[int, list[Mapping]]] = {}
@@ -172,12 +129,31 @@ class Watch:
             return
         self._counted = counted
         self._mapped |= pieces.keys()
-        for key, by_pid in pieces.items():
+        self._look_at_details(pids, began)
+        for key in sorted(pieces, key=lambda key: self._turn(key, pieces[key])):
             if key not in self._files:
                 with suppress(OSError):  # its process has ended meanwhile: another may lead to it
-                    self._files[key] = self._meet(by_pid)
+                    self._files[key] = self._meet(pieces[key])
             if file := self._files.get(key):
-                self._update(file, by_pid)
+                self._update(file, pieces[key])
+            if time.monotonic() > began + _LOOK_SECONDS:
+                break
+        self._longest = max(self._longest, time.monotonic() - began)
+
+    def _look_at_details(self, pids: Iterable[int], now: float) -> None:
+        if now < self._next_details:
+            return
+        for pid in pids:
+            if found := details(pid):
+                self._details[pid] = found
+        spent = time.monotonic() - now
+        self._next_details = now + max(_DETAILS_PERIOD, _DETAILS_SHARE * spent)
+
+    def _turn(self, key: tuple[str, int], by_pid: dict[int, list[Mapping]]) -> tuple[float, int]:
+        """Files are looked at in the order of this: when that was done last, and then the larger ones first."""
+        file = self._files.get(key)
+        size = max(piece.end - piece.start for pieces in by_pid.values() for piece in pieces)
+        return file.looked if file else 0.0, -size
 
     def finish(self, counted: Counters | None = None) -> Observation:
         """All that was seen; ``counted`` is what the processes had done when they ended, if that is known."""
@@ -186,13 +162,15 @@ class Watch:
             called, calls = max(counted.called_bytes, end.called_bytes), max(counted.calls, end.calls)
             end = replace(counted, called_bytes=called, calls=calls)
         traced, untraced = faults_of(self._trace, self._mapped)
+        self._look_at_details(list(self._pids()), time.monotonic())
+        open_in = {pid: open_files(pid) for file in self._files.values() if file for pid in file.pieces}
         read, faults = _machine_counters()
         return Observation(
             seconds=time.monotonic() - self._began,
             counted=end.since(self._start),
             before=self._start,
             unseen=end.since(self._counted),
-            files=tuple(_seen(file, traced.get(key)) for key, file in self._files.items() if file),
+            files=tuple(self._seen(file, traced.get(key), open_in) for key, file in self._files.items() if file),
             machine_read_bytes=read - self._machine[0],
             machine_major_faults=faults - self._machine[1],
             adaptive=windows_adapt(),
@@ -211,63 +189,74 @@ class Watch:
         if not device:
             return None
         window_kb, there = device.read_ahead_kb, pages.cached(path)
-        return _Watched(path, device, window_kb, there, self._tally.of(self._pids()).since(self._start).read_bytes)
+        return _Watched(path, device, window_kb, there, self._counted.since(self._start).read_bytes)
 
     def _update(self, file: _Watched, by_pid: dict[int, list[Mapping]]) -> None:
         file.pieces = by_pid
+        file.looked = time.monotonic()
         file.processes |= dict.fromkeys(by_pid)
-        now = 0
+        now = PageBits()
+        file.rss_pages = 0
         for pid, pieces in by_pid.items():
             try:
-                now |= pages.mapped(pid, pieces)
+                file.one_in = max(file.one_in, pages.one_in(pid, pieces))
+                found = pages.mapped(pid, pieces, file.one_in)
             except OSError:
                 continue
+            file.rss_pages += len(found) * file.one_in
+            now.update(found)
         piece = max((piece for pieces in by_pid.values() for piece in pieces), key=lambda each: each.end - each.start)
         skew = (piece.start - piece.offset) // PAGE_BYTES % pages.AROUND_PAGES
         if not self._baseline:
-            new = now & ~file.mapped
-            file.mapped_pages += count_ones(new)
-            file.places += pages.blocks(new, skew)
+            new = now.since(file.mapped)
+            file.mapped_pages += len(new) * file.one_in
+            file.places += new.arounds(skew) * file.one_in
         file.mapped = now
         if file.cached is not None:
             there = pages.cached(file.path)
             if there is not None:
-                new = there & ~file.cached
-                file.cached_pages += count_ones(new)
-                file.fresh_pages += count_ones(new & ~(file.cached << 1 & file.cached >> 1))
+                arrived = there & ~file.cached
+                file.cached_pages += count_ones(arrived)
+                file.fresh_pages += count_ones(arrived & ~(file.cached << 1 & file.cached >> 1))
             file.cached = there
 
-
-def _seen(file: _Watched, traced: FileFaults | None) -> FileSeen:
-    pieces = [piece for pieces in file.pieces.values() for piece in pieces]
-    try:
-        status = file.path.stat()
-    except OSError:  # deleted, or the way to it went with a process in a container
-        status = None
-    return FileSeen(
-        path=str(file.path),
-        device=file.device.name,
-        rotational=file.device.rotational,
-        window_kb=file.window_kb,
-        text=any(piece.text for piece in pieces),
-        hint=next((piece.hint for piece in pieces if piece.hint), ""),
-        size_bytes=status.st_size if status else max(piece.offset + piece.end - piece.start for piece in pieces),
-        rss_bytes=sum(piece.rss_bytes for piece in pieces),
-        pmd_mapped_bytes=sum(piece.pmd_bytes for piece in pieces),
-        mapped_pages=file.mapped_pages,
-        places=file.places,
-        cached_pages=None if file.cached is None else file.cached_pages,
-        fresh_pages=file.fresh_pages,
-        fault_pages=traced.read_pages if traced else None,
-        major_faults=traced.major_faults if traced else None,
-        read_before=file.read_before,
-        resident_bytes=None if file.cached is None else count_ones(file.cached) * PAGE_BYTES,
-        processes=tuple(file.processes),
-        open_in=tuple(pid for pid in file.pieces if status and _has_open(pid, status)),
-        alive=any(map(runs, file.pieces)),
-        engine=engine_of(file.path),
-        come_and_gone=file.processes.keys() != file.pieces.keys(),
-    )
+    def _seen(self, file: _Watched, traced: FileFaults | None, open_in: dict[int, set[tuple[int, int]]]) -> FileSeen:
+        pieces = [piece for pieces in file.pieces.values() for piece in pieces]
+        told = [
+            self._details[pid][piece.start]
+            for pid, pieces in file.pieces.items()
+            for piece in pieces
+            if piece.start in self._details.get(pid, {})
+        ]
+        try:
+            status = file.path.stat()
+        except OSError:  # deleted, or the way to it went with a process in a container
+            status = None
+        return FileSeen(
+            path=str(file.path),
+            device=file.device.name,
+            rotational=file.device.rotational,
+            window_kb=file.window_kb,
+            text=any(piece.text for piece in pieces),
+            hint=next((each.hint for each in told if each.hint), ""),
+            size_bytes=status.st_size if status else max(piece.offset + piece.end - piece.start for piece in pieces),
+            rss_bytes=file.rss_pages * PAGE_BYTES,
+            pmd_mapped_bytes=sum(each.pmd_bytes for each in told),
+            mapped_pages=file.mapped_pages,
+            places=file.places,
+            cached_pages=None if file.cached is None else file.cached_pages,
+            fresh_pages=file.fresh_pages,
+            fault_pages=traced.read_pages if traced else None,
+            major_faults=traced.major_faults if traced else None,
+            read_before=file.read_before,
+            resident_bytes=None if file.cached is None else count_ones(file.cached) * PAGE_BYTES,
+            processes=tuple(file.processes),
+            open_in=tuple(pid for pid in file.pieces if status and (status.st_dev, status.st_ino) in open_in[pid]),
+            alive=any(map(runs, file.pieces)),
+            engine=engine_of(file.path),
+            one_in=file.one_in,
+            come_and_gone=file.processes.keys() != file.pieces.keys(),
+        )
 
 
 def _outlasting(pid: int, path: str) -> Path:
@@ -277,13 +266,6 @@ def _outlasting(pid: int, path: str) -> Path:
         return Path(path) if inside.samefile(path) else inside
     except OSError:
         return inside
-
-
-def _has_open(pid: int, file: os.stat_result) -> bool:
-    try:
-        return bool(descriptors(pid, file))
-    except (UsageError, NotPermitted):
-        return False
 
 
 def _machine_counters() -> tuple[int, int]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from foliohost.details import Details, details
 from foliohost.devices import HostDevice
 from foliohost.errors import NoCure, NotPermitted, UsageError
 from foliohost.processes import PAGE_BYTES, descriptors, mappings, same_file, start_time
@@ -57,7 +58,8 @@ def set_open_file(pid: int, started: int, file: os.stat_result, device: HostDevi
                 f"Process {pid} has no descriptor of this file: it has closed it after mapping, as Lucene and RocksDB"
                 " do, or never opened it. Only the device's window or the engine's own switch helps there."
             )
-        hints = {mapping.hint for mapping in mappings(pid) if same_file(pid, mapping, file)}
+        told = details(pid)
+        hints = {told.get(mapping.start, Details()).hint for mapping in mappings(pid) if same_file(pid, mapping, file)}
         if hints == {"random"}:
             raise NoCure(
                 f"Process {pid} maps this file with the hint for random access, so it reads single pages, whatever the"

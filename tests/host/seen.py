@@ -3,8 +3,8 @@
 
 from typing import Any
 
+from foliohost.observation import FileSeen, Observation
 from foliohost.processes import Counters
-from foliohost.watch import FileSeen, Observation
 
 MIB = 1 << 20
 PAGE = 4096

@@ -3,10 +3,10 @@ import json
 from dataclasses import replace
 
 from foliohost.folios import TextFolios
+from foliohost.observation import Observation
 from foliohost.processes import Counters
 from foliohost.report.diagnosis import print_diagnosis, print_file, to_json
 from foliohost.verdict import judge
-from foliohost.watch import Observation
 from tests.host.printed import printed
 from tests.host.seen import MIB, PAGE, file_seen, look_ups, observation
 

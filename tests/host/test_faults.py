@@ -16,11 +16,12 @@ from foliohost import faults
 from foliohost.devices import device_of
 from foliohost.errors import FolioError
 from foliohost.faults import FileFaults, followed, with_idle
+from foliohost.observation import Observation
 from foliohost.processes import PAGE_BYTES
 from foliohost.touches import FAULT
 from foliohost.tracefs import tracefs
 from foliohost.verdict import judge
-from foliohost.watch import Observation, Watch
+from foliohost.watch import Watch
 from foliohost.windows import set_device
 from tests.host import toucher
 from tests.host.command import ARGV, ENVIRONMENT, host
@@ -93,7 +94,8 @@ def test_a_command_is_followed_from_its_start(large_file: Path) -> None:
 def test_buffers_take_no_more_memory_than_is_said() -> None:
     most = max(faults.BUFFERS_KIB, 512 * len(list((tracefs() / "per_cpu").iterdir())))
     with followed([os.getpid()]):
-        words = (tracefs() / "instances" / f"foliolab-live-{os.getpid()}" / "buffer_total_size_kb").read_text()
+        (ours,) = instances(os.getpid())
+        words = (ours / "buffer_total_size_kb").read_text()
         assert 0 < int(words.split()[0]) < 1.01 * most  # whole pages
 
 
@@ -103,8 +105,7 @@ def test_whatever_ends_us_nothing_is_left(number: int, start: Callable[..., Touc
     program = start(large_file)
     argv = [*ARGV, "diagnose", "--pid", str(program.pid), "--seconds", "300"]
     with subprocess.Popen(argv, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        name = f"foliolab-live-{running.pid}"
-        assert wait_until(lambda: (tracefs() / "instances" / name / "events" / FAULT / "enable").exists())
+        assert wait_until(lambda: any((each / "events" / FAULT / "enable").exists() for each in instances(running.pid)))
         running.send_signal(number)
         running.communicate(timeout=60)
     assert wait_until(lambda: not instances(running.pid))
@@ -142,7 +143,8 @@ def test_no_room_for_events_leaves_estimates(
     def look(watch: Watch) -> None:
         if early:
             watch.run(0.3)
-            assert (tracefs() / "instances" / f"foliolab-live-{os.getpid()}" / "tracing_on").read_text() == "0\n"
+            (ours,) = instances(os.getpid())
+            assert (ours / "tracing_on").read_text() == "0\n"
         watch.look()
 
     seen = seen_of(private_disk / "file", start, "scan", look=look)

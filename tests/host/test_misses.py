@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from foliohost.devices import device_of
+from foliohost.observation import Observation
 from foliohost.processes import PAGE_BYTES, Counters
 from foliohost.verdict import MISS_LIMIT, DiagnosisKind, MissCounter, judge, miss_counter
-from foliohost.watch import Observation, Watch
+from foliohost.watch import Watch
 from foliohost.windows import set_device
 from tests.host.conftest import Toucher
 from tests.host.seen import PAGE, file_seen, look_ups, observation

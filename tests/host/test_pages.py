@@ -2,12 +2,14 @@
 import mmap
 import os
 import random
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from foliohost import pages
-from foliohost.bits import pack
+from foliohost.bits import _count_ones, count_ones, pack
+from foliohost.pages import PageBits
 from foliohost.processes import PAGE_BYTES, mappings
 
 
@@ -19,20 +21,62 @@ def test_pack() -> None:
     assert pack(b"") == 0
 
 
+def test_ones() -> None:
+    number = random.Random(7).getrandbits(100_003)
+    assert _count_ones(number) == count_ones(number) == bin(number).count("1")
+    assert _count_ones(0) == 0
+
+
+def bits_of(chosen: Iterable[int]) -> PageBits:
+    found = PageBits()
+    for page in chosen:
+        found.add_run(page, page + 1)
+    return found
+
+
 @pytest.mark.parametrize("around", [1, 4, 16])
 @pytest.mark.parametrize("skew", [0, 3, 15])
-def test_blocks_are_counted_one_by_one(skew: int, around: int) -> None:
+def test_places_are_counted_one_by_one(skew: int, around: int) -> None:
     numbers = random.Random(skew)
-    chosen = {numbers.randrange(5000) for _ in range(300)}
-    packed = sum(1 << page for page in chosen)
-    assert pages.blocks(packed, skew, around) == len({(page + skew) // around for page in chosen})
-    assert pages.blocks(0, skew, around) == 0
+    chosen = {numbers.randrange(50_000) for _ in range(3000)} | {4080, 4095, 4096}
+    assert bits_of(chosen).arounds(skew, around) == len({(page + skew) // around for page in chosen})
+    assert PageBits().arounds(skew, around) == 0
 
 
-@pytest.mark.parametrize("piece", [1 << 20, 100])
-def test_mapped_pages_are_those_touched(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sets_of_pages_are_those_of_python() -> None:
+    numbers = random.Random(1)
+    one, other = ({numbers.randrange(1 << 28) for _ in range(1000)} | {*range(5000, 9000)} for _ in range(2))
+    one |= {*range(12_000, 13_000)}
+    new = bits_of(one).since(bits_of(other))
+    assert len(new) == len(one - other)
+    assert all((page in new) == (page in one - other) for page in one | other)
+    runs = PageBits()
+    runs.add_run(4000, 13_000)
+    runs.add(1 << 28, 0b101)
+    assert len(runs) == 9002
+    assert (1 << 28) + 2 in runs
+    runs.update(bits_of(one))
+    assert len(runs) == len({*range(4000, 13_000), 1 << 28, (1 << 28) + 2} | one)
+
+
+@pytest.fixture(params=[True, False], ids=["scan", "read"])
+def scans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the kernel scans page tables, or is taken for one that cannot."""
+    scans: bool = request.param
+    if scans and not pages._scans(os.getpid()):
+        pytest.skip("this kernel has no PAGEMAP_SCAN")
+    monkeypatch.setattr(pages, "_known", [scans])
+    return scans
+
+
+@pytest.mark.parametrize("piece", [1 << 16, 100])
+def test_mapped_pages_are_those_touched(
+    piece: int, scans: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With fault-around, also neighbours; so one page of each of some distant blocks."""
     monkeypatch.setattr(pages, "_PIECE_PAGES", piece)
+    monkeypatch.setattr(pages, "_SCAN_BYTES", piece * PAGE_BYTES)
+    monkeypatch.setattr(pages, "_SCAN_REGIONS", 1)
     path = tmp_path / "file"
     path.write_bytes(bytes(256 * PAGE_BYTES))
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as place:
@@ -40,17 +84,38 @@ def test_mapped_pages_are_those_touched(piece: int, tmp_path: Path, monkeypatch:
         assert sum(place[page * PAGE_BYTES] for page in touched) == 0
         ours = [each for each in mappings(os.getpid()) if each.path == str(path)]
         found = pages.mapped(os.getpid(), ours)
-        assert all(found >> page & 1 for page in touched)
-        assert found.bit_length() == 256
+        assert all(page in found for page in touched)
+        assert len(found) <= 3 * pages.AROUND_PAGES
+        assert pages.one_in(os.getpid(), ours) == 1
 
 
-def test_private_copies_are_no_pages_of_the_file(tmp_path: Path) -> None:
+def test_private_copies_are_no_pages_of_the_file(scans: bool, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(PAGE_BYTES))
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY) as place:
         place[0] = 1
         ours = [each for each in mappings(os.getpid()) if each.path == str(path)]
-        assert pages.mapped(os.getpid(), ours) == 0
+        assert len(pages.mapped(os.getpid(), ours)) == 0
+
+
+def test_some_windows_stand_for_all(scans: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time the same ones, and half of them where half as many are looked at."""
+    path, size = tmp_path / "file", 1 << 30
+    path.touch()
+    os.truncate(path, size)
+    monkeypatch.setattr(pages, "MOST_ENTRIES", size // PAGE_BYTES // 3)
+    monkeypatch.setattr(pages, "MOST_RUNS", 1)
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), size, prot=mmap.PROT_READ) as place:
+        place.madvise(mmap.MADV_RANDOM)
+        for offset in range(0, size, 1 << 20):
+            place[offset]
+        ours = [each for each in mappings(os.getpid()) if each.path == str(path)]
+        assert pages.one_in(os.getpid(), ours) >= 4
+        whole, some, fewer = (pages.mapped(os.getpid(), ours, sparing) for sparing in (1, 2, 4))
+        assert len(whole) >= 1024
+        assert len(some) == pytest.approx(len(whole) / 2, rel=0.4)
+        assert len(fewer) == pytest.approx(len(whole) / 4, rel=0.4)
+        assert len(some.since(whole)) == len(fewer.since(some)) == 0
 
 
 def test_cached(tmp_path: Path) -> None:

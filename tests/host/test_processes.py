@@ -9,35 +9,27 @@ import pytest
 
 from foliohost import processes
 from foliohost.errors import NotPermitted, UsageError
-from foliohost.processes import PAGE_BYTES, Counters, Tally, parse_smaps
+from foliohost.processes import PAGE_BYTES, Counters, Tally, parse_maps
 
-_SMAPS = """\
+_MAPS = """\
 7f0000000000-7f0000010000 r--s 00002000 fe:10 1234                       /srv/my db/data.mdb
-Size:                 64 kB
-Rss:                  12 kB
-FilePmdMapped:         8 kB
-VmFlags: rd sh mr mw me rr
 7f0000010000-7f0000011000 r-xp 00000000 fe:10 99                         /usr/bin/engine
-Rss:                   4 kB
-VmFlags: rd ex
 7f0000011000-7f0000012000 rw-p 00000000 00:00 0                          [heap]
 7f0000012000-7f0000013000 rw-s 00000000 00:01 7                          /memfd:x (deleted)
 7f0000013000-7f0000014000 r--p 00000000 fe:10 5                          /a\\012b
-VmFlags: rd sr
 """
 
 
-def test_smaps() -> None:
-    data, text, odd = parse_smaps(_SMAPS)
+def test_maps() -> None:
+    data, text, odd = parse_maps(_MAPS)
     assert (data.path, data.file, data.offset, data.end - data.start) == (
         "/srv/my db/data.mdb",
         ("254:16", 1234),
         0x2000,
         0x10000,
     )
-    assert (data.hint, data.text, data.rss_bytes, data.pmd_bytes) == ("random", False, 12 << 10, 8 << 10)
-    assert (text.text, text.hint, text.rss_bytes) == (True, "", 4 << 10)
-    assert (odd.path, odd.hint) == ("/a\nb", "sequential")
+    assert (data.text, text.text, odd.path) == (False, True, "/a\nb")
+    assert [each.path for each in parse_maps(_MAPS, deleted=True)][2] == "/memfd:x"
 
 
 def test_our_own_mapping_is_found(tmp_path: Path) -> None:

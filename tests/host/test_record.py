@@ -121,7 +121,7 @@ def test_whatever_ends_us_nothing_is_left(number: int, cold: Path, tmp_path: Pat
     )  # fmt: skip
     assert running.stdout
     assert running.stdout.readline() == b"touched\n"
-    assert instances(running.pid) == [f"foliolab-live-{running.pid}"]
+    assert len(instances(running.pid)) == 1
     # Ctrl-C is for all in the foreground.
     (os.killpg if number == signal.SIGINT else os.kill)(running.pid, number)
     running.communicate(timeout=60)

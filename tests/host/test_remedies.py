@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from foliohost.observation import FileSeen
 from foliohost.remedies import KERNEL, MODULE, Remedy, remedies
 from foliohost.verdict import DiagnosisKind, judge
-from foliohost.watch import FileSeen
 from foliolab.cli.main import command_line
 from tests.host.seen import PAGE, file_seen, look_ups, observation
 

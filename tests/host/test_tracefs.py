@@ -13,12 +13,12 @@ import pytest
 
 from foliohost import tracefs as live_tracefs
 from foliohost.errors import UsageError
-from foliohost.processes import tasks_of
+from foliohost.processes import descendants, tasks_of
 from foliohost.record import record
 from foliohost.target import StartedProgram
 from foliohost.touches import ADD, FIELDS, MAP, USER
 from foliohost.tracefs import Instance, tracefs
-from tests.host.command import ENVIRONMENT
+from tests.host.command import ARGV, ENVIRONMENT, host
 from tests.host.conftest import Toucher
 from tests.host.tracing import here, instances
 from tests.processes import wait_until
@@ -122,7 +122,8 @@ def test_nobody_to_record_is_not_everybody() -> None:
     with Instance({ADD: FIELDS[ADD]}, 1 << 20) as instance:
         with pytest.raises(UsageError, match=r"^What was to be recorded has ended\.$"):
             instance.start([gone.pid])
-        assert (tracefs() / "instances" / f"foliolab-live-{os.getpid()}" / "tracing_on").read_text() == "0\n"
+        (ours,) = instances(os.getpid())
+        assert (ours / "tracing_on").read_text() == "0\n"
 
 
 @here
@@ -149,9 +150,27 @@ def test_many_threads_and_one_that_comes_meanwhile(
 
 @here
 def test_what_others_have_left_is_removed(cold: Path) -> None:
+    """Also if another process has the number by now."""
     gone = subprocess.Popen(["true"])
     gone.wait()
-    stale = tracefs() / "instances" / f"foliolab-live-{gone.pid}"
-    stale.mkdir()
+    left = [tracefs() / "instances" / f"foliolab-live-{pid}-7" for pid in (gone.pid, os.getppid())]
+    for stale in left:
+        stale.mkdir()
     record(StartedProgram(["true"]), patterns=[str(cold)])
-    assert not stale.exists()
+    assert not any(stale.exists() for stale in left)
+
+
+@here
+def test_what_a_kill_of_the_whole_control_group_leaves_goes_with_the_next_start(cold: Path, tmp_path: Path) -> None:
+    """Which takes the one who cleans up along; the instance goes on tracing."""
+    argv = [*ARGV, "record", "-o", str(tmp_path / "t"), "--file", str(cold), "--", "sleep", "300"]
+    with subprocess.Popen(argv, env=ENVIRONMENT) as running:
+        assert wait_until(lambda: any((each / "tracing_on").read_text() == "1\n" for each in instances(running.pid)))
+        for pid in descendants(running.pid):
+            os.kill(pid, signal.SIGSTOP)
+        for pid in (*descendants(running.pid), running.pid):
+            os.kill(pid, signal.SIGKILL)
+    (left,) = instances(running.pid)
+    assert (left / "tracing_on").read_text() == "1\n"
+    assert host("diagnose", "--pid", str(os.getpid()), "--seconds", "0.1").returncode == 0
+    assert not left.exists()

@@ -25,7 +25,6 @@ def obstacle() -> str:
 here = pytest.mark.skipif(bool(obstacle()), reason=obstacle())
 
 
-def instances(process: int) -> list[str]:
+def instances(process: int) -> list[Path]:
     """Those of one of us; other tests have theirs at the same time."""
-    there = [path.name for path in (tracefs() / "instances").glob("foliolab-live-*")]
-    return [name for name in there if name.split("-")[2] == str(process)]
+    return list((tracefs() / "instances").glob(f"foliolab-live-{process}-*"))

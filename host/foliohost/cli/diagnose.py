@@ -30,12 +30,13 @@ from foliohost.engines import engine_of
 from foliohost.errors import FolioError, UsageError
 from foliohost.faults import FaultTrace, followed
 from foliohost.folios import TextFolios, text_folios
-from foliohost.processes import PAGE_BYTES, Counters, Tally, counters, descendants, mapped_by, mappings, name
+from foliohost.observation import Observation
+from foliohost.processes import PAGE_BYTES, Counters, Tally, counters, descendants, mapped_by, name
 from foliohost.program import adopt_orphans, start
 from foliohost.report.diagnosis import print_diagnosis, print_file, to_json
 from foliohost.terminal import terminal
 from foliohost.verdict import judge
-from foliohost.watch import Observation, Watch
+from foliohost.watch import Watch
 
 _SECONDS = 10.0
 
@@ -62,7 +63,6 @@ def handle(arguments: argparse.Namespace) -> int:
         return _file(arguments.file, seconds, arguments.json)
     for pid in arguments.pid:
         counters(pid)
-        mappings(pid)
     _report(_watched(arguments.pid, seconds), _folios(arguments.pid), arguments.json)
     return 0
 
@@ -73,7 +73,6 @@ def _watched(pids: list[int], seconds: float, only: os.stat_result | None = None
         watch = Watch(lambda: pids, only, trace=trace)
         try:
             watch.run(seconds, lambda: not any(Path(f"/proc/{pid}/io").exists() for pid in pids))
-            watch.look()
         except KeyboardInterrupt:
             print(f"{Path(called()).name}: Interrupted; this is what was seen so far.", file=sys.stderr)
         return watch.finish()

@@ -9,12 +9,12 @@ from typing import Any
 
 from foliohost.called import called
 from foliohost.folios import TextFolios
+from foliohost.observation import FileSeen, Observation
 from foliohost.remedies import Remedy, remedies, summary
 from foliohost.shares import LITTLE_BYTES, FileShare
 from foliohost.sizes import count, size
 from foliohost.terminal import Column, Terminal, print_table
 from foliohost.verdict import Diagnosis, DiagnosisKind, MissCounter, miss_counter
-from foliohost.watch import FileSeen, Observation
 
 _MOST_FILES = 8
 _WORTH = 20
