@@ -36,15 +36,15 @@ class Details:
     """Mapped by entries of a whole PMD (FilePmdMapped)."""
 
 
-def details(pid: int) -> dict[int, Details]:
-    """What there is to tell, by the mappings' first addresses; empty of a process that is too large, gone, or not ours.
+def details(pid: int) -> dict[int, Details] | None:
+    """What there is to tell, by the mappings' first addresses; None of a process that is too large, gone, or not ours.
 
     If reading takes too long, only of those with the lowest addresses.
     """
     try:
-        return _parsed(_smaps(pid)) if _walk_seconds(pid) <= MOST_SECONDS else {}
+        return _parsed(_smaps(pid)) if _walk_seconds(pid) <= MOST_SECONDS else None
     except (OSError, ValueError):
-        return {}
+        return None
 
 
 def _walk_seconds(pid: int) -> float:

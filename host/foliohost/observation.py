@@ -46,6 +46,8 @@ class FileSeen:
     alive: bool
     """Whether one of them still runs."""
     engine: str = ""
+    hint_known: bool = True
+    """Whether the kernel was asked for ``hint``, which takes long where much is mapped."""
     one_in: int = 1
     """Of the pages that are mapped, one in so many was looked at; ``mapped_pages`` and ``places`` are of all."""
     come_and_gone: bool = False

@@ -183,7 +183,7 @@ class MissCounter(Enum):
 def miss_counter(seen: Observation, verdict: Diagnosis, file: FileShare) -> MissCounter | None:
     """Where the counter of a file is, by what its misses read; None if that does not tell."""
     data = file.seen
-    if data.text or data.hint or seen.adaptive or seen.counted.major_faults <= MISS_LIMIT:
+    if data.text or data.hint or not data.hint_known or seen.adaptive or seen.counted.major_faults <= MISS_LIMIT:
         return None
     if read_alone(seen, data):
         return MissCounter.OVER_LIMIT

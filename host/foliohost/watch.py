@@ -144,7 +144,8 @@ class Watch:
         if now < self._next_details:
             return
         for pid in pids:
-            if found := details(pid):
+            found = details(pid)
+            if found is not None:
                 self._details[pid] = found
         spent = time.monotonic() - now
         self._next_details = now + max(_DETAILS_PERIOD, _DETAILS_SHARE * spent)
@@ -239,6 +240,7 @@ class Watch:
             window_kb=file.window_kb,
             text=any(piece.text for piece in pieces),
             hint=next((each.hint for each in told if each.hint), ""),
+            hint_known=any(pid in self._details for pid in file.pieces),
             size_bytes=status.st_size if status else max(piece.offset + piece.end - piece.start for piece in pieces),
             rss_bytes=file.rss_pages * PAGE_BYTES,
             pmd_mapped_bytes=sum(each.pmd_bytes for each in told),

@@ -58,7 +58,7 @@ def set_open_file(pid: int, started: int, file: os.stat_result, device: HostDevi
                 f"Process {pid} has no descriptor of this file: it has closed it after mapping, as Lucene and RocksDB"
                 " do, or never opened it. Only the device's window or the engine's own switch helps there."
             )
-        told = details(pid)
+        told = details(pid) or {}
         hints = {told.get(mapping.start, Details()).hint for mapping in mappings(pid) if same_file(pid, mapping, file)}
         if hints == {"random"}:
             raise NoCure(

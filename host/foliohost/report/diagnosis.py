@@ -126,7 +126,7 @@ def _print_files(console: Terminal, files: Sequence[FileShare]) -> None:
         Column(("used", "at most"), tuple(size(file.used_most) for file in files), 0),
         Column(("used", "at least"), tuple(size(file.used_least) for file in files), 2),
         Column(("", "cached"), tuple(_cached(file) for file in files), 3),
-        Column(("", "hint"), tuple(file.seen.hint or "-" for file in files), 4),
+        Column(("", "hint"), tuple(file.seen.hint or ("-" if file.seen.hint_known else "?") for file in files), 4),
         Column(("", "device"), tuple(file.seen.device for file in files), 1),
         Column(("window", "KiB"), tuple(count(file.seen.window_kb) for file in files), 0),
     ]
