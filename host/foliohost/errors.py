@@ -15,7 +15,7 @@ class FolioError(Exception):
 
 
 class UsageError(FolioError):
-    """The command line asks for something that makes no sense (argparse uses 2 as well)."""
+    """The command line asks for something that makes no sense."""
 
     status = 2
 
@@ -27,6 +27,8 @@ class BadTrace(FolioError):
 
 
 class DiskFull(FolioError):
+    """No space is left on a disk."""
+
     status = 40
 
 

@@ -17,7 +17,7 @@ from foliohost.trace import Trace, read_trace
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("trace", metavar="TRACE", type=Path)
+    parser.add_argument("trace", metavar="TRACE", type=Path, help="a trace, as record writes it")
     parser.add_argument("--file", metavar="GLOB", help="of the trace's files (default: the one with most touches)")
 
 

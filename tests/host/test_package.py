@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tools as a package of Debian's, with a manual page."""
+
+import argparse
+import gzip
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from foliohost.cli.main import COMMANDS, command_line
+from foliolab.files import REPOSITORY
+from foliolab.process import find, tool
+
+BUILD = [sys.executable, str(REPOSITORY / "host/build"), "--deb"]
+
+
+def made(directory: Path) -> Path:
+    directory.mkdir()
+    return Path(subprocess.check_output([*BUILD, str(directory)], text=True).strip())
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("package") / "one")
+
+
+@pytest.fixture(scope="module")
+def tree(package: Path) -> Path:
+    """What it has, unpacked."""
+    place = package.parent / "tree"
+    subprocess.run([tool("dpkg-deb"), "--extract", str(package), str(place)], check=True)
+    return place
+
+
+def test_it_has_the_file_that_runs_and_says_what_it_takes(package: Path, tree: Path) -> None:
+    program = tree / "usr/bin/foliolab-host"
+    assert subprocess.check_output([str(program), "--version"], text=True) == "foliolab-host 0.1.0\n"
+    fields = subprocess.check_output([tool("dpkg-deb"), "--field", str(package)], text=True)
+    assert "Package: foliolab-host\nVersion: 0.1.0\nArchitecture: all\n" in fields
+    assert "Depends: python3 (>= 3.9)\n" in fields
+    assert sorted(path.name for path in package.parent.iterdir()) == [package.name, "tree"]
+
+
+def test_equal_sources_make_equal_packages(package: Path, tmp_path: Path) -> None:
+    assert made(tmp_path / "two").read_bytes() == package.read_bytes()
+
+
+def options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for verb in action.choices.values():
+                yield from options(verb)
+        elif action.help != argparse.SUPPRESS:
+            yield from action.option_strings
+
+
+def test_the_manual_has_every_option(tree: Path) -> None:
+    page = gzip.decompress((tree / "usr/share/man/man1/foliolab-host.1.gz").read_bytes()).decode()
+    commands, _, _ = page.partition(".SH EXIT STATUS")
+    parts: dict[str, str] = {}
+    for part in commands.split("\n.SS ")[1:]:
+        name = part.split()[0]
+        parts[name] = parts.get(name, "") + part
+    assert list(parts) == [*COMMANDS]
+    for name in COMMANDS:
+        (choices,) = (
+            action.choices for action in command_line([name])._actions if isinstance(action, argparse._SubParsersAction)
+        )
+        wanted = {*options(choices[name])} - {"-h", "--help"}
+        assert all(option.replace("-", "\\-") in parts[name] for option in wanted)
+    assert "\\-\\-live" not in page
+
+
+def test_the_manual_is_right(tree: Path) -> None:
+    if not find("groff"):
+        pytest.skip("groff is not installed")
+    page = gzip.decompress((tree / "usr/share/man/man1/foliolab-host.1.gz").read_bytes())
+    argv = ["groff", "-man", "-Tutf8", "-ww", "-z"]
+    assert subprocess.run(argv, input=page, capture_output=True, check=True).stderr == b""
