@@ -206,10 +206,10 @@ def descriptors(pid: int, file: os.stat_result) -> list[int]:
 def open_files(pid: int) -> set[tuple[int, int]]:
     """Device and inode of what a process has open, as ``os.stat`` has them; nothing of one that does not tell us."""
     found = set()
-    with suppress(OSError):
-        for link in Path(f"/proc/{pid}/fd").iterdir():
+    with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as links:
+        for link in links:
             with suppress(OSError):
-                facts = link.stat()
+                facts = os.stat(link.path)  # noqa: PTH116 some have a hundred thousand, and this is faster
                 found.add((facts.st_dev, facts.st_ino))
     return found
 

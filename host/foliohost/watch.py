@@ -164,7 +164,8 @@ class Watch:
             end = replace(counted, called_bytes=called, calls=calls)
         traced, untraced = faults_of(self._trace, self._mapped)
         self._look_at_details(list(self._pids()), time.monotonic())
-        open_in = {pid: open_files(pid) for file in self._files.values() if file for pid in file.pieces}
+        mapping_it = {pid for file in self._files.values() if file for pid in file.pieces}
+        open_in = {pid: open_files(pid) for pid in mapping_it}
         read, faults = _machine_counters()
         return Observation(
             seconds=time.monotonic() - self._began,
