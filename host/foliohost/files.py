@@ -17,11 +17,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def state_directory() -> Path:
-    """What has to be put back one day: ``$FOLIOLAB_STATE``, else the user's state directory."""
-    if chosen := os.environ.get("FOLIOLAB_STATE"):
-        return Path(chosen)
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
-    return Path(base) / "foliolab"
+    """What is changed on this machine, for all its administrators: ``$FOLIOLAB_STATE``, else a directory of root's.
+
+    It goes with the boot, as the windows of devices and open files do; ``systemctl soft-reboot`` keeps them all.
+    """
+    return Path(os.environ.get("FOLIOLAB_STATE") or "/run/foliolab-host")
 
 
 @contextmanager

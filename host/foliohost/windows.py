@@ -1,30 +1,68 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Set windows: of a device, and of one open file of a running process.
+"""Set windows: of a device, and of files that running processes have open.
 
 A file gets its window from the device when it is opened, and again at POSIX_FADV_NORMAL. So the device has the wanted
-one for a moment, in which the descriptor of the process, fetched by pidfd_getfd, is given that advice.
+one for a moment, in which the descriptors of the processes, fetched by pidfd_getfd, are given that advice. Nothing is
+remembered here: ``cures.py`` does that before.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+import resource
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from foliohost.details import Details, details
-from foliohost.devices import HostDevice
-from foliohost.errors import NoCure, NotPermitted, UsageError
-from foliohost.processes import PAGE_BYTES, descriptors, mappings, same_file, start_time
+from foliohost.errors import FolioError, NoCure, NotPermitted, UsageError
+from foliohost.processes import PAGE_BYTES, all_processes, descriptors, mappings, same_file, start_time
 
 MOST_KB = 16384
 """The largest window that we set."""
 _PIDFD_GETFD = 438  # on every architecture
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """A file that a process has open, by one descriptor or more."""
+
+    path: str
+    pid: int
+    started: int
+    """When the process did, in clock ticks since boot."""
+    number: int
+    """Of the file system, as ``os.stat`` has it."""
+    inode: int
+
+    @property
+    def status(self) -> os.stat_result:
+        """What tells it from other files, as ``os.stat`` would; it has nothing else."""
+        return os.stat_result((0, self.inode, self.number, 0, 0, 0, 0, 0, 0, 0))
+
+
+def open_in(pid: int, path: Path) -> OpenFile:
+    """A file as one process has it open, which ``held`` makes sure of; UsageError if either does not exist."""
+    status = path.stat()
+    return OpenFile(str(path.absolute()), pid, start_time(pid), status.st_dev, status.st_ino)
+
+
+def open_anywhere(path: Path) -> list[OpenFile]:
+    """A file as each process has it open that lets us look."""
+    status, found = path.stat(), []
+    for pid in all_processes():
+        with suppress(FolioError, OSError):
+            if descriptors(pid, status):
+                found.append(open_in(pid, path))
+    return found
 
 
 def require_window(read_ahead_kb: int) -> None:
@@ -34,62 +72,135 @@ def require_window(read_ahead_kb: int) -> None:
         raise UsageError(f"--read-ahead-kb is a multiple of {page_kb} from 0 to {MOST_KB}, not {read_ahead_kb}.")
 
 
+def require_heeded(files: Sequence[OpenFile]) -> None:
+    """NoCure if all these processes map their file in the one way that has no window."""
+    for file in files:
+        told = details(file.pid) or {}
+        mine = (mapping.start for mapping in mappings(file.pid) if same_file(file.pid, mapping, file.status))
+        hints = {told.get(start, Details()).hint for start in mine}
+        if hints != {"random"}:
+            return
+    raise NoCure(
+        f"Process {files[0].pid} maps this file with the hint for random access, so it reads single pages, whatever the"
+        " window is."
+    )
+
+
+def window_of(attribute: Path) -> int:
+    """A device's window in KiB; NoCure if the device is gone."""
+    try:
+        return int(attribute.read_text())
+    except OSError as error:
+        raise NoCure(f"{attribute} cannot be read: {error.strerror}.") from error
+
+
 def set_device(attribute: Path, read_ahead_kb: int) -> None:
     """Give a device another window; NotPermitted without root, NoCure if it is gone or keeps its own."""
+    with _writing(attribute) as target:
+        os.write(target, b"%d" % read_ahead_kb)
+    if (there := window_of(attribute)) != read_ahead_kb:
+        raise NoCure(f"{attribute} has {there} KiB after {read_ahead_kb} were written.")
+
+
+def give_window(attribute: Path, read_ahead_kb: int, handles: Sequence[int]) -> int:
+    """Give open files, by descriptors of ours, a window; returns how long their device had it, in nanoseconds.
+
+    No signal but SIGKILL ends us meanwhile.
+    """
+    before = window_of(attribute)
+    with _writing(attribute) as target:
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        began = time.monotonic_ns()
+        try:
+            if before != read_ahead_kb:
+                os.write(target, b"%d" % read_ahead_kb)
+            for handle in handles:
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_NORMAL)
+        finally:
+            if before != read_ahead_kb:
+                os.write(target, b"%d" % before)
+            spent = time.monotonic_ns() - began
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    if (there := window_of(attribute)) != before:
+        raise NoCure(f"{attribute} has {there} KiB after {before} were written.")
+    return spent if before != read_ahead_kb else 0
+
+
+def require_settable(attribute: Path) -> None:
+    """NotPermitted without root, NoCure if the device is gone."""
+    with _writing(attribute):
+        pass
+
+
+@contextmanager
+def _writing(attribute: Path) -> Iterator[int]:
+    """A descriptor for a device's window.
+
+    Linux 6.12 stops the whole queue, and waits for what is in flight, for a write to ``queue/``; not for one to
+    ``bdi/``, which is the same number.
+    """
+    twin = attribute.parent.parent / "bdi/read_ahead_kb"
     try:
-        attribute.write_text(str(read_ahead_kb))
+        target = os.open(twin if twin.exists() else attribute, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            yield target
+        finally:
+            os.close(target)
     except PermissionError as error:
         raise NotPermitted(f"Only root may write {attribute}.") from error
     except OSError as error:
         raise NoCure(f"{attribute} cannot be written: {error.strerror}.") from error
-    if (there := int(attribute.read_text())) != read_ahead_kb:
-        raise NoCure(f"{attribute} has {there} KiB after {read_ahead_kb} were written.")
-
-
-def set_open_file(pid: int, started: int, file: os.stat_result, device: HostDevice, read_ahead_kb: int) -> list[int]:
-    """Give all open files of a process that are this file a window; returns the descriptors' numbers.
-
-    NoCure if it has none, or is no longer the process that started then, or maps the file in a way that has no window.
-    """
-    with _process(pid, started) as pidfd:
-        numbers = descriptors(pid, file)
-        if not numbers:
-            raise NoCure(
-                f"Process {pid} has no descriptor of this file: it has closed it after mapping, as Lucene and RocksDB"
-                " do, or never opened it. Only the device's window or the engine's own switch helps there."
-            )
-        told = details(pid) or {}
-        hints = {told.get(mapping.start, Details()).hint for mapping in mappings(pid) if same_file(pid, mapping, file)}
-        if hints == {"random"}:
-            raise NoCure(
-                f"Process {pid} maps this file with the hint for random access, so it reads single pages, whatever the"
-                " window is."
-            )
-        fetched = [_fetch(pidfd, pid, number) for number in numbers]
-        try:
-            mine = [handle for handle in fetched if os.path.samestat(os.fstat(handle), file)]
-            if not mine:
-                raise NoCure(f"Process {pid} closed the file meanwhile.")
-            with _for_a_moment(device.attribute, read_ahead_kb):
-                for handle in mine:
-                    _advise(handle, pid)
-        finally:
-            for handle in fetched:
-                os.close(handle)
-    return numbers
 
 
 @contextmanager
-def _process(pid: int, started: int) -> Iterator[int]:
+def held(file: OpenFile) -> Iterator[list[int]]:
+    """Descriptors of ours for all by which a process has a file open.
+
+    NoCure if it has none, or is no longer the process that started then.
+    """
+    _raise_limit()
+    with _process(file) as pidfd:
+        numbers = descriptors(file.pid, file.status)
+        if not numbers:
+            raise NoCure(
+                f"Process {file.pid} has no descriptor of this file: it has closed it after mapping, as Lucene and"
+                " RocksDB do, or never opened it. Only the device's window or the engine's own switch helps there."
+            )
+        fetched: list[int] = []
+        try:
+            for number in numbers:
+                fetched.append(_fetch(pidfd, file.pid, number))
+            mine = [handle for handle in fetched if _takes_advice(handle, file)]
+            if not mine:
+                raise NoCure(f"Process {file.pid} closed the file meanwhile, or has it open by O_PATH alone.")
+            yield mine
+        finally:
+            for handle in fetched:
+                os.close(handle)
+
+
+def _takes_advice(handle: int, file: OpenFile) -> bool:
+    path_alone = fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_PATH
+    return not path_alone and os.path.samestat(os.fstat(handle), file.status)
+
+
+def _raise_limit() -> None:
+    """Have as many descriptors as we may."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+@contextmanager
+def _process(file: OpenFile) -> Iterator[int]:
     try:
-        pidfd = os.pidfd_open(pid)
+        pidfd = os.pidfd_open(file.pid)
     except OSError as error:
         if error.errno == errno.ENOSYS:
             raise NoCure("This kernel has no pidfd_getfd; Linux 5.6 has.") from error
-        raise UsageError(f"There is no process {pid}.") from error
+        raise UsageError(f"There is no process {file.pid}.") from error
     try:
-        if start_time(pid) != started:
-            raise NoCure(f"Process {pid} is another one by now.")
+        if start_time(file.pid) != file.started:
+            raise NoCure(f"Process {file.pid} is another one by now.")
         yield pidfd
     finally:
         os.close(pidfd)
@@ -117,40 +228,3 @@ def pidfd_getfd(pidfd: int, number: int) -> int:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
     return found
-
-
-def _advise(handle: int, pid: int) -> None:
-    try:
-        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_NORMAL)
-    except OSError as error:  # of O_PATH, for instance
-        raise NoCure(f"The kernel takes no advice about this file of process {pid}: {error.strerror}.") from error
-
-
-@contextmanager
-def _for_a_moment(attribute: Path, read_ahead_kb: int) -> Iterator[None]:
-    """Have a device with this window, and put its own back however we end.
-
-    Putting back is the work of a process of its own, which waits for the other end of a pipe to close: SIGKILL does
-    that, too.
-    """
-    before = int(attribute.read_text())
-    if before == read_ahead_kb:
-        yield
-        return
-    words = 'trap "" HUP INT TERM; echo; read -r _; echo "$1" >"$2"'
-    keeper = subprocess.Popen(
-        ["/bin/sh", "-c", words, "sh", str(before), str(attribute)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert keeper.stdout
-    try:
-        keeper.stdout.readline()  # it is there, and deaf
-        set_device(attribute, read_ahead_kb)
-        yield
-    finally:
-        keeper.communicate()
-    if keeper.returncode or int(attribute.read_text()) != before:
-        raise NoCure(f"{attribute} could not be put back; it was {before}.")

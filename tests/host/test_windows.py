@@ -4,6 +4,7 @@
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,19 @@ import pytest
 from foliohost import pages
 from foliohost.devices import HostDevice, device_of
 from foliohost.errors import NoCure, UsageError
-from foliohost.processes import PAGE_BYTES, start_time
-from foliohost.windows import MOST_KB, _for_a_moment, require_window, set_device, set_open_file
+from foliohost.processes import PAGE_BYTES
+from foliohost.windows import (
+    MOST_KB,
+    give_window,
+    held,
+    open_anywhere,
+    open_in,
+    require_heeded,
+    require_window,
+    set_device,
+    window_of,
+)
 from tests.host.conftest import Toucher
-from tests.processes import wait_until
 
 PAGE_KB = PAGE_BYTES >> 10
 
@@ -33,40 +43,60 @@ def read_by_one_fault(program: Toucher, path: Path) -> int:
     return found.bit_count()
 
 
+def give(program: Toucher, path: Path, window: int) -> int:
+    with held(open_in(program.pid, path)) as handles:
+        return give_window(device_of(path).attribute, window, handles)
+
+
 def test_each_open_file_can_have_its_own(device: HostDevice, private_disk: Path, start: Callable[..., Toucher]) -> None:
     path = private_disk / "file"
     program, other = start(path), start(path)
-    status, started = path.stat(), start_time(program.pid)
+    assert {each.pid for each in open_anywhere(path)} == {program.pid, other.pid}
     assert read_by_one_fault(program, path) == 1024 // PAGE_KB
     for window in (0, 16 * PAGE_KB, 4 * PAGE_KB):
-        assert set_open_file(program.pid, started, status, device, window)
+        assert give(program, path, window) > 0
         assert read_by_one_fault(program, path) == max(1, window // PAGE_KB)
         assert device.read_ahead_kb == 1024
     assert read_by_one_fault(other, path) == 1024 // PAGE_KB
-    with pytest.raises(NoCure, match="is another one by now"):
-        set_open_file(program.pid, started - 1, status, device, 64)
+    assert give(program, path, 1024) == 0  # the device has it
+    assert read_by_one_fault(program, path) == 1024 // PAGE_KB
+
+
+def test_what_cannot_have_one(device: HostDevice, private_disk: Path, start: Callable[..., Toucher]) -> None:
+    path = private_disk / "file"
+    program = start(path)
+    file = open_in(program.pid, path)
+    with pytest.raises(NoCure, match="is another one by now"), held(replace(file, started=file.started - 1)):
+        pass
     program.tell("close")
-    with pytest.raises(NoCure, match="has no descriptor of this file"):
-        set_open_file(program.pid, started, status, device, 64)
-    hinted = start(path, "hint")
+    with pytest.raises(NoCure, match="has no descriptor of this file"), held(file):
+        pass
+    hinted = open_in(start(path, "hint").pid, path)
     with pytest.raises(NoCure, match="hint for random access"):
-        set_open_file(hinted.pid, start_time(hinted.pid), status, device, 64)
+        require_heeded([hinted])
+    require_heeded([hinted, open_in(start(path).pid, path)])
 
 
-def test_a_kill_in_the_moment_leaves_nothing(device: HostDevice) -> None:
-    child = os.fork()
-    if not child:
-        with _for_a_moment(device.attribute, 64):
-            os.kill(os.getpid(), signal.SIGKILL if device.read_ahead_kb == 64 else signal.SIGABRT)
-    _, status = os.waitpid(child, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
-    assert wait_until(lambda: device.read_ahead_kb == 1024)
+def test_a_signal_in_the_moment_waits(
+    device: HostDevice, private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = start(private_disk / "file")
+    seen = []
+
+    def interrupted(*words: int) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        seen.append(device.read_ahead_kb)
+
+    monkeypatch.setattr(os, "posix_fadvise", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        give(program, private_disk / "file", 64)
+    assert seen[:1] == [64]
+    assert device.read_ahead_kb == 1024
 
 
-def test_an_exception_in_the_moment_leaves_nothing(device: HostDevice) -> None:
-    with pytest.raises(KeyboardInterrupt), _for_a_moment(device.attribute, 64):
-        assert device.read_ahead_kb == 64
-        raise KeyboardInterrupt
+def test_an_error_in_the_moment_leaves_nothing(device: HostDevice) -> None:
+    with pytest.raises(NoCure, match="cannot be written: Bad file descriptor"):
+        give_window(device.attribute, 64, [-1])
     assert device.read_ahead_kb == 1024
 
 
@@ -79,3 +109,5 @@ def test_senseless_windows(window: int) -> None:
 def test_a_device_that_is_gone(tmp_path: Path) -> None:
     with pytest.raises(NoCure, match="cannot be written"):
         set_device(tmp_path / "no/such", 128)
+    with pytest.raises(NoCure, match="cannot be read"):
+        window_of(tmp_path / "no/such")

@@ -1,22 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Give a device, or one open file of a process, another readahead window, and put it back. Takes root."""
+"""Give a device, or open files, another readahead window, and put it back. Takes root."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from foliohost import policy
 from foliohost.called import called
 from foliohost.cli.options import add_command, add_json, add_verbs
-from foliohost.cures import Cure, applied, apply_to_device, apply_to_open_file, state_of, undo
+from foliohost.cures import (
+    Cure,
+    Given,
+    applied,
+    apply_to_device,
+    apply_to_open_files,
+    forget_ended,
+    restore,
+    state_of,
+    undo,
+)
 from foliohost.devices import device_of
-from foliohost.errors import UsageError
+from foliohost.errors import NoCure, UsageError
 from foliohost.sizes import count
 from foliohost.terminal import Column, print_table, terminal
+from foliohost.windows import open_anywhere, open_in, require_heeded, require_window
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,88 +39,222 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--read-ahead-kb", type=int, metavar="KIB", required=True, help="the window; 0 reads single pages"
     )
-    _add_choice(add_command(verbs, "undo", _undo.__doc__, _undo))
+    add_json(verb)
+    verb = add_command(verbs, "undo", _undo.__doc__, _undo)
+    _add_choice(verb)
+    add_json(verb)
     add_json(add_command(verbs, "show", _show.__doc__, _show))
+    verb = add_command(verbs, "enforce", _enforce.__doc__, _enforce)
+    verb.add_argument(
+        "--policies", metavar="DIR", type=Path, default=policy.DIRECTORY, help=f"default: {policy.DIRECTORY}"
+    )
+    verb.add_argument("--dry-run", action="store_true", help="tell what would be set, and set nothing")
+    add_json(verb)
+    add_json(add_command(verbs, "restore", _restore.__doc__, _restore))
 
 
 def _add_choice(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--device-of", metavar="FILE", type=Path, help="the device that holds FILE")
-    verb.add_argument("--pid", type=int, help="the process that has --file open")
-    verb.add_argument("--file", type=Path, help="the file that --pid has open")
+    verb.add_argument("--file", type=Path, help="this file, in all processes that have it open")
+    verb.add_argument("--pid", type=int, help="the file in this process alone")
 
 
 def _apply(arguments: argparse.Namespace) -> int:
     """Set a window, and remember what was there. With --device-of, files that are opened from then on have it; with
-    --pid and --file, what the process has open. Other files of the device that are opened in the moment of the latter
-    inherit the window.
+    --file, what processes have open now, until they close it. Other files keep theirs: the device has the window for a
+    moment, and what others open in it gets the device's own again.
 
-    example: sudo foliolab-host cure apply --pid 4711 --file /srv/db/data.mdb --read-ahead-kb 16
+    example: sudo foliolab-host cure apply --file /srv/db/data.mdb --read-ahead-kb 16
     """
     _require_one(arguments)
+    require_window(arguments.read_ahead_kb)
+    _tell_restored()
     if arguments.device_of:
         cure = apply_to_device(arguments.device_of, arguments.read_ahead_kb)
+        if arguments.json:
+            return _print_json(cures=_with_states([cure]))
         print(
             f"{cure.device}: {cure.before_kb} -> {cure.read_ahead_kb} KiB, for files that are opened from now on."
             f" '{called()} cure undo' puts it back."
         )
-    else:
-        cure = apply_to_open_file(arguments.pid, arguments.file, arguments.read_ahead_kb)
-        print(
-            f"{cure.file}, as process {cure.pid} has it open: {cure.read_ahead_kb} KiB, until it is closed."
-            f" Files of {cure.device} that others opened in this moment have that window, too."
+        return 0
+    file, pid = arguments.file, arguments.pid
+    device = device_of(file)
+    files = open_anywhere(file) if pid is None else [open_in(pid, file)]
+    if not files:
+        raise NoCure(
+            f"No process has {file} open; those that have closed it after mapping it cannot be given a window."
         )
+    require_heeded(files)
+    given = apply_to_open_files(files, device, arguments.read_ahead_kb)
+    if arguments.json:
+        return _print_json(**_given_json([given]))
+    for cure in given.cures:
+        print(f"{_what(cure)}: {cure.before_kb} -> {cure.read_ahead_kb} KiB, until it is closed.")
+    _tell_opened(given)
     return 0
 
 
 def _undo(arguments: argparse.Namespace) -> int:
-    """Put back what was set: all, or what the options name."""
+    """Put back what was set: all, or what the options name. Each file and device gets the window that it had before
+    any cure, in whatever order.
+    """
     everything = not (arguments.device_of or arguments.pid is not None or arguments.file)
     if not everything:
         _require_one(arguments)
+    _tell_restored()
+    undone = undo((lambda cure: True) if everything else _chosen(arguments))
+    if arguments.json:
+        return _print_undone(undone)
     found = False
-    for cure, words in undo((lambda cure: True) if everything else _chosen(arguments)):
+    for cure, words in undone:
         found = True
-        print(f"{_what(cure)}: {words}.")
+        again = f" Policy '{cure.policy}' gives it {cure.read_ahead_kb} KiB again when it is enforced."
+        print(f"{_what(cure)}: {words}.{again if cure.policy else ''}")
     if not found:
-        print(_nothing())
+        print("Nothing is applied.")
     return 0
 
 
-def _nothing() -> str:
-    found = "Nothing is applied."
-    return found if os.geteuid() == 0 else f"{found} What root applied, 'sudo {called()} cure show' tells."
+def _print_undone(undone: Iterable[tuple[Cure, str]]) -> int:
+    """Also if some cannot be put back, which is told then."""
+    found = []
+    try:
+        for cure, words in undone:
+            found.append({**asdict(cure), "result": words})
+    finally:
+        _print_json(cures=found)
+    return 0
 
 
 def _show(arguments: argparse.Namespace) -> int:
     """List what was set, and whether it still holds."""
+    _tell_restored()
     cures = applied()
     if arguments.json:
-        print(json.dumps({"cures": [{**asdict(cure), "state": state_of(cure)} for cure in cures]}))
-    elif cures:
+        return _print_json(cures=_with_states(cures))
+    if cures:
         columns = [
             Column(("", "what"), tuple(map(_what, cures)), 0, left=True),
             Column(("window", "KiB"), tuple(count(cure.read_ahead_kb) for cure in cures), 0),
             Column(("before", "KiB"), tuple(count(cure.before_kb) for cure in cures), 0),
+            Column(("", "policy"), tuple(cure.policy or "-" for cure in cures), 1, left=True),
             Column(("", "state"), tuple(map(state_of, cures)), 0, left=True),
         ]
         print_table(terminal(), columns)
     else:
-        print(_nothing())
+        print("Nothing is applied.")
+    return 0
+
+
+def _enforce(arguments: argparse.Namespace) -> int:
+    """Give the files that policies name, in all processes that have them open now, their windows. A policy is a section
+    of a file DIR/NAME.conf with files = PATTERN and read_ahead_kb = KIB. Meant for a timer.
+
+    example: sudo foliolab-host cure enforce --dry-run
+    """
+    named = policy.named_files(policy.read_policies(arguments.policies))
+    if arguments.dry_run:
+        return _print_named(named, arguments.json)
+    _tell_restored()
+    known = {cure.key for cure in applied()}
+    if known or named:
+        forget_ended()
+    results = list(_enforced(named))
+    if arguments.json:
+        return _print_json(**_given_json(results))
+    for given in results:
+        for cure in given.cures:
+            if cure.key not in known:
+                print(_asked(_what(cure), cure.read_ahead_kb, cure.policy))
+        _tell_opened(given)
+    number = sum(len(given.cures) for given in results)
+    print(f"{number} open file{' has' if number == 1 else 's have'} the window of a policy.")
+    return 0
+
+
+def _enforced(named: Iterable[policy.Named]) -> Iterator[Given]:
+    """The device has a policy's window once for all its files."""
+    groups: dict[tuple[policy.Policy, Path], list[policy.Named]] = {}
+    for each in named:
+        groups.setdefault((each.policy, each.device.attribute), []).append(each)
+    for (asked, _), some in groups.items():
+        try:
+            yield apply_to_open_files([each.file for each in some], some[0].device, asked.read_ahead_kb, asked.name)
+        except (NoCure, UsageError) as error:  # they were closed meanwhile, or the device is gone
+            print(f"Policy '{asked.name}': {error}", file=sys.stderr)
+
+
+def _print_named(named: Iterable[policy.Named], as_json: bool) -> int:
+    if as_json:
+        return _print_json(files=[{**asdict(each.file), **asdict(each.policy)} for each in named])
+    for each in named:
+        print(_asked(f"{each.file.path} in process {each.file.pid}", each.policy.read_ahead_kb, each.policy.name))
+    return 0
+
+
+def _asked(what: str, read_ahead_kb: int, name: str) -> str:
+    return f"{what}: {read_ahead_kb} KiB (policy '{name}')."
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    """Put back what a command left that was killed; all other commands of 'cure', and 'diagnose', do that as well."""
+    words = restore()
+    if arguments.json:
+        return _print_json(restored=words)
+    for sentence in words:
+        print(sentence)
+    return 0
+
+
+def _tell_restored() -> None:
+    for sentence in restore():
+        print(f"A command was killed: {sentence}", file=sys.stderr)
+
+
+def _tell_opened(given: Given) -> None:
+    if given.opened is None and given.moment_us:
+        print(
+            "The kernel does not tell what others opened in this moment: that has the same window, until it is closed."
+        )
+    for other in given.opened or ():
+        became = (
+            "has the device's own window again" if other.given_back else "keeps that window: its descriptor is closed"
+        )
+        print(f"{other.path} was opened by process {other.pid} in this moment, and {became}.")
+
+
+def _given_json(results: Iterable[Given]) -> dict[str, Any]:
+    found = list(results)
+    opened = [asdict(other) for given in found for other in given.opened or ()]
+    return {
+        "cures": _with_states(cure for given in found for cure in given.cures),
+        "opened": opened if all(given.opened is not None for given in found) else None,
+        "moment_us": max((given.moment_us for given in found), default=0),
+    }
+
+
+def _with_states(cures: Iterable[Cure]) -> list[dict[str, Any]]:
+    return [{**asdict(cure), "state": state_of(cure)} for cure in cures]
+
+
+def _print_json(**content: Any) -> int:
+    print(json.dumps(content))
     return 0
 
 
 def _require_one(arguments: argparse.Namespace) -> None:
     whole = arguments.device_of is not None
-    if whole == (arguments.pid is not None) or (arguments.pid is None) != (arguments.file is None):
-        raise UsageError("Say what to cure: --device-of FILE, or --pid P with --file FILE.")
+    if whole == (arguments.file is not None) or (arguments.pid is not None and arguments.file is None):
+        raise UsageError("Say what to cure: --device-of FILE, or --file FILE, with --pid P in one process alone.")
 
 
 def _chosen(arguments: argparse.Namespace) -> Callable[[Cure], bool]:
     if arguments.device_of:
         attribute = str(device_of(arguments.device_of).attribute)
         return lambda cure: cure.pid is None and cure.attribute == attribute
-    place = str(arguments.file.absolute())
-    return lambda cure: cure.pid == arguments.pid and cure.file == place
+    place, pid = str(arguments.file.absolute()), arguments.pid
+    return lambda cure: cure.pid is not None and cure.file == place and pid in (None, cure.pid)
 
 
 def _what(cure: Cure) -> str:

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who opens files of a device in a short time, by fanotify: root alone may know."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliohost.devices import find_device
+from foliohost.errors import FolioError, UsageError
+from foliohost.processes import mappings, same_file, start_time
+from foliohost.windows import OpenFile, held
+
+_CLASS = 0x1 | 0x2 | 0x10
+"""FAN_CLOEXEC, FAN_NONBLOCK, FAN_UNLIMITED_QUEUE; notifications, which nobody waits for."""
+_ADD_FILE_SYSTEM = 0x1 | 0x100
+_OPEN = 0x20
+_AT_FDCWD = -100
+_EVENT = struct.Struct("=IBBHQii")
+_LATE_SECONDS = 0.01
+"""The kernel tells of an opening so much later, at most, if it has a processor."""
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file that another process opened while the device had a window for a moment."""
+
+    path: str
+    pid: int
+    given_back: bool
+    """Whether it has the device's own window again; else the process maps it and has closed it."""
+
+
+class Openings:
+    """The openings of files on a device from now on."""
+
+    def __init__(self, attribute: Path):
+        """OSError if the kernel does not tell us."""
+        how = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOATIME | getattr(os, "O_LARGEFILE", 0)
+        self._queue = _called("fanotify_init", ctypes.c_uint(_CLASS), ctypes.c_uint(how))
+        try:
+            for place in _places(attribute):
+                with suppress(FileNotFoundError, PermissionError):  # it lies under another one
+                    words = ctypes.c_uint(_ADD_FILE_SYSTEM), ctypes.c_uint64(_OPEN), _AT_FDCWD, os.fsencode(place)
+                    _called("fanotify_mark", self._queue, *words)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        os.close(self._queue)
+
+    def forget(self) -> None:
+        """Only those from now on count."""
+        self._fetch()
+
+    def found(self) -> list[OpenFile]:
+        """The files that others have opened, each once; those whose process has ended are left out."""
+        time.sleep(_LATE_SECONDS)
+        return list(dict.fromkeys(self._fetch()))
+
+    def _fetch(self) -> list[OpenFile]:
+        found: list[OpenFile] = []
+        with suppress(BlockingIOError):
+            while data := os.read(self._queue, 1 << 16):
+                for handle, pid in _events(data):
+                    found += _file(handle, pid)
+        return found
+
+
+def _events(data: bytes) -> Iterator[tuple[int, int]]:
+    """A descriptor of the file that was opened, and the process."""
+    at = 0
+    while at + _EVENT.size <= len(data):
+        length, _, _, _, _, handle, pid = _EVENT.unpack_from(data, at)
+        at += length
+        if handle >= 0:
+            yield handle, pid
+
+
+def _file(handle: int, pid: int) -> list[OpenFile]:
+    """The file of an event, whose descriptor is closed."""
+    try:
+        status, path = os.fstat(handle), str(Path(f"/proc/self/fd/{handle}").readlink())
+        if pid in (0, os.getpid()):
+            return []
+        return [OpenFile(path, pid, start_time(pid), status.st_dev, status.st_ino)]
+    except (FolioError, OSError):
+        return []
+    finally:
+        os.close(handle)
+
+
+def _called(name: str, *words: object) -> int:
+    found: int = getattr(_libc, name)(*words)
+    if found < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return found
+
+
+def _places(attribute: Path) -> list[str]:
+    """Where each file system is mounted that has its window from there."""
+    found: dict[str, str] = {}
+    for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
+        _, _, number, _, place = line.split()[:5]
+        if number not in found:
+            major, minor = map(int, number.split(":"))
+            with suppress(OSError):
+                device = find_device(major, minor)
+                if device and device.attribute == attribute:
+                    found[number] = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), place)
+    return list(found.values())
+
+
+def give_back(files: list[OpenFile]) -> list[Opened]:
+    """Have those files that are open still take the window that their device has now."""
+    found = []
+    for file in files:
+        try:
+            with held(file) as handles:
+                for handle in handles:
+                    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_NORMAL)
+            found.append(Opened(file.path, file.pid, True))
+        except UsageError:  # the process has ended
+            continue
+        except (FolioError, OSError):
+            if _maps(file):
+                found.append(Opened(file.path, file.pid, False))
+    return found
+
+
+def _maps(file: OpenFile) -> bool:
+    with suppress(FolioError):
+        return any(same_file(file.pid, mapping, file.status) for mapping in mappings(file.pid))
+    return False

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Windows that files are to have whoever opens them, as files in a directory say, and the open files that they name.
+
+A section is a policy: ``files`` has patterns of paths, a line each, and ``read_ahead_kb`` the window. ``*`` stays in a
+directory, ``**`` does not. Of several policies that name a file the first counts.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from foliohost.devices import HostDevice, find_device
+from foliohost.errors import FolioError, UsageError
+from foliohost.processes import all_processes, start_time
+from foliohost.windows import OpenFile, require_window
+
+DIRECTORY = Path("/etc/foliolab-host.d")
+
+
+@dataclass(frozen=True)
+class Policy:
+    name: str
+    patterns: tuple[str, ...]
+    read_ahead_kb: int
+
+    def names(self, path: str) -> bool:
+        return any(_matches(path.split("/"), pattern.split("/")) for pattern in self.patterns)
+
+
+@dataclass(frozen=True)
+class Named:
+    """An open file that a policy names."""
+
+    policy: Policy
+    file: OpenFile
+    device: HostDevice
+
+
+def read_policies(directory: Path) -> list[Policy]:
+    """Those of all files ``*.conf``, in their order; UsageError for what is none."""
+    found: list[Policy] = []
+    for path in sorted(directory.glob("*.conf")):
+        parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), default_section="")
+        try:
+            parser.read_string(path.read_text(), str(path))
+            found += [_policy(name, parser[name]) for name in parser.sections()]
+        except (configparser.Error, UnicodeDecodeError) as error:
+            raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from error
+    return found
+
+
+def _policy(name: str, section: configparser.SectionProxy) -> Policy:
+    if set(section) != {"files", "read_ahead_kb"}:
+        raise UsageError(f"[{name}] has to have 'files' and 'read_ahead_kb', and nothing else.")
+    patterns = tuple(filter(None, map(str.strip, section["files"].splitlines())))
+    if not patterns or not all(pattern.startswith("/") for pattern in patterns):
+        raise UsageError(f"[{name}] 'files' are patterns of whole paths, a line each.")
+    text = section["read_ahead_kb"]
+    if not text.isascii() or not text.isdigit():
+        raise UsageError(f"[{name}] 'read_ahead_kb' is a number, not '{text}'.")
+    try:
+        require_window(int(text))
+    except UsageError as error:
+        raise UsageError(f"[{name}] {str(error).replace('--read-ahead-kb', 'read_ahead_kb')}") from error
+    return Policy(name, patterns, int(text))
+
+
+def _matches(path: list[str], pattern: list[str]) -> bool:
+    """Whether a pattern names a path, both cut at their slashes."""
+    if not path or not pattern:
+        return not path and not pattern
+    if pattern == ["**"]:
+        return True
+    if pattern[0] == "**":
+        return _matches(path, pattern[1:]) or _matches(path[1:], pattern)
+    return fnmatchcase(path[0], pattern[0]) and _matches(path[1:], pattern[1:])
+
+
+def named_files(policies: Sequence[Policy]) -> list[Named]:
+    """The files that processes have open and that a policy names, by the paths that the processes have for them.
+
+    Those of file systems without a window are left out.
+    """
+    found: list[Named] = []
+    for pid in all_processes() if policies else ():
+        found += {each.file: each for each in _of_process(pid, policies)}.values()
+    return found
+
+
+def _of_process(pid: int, policies: Sequence[Policy]) -> Iterator[Named]:
+    with suppress(FolioError, OSError):
+        started = start_time(pid)
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                path = str(link.readlink())
+                policy = next((policy for policy in policies if policy.names(path)), None)
+                status = link.stat() if policy else None
+                if not policy or not status or not stat.S_ISREG(status.st_mode):
+                    continue
+                if device := find_device(os.major(status.st_dev), os.minor(status.st_dev)):
+                    yield Named(policy, OpenFile(path, pid, started, status.st_dev, status.st_ino), device)
