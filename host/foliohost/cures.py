@@ -99,12 +99,11 @@ class _State:
         path = _path()
         try:
             content = json.loads(path.read_text())
-            if content["boot"] != boot_id():  # all windows are as the kernel gives them
-                return cls()
-            change = content["change"]
+            boot, cures, change = content["boot"], content["cures"], content["change"]
             if change:
                 change = Change(**{**change, "files": tuple(Cure(**entry) for entry in change["files"])})
-            return cls([Cure(**entry) for entry in content["cures"]], change)
+            # After a boot all windows are as the kernel gives them.
+            return cls((Cure(**entry) for entry in cures), change) if boot == boot_id() else cls()
         except FileNotFoundError:
             return cls()
         except PermissionError as error:

@@ -1,24 +1,47 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
 from collections.abc import Callable
+from itertools import permutations, product
 from pathlib import Path
 
 import pytest
 
-from foliohost.cures import applied, apply_to_device, apply_to_open_file, boot_id, state_of, undo
+from foliohost import cures, windows
+from foliohost.cures import (
+    Cure,
+    Given,
+    applied,
+    apply_to_device,
+    apply_to_open_files,
+    boot_id,
+    forget_ended,
+    restore,
+    state_of,
+    undo,
+)
 from foliohost.devices import device_of
 from foliohost.errors import NoCure
+from foliohost.windows import open_in
 from tests.host.conftest import Toucher
+from tests.host.windows import read_kb
 
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FOLIOLAB_STATE", str(tmp_path / "state"))
-    return tmp_path / "state/cures.json"
+    return tmp_path / "state/state.json"
+
+
+def apply(path: Path, window: int, *programs: Toucher) -> Given:
+    return apply_to_open_files([open_in(program.pid, path) for program in programs], device_of(path), window)
 
 
 def states() -> list[tuple[int | None, int, str]]:
     return [(cure.pid, cure.read_ahead_kb, state_of(cure)) for cure in applied()]
+
+
+def of_process(pid: int | None) -> Callable[[Cure], bool]:
+    return lambda cure: cure.pid == pid
 
 
 def undo_all() -> list[str]:
@@ -50,19 +73,100 @@ def test_what_somebody_else_has_set_stays(private_disk: Path) -> None:
 
 def test_open_file(private_disk: Path, start: Callable[..., Toucher]) -> None:
     path = private_disk / "file"
+    before = device_of(path).read_ahead_kb
     program = start(path)
-    apply_to_open_file(program.pid, path, 64)
+    given = apply(path, 64, program)
+    assert (given.opened, [cure.before_kb for cure in given.cures]) == ((), [before])
+    assert 0 < given.moment_us < 1e6
     assert states() == [(program.pid, 64, "holds")]
-    assert undo_all() == [f"back to the device's {device_of(path).read_ahead_kb} KiB"]
-    apply_to_open_file(program.pid, path, 64)
+    assert undo_all() == [f"back to {before} KiB"]
+    apply(path, 64, program)
     program.tell("close")
     assert states() == [(program.pid, 64, "the file was closed")]
     with pytest.raises(NoCure, match="has no descriptor of this file"):
-        apply_to_open_file(program.pid, path, 128)
+        apply(path, 128, program)
     assert states() == [(program.pid, 64, "the file was closed")]
     program.end()
     assert states() == [(program.pid, 64, "the process has ended")]
     assert undo_all() == ["the process has ended"]
+
+
+def test_several_who_have_it_open(private_disk: Path, start: Callable[..., Toucher]) -> None:
+    path = private_disk / "file"
+    first, second, closed = (start(path) for _ in range(3))
+    closed.tell("close")
+    assert [cure.pid for cure in apply(path, 64, first, closed, second).cures] == [first.pid, second.pid]
+    assert [read_kb(program, path) for program in (first, second)] == [64, 64]
+    second.tell("close")
+    forget_ended()
+    assert states() == [(first.pid, 64, "holds")]
+
+
+def test_a_file_that_has_lost_its_name_is_put_back(private_disk: Path, start: Callable[..., Toucher]) -> None:
+    path = private_disk / "file"
+    before = device_of(path).read_ahead_kb
+    program = start(path)
+    apply(path, 64, program)
+    path.rename(private_disk / "other")
+    path.write_bytes(b"another")
+    assert undo_all() == [f"back to {before} KiB"]
+    program.tell("page 0")
+    assert read_kb(program, private_disk / "other") >= min(before, 4096)
+
+
+def test_undo_ends_at_what_was_before_in_any_order(
+    private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cures, "start_keeper", lambda directory: True)  # nothing is killed, and there are many changes
+    path = private_disk / "file"
+    device = device_of(path)
+    windows.set_device(device.attribute, 512)
+    first, second = start(path), start(path)
+    acts: dict[int | None, Callable[[], object]] = {
+        None: lambda: apply_to_device(path, 256),
+        first.pid: lambda: apply(path, 64, first),
+        second.pid: lambda: apply(path, 128, second),
+    }
+    for several in ([None, first.pid], [None, first.pid, second.pid]):
+        for applying, undoing in product(permutations(several), repeat=2):
+            if second.pid in applying and applying.index(second.pid) < applying.index(first.pid):
+                continue  # they are alike
+            for each in applying:
+                acts[each]()
+            assert {cure.before_kb for cure in applied()} == {512}
+            for pid in undoing:
+                assert [cure.pid for cure, _ in undo(of_process(pid))] == [pid]
+            assert device.read_ahead_kb == 512
+    assert [read_kb(program, path) for program in (first, second)] == [512, 512]
+
+
+@pytest.mark.parametrize("device_first", [True, False])
+def test_the_file_has_its_window_whichever_is_undone_first(
+    device_first: bool, private_disk: Path, start: Callable[..., Toucher]
+) -> None:
+    path = private_disk / "file"
+    windows.set_device(device_of(path).attribute, 512)
+    program = start(path)
+    apply_to_device(path, 256)
+    assert read_kb(program, path) == 512
+    apply(path, 64, program)
+    assert read_kb(program, path) == 64
+    later = start(path)
+    assert apply(path, 128, later).cures[0].before_kb == 256
+    list(undo(lambda cure: (cure.pid is None) == device_first))
+    list(undo(lambda cure: True))
+    assert (read_kb(program, path), read_kb(later, path)) == (512, 256)
+
+
+def test_a_hint_of_the_program_does_not_keep_it_from_being_put_back(
+    private_disk: Path, start: Callable[..., Toucher]
+) -> None:
+    path = private_disk / "file"
+    before = device_of(path).read_ahead_kb
+    program = start(path)
+    apply(path, 256, program)
+    program.tell("hint")
+    assert undo_all() == [f"back to {before} KiB"]
 
 
 def test_what_cannot_be_put_back_keeps_nothing_else(private_disk: Path, start: Callable[..., Toucher]) -> None:
@@ -70,26 +174,70 @@ def test_what_cannot_be_put_back_keeps_nothing_else(private_disk: Path, start: C
     before = device_of(path).read_ahead_kb
     program = start(path)
     apply_to_device(path, 64)
-    apply_to_open_file(program.pid, path, 256)
-    program.tell("hint")
-    with pytest.raises(NoCure, match="it reads single pages"):
-        undo_all()
+    apply(path, 256, program)
+
+    def fails(*words: object) -> int:
+        raise NoCure("No.")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windows, "give_window", fails)
+        with pytest.raises(NoCure, match=r"No\."):
+            undo_all()
     assert states() == [(program.pid, 256, "holds")]
     assert device_of(path).read_ahead_kb == before
 
 
-def test_a_machine_that_was_started_anew(state: Path) -> None:
-    cure = {"file": "/f", "device": "sda", "attribute": "/no", "read_ahead_kb": 16, "before_kb": 128, "boot": "other"}
+@pytest.mark.parametrize("boot", ["another", None])
+def test_what_a_killed_command_left_is_put_back_unless_the_machine_was_started_anew(
+    boot: str | None, state: Path, private_disk: Path, start: Callable[..., Toucher]
+) -> None:
+    path = private_disk / "file"
+    device = device_of(path)
+    windows.set_device(device.attribute, 1024)
+    program = start(path)
+    (cure,) = apply(path, 64, program).cures
+    content = json.loads(state.read_text())
+    change = {"device": device.name, "attribute": str(device.attribute), "device_kb": 1024, "meanwhile_kb": 16}
+    left = {**content, "boot": boot or content["boot"], "change": {**change, "files": content["cures"]}}
+    windows.set_device(device.attribute, 16)
+    state.write_text(json.dumps(left))
+    words = restore()
+    if boot:
+        assert (words, applied(), device.read_ahead_kb) == ([], [], 16)
+    else:
+        assert words == [
+            f"{device.name} has 1024 KiB again. What others opened while it had 16 KiB keeps that until it is closed.",
+            f"{path} in process {program.pid} has 64 KiB.",
+        ]
+        assert (applied(), device.read_ahead_kb, read_kb(program, path)) == ([cure], 1024, 64)
+        assert json.loads(state.read_text())["boot"] == boot_id()
+    assert restore() == []
+
+
+def test_what_somebody_has_set_after_a_kill_stays(state: Path, private_disk: Path) -> None:
+    device = device_of(private_disk / "file")
+    windows.set_device(device.attribute, 512)
+    change = {"device": device.name, "attribute": str(device.attribute), "device_kb": 1024, "meanwhile_kb": 16}
     state.parent.mkdir()
-    state.write_text(json.dumps({"cures": [cure, {**cure, "boot": boot_id()}]}))
-    assert [words for _, _, words in states()] == ["the machine was started anew", "the device is gone"]
-    assert undo_all() == ["the device is gone", "the machine was started anew"]
+    state.write_text(json.dumps({"boot": boot_id(), "cures": [], "change": {**change, "files": []}}))
+    (state.parent / "lock").touch()
+    assert (restore(), device.read_ahead_kb) == ([], 512)
+
+
+def test_a_device_that_has_gone(state: Path) -> None:
+    cure = Cure("/f", "sda", "/no", 16, 128, 0)
+    state.parent.mkdir()
+    change = {"device": "sda", "attribute": "/no", "device_kb": 1024, "meanwhile_kb": 16, "files": []}
+    state.write_text(json.dumps({"boot": boot_id(), "cures": [vars(cure)], "change": change}))
+    assert restore() == []
+    assert states() == [(None, 16, "the device is gone")]
+    assert undo_all() == ["the device is gone"]
     assert applied() == []
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"cures": 3}', "[" * 9**6], ids=lambda text: text[:9])
+@pytest.mark.parametrize("text", ["{", "[]", '{"boot": 3}', "[" * 9**6], ids=lambda text: text[:9])
 def test_damaged_state(text: str, state: Path) -> None:
     state.parent.mkdir()
     state.write_text(text)
-    with pytest.raises(NoCure, match=r"cures\.json is damaged"):
+    with pytest.raises(NoCure, match=r"state\.json is damaged"):
         applied()

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from foliohost import pages
 from foliohost.devices import HostDevice, device_of
 from foliohost.errors import NoCure, UsageError
-from foliohost.processes import PAGE_BYTES
 from foliohost.windows import (
     MOST_KB,
     give_window,
@@ -25,8 +23,7 @@ from foliohost.windows import (
     window_of,
 )
 from tests.host.conftest import Toucher
-
-PAGE_KB = PAGE_BYTES >> 10
+from tests.host.windows import PAGE_KB, read_kb
 
 
 @pytest.fixture
@@ -34,13 +31,6 @@ def device(private_disk: Path) -> HostDevice:
     found = device_of(private_disk / "file")
     set_device(found.attribute, 1024)
     return found
-
-
-def read_by_one_fault(program: Toucher, path: Path) -> int:
-    program.tell("page 1000")
-    found = pages.cached(path)
-    assert found is not None
-    return found.bit_count()
 
 
 def give(program: Toucher, path: Path, window: int) -> int:
@@ -52,14 +42,14 @@ def test_each_open_file_can_have_its_own(device: HostDevice, private_disk: Path,
     path = private_disk / "file"
     program, other = start(path), start(path)
     assert {each.pid for each in open_anywhere(path)} == {program.pid, other.pid}
-    assert read_by_one_fault(program, path) == 1024 // PAGE_KB
+    assert read_kb(program, path) == 1024
     for window in (0, 16 * PAGE_KB, 4 * PAGE_KB):
         assert give(program, path, window) > 0
-        assert read_by_one_fault(program, path) == max(1, window // PAGE_KB)
+        assert read_kb(program, path) == max(PAGE_KB, window)
         assert device.read_ahead_kb == 1024
-    assert read_by_one_fault(other, path) == 1024 // PAGE_KB
+    assert read_kb(other, path) == 1024
     assert give(program, path, 1024) == 0  # the device has it
-    assert read_by_one_fault(program, path) == 1024 // PAGE_KB
+    assert read_kb(program, path) == 1024
 
 
 def test_what_cannot_have_one(device: HostDevice, private_disk: Path, start: Callable[..., Toucher]) -> None:

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from foliohost.devices import HostDevice, device_of
+from foliohost.openings import Opened, Openings, give_back
+from foliohost.windows import open_in, set_device
+from tests.host.conftest import Toucher
+from tests.host.windows import read_kb
+
+
+@pytest.fixture
+def device(private_disk: Path) -> HostDevice:
+    found = device_of(private_disk / "file")
+    set_device(found.attribute, 1024)
+    return found
+
+
+@pytest.fixture
+def openings(device: HostDevice) -> Iterator[Openings]:
+    try:
+        found = Openings(device.attribute)
+    except OSError as error:
+        pytest.skip(f"the kernel does not tell of openings: {error}")
+    with closing(found):
+        yield found
+
+
+def test_what_is_opened_while_the_device_has_another_window_gets_its_own_back(
+    device: HostDevice, openings: Openings, private_disk: Path, start: Callable[..., Toucher]
+) -> None:
+    path = private_disk / "file"
+    before = start(path)
+    openings.forget()
+    set_device(device.attribute, 64)
+    program, closed, ended = start(path), start(path), start(path)
+    set_device(device.attribute, 1024)
+    assert read_kb(program, path) == 64
+    closed.tell("close")
+    found = openings.found()
+    ended.end()
+    assert [file.pid for file in found] == [program.pid, closed.pid, ended.pid]
+    assert found[0] == open_in(program.pid, path)
+    assert give_back(found) == [Opened(str(path), program.pid, True), Opened(str(path), closed.pid, False)]
+    assert [read_kb(each, path) for each in (before, program, closed)] == [1024, 1024, 64]
+
+
+def test_files_of_other_devices_and_ours_do_not_count(openings: Openings, private_disk: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.touch()
+    child = os.posix_spawn("/bin/cat", ["cat", str(other)], os.environ)
+    os.waitpid(child, 0)
+    (private_disk / "file").read_bytes()
+    assert openings.found() == []
