@@ -58,7 +58,7 @@ def open_in(pid: int, path: Path) -> OpenFile:
 def open_anywhere(path: Path) -> list[OpenFile]:
     """A file as each process has it open that lets us look."""
     status, found = path.stat(), []
-    for pid in all_processes():
+    for pid in sorted(all_processes()):
         with suppress(FolioError, OSError):
             if descriptors(pid, status):
                 found.append(open_in(pid, path))

@@ -1,61 +1,164 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from foliohost.cli.main import main
+from foliohost.cures import boot_id
 from foliohost.devices import device_of
 from foliohost.errors import NoCure
+from foliohost.windows import set_device
 from tests.host.command import host
-from tests.host.conftest import nobody, private_disk
+from tests.host.conftest import Toucher, nobody, private_disk, start
+from tests.host.windows import read_kb
 
-__all__ = ["nobody", "private_disk"]
+__all__ = ["nobody", "private_disk", "start"]
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FOLIOLAB_STATE", str(tmp_path / "state"))
+    return tmp_path / "state/state.json"
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> str:
-    return str(tmp_path / "state")
+def cure(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs the command, which has to succeed; returns its output."""
+
+    def run(*words: str) -> str:
+        assert main(["cure", *words]) == 0
+        return capsys.readouterr().out
+
+    return run
 
 
-def test_device(private_disk: Path, state: str) -> None:
+def test_device(private_disk: Path, state: Path) -> None:
     path = private_disk / "file"
-    device = device_of(path)
+    device, place = device_of(path), str(state.parent)
     before = device.read_ahead_kb
-    done = host("cure", "apply", "--device-of", str(path), "--read-ahead-kb", "64", FOLIOLAB_STATE=state)
+    done = host("cure", "apply", "--device-of", str(path), "--read-ahead-kb", "64", FOLIOLAB_STATE=place)
     assert f"{device.name}: {before} -> 64 KiB" in done.stdout
-    (cure,) = json.loads(host("cure", "show", "--json", FOLIOLAB_STATE=state).stdout)["cures"]
-    assert (cure["pid"], cure["read_ahead_kb"], cure["state"]) == (None, 64, "holds")
-    assert device.name in host("cure", "show", FOLIOLAB_STATE=state).stdout
-    done = host("cure", "undo", "--device-of", str(path), FOLIOLAB_STATE=state)
+    (found,) = json.loads(host("cure", "show", "--json", FOLIOLAB_STATE=place).stdout)["cures"]
+    assert (found["pid"], found["read_ahead_kb"], found["state"]) == (None, 64, "holds")
+    assert device.name in host("cure", "show", FOLIOLAB_STATE=place).stdout
+    done = host("cure", "undo", "--device-of", str(path), FOLIOLAB_STATE=place)
     assert done.stdout == f"{device.name}: back to {before} KiB.\n"
     assert device.read_ahead_kb == before
-    assert host("cure", "undo", FOLIOLAB_STATE=state).stdout == "Nothing is applied.\n"
+    assert host("cure", "undo", FOLIOLAB_STATE=place).stdout == "Nothing is applied.\n"
+    assert state.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_file_in_all_who_have_it_open(
+    private_disk: Path, start: Callable[..., Toucher], cure: Callable[..., str]
+) -> None:
+    path = private_disk / "file"
+    set_device(device_of(path).attribute, 1024)
+    programs = [start(path), start(path)]
+    choice = ["--file", str(path)]
+    pids = ", ".join(str(pid) for pid in sorted(program.pid for program in programs))
+    told = cure("apply", *choice, "--read-ahead-kb", "64")
+    assert told == f"{path} in processes {pids}: 1024 -> 64 KiB, until it is closed.\n"
+    assert [read_kb(program, path) for program in programs] == [64, 64]
+    last = programs[1].pid
+    assert cure("undo", *choice, "--pid", str(last)) == f"{path} in process {last}: back to 1024 KiB.\n"
+    assert [read_kb(program, path) for program in programs] == [64, 1024]
+    assert cure("show").count("holds") == 1
+    assert f"{path} in process {programs[0].pid}: back" in cure("undo", *choice)
+
+
+def test_json(private_disk: Path, start: Callable[..., Toucher], cure: Callable[..., str]) -> None:
+    path = private_disk / "file"
+    device = device_of(path)
+    set_device(device.attribute, 1024)
+    program = start(path)
+
+    def asked(*words: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(cure(*words, "--json"))
+        return found
+
+    given = asked("apply", "--file", str(path), "--read-ahead-kb", "16")
+    (applied,) = given["cures"]
+    assert (applied["pid"], applied["before_kb"], applied["read_ahead_kb"]) == (program.pid, 1024, 16)
+    assert (applied["state"], given["opened"]) == ("holds", [])
+    assert given["moment_us"] > 0
+    (whole,) = asked("apply", "--device-of", str(path), "--read-ahead-kb", "64")["cures"]
+    assert (whole["pid"], whole["device"], whole["read_ahead_kb"]) == (None, device.name, 64)
+    assert asked("show") == {"cures": [applied, whole]}
+    undone = asked("undo")["cures"]
+    assert [(each["pid"], each["result"]) for each in undone] == [
+        (None, "back to 1024 KiB"),
+        (program.pid, "back to 1024 KiB"),
+    ]
+    assert asked("show") == {"cures": []}
+    assert asked("restore") == {"restored": []}
+
+
+def test_policies(private_disk: Path, start: Callable[..., Toucher], cure: Callable[..., str], tmp_path: Path) -> None:
+    path = private_disk / "file"
+    set_device(device_of(path).attribute, 1024)
+    policies = tmp_path / "policies"
+    enforce = ["enforce", "--policies", str(policies)]
+    assert cure(*enforce) == "0 open files have the window of a policy.\n"
+    policies.mkdir()
+    (policies / "x.conf").write_text(f"[mine]\nfiles = {private_disk}/*\nread_ahead_kb = 64\n")
+    program = start(path)
+    line = f"{path} in process {program.pid}: 64 KiB (policy 'mine').\n"
+    assert cure(*enforce, "--dry-run") == line
+    (found,) = json.loads(cure(*enforce, "--dry-run", "--json"))["files"]
+    assert (found["path"], found["pid"], found["name"]) == (str(path), program.pid, "mine")
+    assert read_kb(program, path) == 1024
+    assert cure(*enforce) == f"{line}1 open file has the window of a policy.\n"
+    assert read_kb(program, path) == 64
+    again = start(path)
+    told = cure(*enforce)
+    assert told.startswith(f"{path} in process {again.pid}")
+    assert told.endswith("2 open files have the window of a policy.\n")
+    assert "mine" in cure("show")
+    again.end()
+    assert len(json.loads(cure(*enforce, "--json"))["cures"]) == 1
+    assert cure("undo") == (
+        f"{path} in process {program.pid}: back to 1024 KiB. Policy 'mine' gives it 64 KiB again when it is enforced.\n"
+    )
+    assert read_kb(program, path) == 1024
+
+
+@pytest.mark.parametrize("command", [["cure", "show"], ["diagnose", "--file"]])
+def test_the_next_command_puts_back_what_a_killed_one_left(
+    command: list[str], private_disk: Path, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = private_disk / "file"
+    device = device_of(path)
+    change = {"device": device.name, "attribute": str(device.attribute), "device_kb": 64, "meanwhile_kb": 16}
+    state.parent.mkdir()
+    (state.parent / "lock").touch()
+    state.write_text(json.dumps({"boot": boot_id(), "cures": [], "change": {**change, "files": []}}))
+    set_device(device.attribute, 16)
+    assert main([*command, *([str(path)] if "--file" in command else [])]) == 0
+    assert f"A command was killed: {device.name} has 64 KiB again." in capsys.readouterr().err
+    assert device.read_ahead_kb == 64
 
 
 @pytest.mark.parametrize(
     ("argv", "status", "words"),
     [
-        (["apply", "--read-ahead-kb", "16"], 2, "Say what to cure: --device-of FILE, or --pid P with --file FILE."),
+        (["apply", "--read-ahead-kb", "16"], 2, "Say what to cure: --device-of FILE, or --file FILE, with --pid P"),
         (["apply", "--pid", "1", "--read-ahead-kb", "16"], 2, "Say what to cure"),
-        (["undo", "--file", "/x"], 2, "Say what to cure"),
+        (["undo", "--pid", "1"], 2, "Say what to cure"),
+        (["undo", "--file", "/x", "--device-of", "/x"], 2, "Say what to cure"),
         (["apply", "--device-of", "/no/such", "--read-ahead-kb", "16"], 2, "There is no file /no/such."),
+        (["apply", "--file", "/no/such", "--read-ahead-kb", "16"], 2, "There is no file /no/such."),
+        (["apply", "--file", __file__, "--read-ahead-kb", "16"], 42, f"No process has {__file__} open"),
         (["apply", "--device-of", "/proc/self/stat", "--read-ahead-kb", "64"], 42, "has no read_ahead_kb"),
         (["apply", "--device-of", __file__, "--read-ahead-kb", "99999999"], 2, "--read-ahead-kb is a multiple of"),
         (["apply", "--pid", "4194305", "--file", __file__, "--read-ahead-kb", "64"], 2, "no process 4194305"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_wrong_requests(
-    argv: list[str],
-    status: int,
-    words: str,
-    state: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("FOLIOLAB_STATE", state)
+def test_wrong_requests(argv: list[str], status: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cure", *argv]) == status
     out, err = capsys.readouterr()
     assert words in err
@@ -73,14 +176,16 @@ def test_it_takes_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert "Only root may write" in capsys.readouterr().err
 
 
-def test_who_is_not_root_is_told_where_the_cures_of_root_are(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], nobody: None
+@pytest.mark.parametrize("verb", ["show", "undo"])
+def test_what_root_set_is_root_s(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], nobody: None, tmp_path: Path
 ) -> None:
     with tempfile.TemporaryDirectory() as state:
         monkeypatch.setenv("FOLIOLAB_STATE", state)
-        for verb in ("show", "undo"):
-            assert main(["cure", verb]) == 0
-            assert (
-                capsys.readouterr().out
-                == "Nothing is applied. What root applied, 'sudo foliolab-host cure show' tells.\n"
-            )
+        (Path(state) / "state.json").write_text("{}")
+        Path(state).chmod(0)
+        try:
+            assert main(["cure", verb]) == 41
+        finally:
+            Path(state).chmod(0o700)
+    assert capsys.readouterr().err == "foliolab-host: Only root may change windows, and see what was changed.\n"

@@ -189,8 +189,13 @@ def test_what_cannot_be_put_back_keeps_nothing_else(private_disk: Path, start: C
 
 @pytest.mark.parametrize("boot", ["another", None])
 def test_what_a_killed_command_left_is_put_back_unless_the_machine_was_started_anew(
-    boot: str | None, state: Path, private_disk: Path, start: Callable[..., Toucher]
+    boot: str | None,
+    state: Path,
+    private_disk: Path,
+    start: Callable[..., Toucher],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(cures, "start_keeper", lambda directory: True)  # it would be faster than we are
     path = private_disk / "file"
     device = device_of(path)
     windows.set_device(device.attribute, 1024)

@@ -26,7 +26,7 @@ from foliohost.cures import (
     undo,
 )
 from foliohost.devices import device_of
-from foliohost.errors import NoCure, UsageError
+from foliohost.errors import FolioError, NoCure, UsageError
 from foliohost.sizes import count
 from foliohost.terminal import Column, print_table, terminal
 from foliohost.windows import open_anywhere, open_in, require_heeded, require_window
@@ -68,7 +68,7 @@ def _apply(arguments: argparse.Namespace) -> int:
     """
     _require_one(arguments)
     require_window(arguments.read_ahead_kb)
-    _tell_restored()
+    tell_restored()
     if arguments.device_of:
         cure = apply_to_device(arguments.device_of, arguments.read_ahead_kb)
         if arguments.json:
@@ -89,8 +89,10 @@ def _apply(arguments: argparse.Namespace) -> int:
     given = apply_to_open_files(files, device, arguments.read_ahead_kb)
     if arguments.json:
         return _print_json(**_given_json([given]))
-    for cure in given.cures:
-        print(f"{_what(cure)}: {cure.before_kb} -> {cure.read_ahead_kb} KiB, until it is closed.")
+    for before_kb in sorted({cure.before_kb for cure in given.cures}):
+        pids = [str(cure.pid) for cure in given.cures if cure.before_kb == before_kb]
+        where = f"process{'es' if len(pids) > 1 else ''} {', '.join(pids)}"
+        print(f"{file} in {where}: {before_kb} -> {arguments.read_ahead_kb} KiB, until it is closed.")
     _tell_opened(given)
     return 0
 
@@ -102,7 +104,7 @@ def _undo(arguments: argparse.Namespace) -> int:
     everything = not (arguments.device_of or arguments.pid is not None or arguments.file)
     if not everything:
         _require_one(arguments)
-    _tell_restored()
+    tell_restored()
     undone = undo((lambda cure: True) if everything else _chosen(arguments))
     if arguments.json:
         return _print_undone(undone)
@@ -129,7 +131,7 @@ def _print_undone(undone: Iterable[tuple[Cure, str]]) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     """List what was set, and whether it still holds."""
-    _tell_restored()
+    tell_restored()
     cures = applied()
     if arguments.json:
         return _print_json(cures=_with_states(cures))
@@ -156,7 +158,7 @@ def _enforce(arguments: argparse.Namespace) -> int:
     named = policy.named_files(policy.read_policies(arguments.policies))
     if arguments.dry_run:
         return _print_named(named, arguments.json)
-    _tell_restored()
+    tell_restored()
     known = {cure.key for cure in applied()}
     if known or named:
         forget_ended()
@@ -207,9 +209,13 @@ def _restore(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_restored() -> None:
-    for sentence in restore():
-        print(f"A command was killed: {sentence}", file=sys.stderr)
+def tell_restored() -> None:
+    """Put back what a killed command left, and tell of it where it does not get into our output."""
+    try:
+        for sentence in restore():
+            print(f"A command was killed: {sentence}", file=sys.stderr)
+    except FolioError as error:
+        print(f"What a killed command left cannot be put back: {error}", file=sys.stderr)
 
 
 def _tell_opened(given: Given) -> None:

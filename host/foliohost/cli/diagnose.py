@@ -24,6 +24,7 @@ from typing import Any
 from foliohost import pages
 from foliohost.bits import count_ones
 from foliohost.called import called
+from foliohost.cli.cure import tell_restored
 from foliohost.cli.options import add_json, add_words, require_seconds, words
 from foliohost.devices import device_of
 from foliohost.engines import engine_of
@@ -56,6 +57,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if bool(arguments.pid) + (arguments.file is not None) + bool(command) != 1:
         raise UsageError("Say what to look at: one of --pid, --file, or -- and a command.")
     require_seconds("--seconds", arguments.seconds)
+    tell_restored()
     if command:
         return _command(command, arguments.seconds, arguments.json)
     seconds = arguments.seconds or _SECONDS
