@@ -31,7 +31,7 @@ def start_keeper(directory: Path) -> bool:
     package = Path(foliohost.__file__).parent.parent
     state = f"FOLIOLAB_STATE={directory.absolute()}"
     argv = ["/usr/bin/env", state, sys.executable, "-I", "-S", "-c", _WORDS, str(package)]
-    unit = ["systemd-run", "--collect", "--quiet", "--description=Put back readahead windows", *argv]
+    unit = ["systemd-run", "--collect", "--quiet", "--property=DefaultDependencies=no", *argv]
     alone = ["/bin/sh", "-c", _DETACH, "sh", " ".join(map(str, _top_groups())), *argv]
     ways = [unit, alone] if Path("/run/systemd/system").is_dir() else [alone]
     return any(_run(way) and _comes(directory) for way in ways)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The units of systemd call commands that there are."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from foliohost.cli.main import command_line
+from foliohost.files import state_directory
+from foliohost.policy import DIRECTORY
+from foliolab.files import REPOSITORY
+
+UNITS = sorted((REPOSITORY / "host/systemd").iterdir())
+
+
+def test_they_call_the_tools_and_name_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FOLIOLAB_STATE", raising=False)
+    called = []
+    for unit in UNITS:
+        for line in unit.read_text().splitlines():
+            key, _, value = line.partition("=")
+            if key.startswith("Exec"):
+                program, *words = value.split()
+                assert Path(program).name == "foliolab-host"
+                assert command_line(words).parse_args(words).handler
+                called.append((unit.name, words[-1]))
+            elif key == "ConditionPathExists":
+                assert value == str(state_directory() / "state.json")
+            elif key == "ConditionDirectoryNotEmpty":
+                assert value == str(DIRECTORY)
+    assert called == [
+        ("foliolab-host-enforce.service", "enforce"),
+        ("foliolab-host-enforce.service", "restore"),
+        ("foliolab-host-restore.service", "restore"),
+    ]
+
+
+def test_systemd_understands_them(tmp_path: Path) -> None:
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("there is no systemd-analyze here")
+    for unit in UNITS:
+        text = unit.read_text().replace("/usr/local/sbin/foliolab-host", "/bin/true")
+        (tmp_path / unit.name).write_text(text)
+    argv = ["systemd-analyze", "verify", *(str(tmp_path / unit.name) for unit in UNITS)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, [line for line in done.stderr.splitlines() if "foliolab" in line]) == (0, [])
