@@ -39,8 +39,8 @@ def start_keeper(directory: Path) -> bool:
 
 def keep() -> None:
     """Be the keeper."""
-    from foliohost.cures import restore
     from foliohost.files import state_directory
+    from foliohost.state import restore
 
     directory = state_directory()
     try:

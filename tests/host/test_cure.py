@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from foliohost.cli.main import main
-from foliohost.cures import boot_id
 from foliohost.devices import device_of
 from foliohost.errors import NoCure
+from foliohost.state import boot_id
 from foliohost.windows import set_device
 from tests.host.command import host
 from tests.host.conftest import Toucher, nobody, private_disk, start

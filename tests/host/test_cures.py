@@ -6,21 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from foliohost import cures, windows
-from foliohost.cures import (
-    Cure,
-    Given,
-    applied,
-    apply_to_device,
-    apply_to_open_files,
-    boot_id,
-    forget_ended,
-    restore,
-    state_of,
-    undo,
-)
+from foliohost import state as kept
+from foliohost import windows
+from foliohost.cures import Given, apply_to_device, apply_to_open_files, forget_ended, state_of, undo
 from foliohost.devices import device_of
 from foliohost.errors import NoCure
+from foliohost.state import Cure, applied, boot_id, changing, restore
 from foliohost.windows import open_in
 from tests.host.conftest import Toucher
 from tests.host.windows import read_kb
@@ -117,7 +108,7 @@ def test_a_file_that_has_lost_its_name_is_put_back(private_disk: Path, start: Ca
 def test_undo_ends_at_what_was_before_in_any_order(
     private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cures, "start_keeper", lambda directory: True)  # nothing is killed, and there are many changes
+    monkeypatch.setattr(kept, "start_keeper", lambda directory: True)  # nothing is killed, and there are many changes
     path = private_disk / "file"
     device = device_of(path)
     windows.set_device(device.attribute, 512)
@@ -195,7 +186,7 @@ def test_what_a_killed_command_left_is_put_back_unless_the_machine_was_started_a
     start: Callable[..., Toucher],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cures, "start_keeper", lambda directory: True)  # it would be faster than we are
+    monkeypatch.setattr(kept, "start_keeper", lambda directory: True)  # it would be faster than we are
     path = private_disk / "file"
     device = device_of(path)
     windows.set_device(device.attribute, 1024)
@@ -217,6 +208,13 @@ def test_what_a_killed_command_left_is_put_back_unless_the_machine_was_started_a
         assert (applied(), device.read_ahead_kb, read_kb(program, path)) == ([cure], 1024, 64)
         assert json.loads(state.read_text())["boot"] == boot_id()
     assert restore() == []
+
+
+def test_nobody_waits_to_put_back(private_disk: Path) -> None:
+    apply_to_device(private_disk / "file", 64)
+    with changing():
+        assert restore() == []
+    undo_all()
 
 
 def test_what_somebody_has_set_after_a_kill_stays(state: Path, private_disk: Path) -> None:

@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from foliohost import windows
-from foliohost.cures import applied, apply_to_device, apply_to_open_files, restore, undo
+from foliohost.cures import apply_to_device, apply_to_open_files, undo
 from foliohost.devices import HostDevice, device_of
+from foliohost.state import applied, changing
 from foliohost.windows import open_in, set_device
 from tests.host.command import ARGV, ENVIRONMENT
 from tests.host.conftest import Toucher
@@ -42,7 +43,9 @@ class Machine:
     state: Path
 
     def check(self) -> None:
-        """All is as the state lists it."""
+        """All is as the state lists it, once nothing is half done."""
+        with changing():
+            pass
         listed = {cure.pid: cure.read_ahead_kb for cure in applied()}
         assert self.device.read_ahead_kb == listed.get(None, BEFORE_KB)
         assert read_kb(self.program, self.path) == listed.get(self.program.pid, BEFORE_KB)
@@ -135,7 +138,6 @@ def test_a_kill_before_any_line(machine: Machine) -> None:
         act = acts[number % len(acts)]
         (cure_both if act == undo_all else undo_all)()
         killed += killed_in_line(chance.randrange(lines[act]), act)
-        restore()
         machine.check()
     assert killed >= KILLS / 2
     undo_all()
@@ -169,7 +171,6 @@ def test_a_kill_of_the_command_or_of_its_group(machine: Machine) -> None:
             (os.killpg if number % 2 else os.kill)(running.pid, signal.SIGKILL)
             running.communicate()
             seconds = max(seconds, 0.5) * 1.1
-        restore()
         machine.check()
 
 

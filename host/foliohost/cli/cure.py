@@ -14,20 +14,11 @@ from typing import Any
 from foliohost import policy
 from foliohost.called import called
 from foliohost.cli.options import add_command, add_json, add_verbs
-from foliohost.cures import (
-    Cure,
-    Given,
-    applied,
-    apply_to_device,
-    apply_to_open_files,
-    forget_ended,
-    restore,
-    state_of,
-    undo,
-)
+from foliohost.cures import Given, apply_to_device, apply_to_open_files, forget_ended, state_of, undo
 from foliohost.devices import device_of
 from foliohost.errors import FolioError, NoCure, UsageError
 from foliohost.sizes import count
+from foliohost.state import Cure, applied, named, restore
 from foliohost.terminal import Column, print_table, terminal
 from foliohost.windows import open_anywhere, open_in, require_heeded, require_window
 
@@ -155,14 +146,14 @@ def _enforce(arguments: argparse.Namespace) -> int:
 
     example: sudo foliolab-host cure enforce --dry-run
     """
-    named = policy.named_files(policy.read_policies(arguments.policies))
+    found = policy.named_files(policy.read_policies(arguments.policies))
     if arguments.dry_run:
-        return _print_named(named, arguments.json)
+        return _print_found(found, arguments.json)
     tell_restored()
     known = {cure.key for cure in applied()}
-    if known or named:
+    if known or found:
         forget_ended()
-    results = list(_enforced(named))
+    results = list(_enforced(found))
     if arguments.json:
         return _print_json(**_given_json(results))
     for given in results:
@@ -175,10 +166,10 @@ def _enforce(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _enforced(named: Iterable[policy.Named]) -> Iterator[Given]:
+def _enforced(found: Iterable[policy.Named]) -> Iterator[Given]:
     """The device has a policy's window once for all its files."""
     groups: dict[tuple[policy.Policy, Path], list[policy.Named]] = {}
-    for each in named:
+    for each in found:
         groups.setdefault((each.policy, each.device.attribute), []).append(each)
     for (asked, _), some in groups.items():
         try:
@@ -187,10 +178,10 @@ def _enforced(named: Iterable[policy.Named]) -> Iterator[Given]:
             print(f"Policy '{asked.name}': {error}", file=sys.stderr)
 
 
-def _print_named(named: Iterable[policy.Named], as_json: bool) -> int:
+def _print_found(found: Iterable[policy.Named], as_json: bool) -> int:
     if as_json:
-        return _print_json(files=[{**asdict(each.file), **asdict(each.policy)} for each in named])
-    for each in named:
+        return _print_json(files=[{**asdict(each.file), **asdict(each.policy)} for each in found])
+    for each in found:
         print(_asked(f"{each.file.path} in process {each.file.pid}", each.policy.read_ahead_kb, each.policy.name))
     return 0
 
@@ -264,4 +255,4 @@ def _chosen(arguments: argparse.Namespace) -> Callable[[Cure], bool]:
 
 
 def _what(cure: Cure) -> str:
-    return cure.device if cure.pid is None else f"{cure.file} in process {cure.pid}"
+    return cure.device if cure.pid is None else named(cure)

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The file that lists what was set on this machine, until it is put back.
+
+Each change is one step: before it begins, the file names what has to be put back if it does not end (``WindowChange``).
+Whoever takes the lock next does that first: a keeper that waits for it, or the next command. So what the file
+lists is what holds, wherever a kill hits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from foliohost import windows
+from foliohost.errors import FolioError, NoCure, NotPermitted
+from foliohost.files import locked, state_directory, write_atomic
+from foliohost.keeper import start_keeper
+from foliohost.windows import OpenFile
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class Cure:
+    """A window that was set: of a device, or with ``pid`` of a file that this process has open."""
+
+    file: str
+    device: str
+    attribute: str
+    read_ahead_kb: int
+    before_kb: int
+    """The window before: the device's, or the file's."""
+    since: int
+    """When the first window was set, in clock ticks since boot."""
+    pid: int | None = None
+    started: int | None = None
+    """In clock ticks since boot."""
+    number: int = 0
+    """Of the file system, as ``os.stat`` has it."""
+    inode: int = 0
+    policy: str = ""
+    """The policy that asked for it; empty if somebody did."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Two cures with the same key replace each other."""
+        return (self.attribute,) if self.pid is None else (self.pid, self.started, self.number, self.inode)
+
+    @property
+    def open_file(self) -> OpenFile:
+        assert self.pid is not None and self.started is not None
+        return OpenFile(self.file, self.pid, self.started, self.number, self.inode)
+
+
+@dataclass(frozen=True)
+class WindowChange:
+    """A change that has begun."""
+
+    device: str
+    attribute: str
+    device_kb: int
+    """The device's window, which it gets back."""
+    meanwhile_kb: int
+    """The one that it may have; with any other, somebody else has set it."""
+    files: tuple[Cure, ...]
+    """Open files that may have another window, and have to have that of these."""
+
+
+class State:
+    """What the file says, whose lock is held."""
+
+    def __init__(self, cures: Iterable[Cure] = (), change: WindowChange | None = None):
+        self.cures = list(cures)
+        self._change = change
+
+    @classmethod
+    def load(cls) -> State:
+        """NoCure if it is damaged."""
+        path = _path()
+        try:
+            content = json.loads(path.read_text())
+            boot, cures, change = content["boot"], content["cures"], content["change"]
+            if change:
+                change = WindowChange(**{**change, "files": tuple(Cure(**entry) for entry in change["files"])})
+            # After a boot all windows are as the kernel gives them.
+            return cls((Cure(**entry) for entry in cures), change) if boot == boot_id() else cls()
+        except FileNotFoundError:
+            return cls()
+        except PermissionError as error:
+            raise _for_root() from error
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise NoCure(f"{path} is damaged; put windows back by hand and remove it.") from error
+
+    def _save(self, cures: list[Cure], change: WindowChange | None) -> None:
+        content = {
+            "boot": boot_id(),
+            "cures": [asdict(cure) for cure in cures],
+            "change": asdict(change) if change else None,
+        }
+        write_atomic(_path(), json.dumps(content, indent=1) + "\n")
+        _flush(_path().parent)
+        self.cures, self._change = cures, change
+
+    def step(self, change: WindowChange, after: list[Cure], act: Callable[[], _Result]) -> _Result:
+        """WindowChange windows; ``after`` is what is set then. However it fails, all is put back."""
+        windows.require_settable(Path(change.attribute))
+        self._save(self.cures, change)
+        try:
+            start_keeper(state_directory())
+            result = act()
+            self._save(after, None)
+        except BaseException:
+            self.recover()
+            raise
+        return result
+
+    def recover(self) -> list[str]:
+        """Put back what a change has left that did not end; returns a sentence for each window."""
+        change = self._change
+        if not change:
+            return []
+        attribute, words = Path(change.attribute), []
+        if _has(attribute, change.meanwhile_kb) and change.meanwhile_kb != change.device_kb:
+            windows.set_device(attribute, change.device_kb)
+            words.append(
+                f"{change.device} has {change.device_kb} KiB again. What others opened while it had"
+                f" {change.meanwhile_kb} KiB keeps that until it is closed."
+            )
+        for cure in change.files:
+            with suppress(FolioError), windows.held(cure.open_file) as handles:  # else it is closed
+                now, wanted = windows.window_of(attribute), cure.read_ahead_kb
+                self._save(self.cures, replace(change, device_kb=now, meanwhile_kb=wanted))
+                windows.give_window(attribute, wanted, handles)
+                words.append(f"{named(cure)} has {wanted} KiB.")
+        self._save(self.cures, None)
+        return words
+
+    def forget(self, cures: Iterable[Cure]) -> None:
+        self._save(self.without(cures), self._change)
+
+    def find(self, cure: Cure) -> Cure | None:
+        return next((other for other in self.cures if other.key == cure.key), None)
+
+    def without(self, cures: Iterable[Cure]) -> list[Cure]:
+        keys = {cure.key for cure in cures}
+        return [cure for cure in self.cures if cure.key not in keys]
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def applied() -> list[Cure]:
+    """All that is remembered; NoCure if that is damaged, NotPermitted if it is root's alone."""
+    return State.load().cures
+
+
+def restore() -> list[str]:
+    """Put back what a command left that was killed, and never wait; returns a sentence for each window."""
+    if not os.access(_path(), os.W_OK):  # nothing was ever set, or it is root's
+        return []
+    try:
+        with locked(_path().with_name("lock"), on_wait=_leave):
+            return State.load().recover()
+    except _InUse:
+        return []
+
+
+class _InUse(Exception):
+    """Whoever has the lock has put back what was left before, and has a keeper."""
+
+
+def _leave() -> None:
+    raise _InUse
+
+
+def _path() -> Path:
+    return state_directory() / "state.json"
+
+
+@contextmanager
+def changing() -> Iterator[State]:
+    """The state, while nobody else changes it; what a kill has left half done is put back."""
+    directory = state_directory()
+    with suppress(PermissionError):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(directory, os.W_OK):
+        raise _for_root()
+    with locked(directory / "lock"):
+        state = State.load()
+        state.recover()
+        yield state
+
+
+def named(cure: Cure) -> str:
+    return f"{cure.file} in process {cure.pid}"
+
+
+def _has(attribute: Path, read_ahead_kb: int) -> bool:
+    """Whether a device is there and has this window."""
+    with suppress(NoCure):
+        return windows.window_of(attribute) == read_ahead_kb
+    return False
+
+
+def _for_root() -> NotPermitted:
+    return NotPermitted("Only root may change windows, and see what was changed.")
+
+
+def _flush(directory: Path) -> None:
+    """Have the names in a directory on its disk."""
+    handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
