@@ -16,7 +16,12 @@ from pathlib import Path
 
 import foliohost
 
-_WORDS = "import sys; sys.path.insert(0, sys.argv[1]); from foliohost.keeper import keep; keep()"
+_WORDS = """import os, sys
+sys.path.insert(0, sys.argv[1])
+os.environ["FOLIOLAB_STATE"] = sys.argv[2]
+from foliohost.keeper import keep
+keep()
+"""
 _SECONDS = 5.0
 """For a keeper to be there."""
 _DETACH = 'for group in $1; do echo 0 >"$group"; done 2>/dev/null; shift; "$@" &'
@@ -29,8 +34,7 @@ def start_keeper(directory: Path) -> bool:
     if _waits(directory):
         return True
     package = Path(foliohost.__file__).parent.parent
-    state = f"FOLIOLAB_STATE={directory.absolute()}"
-    argv = ["/usr/bin/env", state, sys.executable, "-I", "-S", "-c", _WORDS, str(package)]
+    argv = [sys.executable, "-I", "-S", "-c", _WORDS, str(package), str(directory.absolute())]
     unit = ["systemd-run", "--collect", "--quiet", "--property=DefaultDependencies=no", *argv]
     alone = ["/bin/sh", "-c", _DETACH, "sh", " ".join(map(str, _top_groups())), *argv]
     ways = [unit, alone] if Path("/run/systemd/system").is_dir() else [alone]

@@ -136,7 +136,7 @@ class State:
                 now, wanted = windows.window_of(attribute), cure.read_ahead_kb
                 self._save(self.cures, replace(change, device_kb=now, meanwhile_kb=wanted))
                 windows.give_window(attribute, wanted, handles)
-                words.append(f"{named(cure)} has {wanted} KiB.")
+                words.append(f"{named(cure)} has {wanted} KiB again.")
         self._save(self.cures, None)
         return words
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from foliohost import tracefs
+from foliohost import pages, tracefs
+from foliohost.bits import count_ones
 from foliohost.maps import Maps
 from foliohost.record import LiveRecording, record
 from foliohost.target import StartedProgram
@@ -125,8 +126,36 @@ def diagnose() -> dict[str, Any]:
     return found
 
 
+def cure() -> dict[str, Any]:
+    """The windows of an open file before a cure, with it and after, by one fault each; and what the cure tells."""
+    argv = [sys.executable, "/files/toucher.py", FILE]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdin and program.stdout
+        program.stdout.readline()
+
+        def read_kb() -> int:
+            assert program.stdin and program.stdout
+            program.stdin.write("page 1000\n")
+            program.stdin.flush()
+            program.stdout.readline()
+            return count_ones(pages.cached(Path(FILE)) or 0) * 4
+
+        def asked(*words: str) -> dict[str, Any]:
+            argv = [sys.executable, "-m", "foliohost", "cure", *words, "--json"]
+            found: dict[str, Any] = json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout)
+            return found
+
+        window_of(FILE).write_text("128")
+        windows = [read_kb()]
+        given = asked("apply", "--file", FILE, "--read-ahead-kb", "16")
+        windows.append(read_kb())
+        undone = asked("undo")
+        windows.append(read_kb())
+        program.stdin.close()
+    return {"windows": windows, "given": given, "undone": undone, "device_kb": int(window_of(FILE).read_text())}
+
+
 if __name__ == "__main__":
     for step in sys.argv[1:]:
-        print(
-            json.dumps({"step": step, **{"cost": cost, "predict": predict, "diagnose": diagnose}[step]()}), flush=True
-        )
+        steps = {"cost": cost, "predict": predict, "diagnose": diagnose, "cure": cure}
+        print(json.dumps({"step": step, **steps[step]()}), flush=True)

@@ -203,7 +203,7 @@ def test_what_a_killed_command_left_is_put_back_unless_the_machine_was_started_a
     else:
         assert words == [
             f"{device.name} has 1024 KiB again. What others opened while it had 16 KiB keeps that until it is closed.",
-            f"{path} in process {program.pid} has 64 KiB.",
+            f"{path} in process {program.pid} has 64 KiB again.",
         ]
         assert (applied(), device.read_ahead_kb, read_kb(program, path)) == ([cure], 1024, 64)
         assert json.loads(state.read_text())["boot"] == boot_id()

@@ -18,7 +18,7 @@ from foliolab.trace.format import read_trace
 from foliolab.trace.replay import replays
 from foliolab.vm.image import guest_programs
 from tests.cli.command import lab
-from tests.host import in_guest
+from tests.host import in_guest, toucher
 
 KERNEL = "image:debian:6.12"
 PACKAGES = "python3"
@@ -39,7 +39,8 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
         "exec", "--kernel", KERNEL, "--variant", "unpatched", "--packages", PACKAGES, "--data", str(data),
         "--accelerator", "icount", "--read-ahead-kb", "128", "--env", "PYTHONPATH=/data", "--env", "HOME=/tmp",
         "--env", "PYTHONDONTWRITEBYTECODE=1", "--copy", str(guest_programs(NATIVE, Reporter())["sparse-mmap"]),
-        "--copy", in_guest.__file__, "--", "python3", "/files/in_guest.py", "cost", "predict", "diagnose",
+        "--copy", in_guest.__file__, "--copy", toucher.__file__, "--",
+        "python3", "/files/in_guest.py", "cost", "predict", "diagnose", "cure",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return {found["step"]: found for found in map(json.loads, done.stdout.splitlines())}
@@ -87,3 +88,13 @@ def test_a_diagnosis_in_the_guest(steps: dict[str, dict[str, Any]]) -> None:
     assert file["major_faults"] == pytest.approx(found["major_faults"], abs=16)  # of the program's text
     assert file["read_bytes"] > 2 * file["used_bytes_least"] > 0
     assert file["remedies"][0]["reads_bytes"] < file["read_bytes"]
+
+
+@pytest.mark.boot
+def test_a_cure_in_the_guest(steps: dict[str, dict[str, Any]]) -> None:
+    found = steps["cure"]
+    assert found["windows"] == [128, 16, 128]
+    assert found["device_kb"] == 128
+    assert found["given"]["opened"] == []
+    assert 0 < found["given"]["moment_us"] < 10_000
+    assert [cure["result"] for cure in found["undone"]["cures"]] == ["back to 128 KiB"]
