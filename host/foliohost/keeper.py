@@ -60,8 +60,10 @@ def keep() -> None:
 
 def _run(argv: list[str]) -> bool:
     null = subprocess.DEVNULL
-    with suppress(OSError):
-        done = subprocess.run(argv, cwd="/", stdin=null, stdout=null, stderr=null, start_new_session=True, check=False)
+    with suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            argv, cwd="/", stdin=null, stdout=null, stderr=null, start_new_session=True, timeout=_SECONDS, check=False
+        )
         return done.returncode == 0
     return False
 

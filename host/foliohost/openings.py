@@ -21,11 +21,14 @@ from foliohost.windows import OpenFile, held
 _CLASS = 0x1 | 0x2 | 0x10
 """FAN_CLOEXEC, FAN_NONBLOCK, FAN_UNLIMITED_QUEUE; notifications, which nobody waits for."""
 _ADD_FILE_SYSTEM = 0x1 | 0x100
+_FLUSH_FILE_SYSTEMS = 0x80 | 0x100
 _OPEN = 0x20
 _AT_FDCWD = -100
 _EVENT = struct.Struct("=IBBHQii")
-_LATE_SECONDS = 0.01
-"""The kernel tells of an opening so much later, at most, if it has a processor."""
+_AT_ONCE = 100
+"""So many events, of which each takes a descriptor."""
+_LATE_SECONDS = 0.001
+"""The kernel tells of an opening so much later, at most: a few microseconds, if nothing comes between."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -44,6 +47,7 @@ class Openings:
 
     def __init__(self, attribute: Path):
         """OSError if the kernel does not tell us."""
+        self._attribute = attribute
         how = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOATIME | getattr(os, "O_LARGEFILE", 0)
         self._queue = _called("fanotify_init", ctypes.c_uint(_CLASS), ctypes.c_uint(how))
         try:
@@ -59,25 +63,32 @@ class Openings:
         os.close(self._queue)
 
     def forget(self) -> None:
-        """Only those from now on count."""
-        self._fetch()
+        """Only those from now on count; if there are very many, some from before count as well."""
+        for handle, _ in self._fetch():
+            os.close(handle)
 
     def found(self) -> list[OpenFile]:
-        """The files that others have opened, each once; those whose process has ended are left out."""
-        time.sleep(_LATE_SECONDS)
-        return list(dict.fromkeys(self._fetch()))
+        """The files that others have opened, each once, and no more from now on.
 
-    def _fetch(self) -> list[OpenFile]:
-        found: list[OpenFile] = []
+        Those whose process has ended are left out.
+        """
+        time.sleep(_LATE_SECONDS)
+        _called("fanotify_mark", self._queue, ctypes.c_uint(_FLUSH_FILE_SYSTEMS), ctypes.c_uint64(0), _AT_FDCWD, None)
+        found: dict[OpenFile, None] = {}
+        while events := self._fetch():
+            for handle, pid in events:
+                if (file := _file(handle, pid)) and _on(file.number, self._attribute):
+                    found[file] = None
+        return list(found)
+
+    def _fetch(self) -> list[tuple[int, int]]:
+        """Some of what waits: a descriptor of the file that was opened, and the process."""
         with suppress(BlockingIOError):
-            while data := os.read(self._queue, 1 << 16):
-                for handle, pid in _events(data):
-                    found += _file(handle, pid)
-        return found
+            return list(_events(os.read(self._queue, _AT_ONCE * _EVENT.size)))
+        return []
 
 
 def _events(data: bytes) -> Iterator[tuple[int, int]]:
-    """A descriptor of the file that was opened, and the process."""
     at = 0
     while at + _EVENT.size <= len(data):
         length, _, _, _, _, handle, pid = _EVENT.unpack_from(data, at)
@@ -86,15 +97,15 @@ def _events(data: bytes) -> Iterator[tuple[int, int]]:
             yield handle, pid
 
 
-def _file(handle: int, pid: int) -> list[OpenFile]:
-    """The file of an event, whose descriptor is closed."""
+def _file(handle: int, pid: int) -> OpenFile | None:
+    """The file of an event, whose descriptor is closed; None if it is ours, or its process has ended."""
     try:
         status, path = os.fstat(handle), str(Path(f"/proc/self/fd/{handle}").readlink())
         if pid in (0, os.getpid()):
-            return []
-        return [OpenFile(path, pid, start_time(pid), status.st_dev, status.st_ino)]
+            return None
+        return OpenFile(path, pid, start_time(pid), status.st_dev, status.st_ino)
     except (FolioError, OSError):
-        return []
+        return None
     finally:
         os.close(handle)
 
@@ -114,11 +125,17 @@ def _places(attribute: Path) -> list[str]:
         _, _, number, _, place = line.split()[:5]
         if number not in found:
             major, minor = map(int, number.split(":"))
-            with suppress(OSError):
-                device = find_device(major, minor)
-                if device and device.attribute == attribute:
-                    found[number] = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), place)
+            if _on(os.makedev(major, minor), attribute):
+                found[number] = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), place)
     return list(found.values())
+
+
+def _on(number: int, attribute: Path) -> bool:
+    """Whether the file system with that number has its window from there."""
+    with suppress(OSError):
+        device = find_device(os.major(number), os.minor(number))
+        return device is not None and device.attribute == attribute
+    return False
 
 
 def give_back(files: list[OpenFile]) -> list[Opened]:
