@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -25,47 +26,87 @@ from foliohost import pages
 from foliohost.bits import count_ones
 from foliohost.called import called
 from foliohost.cli.cure import tell_restored
-from foliohost.cli.options import add_json, add_words, require_seconds, words
+from foliohost.cli.options import add_json, add_words, require_room_for, require_seconds, words
 from foliohost.devices import device_of
 from foliohost.engines import engine_of
 from foliohost.errors import FolioError, UsageError
 from foliohost.faults import FaultTrace, followed
+from foliohost.files import write_atomic
 from foliohost.folios import TextFolios, text_folios
+from foliohost.host import watch_host
 from foliohost.observation import Observation
 from foliohost.processes import PAGE_BYTES, Counters, Tally, counters, descendants, mapped_by, name
 from foliohost.program import adopt_orphans, start
+from foliohost.report import host
 from foliohost.report.diagnosis import print_diagnosis, print_file, to_json
+from foliohost.survey import MOST_PROCESSES, survey
 from foliohost.terminal import terminal
 from foliohost.verdict import judge
 from foliohost.watch import Watch
 
 _SECONDS = 10.0
+_TOP = 20
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pid", type=int, action="append", default=[], help="this process; can be repeated")
     parser.add_argument("--file", type=Path, help="this file, and whoever maps it")
+    parser.add_argument("--host", action="store_true", help="the processes of this machine that read most")
     parser.add_argument(
         "--seconds", type=float, metavar="N", help=f"look for so long (default: {_SECONDS:.0f}; a command: to its end)"
     )
     add_json(parser)
+    add = parser.add_argument_group("with --host").add_argument
+    add("--processes", type=int, metavar="N", help=f"watch so many at most (default: {MOST_PROCESSES})")
+    add("--top", type=int, metavar="N", help=f"tell of so many files, the worst (default: {_TOP})")
+    add("--openmetrics", type=Path, metavar="FILE.prom", help="write metrics there, and print nothing")
     add_words(parser)
 
 
 def handle(arguments: argparse.Namespace) -> int:
     command = words(arguments)
-    if bool(arguments.pid) + (arguments.file is not None) + bool(command) != 1:
-        raise UsageError("Say what to look at: one of --pid, --file, or -- and a command.")
+    if bool(arguments.pid) + (arguments.file is not None) + arguments.host + bool(command) != 1:
+        raise UsageError("Say what to look at: one of --pid, --file, --host, or -- and a command.")
     require_seconds("--seconds", arguments.seconds)
+    _require_host(arguments)
     tell_restored()
     if command:
         return _command(command, arguments.seconds, arguments.json)
     seconds = arguments.seconds or _SECONDS
+    if arguments.host:
+        return _host(arguments, seconds)
     if arguments.file:
         return _file(arguments.file, seconds, arguments.json)
     for pid in arguments.pid:
         counters(pid)
     _report(_watched(arguments.pid, seconds), _folios(arguments.pid), arguments.json)
+    return 0
+
+
+def _require_host(arguments: argparse.Namespace) -> None:
+    """UsageError for options of --host that cannot be meant."""
+    for option in ("processes", "top", "openmetrics"):
+        value = getattr(arguments, option)
+        if value is not None and not arguments.host:
+            raise UsageError(f"--{option} belongs to --host.")
+        if isinstance(value, int) and not 0 < value <= 1000:
+            raise UsageError(f"--{option} is a number from 1 to 1,000.")
+    if arguments.openmetrics and arguments.json:
+        raise UsageError("One of --json and --openmetrics is enough.")
+    require_room_for("--openmetrics", arguments.openmetrics)
+
+
+def _host(arguments: argparse.Namespace, seconds: float) -> int:
+    end, top = time.monotonic() + seconds, arguments.top or _TOP
+    found = survey(seconds, arguments.processes or MOST_PROCESSES)
+    with _traced(list(found.groups)) as trace:
+        load = watch_host(found, max(end - time.monotonic(), seconds / 2), trace)
+    if arguments.openmetrics:
+        write_atomic(arguments.openmetrics, host.to_metrics(load, top))
+    elif arguments.json:
+        print(json.dumps(host.to_json(load, top)))
+    else:
+        host.print_host(terminal(), load, top)
     return 0
 
 

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which processes of this machine are worth watching: those that read most, and map a large file on a disk.
+
+A survey is cheap for the machine. The counters of a process take no lock of it. Its memory map does, and so maps are
+read of few processes, those first that have just read most.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from foliohost.devices import find_device
+from foliohost.errors import NotPermitted, UsageError
+from foliohost.processes import Counters, all_processes, counters, parse_smaps
+from foliohost.shares import LITTLE_BYTES
+
+MOST_PROCESSES = 32
+"""That are watched."""
+MOST_MAPS = 128
+"""Memory maps that are read: some milliseconds each."""
+MOST_MAPPED_BYTES = 64 << 30
+"""Of files, by all that are watched together. A look at their page tables and the page cache takes up to 2 s then."""
+_WAIT = 5
+_STEP = 30
+"""Of the time of a look at the machine, a survey waits for a fifth. Each of its three steps takes a 30th at most."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The processes to watch, and how many others there may be."""
+
+    groups: Mapping[int, str]
+    """The processes to watch, the one that read most first, and the control group of each."""
+    hidden: int = 0
+    """Processes that do not tell us what they do, being of other users."""
+    left_out: int = 0
+    """Processes that read from disks and that a bound keeps from being watched, or that there was no time to ask."""
+
+
+def survey(seconds: float, most: int = MOST_PROCESSES) -> Survey:
+    """Find at most so many processes to watch, in three tenths of a look that takes ``seconds``."""
+    pids = [pid for pid in all_processes() if pid != os.getpid()]
+    random.shuffle(pids)  # where there is no time for all, each is asked in one of the next surveys
+    before, hidden = _counted(pids, time.monotonic() + seconds / _STEP)
+    time.sleep(seconds / _WAIT)
+    after, _ = _counted(before, float("inf"))
+    done = {pid: now.since(before[pid]) for pid, now in after.items()}
+    busiest = sorted(done, key=lambda pid: (done[pid].read_bytes, done[pid].major_faults, after[pid].read_bytes))
+    busiest.reverse()
+    chosen, small = _chosen(busiest, most, time.monotonic() + seconds / _STEP)
+    passed = sum(done[pid].read_bytes > 0 for pid in done.keys() - chosen - small)
+    groups = {pid: control_group(pid) for pid in chosen}
+    return Survey(groups, hidden, passed + len(pids) - len(before) - hidden)
+
+
+def _counted(pids: Iterable[int], end: float) -> tuple[dict[int, Counters], int]:
+    """What each process has done so far, nothing if it has ended, and how many do not tell us.
+
+    No more are asked once the clock says ``end``.
+    """
+    found: dict[int, Counters] = {}
+    hidden = 0
+    for pid in pids:
+        if time.monotonic() >= end:
+            break
+        try:
+            found[pid] = counters(pid)
+        except NotPermitted:
+            hidden += 1
+        except (UsageError, OSError):
+            found[pid] = Counters()
+    return found, hidden
+
+
+def _chosen(busiest: Sequence[int], most: int, end: float) -> tuple[list[int], set[int]]:
+    """The first processes that map large files, and those that were asked and do not."""
+    chosen: list[int] = []
+    small: set[int] = set()
+    room = MOST_MAPPED_BYTES
+    for pid in busiest[:MOST_MAPS]:
+        if len(chosen) == most or time.monotonic() >= end:
+            break
+        mapped = large_files(pid)
+        if not mapped:
+            small.add(pid)
+        elif mapped <= room or not chosen:
+            chosen.append(pid)
+            room -= mapped
+    return chosen, small
+
+
+def large_files(pid: int) -> int:
+    """Bytes that a process maps of data files of 4 MiB or more on disks; 0 if it has ended, or may not be asked."""
+    try:
+        text = Path(f"/proc/{pid}/maps").read_bytes().decode(errors="surrogateescape")
+    except OSError:
+        return 0
+    sizes: dict[tuple[str, int], int] = {}
+    texts = set()
+    for piece in parse_smaps(text):
+        sizes[piece.file] = sizes.get(piece.file, 0) + piece.end - piece.start
+        if piece.text:
+            texts.add(piece.file)
+    return sum(size for file, size in sizes.items() if size >= LITTLE_BYTES and file not in texts and _on_disk(file[0]))
+
+
+@cache
+def _on_disk(device: str) -> bool:
+    """Whether what has this number, MAJOR:MINOR, is read ahead. tmpfs is not."""
+    major, minor = map(int, device.split(":"))
+    return find_device(major, minor) is not None
+
+
+def control_group(pid: int) -> str:
+    """The path of a process's control group, of version 1 that of its memory; empty if it has ended."""
+    try:
+        text = Path(f"/proc/{pid}/cgroup").read_bytes().decode(errors="surrogateescape")
+    except OSError:
+        return ""
+    paths = dict(line.split(":", 2)[1:] for line in text.splitlines())
+    unified = paths.get("", "/")
+    return unified if unified != "/" else paths.get("memory", unified)
