@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Debian's node_exporter and Prometheus with our metrics: an alert fires while a program wastes reads, and clears."""
+
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from foliolab.arch import NATIVE
+from foliolab.files import REPOSITORY
+from foliolab.packages import fetch, unpack
+from foliolab.progress import Reporter
+from tests.host.command import ARGV, ENVIRONMENT
+from tests.host.conftest import Toucher, large_file, start
+from tests.host.toucher import drop
+from tests.processes import wait_until
+
+__all__ = ["large_file", "start"]
+
+pytestmark = pytest.mark.boot
+
+PACKAGES = ("prometheus", "prometheus-node-exporter")
+RULES = REPOSITORY / "host/prometheus/alerts.yml"
+ALERT = "MappedFileReadsTooMuch"
+CONFIGURATION = """\
+global: {{scrape_interval: 1s, evaluation_interval: 1s}}
+rule_files: [{rules}]
+scrape_configs: [{{job_name: node, static_configs: [{{targets: ["{target}"]}}]}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the programs of both packages are."""
+    tree = tmp_path_factory.mktemp("programs")
+    for package in fetch(NATIVE, PACKAGES, Reporter()):
+        if package.file.name.partition("_")[0] in PACKAGES:
+            unpack(package.file, tree)
+    return tree / "usr/bin"
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """Both programs, while they run."""
+
+    metrics: Path
+    """What the collector of text files reads."""
+    exporter: str
+    prometheus: str
+
+    def alerts(self) -> dict[str, str]:
+        """The state of each alert that is pending or firing, by the file that it is about."""
+        found = fetched(f"{self.prometheus}/api/v1/alerts")
+        return {
+            alert["labels"].get("file", ""): alert["state"]
+            for alert in json.loads(found)["data"]["alerts"]
+            if alert["labels"]["alertname"] == ALERT
+        }
+
+
+def fetched(url: str) -> str:
+    """What is there; nothing while nobody answers."""
+    try:
+        with urlopen(url, timeout=10) as answer:
+            text: str = answer.read().decode()
+            return text
+    except URLError:
+        return ""
+
+
+@pytest.fixture
+def monitoring(programs: Path, tmp_path: Path) -> Iterator[Monitoring]:
+    places = [free_address() for _ in PACKAGES]
+    collected = tmp_path / "collected"
+    collected.mkdir()
+    (tmp_path / "alerts.yml").write_text(RULES.read_text().replace("for: 3m", "for: 2s"))
+    text = CONFIGURATION.format(rules=tmp_path / "alerts.yml", target=places[0])
+    (tmp_path / "prometheus.yml").write_text(text)
+    exporter = ["--collector.disable-defaults", "--collector.textfile", f"--collector.textfile.directory={collected}"]
+    server = [f"--config.file={tmp_path / 'prometheus.yml'}", f"--storage.tsdb.path={tmp_path / 'data'}"]
+    with ExitStack() as block:
+        for name, options, place in (
+            ("prometheus-node-exporter", exporter, places[0]),
+            ("prometheus", server, places[1]),
+        ):
+            argv = [str(programs / name), *options, f"--web.listen-address={place}"]
+            log = block.enter_context((tmp_path / f"{name}.log").open("wb"))
+            running = block.enter_context(subprocess.Popen(argv, stdout=log, stderr=log, cwd=tmp_path))
+            block.callback(running.kill)
+        both = Monitoring(collected / "foliolab.prom", *(f"http://{place}" for place in places))
+        assert wait_until(lambda: fetched(f"{both.exporter}/metrics") and fetched(f"{both.prometheus}/-/ready"))
+        yield both
+
+
+def free_address() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def look(metrics: Path, work: Callable[[], Any]) -> None:
+    """Have the tool look at the machine while work goes on."""
+    argv = [*ARGV, "diagnose", "--host", "--seconds", "3", "--openmetrics", str(metrics)]
+    with subprocess.Popen(argv, env=ENVIRONMENT) as running:
+        while running.poll() is None:
+            work()
+            time.sleep(0.05)
+    assert running.returncode == 0
+
+
+def test_an_alert_fires_and_clears(
+    programs: Path, monitoring: Monitoring, large_file: Path, start: Callable[..., Toucher]
+) -> None:
+    program = start(large_file)
+
+    def work() -> None:
+        drop(large_file)
+        program.tell("random 5")
+
+    def state() -> str | None:
+        look(monitoring.metrics, work)
+        time.sleep(2)
+        return monitoring.alerts().get(str(large_file))
+
+    assert wait_until(lambda: state() == "firing"), monitoring.metrics.read_text()
+    shown = fetched(f"{monitoring.exporter}/metrics")
+    assert "node_textfile_scrape_error 0" in shown
+    assert f'file="{large_file}"' in shown
+    with monitoring.metrics.open("rb") as text:
+        checked = subprocess.run([programs / "promtool", "check", "metrics"], stdin=text, capture_output=True)
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
+    program.tell("hint")
+    assert wait_until(lambda: state() is None), monitoring.metrics.read_text()
+    assert f'file="{large_file}"' in monitoring.metrics.read_text()  # it is still read
+
+
+def test_the_alerts_are_rules(programs: Path) -> None:
+    checked = subprocess.run([programs / "promtool", "check", "rules", RULES], capture_output=True, text=True)
+    assert (checked.returncode, "SUCCESS: 2 rules found" in checked.stdout) == (0, True), checked.stderr
