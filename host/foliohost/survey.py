@@ -27,8 +27,9 @@ MOST_MAPS = 128
 MOST_MAPPED_BYTES = 64 << 30
 """Of files, by all that are watched together. A look at their page tables and the page cache takes up to 2 s then."""
 _WAIT = 5
+"""A survey waits for this part of the time of a look."""
 _STEP = 30
-"""Of the time of a look at the machine, a survey waits for a fifth. Each of its three steps takes a 30th at most."""
+"""Each of its three steps takes this part of it at most, but may take half a second."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,17 @@ class Survey:
 
 
 def survey(seconds: float, most: int = MOST_PROCESSES) -> Survey:
-    """Find at most so many processes to watch, in three tenths of a look that takes ``seconds``."""
+    """Find at most so many processes to watch, in about a third of a look that takes ``seconds``."""
+    step = max(seconds / _STEP, 0.5)
     pids = [pid for pid in all_processes() if pid != os.getpid()]
     random.shuffle(pids)  # where there is no time for all, each is asked in one of the next surveys
-    before, hidden = _counted(pids, time.monotonic() + seconds / _STEP)
+    before, hidden = _counted(pids, time.monotonic() + step)
     time.sleep(seconds / _WAIT)
     after, _ = _counted(before, float("inf"))
     done = {pid: now.since(before[pid]) for pid, now in after.items()}
     busiest = sorted(done, key=lambda pid: (done[pid].read_bytes, done[pid].major_faults, after[pid].read_bytes))
     busiest.reverse()
-    chosen, small = _chosen(busiest, most, time.monotonic() + seconds / _STEP)
+    chosen, small = _chosen(busiest, most, time.monotonic() + step)
     passed = sum(done[pid].read_bytes > 0 for pid in done.keys() - chosen - small)
     groups = {pid: control_group(pid) for pid in chosen}
     return Survey(groups, hidden, passed + len(pids) - len(before) - hidden)

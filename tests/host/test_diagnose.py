@@ -127,7 +127,7 @@ def _wait_for_child(pid: int) -> int:
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        ([], "Say what to look at: one of --pid, --file, or -- and a command."),
+        ([], "Say what to look at: one of --pid, --file, --host, or -- and a command."),
         (["--pid", "1", "--", "true"], "Say what to look at"),
         (["--pid", "4194305"], "There is no process 4194305."),
         (["--file", "/no/such"], "There is no file /no/such."),

@@ -132,9 +132,11 @@ def _of_host(load: HostLoad, files_left_out: int) -> list[Gauge]:
         ("files_left_out", "Files of the last look that have no metrics, being less wasteful.", files_left_out),
         ("look_seconds", "How long the last look took, without its survey.", load.seconds),
         ("busy_seconds", "Processor time that the last look took.", load.busy_seconds),
-        ("traced", "1 if what faults read is known exactly, by tracepoints.", int(not load.untraced)),
     )
-    return [processes, *(Gauge(f"foliolab_host_{name}", words, {"": value}) for name, words, value in single)]
+    traced = Gauge("foliolab_host_traced", "1 if what faults read is known exactly, by tracepoints.")
+    if load.survey.groups:
+        traced.set({}, int(not load.untraced))
+    return [processes, traced, *(Gauge(f"foliolab_host_{name}", words, {"": value}) for name, words, value in single)]
 
 
 def _rate(amount: int | None, load: HostLoad) -> float | None:

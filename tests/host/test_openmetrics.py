@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Metrics of a machine: their text, how many there are, and a real look at a real process."""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from foliohost.cli.main import main
+from foliohost.host import HostLoad, host_load
+from foliohost.openmetrics import Gauge, escaped, metrics_text
+from foliohost.report.host import to_json, to_metrics
+from foliohost.survey import Survey, control_group, large_files, survey
+from foliohost.verdict import DiagnosisKind
+from foliolab.files import REPOSITORY
+from tests.host.command import host
+from tests.host.conftest import PAGES, Toucher, cold, large_file, start
+from tests.host.seen import MIB, PAGE, file_seen, observation
+from tests.host.toucher import drop
+from tests.processes import started, wait_until
+
+__all__ = ["cold", "large_file", "start"]
+
+GROUP = "/system.slice/db.service"
+
+
+def read(text: str) -> dict[tuple[str, str], float]:
+    """Values by name and labels, of a text that has to be what both formats allow."""
+    lines = text.split("\n")
+    assert lines[-2:] == ["# EOF", ""]
+    found: dict[tuple[str, str], float] = {}
+    announced: list[str] = []
+    for line in lines[:-2]:
+        if help_of := re.fullmatch(r"# HELP ([a-z_]+) [^\\\"]+\.", line):
+            announced.append(help_of[1])
+        elif line.startswith("# TYPE "):
+            assert line == f"# TYPE {announced[-1]} gauge"
+        else:
+            sample = re.fullmatch(r'([a-z_]+)((?:\{(?:[a-z]+="(?:[^"\\]|\\["\\n])*",?)+\})?) (\S+)', line)
+            assert sample, line
+            assert sample[1] == announced[-1]
+            assert (sample[1], sample[2]) not in found
+            found[sample[1], sample[2]] = float(sample[3])
+    assert len(set(announced)) == len(announced)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("/srv/data.mdb", "/srv/data.mdb"),
+        ('a\\b"c\nd', 'a\\\\b\\"c\\nd'),
+        ("/größe/日本", "/größe/日本"),
+        (os.fsdecode(b"/srv/\xff\xfe"), "/srv/\\\\xff\\\\xfe"),
+        ("\t{},=", "\t{},="),
+    ],
+)
+def test_labels_are_escaped(text: str, written: str) -> None:
+    assert escaped(text) == written
+    gauge = Gauge("name", "Words.")
+    gauge.set({"file": text, "cgroup": ""}, 1.5)
+    assert read(metrics_text([gauge])) == {("name", f'{{file="{written}",cgroup=""}}'): 1.5}
+
+
+def test_equal_labels_have_one_value_and_what_is_unknown_has_none() -> None:
+    gauge, other = Gauge("name", "Words."), Gauge("other", "Words.")
+    gauge.set({"file": "a"}, 1)
+    gauge.set({"file": "a"}, 2)
+    gauge.set({"file": "b"}, None)
+    other.set({}, None)
+    assert read(metrics_text([gauge, other])) == {("name", '{file="a"}'): 1.0}
+    assert metrics_text([]) == "# EOF\n"
+
+
+def loaded(files: int, **changes: object) -> HostLoad:
+    """Ten seconds in which a process read windows of each file and used a page of each."""
+    seen = [
+        file_seen(
+            **{"path": f"/srv/{number}", "mapped_pages": 110, "places": 100, "fault_pages": 3200 + number}
+            | {"major_faults": 100, **changes}
+        )
+        for number in range(files)
+    ]
+    observed = observation(*seen, read_bytes=3300 * files * PAGE, major_faults=100 * files)
+    return host_load(observed, Survey({7: GROUP}, hidden=2, left_out=3), {7: 100 * files}, 0.25)
+
+
+def test_what_is_told_of_a_file() -> None:
+    text = to_metrics(loaded(1), 20)
+    labels = f'{{device="sda",file="/srv/0",cgroup="{GROUP}"}}'
+    found = {name: value for (name, each), value in read(text).items() if each == labels}
+    assert found == {
+        "foliolab_file_read_bytes_per_second": 320 * PAGE,
+        "foliolab_file_used_most_bytes_per_second": 11 * PAGE,
+        "foliolab_file_used_least_bytes_per_second": 10 * PAGE,
+        "foliolab_file_waits_per_second": 10,
+        "foliolab_file_process_waits_per_second": 10,
+        "foliolab_file_processes": 1,
+        "foliolab_file_window_bytes": 128 << 10,
+        "foliolab_file_reads_too_much": 1,
+    }
+
+
+def test_without_tracepoints_waits_of_a_file_are_not_told_but_those_of_its_processes() -> None:
+    load = loaded(1, fault_pages=None, major_faults=None, cached_pages=3200)
+    names = {name for name, _ in read(to_metrics(load, 20))}
+    assert "foliolab_file_waits_per_second" not in names
+    assert {"foliolab_file_process_waits_per_second", "foliolab_file_read_bytes_per_second"} <= names
+    assert load.files[0].kind is DiagnosisKind.READS_TOO_MUCH
+
+
+def test_the_number_of_series_is_bounded_and_the_worst_files_have_them() -> None:
+    load = loaded(300)
+    few, many = read(to_metrics(load, 5)), read(to_metrics(load, 20))
+    assert len(many) - len(few) == 15 * 8
+    assert len(few) == 5 * 8 + 9
+    named = {re.sub(r'.*file="(.*?)".*', r"\1", labels) for _, labels in few if "file=" in labels}
+    assert named == {f"/srv/{number}" for number in range(295, 300)}
+    assert few["foliolab_host_files_left_out", ""] == 295
+    assert [len(to_json(load, 5)["files"]), to_json(load, 5)["left_out_files"]] == [5, 295]
+
+
+def test_the_file_that_most_is_wasted_of_comes_first() -> None:
+    scan = file_seen(path="/scan", mapped_pages=9000, places=563, fault_pages=9000, major_faults=10)
+    wasted = file_seen(path="/wasted", mapped_pages=110, places=100, fault_pages=3200, major_faults=100)
+    text = file_seen(path="/text", text=True, mapped_pages=20, places=2, fault_pages=30, major_faults=1)
+    load = host_load(observation(scan, text, wasted, read_bytes=12230 * PAGE), Survey({7: GROUP}), {7: 111}, 0.1)
+    assert [(file.path, file.kind.value) for file in load.files] == [
+        ("/wasted", "reads-too-much"),
+        ("/text", "nothing-wrong"),
+        ("/scan", "nothing-wrong"),
+    ]
+
+
+def test_a_file_in_a_container_has_the_name_that_it_has_there() -> None:
+    """And once only, however many containers have one there: readers refuse equal labels."""
+    seen = [file_seen(path=f"/proc/{pid}/root/srv/x", fault_pages=2000 + pid, processes=(pid,)) for pid in (7, 8)]
+    load = host_load(observation(*seen), Survey({7: GROUP, 8: GROUP}), {}, 0.1)
+    assert [file.path for file in load.files] == ["/srv/x", "/srv/x"]
+    read(to_metrics(load, 20))
+
+
+def test_a_process_that_maps_a_large_file(large_file: Path, cold: Path, start: Callable[..., Toucher]) -> None:
+    program = start(large_file)
+    assert large_files(program.pid) == large_file.stat().st_size
+    assert large_files(os.getpid()) != large_file.stat().st_size
+    assert large_files(start(cold).pid) == PAGES * PAGE > 4 * MIB
+    program.end()
+    assert (large_files(program.pid), control_group(program.pid)) == (0, "")
+
+
+def test_a_process_that_reads_is_found(cold: Path) -> None:
+    busy = (
+        "import mmap, os, sys, tests.host.toucher as toucher\n"
+        "handle = os.open(sys.argv[1], os.O_RDONLY)\n"
+        "place = mmap.mmap(handle, 0, prot=mmap.PROT_READ)\n"
+        "while True: toucher.drop(sys.argv[1]); os.pread(handle, 4 << 20, 1 << 20)\n"
+    )
+    with started("-c", busy, str(cold)) as program:
+        assert wait_until(lambda: large_files(program.pid))
+        found = survey(1.0)
+        assert found.groups[program.pid] == control_group(program.pid)
+        assert os.getpid() not in found.groups
+        none = survey(1.0, most=0)
+        assert (none.groups, none.left_out > 0) == ({}, True)
+
+
+def test_a_real_look(large_file: Path, start: Callable[..., Toucher], tmp_path: Path) -> None:
+    """Whoever reads meanwhile finds a whole file, old or new."""
+    metrics = tmp_path / "foliolab.prom"
+    metrics.write_text("# EOF\n")
+    metrics.chmod(0o600)
+    before = metrics.stat().st_ino
+    program = start(large_file)
+    with started("-m", "foliohost", "diagnose", "--host", "--seconds", "3", "--processes", "1000", "--openmetrics",
+                 str(metrics), environment={"PYTHONPATH": str(REPOSITORY / "host")}) as tool:  # fmt: skip
+        while tool.poll() is None:
+            drop(large_file)
+            program.tell("random 5")
+            assert metrics.read_text().endswith("# EOF\n")
+    assert tool.returncode == 0
+    found = read(metrics.read_text())
+    (labels,) = {labels for _, labels in found if f'file="{large_file}"' in labels}
+    assert found["foliolab_file_reads_too_much", labels] == 1
+    read_bytes = found["foliolab_file_read_bytes_per_second", labels]
+    assert 0 < 4 * found["foliolab_file_used_least_bytes_per_second", labels] < read_bytes
+    assert found["foliolab_file_processes", labels] == 1
+    assert metrics.stat().st_ino != before
+    assert stat.S_IMODE(metrics.stat().st_mode) == 0o644
+    assert [path.name for path in tmp_path.iterdir()] == ["foliolab.prom"]
+
+
+def test_the_table_and_json() -> None:
+    found = json.loads(host("diagnose", "--host", "--seconds", "0.2", "--json", "--top", "1").stdout)
+    assert len(found["files"]) <= 1
+    assert found["watched_processes"] <= 32
+    assert found["seconds"] > 0
+    assert "the whole machine " in host("diagnose", "--host", "--seconds", "0.2").stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--host", "--pid", "1"], "Say what to look at: one of "),
+        (["--pid", "1", "--openmetrics", "x.prom"], "--openmetrics belongs to --host."),
+        (["--pid", "1", "--top", "3"], "--top belongs to --host."),
+        (["--host", "--top", "0"], "--top is a number from 1 to 1,000."),
+        (["--host", "--processes", "1001"], "--processes is a number from 1 to 1,000."),
+        (["--host", "--openmetrics", "/no/such/x.prom"], "--openmetrics: /no/such is no directory."),
+        (["--host", "--openmetrics", "/dev/null"], "--openmetrics: /dev/null cannot be written."),
+        (["--host", "--json", "--openmetrics", "x.prom"], "One of --json and --openmetrics is enough."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_wrong_requests(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", *argv]) == 2
+    out, err = capsys.readouterr()
+    assert words in err
+    assert (out, err.count("\n")) == ("", 1)
+
+
+def test_dashboard_and_alerts_are_about_metrics_that_there_are() -> None:
+    there = {name for name, _ in read(to_metrics(loaded(1), 20))}
+    dashboard = json.loads((REPOSITORY / "host/grafana/dashboard.json").read_text())
+    shown = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    alerts = (REPOSITORY / "host/prometheus/alerts.yml").read_text()
+    assert len(shown) > 3
+    for text in (*shown, alerts):
+        named = set(re.findall(r"\bfoliolab_\w+", text))
+        assert named
+        assert named <= there
