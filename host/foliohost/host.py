@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 from foliohost.errors import NotPermitted, UsageError
 from foliohost.faults import FaultTrace
+from foliohost.observation import Observation
 from foliohost.processes import Counters, counters
 from foliohost.shares import FileShare, share_out
 from foliohost.survey import Survey
 from foliohost.verdict import DiagnosisKind, judge
-from foliohost.watch import Observation, Watch
+from foliohost.watch import Watch
 
 _ROOT = re.compile(r"/proc/\d+/root(?=/)")
 
@@ -65,7 +66,6 @@ def watch_host(found: Survey, seconds: float, trace: FaultTrace | str) -> HostLo
     before = _waits(pids)
     watch = Watch(lambda: pids, trace=trace)
     watch.run(seconds)
-    watch.look()
     seen = watch.finish()
     waits = {pid: max(0, now - before[pid]) for pid, now in _waits(before).items()}
     return host_load(seen, found, waits, time.process_time())

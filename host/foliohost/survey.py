@@ -10,22 +10,21 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from foliohost.devices import find_device
 from foliohost.errors import NotPermitted, UsageError
-from foliohost.processes import Counters, all_processes, counters, parse_smaps
+from foliohost.processes import Counters, Mapping, all_processes, counters, mappings
 from foliohost.shares import LITTLE_BYTES
 
-MOST_PROCESSES = 32
+MOST_PROCESSES = 16
 """That are watched."""
 MOST_MAPS = 128
 """Memory maps that are read: some milliseconds each."""
-MOST_MAPPED_BYTES = 64 << 30
-"""Of files, by all that are watched together. A look at their page tables and the page cache takes up to 2 s then."""
 _WAIT = 5
 """A survey waits for this part of the time of a look."""
 _STEP = 30
@@ -36,7 +35,7 @@ _STEP = 30
 class Survey:
     """The processes to watch, and how many others there may be."""
 
-    groups: Mapping[int, str]
+    groups: dict[int, str]
     """The processes to watch, the one that read most first, and the control group of each."""
     hidden: int = 0
     """Processes that do not tell us what they do, being of other users."""
@@ -84,32 +83,28 @@ def _chosen(busiest: Sequence[int], most: int, end: float) -> tuple[list[int], s
     """The first processes that map large files, and those that were asked and do not."""
     chosen: list[int] = []
     small: set[int] = set()
-    room = MOST_MAPPED_BYTES
     for pid in busiest[:MOST_MAPS]:
         if len(chosen) == most or time.monotonic() >= end:
             break
-        mapped = large_files(pid)
-        if not mapped:
-            small.add(pid)
-        elif mapped <= room or not chosen:
+        if maps_large_file(pid):
             chosen.append(pid)
-            room -= mapped
+        else:
+            small.add(pid)
     return chosen, small
 
 
-def large_files(pid: int) -> int:
-    """Bytes that a process maps of data files of 4 MiB or more on disks; 0 if it has ended, or may not be asked."""
-    try:
-        text = Path(f"/proc/{pid}/maps").read_bytes().decode(errors="surrogateescape")
-    except OSError:
-        return 0
+def maps_large_file(pid: int) -> bool:
+    """Whether a process maps 4 MiB or more of a data file on a disk; not if it has ended, or may not be asked."""
     sizes: dict[tuple[str, int], int] = {}
     texts = set()
-    for piece in parse_smaps(text):
+    pieces: list[Mapping] = []
+    with suppress(UsageError, NotPermitted):
+        pieces = mappings(pid)
+    for piece in pieces:
         sizes[piece.file] = sizes.get(piece.file, 0) + piece.end - piece.start
         if piece.text:
             texts.add(piece.file)
-    return sum(size for file, size in sizes.items() if size >= LITTLE_BYTES and file not in texts and _on_disk(file[0]))
+    return any(size >= LITTLE_BYTES and file not in texts and _on_disk(file[0]) for file, size in sizes.items())
 
 
 @cache

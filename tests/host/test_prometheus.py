@@ -109,7 +109,7 @@ def free_address() -> str:
 
 def look(metrics: Path, work: Callable[[], Any]) -> None:
     """Have the tool look at the machine while work goes on."""
-    argv = [*ARGV, "diagnose", "--host", "--seconds", "3", "--openmetrics", str(metrics)]
+    argv = [*ARGV, "diagnose", "--host", "--seconds", "6", "--processes", "1", "--openmetrics", str(metrics)]
     with subprocess.Popen(argv, env=ENVIRONMENT) as running:
         while running.poll() is None:
             work()
