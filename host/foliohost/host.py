@@ -63,26 +63,26 @@ class HostLoad:
 def watch_host(found: Survey, seconds: float, trace: FaultTrace | str) -> HostLoad:
     """Watch the processes that a survey found for so many seconds."""
     pids = list(found.groups)
-    before = _waits(pids)
+    before = _counted(pids)
     watch = Watch(lambda: pids, trace=trace)
     watch.run(seconds)
     seen = watch.finish()
-    waits = {pid: max(0, now - before[pid]) for pid, now in _waits(before).items()}
-    return host_load(seen, found, waits, time.process_time())
+    done = {pid: now.since(before[pid]) for pid, now in _counted(before).items()}
+    return host_load(seen, found, done, time.process_time())
 
 
-def _waits(pids: Iterable[int]) -> dict[int, int]:
-    """The major faults of each process that is there, so far."""
+def _counted(pids: Iterable[int]) -> dict[int, Counters]:
+    """What each process that is there has done so far."""
     found = {}
     for pid in pids:
         with suppress(UsageError, NotPermitted, OSError):
-            found[pid] = counters(pid).major_faults
+            found[pid] = counters(pid)
     return found
 
 
-def host_load(seen: Observation, found: Survey, waits: Mapping[int, int], busy_seconds: float) -> HostLoad:
-    """What an observation of the processes found comes to; ``waits`` are major faults of each."""
-    files = [_file_load(seen, found, waits, share) for share in share_out(seen)]
+def host_load(seen: Observation, found: Survey, done: Mapping[int, Counters], busy_seconds: float) -> HostLoad:
+    """What an observation of the processes found comes to; ``done`` is what each did that still runs."""
+    files = [_file_load(seen, found, done, share) for share in share_out(seen)]
     files.sort(key=lambda file: (file.wasted_bytes, file.share.read_bytes or 0), reverse=True)
     return HostLoad(
         seconds=seen.seconds,
@@ -95,10 +95,14 @@ def host_load(seen: Observation, found: Survey, waits: Mapping[int, int], busy_s
     )
 
 
-def _file_load(seen: Observation, found: Survey, waits: Mapping[int, int], share: FileShare) -> FileLoad:
+def _file_load(seen: Observation, found: Survey, done: Mapping[int, Counters], share: FileShare) -> FileLoad:
     file = share.seen
-    process_waits = sum(waits.get(pid, 0) for pid in file.processes)
-    majors = process_waits if file.major_faults is None else file.major_faults
+    whose = [done.get(pid) for pid in file.processes]
+    together = sum(filter(None, whose), Counters())
+    if share.read_bytes is not None and all(whose):
+        # Holes of a file come into the cache as well, and nothing is read for them.
+        share = replace(share, read_bytes=min(share.read_bytes, together.read_bytes))
+    majors = together.major_faults if file.major_faults is None else file.major_faults
     # The rules for a process, for what it does with this file alone.
     alone = replace(seen, files=(file,), unseen=Counters(), counted=Counters(share.read_bytes or 0, 0, majors))
     first = next((pid for pid in found.groups if pid in file.processes), 0)
@@ -107,6 +111,6 @@ def _file_load(seen: Observation, found: Survey, waits: Mapping[int, int], share
         path=_ROOT.sub("", file.path, count=1) if file.path.startswith("/proc/") else file.path,
         cgroup=found.groups.get(first, ""),
         waits=file.major_faults,
-        process_waits=process_waits,
+        process_waits=together.major_faults,
         kind=judge(alone).kind,
     )

@@ -13,6 +13,7 @@ import pytest
 from foliohost.cli.main import main
 from foliohost.host import HostLoad, host_load
 from foliohost.openmetrics import Gauge, escaped, metrics_text
+from foliohost.processes import Counters
 from foliohost.report.host import to_json, to_metrics
 from foliohost.survey import Survey, control_group, maps_large_file, survey
 from foliohost.verdict import DiagnosisKind
@@ -85,8 +86,9 @@ def loaded(files: int, **changes: object) -> HostLoad:
         )
         for number in range(files)
     ]
+    done = Counters(read_bytes=3300 * files * PAGE, major_faults=100 * files)
     observed = observation(*seen, read_bytes=3300 * files * PAGE, major_faults=100 * files)
-    return host_load(observed, Survey({7: GROUP}, hidden=2, left_out=3), {7: 100 * files}, 0.25)
+    return host_load(observed, Survey({7: GROUP}, hidden=2, left_out=3), {7: done}, 0.25)
 
 
 def test_what_is_told_of_a_file() -> None:
@@ -128,12 +130,20 @@ def test_the_file_that_most_is_wasted_of_comes_first() -> None:
     scan = file_seen(path="/scan", mapped_pages=9000, places=563, fault_pages=9000, major_faults=10)
     wasted = file_seen(path="/wasted", mapped_pages=110, places=100, fault_pages=3200, major_faults=100)
     text = file_seen(path="/text", text=True, mapped_pages=20, places=2, fault_pages=30, major_faults=1)
-    load = host_load(observation(scan, text, wasted, read_bytes=12230 * PAGE), Survey({7: GROUP}), {7: 111}, 0.1)
+    load = host_load(observation(scan, text, wasted, read_bytes=12230 * PAGE), Survey({7: GROUP}), {}, 0.1)
     assert [(file.path, file.kind.value) for file in load.files] == [
         ("/wasted", "reads-too-much"),
         ("/text", "nothing-wrong"),
         ("/scan", "nothing-wrong"),
     ]
+
+
+def test_holes_are_not_read() -> None:
+    """They come into the cache by faults, and the disk has nothing of them."""
+    sparse = file_seen(mapped_pages=110, places=100, fault_pages=32000, major_faults=1000)
+    done = Counters(read_bytes=8 * PAGE, major_faults=1000)
+    (file,) = host_load(observation(sparse), Survey({7: GROUP}), {7: done}, 0.1).files
+    assert (file.share.read_bytes, file.kind) == (8 * PAGE, DiagnosisKind.NOTHING_WRONG)
 
 
 def test_a_file_in_a_container_has_the_name_that_it_has_there() -> None:
