@@ -1,35 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What this machine reads of mapped files: the worst files of the processes that a survey has found."""
+"""What this machine reads of mapped files: the worst files of the processes that a survey has found.
+
+Processes of one control group are watched together. Groups are watched apart from each other, so that each has its
+own counters, and a group whose looks are long takes none away from others.
+"""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from foliohost.errors import NotPermitted, UsageError
-from foliohost.faults import FaultTrace
-from foliohost.observation import Observation
-from foliohost.processes import Counters, counters
+from foliohost.faults import FaultTrace, FileFaults, faults_of
+from foliohost.observation import FileSeen, Observation
+from foliohost.processes import Counters, counters, mappings
 from foliohost.shares import FileShare, share_out
 from foliohost.survey import Survey
 from foliohost.verdict import DiagnosisKind, judge
 from foliohost.watch import Watch
 
-_ROOT = re.compile(r"/proc/\d+/root(?=/)")
+_ROOT = re.compile(r"^/proc/\d+/root(?=/)")
+_PERIOD = 0.2
+_DRAIN_PERIOD = 0.1
+_SHARE = 10
+"""A round of looks is followed by so many times its own length without one."""
 
 
 @dataclass(frozen=True)
 class FileLoad:
-    """What was read and used of one file."""
+    """What the processes of one control group read and used of one file."""
 
     share: FileShare
     path: str
     """As its processes see it."""
     cgroup: str
-    """The control group of that process among them which read most."""
+    seconds: float
+    """In which that was."""
     waits: int | None
     """Major faults for the file; None without tracepoints."""
     process_waits: int
@@ -51,7 +61,7 @@ class HostLoad:
     """Of a processor, that looking took, survey included."""
     survey: Survey
     files: tuple[FileLoad, ...]
-    """Those that anything was read or used of, the one that was wasted most of first."""
+    """Those that something was read of, or perhaps was; the one that was wasted most of first."""
     read_bytes: int
     """By everybody, of all block devices."""
     major_faults: int
@@ -62,13 +72,42 @@ class HostLoad:
 
 def watch_host(found: Survey, seconds: float, trace: FaultTrace | str) -> HostLoad:
     """Watch the processes that a survey found for so many seconds."""
-    pids = list(found.groups)
-    before = _counted(pids)
-    watch = Watch(lambda: pids, trace=trace)
-    watch.run(seconds)
-    seen = watch.finish()
+    end = time.monotonic() + seconds
+    members: dict[str, list[int]] = {}
+    for pid, group in found.groups.items():
+        members.setdefault(group, []).append(pid)
+    machine = Watch(list)
+    before = _counted(found.groups)
+    watches = {group: Watch(partial(list, pids)) for group, pids in members.items()}
+    _look_until(end, list(watches.values()), time.monotonic() - end + seconds, trace)
     done = {pid: now.since(before[pid]) for pid, now in _counted(before).items()}
-    return host_load(seen, found, done, time.process_time())
+    numbers = {group: _numbers(pids) for group, pids in members.items()}
+    traced, untraced = faults_of(trace, {number for each in numbers.values() for number in each.values()})
+    seen = {group: _with_faults(watch.finish(), numbers[group], traced) for group, watch in watches.items()}
+    return host_load(machine.finish(), seen, found, done, untraced)
+
+
+def _look_until(end: float, watches: Collection[Watch], longest: float, trace: FaultTrace | str) -> None:
+    """Look in rounds, the last of which ends at that time; the ``longest`` one so far took so many seconds."""
+    last = False
+    while not last:
+        reading = trace.reading_seconds() if isinstance(trace, FaultTrace) else 0.0
+        left = end - longest - reading - time.monotonic()
+        pause = max(_PERIOD, _SHARE * longest)
+        last = pause >= left
+        _wait(min(pause, left), trace)
+        began = time.monotonic()
+        for watch in watches:
+            watch.look()
+        longest = max(longest, time.monotonic() - began)
+
+
+def _wait(seconds: float, trace: FaultTrace | str) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, _DRAIN_PERIOD))
+        if isinstance(trace, FaultTrace):
+            trace.drain()
 
 
 def _counted(pids: Iterable[int]) -> dict[int, Counters]:
@@ -80,22 +119,56 @@ def _counted(pids: Iterable[int]) -> dict[int, Counters]:
     return found
 
 
-def host_load(seen: Observation, found: Survey, done: Mapping[int, Counters], busy_seconds: float) -> HostLoad:
-    """What an observation of the processes found comes to; ``done`` is what each did that still runs."""
-    files = [_file_load(seen, found, done, share) for share in share_out(seen)]
+def _numbers(pids: Iterable[int]) -> dict[str, tuple[str, int]]:
+    """Device and inode of each file that processes map, by its path as they see it."""
+    found = {}
+    for pid in pids:
+        with suppress(UsageError, NotPermitted):
+            found.update({piece.path: piece.file for piece in mappings(pid)})
+    return found
+
+
+def _with_faults(
+    seen: Observation, numbers: Mapping[str, tuple[str, int]], traced: Mapping[tuple[str, int], FileFaults]
+) -> Observation:
+    """An observation with what tracepoints tell of its files."""
+    files = []
+    for file in seen.files:
+        faults = traced.get(numbers.get(_inside(file), ("", 0)))
+        files.append(replace(file, fault_pages=faults.read_pages, major_faults=faults.major_faults) if faults else file)
+    return replace(seen, files=tuple(files))
+
+
+def _inside(file: FileSeen) -> str:
+    """The path of a file as its processes see it."""
+    return _ROOT.sub("", file.path)
+
+
+def host_load(
+    machine: Observation,
+    groups: Mapping[str, Observation],
+    found: Survey,
+    done: Mapping[int, Counters],
+    untraced: str = "",
+) -> HostLoad:
+    """What observations of control groups come to; ``done`` is what each process did that still runs."""
+    loads = [_file_load(seen, group, done, share) for group, seen in groups.items() for share in share_out(seen)]
+    files = [
+        file for file in loads if file.share.read_bytes or (file.share.read_bytes is None and not file.share.seen.text)
+    ]
     files.sort(key=lambda file: (file.wasted_bytes, file.share.read_bytes or 0), reverse=True)
     return HostLoad(
-        seconds=seen.seconds,
-        busy_seconds=busy_seconds,
+        seconds=machine.seconds,
+        busy_seconds=time.process_time(),
         survey=found,
         files=tuple(files),
-        read_bytes=seen.machine_read_bytes,
-        major_faults=seen.machine_major_faults,
-        untraced=seen.untraced,
+        read_bytes=machine.machine_read_bytes,
+        major_faults=machine.machine_major_faults,
+        untraced=untraced,
     )
 
 
-def _file_load(seen: Observation, found: Survey, done: Mapping[int, Counters], share: FileShare) -> FileLoad:
+def _file_load(seen: Observation, group: str, done: Mapping[int, Counters], share: FileShare) -> FileLoad:
     file = share.seen
     whose = [done.get(pid) for pid in file.processes]
     together = sum(filter(None, whose), Counters())
@@ -105,11 +178,11 @@ def _file_load(seen: Observation, found: Survey, done: Mapping[int, Counters], s
     majors = together.major_faults if file.major_faults is None else file.major_faults
     # The rules for a process, for what it does with this file alone.
     alone = replace(seen, files=(file,), unseen=Counters(), counted=Counters(share.read_bytes or 0, 0, majors))
-    first = next((pid for pid in found.groups if pid in file.processes), 0)
     return FileLoad(
         share=share,
-        path=_ROOT.sub("", file.path, count=1) if file.path.startswith("/proc/") else file.path,
-        cgroup=found.groups.get(first, ""),
+        path=_inside(file),
+        cgroup=group,
+        seconds=seen.seconds,
         waits=file.major_faults,
         process_waits=together.major_faults,
         kind=judge(alone).kind,

@@ -88,7 +88,7 @@ def loaded(files: int, **changes: object) -> HostLoad:
     ]
     done = Counters(read_bytes=3300 * files * PAGE, major_faults=100 * files)
     observed = observation(*seen, read_bytes=3300 * files * PAGE, major_faults=100 * files)
-    return host_load(observed, Survey({7: GROUP}, hidden=2, left_out=3), {7: done}, 0.25)
+    return host_load(observation(), {GROUP: observed}, Survey({7: GROUP}, hidden=2, left_out=3), {7: done})
 
 
 def test_what_is_told_of_a_file() -> None:
@@ -130,7 +130,10 @@ def test_the_file_that_most_is_wasted_of_comes_first() -> None:
     scan = file_seen(path="/scan", mapped_pages=9000, places=563, fault_pages=9000, major_faults=10)
     wasted = file_seen(path="/wasted", mapped_pages=110, places=100, fault_pages=3200, major_faults=100)
     text = file_seen(path="/text", text=True, mapped_pages=20, places=2, fault_pages=30, major_faults=1)
-    load = host_load(observation(scan, text, wasted, read_bytes=12230 * PAGE), Survey({7: GROUP}), {}, 0.1)
+    cached = file_seen(path="/cached", mapped_pages=500, places=50, fault_pages=0, major_faults=0)
+    observed = observation(scan, text, cached, wasted, read_bytes=12230 * PAGE)
+    load = host_load(observation(), {GROUP: observed}, Survey({7: GROUP}), {})
+    # Of /cached nothing was read.
     assert [(file.path, file.kind.value) for file in load.files] == [
         ("/wasted", "reads-too-much"),
         ("/text", "nothing-wrong"),
@@ -142,16 +145,18 @@ def test_holes_are_not_read() -> None:
     """They come into the cache by faults, and the disk has nothing of them."""
     sparse = file_seen(mapped_pages=110, places=100, fault_pages=32000, major_faults=1000)
     done = Counters(read_bytes=8 * PAGE, major_faults=1000)
-    (file,) = host_load(observation(sparse), Survey({7: GROUP}), {7: done}, 0.1).files
+    (file,) = host_load(observation(), {GROUP: observation(sparse)}, Survey({7: GROUP}), {7: done}).files
     assert (file.share.read_bytes, file.kind) == (8 * PAGE, DiagnosisKind.NOTHING_WRONG)
 
 
 def test_a_file_in_a_container_has_the_name_that_it_has_there() -> None:
-    """And once only, however many containers have one there: readers refuse equal labels."""
+    """And once only in a group, however many containers have one there: readers refuse equal labels."""
     seen = [file_seen(path=f"/proc/{pid}/root/srv/x", fault_pages=2000 + pid, processes=(pid,)) for pid in (7, 8)]
-    load = host_load(observation(*seen), Survey({7: GROUP, 8: GROUP}), {}, 0.1)
-    assert [file.path for file in load.files] == ["/srv/x", "/srv/x"]
-    read(to_metrics(load, 20))
+    groups = {GROUP: observation(*seen), "/other": observation(seen[0])}
+    load = host_load(observation(), groups, Survey({7: GROUP, 8: GROUP}), {})
+    assert [file.path for file in load.files] == ["/srv/x"] * 3
+    read_bytes = [name for name, _ in read(to_metrics(load, 20)) if name == "foliolab_file_read_bytes_per_second"]
+    assert len(read_bytes) == 2
 
 
 def test_a_process_that_maps_a_large_file(cold: Path, tmp_path: Path, start: Callable[..., Toucher]) -> None:

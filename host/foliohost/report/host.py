@@ -35,6 +35,7 @@ def _file_json(file: FileLoad) -> dict[str, Any]:
         **asdict(share.seen),
         "path": file.path,
         "cgroup": file.cgroup,
+        "seconds": round(file.seconds, 3),
         "verdict": file.kind.value,
         "read_bytes": share.read_bytes,
         "read_method": share.method or None,
@@ -54,7 +55,7 @@ def print_host(console: Terminal, load: HostLoad, top: int) -> None:
     )
     if shown:
         console.out()
-        _print_files(console, load.seconds, shown)
+        _print_files(console, shown)
     if load.files[top:]:
         console.out(f"and {len(load.files[top:])} more files; --top N shows more", style="dim")
     if survey.left_out:
@@ -65,14 +66,14 @@ def print_host(console: Terminal, load: HostLoad, top: int) -> None:
         console.out(f"What is read of a file is estimated, and waits are at most these. {load.untraced}", style="dim")
 
 
-def _print_files(console: Terminal, seconds: float, files: tuple[FileLoad, ...]) -> None:
+def _print_files(console: Terminal, files: tuple[FileLoad, ...]) -> None:
     columns = [
         Column(("", "file"), tuple(file.path for file in files), 0, left=True),
         Column(("", "verdict"), tuple(file.kind.value for file in files), 1),
         Column(("", "read"), tuple(_size(file.share.read_bytes) for file in files), 0),
         Column(("used", "at most"), tuple(size(file.share.used_most) for file in files), 0),
         Column(("used", "at least"), tuple(size(file.share.used_least) for file in files), 4),
-        Column(("waits", "per s"), tuple(_waits(file, seconds) for file in files), 0),
+        Column(("waits", "per s"), tuple(map(_waits, files)), 0),
         Column(("", "processes"), tuple(count(len(file.share.seen.processes)) for file in files), 5),
         Column(("", "device"), tuple(file.share.seen.device for file in files), 2),
         Column(("", "control group"), tuple(file.cgroup or "-" for file in files), 3, left=True),
@@ -84,18 +85,18 @@ def _size(amount: int | None) -> str:
     return "?" if amount is None else size(amount)
 
 
-def _waits(file: FileLoad, seconds: float) -> str:
+def _waits(file: FileLoad) -> str:
     if file.waits is None:
-        return f"<= {file.process_waits / seconds:,.1f}"
-    return f"{file.waits / seconds:,.1f}"
+        return f"<= {file.process_waits / file.seconds:,.1f}"
+    return f"{file.waits / file.seconds:,.1f}"
 
 
 def to_metrics(load: HostLoad, top: int) -> str:
     """The machine and so many files, the one that was wasted most of first: eight series for each."""
-    return metrics_text([*_of_files(load, load.files[:top]), *_of_host(load, len(load.files[top:]))])
+    return metrics_text([*_of_files(load.files[:top]), *_of_host(load, len(load.files[top:]))])
 
 
-def _of_files(load: HostLoad, files: tuple[FileLoad, ...]) -> list[Gauge]:
+def _of_files(files: tuple[FileLoad, ...]) -> list[Gauge]:
     read = Gauge("foliolab_file_read_bytes_per_second", "What was read of a mapped file in the last look.")
     most = Gauge("foliolab_file_used_most_bytes_per_second", "Upper bound of what was used of the file.")
     least = Gauge("foliolab_file_used_least_bytes_per_second", "Lower bound of what was used of the file.")
@@ -107,11 +108,11 @@ def _of_files(load: HostLoad, files: tuple[FileLoad, ...]) -> list[Gauge]:
     for file in files:
         share, seen = file.share, file.share.seen
         labels = {"device": seen.device, "file": file.path, "cgroup": file.cgroup}
-        read.set(labels, _rate(share.read_bytes, load))
-        most.set(labels, _rate(share.used_most, load))
-        least.set(labels, _rate(share.used_least, load))
-        waits.set(labels, _rate(file.waits, load))
-        others.set(labels, _rate(file.process_waits, load))
+        read.set(labels, _rate(share.read_bytes, file))
+        most.set(labels, _rate(share.used_most, file))
+        least.set(labels, _rate(share.used_least, file))
+        waits.set(labels, _rate(file.waits, file))
+        others.set(labels, _rate(file.process_waits, file))
         processes.set(labels, len(seen.processes))
         window.set(labels, seen.window_kb << 10)
         wasteful.set(labels, int(file.kind is DiagnosisKind.READS_TOO_MUCH))
@@ -139,6 +140,6 @@ def _of_host(load: HostLoad, files_left_out: int) -> list[Gauge]:
     return [processes, traced, *(Gauge(f"foliolab_host_{name}", words, {"": value}) for name, words, value in single)]
 
 
-def _rate(amount: int | None, load: HostLoad) -> float | None:
+def _rate(amount: int | None, file: FileLoad) -> float | None:
     """Each second."""
-    return None if amount is None else amount / load.seconds
+    return None if amount is None else amount / file.seconds
