@@ -23,12 +23,9 @@ class Gauge:
     """By labels, as they are written."""
 
     def set(self, labels: Mapping[str, str], value: float | None) -> None:
-        """Give the value for some labels; None for one that is not known. The first value of equal labels stays.
-
-        Readers refuse all metrics of a file that has the same labels twice.
-        """
+        """Give the value for some labels, which have one; None for a value that is not known."""
         if value is not None:
-            self.values.setdefault(_labels(labels), value)
+            self.values[_labels(labels)] = value
 
 
 def metrics_text(gauges: Iterable[Gauge]) -> str:

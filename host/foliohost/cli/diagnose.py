@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tell how much of mapped files is read here for each byte used, and what helps. Any Linux since 6.1, as the user
-whose processes these are. A command keeps its input, output and exit status, and the report goes to the standard
-error; with --json, the command's output does.
+whose processes these are. With --host, tell of all processes of the machine, as a table or as metrics. A command keeps
+its input, output and exit status, and the report goes to the standard error; with --json, the command's output does.
 
 example: foliolab-host diagnose --pid 4711 --seconds 30
 """

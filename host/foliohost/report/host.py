@@ -105,9 +105,11 @@ def _of_files(files: tuple[FileLoad, ...]) -> list[Gauge]:
     processes = Gauge("foliolab_file_processes", "Watched processes that map the file.")
     window = Gauge("foliolab_file_window_bytes", "The readahead window of its device.")
     wasteful = Gauge("foliolab_file_reads_too_much", "1 if diagnose calls what was read of the file too much.")
-    for file in files:
+    # Containers of one group may each have such a file; the worst one has the labels.
+    named = {(file.share.seen.device, file.path, file.cgroup): file for file in reversed(files)}
+    for (device, path, cgroup), file in named.items():
         share, seen = file.share, file.share.seen
-        labels = {"device": seen.device, "file": file.path, "cgroup": file.cgroup}
+        labels = {"device": device, "file": path, "cgroup": cgroup}
         read.set(labels, _rate(share.read_bytes, file))
         most.set(labels, _rate(share.used_most, file))
         least.set(labels, _rate(share.used_least, file))
