@@ -27,10 +27,16 @@ class FileSeen:
     """That came into page tables: touched, or mapped around a touch."""
     places: int
     """Blocks of 64 KiB with such pages: at least one touch each."""
+    followers: int
+    """Places right behind another that came in the same look, less those that chance brings."""
+    density: float
+    """Of the blocks around a place, the part that was mapped when most of it was."""
     cached_pages: int | None
     """That came into the page cache, whoever read or wrote them; None if that may not be known."""
     fresh_pages: int
     """Of these, those with a page beside them that was not cached either."""
+    evicted_pages: int
+    """That left the page cache."""
     fault_pages: int | None
     """That faults of the processes brought into the cache, by tracepoints; None if these could not be followed."""
     major_faults: int | None

@@ -33,6 +33,8 @@ MOST_RUNS = 1 << 18
 _WINDOW_PAGES = 2048
 """Pages that are looked at or left out together."""
 _BLOCK_PAGES = 4096
+_DISTANT = 7
+"""Aligned blocks between two, at which chance alone has both touched, and hardly a stride."""
 _ENTRY = 8
 _PIECE_PAGES = 1 << 16
 # Bits 63 and 61 of an entry of pagemap: present, and a page of a file and no private copy of one.
@@ -93,24 +95,44 @@ class PageBits:
 
         ``around`` is a power of two up to 16.
         """
+        return sum(map(count_ones, self._firsts(skew, around)))
+
+    def followers(self, skew: int = 0) -> float:
+        """How many of these aligned blocks follow another one, less those that do so by chance."""
+        firsts = list(self._firsts(skew, AROUND_PAGES))
+        places, near, far = (sum(map(count_ones, _after(firsts, step))) for step in (0, 1, _DISTANT))
+        return max(0, near - far) * places / (places - far) if far < places else 0.0
+
+    def density(self, skew: int = 0) -> float:
+        """Of the aligned blocks around one of these, the part that are others of these."""
+        firsts = list(self._firsts(skew, AROUND_PAGES))
+        return sum(map(count_ones, _after(firsts, _DISTANT))) / max(1, sum(map(count_ones, firsts)))
+
+    def _firsts(self, skew: int, around: int) -> Iterator[int]:
+        """The first bit of each such block that has any of these."""
         moved = self
         if skew:
             moved = PageBits()
             for block, bits in self._blocks.items():
                 moved.add(block * _BLOCK_PAGES + skew, bits)
-        return sum(_arounds(bits, around) for bits in moved._blocks.values())
+        return (_first_bits(bits, around) for bits in moved._blocks.values())
 
 
 _ALL = (1 << _BLOCK_PAGES) - 1
 
 
-def _arounds(bits: int, around: int) -> int:
+def _after(firsts: Iterable[int], step: int) -> Iterator[int]:
+    """Those that have another one so many aligned blocks before them."""
+    return (bits & bits << step * AROUND_PAGES for bits in firsts)
+
+
+def _first_bits(bits: int, around: int) -> int:
     step = 1
     while step < around:
         bits |= bits >> step
         step *= 2
     firsts = sum(1 << bit for bit in range(0, 16, around)).to_bytes(2, "little")
-    return count_ones(bits & int.from_bytes(firsts * (_BLOCK_PAGES // 16), "little"))
+    return bits & int.from_bytes(firsts * (_BLOCK_PAGES // 16), "little")
 
 
 def one_in(pid: int, pieces: Iterable[Mapping]) -> int:

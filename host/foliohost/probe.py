@@ -149,7 +149,7 @@ def _count_others(probe: Probe, before: tuple[int, int] | None) -> None:
         probe.others_writes = after[1] - before[1]
 
 
-def _scattered(pages: int) -> memoryview:
+def scattered(pages: int) -> memoryview:
     """Memory whose neighbouring pages are no neighbours on the machine's memory: touched in random order."""
     memory = mmap.mmap(-1, pages * PAGE_BYTES)
     with suppress(OSError):  # a kernel that has no huge pages
@@ -168,8 +168,8 @@ class _Reading:
         self._places = places
         self._probe = probe
         self._order = random.Random(seed)
-        self._buffer = _scattered(BLOCK_BYTES // PAGE_BYTES)
-        self._deep_buffers = [_scattered(DEEP_SIZES[-1]) for _ in range(DEEPEST)]
+        self._buffer = scattered(BLOCK_BYTES // PAGE_BYTES)
+        self._deep_buffers = [scattered(DEEP_SIZES[-1]) for _ in range(DEEPEST)]
 
     def run(self, started: float, seconds: float) -> None:
         self._read_twice(seconds * _TWICE)

@@ -4,25 +4,42 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from foliohost.called import called
-from foliohost.engines import ENGINES
+from foliohost.circumstances import Circumstances
+from foliohost.engines import ENGINES, Engine
+from foliohost.estimates import DiskCost, Load, Touched, present_load, touched
+from foliohost.observation import Observation
 from foliohost.shares import FileShare
-from foliohost.sizes import size
-from foliohost.verdict import Diagnosis, DiagnosisKind
+from foliohost.sizes import count, size
+from foliohost.verdict import SMALL_WINDOW_KB, Diagnosis, DiagnosisKind, fits, waits_for
 
-WINDOW_KB = 16
-"""The window that is proposed: some neighbours, at what a single page costs on an SSD."""
-
-_IN_MEMORY = 0.9
-"""Of a file that fits into memory, as much as this is there at the end."""
+_LONGER = 1.1
+"""Times the seconds that are taken now, from which a remedy is said to take longer."""
 
 KERNEL = "./lab kernel deb ~/packages && sudo apt install ~/packages/linux-*.deb"
 MODULE = (
     "./lab module package && sudo apt install ./foliolab-readahead-dkms_1_all.deb linux-headers-$(uname -r)"
     " && sudo modprobe mmap_readahead_window"
 )
+_LEAVES_ALONE = "what it gives is not known: it leaves mappings with a hint alone"
+_HIDDEN = "what it gives is not known: neighbours hide which pages were touched"
+_LOOK_UPS = "look-ups then read windows"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What would have been read of a file in the same time; None where that cannot be told."""
+
+    reads_bytes: int | None = None
+    waits: int | None = None
+    """Major faults."""
+    seconds: float | None = None
+    """Of the disk, if it serves one request after the other; None if it was not probed."""
+    formula: str = ""
+    """Where the bytes come from."""
 
 
 @dataclass(frozen=True)
@@ -30,108 +47,174 @@ class Remedy:
     name: str
     command: str
     """What to type, or to change in the program; empty where nothing can be done."""
-    reads_bytes: int | None
-    """It would have read about so much of this file in the same time; None if that cannot be told."""
-    formula: str
-    """Where that figure comes from."""
+    figures: Figures
     caveat: str
 
 
-def remedies(verdict: Diagnosis, file: FileShare, page_bytes: int, module_tried: bool) -> list[Remedy]:
-    """The remedies for one file, those that change the least for others first; none if nothing is wrong with it.
-
-    ``module_tried`` tells whether our module was tried on this kernel.
-    """
+def remedies(seen: Observation, verdict: Diagnosis, file: FileShare, around: Circumstances) -> list[Remedy]:
+    """The remedies for one file, those that change the least for others first; none if nothing is wrong with it."""
     unread = not file.read_bytes and file.seen.cached_pages is not None
-    if file.seen.text or verdict.kind is DiagnosisKind.NOTHING_WRONG or unread:
+    if file.seen.text or unread or fits(file) or verdict.kind in (DiagnosisKind.NOTHING_WRONG, DiagnosisKind.FITS):
         return []
     engine = ENGINES.get(file.seen.engine)
+    case = _Case(seen, verdict, file, around)
     if verdict.kind is DiagnosisKind.READS_TOO_LITTLE:
-        if not file.seen.hint and 2 * (file.read_bytes or 0) > verdict.read_bytes:
-            name, change = "a hint before scans", "madvise(address, length, MADV_SEQUENTIAL)"
-            return [Remedy(name, change, None, "", "reads ahead again; look-ups then read windows")]
+        return case.for_more(engine)
+    return [*case.smaller_windows(), *case.hints(engine), *case.ours()]
+
+
+class _Case:
+    """A file that is read badly, and what is known of it."""
+
+    def __init__(self, seen: Observation, verdict: Diagnosis, file: FileShare, around: Circumstances) -> None:
+        self._seen, self._verdict, self._file, self._around = seen, verdict, file, around
+        self._page = seen.page_bytes
+        self._cost = around.cost(file.seen)
+        self._window_kb = around.window_kb(file.seen)
+        self._window_pages = (self._window_kb << 10) // self._page
+        self._waits = waits_for(verdict, file)
+        majors = seen.counted.major_faults
+        unseen = self._waits * seen.unseen.major_faults / majors if majors else 0.0
+        self._touched = touched(file, self._window_pages, self._waits, unseen)
+
+    def for_more(self, engine: Engine | None) -> list[Remedy]:
+        """Where a program waits for each page."""
+        file = self._file
+        if not file.seen.hint and 2 * (file.read_bytes or 0) > self._verdict.read_bytes:
+            change = "madvise(address, length, MADV_SEQUENTIAL)"
+            caveat = "reads ahead again; look-ups then read windows"
+            return [Remedy("a hint before scans", change, self._streamed(), caveat)]
         if file.seen.hint != "random":
             return []
         change = engine.more if engine and engine.more else "leave madvise(..., MADV_RANDOM) out"
         name = f"{file.seen.engine} without the hint" if engine else "no hint for random access"
-        return [Remedy(name, change, None, "", "look-ups then read windows")]
-    places = _places(verdict, file)
-    window = max(WINDOW_KB << 10, page_bytes)
-    path = shlex.quote(file.seen.path)
-    found = []
-    if file.seen.window_kb > window >> 10:
-        formula = f"{places:,} places x {window >> 10} KiB"
-        reads = _less(file, places * window)
-        found += _for_open_files(file, path, window >> 10, reads, formula)
-        found.append(
-            Remedy(
-                f"a smaller window for {file.seen.device}",
-                f"sudo {called()} cure apply --device-of {path} --read-ahead-kb {window >> 10}",
-                reads,
-                formula,
-                "for files opened from then on, of everybody; scans get slower",
-            )
+        return [Remedy(name, change, self._streamed(), _LOOK_UPS)]
+
+    def smaller_windows(self) -> list[Remedy]:
+        """Of the open file and of its device."""
+        window = max(SMALL_WINDOW_KB << 10, self._page)
+        file, window_kb = self._file.seen, window >> 10
+        if self._window_kb <= window_kb:
+            return []
+        figures = self._figures(window // self._page)
+        cut = self._cut_hints(window_kb)
+        path = shlex.quote(file.path)
+        command = f"sudo {called()} cure apply --device-of {path} --read-ahead-kb {window_kb}"
+        caveat = f"for files opened from then on, of everybody; scans get slower{cut}"
+        device = Remedy(f"a smaller window for {file.device}", command, figures, caveat)
+        return [self._for_open_file(path, window_kb, figures, cut), device]
+
+    def _for_open_file(self, path: str, window_kb: int, figures: Figures, cut: str) -> Remedy:
+        name = "a smaller window for this open file"
+        file = self._file.seen
+        if file.alive and not file.open_in:
+            caveat = "not possible: the program has closed its descriptor after mapping"
+            return Remedy(name, "", Figures(), caveat)
+        command = f"sudo {called()} cure apply --file {path} --read-ahead-kb {window_kb}"
+        number = len(file.open_in)
+        caveat = (
+            f"for the {number} processes that have it open, until they close it" if number > 1 else "until it is closed"
         )
-    page = f"{places:,} places x {page_bytes >> 10} KiB"
-    switch = engine.less if engine else "madvise(address, length, MADV_RANDOM)"
-    if switch and file.seen.hint != "random":
-        name = f"{file.seen.engine}'s own switch" if engine else "a hint of the program's own"
-        found.append(Remedy(name, switch, _less(file, places * page_bytes), page, "scans get slower"))
-    kernel, module = _ours(verdict, file, places * page_bytes, page)
-    if not module_tried:
-        caveat = "not tried on this kernel, but on Debian's 6.1, 6.12 and 7.3 (docs/module.md)"
-        module = replace(module, reads_bytes=None, formula="", caveat=caveat)
-    return [*found, kernel, module]
+        if not file.alive:
+            caveat = "while the program runs, if it keeps the file open"
+        return Remedy(name, command, figures, caveat + cut)
 
+    def hints(self, engine: Engine | None) -> list[Remedy]:
+        """What the program or its engine can do by itself."""
+        switch = engine.less if engine else "madvise(address, length, MADV_RANDOM)"
+        if not switch or self._file.seen.hint == "random":
+            return []
+        name = f"{self._file.seen.engine}'s own switch" if engine else "a hint of the program's own"
+        return [Remedy(name, switch, self._figures(1), "scans get slower")]
 
-def _ours(verdict: Diagnosis, file: FileShare, single_bytes: int, formula: str) -> list[Remedy]:
-    """The window that adapts, as a kernel and as a module. Of sparse touches it reads what the hint reads."""
-    reads: int | None = _less(file, single_bytes)
-    gives = (
-        "look-ups in more than memory holds read what they read with the hint, scans less, with more waits; a file"
-        " that fits may be filled"
-    )
-    if file.seen.hint:
-        reads, formula, gives = None, "", "what it gives is not known: it leaves mappings with a hint alone"
-    elif (file.seen.resident_bytes or 0) >= _IN_MEMORY * file.seen.size_bytes:
-        reads, formula, gives = None, "", "what it gives is not known: the file fits into memory, and may be filled"
-    elif verdict.kind is not DiagnosisKind.READS_TOO_MUCH:
-        reads, formula, gives = None, "", "what it gives is not known: neighbours hide which pages were touched"
-    where = "measured with five engines on Debian's 6.12, with LMDB on 7.3; it knows 6.1 as well"
-    return [
-        Remedy(f"our {what}, whose window adapts", command, reads, formula, f"{gives} ({source})")
-        for what, command, source in (
-            ("kernel", KERNEL, "docs/stores.md"),
-            ("module", MODULE, f"docs/module.md: {where}"),
+    def ours(self) -> list[Remedy]:
+        """The window that adapts, as a kernel and as a module. Of sparse touches it reads what the hint reads."""
+        figures = self._figures(1)
+        gives = (
+            "look-ups in more than memory holds read what they read with the hint, scans less, with more waits; a file"
+            " that fits may be filled"
         )
-    ]
+        if self._file.seen.hint:
+            figures, gives = Figures(), _LEAVES_ALONE
+        elif self._verdict.kind is not DiagnosisKind.READS_TOO_MUCH:
+            figures, gives = Figures(), _HIDDEN
+        elif self._touched.run_pages > 1:
+            figures = replace(figures, waits=None, seconds=None)  # it reads runs in fewer requests than the hint
+        where = "measured with five engines on Debian's 6.12, with LMDB on 7.3; it knows 6.1 as well"
+        kernel = Remedy("our kernel, whose window adapts", KERNEL, figures, f"{gives} (docs/stores.md)")
+        module = Remedy("our module, whose window adapts", MODULE, figures, f"{gives} (docs/module.md: {where})")
+        if not self._seen.module_tried:
+            caveat = "not tried on this kernel, but on Debian's 6.1, 6.12 and 7.3 (docs/module.md)"
+            module = replace(module, figures=Figures(), caveat=caveat)
+        return [kernel, module]
+
+    def _cut_hints(self, window_kb: int) -> str:
+        """A warning where the kernel reads less of what a program asks for ahead, once the window is smaller."""
+        most_kb = self._around.hints_kb.get(self._file.seen.device)
+        if most_kb is None or most_kb >= self._window_kb:
+            return ""
+        least = max(most_kb, window_kb)
+        return f"; each call of MADV_WILLNEED or readahead() then reads {least} KiB at most, without a word"
+
+    def _figures(self, window_pages: int) -> Figures:
+        load = self._touched.load(window_pages)
+        return _as_figures(
+            load, self._cost, self._page, _formula(load, self._touched, window_pages, self._page), self._file
+        )
+
+    def _streamed(self) -> Figures:
+        """Of what was read page by page, if it is read by windows; at most as many waits as there are windows."""
+        pages = (self._file.read_bytes or 0) / self._page
+        windows = pages / max(1, self._window_pages)
+        formula = f"{count(windows)} windows of {self._window_kb} KiB"
+        return _as_figures(Load(pages, windows, windows, windows / 2), self._cost, self._page, formula, self._file)
 
 
-def _for_open_files(file: FileShare, path: str, window_kb: int, reads: int | None, formula: str) -> list[Remedy]:
-    name = "a smaller window for this open file"
-    caveat = "until it is closed; nobody else's files"
-    pids: list[int | str] = list(file.seen.open_in)
-    if not file.seen.alive:
-        pids, caveat = ["PID"], "while the program runs, if it keeps the file open"
-    if not pids:
-        return [Remedy(name, "", None, "", "not possible: the program has closed its descriptor after mapping")]
-    command = f"--file {path} --read-ahead-kb {window_kb}"
-    return [Remedy(name, f"sudo {called()} cure apply --pid {pid} {command}", reads, formula, caveat) for pid in pids]
+def _as_figures(load: Load, cost: DiskCost | None, page_bytes: int, formula: str, file: FileShare) -> Figures:
+    reads = round(load.pages * page_bytes)
+    if file.read_bytes is not None:
+        reads = min(reads, file.read_bytes)
+    return Figures(reads, round(load.waits), round(load.seconds(cost), 3) if cost else None, formula)
 
 
-def _places(verdict: Diagnosis, file: FileShare) -> int:
-    """Touches that would have to read: blocks of 64 KiB touched, or major faults; and what may be of this file."""
-    waits = verdict.major_faults if file.seen.major_faults is None else file.seen.major_faults
-    return max(file.seen.places, waits) + verdict.unseen_faults
+def _formula(load: Load, found: Touched, window_pages: int, page_bytes: int) -> str:
+    window = f"{max(1, window_pages) * page_bytes >> 10} KiB"
+    if found.run_pages == 1:
+        return f"{count(load.requests)} reads of {window}"
+    return f"{count(load.requests)} reads of {window}, in {count(found.runs)} runs of {found.run_pages:.0f} pages"
 
 
-def _less(file: FileShare, estimate: int) -> int:
-    return estimate if file.read_bytes is None else min(estimate, file.read_bytes)
+def present_figures(verdict: Diagnosis, file: FileShare, around: Circumstances, page_bytes: int) -> Figures:
+    """What was read of a file, what it waited, and what the disk took for that."""
+    waits = waits_for(verdict, file)
+    if file.read_bytes is None:
+        return Figures(None, round(waits))
+    load = present_load(file.read_bytes, waits, (around.window_kb(file.seen) << 10) // page_bytes)
+    cost = around.cost(file.seen)
+    return Figures(file.read_bytes, round(waits), round(load.seconds(cost), 3) if cost else None)
 
 
-def summary(remedy: Remedy, file: FileShare) -> str:
-    """What it gives, in words."""
-    if remedy.reads_bytes is None:
+def summary(remedy: Remedy, now: Figures, seconds: float) -> str:
+    """What it gives, in words, beside what is read now, in a look so long."""
+    then = remedy.figures
+    if then.reads_bytes is None:
         return remedy.caveat
-    now = "" if file.read_bytes is None else f" instead of {size(file.read_bytes)}"
-    return f"about {size(remedy.reads_bytes)}{now} ({remedy.formula}); {remedy.caveat}"
+    parts = [_beside(size, then.reads_bytes, now.reads_bytes)]
+    if then.waits is not None:
+        parts.append(f"{_beside(count, then.waits, now.waits)} waits")
+    if then.seconds is not None:
+        parts.append(f"{_beside(_seconds, then.seconds, now.seconds)} of the disk's time")
+    rates = [f"{size(then.reads_bytes / seconds)} a second"]
+    if then.waits:
+        rates.append(f"{size(then.reads_bytes / then.waits)} for each wait")
+    longer = then.seconds and now.seconds and then.seconds > _LONGER * now.seconds
+    warning = "it takes longer than now; " if longer else ""
+    return f"about {', '.join(parts)}: {', '.join(rates)} ({then.formula}); {warning}{remedy.caveat}"
+
+
+def _beside(words: Callable[[float], str], then: float, now: float | None) -> str:
+    return words(then) if now is None else f"{words(then)} instead of {words(now)}"
+
+
+def _seconds(number: float) -> str:
+    return f"{number:.1f} s" if number >= 1 else f"{number * 1000:.0f} ms"

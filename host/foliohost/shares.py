@@ -100,6 +100,6 @@ def _spread(amount: int, files: Sequence[FileSeen]) -> dict[FileSeen, int]:
 
 
 def _limit(file: FileSeen, amount: int) -> int:
-    """Program text is not read more than once, and what did not come in after we met a file came in before."""
-    once = file.size_bytes if file.text else amount
+    """Program text and small files are not read twice; what did not come in after we met a file came in before."""
+    once = file.size_bytes if file.text or file.size_bytes < LITTLE_BYTES else amount
     return min(once, file.read_before if file.cached_pages == 0 else amount)

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from foliohost.estimates import touched
 from foliohost.observation import FileSeen, Observation
 from foliohost.pages import AROUND_PAGES
+from foliohost.processes import PAGE_BYTES
 from foliohost.shares import LITTLE_BYTES, FileShare, mapped_reads, share_out
 from foliohost.sizes import size
 
@@ -27,6 +29,13 @@ _ALONE = 1.25
 """Pages read for each wait, at most, where pages are read alone."""
 _RUN = 8
 """Pages that lie together in a block where a program scans."""
+_IN_MEMORY = 0.9
+"""Of a file, the part that is cached where it fits."""
+_EVICTED = 0.1
+"""Of the pages read, the part that may have left memory again where the file fits."""
+_MOSTLY = 0.8
+SMALL_WINDOW_KB = 16
+"""The window that is proposed: some neighbours, at what a single page costs on an SSD."""
 
 
 class DiagnosisKind(Enum):
@@ -34,6 +43,7 @@ class DiagnosisKind(Enum):
     READS_TOO_MUCH = "reads-too-much"
     READS_TOO_LITTLE = "reads-too-little"
     UNCERTAIN = "uncertain"
+    FITS = "fits-in-memory"
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,41 @@ def judge(seen: Observation) -> Diagnosis:
         files,
     )
     kind, sentence = _decide(seen, draft, data)
+    if kind in (DiagnosisKind.READS_TOO_MUCH, DiagnosisKind.UNCERTAIN):
+        fitting = [file for file in data if fits(file)]
+        if sum(file.read_bytes or 0 for file in fitting) >= _MOSTLY * sum(file.read_bytes or 0 for file in data) > 0:
+            kind, sentence = DiagnosisKind.FITS, _ends(seen, draft, fitting)
     return replace(draft, kind=kind, sentence=sentence)
+
+
+def fits(file: FileShare) -> bool:
+    """Whether nearly all of a file is cached by now, and stays: such reads end by themselves."""
+    seen, read_bytes = file.seen, file.read_bytes or 0
+    if not seen.resident_bytes or seen.text:
+        return False
+    stays = seen.evicted_pages * PAGE_BYTES <= _EVICTED * read_bytes and read_bytes <= (1 + _EVICTED) * seen.size_bytes
+    return stays and seen.resident_bytes >= _IN_MEMORY * seen.size_bytes
+
+
+def waits_for(verdict: Diagnosis, file: FileShare) -> float:
+    """Major faults of a file: as traced, or as large a share of all as it has of what was read."""
+    if file.seen.major_faults is not None:
+        return file.seen.major_faults
+    read = sum(other.read_bytes or 0 for other in verdict.files)
+    return verdict.major_faults * (file.read_bytes or 0) / read if read else 0.0
+
+
+def _ends(seen: Observation, draft: Diagnosis, files: Sequence[FileShare]) -> str:
+    """That nothing is to be cured where files fit, and what a cure would do."""
+    file = max(files, key=lambda each: each.read_bytes or 0)
+    part = min(1.0, (file.seen.resident_bytes or 0) / file.seen.size_bytes)
+    words = f"Nothing to cure: {file.seen.path} is {part:.0%} cached by now, so these reads end by themselves."
+    window_pages, small_pages = (kib * 1024 // seen.page_bytes for kib in (file.seen.window_kb, SMALL_WINDOW_KB))
+    waits = waits_for(draft, file)
+    small = touched(file, window_pages, waits).load(small_pages).waits
+    if small > 1.1 * waits:
+        words += f" A window of {SMALL_WINDOW_KB} KiB would wait about {small:,.0f} times instead of {waits:,.0f}."
+    return words
 
 
 def _decide(seen: Observation, draft: Diagnosis, data: Sequence[FileShare]) -> tuple[DiagnosisKind, str]:

@@ -47,8 +47,12 @@ class _Watched:
     """When it was last looked at."""
     mapped_pages: int = 0
     places: int = 0
+    followers: float = 0.0
+    fullest: PageBits = field(default_factory=PageBits)
+    skew: int = 0
     cached_pages: int = 0
     fresh_pages: int = 0
+    evicted_pages: int = 0
     pieces: dict[int, list[Mapping]] = field(default_factory=dict)
     """At the last look."""
     processes: dict[int, None] = field(default_factory=dict)
@@ -208,17 +212,21 @@ class Watch:
             file.rss_pages += len(found) * file.one_in
             now.update(found)
         piece = max((piece for pieces in by_pid.values() for piece in pieces), key=lambda each: each.end - each.start)
-        skew = (piece.start - piece.offset) // PAGE_BYTES % pages.AROUND_PAGES
+        skew = file.skew = (piece.start - piece.offset) // PAGE_BYTES % pages.AROUND_PAGES
         if not self._baseline:
             new = now.since(file.mapped)
             file.mapped_pages += len(new) * file.one_in
             file.places += new.arounds(skew) * file.one_in
+            file.followers += new.followers(skew) * file.one_in
         file.mapped = now
+        if len(now) > len(file.fullest):
+            file.fullest = now
         if file.cached is not None:
             there = pages.cached(file.path)
             if there is not None:
                 arrived = there & ~file.cached
                 file.cached_pages += count_ones(arrived)
+                file.evicted_pages += count_ones(file.cached & ~there)
                 file.fresh_pages += count_ones(arrived & ~(file.cached << 1 & file.cached >> 1))
             file.cached = there
 
@@ -247,8 +255,11 @@ class Watch:
             pmd_mapped_bytes=sum(each.pmd_bytes for each in told),
             mapped_pages=file.mapped_pages,
             places=file.places,
+            followers=round(file.followers),
+            density=file.fullest.density(file.skew),
             cached_pages=None if file.cached is None else file.cached_pages,
             fresh_pages=file.fresh_pages,
+            evicted_pages=file.evicted_pages,
             fault_pages=traced.read_pages if traced else None,
             major_faults=traced.major_faults if traced else None,
             read_before=file.read_before,

@@ -25,7 +25,7 @@ __all__ = ["large_file", "start"]
 
 def test_a_command_that_reads_too_much(large_file: Path) -> None:
     drop(large_file)
-    script = f"(echo random 150; echo wait) | {sys.executable} {toucher.__file__} {large_file}; exit 7"
+    script = f"(echo random 28; echo wait) | {sys.executable} {toucher.__file__} {large_file}; exit 7"
     done = host("diagnose", "--json", "--", "sh", "-c", script)
     found = json.loads(done.stdout)
     assert (done.returncode, found["verdict"]) == (7, "reads-too-much"), found["sentence"]

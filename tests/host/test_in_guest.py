@@ -87,7 +87,7 @@ def test_a_diagnosis_in_the_guest(steps: dict[str, dict[str, Any]]) -> None:
     assert (found["untraced"], file["read_method"]) == (None, "tracepoints")
     assert file["major_faults"] == pytest.approx(found["major_faults"], abs=16)  # of the program's text
     assert file["read_bytes"] > 2 * file["used_bytes_least"] > 0
-    assert file["remedies"][0]["reads_bytes"] < file["read_bytes"]
+    assert file["remedies"][0]["bytes"] < file["read_bytes"]
 
 
 @pytest.mark.boot

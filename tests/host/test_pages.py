@@ -59,6 +59,19 @@ def test_sets_of_pages_are_those_of_python() -> None:
     assert len(runs) == len({*range(4000, 13_000), 1 << 28, (1 << 28) + 2} | one)
 
 
+def test_blocks_that_follow_one_another_are_told_from_chance() -> None:
+    apart = bits_of(range(0, 64 * 50, 64))  # every fourth block
+    assert (apart.followers(), apart.density()) == (0, 0)
+    assert bits_of(range(16 * 200)).density() > 0.95
+    assert PageBits().followers() == PageBits().density() == 0
+    numbers = random.Random(3)
+    scattered = bits_of(16 * numbers.randrange(1000) for _ in range(200))
+    assert scattered.followers() < 20
+    assert scattered.density() == pytest.approx(0.2, abs=0.07)
+    sparse = [16 * numbers.randrange(20_000) for _ in range(200)]
+    assert bits_of([*sparse, *(page + 16 for page in sparse)]).followers() == pytest.approx(200, abs=20)
+
+
 @pytest.fixture(params=[True, False], ids=["scan", "read"])
 def scans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the kernel scans page tables, or is taken for one that cannot."""

@@ -57,8 +57,8 @@ def test_the_file_and_the_window_are_left_as_they_are(large_file: Path) -> None:
     assert threading.active_count() == threads
 
 
-def test_pages_of_a_buffer_are_scattered() -> None:
-    buffer = probe._scattered(256)
+def test_pages_of_a_buffer_arescattered() -> None:
+    buffer = probe.scattered(256)
     address = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
     with Path("/proc/self/pagemap").open("rb") as pagemap:
         pagemap.seek(address // PAGE_BYTES * 8)

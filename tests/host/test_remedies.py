@@ -4,53 +4,91 @@ from dataclasses import replace
 
 import pytest
 
-from foliohost.observation import FileSeen
-from foliohost.remedies import KERNEL, MODULE, Remedy, remedies
+from foliohost.circumstances import Circumstances
+from foliohost.estimates import DiskCost
+from foliohost.observation import FileSeen, Observation
+from foliohost.remedies import KERNEL, MODULE, Figures, Remedy, remedies, summary
 from foliohost.verdict import DiagnosisKind, judge
 from foliolab.cli.main import command_line
 from tests.host.seen import PAGE, file_seen, look_ups, observation
 
 
-def found(**changes: object) -> list[Remedy]:
+def found(around: Circumstances = Circumstances(), **changes: object) -> list[Remedy]:  # noqa: B008 nothing changes it
     """The remedies for look-ups in a file that differs so."""
     seen = look_ups()
     file: FileSeen = replace(seen.files[0], **changes)  # type: ignore[arg-type]
-    verdict = judge(replace(seen, files=(file,)))
-    return remedies(verdict, verdict.files[0], PAGE, True)
+    return told(replace(seen, files=(file,), module_tried=True), around=around)
+
+
+def told(seen: Observation, at: int = 0, around: Circumstances = Circumstances()) -> list[Remedy]:  # noqa: B008
+    verdict = judge(seen)
+    return remedies(seen, verdict, verdict.files[at], around)
 
 
 def test_each_has_its_command_and_its_figure() -> None:
     open_file, device, engine, kernel, module = found(engine="LMDB")
-    assert open_file.command == "sudo foliolab-host cure apply --pid 7 --file /srv/data.mdb --read-ahead-kb 16"
-    assert (open_file.reads_bytes, open_file.formula) == (1000 * 16384, "1,000 places x 16 KiB")
+    assert open_file.command == "sudo foliolab-host cure apply --file /srv/data.mdb --read-ahead-kb 16"
+    assert open_file.figures == Figures(1000 * 16384, 1000, None, "1,000 reads of 16 KiB")
     assert device.command == "sudo foliolab-host cure apply --device-of /srv/data.mdb --read-ahead-kb 16"
-    assert (engine.name, engine.reads_bytes) == ("LMDB's own switch", 1000 * PAGE)
-    assert engine.formula == "1,000 places x 4 KiB"
+    assert engine.name == "LMDB's own switch"
+    assert engine.figures == Figures(1000 * PAGE, 1000, None, "1,000 reads of 4 KiB")
     assert "MDB_NORDAHEAD" in engine.command
     assert (kernel.command, module.command) == (KERNEL, MODULE)
     # Without a hint, look-ups read with our window what they read with the hint.
-    assert {(ours.reads_bytes, ours.formula) for ours in (kernel, module)} == {(engine.reads_bytes, engine.formula)}
+    assert kernel.figures == module.figures == engine.figures
 
 
 def test_what_ours_gives_is_not_known_with_a_hint_or_where_pages_hide() -> None:
     pages = 32000
     dense = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages)
-    verdict = judge(observation(dense, read_bytes=pages * PAGE, major_faults=1000, minor_faults=1000))
-    assert verdict.kind is DiagnosisKind.UNCERTAIN
-    for ours in (remedies(verdict, verdict.files[0], PAGE, True)[-2:], found(hint="random")[-2:]):
-        assert [remedy.reads_bytes for remedy in ours] == [None, None]
-        assert all("not known" in remedy.caveat for remedy in ours)
+    seen = observation(dense, read_bytes=pages * PAGE, major_faults=1000, minor_faults=1000)
+    assert judge(seen).kind is DiagnosisKind.UNCERTAIN
+    for ours in (told(seen)[-2:], found(hint="random")[-2:]):
+        assert [remedy.figures for remedy in ours] == [Figures(), Figures()]
+    assert "not known" in told(seen)[-2].caveat
 
 
-def test_what_ours_gives_is_not_known_where_the_file_fits_into_memory() -> None:
-    """The window that adapts fills such a file, which the hint does not."""
+def test_a_file_that_is_cached_as_a_whole_has_no_remedies() -> None:
     size = look_ups().files[0].size_bytes
-    for part, known in ((0.5, True), (0.95, False)):
-        *_, engine, kernel, module = found(engine="LMDB", resident_bytes=int(part * size))
-        assert engine.reads_bytes == 1000 * PAGE
-        for ours in (kernel, module):
-            assert (ours.reads_bytes is not None) == known
-            assert ("not known: the file fits into memory" in ours.caveat) != known
+    assert found(resident_bytes=size // 2)
+    assert found(resident_bytes=int(0.95 * size)) == []
+    # Unless what is read leaves memory again.
+    assert found(resident_bytes=int(0.95 * size), evicted_pages=30000)
+
+
+def test_one_cure_is_for_all_processes_that_have_the_file_open() -> None:
+    cures = [remedy for remedy in found(open_in=(7, 8, 9), processes=(7, 8, 9)) if "--file" in remedy.command]
+    assert [remedy.command for remedy in cures] == [
+        "sudo foliolab-host cure apply --file /srv/data.mdb --read-ahead-kb 16"
+    ]
+    assert cures[0].caveat == "for the 3 processes that have it open, until they close it"
+
+
+def test_seconds_are_known_where_the_disk_was_probed() -> None:
+    window, *_, hint, _, _ = found(Circumstances(costs={"sda": DiskCost(1000, 50)}))
+    assert window.figures.seconds == pytest.approx(1000 * 1e-3 + 4000 * 50e-6)
+    assert hint.figures.seconds == pytest.approx(1000 * 1e-3 + 1000 * 50e-6)
+    assert found(Circumstances(costs={"sda": "Too small."}))[0].figures.seconds is None
+
+
+def test_a_remedy_that_takes_longer_says_so() -> None:
+    remedy = found()[0]
+    for seconds, longer in ((0.5, False), (1.05, False), (2.0, True)):
+        then = replace(remedy, figures=replace(remedy.figures, seconds=seconds))
+        assert ("it takes longer than now" in summary(then, Figures(1 << 20, 10, 1.0), 10.0)) == longer
+    assert "longer" not in summary(remedy, Figures(1 << 20, 10), 10.0)
+
+
+def test_a_cured_window_is_the_present_one() -> None:
+    cured = found(Circumstances(cured_kb={"/srv/data.mdb": 16}))
+    assert not any("cure apply" in remedy.command for remedy in cured)
+
+
+def test_a_cure_that_cuts_hints_says_so() -> None:
+    words = "; each call of MADV_WILLNEED or readahead() then reads 16 KiB at most, without a word"
+    for most_kb, warns in ((0, True), (1280, False)):
+        cures = found(Circumstances(hints_kb={"sda": most_kb}))[:2]
+        assert [remedy.caveat.endswith(words) for remedy in cures] == [warns, warns]
 
 
 @pytest.mark.parametrize("command", [KERNEL, MODULE])
@@ -60,24 +98,24 @@ def test_the_lab_has_the_commands_that_install_ours(command: str) -> None:
     assert callable(command_line().parse_args(words).handler)
 
 
-def test_places_are_the_waits_for_this_file_where_they_are_known() -> None:
-    assert found(places=500, mapped_pages=600)[0].formula == "1,000 places x 16 KiB"
-    assert found(places=500, mapped_pages=600, major_faults=700)[0].formula == "700 places x 16 KiB"
+def test_no_fewer_waits_than_there_are_now() -> None:
+    assert found(places=500, mapped_pages=600)[0].figures.waits == 1000
+    assert found(places=500, mapped_pages=600, major_faults=700)[0].figures.waits == 700
 
 
 def test_a_closed_descriptor_and_a_program_that_has_ended() -> None:
     closed = found(open_in=())[0]
-    assert (closed.command, closed.reads_bytes) == ("", None)
+    assert (closed.command, closed.figures) == ("", Figures())
     assert "not possible" in closed.caveat
     ended = found(open_in=(), alive=False)[0]
-    assert "--pid PID " in ended.command
+    assert "cure apply --file /srv/data.mdb " in ended.command
+    assert "while the program runs" in ended.caveat
 
 
 def test_the_module_has_no_figure_on_a_kernel_that_it_was_not_tried_on() -> None:
-    verdict = judge(look_ups())
-    kernel, module = remedies(verdict, verdict.files[0], PAGE, False)[-2:]
-    assert kernel.reads_bytes == 1000 * PAGE
-    assert (module.command, module.reads_bytes, module.formula) == (MODULE, None, "")
+    kernel, module = told(look_ups())[-2:]
+    assert kernel.figures.reads_bytes == 1000 * PAGE
+    assert (module.command, module.figures) == (MODULE, Figures())
     assert module.caveat.startswith("not tried on this kernel")
 
 
@@ -97,24 +135,27 @@ def test_no_more_than_is_read_now() -> None:
     """Of a file that was hardly read, beside one that all the program's waits were for."""
     seen = look_ups()
     other = file_seen(path="/srv/other", mapped_pages=20, places=10, cached_pages=500)
-    verdict = judge(replace(seen, files=(*seen.files, other)))
-    fewer = remedies(verdict, verdict.files[1], PAGE, True)
-    assert [remedy.reads_bytes for remedy in fewer] == [verdict.files[1].read_bytes] * 5
+    both = replace(seen, files=(*seen.files, other), module_tried=True)
+    read = judge(both).files[1].read_bytes
+    assert read
+    assert all(
+        remedy.figures.reads_bytes is not None and remedy.figures.reads_bytes <= read for remedy in told(both, 1)
+    )
 
 
 def test_nothing_for_what_is_well() -> None:
     seen = observation(file_seen(mapped_pages=5, cached_pages=5), read_bytes=5 * PAGE)
-    verdict = judge(seen)
-    assert verdict.kind is DiagnosisKind.NOTHING_WRONG
-    assert remedies(verdict, verdict.files[0], PAGE, True) == []
+    assert judge(seen).kind is DiagnosisKind.NOTHING_WRONG
+    assert told(seen) == []
     assert found(text=True) == []
 
 
 def test_the_hint_is_what_is_wrong() -> None:
     pages = 60000
     data = file_seen(hint="random", engine="Lucene", mapped_pages=pages, places=pages // 16, cached_pages=pages)
-    verdict = judge(observation(data, read_bytes=pages * PAGE, major_faults=pages))
-    (remedy,) = remedies(verdict, verdict.files[0], PAGE, True)
+    (remedy,) = told(observation(data, read_bytes=pages * PAGE, major_faults=pages))
+    # As many waits as there are windows, at most.
+    assert (remedy.figures.reads_bytes, remedy.figures.waits) == (pages * PAGE, pages // 32)
     assert remedy.name == "Lucene without the hint"
     assert remedy.command.endswith("defaultReadAdvice=NORMAL")
 
@@ -123,8 +164,6 @@ def test_a_scan_that_reads_single_pages_wants_a_hint() -> None:
     pages = 60000
     data = file_seen(mapped_pages=pages, places=pages // 16, cached_pages=pages, fresh_pages=pages)
     other = file_seen(path="/srv/other", mapped_pages=20, places=10, cached_pages=10)
-    verdict = judge(observation(data, other, read_bytes=pages * PAGE, major_faults=pages))
-    assert [remedy.command for remedy in remedies(verdict, verdict.files[0], PAGE, True)] == [
-        "madvise(address, length, MADV_SEQUENTIAL)"
-    ]
-    assert remedies(verdict, verdict.files[1], PAGE, True) == []
+    seen = observation(data, other, read_bytes=pages * PAGE, major_faults=pages)
+    assert [remedy.command for remedy in told(seen)] == ["madvise(address, length, MADV_SEQUENTIAL)"]
+    assert told(seen, 1) == []

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import re
 from dataclasses import replace
 
 import pytest
@@ -108,6 +109,32 @@ def test_mapping_around_can_hide_what_was_touched() -> None:
     assert "1.0 to 16 bytes" in verdict.sentence
 
 
+def test_a_file_that_fits_is_not_to_be_cured() -> None:
+    """It is cached as a whole after few waits, and with a small window there are eight times as many at most."""
+    size_bytes, waits = 24 * MIB, 183
+    data = file_seen(
+        size_bytes=size_bytes,
+        resident_bytes=int(0.98 * size_bytes),
+        mapped_pages=6000,
+        places=380,
+        density=0.98,
+        cached_pages=waits * 32,
+    )
+    seen = observation(data, read_bytes=waits * 32 * PAGE, major_faults=waits)
+    verdict = judge(seen)
+    assert verdict.kind is DiagnosisKind.FITS
+    words = "Nothing to cure: /srv/data.mdb is 98% cached by now, so these reads end by themselves. A window of 16 KiB"
+    found = re.fullmatch(r"(.*) would wait about ([\d,]+) times instead of (\d+)\.", verdict.sentence)
+    assert found
+    assert (found[1], int(found[3])) == (words, waits)
+    assert 5 * waits < int(found[2].replace(",", "")) <= 8.4 * waits
+    # Not if pages leave memory again, or if the program reads another file as badly.
+    evicting = replace(data, evicted_pages=waits * 16)
+    assert judge(replace(seen, files=(evicting,))).kind is not DiagnosisKind.FITS
+    both = replace(look_ups(), files=(data, look_ups().files[0]))
+    assert judge(replace(both, counted=Counters(38000 * PAGE, 0, 1183))).kind is DiagnosisKind.READS_TOO_MUCH
+
+
 def test_a_scan_with_the_random_hint() -> None:
     pages = 60000
     data = file_seen(hint="random", mapped_pages=pages, places=pages // 16, cached_pages=pages)
@@ -167,6 +194,13 @@ def test_no_text_has_a_share_larger_than_itself() -> None:
     verdict = judge(observation(data, text, read_bytes=31 * MIB, major_faults=150))
     assert [file.read_bytes for file in verdict.files] == [30 * MIB, MIB]
     assert (verdict.kind, verdict.read_bytes) == (DiagnosisKind.READS_TOO_MUCH, 30 * MIB)
+
+
+def test_no_small_file_has_a_share_larger_than_itself() -> None:
+    data = file_seen(mapped_pages=150, places=150, cached_pages=None)
+    small = file_seen(path="/lib/locale", size_bytes=360 << 10, mapped_pages=30, places=6, cached_pages=None)
+    verdict = judge(observation(data, small, read_bytes=100 * MIB, major_faults=150))
+    assert [file.read_bytes for file in verdict.files] == [100 * MIB - (360 << 10), 360 << 10]
 
 
 def test_what_others_read_or_wrote_is_not_charged() -> None:

@@ -8,11 +8,16 @@ from pathlib import Path
 import pytest
 
 from foliohost import pages
+from foliohost.circumstances import Circumstances
+from foliohost.devices import device_of
+from foliohost.estimates import touched
 from foliohost.observation import Observation
 from foliohost.processes import PAGE_BYTES, counters
+from foliohost.remedies import remedies
 from foliohost.shares import FileShare
 from foliohost.verdict import Diagnosis, DiagnosisKind, judge
 from foliohost.watch import Watch
+from foliohost.windows import set_device
 from tests.host.conftest import Toucher
 from tests.host.toucher import drop
 
@@ -33,11 +38,11 @@ def watched(
 
 
 def test_random_touches_of_a_cold_file(large_file: Path, start: Callable[..., Toucher]) -> None:
-    program, seen, verdict, file = watched(start, large_file, "random 150")
+    program, seen, verdict, file = watched(start, large_file, "random 28")
     assert verdict.kind is DiagnosisKind.READS_TOO_MUCH, verdict.sentence
     assert file is verdict.files[0]
     assert 16 <= seen.counted.major_faults <= 160
-    assert 0 < file.used_least <= 151 * PAGE_BYTES
+    assert 0 < file.used_least <= 29 * PAGE_BYTES
     assert file.read_bytes
     assert file.read_bytes <= large_file.stat().st_size
     assert file.read_bytes >= 10 * file.used_least
@@ -112,3 +117,43 @@ def test_the_hint_is_seen(large_file: Path, start: Callable[..., Toucher]) -> No
     (file,) = Watch(lambda: [program.pid], large_file.stat()).finish().files
     assert file.hint == "random"
     assert not file.text
+
+
+def test_a_small_file_is_cached_as_a_whole(private_disk: Path, start: Callable[..., Toucher]) -> None:
+    path = private_disk / "file"
+    set_device(device_of(path).attribute, 64)
+    _, seen, verdict, file = watched(start, path, "random 2000")
+    assert verdict.kind is DiagnosisKind.FITS, verdict.sentence
+    assert remedies(seen, verdict, file, Circumstances()) == []
+
+
+def test_processes_with_one_file_are_cured_together(large_file: Path, start: Callable[..., Toucher]) -> None:
+    drop(large_file)
+    programs = [start(large_file) for _ in range(3)]
+    pids = [program.pid for program in programs]
+    watch = Watch(lambda: pids, large_file.stat())
+    for program in programs:
+        program.tell("random 28" if program is programs[-1] else "random 2")
+    watch.look()
+    seen = watch.finish()
+    verdict = judge(seen)
+    assert verdict.files[0].seen.open_in == tuple(pids)
+    found = remedies(seen, verdict, verdict.files[0], Circumstances())
+    assert [remedy.command for remedy in found if " --file " in remedy.command] == [
+        f"sudo foliolab-host cure apply --file {large_file} --read-ahead-kb 16"
+    ], verdict.sentence
+
+
+def test_what_a_smaller_window_would_do_is_predicted(private_disk: Path, start: Callable[..., Toucher]) -> None:
+    path = private_disk / "file"
+    attribute = device_of(path).attribute
+    set_device(attribute, 64)
+    program, now, _, file = watched(start, path, "random 100")
+    predicted = touched(file, (64 << 10) // PAGE_BYTES, now.counted.major_faults).load((16 << 10) // PAGE_BYTES)
+    program.end()
+    set_device(attribute, 16)
+    _, then, _, file = watched(start, path, "random 100")
+    assert file.read_bytes
+    assert predicted.pages * PAGE_BYTES == pytest.approx(file.read_bytes, rel=0.15)
+    assert predicted.waits == pytest.approx(then.counted.major_faults, rel=0.25)
+    assert then.counted.major_faults > now.counted.major_faults

@@ -2,6 +2,8 @@
 """Tell how much of mapped files is read here for each byte used, and what helps. Any Linux since 6.1, as the user
 whose processes these are. With --host, tell of all processes of the machine, as a table or as metrics. A command keeps
 its input, output and exit status, and the report goes to the standard error; with --json, the command's output does.
+Where something is wrong, up to 16 MiB of the file are read past the page cache in half a second, to tell what remedies
+take in seconds.
 
 example: foliolab-host diagnose --pid 4711 --seconds 30
 """
@@ -25,6 +27,7 @@ from typing import Any
 from foliohost import pages
 from foliohost.bits import count_ones
 from foliohost.called import called
+from foliohost.circumstances import circumstances
 from foliohost.cli.cure import tell_restored
 from foliohost.cli.options import add_json, add_words, require_room_for, require_seconds, words
 from foliohost.devices import device_of
@@ -33,12 +36,13 @@ from foliohost.errors import FolioError, UsageError
 from foliohost.faults import FaultTrace, followed
 from foliohost.files import write_atomic
 from foliohost.folios import TextFolios, text_folios
+from foliohost.groups import Groups
 from foliohost.host import watch_host
 from foliohost.observation import Observation
-from foliohost.processes import PAGE_BYTES, Counters, Tally, counters, descendants, mapped_by, name
+from foliohost.processes import PAGE_BYTES, Counters, Tally, counters, descendants, mapped_by, mappings, name
 from foliohost.program import adopt_orphans, start
 from foliohost.report import host
-from foliohost.report.diagnosis import print_diagnosis, print_file, to_json
+from foliohost.report.diagnosis import SCHEMA, print_diagnosis, print_file, to_json
 from foliohost.survey import MOST_PROCESSES, survey
 from foliohost.terminal import terminal
 from foliohost.verdict import judge
@@ -55,6 +59,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, metavar="N", help=f"look for so long (default: {_SECONDS:.0f}; a command: to its end)"
     )
+    parser.add_argument(
+        "--probe",
+        action="store_true",
+        default=None,
+        help="read up to 16 MiB of the file past the page cache for 0.5 s, to tell seconds: done anyway if something is"
+        " wrong with it",
+    )
+    parser.add_argument("--no-probe", dest="probe", action="store_false", help="never read anything of the file")
     add_json(parser)
     add = parser.add_argument_group("with --host").add_argument
     add("--processes", type=int, metavar="N", help=f"watch so many at most (default: {MOST_PROCESSES})")
@@ -71,15 +83,17 @@ def handle(arguments: argparse.Namespace) -> int:
     _require_host(arguments)
     tell_restored()
     if command:
-        return _command(command, arguments.seconds, arguments.json)
+        return _command(command, arguments.seconds, arguments.json, arguments.probe)
     seconds = arguments.seconds or _SECONDS
     if arguments.host:
         return _host(arguments, seconds)
     if arguments.file:
-        return _file(arguments.file, seconds, arguments.json)
+        return _file(arguments.file, seconds, arguments.json, arguments.probe)
     for pid in arguments.pid:
         counters(pid)
-    _report(_watched(arguments.pid, seconds), _folios(arguments.pid), arguments.json)
+        mappings(pid)
+    groups = Groups(arguments.pid)
+    _report(_watched(arguments.pid, seconds), _folios(arguments.pid), groups, arguments.json, arguments.probe)
     return 0
 
 
@@ -146,18 +160,21 @@ def _folios(pids: list[int]) -> TextFolios | str:
 def _report(
     seen: Observation,
     folios: TextFolios | str,
+    groups: Groups,
     as_json: bool,
+    probe: bool | None,
     facts: dict[str, Any] | None = None,
     to_error: bool = False,
 ) -> None:
     verdict = judge(seen)
+    around = circumstances(seen, verdict, groups, probe)
     if as_json:
-        print(json.dumps({**(facts or {}), **to_json(seen, verdict, folios)}))
+        print(json.dumps({**(facts or {}), **to_json(seen, verdict, folios, around)}))
     else:
-        print_diagnosis(terminal(stderr=to_error), seen, verdict, folios)
+        print_diagnosis(terminal(stderr=to_error), seen, verdict, folios, around)
 
 
-def _file(path: Path, seconds: float, as_json: bool) -> int:
+def _file(path: Path, seconds: float, as_json: bool, probe: bool | None) -> int:
     device = device_of(path)
     status = path.stat()
     pids, hidden = mapped_by(status)
@@ -176,13 +193,14 @@ def _file(path: Path, seconds: float, as_json: bool) -> int:
     if not as_json:
         print_file(terminal(), facts)
     if pids:
-        _report(_watched(pids, seconds, status), _folios(pids), as_json, facts)
+        groups = Groups(pids)
+        _report(_watched(pids, seconds, status), _folios(pids), groups, as_json, probe, facts)
     elif as_json:
-        print(json.dumps({**facts, "verdict": "not-mapped", "files": []}))
+        print(json.dumps({"schema": SCHEMA, **facts, "verdict": "not-mapped", "files": []}))
     return 0
 
 
-def _command(command: list[str], seconds: float | None, as_json: bool) -> int:
+def _command(command: list[str], seconds: float | None, as_json: bool, probe: bool | None) -> int:
     if not shutil.which(command[0]):
         raise UsageError(f"There is no program {command[0]} that can be run.")
     adopt_orphans()
@@ -208,6 +226,7 @@ def _command(command: list[str], seconds: float | None, as_json: bool) -> int:
         started.append(child)
         if asked:
             child.terminate()
+        groups = Groups([child.pid])
         watch = Watch(ours, fresh=True, trace=trace)
         watch.run(seconds, lambda: _ended(child.pid))
         ended = _ended(child.pid)
@@ -216,7 +235,7 @@ def _command(command: list[str], seconds: float | None, as_json: bool) -> int:
         seen = watch.finish(_children().since(before) + Tally().of(ours()) if ended else None)
         folios = _folios([] if ended else ours())
     child.wait()
-    _report(seen, folios, as_json, to_error=not as_json)
+    _report(seen, folios, groups, as_json, probe, to_error=not as_json)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 

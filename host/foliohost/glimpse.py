@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A short probe of the disk under one file: what its requests take now, while the disk does other work as well.
+
+It reads at most 16 MiB, one read at a time, for half a second, past the page cache. It writes and sets nothing, but if
+a page that it reads is dirty, that is written first. ``probe.py`` measures thoroughly, and takes ten times as long.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+from statistics import mean
+
+from foliohost.costs import fit
+from foliohost.errors import NoProbe
+from foliohost.estimates import DiskCost
+from foliohost.probe import scattered
+from foliohost.processes import PAGE_BYTES
+
+SECONDS = 0.5
+MOST_BYTES = 16 << 20
+LEAST_BYTES = 64 << 20
+"""Of a file: less would be in the drive's own memory after a moment."""
+
+_SIZES = tuple(max(1, kib * 1024 // PAGE_BYTES) for kib in (4, 64, 128))
+_LEAST_ROUNDS = 4
+_TRIMMED = 10
+"""Of the times, one in so many at either end is left out."""
+
+
+def glimpse(path: Path, seconds: float = SECONDS) -> DiskCost:
+    """What requests and pages take. NoProbe says why that cannot be told."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise NoProbe(f"{path} cannot be read past the page cache: {error.strerror}.") from error
+    try:
+        if os.fstat(handle).st_size < LEAST_BYTES:
+            raise NoProbe(f"{path} is smaller than {LEAST_BYTES >> 20} MiB.")
+        return _cost(handle, seconds)
+    except OSError as error:
+        raise NoProbe(f"{path} cannot be read past the page cache: {error.strerror}.") from error
+    finally:
+        os.close(handle)
+
+
+def _cost(handle: int, seconds: float) -> DiskCost:
+    buffer = scattered(max(_SIZES))
+    numbers = random.Random()
+    last = os.fstat(handle).st_size - max(_SIZES) * PAGE_BYTES
+    times: dict[int, list[float]] = {pages: [] for pages in _SIZES}
+    until, read = time.monotonic() + seconds, 0
+    while len(times[_SIZES[-1]]) < _LEAST_ROUNDS or (time.monotonic() < until and read < MOST_BYTES):
+        for pages in numbers.sample(_SIZES, len(_SIZES)):
+            place = numbers.randrange(last) // PAGE_BYTES * PAGE_BYTES
+            before = time.perf_counter_ns()
+            read += os.preadv(handle, [buffer[: pages * PAGE_BYTES]], place)
+            times[pages].append((time.perf_counter_ns() - before) / 1000)
+    return DiskCost(*fit({pages: _typical(each) for pages, each in times.items()}))
+
+
+def _typical(times: list[float]) -> float:
+    """The mean without the extremes: a program waits for slow reads as well, but one may be chance."""
+    cut = len(times) // _TRIMMED
+    return mean(sorted(times)[cut : len(times) - cut])

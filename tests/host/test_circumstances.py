@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from foliohost.circumstances import NOT_PROBED, Circumstances, circumstances
+from foliohost.cli.main import main
+from foliohost.errors import NoProbe
+from foliohost.estimates import DiskCost
+from foliohost.glimpse import LEAST_BYTES, glimpse
+from foliohost.groups import Groups
+from foliohost.verdict import judge
+from foliohost.watch import Watch
+from tests.host.conftest import Toucher
+from tests.host.seen import look_ups
+from tests.host.toucher import drop
+
+
+def around(path: str, probe: bool | None) -> Circumstances:
+    """Of look-ups in a file that are badly read."""
+    seen = look_ups()
+    seen = replace(seen, files=(replace(seen.files[0], path=path),))
+    return circumstances(seen, judge(seen), Groups([]), probe)
+
+
+def test_the_disk_is_probed_where_something_is_wrong_unless_nobody_may(large_file: Path) -> None:
+    drop(large_file)
+    for probe, probed in ((None, True), (True, True), (False, False)):
+        assert isinstance(around(str(large_file), probe).costs["sda"], DiskCost) == probed
+    assert around(str(large_file), False).costs == {"sda": NOT_PROBED}
+    # Nothing is wrong, so nobody reads.
+    seen = look_ups()
+    well = replace(seen, counted=replace(seen.counted, read_bytes=1 << 20))
+    assert all(cost == NOT_PROBED for cost in circumstances(well, judge(well), Groups([]), None).costs.values())
+
+
+def test_a_glimpse_of_a_disk(large_file: Path) -> None:
+    cost = glimpse(large_file, 0.2)
+    assert cost.request_us + cost.page_us > 1
+
+
+def test_why_a_disk_cannot_be_probed(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.write_bytes(bytes(4096))
+    with pytest.raises(NoProbe, match=f"is smaller than {LEAST_BYTES >> 20} MiB"):
+        glimpse(small)
+    with pytest.raises(NoProbe, match="cannot be read past the page cache"):
+        glimpse(tmp_path / "absent")
+    assert "absent" in str(around(str(tmp_path / "absent"), True).costs["sda"])
+
+
+def test_a_cured_window_is_found(
+    private_disk: Path, start: Callable[..., Toucher], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOLIOLAB_STATE", str(tmp_path / "state"))
+    path = private_disk / "file"
+    program = start(path)
+    watch = Watch(lambda: [program.pid], path.stat())
+    seen = watch.finish()
+    assert circumstances(seen, judge(seen), Groups([]), False).cured_kb == {}
+    cure = ["cure", "apply", "--pid", str(program.pid), "--file", str(path), "--read-ahead-kb", "16"]
+    assert main(cure) == 0
+    found = circumstances(seen, judge(seen), Groups([]), False)
+    assert found.cured_kb == {str(path): 16}
+    assert found.window_kb(seen.files[0]) == 16
+    program.end()
+    assert circumstances(seen, judge(seen), Groups([]), False).cured_kb == {}

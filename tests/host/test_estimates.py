@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from foliohost.estimates import DiskCost, Load, Touched, present_load, touched
+from foliohost.pages import PageBits
+from foliohost.shares import FileShare, share_out
+from tests.host.seen import PAGE, file_seen, observation
+
+FILE_PAGES = 1 << 18
+"""Of the file that ``file_seen`` has."""
+RUNS = 300
+
+
+def share(read_pages: int, majors: int, **changes: object) -> FileShare:
+    (found,) = share_out(
+        observation(file_seen(cached_pages=read_pages, **changes), read_bytes=read_pages * PAGE, major_faults=majors)
+    )
+    return found
+
+
+def read_at_random(touches: Sequence[int], window_pages: int) -> int:
+    """How often touches of a file wait that has windows around misses and keeps everything."""
+    cached: set[int] = set()
+    waits = 0
+    for page in touches:
+        if page not in cached:
+            waits += 1
+            first = max(0, page - window_pages // 2)
+            cached |= set(range(first, first + window_pages))
+    return waits
+
+
+@pytest.mark.parametrize("touches", [500, 4000, 20_000])
+@pytest.mark.parametrize("window_pages", [32, 256])
+def test_touches_at_random_that_the_present_window_has_spared(touches: int, window_pages: int) -> None:
+    """The more of a file windows cover, the more waits a smaller one has than there are now."""
+    numbers = random.Random(touches)
+    chosen = [numbers.randrange(FILE_PAGES) for _ in range(touches)]
+    blocks = {page // 16 for page in chosen}
+    waits = read_at_random(chosen, window_pages)
+    read = min(FILE_PAGES, waits * window_pages)
+    density = len(blocks) / (FILE_PAGES / 16)
+    seen = share(read, waits, places=len(blocks), mapped_pages=16 * len(blocks), density=density)
+    found = touched(seen, window_pages, waits)
+    for window in (4, 1):
+        then = read_at_random(chosen, window)
+        assert found.load(window).waits == pytest.approx(then, rel=0.1)
+        assert found.load(window).pages == pytest.approx(then * window, rel=0.15)
+
+
+@pytest.mark.parametrize("run_pages", [8, 40])
+def test_blocks_behind_one_another_tell_how_long_runs_are(run_pages: int) -> None:
+    """Runs that begin anywhere; within a block, nothing tells what was touched."""
+    numbers = random.Random(run_pages)
+    firsts = [numbers.randrange(FILE_PAGES - run_pages) for _ in range(RUNS)]
+    touches = PageBits()
+    for first in firsts:
+        touches.add_run(first, first + run_pages)
+    places = touches.arounds()
+    seen = share(RUNS * 32, RUNS, places=places, followers=touches.followers(), mapped_pages=16 * places)
+    found = touched(seen, 32, RUNS)
+    assert found.run_pages == pytest.approx(run_pages, rel=0.15)
+    assert found.runs == pytest.approx(RUNS, rel=0.1)
+
+
+def test_a_run_reads_on_from_the_mark_in_its_window() -> None:
+    """With four pages: the one before the last is marked, and then the first of each window that follows."""
+    for run_pages, windows in {1: 1, 2: 2, 5: 3, 9: 4, 13: 5}.items():
+        load = Touched(1, run_pages, float("inf"), 1).load(4)
+        assert load.waits == 1
+        assert load.requests == pytest.approx(windows, abs=0.25)
+        assert load.pages == 4 * load.requests
+    assert Touched(1, 9, float("inf"), 1).load(1) == Load(9, 9, 9, 9)
+
+
+def test_a_stream_is_as_long_as_what_it_has_read() -> None:
+    found = touched(share(6400, 2, places=400, mapped_pages=6400, density=0.99), 32, 2)
+    assert found.run_pages == pytest.approx(3200, rel=0.02)
+    load = found.load(4)
+    assert load.waits == 2
+    assert load.pages == pytest.approx(6400, rel=0.02)
+    # Two requests are under way at a time.
+    assert load.turns == pytest.approx(load.requests / 2, rel=0.01)
+
+
+def test_where_memory_is_short_a_smaller_window_waits_as_often() -> None:
+    """Of touches at random, memory holds as large a part as before."""
+    places = {"places": 2000, "mapped_pages": 32000, "density": 0.1}
+    for evicted, waits in ((0, 2000), (32000, 1000)):
+        seen = share(32000, 1000, evicted_pages=evicted, **places)
+        assert touched(seen, 32, 1000).load(4).waits == pytest.approx(waits, rel=0.15)
+
+
+def test_pages_that_are_read_alone_are_counted_one_by_one() -> None:
+    hinted = share(5000, 5000, hint="random", places=5000, mapped_pages=5000, density=0.3)
+    assert touched(hinted, 32, 5000).load(1).waits == pytest.approx(5000, rel=0.2)
+
+
+def test_faults_after_the_last_look_are_taken_to_be_as_those_before() -> None:
+    half = share(32000, 1000, places=500, mapped_pages=8000)
+    assert touched(half, 32, 1000, unseen=500).runs == 1000
+
+
+def test_seconds() -> None:
+    assert present_load(1000 * 32 * PAGE, 1000, 32).seconds(DiskCost(1000, 10)) == pytest.approx(1.32)
+    assert Load(100, 1, 25, 13).seconds(DiskCost(1000, 10)) == pytest.approx(0.014)
