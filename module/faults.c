@@ -4,7 +4,6 @@
  * passes on is the window around its page, which begins at page 0 for many pages. So each
  * fault leaves its page in a slot of its task before.
  */
-#include <linux/atomic.h>
 #include <linux/hash.h>
 #include <linux/log2.h>
 #include <linux/sched.h>
@@ -13,9 +12,9 @@
 #include <linux/spinlock.h>
 #include <linux/xarray.h>
 
+#include "devices.h"
 #include "faults.h"
 #include "known_files.h"
-#include "prices.h"
 
 /* A slot matters for the microseconds from a fault's begin to its read. Tests have one only. */
 #ifndef SLOT_BITS
@@ -24,6 +23,14 @@
 
 /* What faults map around themselves, as all kernels have it unless debugfs changes it. */
 #define FAULT_AROUND_SHIFT	(16 - PAGE_SHIFT)
+
+/*
+ * Faults of a task, one in LOOK_EVERY, are looked at: is their page missing? If so many that
+ * were are not followed by a read, the kernel reads for them by other ways. One that waits
+ * faults twice, so that an even number might look at the second time only.
+ */
+#define LOOK_EVERY	5
+#define MOST_UNREAD	64
 
 /**
  * struct slot - the last fault of a task
@@ -34,6 +41,8 @@
  * @mark: page of the readahead mark that the fault has come to
  * @marked: the read for that mark, if it has come to one; only to be compared
  * @adapts: it may still read
+ * @nr_adaptive: faults that might
+ * @nr_unread: of those that were looked at, how many missed since one was read for
  * @arriving: of the file, if what @answer asked for is not in the page cache yet; only to be
  *	compared
  * @answer: what was read for the fault
@@ -46,17 +55,17 @@ struct slot {
 	pgoff_t mark;
 	const struct readahead_control *marked;
 	bool adapts;
+	unsigned int nr_adaptive;
+	unsigned int nr_unread;
 	const struct address_space *arriving;
 	struct mmap_readahead_answer answer;
 };
 
 static struct slot slots[1 << SLOT_BITS];
 
-atomic_long_t fault_events[NR_FAULT_EVENTS];
-
-static void count(enum fault_event event, unsigned long by)
+static unsigned long pages_of(const struct address_space *mapping)
 {
-	atomic_long_add(by, &fault_events[event]);
+	return DIV_ROUND_UP(i_size_read(mapping->host), PAGE_SIZE);
 }
 
 void faults_init(void)
@@ -72,20 +81,46 @@ static struct slot *slot_of_current(void)
 	return &slots[SLOT_BITS ? hash_ptr(current, SLOT_BITS) : 0];
 }
 
-void fault_begins(struct vm_fault *vmf, bool adaptive)
+/* Will the kernel read for a fault, unless its page comes meanwhile? */
+static bool has_to_read(const struct file *file, pgoff_t index)
+{
+	struct address_space *mapping = file->f_mapping;
+	const void *entry;
+
+	if (!READ_ONCE(file->f_ra.ra_pages) || index >= pages_of(mapping))
+		return false;
+	entry = xa_load(&mapping->i_pages, index);
+	return !entry || xa_is_value(entry);
+}
+
+/* With the slot's lock. Return: false if too many faults were not read for. */
+static bool check_read(struct slot *slot, const struct file *file)
+{
+	if (++slot->nr_adaptive % LOOK_EVERY || !has_to_read(file, slot->index))
+		return true;
+	if (++slot->nr_unread < MOST_UNREAD)
+		return true;
+	/* Whoever has them adapt again begins anew. */
+	slot->nr_unread = 0;
+	return false;
+}
+
+bool fault_begins(struct vm_fault *vmf, bool adaptive)
 {
 	const vm_flags_t hints = VM_EXEC | VM_RAND_READ | VM_SEQ_READ | VM_HUGEPAGE;
 	struct vm_area_struct *vma = vmf->vma;
 	struct file *file = vma->vm_file;
-	bool adapts = adaptive && !(vma->vm_flags & hints) && !known_file_is_program(file);
+	bool adapts = adaptive && !(vma->vm_flags & hints) &&
+		      device_adapts(file->f_mapping->host) && !known_file_is_program(file);
 	struct slot *slot = slot_of_current();
+	bool read = true;
 
 	/* It was mapped before the module came. */
 	if (vma->vm_flags & VM_EXEC)
 		known_file_set_program(file);
 
 	if (!spin_trylock(&slot->lock))
-		return;
+		return true;
 	/* A task that faults again, or anybody later, has seen the read return. */
 	if (slot->arriving)
 		known_file_arrived(slot->arriving, &slot->answer);
@@ -95,11 +130,14 @@ void fault_begins(struct vm_fault *vmf, bool adaptive)
 	slot->adapts = adapts;
 	slot->marked = NULL;
 	slot->arriving = NULL;
+	if (adapts)
+		read = check_read(slot, file);
 	spin_unlock(&slot->lock);
 
 	/* Otherwise the kernel stops to read ahead, and nobody is asked. */
-	if (adapts && READ_ONCE(file->f_ra.mmap_miss))
+	if (adapts && read && READ_ONCE(file->f_ra.mmap_miss))
 		WRITE_ONCE(file->f_ra.mmap_miss, 0);
+	return read;
 }
 
 void fault_at_mark(const struct readahead_control *ractl, const struct folio *folio)
@@ -155,15 +193,14 @@ static void describe(const struct readahead_control *ractl, pgoff_t index,
 		     struct mmap_readahead_miss *miss)
 {
 	struct address_space *mapping = ractl->mapping;
-	loff_t size = i_size_read(mapping->host);
 
 	*miss = (struct mmap_readahead_miss) {
 		.index = index,
-		.file_pages = DIV_ROUND_UP(size, PAGE_SIZE),
+		.file_pages = pages_of(mapping),
 		.cached_pages = READ_ONCE(mapping->nrpages),
 		/* fadvise() may set it to none meanwhile. */
 		.max_pages = clamp(READ_ONCE(ractl->ra->ra_pages), 1, SZ_1G >> PAGE_SHIFT),
-		.request_pages = request_pages(mapping->host),
+		.request_pages = device_request_pages(mapping->host),
 		.max_order = mapping_max_folio_order(mapping),
 		.block_shift = FAULT_AROUND_SHIFT,
 		.look = look,
@@ -179,9 +216,12 @@ static bool looks_around(const struct file_ra_state *ra)
 }
 
 /* A miss that has no slot to tell its page; who reads by other means counts no misses. */
-static void count_lost(const struct file_ra_state *ra)
+static void count_lost(const struct readahead_control *ractl)
 {
-	count(FAULT_LOST, looks_around(ra) && READ_ONCE(ra->mmap_miss));
+	struct inode *inode = ractl->mapping->host;
+
+	if (looks_around(ractl->ra) && READ_ONCE(ractl->ra->mmap_miss) && device_adapts(inode))
+		device_count(inode, FAULT_LOST, 1);
 }
 
 /*
@@ -197,23 +237,32 @@ static bool is_around(const struct readahead_control *ractl, pgoff_t index)
 	       (looks_around(ra) || ra->start != start);
 }
 
+static void count(const struct mmap_readahead_miss *miss, enum fault_event event, unsigned long by)
+{
+	const struct address_space *mapping = miss->cache;
+
+	device_count(mapping->host, event, by);
+}
+
 /* Both return false if the kernel is to read what it was about to. */
 
 static bool adapt(struct slot *slot, struct mmap_readahead_miss *miss)
 {
 	struct mmap_readahead_state *state = known_file_lock(miss->cache);
 
-	count(FAULT_UNKNOWN, !state);
-	if (!state)
+	if (!state) {
+		count(miss, FAULT_UNKNOWN, 1);
 		return false;
+	}
 	if (!mmap_readahead_settled(state, miss, &slot->answer)) {
 		miss->page = look(miss->cache, miss->index);
 		miss->memory_pages = known_file_memory(state);
 		mmap_readahead_adapt(state, miss, &slot->answer);
 	}
 	known_file_unlock(state);
-	count(FAULT_MISSES, 1);
-	count(FAULT_AHEAD, slot->answer.size - 1);
+	count(miss, FAULT_MISSES, 1);
+	if (slot->answer.size > 1)
+		count(miss, FAULT_AHEAD, slot->answer.size - 1);
 	return true;
 }
 
@@ -230,8 +279,10 @@ static bool read_on(struct slot *slot, struct mmap_readahead_miss *mark)
 	/* It is of somebody who read() the file. */
 	if (!ours)
 		return false;
-	count(FAULT_MARKS, slot->answer.size > 0);
-	count(FAULT_AHEAD, slot->answer.size);
+	if (slot->answer.size) {
+		count(mark, FAULT_MARKS, 1);
+		count(mark, FAULT_AHEAD, slot->answer.size);
+	}
 	return true;
 }
 
@@ -260,11 +311,11 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra)
 	if (!object_is_on_stack(ractl) || ractl->ra != ra || !ra || !ra->ra_pages)
 		return;
 	if (!spin_trylock(&slot->lock)) {
-		count_lost(ra);
+		count_lost(ractl);
 		return;
 	}
 	if (slot->task != current)
-		count_lost(ra);
+		count_lost(ractl);
 	if (slot->task != current || !slot->adapts || slot->file != ractl->file ||
 	    ra != &ractl->file->f_ra)
 		goto out;
@@ -273,6 +324,8 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra)
 	if (miss.index >= miss.file_pages || !(marked || is_around(ractl, miss.index)))
 		goto out;
 	slot->adapts = false;
+	if (!marked)
+		slot->nr_unread = 0;
 	if (!(marked ? read_on(slot, &miss) : adapt(slot, &miss)))
 		goto out;
 	rewrite(ractl, ra, &slot->answer, miss.file_pages);

@@ -6,25 +6,6 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
-/**
- * enum fault_event - what is counted
- * @FAULT_MISSES: misses that adapted
- * @FAULT_AHEAD: pages that they and readahead marks read beyond those that were missing
- * @FAULT_MARKS: readahead marks at which they were followed by more
- * @FAULT_UNKNOWN: misses that read what the kernel wanted, because there was no memory
- * @FAULT_LOST: misses that read what the kernel wanted, because two tasks shared a slot
- */
-enum fault_event {
-	FAULT_MISSES,
-	FAULT_AHEAD,
-	FAULT_MARKS,
-	FAULT_UNKNOWN,
-	FAULT_LOST,
-	NR_FAULT_EVENTS,
-};
-
-extern atomic_long_t fault_events[NR_FAULT_EVENTS];
-
 void faults_init(void);
 
 /**
@@ -33,8 +14,11 @@ void faults_init(void);
  * @adaptive: whether its window may adapt
  *
  * Whether it misses is not known yet.
+ *
+ * Return: false if misses of the task are not seen being read, many in a row: this kernel reads
+ * for them by other ways than the module knows. Then they must not adapt any more.
  */
-void fault_begins(struct vm_fault *vmf, bool adaptive);
+bool fault_begins(struct vm_fault *vmf, bool adaptive);
 
 /**
  * fault_at_mark - somebody has come to a readahead mark

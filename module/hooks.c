@@ -8,20 +8,26 @@
 #include <linux/init.h>
 #include <linux/kprobes.h>
 #include <linux/mm.h>
-#include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/pagemap.h>
+#include <linux/perf_event.h>
+#include <linux/sched.h>
 #include <linux/security.h>
 
+#include "devices.h"
 #include "faults.h"
 #include "known_files.h"
+#include "types.h"
 
 #ifndef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 #error "The module has to see arguments of functions: CONFIG_DYNAMIC_FTRACE_WITH_ARGS."
 #endif
 #ifndef CONFIG_SECURITY
-#error "The module follows security_mmap_file() and security_inode_free(): CONFIG_SECURITY."
+#error "The module follows security_inode_free(): CONFIG_SECURITY."
+#endif
+#ifndef CONFIG_PERF_EVENTS
+#error "The module follows perf_event_mmap(): CONFIG_PERF_EVENTS."
 #endif
 #ifndef CONFIG_KPROBES
 #error "The module asks where functions are: CONFIG_KPROBES."
@@ -30,16 +36,15 @@
 #error "The module takes spinlocks where a real-time kernel does not allow that."
 #endif
 
-/* Of those functions that headers declare. Arguments of others are checked when they come. */
+/* Of those functions that headers declare. Of the others, the kernel's BTF tells. */
 static_assert(__same_type(&filemap_fault, (vm_fault_t (*)(struct vm_fault *))0),
 	      "this kernel has another filemap_fault() than the module knows");
 static_assert(__same_type(&page_cache_async_ra,
 			  (void (*)(struct readahead_control *, struct folio *,
 				    unsigned long))0),
 	      "this kernel has another page_cache_async_ra() than the module knows");
-static_assert(__same_type(&security_mmap_file,
-			  (int (*)(struct file *, unsigned long, unsigned long))0),
-	      "this kernel has another security_mmap_file() than the module knows");
+static_assert(__same_type(&perf_event_mmap, (void (*)(struct vm_area_struct *))0),
+	      "this kernel has another perf_event_mmap() than the module knows");
 static_assert(__same_type(&security_inode_free, (void (*)(struct inode *))0),
 	      "this kernel has another security_inode_free() than the module knows");
 
@@ -49,19 +54,8 @@ MODULE_PARM_DESC(adaptive, "whether misses adapt; if not, the kernel reads as wi
 
 static int get_statistics(char *text, const struct kernel_param *param)
 {
-	static const char * const names[NR_FAULT_EVENTS] = {
-		[FAULT_MISSES] = "misses",
-		[FAULT_AHEAD] = "ahead",
-		[FAULT_MARKS] = "marks",
-		[FAULT_UNKNOWN] = "unknown",
-		[FAULT_LOST] = "lost",
-	};
-	unsigned int i;
-	int size = 0;
+	int size = show_events(text);
 
-	for (i = 0; i < NR_FAULT_EVENTS; i++)
-		size += sysfs_emit_at(text, size, "%s %ld\n", names[i],
-				      atomic_long_read(&fault_events[i]));
 	return size + sysfs_emit_at(text, size, "files %lu\n", known_files_count());
 }
 
@@ -90,14 +84,16 @@ static void on_inode_free(struct ftrace_regs *regs)
 	known_file_release(&inode->i_data);
 }
 
+/*
+ * Comes when a mapping is complete or has another protection, with the file in which faults
+ * read, be it below an overlay. Loaders map all of a program before they touch it.
+ */
 static void on_mmap(struct ftrace_regs *regs)
 {
-	struct file *file = argument(regs, 0);
-	unsigned long protection = (unsigned long)argument(regs, 1);
+	const struct vm_area_struct *vma = argument(regs, 0);
 
-	/* Loaders map all of a program before they touch it. */
-	if (file && protection & PROT_EXEC)
-		known_file_set_program(file);
+	if (vma->vm_file && vma->vm_flags & VM_EXEC)
+		known_file_set_program(vma->vm_file);
 }
 
 static void on_read(struct ftrace_regs *regs)
@@ -112,28 +108,34 @@ static void on_mark(struct ftrace_regs *regs)
 
 static void on_fault(struct ftrace_regs *regs)
 {
-	fault_begins(argument(regs, 0), READ_ONCE(adaptive));
+	if (fault_begins(argument(regs, 0), READ_ONCE(adaptive)) || !xchg(&adaptive, false))
+		return;
+	pr_warn("Switched off: this kernel reads for faults by other functions than the module follows.\n");
 }
+
+static const struct known_function functions[] = {
+	{ "filemap_fault", { "vm_fault" } },
+	{ "page_cache_ra_order", { "readahead_control", "file_ra_state" } },
+	{ "page_cache_async_ra", { "readahead_control", "folio" } },
+	{ "__fput", { "file" } },
+	{ "perf_event_mmap", { "vm_area_struct" } },
+	{ "security_inode_free", { "inode" } },
+	{}
+};
 
 /**
  * struct hook - a function that is followed
- * @function: its name
  * @entered: what to do
  * @address: where it begins
  */
 struct hook {
-	const char *function;
 	void (*entered)(struct ftrace_regs *regs);
 	unsigned long address;
 };
 
+/* In the order of @functions. */
 static struct hook hooks[] = {
-	{ "filemap_fault", on_fault },
-	{ "page_cache_ra_order", on_read },
-	{ "page_cache_async_ra", on_mark },
-	{ "__fput", on_fput },
-	{ "security_mmap_file", on_mmap },
-	{ "security_inode_free", on_inode_free },
+	{ on_fault }, { on_read }, { on_mark }, { on_fput }, { on_mmap }, { on_inode_free },
 };
 
 /* Between the begin of a function and what ftrace patches: at most a landing pad for branches. */
@@ -181,18 +183,19 @@ static unsigned long address_of(const char *function)
 
 static int follow_functions(void)
 {
-	struct hook *hook;
+	unsigned long address;
+	unsigned int i;
 	int err;
 
-	for (hook = hooks; hook < hooks + ARRAY_SIZE(hooks); hook++) {
-		hook->address = address_of(hook->function);
-		err = hook->address ? ftrace_set_filter_ip(&entries, hook->address, 0, 0) :
-				      -ENOENT;
+	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
+		address = address_of(functions[i].name);
+		err = address ? ftrace_set_filter_ip(&entries, address, 0, 0) : -ENOENT;
 		if (err) {
 			pr_err("This kernel has no function %s that ftrace can follow.\n",
-			       hook->function);
+			       functions[i].name);
 			return err;
 		}
+		hooks[i].address = address;
 	}
 	err = register_ftrace_function(&entries);
 	if (err == -EBUSY)
@@ -206,6 +209,9 @@ static int __init start(void)
 {
 	int err;
 
+	err = check_types(functions);
+	if (err)
+		return err;
 	faults_init();
 	err = known_files_init();
 	if (err)
@@ -221,7 +227,19 @@ static int __init start(void)
 static void __exit stop(void)
 {
 	/* Waits until nobody is in a callback. */
-	unregister_ftrace_function(&entries);
+	int err = unregister_ftrace_function(&entries);
+
+	/*
+	 * ftrace has given up after an error of its own, and functions may still come here. Who
+	 * unloads cannot be told that it fails; only as long as this waits does the code stay.
+	 */
+	if (err) {
+		WRITE_ONCE(adaptive, false);
+		pr_emerg("ftrace does not let go of the functions: error %d. The module stays until the next boot, switched off.\n",
+			 err);
+		for (;;)
+			schedule_timeout_idle(MAX_SCHEDULE_TIMEOUT);
+	}
 	ftrace_free_filter(&entries);
 	known_files_exit();
 }
@@ -230,4 +248,6 @@ module_init(start);
 module_exit(stop);
 
 MODULE_DESCRIPTION("Adaptive window of mapped files, for kernels without it");
+/* As in dkms.conf. */
+MODULE_VERSION("2");
 MODULE_LICENSE("GPL");

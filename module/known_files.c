@@ -13,14 +13,26 @@
 #include "known_files.h"
 #include "memory.h"
 
-/* So many files at most, 8 MiB, and how many are spared before another one begins. */
-#define MAX_FILES	16384
+/* So many files at most, 8 MiB, and as many programs, 1 MiB. */
+#define MAX_OF_A_KIND	16384
+/* How many are spared before another one begins. */
 #define MAX_SPARED	16
+
+/**
+ * struct kind - files, or programs
+ * @lru: those that are known, the newest first
+ * @nr: how many that are
+ */
+struct kind {
+	struct list_head lru;
+	unsigned long nr;
+};
 
 /**
  * struct known_file - a file, or an open file that is a program
  * @bucket: in the table
- * @lru: in the list, the newest first
+ * @kind: what it is
+ * @lru: in the list of its kind
  * @rcu: for those who are still looking
  * @key: key_of_file() or key_of_program()
  * @inode: number of its inode, in case an end went by unseen
@@ -35,6 +47,7 @@
  */
 struct known_file {
 	struct hlist_node bucket;
+	struct kind *kind;
 	struct list_head lru;
 	struct rcu_head rcu;
 	unsigned long key;
@@ -50,9 +63,9 @@ struct known_file {
 };
 
 static DEFINE_HASHTABLE(table, 12);
-static LIST_HEAD(lru);
-static DEFINE_SPINLOCK(table_lock);	/* of both, for changes */
-static unsigned long nr_files;
+static struct kind files = { .lru = LIST_HEAD_INIT(files.lru) };
+static struct kind programs = { .lru = LIST_HEAD_INIT(programs.lru) };
+static DEFINE_SPINLOCK(table_lock);	/* of all three, for changes */
 
 /* The page cache that all share who have opened a file. */
 static unsigned long key_of_file(const struct address_space *mapping)
@@ -94,18 +107,23 @@ static void forget(struct known_file *known)
 {
 	hash_del_rcu(&known->bucket);
 	list_del(&known->lru);
-	nr_files--;
+	known->kind->nr--;
 	kfree_rcu(known, rcu);
 }
 
-/* With the lock, if there are any: forget the oldest file, or spare it once. */
-static bool forget_oldest(void)
+static struct known_file *oldest(const struct kind *kind)
 {
-	struct known_file *known = list_last_entry(&lru, struct known_file, lru);
+	return list_last_entry(&kind->lru, struct known_file, lru);
+}
+
+/* With the lock, if there are any: forget the oldest one, or spare it once. */
+static bool forget_oldest(struct kind *kind)
+{
+	struct known_file *known = oldest(kind);
 
 	if (READ_ONCE(known->in_use)) {
 		WRITE_ONCE(known->in_use, false);
-		list_move(&known->lru, &lru);
+		list_move(&known->lru, &kind->lru);
 		return false;
 	}
 	forget(known);
@@ -113,19 +131,20 @@ static bool forget_oldest(void)
 }
 
 /* With the lock. */
-static void make_room(void)
+static void make_room(struct kind *kind)
 {
 	unsigned int looks;
 
-	for (looks = 0; nr_files >= MAX_FILES && looks < MAX_SPARED; looks++)
-		forget_oldest();
-	if (nr_files >= MAX_FILES)
-		forget(list_last_entry(&lru, struct known_file, lru));
+	for (looks = 0; kind->nr >= MAX_OF_A_KIND && looks < MAX_SPARED; looks++)
+		forget_oldest(kind);
+	if (kind->nr >= MAX_OF_A_KIND)
+		forget(oldest(kind));
 }
 
 /* Begin to know a file or a program, unless another task just did. Returns NULL without memory. */
-static struct known_file *remember(unsigned long key, const struct inode *inode, size_t size)
+static struct known_file *remember(unsigned long key, const struct inode *inode, struct kind *kind)
 {
+	size_t size = kind == &files ? sizeof(struct known_file) : offsetof(struct known_file, lock);
 	struct known_file *known, *old;
 
 	known = kzalloc(size, GFP_NOWAIT | __GFP_NOWARN);
@@ -135,7 +154,8 @@ static struct known_file *remember(unsigned long key, const struct inode *inode,
 	known->inode = inode->i_ino;
 	known->generation = inode->i_generation;
 	known->in_use = true;
-	if (size == sizeof(*known)) {
+	known->kind = kind;
+	if (kind == &files) {
 		spin_lock_init(&known->lock);
 		known->arrived = jiffies;
 	}
@@ -150,10 +170,10 @@ static struct known_file *remember(unsigned long key, const struct inode *inode,
 	old = find_gone(key);
 	if (old)
 		forget(old);
-	make_room();
+	make_room(kind);
 	hash_add_rcu(table, &known->bucket, key);
-	list_add(&known->lru, &lru);
-	nr_files++;
+	list_add(&known->lru, &kind->lru);
+	kind->nr++;
 	spin_unlock(&table_lock);
 	return known;
 }
@@ -179,7 +199,7 @@ struct mmap_readahead_state *known_file_lock(const struct address_space *mapping
 	struct known_file *known;
 
 	rcu_read_lock();
-	known = find(key, mapping->host) ?: remember(key, mapping->host, sizeof(*known));
+	known = find(key, mapping->host) ?: remember(key, mapping->host, &files);
 	if (!known) {
 		rcu_read_unlock();
 		return NULL;
@@ -234,7 +254,7 @@ void known_file_arrived(const struct address_space *mapping,
 void known_file_set_program(const struct file *file)
 {
 	if (!known_file_is_program(file))
-		remember(key_of_program(file), file_inode(file), offsetof(struct known_file, lock));
+		remember(key_of_program(file), file_inode(file), &programs);
 }
 
 bool known_file_is_program(const struct file *file)
@@ -277,7 +297,7 @@ void known_file_release_program(const struct file *file)
 
 unsigned long known_files_count(void)
 {
-	return READ_ONCE(nr_files);
+	return READ_ONCE(files.nr) + READ_ONCE(programs.nr);
 }
 
 static unsigned long count(struct shrinker *shrinker, struct shrink_control *sc)
@@ -290,8 +310,8 @@ static unsigned long scan(struct shrinker *shrinker, struct shrink_control *sc)
 	unsigned long looks, forgotten = 0;
 
 	spin_lock(&table_lock);
-	for (looks = 0; looks < sc->nr_to_scan && nr_files; looks++)
-		forgotten += forget_oldest();
+	for (looks = 0; looks < sc->nr_to_scan && files.nr + programs.nr; looks++)
+		forgotten += forget_oldest(files.nr ? &files : &programs);
 	spin_unlock(&table_lock);
 	return forgotten;
 }
@@ -336,7 +356,9 @@ void known_files_exit(void)
 {
 	stop_shrinking();
 	spin_lock(&table_lock);
-	while (nr_files)
-		forget(list_first_entry(&lru, struct known_file, lru));
+	while (files.nr)
+		forget(oldest(&files));
+	while (programs.nr)
+		forget(oldest(&programs));
 	spin_unlock(&table_lock);
 }

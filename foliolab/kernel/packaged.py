@@ -89,8 +89,8 @@ def unpacked(packages: Sequence[Path], arch: Architecture, directory: Path) -> t
         images[0].rename(directory / arch.image)
         configs[0].rename(directory / "config")
         (directory / "modules").mkdir()
-        for number, (name, content) in enumerate(_modules(modules[0].parent, kernel)):
-            (directory / "modules" / f"{number:02}-{name}.ko").write_bytes(content)
+        for number, (name, file) in enumerate(_modules(modules[0].parent, kernel)):
+            (directory / "modules" / f"{number:02}-{name}.ko").write_bytes(file)
     found = re.match(r"(?:\d+:)?(\d+\.\d+(?:\.\d+)*)", package_field(packages[0], "Version"))
     return release, found[1] if found else release
 
@@ -104,10 +104,10 @@ def _modules(place: Path, kernel: str) -> list[tuple[str, bytes]]:
     def add(name: str) -> None:
         if name in ordered or name in builtin or name not in files:
             return
-        content = _content(files[name])
-        for other in _needs(content):
+        found = content(files[name])
+        for other in _needs(found):
             add(other)
-        ordered[name] = content
+        ordered[name] = found
 
     for name in _WANTED:
         add(name)
@@ -121,7 +121,8 @@ def _name(file: Path) -> str:
     return file.name.partition(".ko")[0].replace("-", "_")
 
 
-def _content(file: Path) -> bytes:
+def content(file: Path) -> bytes:
+    """What a file with a module holds, which may be compressed."""
     unpack = _UNPACKERS.get(file.suffix)
     if not unpack:
         raise SourceError(f"The kernel's modules are compressed in a way that we do not know: {file.name}.")

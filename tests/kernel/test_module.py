@@ -14,12 +14,14 @@ import pytest
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.errors import BuildError, NoResult, UnknownKernel, UsageError
-from foliolab.files import KERNEL, MODULE, cache_directory, digest, made_once
+from foliolab.files import KERNEL, MODULE, cache_directory, digest, digest_files, made_once
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.module import headers
 from foliolab.kernel.name import parse_name
+from foliolab.kernel.packaged import content, fetched
+from foliolab.packages import unpack
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
@@ -30,6 +32,9 @@ from tests.kernel.kept import kept, of_module
 
 PARAMETERS = f"/sys/module/{module.NAME}/parameters"
 PROGRAMS = Path(__file__).parent / "programs"
+OTHER_FILE = DATA_FILE.replace("/data", "/other")
+"""The same file on the other disk."""
+BREAK_FTRACE = Path(__file__).parent / "modules/break_ftrace"
 VERSIONS = ["6.1", "6.12", "7.3"]
 ALWAYS_FTRACE = ("7.3",)
 """Where nothing switches it off."""
@@ -103,6 +108,21 @@ def guest(kernel: BuiltKernel, place: Path, programs: Iterable[Path], boot_argum
         yield running
 
 
+def overlay_module(version: str) -> Path:
+    """The module with overlayfs of Debian's kernel, which guests do not load by themselves."""
+    with fetched(version, NATIVE, Reporter()) as packages:
+
+        def make(place: Path) -> None:
+            for package in packages:
+                unpack(package, place / "package")
+            (found,) = (place / "package").rglob("overlay.ko*")
+            (place / "overlay.ko").write_bytes(content(found))
+            shutil.rmtree(place / "package")
+
+        key = digest([digest_files(packages), "overlay"])
+        return made_once(cache_directory() / "modules", key, make) / "overlay.ko"
+
+
 def read_bytes(running: Guest, *options: str, file: str = DATA_FILE) -> int:
     """What touching a page in a hundred reads."""
     done = running.run(["sparse-mmap", "--file", file, "--fraction", "0.01", "--seed", "1", "--drop-caches", *options])
@@ -118,6 +138,51 @@ def statistics(running: Guest) -> dict[str, int]:
     return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
 
 
+def device_number(running: Guest, disk: str) -> str:
+    return running.run([":read", f"/sys/block/{disk}/dev"]).checked().stdout.decode().strip()
+
+
+def events(running: Guest, device: str) -> dict[str, int]:
+    """What is counted on one device."""
+    lines = [line.split() for line in parameter(running, "device_statistics").splitlines()]
+    (words,) = ([words for words in lines if words[0] == device] or [[device]])[:1]
+    return {name: int(value) for name, value in zip(words[1::2], words[2::2], strict=True)}
+
+
+def check_scope(running: Guest, sparse: float, stock: int) -> None:
+    """Where some devices are named, the others read and count as without the module."""
+
+    def told(text: str) -> int:
+        return running.run([":write", f"{PARAMETERS}/devices", text]).status
+
+    named, other = device_number(running, "vda"), device_number(running, "vdb")
+    assert parameter(running, "devices") == "all\n"
+    assert told(named) == 0
+    assert parameter(running, "devices") == f"{named}\n"
+    before = events(running, named), events(running, other)
+    assert read_bytes(running, "--pattern", "random", file=OTHER_FILE) == stock
+    assert events(running, other) == before[1]
+    assert read_bytes(running, "--pattern", "random") < sparse
+    assert events(running, named)["misses"] > before[0]["misses"] + 700
+    assert [text for text in (",", f"{named},", f"{named} {other}", "x" * 64) if not told(text)] == []
+    assert parameter(running, "devices") == f"{named}\n"
+    assert told(f"{other},{named}") == 0
+    assert sorted(parameter(running, "devices").strip().split(",")) == sorted((named, other))
+    assert told("all") == 0
+    assert read_bytes(running, "--pattern", "random", file=OTHER_FILE) < sparse
+    each = [events(running, device) for device in (named, other)]
+    assert statistics(running)["misses"] == sum(counts["misses"] for counts in each)
+
+
+def check_text(running: Guest, overlay: Path) -> None:
+    """Programs read as before, also where an overlay is above their file; other files there adapt."""
+    running.run(["module-insert", f"/bin/{overlay.name}"]).checked()
+    running.run([":mount", "overlay", "/overlay", "overlay", "lowerdir=/data:/other"]).checked()
+    for file in (DATA_FILE, DATA_FILE.replace("/data", "/overlay")):
+        told = running.run(["module-text", module.NAME, file]).checked().stdout
+        assert (file, told) == (file, b"0 16\n")
+
+
 def check_prices(running: Guest, sparse: float) -> None:
     """A request costs what it does on the device, or else on all; then so many bytes are read of random pages."""
 
@@ -127,23 +192,22 @@ def check_prices(running: Guest, sparse: float) -> None:
     def read(file: str = DATA_FILE) -> int:
         return read_bytes(running, "--pattern", "random", file=file)
 
-    other = DATA_FILE.replace("/data", "/other")
-    assert read(other) < sparse
-    device = running.run([":read", "/sys/block/vdb/dev"]).checked().stdout.decode().strip()
+    assert read(OTHER_FILE) < sparse
+    device = device_number(running, "vdb")
     assert told(f"{device}=65536") == 0
     assert parameter(running, "request_kb_of") == f"{device}=65536\n"
     # Where requests cost more, fewer read more.
-    assert read(other) > 5 * sparse
+    assert read(OTHER_FILE) > 5 * sparse
     assert read() < sparse
     assert told(f"{device}=") == 0
-    assert read(other) < sparse
+    assert read(OTHER_FILE) < sparse
     wrong = ["8:0", "=128", "8:0=0", "8:0=65537", "8:0=x", "8:0=", f"{'x' * 64}=128"]
     assert [text for text in wrong if not told(text)] == []
     # There is room for some dozens.
-    names = [f"8:{number}" for number in range(33)]
-    assert [name for name in names if told(f"{name}=256")] == names[32:]
-    assert [told(f"{name}=1024") for name in names[:32]] == [0] * 32
-    assert [name for name in names if told(f"{name}=")] == names[32:]
+    names = [f"8:{number}" for number in range(64)]
+    refused = [name for name in names if told(f"{name}=256")]
+    assert refused == names[-len(refused) :]
+    assert [name for name in names if told(f"{name}=")] == refused
     assert parameter(running, "request_kb_of") == ""
 
 
@@ -159,7 +223,9 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
     random = ["--pattern", "random"]
     touched = (320 << 20) // 100
     sparse = 1.5 * touched
-    with guest(kernel, tmp_path, [program("module-load", tmp_path)]) as running:
+    programs = [program(name, tmp_path) for name in ("module-load", "module-insert", "module-text")]
+    overlay = overlay_module(version)
+    with guest(kernel, tmp_path, [*programs, overlay]) as running:
         require_module(running, module.NAME)
         assert read_bytes(running, *random) < sparse
         counts = statistics(running)
@@ -175,6 +241,9 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
         running.run([":write", f"{PARAMETERS}/adaptive", "0"]).checked()
         stock = read_bytes(running, *random)
         assert stock > 20 * touched
+        running.run([":write", f"{PARAMETERS}/adaptive", "1"]).checked()
+        check_scope(running, sparse, stock)
+        check_text(running, overlay)
         # What a request costs has limits.
         assert running.run([":write", f"{PARAMETERS}/request_kb", "0"]).status
         running.run([":write", f"{PARAMETERS}/request_kb", "1024"]).checked()
@@ -195,26 +264,64 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
         assert complaints(splats(running.console()), real_time=False) == []
 
 
+def check_bypassed(running: Guest, broken: Path) -> None:
+    """Where reads go by another function, the module leaves misses to the kernel, and says so once."""
+    windows = 64 << 10
+    running.run([":write", "/sys/block/vda/queue/read_ahead_kb", str(windows >> 10)]).checked()
+    # What is mapped around a fault counts as hits, with which no file has a hundred misses more than hits.
+    running.run([":mount", "debugfs", "/debug", "debugfs"]).checked()
+    running.run([":write", "/debug/fault_around_bytes", "4096"]).checked()
+    running.run([":write", f"{PARAMETERS}/adaptive", "0"]).checked()
+    stock = read_bytes(running, "--pattern", "random")
+    running.run([":write", f"{PARAMETERS}/adaptive", "1"]).checked()
+    running.run(["module-insert", f"/bin/{broken.name}", "ops=entries", "function=page_cache_ra_order"]).checked()
+    running.run(["module-load", broken.stem]).checked()
+    misses = statistics(running)["misses"]
+    # Each miss reads a window, until it is noticed.
+    bypassed = read_bytes(running, "--pattern", "random")
+    assert 2 * stock < bypassed < 500 * windows
+    assert parameter(running, "adaptive") == "N\n"
+    assert read_bytes(running, "--pattern", "random") == stock
+    assert statistics(running)["misses"] == misses
+    assert running.console().count(f"{module.NAME}: Switched off") == 1
+
+
+def check_kept(running: Guest, broken: Path) -> None:
+    """Where ftrace does not let go of functions, unloading never ends, and says why; all else goes on."""
+    running.run(["module-insert", f"/bin/{broken.name}", "kill=ftrace_kill"]).checked()
+    unloading = running.run(["module-load", module.NAME, "in-the-background"]).checked()
+    assert unloading.stdout == b"still unloading\n"
+    assert f"{module.NAME}: ftrace does not let go of the functions: error -19" in running.console()
+    read_bytes(running, "--pattern", "random")
+
+
 @only_x86_64
 @pytest.mark.boot
-def test_misses_that_lose_their_slot_are_counted(tmp_path: Path, stock_kernel: BuiltKernel) -> None:
+def test_what_goes_wrong_is_counted_or_said(tmp_path: Path, stock_kernel: BuiltKernel) -> None:
     found = headers(stock_kernel.release, NATIVE, Reporter())
 
     def make(place: Path) -> None:
         module.export(tmp_path / "module")
         module.compiled(tmp_path / "module", found, NATIVE.compiler, "KCFLAGS=-DSLOT_BITS=0")
         shutil.copyfile(tmp_path / f"module/{module.NAME}.ko", place / f"99-{module.NAME}.ko")
+        breaking = shutil.copytree(BREAK_FTRACE, tmp_path / BREAK_FTRACE.name)
+        module.compiled(breaking, found, NATIVE.compiler)
+        shutil.copyfile(breaking / f"{BREAK_FTRACE.name}.ko", place / f"{BREAK_FTRACE.name}.ko")
 
-    made = made_once(cache_directory() / "modules", digest(of_module(__file__, found, "one slot")), make)
-    sharing = program("module-slots", tmp_path)
+    what = ["one slot", digest_files(BREAK_FTRACE.iterdir())]
+    made = made_once(cache_directory() / "modules", digest([*of_module(__file__, found, what[0]), what[1]]), make)
+    broken = made / f"{BREAK_FTRACE.name}.ko"
+    sharing, *others = (program(name, tmp_path) for name in ("module-slots", "module-insert", "module-load"))
     kernel = replace(stock_kernel, module=made / f"99-{module.NAME}.ko")
-    with guest(kernel, tmp_path, [sharing], "preempt=full") as running:
+    with guest(kernel, tmp_path, [sharing, *others, broken], "preempt=full") as running:
         require_module(running, module.NAME)
         told = running.run([sharing.name, module.NAME, DATA_FILE, "4096", "60"], 120).checked().stdout.decode()
         # Who reads by other means loses nothing.
         beside, misses = map(int, told.split())
         assert beside == 0
         assert misses > 0
+        check_bypassed(running, broken)
+        check_kept(running, broken)
         assert complaints(splats(running.console()), real_time=False) == []
 
 
@@ -232,25 +339,25 @@ def test_a_guest_without_it_is_told(tmp_path: Path) -> None:
 @pytest.mark.boot
 def test_a_kernel_with_another_prototype_is_named(tmp_path: Path, stock_kernel: BuiltKernel) -> None:
     found = headers(stock_kernel.release, NATIVE, Reporter())
-    declared = (found.source / "include/linux/security.h").read_text()
-    changed = tmp_path / "changed/linux/security.h"
+    declared = (found.source / "include/linux/perf_event.h").read_text()
+    changed = tmp_path / "changed/linux/perf_event.h"
     changed.parent.mkdir(parents=True)
     changed.write_text(
         declared.replace(
-            "security_mmap_file(struct file *file, unsigned long prot", "security_mmap_file(struct file *file, int prot"
+            "perf_event_mmap(struct vm_area_struct *vma)", "perf_event_mmap(struct vm_area_struct *vma, int how)"
         )
     )
 
     def complaints_of_make() -> list[str]:
         module.export(tmp_path / "module")
-        with pytest.raises(BuildError, match=r"this kernel has another security_mmap_file\(\)") as raised:
+        with pytest.raises(BuildError, match=r"this kernel has another perf_event_mmap\(\)") as raised:
             module.compiled(
                 tmp_path / "module", found, NATIVE.compiler, f"NOSTDINC_FLAGS=-nostdinc -I{tmp_path}/changed"
             )
         return [str(raised.value)]
 
     (complaint,) = kept(of_module(__file__, found, "another prototype"), complaints_of_make)
-    assert "this kernel has another security_mmap_file() than the module knows" in complaint
+    assert "this kernel has another perf_event_mmap() than the module knows" in complaint
 
 
 def test_headers_are_for_this_machine_only() -> None:

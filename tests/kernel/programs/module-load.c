@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Takes a module out and puts it back, again and again, while other processes map, touch
- * and read a file of zeros that is evicted all the time. Then loads it without ftrace. The
- * module is told what requests cost on two devices.
+ * and read a file of zeros that is evicted all the time. Then loads it without ftrace, and on
+ * a kernel that tells other types. The module is told what requests cost on two devices.
  *
  *	module-load NAME MODULE FILE ROUNDS
  *	module-load NAME			takes it out for good
+ *	module-load NAME in-the-background	says if that has not ended after a second
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -25,6 +27,8 @@
 
 #define READERS	4
 #define TOUCHES	100
+#define TYPES		"/sys/kernel/btf/vmlinux"
+#define OTHER_TYPES	"/other-types"
 #define PARAMETERS "request_kb_of=8:0=1024 request_kb_of=8:16=64"
 
 static void touch(const volatile char *page)
@@ -146,6 +150,79 @@ static void check_ftrace(const char *name, const char *module)
 	load(module);
 }
 
+/* Put a file in the place of the kernel's types: these with one word changed, or nothing. */
+static void change_types(const char *word, const char *other)
+{
+	int in = open(TYPES, O_RDONLY | O_CLOEXEC);
+	int out = open(OTHER_TYPES, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0400);
+	char *types, *found = NULL, name[64] = "";
+	struct stat stat;
+	ssize_t done = 0, n;
+
+	if (in < 0 || out < 0 || fstat(in, &stat))
+		err(1, "types");
+	types = malloc(stat.st_size);
+	if (!types)
+		err(1, "malloc");
+	while (word && (n = read(in, types + done, stat.st_size - done)) > 0)
+		done += n;
+	if (word) {
+		/* Each begins behind the zero of another one. */
+		strncpy(name + 1, word, sizeof(name) - 2);
+		found = memmem(types, done, name, strlen(word) + 2);
+	}
+	if (found)
+		memcpy(found + 1, other, strlen(word));
+	if (!found != !word || write(out, types, done) != done)
+		errx(1, "types without %s", word);
+	free(types);
+	close(in);
+	close(out);
+	if (mount(OTHER_TYPES, TYPES, NULL, MS_BIND, NULL))
+		err(1, "mount");
+}
+
+static void restore_types(void)
+{
+	if (umount(TYPES) || unlink(OTHER_TYPES))
+		err(1, TYPES);
+}
+
+/* Without types there is nothing to compare. */
+static void check_types(const char *name, const char *module)
+{
+	unload(name);
+	change_types("file_ra_state", "file_ra_stats");
+	if (try_to_load(module) != EOPNOTSUPP)
+		errx(1, "the module loads where types are others");
+	restore_types();
+	change_types("address_space", "address_spice");
+	if (try_to_load(module) != EOPNOTSUPP)
+		errx(1, "the module loads where a structure is missing");
+	restore_types();
+	change_types(NULL, NULL);
+	load(module);
+	restore_types();
+}
+
+static void unload_in_background(const char *name)
+{
+	pid_t child = fork();
+
+	if (child < 0)
+		err(1, "fork");
+	if (!child) {
+		/* Nobody waits for what it might say. */
+		close(STDOUT_FILENO);
+		close(STDERR_FILENO);
+		unload(name);
+		_exit(0);
+	}
+	sleep(1);
+	if (!waitpid(child, NULL, WNOHANG))
+		puts("still unloading");
+}
+
 int main(int argc, char **argv)
 {
 	pid_t readers[READERS];
@@ -153,6 +230,10 @@ int main(int argc, char **argv)
 
 	if (argc == 2) {
 		unload(argv[1]);
+		return 0;
+	}
+	if (argc == 3) {
+		unload_in_background(argv[1]);
 		return 0;
 	}
 	if (argc != 5)
@@ -172,6 +253,7 @@ int main(int argc, char **argv)
 		waitpid(readers[i], &status, 0);
 	}
 	check_ftrace(argv[1], argv[2]);
+	check_types(argv[1], argv[2]);
 	printf("rounds: %d\n", atoi(argv[4]));
 	return 0;
 }
