@@ -2,17 +2,26 @@
 """The module's Debian package, and DKMS building it in trees of its own."""
 
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from foliolab.arch import NATIVE, X86_64
 from foliolab.cli.main import main
+from foliolab.files import MODULE, cache_directory, made_once
 from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.module import headers
-from foliolab.packages import Downloads
+from foliolab.packages import Downloads, unpack
 from foliolab.progress import Reporter
+
+NAME, VERSION = module.name_and_version()
+WHICH = ("-m", NAME, "-v", VERSION)
+SOURCES = "a86451bed37ecd2a"
+"""Hash of what this version is made of."""
+SKIPPED = 77
+"""What DKMS ends with where it is not to build; scripts of packages go on then."""
 
 
 def unpacked(package: Path, place: Path) -> Path:
@@ -26,9 +35,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_package_is_complete(package: Path, tmp_path: Path) -> None:
-    name, version = module.name_and_version()
-    assert package.name == f"foliolab-readahead-dkms_{version}_all.deb"
-    there = unpacked(package, tmp_path) / f"usr/src/{name}-{version}"
+    assert package.name == f"foliolab-readahead-dkms_{VERSION}_all.deb"
+    there = unpacked(package, tmp_path) / f"usr/src/{NAME}-{VERSION}"
     assert {str(file.relative_to(there)) for file in there.rglob("*") if file.is_file()} == set(module.sources())
     for file, ours in module.sources().items():
         assert (there / file).read_bytes() == ours.read_bytes()
@@ -53,30 +61,80 @@ def test_it_takes_a_directory_that_exists(tmp_path: Path, capsys: pytest.Capture
     assert "There is no directory" in capsys.readouterr().err
 
 
-@pytest.mark.boot
-@pytest.mark.skipif(NATIVE is not X86_64, reason="the module was tried on x86_64 only")
-def test_dkms_builds_it(package: Path, tmp_path: Path, stock_kernel: BuiltKernel) -> None:
+def test_the_version_grows_with_the_sources() -> None:
+    assert f'MODULE_VERSION("{VERSION}");' in (MODULE / "hooks.c").read_text()
+    assert module.code_hash() == SOURCES, "The sources differ: raise both versions, and write their new hash here."
+
+
+def dkms(suite: str) -> Path:
+    """Debian's program as it is in a release, from the cache."""
+
+    def make(place: Path) -> None:
+        with Downloads(place, (suite,)) as packages:
+            unpack(packages.bring("dkms", "dkms"), place)
+
+    return made_once(cache_directory() / "packages", f"dkms-{suite}", make) / "usr/sbin/dkms"
+
+
+@dataclass(frozen=True)
+class Dkms:
+    """It, with trees of its own, to which the module was added."""
+
+    program: Path
+    place: Path
+    headers: Path
+    """Taken for those of any kernel."""
+
+    def run(self, verb: str, *arguments: str, release: str = "") -> subprocess.CompletedProcess[str]:
+        trees = {"dkmstree": "tree", "installtree": "modules", "sourcetree": "package/usr/src"}
+        argv: list[str | Path] = ["bash", self.program, verb, *arguments]
+        argv += [word for option, tree in trees.items() for word in (f"--{option}", self.place / tree)]
+        if release:
+            argv += ["-k", release, "-a", NATIVE.name, "--kernelsourcedir", self.headers]
+        return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(params=["bookworm", "trixie"])
+def added(request: pytest.FixtureRequest, package: Path, tmp_path: Path, stock_kernel: BuiltKernel) -> Dkms:
     found = headers(stock_kernel.release, NATIVE, Reporter())
     # As a machine has them in one directory where these headers are installed.
     place = tmp_path / "headers"
     place.mkdir()
     command = " ".join(module.make_command(found, NATIVE.compiler))
     (place / "Makefile").write_text(f"%:\n\t{command} M=$(M) $@\n")
-    for part in (".config", "include"):
-        (place / part).symlink_to(found.build / part)
-    with Downloads(tmp_path, ("",)) as packages:
-        program = unpacked(packages.bring("dkms", "dkms"), tmp_path / "dkms") / "usr/sbin/dkms"
-    name, version = module.name_and_version()
+    (place / "include").symlink_to(found.build / "include")
+    (place / ".config").write_text((found.build / ".config").read_text())
     for directory in ("tree", "modules"):
         (tmp_path / directory).mkdir()
-    trees = ["--dkmstree", str(tmp_path / "tree"), "--installtree", str(tmp_path / "modules")]
-    trees += ["--sourcetree", str(unpacked(package, tmp_path / "package") / "usr/src")]
-    which = ["-m", name, "-v", version]
-    subprocess.run(["bash", program, "add", *which, *trees], check=True)
-    build_it = [*which, "-k", stock_kernel.release, "-a", NATIVE.name, "--kernelsourcedir", str(place), *trees]
-    done = subprocess.run(["bash", program, "build", *build_it], check=False)
-    logs = [path.read_text() for path in (tmp_path / "tree").rglob("make.log")]
-    assert done.returncode == 0, logs
-    (built,) = (tmp_path / "tree").rglob("module/*.ko*")
+    unpacked(package, tmp_path / "package")
+    tool = Dkms(dkms(request.param), tmp_path, place)
+    done = tool.run("add", *WHICH)
+    assert done.returncode == 0, done.stderr
+    return tool
+
+
+@pytest.mark.boot
+@pytest.mark.skipif(NATIVE is not X86_64, reason="the module was tried on x86_64 only")
+def test_dkms_builds_it_and_skips_kernels_on_which_it_was_not_tried(added: Dkms, stock_kernel: BuiltKernel) -> None:
+    release = stock_kernel.release
+    done = added.run("build", *WHICH, release=release)
+    assert done.returncode == 0, [path.read_text() for path in added.place.rglob("make.log")]
+    (built,) = (added.place / "tree").rglob("module/*.ko*")
     assert built.name.partition(".")[0] == module.NAME
-    assert f"vermagic={stock_kernel.release} ".encode() in built.read_bytes()
+    content = built.read_bytes()
+    assert f"vermagic={release} ".encode() in content
+    assert f"\0version={VERSION}\0".encode() in content
+
+    # What a kernel's update calls succeeds, and says why nothing is built.
+    for other in ("9.9.9-amd64", "6.120.1-amd64", "6.12.118+deb13-rt-amd64"):
+        done = added.run("autoinstall", release=other)
+        assert done.returncode == 0, (other, done.stdout, done.stderr)
+        assert f"{NAME} is skipped: it was not tried on kernels such as {other}." in done.stderr
+    done = added.run("build", *WHICH, release="9.9.9-amd64")
+    assert done.returncode == SKIPPED
+    assert "BUILD_EXCLUSIVE directive" in done.stderr
+    # Whatever a real-time kernel is called.
+    config = added.headers / ".config"
+    config.write_text(f"{config.read_text()}CONFIG_PREEMPT_RT=y\n")
+    assert added.run("build", *WHICH, "--config", str(config), release="6.12.1").returncode == SKIPPED
+    assert [path.name for path in (added.place / "tree").rglob("module/*.ko*")] == [built.name]
