@@ -21,7 +21,7 @@ _LONGER = 1.1
 
 KERNEL = "./lab kernel deb ~/packages && sudo apt install ~/packages/linux-*.deb"
 MODULE = (
-    "./lab module package && sudo apt install ./foliolab-readahead-dkms_1_all.deb linux-headers-$(uname -r)"
+    "./lab module package && sudo apt install ./foliolab-readahead-dkms_*_all.deb linux-headers-$(uname -r)"
     " && sudo modprobe mmap_readahead_window"
 )
 _LEAVES_ALONE = "what it gives is not known: it leaves mappings with a hint alone"
