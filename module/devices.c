@@ -47,6 +47,7 @@ static const char * const event_names[NR_FAULT_EVENTS] = {
 static struct device_facts devices[MAX_DEVICES + 1] = {
 	[MAX_DEVICES] = { .name = "others" },
 };
+
 static unsigned int nr_devices;
 static bool all_adapt = true;
 static unsigned int request_kb = 128;

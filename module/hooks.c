@@ -138,6 +138,8 @@ static struct hook hooks[] = {
 	{ on_fault }, { on_read }, { on_mark }, { on_fput }, { on_mmap }, { on_inode_free },
 };
 
+static_assert(ARRAY_SIZE(hooks) + 1 == ARRAY_SIZE(functions));
+
 /* Between the begin of a function and what ftrace patches: at most a landing pad for branches. */
 #define MAX_ENTRY_OFFSET	16
 

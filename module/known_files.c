@@ -142,10 +142,11 @@ static void make_room(struct kind *kind)
 }
 
 /* Begin to know a file or a program, unless another task just did. Returns NULL without memory. */
-static struct known_file *remember(unsigned long key, const struct inode *inode, struct kind *kind)
+static struct known_file *remember(unsigned long key, const struct inode *inode,
+				   struct kind *kind)
 {
-	size_t size = kind == &files ? sizeof(struct known_file) : offsetof(struct known_file, lock);
 	struct known_file *known, *old;
+	size_t size = kind == &files ? sizeof(*known) : offsetof(struct known_file, lock);
 
 	known = kzalloc(size, GFP_NOWAIT | __GFP_NOWARN);
 	if (!known)

@@ -6,7 +6,7 @@
  *
  *	module-load NAME MODULE FILE ROUNDS
  *	module-load NAME			takes it out for good
- *	module-load NAME in-the-background	says if that has not ended after a second
+ *	module-load NAME in-the-background FILE	says if that has not ended after some use
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -205,8 +205,9 @@ static void check_types(const char *name, const char *module)
 	restore_types();
 }
 
-static void unload_in_background(const char *name)
+static void unload_in_background(const char *name, const char *file)
 {
+	unsigned int seed = 1;
 	pid_t child = fork();
 
 	if (child < 0)
@@ -219,8 +220,10 @@ static void unload_in_background(const char *name)
 		_exit(0);
 	}
 	sleep(1);
+	use(file, &seed);
 	if (!waitpid(child, NULL, WNOHANG))
 		puts("still unloading");
+	fflush(stdout);
 }
 
 int main(int argc, char **argv)
@@ -232,8 +235,8 @@ int main(int argc, char **argv)
 		unload(argv[1]);
 		return 0;
 	}
-	if (argc == 3) {
-		unload_in_background(argv[1]);
+	if (argc == 4) {
+		unload_in_background(argv[1], argv[3]);
 		return 0;
 	}
 	if (argc != 5)
