@@ -7,7 +7,7 @@
 #include <linux/backing-dev.h>
 #include <linux/kernel.h>
 #include <linux/moduleparam.h>
-#include <linux/seqlock.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
@@ -52,80 +52,65 @@ static unsigned int nr_devices;
 static bool all_adapt = true;
 static unsigned int request_kb = 128;
 
-/* Of parameters, one is read or written at a time. Faults read, and add devices. */
-static DEFINE_SEQLOCK(devices_lock);
-
-static const char *name_of(struct inode *inode)
-{
-	return inode_to_bdi(inode)->dev_name;
-}
+/* For who adds devices. Parameters are read or written one at a time. */
+static DEFINE_SPINLOCK(devices_lock);
 
 static struct device_facts *find(const char *name)
 {
+	/* Pairs with find_or_add(), which has given it a name before. */
+	const struct device_facts *end = devices + smp_load_acquire(&nr_devices);
 	struct device_facts *device;
 
-	for (device = devices; device < devices + nr_devices; device++) {
+	for (device = devices; device < end; device++) {
 		if (!strncmp(name, device->name, sizeof(device->name)))
 			return device;
 	}
 	return NULL;
 }
 
-/* To be called with the lock held for writing. Returns NULL if there is no room. */
+/* Returns NULL if there is no room. */
 static struct device_facts *find_or_add(const char *name)
 {
 	struct device_facts *device = find(name);
 
-	if (device || nr_devices == MAX_DEVICES || !*name)
+	if (device)
 		return device;
-	device = &devices[nr_devices++];
-	strscpy(device->name, name, sizeof(device->name));
+	spin_lock(&devices_lock);
+	device = find(name);
+	if (!device && nr_devices < MAX_DEVICES && *name) {
+		device = &devices[nr_devices];
+		strscpy(device->name, name, sizeof(device->name));
+		/* Pairs with find(), which sees the name. */
+		smp_store_release(&nr_devices, nr_devices + 1);
+	}
+	spin_unlock(&devices_lock);
 	return device;
+}
+
+struct device_facts *device_of(struct inode *inode)
+{
+	return find_or_add(inode_to_bdi(inode)->dev_name) ?: &devices[MAX_DEVICES];
 }
 
 bool device_adapts(struct inode *inode)
 {
 	const struct device_facts *device;
-	unsigned int seq;
-	bool adapts;
 
 	if (READ_ONCE(all_adapt))
 		return true;
-	do {
-		seq = read_seqbegin(&devices_lock);
-		device = find(name_of(inode));
-		adapts = all_adapt || (device && device->named);
-	} while (read_seqretry(&devices_lock, seq));
-	return adapts;
+	device = find(inode_to_bdi(inode)->dev_name);
+	return device && READ_ONCE(device->named);
 }
 
-unsigned int device_request_pages(struct inode *inode)
+unsigned int device_request_pages(const struct device_facts *device)
 {
-	const struct device_facts *device;
-	unsigned int seq, kb;
+	unsigned int kb = READ_ONCE(device->request_kb) ?: READ_ONCE(request_kb);
 
-	do {
-		seq = read_seqbegin(&devices_lock);
-		device = find(name_of(inode));
-		kb = device && device->request_kb ? device->request_kb : READ_ONCE(request_kb);
-	} while (read_seqretry(&devices_lock, seq));
 	return max(kb >> (PAGE_SHIFT - 10), 1U);
 }
 
-void device_count(struct inode *inode, enum fault_event event, unsigned long by)
+void device_count(struct device_facts *device, enum fault_event event, unsigned long by)
 {
-	struct device_facts *device;
-	unsigned int seq;
-
-	do {
-		seq = read_seqbegin(&devices_lock);
-		device = find(name_of(inode));
-	} while (read_seqretry(&devices_lock, seq));
-	if (!device) {
-		write_seqlock(&devices_lock);
-		device = find_or_add(name_of(inode)) ?: &devices[MAX_DEVICES];
-		write_sequnlock(&devices_lock);
-	}
 	atomic_long_add(by, &device->events[event]);
 }
 
@@ -181,7 +166,7 @@ static const struct kernel_param_ops device_statistics_ops = {
 module_param_cb(device_statistics, &device_statistics_ops, NULL, 0444);
 MODULE_PARM_DESC(device_statistics, "what happened on each device since the module was loaded");
 
-/* With the lock held for writing: add each device of a list, and have it adapt if @named. */
+/* Find or add each device of a list, and have it adapt if @named. */
 static int name_devices(const char *list, bool named)
 {
 	char name[sizeof(devices->name)];
@@ -196,30 +181,31 @@ static int name_devices(const char *list, bool named)
 		device = find_or_add(name);
 		if (!device)
 			return -ENOSPC;
-		device->named |= named;
+		if (named)
+			WRITE_ONCE(device->named, true);
 		list += length;
 	} while (*list++ == ',');
 	return 0;
 }
 
-/* "all", or names with commas between them. What cannot be set changes nothing. */
+/*
+ * "all", or names with commas between them. What cannot be set changes nothing. For a moment
+ * none of the named devices adapts.
+ */
 static int set_devices(const char *text, const struct kernel_param *param)
 {
 	bool all = sysfs_streq(text, "all");
 	struct device_facts *device;
-	int err;
+	int err = all ? 0 : name_devices(text, false);
 
-	write_seqlock(&devices_lock);
-	err = all ? 0 : name_devices(text, false);
-	if (!err) {
-		for (device = devices; device < devices + nr_devices; device++)
-			device->named = false;
-		if (!all)
-			name_devices(text, true);
-		WRITE_ONCE(all_adapt, all);
-	}
-	write_sequnlock(&devices_lock);
-	return err;
+	if (err)
+		return err;
+	for (device = devices; device < devices + nr_devices; device++)
+		WRITE_ONCE(device->named, false);
+	if (!all)
+		name_devices(text, true);
+	WRITE_ONCE(all_adapt, all);
+	return 0;
 }
 
 static int get_devices(char *text, const struct kernel_param *param)
@@ -271,14 +257,12 @@ MODULE_PARM_DESC(request_kb, "what a read request costs, in KiB read: 1 to 65536
 
 static int set_price(const char *name, unsigned int kb)
 {
-	struct device_facts *device;
+	struct device_facts *device = find_or_add(name);
 
-	write_seqlock(&devices_lock);
-	device = find_or_add(name);
-	if (device)
-		device->request_kb = kb;
-	write_sequnlock(&devices_lock);
-	return device ? 0 : -ENOSPC;
+	if (!device)
+		return -ENOSPC;
+	WRITE_ONCE(device->request_kb, kb);
+	return 0;
 }
 
 static int forget_price(const char *name)

@@ -22,6 +22,16 @@ enum fault_event {
 	NR_FAULT_EVENTS,
 };
 
+struct device_facts;
+
+/**
+ * device_of - what is known of the device of a file
+ * @inode: of the file
+ *
+ * Return: facts, which stay as long as the module; of all that are one too many, the same.
+ */
+struct device_facts *device_of(struct inode *inode);
+
 /**
  * device_adapts - whether misses may adapt on the device of a file
  * @inode: of the file
@@ -31,20 +41,20 @@ enum fault_event {
 bool device_adapts(struct inode *inode);
 
 /**
- * device_request_pages - what a read request costs on the device of a file
- * @inode: of the file
+ * device_request_pages - what a read request costs
+ * @device: where
  *
  * Return: pages that could be read instead, at least 1.
  */
-unsigned int device_request_pages(struct inode *inode);
+unsigned int device_request_pages(const struct device_facts *device);
 
 /**
- * device_count - count what happened on the device of a file
- * @inode: of the file
+ * device_count - count what happened
+ * @device: where
  * @event: what
  * @by: how often, or how many pages
  */
-void device_count(struct inode *inode, enum fault_event event, unsigned long by);
+void device_count(struct device_facts *device, enum fault_event event, unsigned long by);
 
 /**
  * show_events - what happened on all devices together

@@ -190,7 +190,7 @@ static unsigned long next_miss(const void *cache, unsigned long index, unsigned 
 
 /* The facts that the policy judges, but for the page and memory. */
 static void describe(const struct readahead_control *ractl, pgoff_t index,
-		     struct mmap_readahead_miss *miss)
+		     const struct device_facts *device, struct mmap_readahead_miss *miss)
 {
 	struct address_space *mapping = ractl->mapping;
 
@@ -200,7 +200,7 @@ static void describe(const struct readahead_control *ractl, pgoff_t index,
 		.cached_pages = READ_ONCE(mapping->nrpages),
 		/* fadvise() may set it to none meanwhile. */
 		.max_pages = clamp(READ_ONCE(ractl->ra->ra_pages), 1, SZ_1G >> PAGE_SHIFT),
-		.request_pages = device_request_pages(mapping->host),
+		.request_pages = device_request_pages(device),
 		.max_order = mapping_max_folio_order(mapping),
 		.block_shift = FAULT_AROUND_SHIFT,
 		.look = look,
@@ -221,7 +221,7 @@ static void count_lost(const struct readahead_control *ractl)
 	struct inode *inode = ractl->mapping->host;
 
 	if (looks_around(ractl->ra) && READ_ONCE(ractl->ra->mmap_miss) && device_adapts(inode))
-		device_count(inode, FAULT_LOST, 1);
+		device_count(device_of(inode), FAULT_LOST, 1);
 }
 
 /*
@@ -237,21 +237,14 @@ static bool is_around(const struct readahead_control *ractl, pgoff_t index)
 	       (looks_around(ra) || ra->start != start);
 }
 
-static void count(const struct mmap_readahead_miss *miss, enum fault_event event, unsigned long by)
-{
-	const struct address_space *mapping = miss->cache;
-
-	device_count(mapping->host, event, by);
-}
-
 /* Both return false if the kernel is to read what it was about to. */
 
-static bool adapt(struct slot *slot, struct mmap_readahead_miss *miss)
+static bool adapt(struct slot *slot, struct mmap_readahead_miss *miss, struct device_facts *device)
 {
 	struct mmap_readahead_state *state = known_file_lock(miss->cache);
 
 	if (!state) {
-		count(miss, FAULT_UNKNOWN, 1);
+		device_count(device, FAULT_UNKNOWN, 1);
 		return false;
 	}
 	if (!mmap_readahead_settled(state, miss, &slot->answer)) {
@@ -260,13 +253,14 @@ static bool adapt(struct slot *slot, struct mmap_readahead_miss *miss)
 		mmap_readahead_adapt(state, miss, &slot->answer);
 	}
 	known_file_unlock(state);
-	count(miss, FAULT_MISSES, 1);
+	device_count(device, FAULT_MISSES, 1);
 	if (slot->answer.size > 1)
-		count(miss, FAULT_AHEAD, slot->answer.size - 1);
+		device_count(device, FAULT_AHEAD, slot->answer.size - 1);
 	return true;
 }
 
-static bool read_on(struct slot *slot, struct mmap_readahead_miss *mark)
+static bool read_on(struct slot *slot, struct mmap_readahead_miss *mark,
+		    struct device_facts *device)
 {
 	struct mmap_readahead_state *state = known_file_lock(mark->cache);
 	bool ours;
@@ -280,8 +274,8 @@ static bool read_on(struct slot *slot, struct mmap_readahead_miss *mark)
 	if (!ours)
 		return false;
 	if (slot->answer.size) {
-		count(mark, FAULT_MARKS, 1);
-		count(mark, FAULT_AHEAD, slot->answer.size);
+		device_count(device, FAULT_MARKS, 1);
+		device_count(device, FAULT_AHEAD, slot->answer.size);
 	}
 	return true;
 }
@@ -305,6 +299,7 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra)
 {
 	struct slot *slot = slot_of_current();
 	struct mmap_readahead_miss miss;
+	struct device_facts *device;
 	bool marked;
 
 	/* Headers do not tell whether the arguments are what they are meant to be. */
@@ -320,13 +315,14 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra)
 	    ra != &ractl->file->f_ra)
 		goto out;
 	marked = slot->marked == ractl;
-	describe(ractl, marked ? slot->mark : slot->index, &miss);
+	device = device_of(ractl->mapping->host);
+	describe(ractl, marked ? slot->mark : slot->index, device, &miss);
 	if (miss.index >= miss.file_pages || !(marked || is_around(ractl, miss.index)))
 		goto out;
 	slot->adapts = false;
 	if (!marked)
 		slot->nr_unread = 0;
-	if (!(marked ? read_on(slot, &miss) : adapt(slot, &miss)))
+	if (!(marked ? read_on(slot, &miss, device) : adapt(slot, &miss, device)))
 		goto out;
 	rewrite(ractl, ra, &slot->answer, miss.file_pages);
 	if (slot->answer.size > 1)
