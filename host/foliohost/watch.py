@@ -82,8 +82,8 @@ class Watch:
         self._details: dict[int, dict[int, Details]] = {}
         """By process and address, as it was told last."""
         self._next_details = 0.0
-        self._longest = 0.0
-        """Seconds that a look has taken at most."""
+        self._latest = 0.0
+        """Seconds that the latest look has taken, but for the first, which meets all files."""
         self._tally = Tally()
         self._began = time.monotonic()
         self._machine = _machine_counters()
@@ -100,14 +100,18 @@ class Watch:
             self._wait(period, seconds)
             began = time.monotonic()
             self.look()
-            period = max(min(2 * period, _LONGEST_PERIOD), _SHARE * (time.monotonic() - began))
+            self._latest = time.monotonic() - began
+            period = max(min(2 * period, _LONGEST_PERIOD), _SHARE * self._latest)
+        if not ended():
+            self._latest = 0.0
+            self._wait(float("inf"), seconds)  # the last look was faster than the one before
 
     def _left(self, seconds: float | None) -> float:
         """Seconds until the last look has to begin, for all to be over in time."""
         if seconds is None:
             return float("inf")
         reading = self._trace.reading_seconds() if isinstance(self._trace, FaultTrace) else 0.0
-        return self._began + seconds - self._longest - reading - time.monotonic()
+        return self._began + seconds - self._latest - reading - time.monotonic()
 
     def _wait(self, period: float, seconds: float | None) -> None:
         end = time.monotonic() + period
@@ -142,7 +146,6 @@ class Watch:
                 self._update(file, pieces[key])
             if time.monotonic() > began + _LOOK_SECONDS:
                 break
-        self._longest = max(self._longest, time.monotonic() - began)
 
     def _look_at_details(self, pids: Iterable[int], now: float) -> None:
         if now < self._next_details:

@@ -7,15 +7,16 @@ import sys
 
 from foliolab.files import REPOSITORY
 
-ARGV = (sys.executable, "-m", "foliohost")
+ARGV = (sys.executable, str(REPOSITORY / "host"))
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY / "host")}
+"""Of Python that imports some of it."""
 
 
 def host(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*ARGV, *argv],
         cwd=REPOSITORY,
-        env=ENVIRONMENT | environment,
+        env=os.environ | environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -103,10 +103,12 @@ def test_the_lab_hands_over_to_it_and_sets_nothing_up(tmp_path: Path) -> None:
     for name in ("lab", "packages.txt", "requirements.txt"):
         shutil.copy(REPOSITORY / name, tmp_path / name)
     environment = {**os.environ, "PYTHON": sys.executable, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("PYTHONPATH", None)
     before = sorted(tmp_path.rglob("*"))
     for words, told in (
         (["diagnose", "--", "true"], "Nothing wrong: "),
         (["diagnose", "--help"], "example: ./lab diagnose --pid"),
+        (["diagnose", "--", "sh", "-c", "echo path=$PYTHONPATH."], "path=."),
         (["cure", "undo"], "Nothing is applied."),
         (["probe", "/no/such"], "lab: There is no /no/such."),
         (["trace", "record", "--live", "-o", "t"], "lab: Name a program, or a process by --pid."),

@@ -15,7 +15,7 @@ from foliohost.errors import FolioError
 from foliohost.folios import text_folios
 from foliohost.remedies import KERNEL, MODULE
 from tests.host import toucher
-from tests.host.command import ARGV, ENVIRONMENT, host
+from tests.host.command import ARGV, host
 from tests.host.conftest import Toucher, large_file, start
 from tests.host.toucher import drop
 from tests.processes import alive, wait_until
@@ -91,7 +91,7 @@ def test_a_file(large_file: Path, start: Callable[..., Toucher]) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_interrupted_is_told_of(number: int) -> None:
     argv = [*ARGV, "diagnose", "--", "sleep", "600"]
-    with subprocess.Popen(argv, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
         _wait_for_child(running.pid)
         if number == signal.SIGINT:
             os.killpg(running.pid, number)  # as the terminal does it
@@ -104,7 +104,7 @@ def test_a_command_that_is_interrupted_is_told_of(number: int) -> None:
 
 def test_a_kill_takes_the_command_along() -> None:
     argv = [*ARGV, "diagnose", "--", "sleep", "600"]
-    with subprocess.Popen(argv, env=ENVIRONMENT) as running:
+    with subprocess.Popen(argv) as running:
         child = _wait_for_child(running.pid)
         running.kill()
     assert wait_until(lambda: not alive(child))

@@ -24,7 +24,7 @@ from foliohost.verdict import judge
 from foliohost.watch import Watch
 from foliohost.windows import set_device
 from tests.host import toucher
-from tests.host.command import ARGV, ENVIRONMENT, host
+from tests.host.command import ARGV, host
 from tests.host.conftest import Toucher
 from tests.host.toucher import drop
 from tests.host.tracing import here, instances
@@ -80,7 +80,7 @@ def test_what_a_call_reads_after_a_fault_is_not_the_faults(private_disk: Path, s
 @here
 def test_a_command_is_followed_from_its_start(large_file: Path) -> None:
     drop(large_file)
-    script = f"(echo random 20; echo wait) | {sys.executable} {toucher.__file__} {large_file}"
+    script = f"(echo random 20; echo wait; echo wait) | {sys.executable} {toucher.__file__} {large_file}"
     found = json.loads(host("diagnose", "--json", "--", "sh", "-c", script).stdout)
     assert found["untraced"] is None
     file = next(file for file in found["files"] if file["path"] == str(large_file))
@@ -104,7 +104,7 @@ def test_buffers_take_no_more_memory_than_is_said() -> None:
 def test_whatever_ends_us_nothing_is_left(number: int, start: Callable[..., Toucher], large_file: Path) -> None:
     program = start(large_file)
     argv = [*ARGV, "diagnose", "--pid", str(program.pid), "--seconds", "300"]
-    with subprocess.Popen(argv, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert wait_until(lambda: any((each / "events" / FAULT / "enable").exists() for each in instances(running.pid)))
         running.send_signal(number)
         running.communicate(timeout=60)

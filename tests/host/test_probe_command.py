@@ -8,7 +8,7 @@ import pytest
 
 from foliohost.cli.main import main
 from foliohost.errors import NoProbe
-from tests.host.command import ARGV, ENVIRONMENT, host
+from tests.host.command import ARGV, host
 from tests.host.conftest import large_file
 from tests.processes import wait_until
 
@@ -38,7 +38,7 @@ def test_on_a_terminal(large_file: Path) -> None:
 def test_an_interruption_ends_it_with_a_sentence(large_file: Path) -> None:
     argv = [*ARGV, "probe", str(large_file), "--seconds", "600"]
     before = sorted(large_file.parent.iterdir())
-    with subprocess.Popen(argv, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as running:
         assert wait_until(lambda: large_file in _open_files(running.pid))
         running.send_signal(signal.SIGINT)
         _, words = running.communicate(timeout=60)

@@ -16,7 +16,7 @@ from foliohost.record import record
 from foliohost.target import Process, StartedProgram
 from foliohost.trace import read_trace
 from foliohost.tracefs import FAULT_AROUND, fault_around_bytes
-from tests.host.command import ARGV, ENVIRONMENT
+from tests.host.command import ARGV
 from tests.host.conftest import PAGES
 from tests.host.tracing import here, instances
 from tests.processes import wait_until
@@ -116,7 +116,7 @@ def test_whatever_ends_us_nothing_is_left(number: int, cold: Path, tmp_path: Pat
     out = tmp_path / "t"
     argv = [*ARGV, "record", "-o", str(out), "--file", str(cold), "--"]
     running = subprocess.Popen(
-        [*argv, *touching(cold, [1, 400], 300)], env=ENVIRONMENT,
+        [*argv, *touching(cold, [1, 400], 300)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     assert running.stdout

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -164,12 +165,13 @@ def test_what_others_have_left_is_removed(cold: Path) -> None:
 def test_what_a_kill_of_the_whole_control_group_leaves_goes_with_the_next_start(cold: Path, tmp_path: Path) -> None:
     """Which takes the one who cleans up along; the instance goes on tracing."""
     argv = [*ARGV, "record", "-o", str(tmp_path / "t"), "--file", str(cold), "--", "sleep", "300"]
-    with subprocess.Popen(argv, env=ENVIRONMENT) as running:
+    with subprocess.Popen(argv) as running:
         assert wait_until(lambda: any((each / "tracing_on").read_text() == "1\n" for each in instances(running.pid)))
-        for pid in descendants(running.pid):
-            os.kill(pid, signal.SIGSTOP)
-        for pid in (*descendants(running.pid), running.pid):
-            os.kill(pid, signal.SIGKILL)
+        others = descendants(running.pid)
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in (running.pid, *others):
+                with suppress(ProcessLookupError):  # the program dies with us
+                    os.kill(pid, number)
     (left,) = instances(running.pid)
     assert (left / "tracing_on").read_text() == "1\n"
     assert host("diagnose", "--pid", str(os.getpid()), "--seconds", "0.1").returncode == 0
