@@ -62,6 +62,8 @@ class FaultTrace:
 
     def reading_seconds(self) -> float:
         """How long ``faults`` will take with what there is, by how long the first events took."""
+        if self._incomplete:
+            return 0.0
         if not self._seconds_a_byte and (pages := self._instance.first_pages(_SAMPLE_PAGES)):
             start = time.monotonic()
             for page in pages:
