@@ -12,7 +12,7 @@ from foliohost.cures import state_of
 from foliohost.errors import FolioError
 from foliohost.estimates import DiskCost
 from foliohost.glimpse import glimpse
-from foliohost.groups import Group, Groups, blind_spots
+from foliohost.groups import ControlGroup, Groups, blind_spots
 from foliohost.observation import FileSeen, Observation
 from foliohost.state import applied
 from foliohost.verdict import Diagnosis, DiagnosisKind
@@ -29,7 +29,7 @@ class Circumstances:
     """What the disk under a file takes, by device, or a sentence why that is not known."""
     hints_kb: Mapping[str, int] = field(default_factory=dict)
     """What a call of MADV_WILLNEED or readahead() reads at least if it asks for it, in KiB, by device."""
-    groups: tuple[Group, ...] = ()
+    groups: tuple[ControlGroup, ...] = ()
     blind: tuple[str, ...] = ()
     """What cannot be seen from here, a sentence each."""
 

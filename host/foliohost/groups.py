@@ -23,7 +23,7 @@ _UNIT = re.compile(r"[^/]+\.(?:service|scope)$")
 
 
 @dataclass(frozen=True)
-class Group:
+class ControlGroup:
     """A control group that processes are in."""
 
     path: str
@@ -52,13 +52,13 @@ class Groups:
                     self._before[path] = _proactive_pages(path)
                 self._processes.setdefault(path, {})[pid] = None
 
-    def finish(self) -> tuple[Group, ...]:
+    def finish(self) -> tuple[ControlGroup, ...]:
         """All groups that were met."""
         found = []
         for path, before in self._before.items():
             after = _proactive_pages(path)
             taken = None if before is None or after is None else max(0, after - before) * PAGE_BYTES
-            found.append(Group(path, name_of(path), tuple(self._processes[path]), taken))
+            found.append(ControlGroup(path, name_of(path), tuple(self._processes[path]), taken))
         return tuple(found)
 
 

@@ -30,7 +30,7 @@ _LOOK_UPS = "look-ups then read windows"
 
 
 @dataclass(frozen=True)
-class Figures:
+class Forecast:
     """What would have been read of a file in the same time; None where that cannot be told."""
 
     reads_bytes: int | None = None
@@ -47,7 +47,7 @@ class Remedy:
     name: str
     command: str
     """What to type, or to change in the program; empty where nothing can be done."""
-    figures: Figures
+    figures: Forecast
     caveat: str
 
 
@@ -104,12 +104,12 @@ class _Case:
         device = Remedy(f"a smaller window for {file.device}", command, figures, caveat)
         return [self._for_open_file(path, window_kb, figures, cut), device]
 
-    def _for_open_file(self, path: str, window_kb: int, figures: Figures, cut: str) -> Remedy:
+    def _for_open_file(self, path: str, window_kb: int, figures: Forecast, cut: str) -> Remedy:
         name = "a smaller window for this open file"
         file = self._file.seen
         if file.alive and not file.open_in:
             caveat = "not possible: the program has closed its descriptor after mapping"
-            return Remedy(name, "", Figures(), caveat)
+            return Remedy(name, "", Forecast(), caveat)
         command = f"sudo {called()} cure apply --file {path} --read-ahead-kb {window_kb}"
         number = len(file.open_in)
         caveat = (
@@ -135,9 +135,9 @@ class _Case:
             " that fits may be filled"
         )
         if self._file.seen.hint:
-            figures, gives = Figures(), _LEAVES_ALONE
+            figures, gives = Forecast(), _LEAVES_ALONE
         elif self._verdict.kind is not DiagnosisKind.READS_TOO_MUCH:
-            figures, gives = Figures(), _HIDDEN
+            figures, gives = Forecast(), _HIDDEN
         elif self._touched.run_pages > 1:
             figures = replace(figures, waits=None, seconds=None)  # it reads runs in fewer requests than the hint
         where = "measured with five engines on Debian's 6.12, with LMDB on 7.3; it knows 6.1 as well"
@@ -145,7 +145,7 @@ class _Case:
         module = Remedy("our module, whose window adapts", MODULE, figures, f"{gives} (docs/module.md: {where})")
         if not self._seen.module_tried:
             caveat = "not tried on this kernel, but on Debian's 6.1, 6.12 and 7.3 (docs/module.md)"
-            module = replace(module, figures=Figures(), caveat=caveat)
+            module = replace(module, figures=Forecast(), caveat=caveat)
         return [kernel, module]
 
     def _cut_hints(self, window_kb: int) -> str:
@@ -156,13 +156,13 @@ class _Case:
         least = max(most_kb, window_kb)
         return f"; each call of MADV_WILLNEED or readahead() then reads {least} KiB at most, without a word"
 
-    def _figures(self, window_pages: int) -> Figures:
+    def _figures(self, window_pages: int) -> Forecast:
         load = self._touched.load(window_pages)
         return _as_figures(
             load, self._cost, self._page, _formula(load, self._touched, window_pages, self._page), self._file
         )
 
-    def _streamed(self) -> Figures:
+    def _streamed(self) -> Forecast:
         """Of what was read page by page, if it is read by windows; at most as many waits as there are windows."""
         pages = (self._file.read_bytes or 0) / self._page
         windows = pages / max(1, self._window_pages)
@@ -170,11 +170,11 @@ class _Case:
         return _as_figures(Load(pages, windows, windows, windows / 2), self._cost, self._page, formula, self._file)
 
 
-def _as_figures(load: Load, cost: DiskCost | None, page_bytes: int, formula: str, file: FileShare) -> Figures:
+def _as_figures(load: Load, cost: DiskCost | None, page_bytes: int, formula: str, file: FileShare) -> Forecast:
     reads = round(load.pages * page_bytes)
     if file.read_bytes is not None:
         reads = min(reads, file.read_bytes)
-    return Figures(reads, round(load.waits), round(load.seconds(cost), 3) if cost else None, formula)
+    return Forecast(reads, round(load.waits), round(load.seconds(cost), 3) if cost else None, formula)
 
 
 def _formula(load: Load, found: Touched, window_pages: int, page_bytes: int) -> str:
@@ -184,17 +184,17 @@ def _formula(load: Load, found: Touched, window_pages: int, page_bytes: int) -> 
     return f"{count(load.requests)} reads of {window}, in {count(found.runs)} runs of {found.run_pages:.0f} pages"
 
 
-def present_figures(verdict: Diagnosis, file: FileShare, around: Circumstances, page_bytes: int) -> Figures:
+def present_figures(verdict: Diagnosis, file: FileShare, around: Circumstances, page_bytes: int) -> Forecast:
     """What was read of a file, what it waited, and what the disk took for that."""
     waits = waits_for(verdict, file)
     if file.read_bytes is None:
-        return Figures(None, round(waits))
+        return Forecast(None, round(waits))
     load = present_load(file.read_bytes, waits, (around.window_kb(file.seen) << 10) // page_bytes)
     cost = around.cost(file.seen)
-    return Figures(file.read_bytes, round(waits), round(load.seconds(cost), 3) if cost else None)
+    return Forecast(file.read_bytes, round(waits), round(load.seconds(cost), 3) if cost else None)
 
 
-def summary(remedy: Remedy, now: Figures, seconds: float) -> str:
+def summary(remedy: Remedy, now: Forecast, seconds: float) -> str:
     """What it gives, in words, beside what is read now, in a look so long."""
     then = remedy.figures
     if then.reads_bytes is None:

@@ -43,7 +43,9 @@ ARCHITECTURE = "tests/test_architecture.py"
         ("packages.txt", ["tests/test_needs.py"]),
         ("tests/vm/test_qemu.py", ["tests/vm/test_qemu.py"]),
         ("tests/vm/test_that_is_gone.py", []),
-        ("tests/live/seen.py", ["tests/live"]),
+        ("host/foliohost/cures.py", [ARCHITECTURE, "tests/host/test_cures.py"]),
+        ("host/systemd/foliolab-host-restore.service", [ARCHITECTURE, "tests/host"]),
+        ("tests/host/seen.py", ["tests/host"]),
         ("COPYING", []),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from foliohost.circumstances import Circumstances
 from foliohost.estimates import DiskCost
 from foliohost.folios import TextFolios
-from foliohost.groups import Group
+from foliohost.groups import ControlGroup
 from foliohost.observation import Observation
 from foliohost.processes import Counters
 from foliohost.report.diagnosis import print_diagnosis, print_file, to_json
@@ -156,7 +156,10 @@ def test_the_window_of_a_cure_is_shown() -> None:
 
 def test_groups_and_what_is_not_seen_are_told() -> None:
     seen = look_ups()
-    groups = (Group("/system.slice/db.service", "unit db.service", (7, 8), 3 * MIB), Group("/", "", (9,), None))
+    groups = (
+        ControlGroup("/system.slice/db.service", "unit db.service", (7, 8), 3 * MIB),
+        ControlGroup("/", "", (9,), None),
+    )
     lines = terminal(seen, around=Circumstances(groups=groups, blind=("This is a container.",)))
     assert "In unit db.service: 7, 8." in lines
     assert "This is a container." in lines

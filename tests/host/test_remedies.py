@@ -7,7 +7,7 @@ import pytest
 from foliohost.circumstances import Circumstances
 from foliohost.estimates import DiskCost
 from foliohost.observation import FileSeen, Observation
-from foliohost.remedies import KERNEL, MODULE, Figures, Remedy, remedies, summary
+from foliohost.remedies import KERNEL, MODULE, Forecast, Remedy, remedies, summary
 from foliohost.verdict import DiagnosisKind, judge
 from foliolab.cli.main import command_line
 from tests.host.seen import PAGE, file_seen, look_ups, observation
@@ -28,10 +28,10 @@ def told(seen: Observation, at: int = 0, around: Circumstances = Circumstances()
 def test_each_has_its_command_and_its_figure() -> None:
     open_file, device, engine, kernel, module = found(engine="LMDB")
     assert open_file.command == "sudo foliolab-host cure apply --file /srv/data.mdb --read-ahead-kb 16"
-    assert open_file.figures == Figures(1000 * 16384, 1000, None, "1,000 reads of 16 KiB")
+    assert open_file.figures == Forecast(1000 * 16384, 1000, None, "1,000 reads of 16 KiB")
     assert device.command == "sudo foliolab-host cure apply --device-of /srv/data.mdb --read-ahead-kb 16"
     assert engine.name == "LMDB's own switch"
-    assert engine.figures == Figures(1000 * PAGE, 1000, None, "1,000 reads of 4 KiB")
+    assert engine.figures == Forecast(1000 * PAGE, 1000, None, "1,000 reads of 4 KiB")
     assert "MDB_NORDAHEAD" in engine.command
     assert (kernel.command, module.command) == (KERNEL, MODULE)
     # Without a hint, look-ups read with our window what they read with the hint.
@@ -44,7 +44,7 @@ def test_what_ours_gives_is_not_known_with_a_hint_or_where_pages_hide() -> None:
     seen = observation(dense, read_bytes=pages * PAGE, major_faults=1000, minor_faults=1000)
     assert judge(seen).kind is DiagnosisKind.UNCERTAIN
     for ours in (told(seen)[-2:], found(hint="random")[-2:]):
-        assert [remedy.figures for remedy in ours] == [Figures(), Figures()]
+        assert [remedy.figures for remedy in ours] == [Forecast(), Forecast()]
     assert "not known" in told(seen)[-2].caveat
 
 
@@ -75,8 +75,8 @@ def test_a_remedy_that_takes_longer_says_so() -> None:
     remedy = found()[0]
     for seconds, longer in ((0.5, False), (1.05, False), (2.0, True)):
         then = replace(remedy, figures=replace(remedy.figures, seconds=seconds))
-        assert ("it takes longer than now" in summary(then, Figures(1 << 20, 10, 1.0), 10.0)) == longer
-    assert "longer" not in summary(remedy, Figures(1 << 20, 10), 10.0)
+        assert ("it takes longer than now" in summary(then, Forecast(1 << 20, 10, 1.0), 10.0)) == longer
+    assert "longer" not in summary(remedy, Forecast(1 << 20, 10), 10.0)
 
 
 def test_a_cured_window_is_the_present_one() -> None:
@@ -105,7 +105,7 @@ def test_no_fewer_waits_than_there_are_now() -> None:
 
 def test_a_closed_descriptor_and_a_program_that_has_ended() -> None:
     closed = found(open_in=())[0]
-    assert (closed.command, closed.figures) == ("", Figures())
+    assert (closed.command, closed.figures) == ("", Forecast())
     assert "not possible" in closed.caveat
     ended = found(open_in=(), alive=False)[0]
     assert "cure apply --file /srv/data.mdb " in ended.command
@@ -115,7 +115,7 @@ def test_a_closed_descriptor_and_a_program_that_has_ended() -> None:
 def test_the_module_has_no_figure_on_a_kernel_that_it_was_not_tried_on() -> None:
     kernel, module = told(look_ups())[-2:]
     assert kernel.figures.reads_bytes == 1000 * PAGE
-    assert (module.command, module.figures) == (MODULE, Figures())
+    assert (module.command, module.figures) == (MODULE, Forecast())
     assert module.caveat.startswith("not tried on this kernel")
 
 

@@ -13,7 +13,7 @@ from foliohost.estimates import DiskCost
 from foliohost.folios import TextFolios
 from foliohost.observation import FileSeen, Observation
 from foliohost.processes import Counters
-from foliohost.remedies import Figures, Remedy, present_figures, remedies, summary
+from foliohost.remedies import Forecast, Remedy, present_figures, remedies, summary
 from foliohost.shares import LITTLE_BYTES, FileShare
 from foliohost.sizes import count, size
 from foliohost.terminal import Column, Terminal, print_table
@@ -232,7 +232,7 @@ def _folios(found: TextFolios | str) -> str:
     return f"In folios of {', '.join(f'{name} {each / found.mapped_bytes:.0%}' for name, each in parts.items())}."
 
 
-def _print_remedies(console: Terminal, file: FileShare, found: Sequence[Remedy], now: Figures, seconds: float) -> None:
+def _print_remedies(console: Terminal, file: FileShare, found: Sequence[Remedy], now: Forecast, seconds: float) -> None:
     console.out()
     console.out(f"What helps with {file.seen.path}:", style="bold")
     for remedy in found:
