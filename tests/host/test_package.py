@@ -44,6 +44,13 @@ def test_it_has_the_file_that_runs_and_says_what_it_takes(package: Path, tree: P
     assert sorted(path.name for path in package.parent.iterdir()) == [package.name, "tree"]
 
 
+def test_it_has_all_units_and_enables_none(tree: Path) -> None:
+    units = sorted(unit.name for unit in (tree / "usr/lib/systemd/system").iterdir())
+    assert units == sorted(unit.name for unit in (REPOSITORY / "host/systemd").iterdir()) != []
+    assert not (tree / "etc").exists()
+    assert not list(tree.rglob("postinst"))
+
+
 def test_equal_sources_make_equal_packages(package: Path, tmp_path: Path) -> None:
     assert made(tmp_path / "two").read_bytes() == package.read_bytes()
 
