@@ -15,7 +15,7 @@ _REST = """\
 .SH ENVIRONMENT
 .TP
 .B FOLIOLAB_STATE
-The directory in which \\fBcure\\fR remembers what it has set; by default \\fI~/.local/state/foliolab\\fR.
+The directory in which \\fBcure\\fR remembers what it has set; by default \\fI/run/foliolab-host\\fR.
 .TP
 .B COLUMNS
 Characters of a line, for tables.

@@ -55,6 +55,22 @@ def test_equal_sources_make_equal_packages(package: Path, tmp_path: Path) -> Non
     assert made(tmp_path / "two").read_bytes() == package.read_bytes()
 
 
+def test_without_the_maker_of_packages_there_is_a_sentence(tmp_path: Path) -> None:
+    argv = [sys.executable, str(REPOSITORY / "host/build"), "--rpm", str(tmp_path)]
+    done = subprocess.run(argv, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "build: rpmbuild is not installed.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_package_of_rpm_has_the_same_files(tree: Path, tmp_path: Path) -> None:
+    if not find("rpmbuild"):
+        pytest.skip("rpmbuild is not installed")
+    package = subprocess.check_output([*BUILD[:-1], "--rpm", str(tmp_path)], text=True).strip()
+    listed = subprocess.check_output(["rpm", "-qpl", package], text=True).split()
+    wanted = {f"/{path.relative_to(tree)}" for path in tree.rglob("*") if path.is_file()}
+    assert {path for path in listed if path != "/usr/share/doc/foliolab-host"} == wanted
+
+
 def options(parser: argparse.ArgumentParser) -> Iterator[str]:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
