@@ -37,7 +37,9 @@ def _moved(file: str, before: dict[str, bytes], after: bytes, ours: dict[str, by
     place = [0, *accumulate(kept)]
     """How many lines ours has of those before each of the old ones."""
     for start, end, brought in reversed(list(_changes(old, new))):
-        if place[end] - place[start] != end - start:
+        # Lines that come between two, or to all lines of a file, belong to these.
+        between = file not in ours or (0 < start < len(old) and not any(kept[start - 1 : start + 1]))
+        if between or place[end] - place[start] != end - start:
             raise HookError(f"A commit that stays changes lines of {file} that are of one left out.")
         mine[place[start] : place[end]] = brought
     return b"".join(mine)

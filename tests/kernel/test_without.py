@@ -22,7 +22,17 @@ def test_nothing_left_out_is_the_series() -> None:
     assert without([FIRST, {LIST: b"m\n"}], PRISTINE, set()) == [FIRST, {LIST: b"m\n"}]
 
 
-@pytest.mark.parametrize("second", [{LIST: b"a\nM\nz\n"}, {LIST: b"a\nz\n"}, {"mm/m.c": b"two\n"}])
+@pytest.mark.parametrize(
+    "second",
+    [
+        {LIST: b"a\nM\nz\n"},
+        {LIST: b"a\nz\n"},
+        {"mm/m.c": b"two\n"},
+        {"mm/m.c": b"one\ntwo\n"},
+        {"mm/lines.c": b"one\nmore\ntwo\nlast\n"},
+    ],
+)
 def test_a_change_of_what_is_left_out(second: dict[str, bytes]) -> None:
+    first = {**FIRST, "mm/lines.c": b"one\ntwo\nlast\n"}
     with pytest.raises(HookError, match=next(iter(second))):
-        without([FIRST, second], PRISTINE, {0})
+        without([first, second], {**PRISTINE, "mm/lines.c": b"last\n"}, {0})
