@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.arch import NATIVE, X86_64
+from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.files import MODULE, cache_directory, made_once
 from foliolab.kernel import module
@@ -85,12 +85,14 @@ class Dkms:
     headers: Path
     """Taken for those of any kernel."""
 
-    def run(self, verb: str, *arguments: str, release: str = "") -> subprocess.CompletedProcess[str]:
+    def run(
+        self, verb: str, *arguments: str, release: str = "", arch: str = NATIVE.name
+    ) -> subprocess.CompletedProcess[str]:
         trees = {"dkmstree": "tree", "installtree": "modules", "sourcetree": "package/usr/src"}
         argv: list[str | Path] = ["bash", self.program, verb, *arguments]
         argv += [word for option, tree in trees.items() for word in (f"--{option}", self.place / tree)]
         if release:
-            argv += ["-k", release, "-a", NATIVE.name, "--kernelsourcedir", self.headers]
+            argv += ["-k", release, "-a", arch, "--kernelsourcedir", self.headers]
         return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
@@ -126,13 +128,15 @@ def test_dkms_builds_it_and_skips_kernels_on_which_it_was_not_tried(added: Dkms,
     assert f"\0version={VERSION}\0".encode() in content
 
     # What a kernel's update calls succeeds, and says why nothing is built.
-    for other in ("9.9.9-amd64", "6.120.1-amd64", "6.12.118+deb13-rt-amd64"):
-        done = added.run("autoinstall", release=other)
+    for other in ("9.9.9-amd64", "6.120.1-amd64", "6.12.118+deb13-rt-amd64", "6.12.118+deb13-arm64"):
+        arch = ARM64.machine if other.endswith("arm64") else X86_64.name
+        done = added.run("autoinstall", release=other, arch=arch)
         assert done.returncode == 0, (other, done.stdout, done.stderr)
         assert f"{NAME} is skipped: it was not tried on kernels such as {other}." in done.stderr
-    done = added.run("build", *WHICH, release="9.9.9-amd64")
-    assert done.returncode == SKIPPED
-    assert "BUILD_EXCLUSIVE directive" in done.stderr
+    for other, arch in (("9.9.9-amd64", X86_64.name), ("6.12.118+deb13-arm64", ARM64.machine)):
+        done = added.run("build", *WHICH, release=other, arch=arch)
+        assert done.returncode == SKIPPED
+        assert "BUILD_EXCLUSIVE directive" in done.stderr
     # Whatever a real-time kernel is called.
     config = added.headers / ".config"
     config.write_text(f"{config.read_text()}CONFIG_PREEMPT_RT=y\n")
