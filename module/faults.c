@@ -315,13 +315,14 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra)
 	    ra != &ractl->file->f_ra)
 		goto out;
 	marked = slot->marked == ractl;
+	/* The followed function is called; of many misses by one open file, another's place may stand in @ra. */
+	if (!marked)
+		slot->nr_unread = 0;
 	device = device_of(ractl->mapping->host);
 	describe(ractl, marked ? slot->mark : slot->index, device, &miss);
 	if (miss.index >= miss.file_pages || !(marked || is_around(ractl, miss.index)))
 		goto out;
 	slot->adapts = false;
-	if (!marked)
-		slot->nr_unread = 0;
 	if (!(marked ? read_on(slot, &miss, device) : adapt(slot, &miss, device)))
 		goto out;
 	rewrite(ractl, ra, &slot->answer, miss.file_pages);
