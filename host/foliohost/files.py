@@ -45,8 +45,8 @@ def write_atomic(path: Path, data: bytes | str) -> None:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(content)
                 stream.flush()
+                os.fchmod(handle, 0o644)  # by its name it may be another file, where others own the directory
                 os.fsync(stream.fileno())
-            Path(name).chmod(0o644)
             Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
