@@ -30,8 +30,10 @@ _LEAST_KIB, _MOST_KIB = 512, 8192
 """Of a processor."""
 _PIPE_BYTES = 16 * PAGE_BYTES
 """What a pipe holds."""
-# Whatever ends us closes its standard input. Our files in the trace may be closed a moment later.
+# Whatever ends us closes its standard input. Our files in the trace may be closed a moment later. What asks us to end
+# is for it as well if a whole service or terminal is asked.
 _CLEAN_UP = """
+trap '' HUP INT TERM
 read -r _
 [ -z "$2" ] || echo "$2" >"$3"
 tries=0

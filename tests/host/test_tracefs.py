@@ -2,6 +2,7 @@
 """An instance of this machine's tracefs: who is recorded, what is cut, and what is left."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -176,3 +177,25 @@ def test_what_a_kill_of_the_whole_control_group_leaves_goes_with_the_next_start(
     assert (left / "tracing_on").read_text() == "1\n"
     assert host("diagnose", "--pid", str(os.getpid()), "--seconds", "0.1").returncode == 0
     assert not left.exists()
+
+
+def ignored(pid: int) -> set[int]:
+    """The signals that a process ignores."""
+    found = re.search(r"^SigIgn:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    bits = int(found[1], 16) if found else 0
+    return {number for number in signal.valid_signals() if bits >> number - 1 & 1}
+
+
+def test_who_cleans_up_outlasts_what_asks_a_whole_service_to_end(tmp_path: Path) -> None:
+    """systemd sends that to all of a control group."""
+    instance, around = tmp_path / "instance", tmp_path / "around"
+    instance.mkdir()
+    around.write_text("4096\n")
+    argv = ["/bin/sh", "-c", live_tracefs._CLEAN_UP, "sh", str(instance), "65536", str(around)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE) as watcher:
+        asked = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+        assert wait_until(lambda: asked <= ignored(watcher.pid), 5)
+        for number in asked:
+            watcher.send_signal(number)
+    assert around.read_text() == "65536\n"
+    assert not instance.exists()
