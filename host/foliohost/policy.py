@@ -74,15 +74,26 @@ def _policy(name: str, section: configparser.SectionProxy) -> Policy:
     return Policy(name, patterns, int(text))
 
 
-def _matches(path: list[str], pattern: list[str]) -> bool:
-    """Whether a pattern names a path, both cut at their slashes."""
-    if not path or not pattern:
-        return not path and not pattern
-    if pattern == ["**"]:
-        return True
-    if pattern[0] == "**":
-        return _matches(path, pattern[1:]) or _matches(path[1:], pattern)
-    return fnmatchcase(path[0], pattern[0]) and _matches(path[1:], pattern[1:])
+def _matches(path: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a pattern names a path, both cut at their slashes. Paths can have thousands of parts."""
+    places = _with_skipped({0}, pattern)
+    for part in path:
+        found = set()
+        for place in places - {len(pattern)}:
+            if pattern[place] == "**":
+                found |= {place, place + 1}
+            elif fnmatchcase(part, pattern[place]):
+                found.add(place + 1)
+        places = _with_skipped(found, pattern)
+    return len(pattern) in places
+
+
+def _with_skipped(places: set[int], pattern: Sequence[str]) -> set[int]:
+    """Places in a pattern, and those behind each ``**`` that stands for nothing, as the last part cannot."""
+    for place, part in enumerate(pattern[:-1]):
+        if place in places and part == "**":
+            places.add(place + 1)
+    return places
 
 
 def named_files(policies: Sequence[Policy]) -> list[Named]:

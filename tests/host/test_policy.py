@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,12 +66,25 @@ def test_what_is_no_policy(text: str, words: str, tmp_path: Path) -> None:
         ("/a/**/x", "/a/b/c/x", "/a/b/xx"),
         ("/a/**", "/a/b/c", "/b/a/c"),
         ("/a/[xy]?", "/a/x1", "/a/z1"),
+        ("/a/**/**/x", "/a/x", "/a/b/xx"),
+        ("/a/**/b/**/x", "/a/c/b/b/d/x", "/a/c/d/x"),
+        ("/**/**/*", "/a", "a"),
+        ("/a/**/**", "/a/b", "/a"),
     ],
 )
 def test_patterns(pattern: str, yes: str, no: str) -> None:
     policy = Policy("p", ("/other", pattern), 16)
     assert policy.names(yes)
     assert not policy.names(no)
+
+
+def test_a_path_that_somebody_made_deep_takes_no_time() -> None:
+    """Whoever has such a file open keeps the policies from no others."""
+    policy = Policy("p", ("/**/a/**/a/**/a/**/b",), 16)
+    began = time.process_time()
+    assert not policy.names(2000 * "/a")
+    assert policy.names(2000 * "/a" + "/b")
+    assert time.process_time() - began < 1
 
 
 def test_open_files_are_found_once_by_the_first_policy(private_disk: Path, start: Callable[..., Toucher]) -> None:
