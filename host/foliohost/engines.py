@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from foliohost.files import open_regular
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,13 @@ ENGINES = {
 def engine_of(path: Path) -> str:
     """The engine's name; empty if the file is of none that is known, or cannot be read."""
     try:
-        with path.open("rb") as stream:
-            head = stream.read(32)
-            stream.seek(max(0, path.stat().st_size - 8))
-            tail = stream.read(8)
+        handle = open_regular(path)
+        try:
+            return recognised(os.pread(handle, 32, 0), os.pread(handle, 8, max(0, os.fstat(handle).st_size - 8)))
+        finally:
+            os.close(handle)
     except OSError:
         return ""
-    return recognised(head, tail)
 
 
 def recognised(head: bytes, tail: bytes) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,25 @@ def state_directory() -> Path:
     It goes with the boot, as the windows of devices and open files do; ``systemctl soft-reboot`` keeps them all.
     """
     return Path(os.environ.get("FOLIOLAB_STATE") or "/run/foliolab-host")
+
+
+def open_regular(path: Path, more: int = 0) -> int:
+    """A descriptor for reading a regular file, with ``more`` flags; OSError for what is none.
+
+    Whose file it was can have put something else there, and to open a pipe or a device may wait or set it going. The
+    time of the last access stays as it is where we may have it so.
+    """
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(place).st_mode):
+            raise OSError(errno.ENXIO, "no regular file", str(path))
+        same, flags = f"/proc/self/fd/{place}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | more
+        try:
+            return os.open(same, flags | os.O_NOATIME)
+        except PermissionError:
+            return os.open(same, flags)
+    finally:
+        os.close(place)
 
 
 @contextmanager

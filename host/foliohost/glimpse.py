@@ -16,6 +16,7 @@ from statistics import mean
 from foliohost.costs import fit
 from foliohost.errors import NoProbe
 from foliohost.estimates import DiskCost
+from foliohost.files import open_regular
 from foliohost.probe import scattered
 from foliohost.processes import PAGE_BYTES
 
@@ -33,23 +34,23 @@ _TRIMMED = 10
 def glimpse(path: Path, seconds: float = SECONDS) -> DiskCost:
     """What requests and pages take. NoProbe says why that cannot be told."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC | os.O_NONBLOCK)
+        handle = open_regular(path, os.O_DIRECT)
     except OSError as error:
         raise NoProbe(f"{path} cannot be read past the page cache: {error.strerror}.") from error
     try:
-        if os.fstat(handle).st_size < LEAST_BYTES:
+        if (size := os.fstat(handle).st_size) < LEAST_BYTES:
             raise NoProbe(f"{path} is smaller than {LEAST_BYTES >> 20} MiB.")
-        return _cost(handle, seconds)
+        return _cost(handle, size, seconds)
     except OSError as error:
         raise NoProbe(f"{path} cannot be read past the page cache: {error.strerror}.") from error
     finally:
         os.close(handle)
 
 
-def _cost(handle: int, seconds: float) -> DiskCost:
+def _cost(handle: int, size: int, seconds: float) -> DiskCost:
     buffer = scattered(max(_SIZES))
     numbers = random.Random()
-    last = os.fstat(handle).st_size - max(_SIZES) * PAGE_BYTES
+    last = size - max(_SIZES) * PAGE_BYTES
     times: dict[int, list[float]] = {pages: [] for pages in _SIZES}
     until, read = time.monotonic() + seconds, 0
     while len(times[_SIZES[-1]]) < _LEAST_ROUNDS or (time.monotonic() < until and read < MOST_BYTES):

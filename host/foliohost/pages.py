@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from foliohost.bits import count_ones, pack
+from foliohost.files import open_regular
 from foliohost.libc import mapping, residency
 from foliohost.processes import PAGE_BYTES, Mapping
 
@@ -248,7 +249,7 @@ def cached(path: Path) -> int | None:
     The kernel tells it to the file's owner, to root, and to whoever may write it.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = open_regular(path)
     except OSError:
         return None
     try:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from foliohost.errors import FolioError, NoProbe, NotPermitted
 from foliohost.extents import has_map, plain_extents
+from foliohost.files import open_regular
 from foliohost.processes import PAGE_BYTES
 
 BLOCK_BYTES = 1 << 20
@@ -114,13 +115,9 @@ def places_of(path: Path, seed: int) -> Iterator[tuple[Places, list[Path]]]:
 
 
 def _open(file: Path) -> int:
-    """For direct reads; the time of the last access stays as it is where we may have it so."""
-    flags = os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC
+    """For direct reads."""
     try:
-        try:
-            return os.open(file, flags | os.O_NOATIME)
-        except PermissionError:
-            return os.open(file, flags)
+        return open_regular(file, os.O_DIRECT)
     except PermissionError as error:
         raise NotPermitted(f"{file} may not be read.") from error
     except OSError as error:

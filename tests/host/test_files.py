@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from foliohost.engines import engine_of
+from foliohost.errors import NoProbe
 from foliohost.files import write_atomic
+from foliohost.glimpse import glimpse
+from foliohost.pages import cached
 
 
 def test_who_owns_the_directory_cannot_have_another_file_made_readable(
@@ -32,3 +36,28 @@ def test_all_may_read_what_is_written(tmp_path: Path) -> None:
     write_atomic(tmp_path / "file", "content")
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
     assert (tmp_path / "file").read_text() == "content"
+
+
+def test_what_is_no_file_by_now_is_not_opened(tmp_path: Path) -> None:
+    """A mapped file's owner can put a pipe in its place, or a link to a device."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    handle = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        os.write(handle, b"GGUF" + bytes(28))
+        assert engine_of(pipe) == ""
+        assert cached(pipe) is None
+        with pytest.raises(NoProbe, match="no regular file"):
+            glimpse(pipe)
+        assert os.read(handle, 64) == b"GGUF" + bytes(28)
+    finally:
+        os.close(handle)
+
+
+def test_a_look_at_a_file_leaves_no_time_of_access(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"GGUF" + bytes(28))
+    os.utime(path, (1, 2))
+    assert engine_of(path) == "GGUF"
+    assert cached(path) == 1
+    assert path.stat().st_atime == 1
