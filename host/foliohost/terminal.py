@@ -19,6 +19,12 @@ _LEAST_NAME = 12
 """Characters that a name's column keeps at least, if any of its words is as long."""
 _DEFAULT_WIDTH = 80
 _CODES = {"bold": "1", "dim": "2", "yellow": "33"}
+_ESCAPES = {number: f"\\x{number:02x}" for number in (*range(0x20), *range(0x7F, 0xA0))}
+
+
+def printable(text: str) -> str:
+    """A line for a terminal, which must not do what is in the name of somebody's file."""
+    return text.translate(_ESCAPES)
 
 
 class Terminal:
@@ -31,7 +37,8 @@ class Terminal:
         self._styled = stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
 
     def out(self, text: str = "", style: str = "") -> None:
-        """Print a line as it is, however long; ``style`` is bold, dim, yellow or nothing."""
+        """Print a line, however long; ``style`` is bold, dim, yellow or nothing."""
+        text = printable(text)
         if style and self._styled:
             text = f"\x1b[{_CODES[style]}m{text}\x1b[0m"
         self._stream.write(f"{text}\n")

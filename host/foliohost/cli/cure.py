@@ -19,7 +19,7 @@ from foliohost.devices import device_of
 from foliohost.errors import FolioError, NoCure, UsageError
 from foliohost.sizes import count
 from foliohost.state import Cure, applied, named, restore
-from foliohost.terminal import Column, print_table, terminal
+from foliohost.terminal import Column, print_table, printable, terminal
 from foliohost.windows import open_anywhere, open_in, require_heeded, require_window
 
 
@@ -103,7 +103,7 @@ def _undo(arguments: argparse.Namespace) -> int:
     for cure, words in undone:
         found = True
         again = f" Policy '{cure.policy}' gives it {cure.read_ahead_kb} KiB again when it is enforced."
-        print(f"{_what(cure)}: {words}.{again if cure.policy else ''}")
+        print(printable(f"{_what(cure)}: {words}.{again if cure.policy else ''}"))
     if not found:
         print("Nothing is applied.")
     return 0
@@ -187,7 +187,7 @@ def _print_found(found: Iterable[policy.Named], as_json: bool) -> int:
 
 
 def _asked(what: str, read_ahead_kb: int, name: str) -> str:
-    return f"{what}: {read_ahead_kb} KiB (policy '{name}')."
+    return printable(f"{what}: {read_ahead_kb} KiB (policy '{name}').")
 
 
 def _restore(arguments: argparse.Namespace) -> int:
@@ -196,7 +196,7 @@ def _restore(arguments: argparse.Namespace) -> int:
     if arguments.json:
         return _print_json(restored=words)
     for sentence in words:
-        print(sentence)
+        print(printable(sentence))
     return 0
 
 
@@ -204,7 +204,7 @@ def tell_restored() -> None:
     """Put back what a killed command left, and tell of it where it does not get into our output."""
     try:
         for sentence in restore():
-            print(f"A command was killed: {sentence}", file=sys.stderr)
+            print(printable(f"A command was killed: {sentence}"), file=sys.stderr)
     except FolioError as error:
         print(f"What a killed command left cannot be put back: {error}", file=sys.stderr)
 
@@ -218,7 +218,7 @@ def _tell_opened(given: Given) -> None:
         became = (
             "has the device's own window again" if other.given_back else "keeps that window: its descriptor is closed"
         )
-        print(f"{other.path} was opened by process {other.pid} in this moment, and {became}.")
+        print(printable(f"{other.path} was opened by process {other.pid} in this moment, and {became}."))
 
 
 def _given_json(results: Iterable[Given]) -> dict[str, Any]:
