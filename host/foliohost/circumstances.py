@@ -16,6 +16,7 @@ from foliohost.groups import ControlGroup, Groups, blind_spots
 from foliohost.observation import FileSeen, Observation
 from foliohost.state import applied
 from foliohost.verdict import Diagnosis, DiagnosisKind
+from foliohost.windows import Descriptors
 
 NOT_PROBED = "It was not probed."
 _MOST_DISKS = 4
@@ -67,8 +68,9 @@ def _cured_windows(files: tuple[FileSeen, ...]) -> dict[str, int]:
     """The windows of open files that a cure has changed and that still have them, by path."""
     found: dict[str, int] = {}
     with suppress(FolioError):
+        told = Descriptors()
         for cure in applied():
-            if cure.pid is None or state_of(cure) != "holds":
+            if cure.pid is None or state_of(cure, told) != "holds":
                 continue
             for file in files:
                 if cure.pid in file.processes and _same(file.path, cure.file):

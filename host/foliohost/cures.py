@@ -14,9 +14,9 @@ from foliohost import windows
 from foliohost.devices import HostDevice, device_of
 from foliohost.errors import FolioError, NoCure, UsageError
 from foliohost.openings import Opened, Openings, give_back
-from foliohost.processes import descriptors, start_time
+from foliohost.processes import start_time
 from foliohost.state import Cure, State, WindowChange, changing
-from foliohost.windows import OpenFile
+from foliohost.windows import Descriptors, OpenFile
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ def apply_to_open_files(files: Sequence[OpenFile], device: HostDevice, read_ahea
     """
     windows.require_window(read_ahead_kb)
     with changing() as state, ExitStack() as block:
+        state.have_keeper()
         handles, reached = _held(files, block)
         new = [_cure_of(file, device, read_ahead_kb, policy, state) for file in reached]
         old = [replace(cure, read_ahead_kb=_window_now(cure, state)) for cure in new]
@@ -88,13 +89,14 @@ def undo(wanted: Callable[[Cure], bool]) -> Iterator[tuple[Cure, str]]:
 def forget_ended() -> None:
     """Forget the open files that were closed."""
     with changing() as state:
-        ended = [cure for cure in state.cures if cure.pid is not None and state_of(cure) != "holds"]
+        told = Descriptors()
+        ended = [cure for cure in state.cures if cure.pid is not None and state_of(cure, told) != "holds"]
         if ended:
             state.forget(ended)
 
 
-def state_of(cure: Cure) -> str:
-    """``holds``, or why it does not."""
+def state_of(cure: Cure, told: Descriptors | None = None) -> str:
+    """``holds``, or why it does not; of many cures ``told`` keeps what processes have open."""
     try:
         there = windows.window_of(Path(cure.attribute))
     except NoCure:
@@ -104,7 +106,7 @@ def state_of(cure: Cure) -> str:
     try:
         if start_time(cure.pid) != cure.started:
             return "the process has ended"
-        return "holds" if descriptors(cure.pid, cure.open_file.status) else "the file was closed"
+        return "holds" if (told or Descriptors()).of(cure.open_file) else "the file was closed"
     except UsageError:
         return "the process has ended"
 
@@ -114,9 +116,10 @@ def _held(files: Sequence[OpenFile], block: ExitStack) -> tuple[list[int], list[
     handles: list[int] = []
     reached: list[OpenFile] = []
     fault: FolioError = NoCure("No process has this file open.")
+    told = Descriptors()
     for file in files:
         try:
-            handles += block.enter_context(windows.held(file))
+            handles += block.enter_context(windows.held(file, told))
             reached.append(file)
         except FolioError as error:
             fault = error
@@ -173,6 +176,7 @@ def _put_back(cure: Cure, state: State) -> str:
         state.step(change, after, lambda: windows.set_device(attribute, cure.before_kb))
     else:
         change = WindowChange(cure.device, cure.attribute, now, cure.before_kb, (cure,))
+        state.have_keeper()
         with windows.held(cure.open_file) as handles:
             state.step(change, after, lambda: _give(attribute, cure.before_kb, handles, [cure.open_file]))
     return f"back to {cure.before_kb} KiB"

@@ -196,22 +196,22 @@ def same_file(pid: int, mapping: Mapping, file: os.stat_result) -> bool:
     return _leads_to(seen_by(pid, mapping.path), file)
 
 
-def descriptors(pid: int, file: os.stat_result) -> list[int]:
-    """The numbers under which a process has a file open."""
-    with asked_about(pid):
-        links = list(Path(f"/proc/{pid}/fd").iterdir())
-    return sorted(int(link.name) for link in links if _leads_to(link, file))
-
-
-def open_files(pid: int) -> set[tuple[int, int]]:
-    """Device and inode of what a process has open, as ``os.stat`` has them; nothing of one that does not tell us."""
-    found = set()
-    with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as links:
+def descriptors(pid: int) -> dict[tuple[int, int], list[int]]:
+    """The numbers under which a process has files open, by device and inode as ``os.stat`` has them."""
+    found: dict[tuple[int, int], list[int]] = {}
+    with asked_about(pid), os.scandir(f"/proc/{pid}/fd") as links:
         for link in links:
             with suppress(OSError):
                 facts = os.stat(link.path)  # noqa: PTH116 some have a hundred thousand, and this is faster
-                found.add((facts.st_dev, facts.st_ino))
+                found.setdefault((facts.st_dev, facts.st_ino), []).append(int(link.name))
     return found
+
+
+def open_files(pid: int) -> set[tuple[int, int]]:
+    """Device and inode of what a process has open; nothing of one that does not tell us."""
+    with suppress(FolioError, OSError):
+        return set(descriptors(pid))
+    return set()
 
 
 def _leads_to(path: Path, file: os.stat_result) -> bool:

@@ -111,13 +111,17 @@ class State:
         windows.require_settable(Path(change.attribute))
         self._save(self.cures, change)
         try:
-            start_keeper(state_directory())
+            self.have_keeper()
             result = act()
             self._save(after, None)
         except BaseException:
             self.recover()
             raise
         return result
+
+    def have_keeper(self) -> None:
+        """Have one before descriptors of others are held: to start it may take seconds."""
+        start_keeper(state_directory())
 
     def recover(self) -> list[str]:
         """Put back what a change has left that did not end; returns a sentence for each window."""

@@ -49,6 +49,22 @@ class OpenFile:
         return os.stat_result((0, self.inode, self.number, 0, 0, 0, 0, 0, 0, 0))
 
 
+class Descriptors:
+    """By which numbers processes have files open, each as it was when it was first asked about.
+
+    Some have thousands of files open, and each look goes through all of them.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[int, int], dict[tuple[int, int], list[int]]] = {}
+
+    def of(self, file: OpenFile) -> list[int]:
+        process = file.pid, file.started
+        if process not in self._of:
+            self._of[process] = descriptors(file.pid)
+        return self._of[process].get((file.number, file.inode), [])
+
+
 def open_in(pid: int, path: Path) -> OpenFile:
     """A file as one process has it open, which ``held`` makes sure of; UsageError if either does not exist."""
     status = path.stat()
@@ -60,7 +76,7 @@ def open_anywhere(path: Path) -> list[OpenFile]:
     status, found = path.stat(), []
     for pid in sorted(all_processes()):
         with suppress(FolioError, OSError):
-            if descriptors(pid, status):
+            if (status.st_dev, status.st_ino) in descriptors(pid):
                 found.append(open_in(pid, path))
     return found
 
@@ -153,14 +169,14 @@ def _writing(attribute: Path) -> Iterator[int]:
 
 
 @contextmanager
-def held(file: OpenFile) -> Iterator[list[int]]:
-    """Descriptors of ours for all by which a process has a file open.
+def held(file: OpenFile, told: Descriptors | None = None) -> Iterator[list[int]]:
+    """Descriptors of ours for all by which a process has a file open, or had when ``told`` looked.
 
     NoCure if it has none, or is no longer the process that started then.
     """
     _raise_limit()
     with _process(file) as pidfd:
-        numbers = descriptors(file.pid, file.status)
+        numbers = (told or Descriptors()).of(file)
         if not numbers:
             raise NoCure(
                 f"Process {file.pid} has no descriptor of this file: it has closed it after mapping, as Lucene and"

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
+import os
+import subprocess
 from collections.abc import Callable
 from itertools import permutations, product
 from pathlib import Path
 
 import pytest
 
+from foliohost import processes, windows
 from foliohost import state as kept
-from foliohost import windows
 from foliohost.cures import Given, apply_to_device, apply_to_open_files, forget_ended, state_of, undo
 from foliohost.devices import device_of
 from foliohost.errors import NoCure
@@ -91,6 +93,49 @@ def test_several_who_have_it_open(private_disk: Path, start: Callable[..., Touch
     second.tell("close")
     forget_ended()
     assert states() == [(first.pid, 64, "holds")]
+
+
+def test_a_process_with_many_files_is_looked_at_once(private_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [private_disk / str(number) for number in range(50)]
+    handles = [os.open(path, os.O_RDWR | os.O_CREAT) for path in paths]
+    look, looked = processes.descriptors, []
+
+    def count(pid: int) -> dict[tuple[int, int], list[int]]:
+        looked.append(pid)
+        return look(pid)
+
+    monkeypatch.setattr(windows, "descriptors", count)
+    with subprocess.Popen(["sleep", "300"], pass_fds=handles) as program:
+        files = [open_in(program.pid, path) for path in paths]
+        given = apply_to_open_files(files, device_of(paths[0]), 64)
+        forget_ended()
+        assert len(given.cures) == len(applied()) == 50
+        assert looked == [program.pid, program.pid]
+        program.kill()
+    for handle in handles:
+        os.close(handle)
+
+
+def test_nothing_of_others_is_held_while_a_keeper_starts(
+    private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That may take seconds, in which a lock of theirs would outlast them."""
+    path = private_disk / "file"
+    number, program = path.stat().st_dev, start(path)
+    there = [False]
+    held = []
+
+    def come(directory: Path) -> bool:
+        if not there[0]:
+            held.append(any(device == number for device, _ in processes.descriptors(os.getpid())))
+        there[0] = True
+        return True
+
+    monkeypatch.setattr(kept, "start_keeper", come)
+    apply(path, 64, program)
+    there[0] = False
+    undo_all()
+    assert held == [False, False]
 
 
 def test_a_file_that_has_lost_its_name_is_put_back(private_disk: Path, start: Callable[..., Toucher]) -> None:

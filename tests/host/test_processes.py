@@ -42,7 +42,8 @@ def test_our_own_mapping_is_found(tmp_path: Path) -> None:
         assert processes.same_file(os.getpid(), found, path.stat())
         assert not processes.same_file(os.getpid(), replace(found, device="0:0", path="/no/such"), path.stat())
         assert os.getpid() in processes.mapped_by(path.stat())[0]
-        assert stream.fileno() in processes.descriptors(os.getpid(), path.stat())
+        facts = path.stat()
+        assert stream.fileno() in processes.descriptors(os.getpid())[facts.st_dev, facts.st_ino]
     assert os.getpid() not in processes.mapped_by(path.stat())[0]
 
 

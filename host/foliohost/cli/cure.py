@@ -20,7 +20,7 @@ from foliohost.errors import FolioError, NoCure, UsageError
 from foliohost.sizes import count
 from foliohost.state import Cure, applied, named, restore
 from foliohost.terminal import Column, print_table, printable, terminal
-from foliohost.windows import open_anywhere, open_in, require_heeded, require_window
+from foliohost.windows import Descriptors, open_anywhere, open_in, require_heeded, require_window
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -127,12 +127,13 @@ def _show(arguments: argparse.Namespace) -> int:
     if arguments.json:
         return _print_json(cures=_with_states(cures))
     if cures:
+        told = Descriptors()
         columns = [
             Column(("", "what"), tuple(map(_what, cures)), 0, left=True),
             Column(("window", "KiB"), tuple(count(cure.read_ahead_kb) for cure in cures), 0),
             Column(("before", "KiB"), tuple(count(cure.before_kb) for cure in cures), 0),
             Column(("", "policy"), tuple(cure.policy or "-" for cure in cures), 1, left=True),
-            Column(("", "state"), tuple(map(state_of, cures)), 0, left=True),
+            Column(("", "state"), tuple(state_of(cure, told) for cure in cures), 0, left=True),
         ]
         print_table(terminal(), columns)
     else:
@@ -232,7 +233,8 @@ def _given_json(results: Iterable[Given]) -> dict[str, Any]:
 
 
 def _with_states(cures: Iterable[Cure]) -> list[dict[str, Any]]:
-    return [{**asdict(cure), "state": state_of(cure)} for cure in cures]
+    told = Descriptors()
+    return [{**asdict(cure), "state": state_of(cure, told)} for cure in cures]
 
 
 def _print_json(**content: Any) -> int:
