@@ -53,9 +53,10 @@ class _History(Generic[_Value]):
 
 
 class Maps:
-    """The mappings of files that tasks had when they were looked at."""
+    """The mappings of files that tasks had when they were looked at; without ``keep`` only the names of the files."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: bool = True) -> None:
+        self._keep = keep
         self.names: dict[File, str] = {}
         self._groups: dict[int, int] = {}
         """The thread group of each task, which has mappings of its own, at the latest look."""
@@ -71,8 +72,11 @@ class Maps:
         # A number that is missing once may be another task's later.
         self._groups = {task: group for task in tasks if (group := self._groups.get(task) or _group(task))}
         for task, group in self._groups.items():
-            self._group_of.setdefault(task, _History()).add(time, group)
-        for group in set(self._groups.values()):
+            if self._keep:
+                self._group_of.setdefault(task, _History()).add(time, group)
+        groups = set(self._groups.values())
+        self._texts = {group: text for group, text in self._texts.items() if group in groups}
+        for group in groups:
             # All tasks of a group have its mappings; its leader may have ended, and then shows none.
             members = (task for task, mine in self._groups.items() if mine == group)
             if text := next(filter(None, map(_text, members)), ""):
@@ -80,9 +84,9 @@ class Maps:
 
     def add(self, group: int, text: str, time: int) -> None:
         """Take the text of a thread group's file ``maps``, as it is at a time in nanoseconds (CLOCK_MONOTONIC)."""
-        history = self._mapped.setdefault(group, _History())
         if self._texts.get(group) == text:
-            history.stay(time)
+            if self._keep:
+                self._mapped[group].stay(time)
             return
         self._texts[group] = text
         pieces = []
@@ -91,7 +95,8 @@ class Maps:
             file = (major << _MINOR_BITS | minor, mapping.inode)
             self.names[file] = mapping.path
             pieces.append((mapping.start, mapping.end, mapping.offset, file))
-        history.add(time, tuple(pieces))
+        if self._keep:
+            self._mapped.setdefault(group, _History()).add(time, tuple(pieces))
 
     def locate(self, task: int, address: int, time: int) -> tuple[File, int] | None:
         """The file at a task's address, and the byte of it.

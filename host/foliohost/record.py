@@ -27,6 +27,8 @@ from foliohost.tracefs import Instance, fault_around_bytes, tracefs
 LIMIT_BYTES = 256 << 20
 _DRAIN_SECONDS = 0.1
 _LOOK_SECONDS = 1.0
+_SHARE = 10
+"""A look at mappings is followed by so many times its own length without one."""
 _DEFAULT_AROUND = 65536
 _CACHED = 0.1
 """The model begins with no page in memory: what a kernel read is not compared if more than this share was there."""
@@ -73,7 +75,7 @@ def record(
     names = named(patterns)
     if patterns and not names:
         raise UsageError(f"There is no file {' or '.join(patterns)}.")
-    maps = Maps()
+    maps = Maps(keep=by_address)
     available = memory_bytes(target.process)
     with Instance(fields, limit_bytes, fine) as instance, _asked_to_end() as asked:
         around = PAGE_BYTES if fine else fault_around_bytes() or _DEFAULT_AROUND
@@ -81,14 +83,17 @@ def record(
         instance.start([target.process])
         target.begin()
         start = looked = time.monotonic()
+        took = 0.0
         full = False
         while not (full or asked or target.ended() or (seconds and time.monotonic() - start >= seconds)):
             time.sleep(_DRAIN_SECONDS)
             full = not instance.drain()
             now = time.monotonic()
-            if by_address or now - start < _LOOK_SECONDS or now - looked >= _LOOK_SECONDS:
-                looked = now
+            period = 0.0 if by_address or now - start < _LOOK_SECONDS else _LOOK_SECONDS
+            if now - looked >= max(period, _SHARE * took):
                 maps.look(instance.tasks())
+                looked = time.monotonic()
+                took = looked - now
         instance.stop()
         if signal.SIGTERM in asked:  # Ctrl-C gets to a program by itself
             target.end()

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 from foliohost.maps import Maps, file_of, memory_bytes, named, read_ahead_kb
@@ -42,6 +43,22 @@ def test_what_was_mapped_at_the_time_counts() -> None:
     # Between two looks the later one decides, unless nothing is there any more.
     assert found == [(PROGRAM, 0x1234)] * 2 + [(other, 0x1234)] * 3 + [None] * 3
     assert [maps.locate(1, 0x7F0000000000, moment) for moment in (5, 25, 45)] == [(GONE, 0x10000)] * 3
+
+
+def test_a_long_recording_of_names_takes_no_more_memory() -> None:
+    """Mappings come and go all the time."""
+    maps = Maps(keep=False)
+    tracemalloc.start()
+    try:
+        for moment in range(500):
+            maps.add(1, TEXT.replace("55d0c2a", f"{moment:07x}"), moment)
+            if moment == 100:
+                before, _ = tracemalloc.get_traced_memory()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert set(maps.names) == {PROGRAM, GONE}
+    assert after < before + 10_000
 
 
 def test_a_program_that_another_has_replaced_is_not_looked_for_in_it(tmp_path: Path) -> None:
