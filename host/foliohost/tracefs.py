@@ -28,6 +28,8 @@ _STALE = re.compile(rf"{_NAME}-(?P<process>\d+)-(?P<started>\d+)(?:-around-(?P<a
 BUFFERS_KIB = 64 << 10
 _LEAST_KIB, _MOST_KIB = 512, 8192
 """Of a processor."""
+_GENERATIONS = 8
+"""Of threads that are started while their parents are being found: some programs start one all the time."""
 _PIPE_BYTES = 16 * PAGE_BYTES
 """What a pipe holds."""
 # Whatever ends us closes its standard input. Our files in the trace may be closed a moment later. What asks us to end
@@ -151,8 +153,11 @@ class Instance:
         if not followed:  # without any, all tasks of the machine would be recorded
             raise UsageError("What was to be recorded has ended.")
         self._write("set_event_pid", " ".join(map(str, followed)))
-        # Threads that others have started before these were followed.
-        while missed := set(tasks_of(pids)) - followed:
+        # Threads that others have started before these were followed; what those start that are is followed anyway.
+        for _ in range(_GENERATIONS):
+            missed = set(tasks_of(pids)) - followed
+            if not missed:
+                break
             self._write("set_event_pid", " ".join(map(str, missed)), flags=0)
             followed |= missed
         for name in self._fields:

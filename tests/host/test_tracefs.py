@@ -151,6 +151,22 @@ def test_many_threads_and_one_that_comes_meanwhile(
 
 
 @here
+def test_a_program_that_starts_threads_all_the_time_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = 0
+
+    def always_another(pids: Iterable[int]) -> list[int]:
+        nonlocal listed
+        listed += 1
+        assert listed < 100
+        return [*tasks_of(pids), 100_000 + listed]
+
+    monkeypatch.setattr(live_tracefs, "tasks_of", always_another)
+    with Instance({ADD: FIELDS[ADD]}, 1 << 20) as instance:
+        instance.start([os.getpid()])
+        assert os.getpid() in instance.tasks()
+
+
+@here
 def test_what_others_have_left_is_removed(cold: Path) -> None:
     """Also if another process has the number by now."""
     gone = subprocess.Popen(["true"])
