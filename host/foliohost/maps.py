@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -143,23 +144,29 @@ def named(patterns: Sequence[str]) -> dict[File, str]:
     return found
 
 
-def _matching(place: Path, parts: Sequence[str]) -> Iterator[Path]:
+def _matching(start: Path, pattern: Sequence[str]) -> Iterator[Path]:
     """What a pattern, cut at its slashes, names below a directory; names that begin with a dot are names as well."""
-    if not parts:
-        yield place
-        return
-    first, rest = parts[0], parts[1:]
-    if first == "**":
-        yield from _matching(place, rest or ["*"])
-        for below in _entries(place):
-            if below.is_dir() and not below.is_symlink():
-                yield from _matching(below, parts)
-    elif any(character in first for character in "*?["):
-        for below in _entries(place):
-            if fnmatchcase(below.name, first):
-                yield from _matching(below, rest)
-    else:
-        yield from _matching(place / first, rest)
+    waiting = [(start, pattern)]
+    while waiting:
+        place, parts = waiting.pop()
+        if not parts:
+            yield place
+            continue
+        first, rest = parts[0], parts[1:]
+        if first == "**":
+            waiting.append((place, rest or ["*"]))
+            waiting += [(below, parts) for below in _entries(place) if _is_directory(below)]
+        elif any(character in first for character in "*?["):
+            waiting += [(below, rest) for below in _entries(place) if fnmatchcase(below.name, first)]
+        else:
+            waiting.append((place / first, rest))
+
+
+def _is_directory(path: Path) -> bool:
+    """Whether that is one, and no link; not if we may not know."""
+    with suppress(OSError):
+        return stat.S_ISDIR(path.lstat().st_mode)
+    return False
 
 
 def _entries(directory: Path) -> list[Path]:

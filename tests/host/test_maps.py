@@ -115,6 +115,24 @@ def test_patterns_name_files(tmp_path: Path) -> None:
     assert named([f"{tmp_path}/none*"]) == {}
 
 
+def test_directories_that_somebody_made_deep_are_looked_through(tmp_path: Path) -> None:
+    """Down to where a path would be too long."""
+    depths = {"a": 1500, 200 * "b": 40}
+    for name, depth in depths.items():
+        at = os.open(tmp_path, os.O_PATH)
+        for _ in range(depth):
+            os.mkdir(name, dir_fd=at)
+            below = os.open(name, os.O_PATH, dir_fd=at)
+            os.close(at)
+            at = below
+        os.close(at)
+    (tmp_path / "a/a/file").touch()
+    try:
+        assert set(named([f"{tmp_path}/**/file"]).values()) == {str(tmp_path / "a/a/file")}
+    finally:
+        subprocess.run(["rm", "-rf", *(tmp_path / name for name in depths)], check=True)
+
+
 def test_devices_and_memory(tmp_path: Path) -> None:
     assert read_ahead_kb((1 << 11) - 1 << 20) is None
     for disk in Path("/sys/dev/block").iterdir():

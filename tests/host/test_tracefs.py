@@ -158,7 +158,7 @@ def test_a_program_that_starts_threads_all_the_time_is_recorded(monkeypatch: pyt
         nonlocal listed
         listed += 1
         assert listed < 100
-        return [*tasks_of(pids), 100_000 + listed]
+        return [*tasks_of(pids), 30_000 + listed]
 
     monkeypatch.setattr(live_tracefs, "tasks_of", always_another)
     with Instance({ADD: FIELDS[ADD]}, 1 << 20) as instance:
