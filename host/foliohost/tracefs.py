@@ -257,6 +257,6 @@ def _clean_up_after_others(place: Path, fine: bool) -> None:
                 raise UsageError("Another recording with --fine is going on.")
             continue
         with suppress(OSError):  # the one who cleans up after it may be about to
-            if found["around"]:
+            if found["around"] and fault_around_bytes() == PAGE_BYTES:  # else somebody has set it since
                 FAULT_AROUND.write_text(found["around"])
             path.rmdir()

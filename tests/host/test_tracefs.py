@@ -15,7 +15,7 @@ import pytest
 
 from foliohost import tracefs as live_tracefs
 from foliohost.errors import UsageError
-from foliohost.processes import descendants, tasks_of
+from foliohost.processes import PAGE_BYTES, descendants, tasks_of
 from foliohost.record import record
 from foliohost.target import StartedProgram
 from foliohost.touches import ADD, FIELDS, MAP, USER
@@ -192,6 +192,19 @@ def test_what_a_kill_of_the_whole_control_group_leaves_goes_with_the_next_start(
     (left,) = instances(running.pid)
     assert (left / "tracing_on").read_text() == "1\n"
     assert host("diagnose", "--pid", str(os.getpid()), "--seconds", "0.1").returncode == 0
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(("now", "after"), [(PAGE_BYTES, 65536), (16384, 16384)])
+def test_what_somebody_has_set_since_a_kill_stays(
+    now: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    around, left = tmp_path / "around", tmp_path / "instances/foliolab-live-4194305-7-around-65536"
+    around.write_text(f"{now}\n")
+    left.mkdir(parents=True)
+    monkeypatch.setattr(live_tracefs, "FAULT_AROUND", around)
+    live_tracefs._clean_up_after_others(tmp_path, fine=False)
+    assert int(around.read_text()) == after
     assert not left.exists()
 
 
