@@ -25,7 +25,7 @@ class Given:
 
     cures: tuple[Cure, ...]
     opened: tuple[Opened, ...] | None
-    """What others opened while the device had that window; None if the kernel does not tell us."""
+    """What others opened while the device had that window; None if the kernel does not tell us all."""
     moment_us: int
     """How long that was, in microseconds."""
 
@@ -151,7 +151,10 @@ def _window_now(cure: Cure, state: State) -> int:
 def _give(
     attribute: Path, read_ahead_kb: int, handles: Sequence[int], ours: Sequence[OpenFile]
 ) -> tuple[tuple[Opened, ...] | None, int]:
-    """Give open files a window; returns what others opened meanwhile, and how long that was, in nanoseconds."""
+    """Give open files a window; returns what others opened meanwhile, and how long that was, in nanoseconds.
+
+    None if the kernel does not tell us all of that.
+    """
     try:
         openings = Openings(attribute)
     except OSError:
@@ -159,9 +162,10 @@ def _give(
     with closing(openings):
         openings.forget()
         spent = windows.give_window(attribute, read_ahead_kb, handles)
-        known = {replace(file, path="") for file in ours}
-        others = [file for file in openings.found() if replace(file, path="") not in known] if spent else []
-    return tuple(give_back(others)), spent
+        opened, all_told = openings.found() if spent else ([], True)
+    known = {replace(file, path="") for file in ours}
+    back = give_back([file for file in opened if replace(file, path="") not in known])
+    return tuple(back) if all_told else None, spent
 
 
 def _put_back(cure: Cure, state: State) -> str:

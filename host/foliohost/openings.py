@@ -18,8 +18,8 @@ from foliohost.errors import FolioError, UsageError
 from foliohost.processes import mappings, same_file, start_time
 from foliohost.windows import OpenFile, held
 
-_CLASS = 0x1 | 0x2 | 0x10
-"""FAN_CLOEXEC, FAN_NONBLOCK, FAN_UNLIMITED_QUEUE; notifications, which nobody waits for."""
+_CLASS = 0x1 | 0x2
+"""FAN_CLOEXEC, FAN_NONBLOCK; notifications, which nobody waits for. The queue is bounded: we may be stopped."""
 _ADD_FILE_SYSTEM = 0x1 | 0x100
 _FLUSH_FILE_SYSTEMS = 0x80 | 0x100
 _OPEN = 0x20
@@ -65,24 +65,28 @@ class Openings:
     def forget(self) -> None:
         """Only those from now on count; if there are very many, some from before count as well."""
         for handle, _ in self._fetch():
-            os.close(handle)
+            if handle >= 0:
+                os.close(handle)
 
-    def found(self) -> list[OpenFile]:
-        """The files that others have opened, each once, and no more from now on.
+    def found(self) -> tuple[list[OpenFile], bool]:
+        """The files that others have opened, each once, and no more from now on; and whether these are all.
 
         Those whose process has ended are left out.
         """
         time.sleep(_LATE_SECONDS)
         _called("fanotify_mark", self._queue, ctypes.c_uint(_FLUSH_FILE_SYSTEMS), ctypes.c_uint64(0), _AT_FDCWD, None)
         found: dict[OpenFile, None] = {}
+        all_told = True
         while events := self._fetch():
             for handle, pid in events:
-                if (file := _file(handle, pid)) and _on(file.number, self._attribute):
+                if handle < 0:  # the queue was full
+                    all_told = False
+                elif (file := _file(handle, pid)) and _on(file.number, self._attribute):
                     found[file] = None
-        return list(found)
+        return list(found), all_told
 
     def _fetch(self) -> list[tuple[int, int]]:
-        """Some of what waits: a descriptor of the file that was opened, and the process."""
+        """Some of what waits: a descriptor of the file that was opened, and the process; -1 for those that are lost."""
         with suppress(BlockingIOError):
             return list(_events(os.read(self._queue, _AT_ONCE * _EVENT.size)))
         return []
@@ -93,8 +97,7 @@ def _events(data: bytes) -> Iterator[tuple[int, int]]:
     while at + _EVENT.size <= len(data):
         length, _, _, _, _, handle, pid = _EVENT.unpack_from(data, at)
         at += length
-        if handle >= 0:
-            yield handle, pid
+        yield handle, pid
 
 
 def _file(handle: int, pid: int) -> OpenFile | None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -41,7 +43,8 @@ def test_what_is_opened_while_the_device_has_another_window_gets_its_own_back(
     set_device(device.attribute, 1024)
     assert read_kb(program, path) == 64
     closed.tell("close")
-    found = openings.found()
+    found, all_told = openings.found()
+    assert all_told
     ended.end()
     assert [file.pid for file in found] == [program.pid, closed.pid, ended.pid]
     assert found[0] == open_in(program.pid, path)
@@ -55,4 +58,25 @@ def test_files_of_other_devices_and_ours_do_not_count(openings: Openings, privat
     child = os.posix_spawn("/bin/cat", ["cat", str(other)], os.environ)
     os.waitpid(child, 0)
     (private_disk / "file").read_bytes()
-    assert openings.found() == []
+    assert openings.found() == ([], True)
+
+
+OPEN_ALL = """
+import os, sys
+for name in os.listdir(sys.argv[1]):
+    os.close(os.open(f"{sys.argv[1]}/{name}", os.O_RDONLY))
+"""
+
+
+def test_while_we_do_not_ask_no_more_waits_than_the_kernel_allows(openings: Openings, private_disk: Path) -> None:
+    """We may be stopped."""
+    most = int(Path("/proc/sys/fs/fanotify/max_queued_events").read_text())
+    if most > 50_000:
+        pytest.skip(f"it allows {most:,}")
+    place = private_disk / "links"
+    place.mkdir()
+    for number in range(most + 100):
+        (place / str(number)).hardlink_to(private_disk / "file")
+    openings.forget()
+    subprocess.run([sys.executable, "-c", OPEN_ALL, str(place)], check=True)
+    assert not openings.found()[1]
