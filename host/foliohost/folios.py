@@ -26,6 +26,8 @@ _PRESENT_FILE = 1 << 63 | 1 << 61
 _HEAD, _TAIL, _HUGETLB, _LARGE = 1 << 15, 1 << 16, 1 << 17, 1 << 22
 _LINE = 512
 """Flags that are read at a time: those of 2 MiB with pages of 4 KiB."""
+_LINES = 1024
+"""That are kept, in 4 MiB of memory."""
 
 _Page = tuple[int, int]
 """Of a mapped page, its address and its place in memory, both in pages."""
@@ -130,6 +132,8 @@ class _Sum:
         """Those of a page of memory; what is beyond its end has none."""
         line, at = divmod(place, _LINE)
         if line not in self._lines:
+            if len(self._lines) == _LINES:
+                self._lines.clear()
             self._lines[line] = array("Q", os.pread(self._flags, _LINE * _ENTRY, line * _LINE * _ENTRY))
         flags = self._lines[line]
         return flags[at] if at < len(flags) else 0

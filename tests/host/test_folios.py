@@ -3,11 +3,14 @@
 
 import json
 import os
+import tracemalloc
+from pathlib import Path
 
 import pytest
 
 from foliohost.errors import NotPermitted, UsageError
-from foliohost.folios import text_folios
+from foliohost.folios import _Sum, text_folios
+from foliohost.processes import PAGE_BYTES
 from tests.cli.command import lab
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root sees in which folios memory is")
@@ -34,3 +37,17 @@ def test_a_process_that_has_ended() -> None:
 def test_what_keeps_folios_from_being_known(nobody: None) -> None:
     with pytest.raises(NotPermitted, match=r"^Only root sees in which folios memory is\.$"):
         text_folios([os.getpid()])
+
+
+def test_pages_that_lie_all_over_the_memory_take_little_of_ours(tmp_path: Path) -> None:
+    with (tmp_path / "flags").open("w+b") as flags:
+        flags.truncate(1 << 30)
+        found = _Sum(flags.fileno())
+        tracemalloc.start()
+        try:
+            found._add((page, page * 512) for page in range(8192))
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert found.folios().by_size_kb == {PAGE_BYTES >> 10: 8192 * PAGE_BYTES}
+    assert most < 16 << 20
