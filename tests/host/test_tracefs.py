@@ -178,12 +178,18 @@ def test_what_others_have_left_is_removed(cold: Path) -> None:
     assert not any(stale.exists() for stale in left)
 
 
+def traces(instance: Path) -> bool:
+    """Whether recording has begun; an instance that was just made is switched on as well."""
+    switch, followed = (instance / name for name in ("tracing_on", "set_event_pid"))
+    return followed.read_text() != "" and switch.read_text() == "1\n"
+
+
 @here
 def test_what_a_kill_of_the_whole_control_group_leaves_goes_with_the_next_start(cold: Path, tmp_path: Path) -> None:
     """Which takes the one who cleans up along; the instance goes on tracing."""
     argv = [*ARGV, "record", "-o", str(tmp_path / "t"), "--file", str(cold), "--", "sleep", "300"]
     with subprocess.Popen(argv) as running:
-        assert wait_until(lambda: any((each / "tracing_on").read_text() == "1\n" for each in instances(running.pid)))
+        assert wait_until(lambda: any(map(traces, instances(running.pid))))
         others = descendants(running.pid)
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in (running.pid, *others):
