@@ -16,7 +16,9 @@ from pathlib import Path
 from foliohost.processes import PAGE_BYTES
 
 MOST_SECONDS = 0.25
-"""Of a processor that reading may take; and of walking all, if one mapping has all."""
+"""Of a processor that reading may take."""
+MOST_LOCKED_SECONDS = 0.05
+"""That the kernel may walk the page tables of one mapping: the program's mmap() and munmap() wait meanwhile."""
 
 _ENTRY_SECONDS, _PAGE_SECONDS = 2e-9, 20e-9
 """For each entry of a page table, and for each page that is mapped: what walks take on slow machines."""
@@ -42,13 +44,13 @@ def details(pid: int) -> dict[int, Details] | None:
     If reading takes too long, only of those with the lowest addresses.
     """
     try:
-        return _parsed(_smaps(pid)) if _walk_seconds(pid) <= MOST_SECONDS else None
+        return _parsed(_smaps(pid)) if _walk_seconds(pid) <= MOST_LOCKED_SECONDS else None
     except (OSError, ValueError):
         return None
 
 
 def _walk_seconds(pid: int) -> float:
-    """How long the kernel takes at most to walk all page tables of a process."""
+    """How long the kernel takes at most to walk all page tables of a process, as if one mapping had all."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines())
     tables, pages = (int(status.get(name, "0").split()[0]) * 1024 for name in ("VmPTE", "VmRSS"))
     return tables / _ENTRY_BYTES * _ENTRY_SECONDS + pages / PAGE_BYTES * _PAGE_SECONDS

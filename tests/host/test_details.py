@@ -42,7 +42,7 @@ def test_our_own_hint(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ours.start not in (details(os.getpid()) or {})
         place.madvise(mmap.MADV_RANDOM)
         assert (details(os.getpid()) or {})[ours.start].hint == "random"
-        monkeypatch.setattr(module, "MOST_SECONDS", 0)
+        monkeypatch.setattr(module, "MOST_LOCKED_SECONDS", 0)
         assert details(os.getpid()) is None
 
 
