@@ -3,7 +3,7 @@
 
 A file gets its window from the device when it is opened, and again at POSIX_FADV_NORMAL. So the device has the wanted
 one for a moment, in which the descriptors of the processes, fetched by pidfd_getfd, are given that advice. Nothing is
-remembered here: ``cures.py`` does that before.
+remembered here: ``state.py`` does that before.
 """
 
 from __future__ import annotations
