@@ -133,10 +133,12 @@ def give_window(attribute: Path, read_ahead_kb: int, handles: Sequence[int]) -> 
             for handle in handles:
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_NORMAL)
         finally:
-            if before != read_ahead_kb:
-                os.write(target, b"%d" % before)
-            spent = time.monotonic_ns() - began
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            try:
+                if before != read_ahead_kb:
+                    os.write(target, b"%d" % before)
+            finally:
+                spent = time.monotonic_ns() - began
+                signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     if (there := window_of(attribute)) != before:
         raise NoCure(f"{attribute} has {there} KiB after {before} were written.")
     return spent if before != read_ahead_kb else 0
