@@ -2,7 +2,7 @@
 """Everything that can go wrong, as one sentence for the user and an exit status of its own.
 
 Nothing below the command line calls ``sys.exit``: it raises one of these, and
-``foliolab.cli.main`` prints the sentence and exits with ``status``.
+``foliohost.cli.ending`` prints the sentence and exits with ``status``.
 """
 
 from collections.abc import Iterable

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Parse, dispatch, and turn what went wrong into one sentence and an exit status."""
+"""The command line: what there is, and what is run."""
 
 import argparse
-import errno
-import io
-import os
-import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from foliolab.errors import DiskFull, LabError
+from foliohost.cli.ending import run_command
 
 _GROUPS = {
     "Start": {
@@ -42,7 +38,7 @@ _GROUPS = {
         "kernel": "build, package, export, import and list kernels",
         "module": "the adaptive window as a module for Debian's kernels",
     },
-    "On this machine, without setting anything up": {
+    "On this machine": {
         "diagnose": "how much of mapped files is read for each byte used, and what helps",
         "cure": "set another readahead window, and put it back",
         "probe": "what a request and a page cost on the disk under a file",
@@ -89,34 +85,4 @@ def main(argv: Sequence[str]) -> int:
 
         print(described())
         return 0
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # names of files can be any bytes; stderr escapes them
-    # Whoever asks us to end gets the clean-up that Ctrl-C gets.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    arguments = None
-    try:
-        arguments = command_line([argv[0]] if argv[0] in _COMMANDS else _COMMANDS).parse_args(argv)
-        status: int = arguments.handler(arguments)
-        sys.stdout.flush()
-        return status
-    except LabError as error:
-        if error.report:
-            print(f"Last words:\n{error.report}", file=sys.stderr)
-        return _complain(str(error), error.status)
-    except KeyboardInterrupt:
-        return _complain(getattr(arguments, "interrupted", "Interrupted."), 130)
-    except BrokenPipeError:
-        # Whoever read our output has gone; Python must not try to flush it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return _complain(f"No space left on the disk that holds {error.filename or 'our files'}.", DiskFull.status)
-        if error.filename is None:
-            raise
-        return _complain(f"{error.filename}: {error.strerror}.", LabError.status)
-
-
-def _complain(sentence: str, status: int) -> int:
-    print(f"lab: {sentence}", file=sys.stderr)
-    return status
+    return run_command("lab", lambda: command_line([argv[0]] if argv[0] in _COMMANDS else _COMMANDS).parse_args(argv))

@@ -25,6 +25,7 @@ from foliolab.report.view import View
 _GAP = 2
 # Of which one is padding and one is where the box would have a line.
 _ANY_WIDTH = 10_000
+# Characters, where no terminal bounds a line.
 _MARKS = {Status.HOLDS: ("ok  ", "green"), Status.FAILS: ("FAIL", "bold red"), Status.NOT_MEASURED: ("-   ", "dim")}
 _CHANGES = {Change.WORSE: "red", Change.SUSPECTED: "yellow", Change.BETTER: "green"}
 

@@ -2,7 +2,7 @@
 """What can go wrong, as one sentence for the user and an exit status of its own.
 
 The lab's errors belong to the same tree. Nothing below the command line calls ``sys.exit``: it raises one of these,
-and ``foliohost.cli.main`` prints the sentence and exits with ``status``.
+and ``foliohost.cli.ending`` prints the sentence and exits with ``status``.
 """
 
 

@@ -107,7 +107,7 @@ class State:
         self.cures, self._change = cures, change
 
     def step(self, change: WindowChange, after: list[Cure], act: Callable[[], _Result]) -> _Result:
-        """WindowChange windows; ``after`` is what is set then. However it fails, all is put back."""
+        """Change windows; ``after`` is what is set then. However it fails, all is put back."""
         windows.require_settable(Path(change.attribute))
         self._save(self.cures, change)
         try:

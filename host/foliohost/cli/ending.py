@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How a command ends: what went wrong is one sentence, and an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from foliohost.errors import DiskFull, FolioError
+
+
+def run_command(name: str, parse: Callable[[], argparse.Namespace]) -> int:
+    """Parse a command line and run its command; returns the exit status. Complaints begin with ``name``."""
+
+    def complain(sentence: str, status: int) -> int:
+        print(f"{name}: {sentence}", file=sys.stderr)
+        return status
+
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # names of files can be any bytes; stderr escapes them
+    # Whoever asks us to end gets the clean-up that Ctrl-C gets.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    arguments = None
+    try:
+        arguments = parse()
+        status: int = arguments.handler(arguments)
+        sys.stdout.flush()
+        return status
+    except FolioError as error:
+        if error.report:
+            print(f"Last words:\n{error.report}", file=sys.stderr)
+        return complain(str(error), error.status)
+    except KeyboardInterrupt:
+        return complain(getattr(arguments, "interrupted", "Interrupted."), 130)
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python must not try to flush it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return complain(f"No space left on the disk that holds {error.filename or 'our files'}.", DiskFull.status)
+        if error.filename is None:
+            raise
+        return complain(f"{error.filename}: {error.strerror}.", FolioError.status)
