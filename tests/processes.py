@@ -31,6 +31,20 @@ def started(
         process.wait()
 
 
+def called(*argv: str, seconds: float, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What came of a command in the repository, without input and in so much time."""
+    return subprocess.run(
+        argv,
+        cwd=REPOSITORY,
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+    )
+
+
 def wait_until(happened: Callable[[], object], seconds: float = 60) -> bool:
     """Whether it has happened in that time, of which a busy machine may need much and an idle one needs little."""
     until = time.monotonic() + seconds

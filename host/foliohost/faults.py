@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -19,8 +19,8 @@ BUFFERS_KIB = 8 << 10
 LIMIT_BYTES = 64 << 20
 """On disk. Of events, one for each folio read and each fault: over a million."""
 
-
 _SAMPLE_PAGES = 64
+_DRAIN_PERIOD = 0.1
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,19 @@ def followed(pids: Collection[int], but: int | None = None) -> Iterator[FaultTra
 
 def _not_kept(error: OSError) -> str:
     return f"The kernel's trace cannot be kept: {error.strerror}."
+
+
+def reading_seconds(trace: FaultTrace | str) -> float:
+    """How long ``faults_of`` will take with what there is."""
+    return trace.reading_seconds() if isinstance(trace, FaultTrace) else 0.0
+
+
+def wait(left: Callable[[], float], trace: FaultTrace | str) -> None:
+    """Sleep until no seconds are ``left``, and fetch what the trace has meanwhile."""
+    while (seconds := left()) > 0:
+        time.sleep(min(seconds, _DRAIN_PERIOD))
+        if isinstance(trace, FaultTrace):
+            trace.drain()
 
 
 def faults_of(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from foliohost.errors import NotPermitted, UsageError
-from foliohost.faults import FaultTrace, FileFaults, faults_of
+from foliohost.faults import FaultTrace, FileFaults, faults_of, reading_seconds, wait
 from foliohost.observation import FileSeen, Observation
 from foliohost.processes import Counters, counters, mappings
 from foliohost.shares import FileShare, share_out
@@ -25,7 +25,6 @@ from foliohost.watch import Watch
 
 _ROOT = re.compile(r"^/proc/\d+/root(?=/)")
 _PERIOD = 0.2
-_DRAIN_PERIOD = 0.1
 _SHARE = 10
 """A round of looks is followed by so many times its own length without one."""
 
@@ -91,23 +90,19 @@ def _look_until(end: float, watches: Collection[Watch], longest: float, trace: F
     """Look in rounds, the last of which ends at that time; the ``longest`` one so far took so many seconds."""
     last = False
     while not last:
-        reading = trace.reading_seconds() if isinstance(trace, FaultTrace) else 0.0
-        left = end - longest - reading - time.monotonic()
+        left = end - longest - reading_seconds(trace) - time.monotonic()
         pause = max(_PERIOD, _SHARE * longest)
         last = pause >= left
-        _wait(min(pause, left), trace)
+        until = time.monotonic() + min(pause, left)
+        wait(partial(_left, until), trace)
         began = time.monotonic()
         for watch in watches:
             watch.look()
         longest = max(longest, time.monotonic() - began)
 
 
-def _wait(seconds: float, trace: FaultTrace | str) -> None:
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        time.sleep(min(left, _DRAIN_PERIOD))
-        if isinstance(trace, FaultTrace):
-            trace.drain()
+def _left(until: float) -> float:
+    return until - time.monotonic()
 
 
 def _counted(pids: Iterable[int]) -> dict[int, Counters]:

@@ -16,14 +16,13 @@ from foliohost.details import Details, details
 from foliohost.devices import HostDevice, find_device, module_was_tried, windows_adapt
 from foliohost.engines import engine_of
 from foliohost.errors import NotPermitted, UsageError
-from foliohost.faults import FaultTrace, FileFaults, faults_of
+from foliohost.faults import FaultTrace, FileFaults, faults_of, reading_seconds, wait
 from foliohost.observation import FileSeen, Observation
 from foliohost.pages import PageBits
 from foliohost.processes import PAGE_BYTES, Counters, Mapping, Tally, mappings, open_files, runs, seen_by
 
 _FIRST_PERIOD = 0.02
 _LONGEST_PERIOD = 0.2
-_DRAIN_PERIOD = 0.1
 _SHARE = 10
 """A look is followed by so many times its own length without one."""
 _DETAILS_PERIOD, _DETAILS_SHARE = 0.2, 100
@@ -110,15 +109,11 @@ class Watch:
         """Seconds until the last look has to begin, for all to be over in time."""
         if seconds is None:
             return float("inf")
-        reading = self._trace.reading_seconds() if isinstance(self._trace, FaultTrace) else 0.0
-        return self._began + seconds - self._latest - reading - time.monotonic()
+        return self._began + seconds - self._latest - reading_seconds(self._trace) - time.monotonic()
 
     def _wait(self, period: float, seconds: float | None) -> None:
         end = time.monotonic() + period
-        while (left := min(end - time.monotonic(), self._left(seconds))) > 0:
-            time.sleep(min(left, _DRAIN_PERIOD))
-            if isinstance(self._trace, FaultTrace):
-                self._trace.drain()
+        wait(lambda: min(end - time.monotonic(), self._left(seconds)), self._trace)
 
     def look(self) -> None:
         """Add up what is new since the last look; of many files, first of those that were not looked at for long."""

@@ -1,24 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The real command line, as users call it."""
 
-import os
 import subprocess
 import sys
 
-from foliolab.files import REPOSITORY
+from tests.processes import called
 
 
 def lab(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "foliolab", *argv],
-        cwd=REPOSITORY,
-        env=os.environ | environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,  # it may wait for the build of another kernel
-    )
+    # It may wait for the build of another kernel.
+    return called(sys.executable, "-m", "foliolab", *argv, seconds=900, **environment)
 
 
 def sentence(done: subprocess.CompletedProcess[str]) -> str:

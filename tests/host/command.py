@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from foliolab.files import REPOSITORY
+from tests.processes import called
 
 ARGV = (sys.executable, str(REPOSITORY / "host"))
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY / "host")}
@@ -13,13 +14,4 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY / "host")}
 
 
 def host(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*ARGV, *argv],
-        cwd=REPOSITORY,
-        env=os.environ | environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    return called(*ARGV, *argv, seconds=600, **environment)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from foliohost.cli.main import main
 from foliohost.host import HostLoad, host_load
 from foliohost.openmetrics import Gauge, escaped, metrics_text
 from foliohost.processes import Counters
@@ -219,27 +218,6 @@ def test_the_table_and_json() -> None:
     assert found["watched_processes"] <= 1
     assert found["seconds"] > 0
     assert "the whole machine " in host("diagnose", "--host", "--seconds", "0.2", "--processes", "1").stdout
-
-
-@pytest.mark.parametrize(
-    ("argv", "words"),
-    [
-        (["--host", "--pid", "1"], "Say what to look at: one of "),
-        (["--pid", "1", "--openmetrics", "x.prom"], "--openmetrics belongs to --host."),
-        (["--pid", "1", "--top", "3"], "--top belongs to --host."),
-        (["--host", "--top", "0"], "--top is a number from 1 to 1,000."),
-        (["--host", "--processes", "1001"], "--processes is a number from 1 to 1,000."),
-        (["--host", "--openmetrics", "/no/such/x.prom"], "--openmetrics: /no/such is no directory."),
-        (["--host", "--openmetrics", "/dev/null"], "--openmetrics: /dev/null cannot be written."),
-        (["--host", "--json", "--openmetrics", "x.prom"], "One of --json and --openmetrics is enough."),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
-)
-def test_wrong_requests(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diagnose", *argv]) == 2
-    out, err = capsys.readouterr()
-    assert words in err
-    assert (out, err.count("\n")) == ("", 1)
 
 
 def test_dashboard_and_alerts_are_about_metrics_that_there_are() -> None:

@@ -22,6 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "module-misses.h"
+
 #define FILES		3
 #define FILE_BYTES	(64L << 20)
 #define READERS		4
@@ -162,21 +164,6 @@ static pid_t start(unsigned int number, const char *directory)
 	signal(SIGBUS, on_bus_error);
 	for (;;)
 		(number < READERS ? read_once : change_once)(directory, &seed);
-}
-
-/* What the module has counted since it was loaded. */
-static long misses(const char *name)
-{
-	char path[256];
-	long number;
-	FILE *stream;
-
-	snprintf(path, sizeof(path), "/sys/module/%s/parameters/statistics", name);
-	stream = fopen(path, "re");
-	if (!stream || fscanf(stream, "misses %ld", &number) != 1)
-		err(1, "%s", path);
-	fclose(stream);
-	return number;
 }
 
 /* Faults of all processes that had to read, so far. */

@@ -16,22 +16,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "module-misses.h"
+
 #define TOUCHES		16
 #define STEP_BYTES	(16L << 20)	/* more than a window */
-
-static long misses(const char *name)
-{
-	char path[256];
-	long number;
-	FILE *stream;
-
-	snprintf(path, sizeof(path), "/sys/module/%s/parameters/statistics", name);
-	stream = fopen(path, "re");
-	if (!stream || fscanf(stream, "misses %ld", &number) != 1)
-		err(1, "%s", path);
-	fclose(stream);
-	return number;
-}
 
 static void *mapped(int fd, size_t size, int protection)
 {
