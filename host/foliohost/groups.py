@@ -62,16 +62,20 @@ class Groups:
         return tuple(found)
 
 
+def paths_of(pid: int) -> dict[str, str]:
+    """Paths of a process's groups by their controller, that of version 2 by none; empty if the process is gone."""
+    try:
+        text = Path(f"/proc/{pid}/cgroup").read_bytes().decode(errors="surrogateescape")
+    except OSError:
+        return {}
+    rows = (line.split(":", 2) for line in text.splitlines())
+    return {controller: path for _, controllers, path in rows for controller in controllers.split(",")}
+
+
 def group_of(pid: int) -> str:
     """The group that counts a process's memory; empty if the process is gone."""
-    with suppress(OSError):
-        text = Path(f"/proc/{pid}/cgroup").read_text(errors="surrogateescape")
-        rows = [line.split(":", 2) for line in text.splitlines()]
-        for _, controllers, path in rows:
-            if "memory" in controllers.split(","):
-                return path
-        return next((path for number, _, path in rows if number == "0"), "")
-    return ""
+    paths = paths_of(pid)
+    return paths.get("memory", paths.get("", ""))
 
 
 def name_of(path: str) -> str:

@@ -15,6 +15,7 @@ from time import monotonic_ns
 from typing import Generic, TypeVar
 
 from foliohost.devices import find_device
+from foliohost.groups import paths_of
 from foliohost.processes import parse_maps
 from foliohost.touches import File
 
@@ -201,12 +202,10 @@ def memory_bytes(process: int) -> int:
     """What can be had for files and all else: what is available, or less if a control group of the process says so."""
     words = Path("/proc/meminfo").read_text().split()
     limits = [int(words[words.index("MemAvailable:") + 1]) << 10]
-    with suppress(OSError):
-        groups = Path(f"/proc/{process}/cgroup").read_text(errors="surrogateescape")
-        group = re.search(r"^0::/(.*)$", groups, re.MULTILINE)
-        place = Path("/sys/fs/cgroup", group[1]) if group else None
-        while place and place != Path("/sys/fs/cgroup"):
-            with suppress(OSError, ValueError):
-                limits.append(int((place / "memory.max").read_text()))
-            place = place.parent
+    root = Path("/sys/fs/cgroup")
+    place = root / paths_of(process).get("", "/").lstrip("/")
+    while place != root:
+        with suppress(OSError, ValueError):
+            limits.append(int((place / "memory.max").read_text()))
+        place = place.parent
     return min(limits)

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from foliohost.devices import find_device
 from foliohost.errors import NotPermitted, UsageError
+from foliohost.groups import paths_of
 from foliohost.processes import Counters, Mapping, all_processes, counters, mappings
 from foliohost.shares import LITTLE_BYTES
 
@@ -116,10 +116,8 @@ def _on_disk(device: str) -> bool:
 
 def control_group(pid: int) -> str:
     """The path of a process's control group, of version 1 that of its memory; empty if it has ended."""
-    try:
-        text = Path(f"/proc/{pid}/cgroup").read_bytes().decode(errors="surrogateescape")
-    except OSError:
+    paths = paths_of(pid)
+    if not paths:
         return ""
-    paths = dict(line.split(":", 2)[1:] for line in text.splitlines())
     unified = paths.get("", "/")
     return unified if unified != "/" else paths.get("memory", unified)
