@@ -315,7 +315,7 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra)
 	    ra != &ractl->file->f_ra)
 		goto out;
 	marked = slot->marked == ractl;
-	/* The followed function is called; of many misses by one open file, another's place may stand in @ra. */
+	/* A sign of life also where @ra has the place of another miss of this open file. */
 	if (!marked)
 		slot->nr_unread = 0;
 	device = device_of(ractl->mapping->host);

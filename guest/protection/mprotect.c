@@ -907,8 +907,19 @@ struct counts {
 	struct times times;	/* of the round that was counted */
 };
 
+/* Operations that flushed translations since the events were armed. */
+static uint64_t flushes_until_now(void)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; flushes[i]; i++)
+		sum += event_sums(&counting.flushes[i]).events;
+	return sum;
+}
+
 static void count_events(struct counts *counts)
 {
+	uint64_t flushes_before = 0;
 	struct event_sums before;
 
 	for (size_t i = 0; flushes[i]; i++)
@@ -925,19 +936,20 @@ static void count_events(struct counts *counts)
 	counting.batches = event_of("mprotect/mprotect_batch");
 	counts->has_batches = event_count(&counting.batches, "nr");
 
-	/* The scan that is counted is to come after all of this. */
+	/*
+	 * What is read before includes what arming a kprobe flushes. A scan
+	 * that comes after it, and before the trace is emptied, is not the one
+	 * that is counted.
+	 */
 	for (int i = 0; i < MAX_SCANS; i++) {
 		before_round();
+		before = event_sums(&counting.batches);
+		flushes_before = flushes_until_now();
 		if (!env.test->scan || !forget_scans())
 			break;
 	}
-	before = event_sums(&counting.batches);
-	/* Arming a kprobe takes flushes of its own. */
-	for (size_t i = 0; flushes[i]; i++)
-		counts->flushes -= event_sums(&counting.flushes[i]).events;
 	one_round(&counts->times);
-	for (size_t i = 0; flushes[i]; i++)
-		counts->flushes += event_sums(&counting.flushes[i]).events;
+	counts->flushes = flushes_until_now() - flushes_before;
 	counts->batches = event_sums(&counting.batches);
 	counts->batches.events -= before.events;
 	counts->batches.sum -= before.sum;
