@@ -123,6 +123,8 @@ static void timed_submit(struct timed_disk *timed, struct request *request)
 	struct blk_plug *plug = current->plug;
 	struct bio *bio;
 
+	/* Who is preempted with a time stamp has a plug: the scheduler writes to it. */
+	blk_plug_invalidate_ts();
 	current->bio_list = NULL;
 	current->plug = NULL;
 	__rq_for_each_bio(bio, request) {

@@ -139,12 +139,6 @@ class BootFailed(LabError):
     status = 37
 
 
-class Undecided(LabError):
-    """Two kernels that cannot be told apart by as many boots as were allowed, or one of them not booted as often."""
-
-    status = 38
-
-
 class ClusterError(LabError):
     """Workers or their scheduler that cannot be had, do not fit, or are gone."""
 

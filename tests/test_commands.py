@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.campaign.measure import planned
 from foliolab.cli.main import command_line
-from foliolab.cli.run import planned, requested
+from foliolab.cli.measure import requested
 from foliolab.errors import LabError
 from tests.test_documents import DOCUMENTS
 
@@ -57,7 +58,7 @@ def wrong(command: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
     """What ./lab has against a command line, before it does anything; empty if nothing."""
     try:
         arguments = _command_line().parse_args([_STAND_INS.get(word, word) for word in command])
-        if command[0] == "run" and not _PLACEHOLDER.search(" ".join(command)):
+        if command[0] == "measure" and not _PLACEHOLDER.search(" ".join(command)):
             planned(replace(requested(arguments), kernels=()))
     except SystemExit as stop:
         return "" if stop.code == 0 else capsys.readouterr().err.strip().splitlines()[-1]
@@ -77,16 +78,17 @@ def test_commands_can_be_typed(document: Path, capsys: pytest.CaptureFixture[str
 
 def test_what_cannot_be_typed_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     text = (
-        "Call `./lab no-such` or `./lab run`, not ./lab this.\n\n```\n"
-        "./lab run no-such && A=1 ssh b /srv/lab run workloads --cell workload=no-such  # ./lab not this\n"
-        "./lab run sparse-mmap --variant 'off>,no-such' | jq .\n./lab run \\\n    sparse-mmap >log\n./lab\n```\n"
+        "Call `./lab no-such` or `./lab measure`, not ./lab this.\n\n```\n"
+        "./lab measure no-such && A=1 ssh b /srv/lab measure workloads --cell workload=no-such  # ./lab not this\n"
+        "./lab measure sparse-mmap --variant 'off>,no-such' | jq .\n"
+        "./lab measure \\\n    sparse-mmap >log\n./lab\n```\n"
     )
-    assert list(mentions(text)) == [["no-such"], ["run"]]
+    assert list(mentions(text)) == [["no-such"], ["measure"]]
     assert list(commands(text)) == [
-        ["run", "no-such"],
-        ["run", "workloads", "--cell", "workload=no-such"],
-        ["run", "sparse-mmap", "--variant", "off>,no-such"],
-        ["run", "sparse-mmap"],
+        ["measure", "no-such"],
+        ["measure", "workloads", "--cell", "workload=no-such"],
+        ["measure", "sparse-mmap", "--variant", "off>,no-such"],
+        ["measure", "sparse-mmap"],
     ]
     complaints = [wrong(command, capsys) for command in (*mentions(text), *commands(text))]
     assert "invalid choice: 'no-such'" in complaints[0]

@@ -132,7 +132,7 @@ def compare(
         yield gap_of(part, cell, variant, NOT_MEASURED, "The baseline has other repetitions only.")
     if not repetitions:
         return
-    for metric in part.experiment.regress:
+    for metric in part.experiment.compared:
         base, values, twice = (_figures(arm, metric) for arm in arms)
         if both := [number for number in repetitions if number in base and number in values]:
             figures = [base[number] for number in both], [values[number] for number in both]

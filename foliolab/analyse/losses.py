@@ -124,7 +124,7 @@ def _deciding(matrix: Matrix, differences: Sequence[Difference], gain: Differenc
     if worst.loss > matrix.threshold:  # it was not shown, or is of no account
         return worst
     experiment = next(part.experiment for part in matrix.parts if part.experiment.name == worst.experiment)
-    order = (experiment.metric, *experiment.regress)
+    order = (experiment.metric, *experiment.compared)
     return min(differences, key=lambda each: (each.baseline == each.value == 0, order.index(each.metric)))
 
 
@@ -188,7 +188,7 @@ def make_arms(samples: Iterable[Sample], experiments: Mapping[str, Experiment]) 
     arms = []
     for group in group_samples(samples):
         experiment = experiments.get(group.experiment)
-        if not experiment or not experiment.regress or group.scale not in experiment.scales:
+        if not experiment or not experiment.compared or group.scale not in experiment.scales:
             continue
         measured = dict.fromkeys(sample.variant for sample in group.samples)
         cells = experiment.scale(group.scale).cells

@@ -8,10 +8,12 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from rich.console import Console
+
 from foliolab.arch import NATIVE, machine_name
+from foliolab.campaign.measure import Request, measure
 from foliolab.campaign.runner import failure_of
 from foliolab.cli.options import add_kernels
-from foliolab.cli.run import RunRequest, measure
 from foliolab.errors import NoResult
 from foliolab.experiment.variants import choose_one
 from foliolab.files import results_directory, write_atomic
@@ -22,6 +24,7 @@ from foliolab.kernel.series import check_refs
 from foliolab.progress import Reporter
 from foliolab.report.picture import EVENTS, PICTURE, Panel, Picture, parse
 from foliolab.report.terminal import print_view, terminal
+from foliolab.report.view import view_of
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
@@ -51,15 +54,20 @@ def handle(arguments: argparse.Namespace) -> int:
     check_refs(arguments.kernels)
     console = terminal()
     console.print("A model of the page cache says:\n")
-    print_view(console, measure(RunRequest("sparse-mmap", scale="demo", backend="model"), Reporter()).view)
+    _show(console, Request("sparse-mmap", scale="demo", backend="model"))
     console.print("\nNow the kernel itself, which may have to be built first.\n")
     kernels = [UNPATCHED, PATCHED, *arguments.kernels] if arguments.kernels else []
-    result = measure(RunRequest("sparse-mmap", scale="demo", kernels=kernels), Reporter())
-    print_view(console, result.view)
-    if error := failure_of(result.samples):
-        raise error
-    print("Next: './lab run sparse-mmap' for the full table, './lab exec -- ./program' for your own program.")
+    _show(console, Request("sparse-mmap", scale="demo", kernels=kernels))
+    print("Next: './lab measure sparse-mmap' for the full table, './lab exec -- ./program' for your own program.")
     return 0
+
+
+def _show(console: Console, request: Request) -> None:
+    """Measure and print; LabError if something failed."""
+    measured = measure(request, Reporter())
+    print_view(console, view_of(measured)[0])
+    if error := failure_of(measured.samples):
+        raise error
 
 
 def draw(found: Picture) -> str:

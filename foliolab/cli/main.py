@@ -15,9 +15,8 @@ _GROUPS = {
         "test": "check style and types, then run all tests",
     },
     "Measure kernels": {
-        "run": "measure an experiment",
-        "regress": "which workloads get worse under a kernel or a variant, the worst first",
-        "bisect": "which commit changed a figure of an experiment",
+        "measure": "measure an experiment",
+        "compare": "which workloads get worse under a kernel or a variant, the worst first",
         "kselftest": "run the kernel's own mm selftests on several kernels",
         "ltp": "run LTP's tests of mapped files and memory on several kernels",
         "stress": "run stress-ng's stressors of memory on several kernels",
@@ -31,7 +30,7 @@ _GROUPS = {
         "export-case": "write one case as C and shell, for any Linux",
     },
     "Simulate": {
-        "regret": "compare ways to read with the best fixed window",
+        "simulate": "compare ways to read with the best fixed window",
         "trace": "record which pages a program touches, and replay that",
     },
     "Build": {
@@ -49,7 +48,14 @@ _GROUPS = {
 _COMMANDS = tuple(name for group in _GROUPS.values() for name in group)
 _OF_HOST = ("diagnose", "probe", "cure")
 """Those of these that are the host's tools."""
-_RESUMED = ("demo", "run", "regress", "bisect", "regret", "reproduce", "kselftest", "ltp", "stress")
+_RESUMED = ("demo", "measure", "compare", "simulate", "reproduce", "kselftest", "ltp", "stress")
+_RENAMED = {
+    "run": "'measure'",
+    "regress": "'compare'",
+    "regret": "'simulate'",
+    "bisect": "'git bisect run' with 'compare', as docs/user-guide.md shows",
+}
+"""Commands of earlier versions, and what does their work."""
 _KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
 
 
@@ -85,4 +91,7 @@ def main(argv: Sequence[str]) -> int:
 
         print(described())
         return 0
+    if argv[0] in _RENAMED:
+        print(f"lab: '{argv[0]}' is now {_RENAMED[argv[0]]}.", file=sys.stderr)
+        return 2
     return run_command("lab", lambda: command_line([argv[0]] if argv[0] in _COMMANDS else _COMMANDS).parse_args(argv))

@@ -22,8 +22,6 @@ from foliolab.experiment.variants import check_name
 from foliolab.files import RELEASE, TRACES, results_directory, write_atomic
 from foliolab.model.compiled import policy_hash
 from foliolab.progress import Reporter
-from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import Case, TraceCase, load_suite, trace_cases
 from foliolab.report import again, agreement
 from foliolab.report.columns import variant_columns
 from foliolab.report.devices import by_device
@@ -34,6 +32,8 @@ from foliolab.report.terminal import print_comparison, print_table, print_view, 
 from foliolab.report.verdicts import check
 from foliolab.report.view import make_views
 from foliolab.reproduce.released import read_released
+from foliolab.simulate.rows import make_rows
+from foliolab.simulate.suite import Case, TraceCase, load_suite, trace_cases
 
 _NO_DEVICE = "none"
 """What --device calls disks that take no time."""
@@ -221,7 +221,7 @@ def handle(arguments: argparse.Namespace) -> int:
     elif arguments.table and not views:
         raise NoResult("Nothing was measured that such a table could show.")
     elif not views:
-        print(f"Nothing was measured yet; './lab run {arguments.experiment or 'sparse-mmap'}' does.")
+        print(f"Nothing was measured yet; './lab measure {arguments.experiment or 'sparse-mmap'}' does.")
     elif arguments.by_device:
         print("\n".join(map(devices_to_table, by_device(views))), end="")
     elif arguments.prices:

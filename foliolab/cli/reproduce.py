@@ -15,12 +15,12 @@ from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
+from foliolab.campaign.measure import Request, measure, planned
 from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.demo import draw
 from foliolab.cli.options import Shard, add_json, add_workers, names_of, workers
-from foliolab.cli.run import RunRequest, measure, planned
 from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageError
 from foliolab.files import RELEASE, REPOSITORY, results_directory, write_atomic
 from foliolab.kernel.code import code_hash
@@ -87,8 +87,8 @@ def handle(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _request(part: Part, shard: Shard | None = None) -> RunRequest:
-    return RunRequest(
+def _request(part: Part, shard: Shard | None = None) -> Request:
+    return Request(
         experiment=part.experiment,
         scale=part.scale,
         variants=part.variants or None,
@@ -213,8 +213,8 @@ def _runs(parts: Sequence[Part]) -> Printed:
             if not output:
                 raise NoResult(f"'{shlex.join(argv)}' was not released.")
             return output.output
-        if argv[0] != "regret" and "--released" not in argv:
-            raise UsageError(f"'{shlex.join(argv)}' may measure: regret does not, nor what has --released.")
+        if argv[0] != "simulate" and "--released" not in argv:
+            raise UsageError(f"'{shlex.join(argv)}' may measure: simulate does not, nor what has --released.")
         return run_lab(argv)
 
     return lambda argv: run(tuple(argv))

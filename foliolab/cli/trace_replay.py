@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tell what a trace comes to with other windows, variants and memory, by a model. What the model predicts stands beside
 what guests were measured to do with the same variant, window and memory, as the trace says or, of storage engines,
-what './lab run stores --scale full' has measured. Boots nothing. With --on, what the model decides to read is really
-read from a file, and seconds come out.
+what './lab measure stores --scale full' has measured. Boots nothing. With --on, what the model decides to read is
+really read from a file, and seconds come out.
 
 example: ./lab trace replay traces/lmdb.trace --variant off,adaptive --memory 64M
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Record what storage engines of the lab touch in the workloads of the experiment 'stores'. './lab trace replay' sets
-what './lab run stores' has measured with the same seed beside what it predicts.
+what './lab measure stores' has measured with the same seed beside what it predicts.
 
 example: ./lab trace store --store lmdb,sqlite --workload uniform,zipf -o traces
 """

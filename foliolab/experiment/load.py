@@ -77,7 +77,7 @@ class _File(Struct, forbid_unknown_fields=True):
     machines: Texts = ()
     kernels: Texts = ()
     notes: Texts = ()
-    regress: Texts = ()
+    compared: Texts = ()
     aliases: dict[Text, dict[str, Any]] = {}
     agreement: dict[str, Any] = {}
     published: list[dict[str, Any]] = []
@@ -140,7 +140,7 @@ def load_experiment(file: Path) -> Experiment:
         notes=table.notes,
         aliases={name: _alias(top.at(f"aliases.{name}"), each, cells) for name, each in table.aliases.items()},
         agreement={name: top.at(f"agreement.{name}").convert(each, Share) for name, each in table.agreement.items()},
-        regress=top.at("regress").all_of(table.regress, METRICS),
+        compared=top.at("compared").all_of(table.compared, METRICS),
     )
     _check_argv(top.at("workload").at("argv"), experiment)
     for number, each in enumerate(table.expect):

@@ -181,8 +181,8 @@ class Experiment:
     """Short names, and the axis values that all cells have which are called so."""
     agreement: Mapping[str, float]
     """By metric, how far the model may be from a kernel, as a share of what the kernel does."""
-    regress: tuple[str, ...]
-    """Metrics by which ``lab regress`` tells whether a variant is worse; empty: it leaves this experiment alone."""
+    compared: tuple[str, ...]
+    """Metrics by which ``lab compare`` tells whether a variant is worse; empty: it leaves this experiment alone."""
 
     @property
     def names_disks(self) -> bool:

@@ -7,7 +7,6 @@ the cache has is found without that, or what the tree goes back to would be buil
 """
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,28 +86,6 @@ class Repository:
         if not commit.isalnum():  # a range, or what is to be left out of one
             raise UnknownKernel(f"'{ref}' names no single commit.")
         return commit
-
-    def subject(self, commit: str) -> str:
-        return self._git("log", "--no-show-signature", "--max-count=1", "--format=%s", commit).strip()
-
-    def is_ancestor(self, older: str, newer: str) -> bool:
-        return not self._git("rev-list", "--max-count=1", older, f"^{newer}")
-
-    @property
-    def is_shallow(self) -> bool:
-        return self._git("rev-parse", "--is-shallow-repository").strip() == "true"
-
-    def history(self, bad: str, good: Sequence[str]) -> list[str]:
-        """The commits that one bad commit has and no good one, none before those that were made on it."""
-        return self._git("rev-list", "--topo-order", bad, *(f"^{commit}" for commit in good)).splitlines()
-
-    def halves(self, bad: str, good: Sequence[str]) -> list[str]:
-        """The commits that one bad commit may have its fault from, and no good one has.
-
-        First come those that leave the fewest to be judged, last ``bad`` itself.
-        """
-        lines = self._git("rev-list", "--bisect-all", bad, *(f"^{commit}" for commit in good)).splitlines()
-        return [line.split()[0] for line in lines]
 
     def has_changes(self) -> bool:
         """Whether the working tree has what is not committed, and not ignored."""

@@ -32,7 +32,7 @@ def letter(samples: Iterable[Sample], experiments: dict[str, Experiment], kernel
     if not views:
         return (
             f"{_OPENING}\nNothing of this kernel has been measured yet. This does, and a letter that is\n"
-            f"written then has the figures:\n\n    ./lab run sparse-mmap --kernel {kernel}\n"
+            f"written then has the figures:\n\n    ./lab measure sparse-mmap --kernel {kernel}\n"
         )
     return "\n".join([_OPENING, *map(_section, views)])
 

@@ -115,7 +115,7 @@ def origins(matrix: Matrix) -> list[str]:
         if not part.group:
             continue
         mine = [each for each in matrix.differences if each.experiment == part.experiment.name]
-        words = [f"./lab regress {part.experiment.name}", *_compared(part.group, matrix.baseline, part.variants)]
+        words = [f"./lab compare {part.experiment.name}", *_compared(part.group, matrix.baseline, part.variants)]
         workloads = dict.fromkeys(each.workload for each in mine)
         if len(workloads) < len(part.experiment.scale(part.scale).cells):
             words.append(f"--workload {shlex.quote(','.join(workloads))}")

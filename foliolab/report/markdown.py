@@ -7,17 +7,17 @@ from foliolab.analyse.agreement import Agreement
 from foliolab.analyse.losses import Arm, Matrix, by_variant
 from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
-from foliolab.regret.ablation import Ablation
-from foliolab.regret.rows import RegretRow
-from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, Suite
-from foliolab.regret.summary import by_way
 from foliolab.report import again, agreement, losses
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.devices import device_columns
-from foliolab.report.regret import ablation_columns, device_tables
+from foliolab.report.simulate import ablation_columns, device_tables
 from foliolab.report.trace import difference_columns
 from foliolab.report.verdicts import verdict_lines
 from foliolab.report.view import View, origin
+from foliolab.simulate.ablation import Ablation
+from foliolab.simulate.rows import RegretRow
+from foliolab.simulate.suite import FAMILIES, PATTERNS, TRACES, Suite
+from foliolab.simulate.summary import by_way
 from foliolab.trace.replay import Replay
 
 _RANK_OF_OTHERS, _RANK_OF_TIME = 100, 104

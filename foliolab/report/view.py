@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from foliolab.analyse.rows import Group, Row, group_samples, make_rows
+from foliolab.analyse.agreement import Agreement, compare
+from foliolab.analyse.rows import Group, Row, group_samples, make_rows, place_of
 from foliolab.analyse.verdict import Verdict, judge
+from foliolab.campaign.measure import Collected
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.device import Device, device_of
 from foliolab.experiment.cell import Cell
@@ -124,7 +126,7 @@ class View:
 
     def _command(self, rows: Sequence[Row], *, others: bool) -> str:
         group = self.group
-        words = [f"./lab run {group.experiment}"]
+        words = [f"./lab measure {group.experiment}"]
         words += group.options
         if group.backend == MODEL:
             words.append("--backend model")
@@ -213,6 +215,19 @@ class View:
 
     def _kernel_of(self, row: Row) -> KernelFacts:
         return next(sample.kernel for sample in self.group.samples if sample.variant == row.variant)
+
+
+def view_of(measured: Collected) -> tuple[View, list[Agreement]]:
+    """The table of what was just measured, and how that of kernels and that of the model agree, where both are there.
+
+    The table has all else that the store has for it, too.
+    """
+    experiments = {measured.experiment.name: measured.experiment}
+    views = make_views(measured.stored, experiments)
+    shown = place_of(measured.samples[0])
+    view = next(view for view in views if place_of(view.group) == shown)
+    comparisons = compare([view.group for view in views], experiments)
+    return view, [each for each in comparisons if view.group in (each.model, each.kernel)]
 
 
 def make_views(samples: Iterable[Sample], experiments: dict[str, Experiment]) -> list[View]:

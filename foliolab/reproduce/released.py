@@ -72,7 +72,7 @@ class Output:
 
 
 def code_behind(part: Part) -> str:
-    if part.command[0] == "regret":
+    if part.command[0] == "simulate":
         return digest_files([*sources(), *MODEL.glob("*.toml"), *TRACES.iterdir()], REPOSITORY)
     return digest([code_hash(BASE_VERSION), (KERNEL / "kselftests.toml").read_bytes()])
 

@@ -54,7 +54,7 @@ def matrix(
         for each in samples
         if repeats and (each.variant, each.outcome) == ("off", OK)
     ]
-    experiment = replace(find_experiment("sparse-mmap"), name="programs", regress=tuple(metrics))
+    experiment = replace(find_experiment("sparse-mmap"), name="programs", compared=tuple(metrics))
     group = next(iter(group_samples([*samples, *again])), None)
     part = MatrixPart(experiment, "quick", "x86_64", 4096, tuple(cells), tuple(variants), group)
     return make_matrix([part], baseline="off", threshold=threshold)

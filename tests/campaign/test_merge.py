@@ -98,7 +98,7 @@ def test_a_store_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])
 def test_a_part_that_cannot_be(shard: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["run", "sparse-mmap", "--shard", shard])
+        main(["measure", "sparse-mmap", "--shard", shard])
     assert f"'{shard}' is no part such as 1/3" in capsys.readouterr().err
 
 
@@ -118,5 +118,5 @@ def test_a_cluster_that_cannot_be_had(
     monkeypatch.setattr(cluster, "_ANSWER_SECONDS", 1)
     file = tmp_path / "cluster.toml"
     file.write_text(text)
-    assert main(["run", "sparse-mmap", "--backend", "model", "--cluster", str(file)]) not in (0, 1)
+    assert main(["measure", "sparse-mmap", "--backend", "model", "--cluster", str(file)]) not in (0, 1)
     assert complaint in capsys.readouterr().err

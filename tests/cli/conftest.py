@@ -5,7 +5,7 @@ import pytest
 
 from foliolab.arch import NATIVE
 from tests.cli.act import compiled
-from tests.cli.workloads import REGRESS
+from tests.cli.workloads import COMPARED
 from tests.small import small_experiment
 
 
@@ -29,5 +29,5 @@ def programs(tmp_path: Path) -> str:
     text = file.read_text()
     start, end = text.index("cells ="), text.index("[workload]")
     cells = 'cells = [{ workload = ["gcc", "sqlite", "lmdb"] }]\nvariants = ["unpatched", "published"]\n'
-    file.write_text(REGRESS + text[:start].replace('variants = ["off"]\n', "") + cells + text[end:])
+    file.write_text(COMPARED + text[:start].replace('variants = ["off"]\n', "") + cells + text[end:])
     return str(file)

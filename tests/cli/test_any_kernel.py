@@ -26,7 +26,7 @@ def test_a_kernel_that_differs_in_a_line_is_compared_with_ours(tmp_path: Path, p
     patch = tmp_path / "one-line.patch"
     patch.write_text(ONE_MISS_ALLOWED)
     other = f"debian:6.12+ours+{patch}"
-    argv = ["run", str(small_experiment(tmp_path)), "--kernel", "patched", "--kernel", other]
+    argv = ["measure", str(small_experiment(tmp_path)), "--kernel", "patched", "--kernel", other]
     argv += ["--variant", "published", "--cell", "pattern=random", "--json"]
     done = lab(*argv, FOLIOLAB_RESULTS=str(tmp_path / "results"))
     assert done.returncode == 0, done.stderr

@@ -26,7 +26,7 @@ ARCHITECTURE = "tests/test_architecture.py"
         ),
         ("foliolab/kernel/name.py", [ARCHITECTURE, "tests/kernel/test_name.py"]),
         ("foliolab/kernel/make.py", [ARCHITECTURE, "tests/kernel"]),
-        ("foliolab/cli/bisect.py", [ARCHITECTURE, "tests/cli/test_bisect.py", "tests/test_commands.py"]),
+        ("foliolab/cli/simulate.py", [ARCHITECTURE, "tests/cli/test_simulate.py", "tests/test_commands.py"]),
         ("foliolab/cli/kernel.py", [ARCHITECTURE, "tests/cli/test_failures.py", "tests/test_commands.py"]),
         ("foliolab/process.py", [ARCHITECTURE, "tests/test_process.py"]),
         ("foliolab/errors.py", [ARCHITECTURE]),

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.campaign import measure
 from foliolab.campaign.store import read_samples
-from foliolab.cli import run
 from foliolab.cli.main import main
 from foliolab.kernel.build import KernelRequest
 from foliolab.kernel.built import BuiltKernel
@@ -40,8 +40,8 @@ def test_kernels_are_measured_beside_the_model(
         built.add(request.kernel)
         return kernel_for(request.kernel)
 
-    monkeypatch.setattr(run, "build", build)
-    monkeypatch.setattr(run, "QemuBackend", lambda *_: FakeBackend())
+    monkeypatch.setattr(measure, "build", build)
+    monkeypatch.setattr(measure, "QemuBackend", lambda *_: FakeBackend())
     assert main(["demo", *options]) == 0
     said = capsys.readouterr().out
     assert built == variants.keys()

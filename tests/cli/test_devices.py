@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import X86_64
+from foliolab.campaign.measure import Request, planned
 from foliolab.cli.in_guest import Asked
 from foliolab.cli.main import command_line, main
-from foliolab.cli.run import RunRequest, planned, requested
+from foliolab.cli.measure import requested
 from foliolab.errors import SourceError, UsageError
 from foliolab.experiment.load import find_experiment
 from foliolab.kernel.built import BuiltKernel
@@ -17,10 +18,10 @@ from foliolab.progress import Reporter
 from tests.small import small_experiment
 
 COMMANDS = {
-    "run": ["run", "sparse-mmap"],
-    "model": ["run", "sparse-mmap", "--backend", "model"],
-    "regress": ["regress"],
-    "stored": ["regress", "--no-run"],
+    "measure": ["measure", "sparse-mmap"],
+    "model": ["measure", "sparse-mmap", "--backend", "model"],
+    "compare": ["compare"],
+    "stored": ["compare", "--no-run"],
     "exec": ["exec"],
     "record": ["trace", "record", "--output", "x.trace", "--disk", "ext4:64M"],
     "replay": ["trace", "replay"],
@@ -68,12 +69,12 @@ def test_what_is_no_disk(text: str, command: str, cache: Path, store: Path, caps
 
 
 def test_a_disk_has_one_name_however_its_numbers_are_written() -> None:
-    arguments = command_line().parse_args(["run", "sparse-mmap", "--device", "0010,125,0,1"])
+    arguments = command_line().parse_args(["measure", "sparse-mmap", "--device", "0010,125,0,1"])
     assert requested(arguments).device == "10,125,0,1"
-    assert requested(command_line().parse_args(["run", "sparse-mmap"])).device is None
+    assert requested(command_line().parse_args(["measure", "sparse-mmap"])).device is None
 
 
-@pytest.mark.parametrize("command", ["run", "exec", "record"])
+@pytest.mark.parametrize("command", ["measure", "exec", "record"])
 @pytest.mark.parametrize("accelerator", ["kvm", "tcg"])
 def test_accelerators_whose_clock_does_not_count_instructions(
     accelerator: str, command: str, cache: Path, capsys: pytest.CaptureFixture[str]
@@ -95,7 +96,7 @@ def test_guests_that_count_instructions_have_one_cpu(
 
 
 @pytest.mark.parametrize("old", ["debian:6.1", "image:debian:6.1", "image:debian:6.1+module"])
-@pytest.mark.parametrize("command", ["run", "regress", "exec"])
+@pytest.mark.parametrize("command", ["measure", "compare", "exec"])
 def test_a_kernel_that_is_too_old_is_refused_before_another_is_built(
     old: str, command: str, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,9 +120,9 @@ def test_a_disk_of_an_experiments_own_is_looked_at_as_well(tmp_path: Path) -> No
     file = small_experiment(tmp_path)
     text = file.read_text()
 
-    def request(device: str, *kernels: str, backend: str = "qemu") -> RunRequest:
+    def request(device: str, *kernels: str, backend: str = "qemu") -> Request:
         file.write_text(text.replace("cpus = 2\n", f'cpus = 2\ndevice = "{device}"\n'))
-        return RunRequest(find_experiment(str(file)), kernels=kernels, backend=backend)
+        return Request(find_experiment(str(file)), kernels=kernels, backend=backend)
 
     plan, *_ = planned(request("hdd", "debian:6.12"))
     assert plan.scale.parameters.device == "hdd"

@@ -28,10 +28,14 @@ def results(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("argv", "status", "words"),
     [
-        (["run", "no-such"], 10, "no experiment 'no-such'"),
-        (["run", "sparse-mmap", "--variant", "off,no-such"], 11, "no variant 'no-such'; known: unpatched, off"),
-        (["run", "sparse-mmap", "--cell", "pattern=no-such"], 12, "no-such"),
-        (["run", "sparse-mmap", "--arch", "x86_64", "--page-size", "64k"], 2, "x86_64 has no pages of 64k; it has 4k"),
+        (["measure", "no-such"], 10, "no experiment 'no-such'"),
+        (["measure", "sparse-mmap", "--variant", "off,no-such"], 11, "no variant 'no-such'; known: unpatched, off"),
+        (["measure", "sparse-mmap", "--cell", "pattern=no-such"], 12, "no-such"),
+        (
+            ["measure", "sparse-mmap", "--arch", "x86_64", "--page-size", "64k"],
+            2,
+            "x86_64 has no pages of 64k; it has 4k",
+        ),
         (["exec", "--arch", "x86_64", "--page-size", "16k", "--", "./x"], 2, "x86_64 has no pages of 16k; it has 4k"),
         (["kernel", "build", "--arch", "x86_64", "--page-size", "16k"], 2, "x86_64 has no pages of 16k; it has 4k"),
         (["kernel", "build", "--kernel", "/no/such/tree"], 24, "no kernel tree or tarball at /no/such/tree"),
@@ -49,7 +53,7 @@ def test_wrong_request(argv: list[str], status: int, words: str, results: str) -
 def test_malformed_experiment(tmp_path: Path, results: str) -> None:
     file = tmp_path / "broken.toml"
     file.write_text('question = "unfinished\n')
-    done = lab("run", str(file), FOLIOLAB_RESULTS=results)
+    done = lab("measure", str(file), FOLIOLAB_RESULTS=results)
     assert "broken.toml" in sentence(done)
     assert "line 1" in sentence(done)
     assert done.returncode == 13
@@ -85,7 +89,7 @@ def test_a_wrong_kernel_is_named_before_another_is_built(
     tree.mkdir()
     git(tree, "init", "--quiet")
     kernels = ["--kernel", str(small_source.tree), "--kernel", second.format(patch=patch, tree=tree)]
-    for command in ("run", "regress"):
+    for command in ("measure", "compare"):
         done = lab(command, "workloads", *kernels, FOLIOLAB_RESULTS=str(tmp_path / "results"))
         assert words in sentence(done)
         assert done.returncode == status
@@ -132,7 +136,7 @@ def test_with_a_ref_changes_are_left_out_aloud(dirty: Path, tmp_path: Path) -> N
     assert done.returncode == 25
 
 
-@pytest.mark.parametrize("command", [["kselftest"], ["demo"], ["run", "sparse-mmap", "--kernel", "patched"]])
+@pytest.mark.parametrize("command", [["kselftest"], ["demo"], ["measure", "sparse-mmap", "--kernel", "patched"]])
 def test_a_ref_is_looked_at_before_anything_is_fetched(command: list[str], dirty: Path, tmp_path: Path) -> None:
     places = {"FOLIOLAB_CACHE": str(tmp_path / "cache"), "FOLIOLAB_RESULTS": str(tmp_path / "results")}
     done = lab(*command, "--kernel", f"{dirty}@gone", **places)
@@ -164,7 +168,7 @@ def path_without_qemu(tmp_path: Path) -> str:
 
 
 def test_no_qemu(path_without_qemu: str, results: str) -> None:
-    done = lab("run", "sparse-mmap", PATH=path_without_qemu, FOLIOLAB_RESULTS=results)
+    done = lab("measure", "sparse-mmap", PATH=path_without_qemu, FOLIOLAB_RESULTS=results)
     assert sentence(done) == f"{NATIVE.qemu} is not installed; 'apt-get install {package_of(NATIVE.qemu)}' brings it."
     assert done.returncode == 30
     doctor = lab("doctor", PATH=path_without_qemu)
@@ -189,7 +193,7 @@ def test_no_room_for_the_kernel_source(full_disk: Path, small_source: Source) ->
 def test_run_on_a_kernel_that_cannot_boot(tmp_path: Path, results: str, patched_kernel: BuiltKernel) -> None:
     experiment = small_experiment(tmp_path)
     experiment.write_text(experiment.read_text().replace('memory = "256M"', 'memory = "24M"'))
-    done = lab("run", str(experiment), FOLIOLAB_RESULTS=results)
+    done = lab("measure", str(experiment), FOLIOLAB_RESULTS=results)
     assert "does not boot: The guest reset itself" in sentence(done)
     assert done.returncode == 37
 

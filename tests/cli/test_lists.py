@@ -8,9 +8,9 @@ import pytest
 from foliolab.cli.main import main
 
 NAMES = [
-    "run sparse-mmap --variant",
-    "regress --no-run --variant",
-    "regress --no-run --workload",
+    "measure sparse-mmap --variant",
+    "compare --no-run --variant",
+    "compare --no-run --workload",
     "report --variant",
     "report --machine",
     "report --backend",
@@ -22,8 +22,8 @@ NAMES = [
     "trace store -o /tmp --workload zipf --store",
     "trace store -o /tmp --store lmdb --workload",
     "reproduce --plan --only",
-    "regret --pattern",
-    "regret --device",
+    "simulate --pattern",
+    "simulate --device",
 ]
 LIMITS = [
     "exec --data-size 64M --read-ahead-kb",
@@ -60,10 +60,10 @@ def test_no_window_is_empty(command: str, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("command", "status", "words"),
     [
-        ("run sparse-mmap --cell", 12, "No cell of this experiment matches ''; there are: "),
-        ("run sparse-mmap --kernel", 24, "'' names no kernel; write for instance debian:6.12, or where a tree is.\n"),
-        ("regress --kernel", 24, "'' names no kernel"),
-        ("regress --no-run --baseline", 11, "There is no variant ''; known: "),
+        ("measure sparse-mmap --cell", 12, "No cell of this experiment matches ''; there are: "),
+        ("measure sparse-mmap --kernel", 24, "'' names no kernel; write for instance debian:6.12, or where a tree is.\n"),
+        ("compare --kernel", 24, "'' names no kernel"),
+        ("compare --no-run --baseline", 11, "There is no variant ''; known: "),
         ("kselftest --kernel", 24, "'' names no kernel"),
         ("demo --kernel", 24, "'' names no kernel"),
         ("shell --kernel", 24, "'' names no kernel"),

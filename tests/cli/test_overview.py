@@ -25,7 +25,7 @@ def test_help_waits_for_no_command() -> None:
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, cwd=REPOSITORY)
     loaded = done.stderr.split()
     assert "foliolab.cli.main" in loaded
-    assert not {"rich", "msgspec", "numpy", "foliolab.cli.run"} & set(loaded)
+    assert not {"rich", "msgspec", "numpy", "foliolab.cli.measure"} & set(loaded)
 
 
 def test_without_a_command_or_with_another_one_the_status_is_that_of_a_usage(

@@ -153,8 +153,8 @@ def test_a_column_may_be_yet_to_be_measured() -> None:
 def test_a_table_of_nothing_is_an_error(tmp_path: Path) -> None:
     """Else a document would have it, and a check find it there."""
     mine = small_experiment(tmp_path)
-    mine.write_text('regress = ["read_bytes"]\n' + mine.read_text())
-    for argv in (["report", str(mine)], ["regress", str(mine), "--baseline", "unpatched"]):
+    mine.write_text('compared = ["read_bytes"]\n' + mine.read_text())
+    for argv in (["report", str(mine)], ["compare", str(mine), "--baseline", "unpatched"]):
         done = lab(*argv, "--table", "--released")
         assert done.returncode == NoResult.status
         assert not done.stdout
@@ -201,7 +201,7 @@ def test_a_document_whose_figures_cannot_be_made_stays_as_it_was(
 
 
 def test_what_a_command_printed_is_shipped_and_shown(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = "regret --pattern zipf --device nvme --json"
+    argv = "simulate --pattern zipf --device nvme --json"
     command = json.dumps(argv.split())
     (copied / "plan.toml").write_text(f'[[part]]\nname = "q"\ncommand = {command}\nshown = ["doc.md"]\nhours = 1\n')
     (copied / "figures.toml").write_text(

@@ -23,7 +23,15 @@ def test_only_a_command_with_workers_loads_distributed(tmp_path: Path) -> None:
 
     def ends(*options: str) -> list[str]:
         """The exit status, and whether it was loaded."""
-        argv = ["run", str(small_experiment(tmp_path)), "--backend", "model", "--cell", "pattern=sequential", *options]
+        argv = [
+            "measure",
+            str(small_experiment(tmp_path)),
+            "--backend",
+            "model",
+            "--cell",
+            "pattern=sequential",
+            *options,
+        ]
         command = [sys.executable, "-c", RUN, *argv]
         settings = os.environ | {"FOLIOLAB_RESULTS": str(tmp_path / "results")}
         done = subprocess.run(command, cwd=REPOSITORY, env=settings, capture_output=True, text=True, check=True)

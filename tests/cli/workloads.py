@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-REGRESS = 'regress = ["read_bytes", "major_faults"]\n'
+COMPARED = 'compared = ["read_bytes", "major_faults"]\n'
 PUBLISHED = {"gcc": (1000, 300), "sqlite": (900, 100), "lmdb": (1010, 101)}
 
 

@@ -22,14 +22,14 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert mine.published_for(quick, "off", random, "x86_64-4k") == {"read_bytes": 1 << 30, "seconds": 3.5}
     assert mine.published_for(quick, "published", random, "x86_64-4k") == {}
     assert (mine.expectations[0].at_most, mine.expectations[0].machines) == (1.5, ())
-    assert mine.regress == ()
+    assert mine.compared == ()
 
 
 def test_metrics_that_can_get_worse(tmp_path: Path) -> None:
-    mine = find_experiment(write(tmp_path, 'regress = ["major_faults", "read_bytes"]\n' + GOOD))
-    assert mine.regress == ("major_faults", "read_bytes")
-    with pytest.raises(BadExperiment, match=r"'regress' names 'speed', which is not one of read_bytes"):
-        find_experiment(write(tmp_path, 'regress = ["speed"]\n' + GOOD))
+    mine = find_experiment(write(tmp_path, 'compared = ["major_faults", "read_bytes"]\n' + GOOD))
+    assert mine.compared == ("major_faults", "read_bytes")
+    with pytest.raises(BadExperiment, match=r"'compared' names 'speed', which is not one of read_bytes"):
+        find_experiment(write(tmp_path, 'compared = ["speed"]\n' + GOOD))
 
 
 def test_kernels_are_of_all_scales_but_those_that_name_others(tmp_path: Path) -> None:

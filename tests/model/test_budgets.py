@@ -17,9 +17,9 @@ from foliolab.files import REPOSITORY
 from foliolab.model.compiled import INCLUDES, WINDOW, WINDOW_HEADER
 from foliolab.model.library import Counts
 from foliolab.progress import Reporter
-from foliolab.regret.ablation import count_lines
-from foliolab.regret.runs import run
-from foliolab.regret.suite import load_suite
+from foliolab.simulate.ablation import count_lines
+from foliolab.simulate.runs import run
+from foliolab.simulate.suite import load_suite
 
 MOST_LINES = 404
 """Of code: no comments, blank lines, definitions of types, or lines of the preprocessor."""

@@ -5,7 +5,6 @@ from foliolab.analyse.differences import Change, Difference
 from foliolab.analyse.rows import group_samples
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
-from foliolab.regret.rows import RegretRow
 from foliolab.report.page.contents import make_contents
 from foliolab.report.page.cost import change_drawing, cost_drawing
 from foliolab.report.page.forest import forest_drawing
@@ -13,8 +12,9 @@ from foliolab.report.page.heat import heat_drawing
 from foliolab.report.page.reads import reads_drawing
 from foliolab.report.page.style import Drawing
 from foliolab.report.picture import Panel, Picture, Reads, Stretch
-from tests.regret.small import row
+from foliolab.simulate.rows import RegretRow
 from tests.samples import sample
+from tests.simulate.small import row
 
 PICTURE = Picture(
     panels=(
@@ -87,7 +87,7 @@ def drawings() -> list[Drawing]:
         cost_drawing(rows, "policy p1"),
         change_drawing(rows, "policy p1"),
         heat_drawing(rows, "policy p1"),
-        forest_drawing("forest", "workloads", LINES, "off", "kernel k1", "./lab regress"),
+        forest_drawing("forest", "workloads", LINES, "off", "kernel k1", "./lab compare"),
     ]
 
 

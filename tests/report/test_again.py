@@ -22,7 +22,7 @@ _ALARM = ([500, 510, 490, 505, 495, 500], [600, 611, 592, 607, 599, 605])
 def about(workloads: Iterable[str]) -> Experiment:
     experiment = find_experiment("sparse-mmap")
     scale = replace(experiment.scale("quick"), cells=tuple(expand({"workload": list(workloads)})))
-    return replace(experiment, name="programs", regress=("major_faults",), scales={"quick": scale})
+    return replace(experiment, name="programs", compared=("major_faults",), scales={"quick": scale})
 
 
 def arms(workloads: Mapping[str, tuple[Sequence[int], Sequence[int]]], variant: str = "off") -> list[Arm]:
@@ -46,7 +46,7 @@ def test_an_experiment_without_a_file_a_metric_or_the_scale_has_no_arms() -> Non
     experiment = about(["gcc"])
     assert make_arms(samples, {"programs": experiment})
     assert make_arms(samples, {}) == []
-    for lacking in (replace(experiment, regress=()), replace(experiment, scales={})):
+    for lacking in (replace(experiment, compared=()), replace(experiment, scales={})):
         assert make_arms(samples, {"programs": lacking}) == []
 
 

@@ -39,7 +39,7 @@ def test_it_has_the_figures_of_its_kernel_and_of_those_beside() -> None:
 def test_it_says_how_to_measure_where_nothing_was() -> None:
     words = sent(sample(GIB, named="patched"))
     assert "Nothing of this kernel has been measured yet." in words
-    assert words.endswith(f"\n    ./lab run sparse-mmap --kernel {OURS}\n")
+    assert words.endswith(f"\n    ./lab measure sparse-mmap --kernel {OURS}\n")
 
 
 def test_what_is_shipped_counts_where_the_store_has_nothing_newer(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from foliolab.analyse.losses import Matrix, make_matrix
 from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import Sample
-from foliolab.cli import regress
+from foliolab.cli import compare
 from foliolab.cli.main import command_line
 from foliolab.errors import ChecksFailed
 from foliolab.report import losses
@@ -297,7 +297,7 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
     assert "exact: it repeats exactly" in interval
     assert "the smallest difference that these boots would have shown" in same
     assert re.fullmatch(
-        r"n = 1, qemu-tcg, scale quick, patched `\w+`: `\./lab regress programs --baseline off"
+        r"n = 1, qemu-tcg, scale quick, patched `\w+`: `\./lab compare programs --baseline off"
         r" --variant published,adaptive --workload gcc,sqlite --repetitions 1`\.",
         about,
     )
@@ -316,11 +316,11 @@ def test_the_command_of_a_table_names_kernels_where_variants_are_not_on_their_ow
     part = replace(part, variants=("off on debian:7.3+ours",), group=group)
     found = make_matrix([part], baseline="debian:7.3", threshold=0.02)
     command = (
-        "./lab regress programs --kernel debian:7.3 --kernel debian:7.3+ours --baseline debian:7.3"
+        "./lab compare programs --kernel debian:7.3 --kernel debian:7.3+ours --baseline debian:7.3"
         " --variant unpatched,off --workload gcc --repetitions 1"
     )
     assert f"`{command}`." in matrix_to_table(found)
     words = command_line().parse_args(shlex.split(command)[1:])
-    baseline, asked = regress._variants(words.variant.split(","), words.baseline, words.kernels)
+    baseline, asked = compare._variants(words.variant.split(","), words.baseline, words.kernels)
     assert baseline == found.baseline
     assert set(asked) >= set(part.variants)

@@ -65,7 +65,7 @@ def test_a_page_has_every_picture_twice_with_its_command_and_kernel() -> None:
 def test_what_is_not_there_is_said() -> None:
     text = make_contents(None, regrets(), "p1", [], {})
     assert "./lab demo --picture" in text
-    assert "./lab regress" in text
+    assert "./lab compare" in text
     assert text.count("<figure") == 3
 
 
@@ -104,7 +104,7 @@ def test_a_forest_counts_and_spells_intervals() -> None:
 def test_of_many_lines_those_shown_and_the_ends_of_the_rest_are_drawn() -> None:
     little = [difference(f"little-{n}", "faults", 1000, 1000 + n, Change.SAME) for n in range(-50, 50, 2)]
     lines = sorted([*LINES, *little], key=lambda line: -line.loss)
-    forest = forest_drawing("forest", "workloads", lines, "unpatched-mglru", "kernel k1", "./lab regress")
+    forest = forest_drawing("forest", "workloads", lines, "unpatched-mglru", "kernel k1", "./lab compare")
     assert "Of 69 marks 40 are drawn: what is shown, and the ends of the rest." in forest.remark
     assert len(forest.rows) == 1 + len(lines)
     svg = to_svg(forest.draw(WIDE), "forest", "forest")

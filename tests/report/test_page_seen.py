@@ -11,7 +11,7 @@ from foliolab.cli import report
 from foliolab.cli.main import main
 from foliolab.device import device_of
 from foliolab.process import find, package_of
-from foliolab.regret.suite import load_suite
+from foliolab.simulate.suite import load_suite
 from tests.browser import CHROMIUM, Browser
 from tests.report.pages import page
 from tests.report.seen import faults
@@ -82,7 +82,7 @@ INK = "fill:var(--ink);font:11px sans-serif"
         (AT_THE_END, '<p style="margin-top:-65px">the last words</p>', {"over"}),
         (AT_THE_END, '<p style="font-size:8px">fine print</p>', {"small"}),
         (AT_THE_END, '<p style="color:#808080">grey, on white</p>', {"faint"}),
-        (AT_THE_END, '<figure id="bare"><code>./lab regret</code></figure>', {"picture"}),
+        (AT_THE_END, '<figure id="bare"><code>./lab simulate</code></figure>', {"picture"}),
         (AT_THE_END, "<style>.narrow{display:block}</style>", {"picture"}),
         (AT_THE_END, "<style>.wide{display:none}</style>", {"picture"}),
         (AT_THE_END, "<style>code{display:none}</style>", {"command"}),

@@ -3,14 +3,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from foliolab.regret.ablation import JUDGED, WHOLE, Ablation
-from foliolab.regret.rows import RegretRow
-from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES
-from foliolab.regret.summary import Regrets, summary_to_json
 from foliolab.report.markdown import ablation_to_table, regret_to_table
-from foliolab.report.regret import print_regret
+from foliolab.report.simulate import print_regret
+from foliolab.simulate.ablation import JUDGED, WHOLE, Ablation
+from foliolab.simulate.rows import RegretRow
+from foliolab.simulate.suite import FAMILIES, PATTERNS, TRACES
+from foliolab.simulate.summary import Regrets, summary_to_json
 from tests.printed import printed
-from tests.regret.small import SMALL, row
+from tests.simulate.small import SMALL, row
 
 
 def terminal(rows: Sequence[RegretRow], width: int = 120, *, everything: bool = False) -> list[str]:

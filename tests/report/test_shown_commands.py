@@ -3,9 +3,10 @@
 
 import shlex
 
+from foliolab.campaign.measure import planned
 from foliolab.campaign.sample import MODEL
 from foliolab.cli.main import command_line
-from foliolab.cli.run import planned, requested
+from foliolab.cli.measure import requested
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.variants import first_name
 from foliolab.report.view import make_views

@@ -110,7 +110,7 @@ def test_a_table_for_a_document_has_what_decides_and_what_made_it() -> None:
     assert not empty
     assert about.startswith("n = ")
     assert "unpatched `" in about
-    assert "`./lab run sparse-mmap --cell pattern=random " in about
+    assert "`./lab measure sparse-mmap --cell pattern=random " in about
     assert " --variant unpatched,off,published --repetitions 2`" in about
     assert to_table(view(sample(7))).endswith(" --repetitions 1`.\n")
     assert to_table(view(sample(7), sample(7, repetition=2))).endswith("Boots of a row repeat exactly.\n")
@@ -132,9 +132,9 @@ def test_the_command_of_a_table_names_other_machines_and_kernels() -> None:
         ),
     )
     assert other.commands == [
-        "./lab run sparse-mmap --scale full --arch arm64 --page-size 64k"
+        "./lab measure sparse-mmap --scale full --arch arm64 --page-size 64k"
         " --kernel debian:7.3 --cell pattern=random --variant unpatched --repetitions 1",
-        "./lab run sparse-mmap --scale full --arch arm64 --page-size 64k"
+        "./lab measure sparse-mmap --scale full --arch arm64 --page-size 64k"
         " --kernel debian:7.3+ours --cell pattern=random --variant adaptive --repetitions 1",
     ]
 
@@ -157,12 +157,12 @@ def test_the_command_of_a_table_names_kernels_only_where_variants_are_not_on_the
     variant: str, kernel: str, chosen: str
 ) -> None:
     found = view(sample(7, variant=variant, named=kernel))
-    assert found.commands == [f"./lab run sparse-mmap {chosen} --repetitions 1"]
+    assert found.commands == [f"./lab measure sparse-mmap {chosen} --repetitions 1"]
 
 
 def test_the_command_of_a_table_of_the_model_names_it() -> None:
     assert view(sample(7, backend="model", kernel="policy")).commands == [
-        "./lab run sparse-mmap --backend model --cell pattern=random --variant off --repetitions 1"
+        "./lab measure sparse-mmap --backend model --cell pattern=random --variant off --repetitions 1"
     ]
 
 
@@ -190,9 +190,9 @@ def test_kernels_stand_beside_each_other() -> None:
     about, _, apart = about.partition(" Boots of a row ")
     assert apart == "differ by up to 3.4 %, by 0 % in the median."
     assert about.endswith(
-        ": `./lab run sparse-mmap --cell pattern=random --cell pattern=stride,stride=2053"
+        ": `./lab measure sparse-mmap --cell pattern=random --cell pattern=stride,stride=2053"
         " --variant unpatched,off,published --repetitions 2`,"
-        " `./lab run sparse-mmap --kernel debian:7.3 --cell pattern=stride,stride=2053 --variant unpatched"
+        " `./lab measure sparse-mmap --kernel debian:7.3 --cell pattern=stride,stride=2053 --variant unpatched"
         " --repetitions 1`."
     )
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from foliohost.terminal import fitting
-from foliolab.cli.run import RunRequest, measure
+from foliolab.campaign.measure import Request, measure
 from foliolab.progress import Reporter
-from foliolab.report import agreement, losses, regret, suites
+from foliolab.report import agreement, losses, simulate, suites
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.markdown import to_markdown
 from foliolab.report.terminal import print_table, print_view
 from foliolab.report.terminal import terminal as standard_output
-from foliolab.report.view import View
+from foliolab.report.view import View, view_of
 from foliolab.suites.ktap import End
 from foliolab.suites.result import Result
 from tests.printed import printed
@@ -76,7 +76,7 @@ def test_no_figure_is_cut(table: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_regret_is_cut(width: int) -> None:
-    text = "\n".join(printed(lambda console: regret.print_regret(console, ROWS, everything=True), width))
+    text = "\n".join(printed(lambda console: simulate.print_regret(console, ROWS, everything=True), width))
     assert "…" not in text
     assert all(figure in text.split() for figure in ("50.00", "1.75", "1.25", "1.10", "1.250", "128"))
 
@@ -86,8 +86,8 @@ def access_patterns(tmp_path_factory: pytest.TempPathFactory) -> View:
     """Real samples, whose cells have long names."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FOLIOLAB_RESULTS", str(tmp_path_factory.mktemp("results")))
-        request = RunRequest("access-patterns", variants=["unpatched", "off", "adaptive"], backend="model")
-        return measure(request, Reporter()).view
+        request = Request("access-patterns", variants=["unpatched", "off", "adaptive"], backend="model")
+        return view_of(measure(request, Reporter()))[0]
 
 
 @pytest.mark.parametrize("width", WIDTHS)

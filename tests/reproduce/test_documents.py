@@ -21,7 +21,7 @@ TEXT = """# Title
 | x | 7 |
 <!-- foliolab: end -->
 Text, 5 in it, and 40.0<!--=misses--> more.
-<!-- foliolab: regret --table -->
+<!-- foliolab: simulate --table -->
 <!-- foliolab: end -->
 <!-- foliolab: report none --table -->
 | a | b |
@@ -43,7 +43,7 @@ FIGURES = {
 MADE = {
     "report one --table": "| a | b |\n| --- | --- |\n| x | 7 |\n",
     "report one --json": json.dumps({"rows": [{"misses": 41}]}),
-    "regret --table": "new\n",
+    "simulate --table": "new\n",
 }
 
 
@@ -59,7 +59,7 @@ def test_commands_of_blocks_and_of_figures_are_shown() -> None:
 
 def test_what_differs_is_told_and_filled_and_what_was_not_measured_stays() -> None:
     found = fill(TEXT, run, FIGURES)
-    assert found.changed == ("misses", "regret --table", "misses")
+    assert found.changed == ("misses", "simulate --table", "misses")
     assert found.waiting == ("report none --table", "later", "later")
     after = TEXT.replace("40.0<", "41.0<").replace("| x | 9<", "| x | 41<")
     assert found.text == after.replace("--table -->\n<!-- foliolab: end", "--table -->\nnew\n<!-- foliolab: end")

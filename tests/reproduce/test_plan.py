@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.campaign.measure import planned
 from foliolab.cli.main import command_line
 from foliolab.cli.reproduce import _progress, _request
-from foliolab.cli.run import planned
 from foliolab.errors import BadExperiment, UsageError
 from foliolab.files import REPOSITORY
 from foliolab.reproduce.plan import choose_parts, load_plan
@@ -60,10 +60,10 @@ def test_a_part_is_asked_for_on_its_device(tmp_path: Path) -> None:
         (GOOD + 'backend = "kvm"\n', r"'part\[0\].backend' has to be one of qemu, model"),
         (GOOD + "hours = 1\n", r"'part\[0\].hours' is what a command has to have"),
         (
-            GOOD.replace('experiment = "mprotect"', 'command = ["regret"]'),
+            GOOD.replace('experiment = "mprotect"', 'command = ["simulate"]'),
             r"'part\[0\].hours' is what a command has to",
         ),
-        (GOOD + 'command = ["regret"]\n', r"'part\[0\]' has to have either a command or an experiment"),
+        (GOOD + 'command = ["simulate"]\n', r"'part\[0\]' has to have either a command or an experiment"),
         (GOOD.replace("arm64-64k", "arm64-8k"), r"'part\[0\].machine' names 'arm64-8k', which is not one of x86_64-4k"),
         (GOOD + 'device = "tape"\n', r"'part\[0\].device' names 'tape', which is not one of nvme, sata"),
     ],

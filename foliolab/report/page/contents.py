@@ -9,13 +9,13 @@ from foliolab.analyse.losses import make_matrix
 from foliolab.analyse.rows import BASES, Group
 from foliolab.campaign.sample import MODEL
 from foliolab.experiment.spec import Experiment
-from foliolab.regret.rows import RegretRow
 from foliolab.report.page.cost import change_drawing, cost_drawing
 from foliolab.report.page.forest import forest_drawing, make_lines
 from foliolab.report.page.heat import heat_drawing
 from foliolab.report.page.reads import reads_drawing
 from foliolab.report.page.style import NARROW, WIDE, Drawing, to_svg, variables
 from foliolab.report.picture import Picture
+from foliolab.simulate.rows import RegretRow
 
 _TITLE = "foliolab: what Linux reads of mapped files, and what this kernel reads"
 _LEAD = (
@@ -122,7 +122,7 @@ def make_contents(
     drawings += [cost_drawing(rows, source), change_drawing(rows, source), heat_drawing(rows, source)]
     forests = _forests(groups, experiments)
     if not forests:
-        missing.append("Workloads were not measured here: ./lab regress does.")
+        missing.append("Workloads were not measured here: ./lab compare does.")
     return make_page(_TITLE, _LEAD, [*drawings, *forests], missing)
 
 
@@ -131,7 +131,7 @@ def _forests(groups: Sequence[Group], experiments: Mapping[str, Experiment]) -> 
     drawings = []
     for number, group in enumerate(groups):
         experiment = experiments.get(group.experiment)
-        if not experiment or not experiment.regress or group.backend == MODEL or group.scale not in experiment.scales:
+        if not experiment or not experiment.compared or group.backend == MODEL or group.scale not in experiment.scales:
             continue
         measured = {sample.variant: sample.kernel.hash for sample in group.samples}
         scale = experiment.scale(group.scale)
@@ -143,7 +143,7 @@ def _forests(groups: Sequence[Group], experiments: Mapping[str, Experiment]) -> 
             if lines := make_lines(make_matrix([part], baseline=baseline, threshold=_THRESHOLD), judged):
                 what = f"{experiment.name} on {group.machine}"
                 source = f"{group.backend}, scale {group.scale}, {judged}, kernel {measured[judged]}"
-                words = ["./lab regress", experiment.name, f"--variant {judged} --baseline {baseline}", *group.options]
+                words = ["./lab compare", experiment.name, f"--variant {judged} --baseline {baseline}", *group.options]
                 name = f"forest-{number}-{judged}"
                 drawings.append(forest_drawing(name, what, lines, baseline, source, " ".join(words)))
     return drawings

@@ -8,9 +8,9 @@ from statistics import median
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator, PercentFormatter
 
-from foliolab.regret.rows import GOOD_OFF, WORSE_THAN_OFF, RegretRow
-from foliolab.regret.summary import by_way, ours
 from foliolab.report.page.style import WIDE, Drawing, colour, figure, plain, styled
+from foliolab.simulate.rows import GOOD_OFF, WORSE_THAN_OFF, RegretRow
+from foliolab.simulate.summary import by_way, ours
 
 _SHOWN = {"off": "Linux 6.12", "published": "published rules, Linux 7.3", "xnu": "macOS", "adaptive": "this kernel"}
 """Variants that are drawn, ours above all others."""
@@ -32,7 +32,7 @@ def cost_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
         "and the higher a curve is, the better. The best window is the fixed one that costs least in this very cell, "
         "which nobody knows before; who changes the window meanwhile can cost less.",
         source=source,
-        command="./lab regret",
+        command="./lab simulate",
         draw=partial(_draw_curves, regrets),
         rows=(
             ("", "geometric mean", "median", "worst"),
@@ -63,7 +63,7 @@ def change_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
         f"{good:,} of those that lose Linux 6.12 is within {_percent(GOOD_OFF - 1)} of the best window. The worst is "
         f"{_place(worst_first[0])}: {ratios[-1]:.2f} times its cost.",
         source=source,
-        command="./lab regret --all",
+        command="./lab simulate --all",
         draw=partial(_draw_change, ratios),
         rows=(
             ("where it loses most", "Linux 6.12, times the best", "this kernel", "of its cost"),

@@ -10,10 +10,10 @@ from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from foliolab.regret.rows import RegretRow
-from foliolab.regret.suite import TRACE
-from foliolab.regret.summary import spreads
 from foliolab.report.page.style import HEAT, WIDE, Drawing, colour, figure, plain, styled
+from foliolab.simulate.rows import RegretRow
+from foliolab.simulate.suite import TRACE
+from foliolab.simulate.summary import spreads
 
 _STEPS = (1.05, 1.2, 1.5, 2.0, 4.0, 20.0)
 """Where one shade ends and the next begins."""
@@ -40,7 +40,7 @@ def heat_drawing(rows: Sequence[RegretRow], source: str) -> Drawing:
         remark="Each square is the geometric mean over all devices and windows, in multiples of the best fixed window. "
         "Empty is where the file is too small for such a memory. What is worst for this kernel stands first.",
         source=source,
-        command="./lab regret --all",
+        command="./lab simulate --all",
         draw=partial(_draw, means, patterns, memories),
         rows=_rows(means, patterns, memories),
     )

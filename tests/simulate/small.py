@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from foliolab.device import Device
 from foliolab.model.library import Pattern
-from foliolab.regret.rows import RegretRow
-from foliolab.regret.suite import Case, load_suite
+from foliolab.simulate.rows import RegretRow
+from foliolab.simulate.suite import Case, load_suite
 
 SLOW = Device("slow", latency_us=4000, megabytes_per_second=150, requests_per_second=0, queue_depth=1)
 FAST = Device("fast", latency_us=60, megabytes_per_second=2200, requests_per_second=0, queue_depth=64)

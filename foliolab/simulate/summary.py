@@ -11,8 +11,8 @@ from foliolab.analyse.rows import Row, Spread
 from foliolab.analyse.verdict import Verdict, judge_all
 from foliolab.experiment.cell import Cell
 from foliolab.grouped import grouped
-from foliolab.regret.rows import RegretRow
-from foliolab.regret.suite import FIGURES, GROUPS, Suite
+from foliolab.simulate.rows import RegretRow
+from foliolab.simulate.suite import FIGURES, GROUPS, Suite
 
 _Key = TypeVar("_Key", bound=Hashable)
 Multiple = Callable[[RegretRow], float]

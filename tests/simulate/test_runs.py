@@ -11,9 +11,9 @@ from foliolab.device import Device
 from foliolab.model.clock import Clock, load_processor
 from foliolab.model.library import Counts, Machine, Pattern, simulate
 from foliolab.progress import Reporter
-from foliolab.regret import runs
-from foliolab.regret.runs import machines, run
-from tests.regret.small import DEVICES, FAST, SLOW, SMALL
+from foliolab.simulate import runs
+from foliolab.simulate.runs import machines, run
+from tests.simulate.small import DEVICES, FAST, SLOW, SMALL
 
 STEPS = SMALL.cases[2]
 pytestmark = pytest.mark.usefixtures("own_cache")

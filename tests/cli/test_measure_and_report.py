@@ -56,25 +56,25 @@ def test_wrong_requests_end_before_anything_is_built(
     store: Path, argv: list[str], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        call("run", "sparse-mmap", *argv)
+        call("measure", "sparse-mmap", *argv)
     assert not store.exists()
 
 
 def test_an_experiment_that_is_not_there(store: Path) -> None:
     with pytest.raises(UnknownExperiment, match="no experiment 'dense-mmap'"):
-        call("run", "dense-mmap")
+        call("measure", "dense-mmap")
     assert not store.exists()
 
 
 def test_another_program_than_the_model_knows(store: Path) -> None:
     with pytest.raises(UsageError, match="The model knows what sparse-mmap does; mprotect runs 'mprotect'"):
-        call("run", "mprotect", "--backend", "model")
+        call("measure", "mprotect", "--backend", "model")
 
 
 def test_the_model_stands_beside_a_kernel(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = small_experiment(tmp_path)
     file.write_text(file.read_text() + "[agreement]\nread_bytes = 0.03\n")
-    argv = ("run", str(file), "--backend", "model", "--json")
+    argv = ("measure", str(file), "--backend", "model", "--json")
     assert call(*argv) == 0
     found = [Sample.from_json(entry) for entry in json.loads(capsys.readouterr().out)["samples"]]
     assert {each.backend for each in found} == {"model"}
@@ -114,12 +114,12 @@ def test_an_experiment_for_other_machines(store: Path, tmp_path: Path) -> None:
     file = small_experiment(tmp_path)
     file.write_text(file.read_text().replace("[workload]", 'machines = ["arm64-16k", "arm64-64k"]\n[workload]'))
     with pytest.raises(UsageError, match="small is for arm64-16k, arm64-64k only"):
-        call("run", str(file), "--arch", "x86_64")
+        call("measure", str(file), "--arch", "x86_64")
 
 
 def test_instructions_take_what_counts_them(store: Path) -> None:
     with pytest.raises(UsageError, match=r"instructions_per_pte takes counting .* use --accelerator icount"):
-        call("run", "mprotect", "--accelerator", "tcg")
+        call("measure", "mprotect", "--accelerator", "tcg")
     assert not store.exists()
 
 
@@ -127,7 +127,7 @@ def test_a_malformed_experiment(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     file.write_text("question = \n")
     with pytest.raises(BadExperiment, match="line 1"):
-        call("run", str(file))
+        call("measure", str(file))
 
 
 def test_report_prints_a_table(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@ import pytest
 
 from foliolab.device import Device
 from foliolab.model.library import Counts
-from foliolab.regret.suite import cost
+from foliolab.simulate.suite import cost
 
 COUNTS = Counts(
     accesses=900, major_faults=3, minor_faults=800, pages_read=100, waits=3, requests=5, seeks=2, pages_skipped=50,

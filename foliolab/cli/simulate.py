@@ -5,7 +5,7 @@ window that is cheapest for this very cell. The oracle stays within read_ahead_k
 for the device. The same is told of the time that the program takes, where what is read ahead goes on while the program
 does. Boots nothing.
 
-example: ./lab regret --pattern zipf,btree --device nvme --all
+example: ./lab simulate --pattern zipf,btree --device nvme --all
 """
 
 import argparse
@@ -17,14 +17,14 @@ from foliolab.device import Device, device_of, help_text, load_devices
 from foliolab.errors import UsageError, require_known
 from foliolab.files import TRACES
 from foliolab.progress import Reporter
-from foliolab.regret.ablation import ablate, read_mechanisms
-from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import AnyCase, ReportCase, Suite, load_suite, trace_cases
-from foliolab.regret.summary import summary_to_json, verdicts
 from foliolab.report.markdown import ablation_to_table, regret_to_table
-from foliolab.report.regret import print_ablations, print_regret
+from foliolab.report.simulate import print_ablations, print_regret
 from foliolab.report.terminal import terminal
 from foliolab.report.verdicts import check_all
+from foliolab.simulate.ablation import ablate, read_mechanisms
+from foliolab.simulate.rows import make_rows
+from foliolab.simulate.suite import AnyCase, ReportCase, Suite, load_suite, trace_cases
+from foliolab.simulate.summary import summary_to_json, verdicts
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is simulated: patterns, memories and ways to read, as model/regret.toml says it, and what that costs."""
+"""What is simulated: patterns, memories and ways to read, as model/suite.toml says it, and what that costs."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -162,7 +162,7 @@ class Suite(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def load_suite(file: Path = MODEL / "regret.toml") -> Suite:
+def load_suite(file: Path = MODEL / "suite.toml") -> Suite:
     """All that is compared; BadExperiment for a mistake in the file."""
     top = Place(file)
     suite = top.convert(read_toml(file), Suite)

@@ -5,10 +5,10 @@ from itertools import product
 import pytest
 
 from foliolab.analyse.verdict import Status
-from foliolab.regret.rows import RegretRow
-from foliolab.regret.suite import FIGURES, GROUPS
-from foliolab.regret.summary import by_way, verdicts
-from tests.regret.small import RIVALS, SMALL, row
+from foliolab.simulate.rows import RegretRow
+from foliolab.simulate.suite import FIGURES, GROUPS
+from foliolab.simulate.summary import by_way, verdicts
+from tests.simulate.small import RIVALS, SMALL, row
 
 
 def test_spread_is_the_worst_and_the_geometric_mean() -> None:

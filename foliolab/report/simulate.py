@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.text import Text
 
 from foliolab.grouped import grouped
-from foliolab.regret.ablation import JUDGED, Ablation
-from foliolab.regret.rows import GOOD_OFF, HIGH_REGRET, WORSE_THAN_OFF, RegretRow
-from foliolab.regret.suite import COMPARED, FAMILIES, PATTERNS, REPORTS, TRACES
-from foliolab.regret.summary import PRICE, TIME, Regrets, by_way, ours
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table, print_title
+from foliolab.simulate.ablation import JUDGED, Ablation
+from foliolab.simulate.rows import GOOD_OFF, HIGH_REGRET, WORSE_THAN_OFF, RegretRow
+from foliolab.simulate.suite import COMPARED, FAMILIES, PATTERNS, REPORTS, TRACES
+from foliolab.simulate.summary import PRICE, TIME, Regrets, by_way, ours
 
 _COMPARED = dict(zip(COMPARED, ((2, 3), (5, 6), (0, 1)), strict=True))
 """Variants that stand beside each other for every pattern; means of price and of time with a high rank go first where

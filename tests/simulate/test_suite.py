@@ -11,7 +11,7 @@ from foliolab.files import MODEL
 from foliolab.grouped import grouped
 from foliolab.model.library import KINDS, ORDERS, PAGE_BYTES
 from foliolab.model.reported import CASES
-from foliolab.regret.suite import Case, load_suite, memory_pages
+from foliolab.simulate.suite import Case, load_suite, memory_pages
 
 SUITE = load_suite()
 FIRST = [case for case in SUITE.cases if not case.family]
@@ -135,9 +135,9 @@ def test_memory_holds_two_of_the_largest_windows() -> None:
     ],
 )
 def test_mistakes_are_named_with_their_keys(old: str, new: str, words: str, tmp_path: Path) -> None:
-    text = (MODEL / "regret.toml").read_text()
+    text = (MODEL / "suite.toml").read_text()
     assert old in text
-    file = tmp_path / "regret.toml"
+    file = tmp_path / "suite.toml"
     file.write_text(text.replace(old, new, 1))
     with pytest.raises(BadExperiment) as error:
         load_suite(file)

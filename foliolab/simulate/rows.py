@@ -8,8 +8,8 @@ from typing import Any
 from foliolab.device import Device
 from foliolab.model.library import Counts
 from foliolab.progress import Reporter
-from foliolab.regret.runs import machines, run
-from foliolab.regret.suite import (
+from foliolab.simulate.runs import machines, run
+from foliolab.simulate.suite import (
     FAMILIES,
     PATTERNS,
     REPORT,

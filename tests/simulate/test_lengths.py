@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from foliolab.model.library import Pattern
 from foliolab.progress import Reporter
-from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import Case, load_suite
-from tests.regret.small import FAST
+from foliolab.simulate.rows import make_rows
+from foliolab.simulate.suite import Case, load_suite
+from tests.simulate.small import FAST
 
 SUITE = load_suite()
 SHARES = (0.001, 0.003, 0.006, 0.01, 0.011, 0.012, 0.013, 0.014, 0.015, 0.017, 0.02, 0.03, 0.1, 0.3, 1)

@@ -42,7 +42,7 @@ def test_json_has_the_worst_first_and_what_is_not_there(
     store: Path, programs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(store)
-    assert main(["regress", programs, "--no-run", "--json"]) == 0
+    assert main(["compare", programs, "--no-run", "--json"]) == 0
     found = rows(capsys)
     named = ("workload", "variant", "metric", "baseline", "value", "loss", "change", "n")
     assert [found[0][name] for name in named] == ["gcc", "published", "major_faults", 100, 300, 2, "worse", 1]
@@ -59,34 +59,34 @@ def test_workloads_variants_threshold_and_baseline(
     store: Path, programs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(store)
-    argv = ["regress", programs, "--no-run", "--json", "--workload", "sqlite,lmdb", "--variant", "published"]
+    argv = ["compare", programs, "--no-run", "--json", "--workload", "sqlite,lmdb", "--variant", "published"]
     assert main(argv) == 0
     by_name = rows(capsys)
     assert {row[0] for row in places(by_name)} == {"sqlite", "lmdb"}
     by_axis = ["--cell", "workload=sqlite", "--cell", "workload=lmdb", "--variant", "published"]
     for experiments in ([programs], ["fault-cost", programs]):  # one of which has no such cells
-        assert main(["regress", *experiments, "--no-run", "--json", *by_axis]) == 0
+        assert main(["compare", *experiments, "--no-run", "--json", *by_axis]) == 0
         assert rows(capsys) == by_name
     of_either = ["--cell", "stride=16", "--cell", "workload=sqlite", "--variant", "published"]
-    assert main(["regress", "fault-cost", programs, "--no-run", "--json", *of_either]) == 0
+    assert main(["compare", "fault-cost", programs, "--no-run", "--json", *of_either]) == 0
     assert {row[0] for row in places(rows(capsys))} > {"sqlite"}
     assert main([*argv, "--threshold", "0.5%"]) == 0
     assert places(rows(capsys))[0] == ("lmdb", "published", "read_bytes", "worse")
-    assert main(["regress", programs, "--no-run", "--json", "--baseline", "published", "--variant", "unpatched"]) == 0
+    assert main(["compare", programs, "--no-run", "--json", "--baseline", "published", "--variant", "unpatched"]) == 0
     assert places(rows(capsys))[0] == ("sqlite", "unpatched", "read_bytes", "suspected")
 
 
 def test_tables(store: Path, programs: str, capsys: pytest.CaptureFixture[str]) -> None:
     fill(store)
-    assert main(["regress", programs, "--no-run"]) == 0
+    assert main(["compare", programs, "--no-run"]) == 0
     out = capsys.readouterr().out
     verdict = "published: 1 of 3 workloads loses more than 2 %, worst gcc (major faults +200.0 %)"
     assert verdict in " ".join(out.split())
     assert len([line for line in out.splitlines() if line.startswith(("gcc ", "sqlite ", "lmdb "))]) == 4
-    assert main(["regress", programs, "--no-run", "--all"]) == 0
+    assert main(["compare", programs, "--no-run", "--all"]) == 0
     out = capsys.readouterr().out
     assert len([line for line in out.splitlines() if line.startswith(("gcc ", "sqlite ", "lmdb "))]) == 8
-    assert main(["regress", programs, "--no-run", "--markdown"]) == 0
+    assert main(["compare", programs, "--no-run", "--markdown"]) == 0
     assert capsys.readouterr().out.startswith("### Workloads against unpatched, scale quick")
 
 
@@ -106,7 +106,7 @@ def test_check_judges_what_was_asked_for_or_the_kernel_as_it_boots(
     argv: list[str], status: int, words: str, store: Path, programs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(store)
-    assert main(["regress", programs, "--no-run", "--check", *argv]) == status
+    assert main(["compare", programs, "--no-run", "--check", *argv]) == status
     error = capsys.readouterr().err
     assert error.startswith(f"lab: {words}" if status else "")
     assert bool(error) == bool(status)
@@ -122,8 +122,8 @@ def test_check_misses_an_experiment_that_does_not_name_the_kernel_as_it_boots(
                 opened.append(one(workload, variant, (1000, 100)))
             for variant in ("unpatched", "unpatched again", "published"):
                 opened.append(one(workload, variant, (1000, 100), experiment="others"))
-    assert main(["regress", programs, "--no-run", "--check"]) == 0
-    assert main(["regress", programs, str(others), "--no-run", "--check"]) == 1
+    assert main(["compare", programs, "--no-run", "--check"]) == 0
+    assert main(["compare", programs, str(others), "--no-run", "--check"]) == 1
     assert "3 lack measurements" in capsys.readouterr().err
 
 
@@ -139,7 +139,7 @@ def test_the_backend_that_measured_last_is_compared(
     debug = one("gcc", "published", (5000, 100), profile="debug", key="debug")
     full = one("gcc", "published", (5000, 100), scale="full", key="full")
     fill(store, *kvm, model, arm64, debug, full)
-    assert main(["regress", programs, "--no-run", "--json", "--arch", "x86_64"]) == 0
+    assert main(["compare", programs, "--no-run", "--json", "--arch", "x86_64"]) == 0
     found = rows(capsys)
     measured = [row for row in found if row["outcome"] == "ok"]
     assert {row["backend"] for row in found} == {"qemu-kvm"}
@@ -157,14 +157,14 @@ def test_the_backend_that_measured_last_is_compared(
         (["--scale", "tiny"], 2, "programs has no scale 'tiny'"),
         (["--repetitions", "0"], 2, "At least one repetition is needed."),
         (["--page-size", "64k", "--arch", "x86_64"], 2, "x86_64 has no pages of 64k"),
-        (["sparse-mmap"], 2, "sparse-mmap has no list 'regress' of the metrics by which a variant can be worse."),
+        (["sparse-mmap"], 2, "sparse-mmap has no list 'compared' of the metrics by which a variant can be worse."),
         (["dense"], 10, "There is no experiment 'dense'"),
     ],
 )
 def test_wrong_requests_end_before_anything_is_built(
     argv: list[str], status: int, words: str, store: Path, programs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["regress", programs, *argv]) == status
+    assert main(["compare", programs, *argv]) == status
     said = capsys.readouterr()
     assert said.err.startswith(f"lab: {words}")
     assert (said.out, store.exists()) == ("", False)
@@ -173,7 +173,7 @@ def test_wrong_requests_end_before_anything_is_built(
 def test_a_part_in_which_no_experiment_has_a_boot_is_none(
     store: Path, programs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["regress", programs, "--shard", "99/99"]) == 44
+    assert main(["compare", programs, "--shard", "99/99"]) == 44
     said = capsys.readouterr()
     assert said.err.endswith("lab: No experiment has a boot in this part.\n")
     assert (said.out, store.exists()) == ("", False)
@@ -182,7 +182,7 @@ def test_a_part_in_which_no_experiment_has_a_boot_is_none(
 @pytest.mark.parametrize("threshold", ["2", "two%", "-1%", "nan%", "inf%", "%", ""])
 def test_what_is_no_threshold(threshold: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
-        main(["regress", f"--threshold={threshold}"])
+        main(["compare", f"--threshold={threshold}"])
     assert raised.value.code == 2
     assert f"'{threshold}' is no percentage such as 2%" in capsys.readouterr().err
 
@@ -193,17 +193,17 @@ def test_experiments_for_other_machines_are_left_out(
     file = Path(programs)
     other = file.with_name("other.toml")
     other.write_text('machines = ["arm64-64k"]\n' + file.read_text())
-    argv = ["regress", "--no-run", "--json", "--arch", "x86_64", str(other)]
+    argv = ["compare", "--no-run", "--json", "--arch", "x86_64", str(other)]
     assert main([*argv, programs]) == 0
     said = capsys.readouterr()
     assert said.err == "other is for arm64-64k only.\n"
     assert {row["experiment"] for row in json.loads(said.out)["rows"]} == {"programs"}
     assert main(argv) == 2
-    assert "There is no experiment with a list 'regress' for x86_64-4k." in capsys.readouterr().err
+    assert "There is no experiment with a list 'compared' for x86_64-4k." in capsys.readouterr().err
 
 
 def test_the_lab_has_a_matrix_of_its_own(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["regress", "--no-run", "--json"]) == 0
-    wanted = {name for name in experiment_names() if find_experiment(name).regress}
+    assert main(["compare", "--no-run", "--json"]) == 0
+    wanted = {name for name in experiment_names() if find_experiment(name).compared}
     assert wanted
     assert {row["experiment"] for row in rows(capsys)} == wanted

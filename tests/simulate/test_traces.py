@@ -11,13 +11,13 @@ from foliolab.errors import BadTrace, UsageError
 from foliolab.model.clock import Clock
 from foliolab.model.library import Counts, Machine
 from foliolab.progress import Reporter
-from foliolab.regret import runs
-from foliolab.regret.rows import make_rows
-from foliolab.regret.runs import run
-from foliolab.regret.suite import PATTERNS, TRACES, TraceCase, trace_cases
+from foliolab.simulate import runs
+from foliolab.simulate.rows import make_rows
+from foliolab.simulate.runs import run
+from foliolab.simulate.suite import PATTERNS, TRACES, TraceCase, trace_cases
 from foliolab.trace.format import Trace, TraceFile, write_trace
 from foliolab.trace.replay import simulate_trace
-from tests.regret.small import DEVICES, SMALL
+from tests.simulate.small import DEVICES, SMALL
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -18,7 +18,7 @@ from foliolab.model.compiled import compiled
 from foliolab.model.library import DEFAULT_REQUEST_KB, Counts, Machine, load, simulate
 from foliolab.model.reported import play
 from foliolab.progress import Reporter
-from foliolab.regret.suite import PAGE_KB, AnyCase, ReportCase, Suite, TraceCase, Way, fixed, memory_pages
+from foliolab.simulate.suite import PAGE_KB, AnyCase, ReportCase, Suite, TraceCase, Way, fixed, memory_pages
 from foliolab.trace.replay import simulate_trace
 
 Runs = Mapping[Machine, Counts]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tell which workloads get worse under a variant or a kernel than under a baseline, the worst first. They are the cells
-of all experiments that have a list 'regress' of metrics. What the store has already is not measured again.
+of all experiments that have a list 'compared' of metrics. What the store has already is not measured again.
 
-example: ./lab regress --variant published,adaptive --workload gcc,sqlite --check
+example: ./lab compare --variant published,adaptive --workload gcc,sqlite --check
 """
 
 import argparse
@@ -14,6 +14,7 @@ from foliolab.analyse.differences import MatrixPart, workload_name
 from foliolab.analyse.losses import make_matrix
 from foliolab.analyse.rows import group_samples, ordered, place_of
 from foliolab.arch import applies, machine_name
+from foliolab.campaign.measure import Request, measure
 from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import read_samples, store_file
@@ -30,7 +31,6 @@ from foliolab.cli.options import (
     names_of,
     workers,
 )
-from foliolab.cli.run import RunRequest, measure
 from foliolab.device import device_of
 from foliolab.errors import EmptyPart, UnknownCell, UsageError, require_known
 from foliolab.experiment import variants
@@ -41,6 +41,7 @@ from foliolab.progress import Reporter
 from foliolab.report import losses
 from foliolab.report.markdown import matrix_to_markdown, matrix_to_table
 from foliolab.report.terminal import print_matrix, terminal
+from foliolab.report.view import view_of
 from foliolab.reproduce.released import read_released
 
 _DEFAULT = "adaptive"
@@ -52,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "experiment",
         nargs="*",
-        help="only these: names, or paths of .toml files (default: all of the lab's that have a list 'regress')",
+        help="only these: names, or paths of .toml files (default: all of the lab's that have a list 'compared')",
     )
     parser.add_argument("--variant", metavar="V,...", help="only these (default: those that the experiments name)")
     add_kernels(parser, "compare kernels: the others with the first, as they boot unless --variant says otherwise")
@@ -164,10 +165,10 @@ def _parts(
         scale = experiment.scale(arguments.scale)
         names = asked or [variant.name for variant in scale.variants if variant.name != baseline]
         if arguments.device:
-            experiment = replace(experiment, regress=tuple(dict.fromkeys((*experiment.regress, "seconds"))))
+            experiment = replace(experiment, compared=tuple(dict.fromkeys((*experiment.compared, "seconds"))))
         parts.append(MatrixPart(experiment, scale.name, arch, page_size, scale.cells, tuple(names), None))
     if not parts:
-        raise UsageError(f"There is no experiment with a list 'regress' for {machine}.")
+        raise UsageError(f"There is no experiment with a list 'compared' for {machine}.")
     # A filter may match cells of some parts only.
     wanted = set(choose([cell for part in parts for cell in part.cells], arguments.cell))
     return _only(parts, lambda part, cell: cell in wanted)
@@ -192,9 +193,9 @@ def _only(parts: Sequence[MatrixPart], kept: Callable[[MatrixPart, Cell], bool])
 def _experiments(names: Sequence[str]) -> list[Experiment]:
     found = {experiment.name: experiment for experiment in map(find_experiment, names or experiment_names())}
     for name in names and found:
-        if not found[name].regress:
-            raise UsageError(f"{name} has no list 'regress' of the metrics by which a variant can be worse.")
-    return [experiment for experiment in found.values() if experiment.regress]
+        if not found[name].compared:
+            raise UsageError(f"{name} has no list 'compared' of the metrics by which a variant can be worse.")
+    return [experiment for experiment in found.values() if experiment.compared]
 
 
 def _measured(
@@ -207,7 +208,7 @@ def _measured(
     """The parts with all that they want, and the samples of that, also of what failed."""
     measured, samples = [], []
     for part in parts:
-        request = RunRequest(
+        request = Request(
             experiment=part.experiment,
             scale=part.scale,
             variants=names if arguments.kernels else [baseline, *part.variants],
@@ -221,12 +222,12 @@ def _measured(
             shard=arguments.shard or (1, 1),
         )
         try:
-            result = measure(request, Reporter(), workers)
+            found = measure(request, Reporter(), workers)
         except EmptyPart as error:
             Reporter().say(str(error))
             continue
-        measured.append(replace(part, group=result.view.group))
-        samples += result.samples
+        measured.append(replace(part, group=view_of(found)[0].group))
+        samples += found.samples
     return measured, samples
 
 

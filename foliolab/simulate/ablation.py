@@ -18,9 +18,9 @@ from foliolab.errors import ModelError
 from foliolab.files import MODEL
 from foliolab.model.compiled import WINDOW
 from foliolab.progress import Reporter
-from foliolab.regret.rows import RegretRow, count, make_rows
-from foliolab.regret.suite import FAMILIES, PATTERNS, TRACES, AnyCase, Suite, cost
-from foliolab.regret.summary import Regrets, ours, spreads
+from foliolab.simulate.rows import RegretRow, count, make_rows
+from foliolab.simulate.suite import FAMILIES, PATTERNS, TRACES, AnyCase, Suite, cost
+from foliolab.simulate.summary import Regrets, ours, spreads
 from foliolab.table import Place, Text, read_toml
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

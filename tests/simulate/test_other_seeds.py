@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from foliolab.device import load_devices
 from foliolab.progress import Reporter
-from foliolab.regret.rows import make_rows
-from foliolab.regret.suite import Case, load_suite
+from foliolab.simulate.rows import make_rows
+from foliolab.simulate.suite import Case, load_suite
 
 SUITE = load_suite()
 DEVICES = list(load_devices().values())

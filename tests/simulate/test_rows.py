@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from foliolab.model.reported import Reported
 from foliolab.progress import Reporter
-from foliolab.regret.rows import RegretRow, make_rows, oracle
-from foliolab.regret.suite import FAMILIES, PATTERNS, REPORTS, ReportCase
-from tests.regret.small import DEVICES, FAST, SMALL
+from foliolab.simulate.rows import RegretRow, make_rows, oracle
+from foliolab.simulate.suite import FAMILIES, PATTERNS, REPORTS, ReportCase
+from tests.simulate.small import DEVICES, FAST, SMALL
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.campaign import measure as measuring
 from foliolab.campaign.store import read_samples
-from foliolab.cli import run
 from foliolab.cli.main import main
 from foliolab.kernel.built import BuiltKernel
 from foliolab.vm.outcome import OutcomeKind
 from tests.campaign.fake import FakeBackend, Measure, ending, kernel_for
 from tests.cli.command import lab
-from tests.cli.workloads import PUBLISHED, REGRESS, places, rows
+from tests.cli.workloads import COMPARED, PUBLISHED, places, rows
 from tests.small import small_experiment
 
 Fake = Callable[[Measure], FakeBackend]
@@ -26,7 +26,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
 
     def install(measure: Measure) -> FakeBackend:
         backend = FakeBackend(measure)
-        monkeypatch.setattr(run, "_on_qemu", lambda request, plan, *_: (plan, backend, kernel_for))
+        monkeypatch.setattr(measuring, "_on_qemu", lambda request, plan, *_: (plan, backend, kernel_for))
         return backend
 
     return install
@@ -38,12 +38,12 @@ def test_what_was_measured_is_not_measured_again(
     backend = fake(
         lambda step, _: {"read_bytes": 1 << 30, "major_faults": 100 * (1 + (step.variant.name == "published"))}
     )
-    assert main(["regress", programs, "--json", "--repetitions", "2", "--workload", "gcc"]) == 0
+    assert main(["compare", programs, "--json", "--repetitions", "2", "--workload", "gcc"]) == 0
     found = rows(capsys)
     assert places(found) == [("gcc", "published", "major_faults", "worse"), ("gcc", "published", "read_bytes", "same")]
     assert [row["n"] for row in found] == [2, 2]
     assert (sum(backend.tried.values()), len(read_samples(store))) == (6, 6)
-    assert main(["regress", programs, "--variant", "published,adaptive", "--json", "--repetitions", "2"]) == 0
+    assert main(["compare", programs, "--variant", "published,adaptive", "--json", "--repetitions", "2"]) == 0
     assert {(row["workload"], row["variant"]) for row in rows(capsys)} == {
         (workload, variant) for workload in PUBLISHED for variant in ("published", "adaptive")
     }
@@ -57,7 +57,7 @@ def test_experiments_without_a_wanted_workload_are_not_measured(
     other = Path(programs).with_name("other.toml")
     other.write_text(Path(programs).read_text().replace('"gcc", "sqlite", "lmdb"', '"fork", "lmdb"'))
     fake(lambda *_: {"read_bytes": 1 << 30, "major_faults": 100})
-    argv = ["regress", programs, str(other), "--json"]
+    argv = ["compare", programs, str(other), "--json"]
     assert main([*argv, "--workload", "gcc"]) == 0
     assert {(row["experiment"], row["workload"]) for row in rows(capsys)} == {("programs", "gcc")}
     assert {each.experiment for each in read_samples(store)} == {"programs"}
@@ -79,7 +79,7 @@ def test_a_guest_that_crashes_is_a_row_and_the_exit_status(
 
     fake(measure)
     for form in (["--json"], []):
-        assert main(["regress", programs, *form]) == 31
+        assert main(["compare", programs, *form]) == 31
         said = capsys.readouterr()
         assert "sqlite, published, repetition 1: It ended with guest-crash." in said.err
         if form:
@@ -94,9 +94,9 @@ def test_a_guest_that_crashes_is_a_row_and_the_exit_status(
 @pytest.mark.boot
 def test_on_real_kernels(tmp_path: Path, stock_kernel: BuiltKernel, patched_kernel: BuiltKernel) -> None:
     file = small_experiment(tmp_path)
-    file.write_text(REGRESS + file.read_text())
+    file.write_text(COMPARED + file.read_text())
     argv = [
-        "regress",
+        "compare",
         str(file),
         "--kernel",
         stock_kernel.name,

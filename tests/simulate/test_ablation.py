@@ -7,7 +7,7 @@ import pytest
 from foliolab.errors import ModelError
 from foliolab.model.compiled import INCLUDES, WINDOW
 from foliolab.progress import Reporter
-from foliolab.regret.ablation import (
+from foliolab.simulate.ablation import (
     JUDGED,
     WHOLE,
     Ablation,
@@ -18,8 +18,8 @@ from foliolab.regret.ablation import (
     read_mechanisms,
     without,
 )
-from foliolab.regret.suite import PATTERNS
-from tests.regret.small import DEVICES, SMALL
+from foliolab.simulate.suite import PATTERNS
+from tests.simulate.small import DEVICES, SMALL
 
 _BY_NAME = {mechanism.name: mechanism for mechanism in read_mechanisms()}
 _STREAMS = _BY_NAME["streams"]

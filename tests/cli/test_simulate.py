@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.cli import regret
+from foliolab.cli import simulate
 from foliolab.cli.main import main
 from foliolab.errors import UsageError
 from foliolab.files import REPOSITORY
-from foliolab.regret.suite import load_suite
+from foliolab.simulate.suite import load_suite
 from foliolab.trace.format import Trace, TraceFile, write_trace
 from tests.cli.command import lab, sentence
 from tests.processes import wait_until
-from tests.regret.small import RIVALS, row
+from tests.simulate.small import RIVALS, row
 
 
 def test_json_is_alone_and_has_what_was_asked_for() -> None:
     done = lab(
-        "regret", "--json", "--pattern", "stride-127,stride-1021", "--pattern", "random-0.1%", "--device", "nvme"
+        "simulate", "--json", "--pattern", "stride-127,stride-1021", "--pattern", "random-0.1%", "--device", "nvme"
     )
     assert done.returncode == 0
     document = json.loads(done.stdout)
@@ -39,7 +39,7 @@ def test_json_is_alone_and_has_what_was_asked_for() -> None:
 
 def test_devices_are_names_or_numbers() -> None:
     devices = ["--device", "nvme,sata", "--device", "80,3000,0,64", "--device", "sata"]
-    done = lab("regret", "--json", "--pattern", "small-300-random", *devices)
+    done = lab("simulate", "--json", "--pattern", "small-300-random", *devices)
     rows = json.loads(done.stdout)["rows"]
     assert list(dict.fromkeys(row["device"] for row in rows)) == ["nvme", "sata", "80,3000,0,64"]
     named, given = (
@@ -49,7 +49,7 @@ def test_devices_are_names_or_numbers() -> None:
 
 
 def test_tables() -> None:
-    done = lab("regret", "--pattern", "random-0.1%")
+    done = lab("simulate", "--pattern", "random-0.1%")
     assert done.returncode == 0
     assert done.stdout.startswith("Regret by variant, 50 cells\n")
     assert "\nRegret by device, all\n" in done.stdout
@@ -68,7 +68,7 @@ def test_tables() -> None:
     ],
 )
 def test_unknown_names(argv: list[str], words: str) -> None:
-    done = lab("regret", *argv)
+    done = lab("simulate", *argv)
     assert words in sentence(done)
     assert (done.returncode, done.stdout) == (2, "")
 
@@ -88,11 +88,11 @@ def test_check(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     regrets = {"off": 2.0, "published": 2.0, "adaptive": regret_of_adaptive} | dict.fromkeys(RIVALS, 90.0)
-    monkeypatch.setattr(regret, "make_rows", lambda *_: [row(*each) for each in regrets.items()])
+    monkeypatch.setattr(simulate, "make_rows", lambda *_: [row(*each) for each in regrets.items()])
     for form in ([], ["--json"]):
-        assert main(["regret", *form]) == 0
+        assert main(["simulate", *form]) == 0
         alone = capsys.readouterr()
-        assert main(["regret", "--check", *form]) == status
+        assert main(["simulate", "--check", *form]) == status
         checked = capsys.readouterr()
         assert checked.out == alone.out
         assert checked.err.startswith(words)
@@ -107,7 +107,7 @@ def own(tmp_path: Path) -> Path:
 
 
 def test_a_trace_of_the_user(own: Path) -> None:
-    done = lab("regret", "--json", "--pattern", "stride-127", "--device", "nvme", "--trace", str(own))
+    done = lab("simulate", "--json", "--pattern", "stride-127", "--device", "nvme", "--trace", str(own))
     assert done.returncode == 0
     rows = json.loads(done.stdout)["rows"]
     assert {row["pattern"] for row in rows} == {"stride-127", "trace:own"}
@@ -117,27 +117,27 @@ def test_a_trace_of_the_user(own: Path) -> None:
 
 @pytest.mark.parametrize("argv", [["--pattern", "zipf"], ["--device", "nvme"], ["--trace", "some.trace"]])
 def test_bounds_are_those_of_the_whole_suite(argv: list[str], own: Path) -> None:
-    done = lab("regret", "--check", *[str(own) if word == "some.trace" else word for word in argv])
+    done = lab("simulate", "--check", *[str(own) if word == "some.trace" else word for word in argv])
     words = "--check is about the whole suite: it goes with none of --pattern, --trace and --device."
     assert (done.returncode, sentence(done)) == (2, words)
 
 
 def test_ablation_has_no_bounds() -> None:
-    done = lab("regret", "--check", "--ablation")
+    done = lab("simulate", "--check", "--ablation")
     words = "--ablation has neither bounds nor cells to list: it goes with neither --check nor --all."
     assert (done.returncode, sentence(done)) == (2, words)
 
 
 def test_traces_that_cannot_be_compared(tmp_path: Path) -> None:
     write_trace(tmp_path / "small", Trace((TraceFile("a", 9),), array("I", [0]), array("I", [0]), 16))
-    done = lab("regret", "--trace", str(tmp_path / "small"))
+    done = lab("simulate", "--trace", str(tmp_path / "small"))
     assert (done.returncode, sentence(done)) == (2, "The files of trace:small have 9 pages, too few for any cell.")
-    done = lab("regret", "--trace", str(tmp_path / "none"))
+    done = lab("simulate", "--trace", str(tmp_path / "none"))
     assert done.returncode == 15
 
 
 def test_ctrl_c_ends_it_at_once_and_it_goes_on_later(own_cache: Path) -> None:
-    argv = [sys.executable, "-m", "foliolab", "regret"]
+    argv = [sys.executable, "-m", "foliolab", "simulate"]
     with subprocess.Popen(argv, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr
         assert any("simulating" in line for line in running.stderr)
@@ -152,6 +152,6 @@ def test_ctrl_c_ends_it_at_once_and_it_goes_on_later(own_cache: Path) -> None:
 
 @pytest.mark.parametrize("other", [["--pattern", "zipf"], ["--device", "nvme"]])
 def test_a_table_is_of_all_cells(other: list[str]) -> None:
-    done = lab("regret", "--table", *other)
+    done = lab("simulate", "--table", *other)
     assert done.returncode == UsageError.status
     assert "--table is about all cells" in sentence(done)

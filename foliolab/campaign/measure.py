@@ -1,40 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Measure an experiment. Killed at any moment, the same command goes on where it was.
+"""What somebody asks to be measured: planned, and measured as far as the store lacks it."""
 
-example: ./lab run sparse-mmap --variant unpatched,published --cell pattern=random
-"""
-
-import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from foliolab.analyse.agreement import Agreement, compare
-from foliolab.analyse.rows import place_of
 from foliolab.arch import NATIVE, Architecture, applies, architecture, machine_name
 from foliolab.campaign.job import Backend
 from foliolab.campaign.model_backend import ModelBackend
 from foliolab.campaign.qemu_backend import QemuBackend
-from foliolab.campaign.runner import KernelFor, Workers, failure_of, run_plan
+from foliolab.campaign.runner import KernelFor, Workers, run_plan
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import open_store, store_file
-from foliolab.cli.options import (
-    Shard,
-    add_accelerator,
-    add_cells,
-    add_device,
-    add_json,
-    add_kernels,
-    add_machine,
-    add_profile,
-    add_sizes,
-    add_workers,
-    machine,
-    names_of,
-    workers,
-)
 from foliolab.device import device_of
 from foliolab.errors import UsageError, require_known
 from foliolab.experiment import cell, variants
@@ -50,16 +28,13 @@ from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.series import check_names
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
-from foliolab.report.terminal import print_comparison, print_view, terminal
-from foliolab.report.verdicts import check
-from foliolab.report.view import View, make_views
 from foliolab.vm.accel import COUNTING, Wanted, choose
 
 BACKENDS = ("qemu", MODEL)
 
 
 @dataclass(frozen=True)
-class RunRequest:
+class Request:
     """What to measure. None is the experiment's own choice."""
 
     experiment: str | Experiment
@@ -83,23 +58,22 @@ class RunRequest:
     """One of BACKENDS."""
     device: str | None = None
     """Of which kind disks are that take time, as ``device_of`` takes it."""
-    shard: Shard = (1, 1)
+    shard: tuple[int, int] = (1, 1)
+    """Which part of the plan, of how many; the first is 1."""
 
 
 @dataclass(frozen=True)
-class RunResult:
+class Collected:
+    experiment: Experiment
     samples: list[Sample]
     """Those that were asked for, measured now or before."""
-    view: View
-    """The table that they belong to, with all else that the store has for it, unless kernels were named."""
-    comparisons: list[Agreement]
-    """Of that table with the model's, or with those of kernels if it is the model's."""
+    stored: list[Sample]
+    """All of the store, of which these are the newest; where kernels were named, only those of the asked variants."""
 
 
-def measure(request: RunRequest, report: Reporter, workers: Workers | None = None) -> RunResult:
+def measure(request: Request, report: Reporter, workers: Workers | None = None) -> Collected:
     """Measure what the store lacks, by ``workers`` or here. What is not ok raises nothing: see ``failure_of``."""
     plan, arch, page_size = planned(request)
-    experiment = plan.experiment
     if request.backend != MODEL:
         check_names(request.kernels or plan.scale.kernels, report)
     prepare = _on_model if request.backend == MODEL else _on_qemu
@@ -107,18 +81,14 @@ def measure(request: RunRequest, report: Reporter, workers: Workers | None = Non
     with open_store(store_file()) as store:
         samples = run_plan(plan, store, backend, kernel_for, report, workers)
         # The plan's samples count as the newest, also where they were measured long ago.
-        everything = [*store.samples, *samples]
+        stored = [*store.samples, *samples]
     if request.kernels:
         asked = {step.variant.name for step in plan.steps}
-        everything = [sample for sample in everything if sample.variant in asked]
-    views = make_views(everything, {experiment.name: experiment})
-    shown = place_of(samples[0])
-    view = next(view for view in views if place_of(view.group) == shown)
-    comparisons = compare([view.group for view in views], {experiment.name: experiment})
-    return RunResult(samples, view, [each for each in comparisons if view.group in (each.model, each.kernel)])
+        stored = [sample for sample in stored if sample.variant in asked]
+    return Collected(plan.experiment, samples, stored)
 
 
-def planned(request: RunRequest) -> tuple[Plan, Architecture, int]:
+def planned(request: Request) -> tuple[Plan, Architecture, int]:
     """What a request comes to, with the machine and its page size in bytes; nothing is built or booted."""
     require_known("There is no backend", [request.backend], BACKENDS)
     experiment = request.experiment
@@ -149,7 +119,7 @@ def planned(request: RunRequest) -> tuple[Plan, Architecture, int]:
 
 
 def _on_qemu(
-    request: RunRequest, plan: Plan, arch: Architecture, page_size: int, report: Reporter
+    request: Request, plan: Plan, arch: Architecture, page_size: int, report: Reporter
 ) -> tuple[Plan, Backend, KernelFor]:
     """The plan as guests can run it, what runs them, and their kernels."""
     experiment, parameters = plan.experiment, plan.scale.parameters
@@ -173,7 +143,7 @@ def require_counting(metric: str, wanted: Wanted) -> None:
 
 
 def _on_model(
-    request: RunRequest, plan: Plan, arch: Architecture, page_size: int, report: Reporter
+    request: Request, plan: Plan, arch: Architecture, page_size: int, report: Reporter
 ) -> tuple[Plan, Backend, KernelFor]:
     """The plan, the model, and what takes the place of kernels there."""
     other = arch != NATIVE or page_size != PAGE_BYTES
@@ -185,64 +155,3 @@ def _on_model(
     backend = ModelBackend()
     # Where disks take time, guests have one processor, too.
     return plan.with_at_most(1 if plan.scale.parameters.device else None), backend, backend.kernel
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", help="its name, or the path of a .toml file")
-    add_sizes(parser)
-    parser.add_argument("--variant", metavar="V,...", help="only these variants")
-    add_kernels(parser, "measure on this kernel")
-    add_cells(parser)
-    parser.add_argument(
-        "--backend",
-        metavar="|".join(BACKENDS),
-        default="qemu",
-        help="qemu: a kernel in a guest; model: no kernel, but what the model of its page cache says (default: qemu)",
-    )
-    add_accelerator(parser)
-    add_device(parser)
-    add_machine(parser)
-    add_workers(parser)
-    add_profile(parser)
-    add_json(parser, '{"samples": [...]}')
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="exit with 1 if an expectation of the experiment fails or the model is too far off",
-    )
-
-
-def requested(arguments: argparse.Namespace) -> RunRequest:
-    arch, page_size = machine(arguments)
-    return RunRequest(
-        experiment=arguments.experiment,
-        scale=arguments.scale,
-        variants=names_of("--variant", arguments.variant) or None,
-        kernels=arguments.kernels,
-        cells=arguments.cell,
-        repetitions=arguments.repetitions,
-        arch=arch.name,
-        page_size=page_size,
-        accelerator=arguments.accelerator,
-        profile=arguments.profile,
-        backend=arguments.backend,
-        device=arguments.device,
-        shard=arguments.shard or (1, 1),
-    )
-
-
-def handle(arguments: argparse.Namespace) -> int:
-    with workers(arguments) as found:
-        result = measure(requested(arguments), Reporter(), found)
-    if arguments.json:
-        print(json.dumps({"samples": [sample.to_json() for sample in result.samples]}, indent=1))
-    else:
-        console = terminal()
-        print_view(console, result.view)
-        for comparison in result.comparisons:
-            print_comparison(console, comparison)
-    if error := failure_of(result.samples):
-        raise error
-    if arguments.check:
-        check([result.view], result.comparisons)
-    return 0

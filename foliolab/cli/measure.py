@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Measure an experiment. Killed at any moment, the same command goes on where it was.
+
+example: ./lab measure sparse-mmap --variant unpatched,published --cell pattern=random
+"""
+
+import argparse
+import json
+
+from foliolab.campaign.measure import BACKENDS, Request, measure
+from foliolab.campaign.runner import failure_of
+from foliolab.cli.options import (
+    add_accelerator,
+    add_cells,
+    add_device,
+    add_json,
+    add_kernels,
+    add_machine,
+    add_profile,
+    add_sizes,
+    add_workers,
+    machine,
+    names_of,
+    workers,
+)
+from foliolab.progress import Reporter
+from foliolab.report.terminal import print_comparison, print_view, terminal
+from foliolab.report.verdicts import check
+from foliolab.report.view import view_of
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", help="its name, or the path of a .toml file")
+    add_sizes(parser)
+    parser.add_argument("--variant", metavar="V,...", help="only these variants")
+    add_kernels(parser, "measure on this kernel")
+    add_cells(parser)
+    parser.add_argument(
+        "--backend",
+        metavar="|".join(BACKENDS),
+        default="qemu",
+        help="qemu: a kernel in a guest; model: no kernel, but what the model of its page cache says (default: qemu)",
+    )
+    add_accelerator(parser)
+    add_device(parser)
+    add_machine(parser)
+    add_workers(parser)
+    add_profile(parser)
+    add_json(parser, '{"samples": [...]}')
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="exit with 1 if an expectation of the experiment fails or the model is too far off",
+    )
+
+
+def requested(arguments: argparse.Namespace) -> Request:
+    arch, page_size = machine(arguments)
+    return Request(
+        experiment=arguments.experiment,
+        scale=arguments.scale,
+        variants=names_of("--variant", arguments.variant) or None,
+        kernels=arguments.kernels,
+        cells=arguments.cell,
+        repetitions=arguments.repetitions,
+        arch=arch.name,
+        page_size=page_size,
+        accelerator=arguments.accelerator,
+        profile=arguments.profile,
+        backend=arguments.backend,
+        device=arguments.device,
+        shard=arguments.shard or (1, 1),
+    )
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    with workers(arguments) as found:
+        measured = measure(requested(arguments), Reporter(), found)
+    view, comparisons = view_of(measured)
+    if arguments.json:
+        print(json.dumps({"samples": [sample.to_json() for sample in measured.samples]}, indent=1))
+    else:
+        console = terminal()
+        print_view(console, view)
+        for comparison in comparisons:
+            print_comparison(console, comparison)
+    if error := failure_of(measured.samples):
+        raise error
+    if arguments.check:
+        check([view], comparisons)
+    return 0
