@@ -1,13 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import sys
 
-from foliolab.errors import LabError
+from foliolab.errors import LabError, MissingTool
 
-if __name__ == "__main__":
+_LISTS = {"numpy": "figures", "scipy": "figures", "matplotlib": "figures", "dask": "cluster", "distributed": "cluster"}
+"""Which of the lists in pyproject.toml brings a module that not all commands import."""
+
+
+def run() -> int:
+    """Run the command line; returns the exit status."""
     try:
         from foliolab.cli.main import main  # which reads files that commands are made of
 
-        sys.exit(main(sys.argv[1:]))
+        return main(sys.argv[1:])
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if name not in _LISTS:
+            raise
+        print(f"lab: {name} is not installed; 'pip install foliolab[{_LISTS[name]}]' brings it.", file=sys.stderr)
+        return MissingTool.status
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
-        sys.exit(error.status)
+        return error.status
+
+
+if __name__ == "__main__":
+    sys.exit(run())

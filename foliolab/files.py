@@ -12,7 +12,10 @@ from foliohost.files import full_disk_named as full_disk_named
 from foliohost.files import locked as locked
 from foliohost.files import write_atomic as write_atomic
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).resolve().parent
+INSTALLED = (_PACKAGE / "tree").is_dir()
+"""Whether this was installed by pip, which puts what commands are made of below the package."""
+REPOSITORY = _PACKAGE / "tree" if INSTALLED else _PACKAGE.parent
 KERNEL = REPOSITORY / "kernel"
 FIRST_STEPS = KERNEL / "first-steps"
 GUEST = REPOSITORY / "guest"
@@ -33,9 +36,11 @@ def cache_directory() -> Path:
 
 
 def results_directory() -> Path:
-    """The sample store's directory: ``$FOLIOLAB_RESULTS``, else ``results/`` in the checkout."""
+    """The sample store's directory: ``$FOLIOLAB_RESULTS``, else ``results/`` in the checkout or where we work."""
     chosen = os.environ.get("FOLIOLAB_RESULTS")
-    return Path(chosen) if chosen else REPOSITORY / "results"
+    if chosen:
+        return Path(chosen)
+    return Path("foliolab-results").absolute() if INSTALLED else REPOSITORY / "results"
 
 
 @contextmanager

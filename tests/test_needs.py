@@ -2,7 +2,11 @@
 """What packages.txt lists is what the lab asks for, and what the bootstrap installs."""
 
 import ast
+import os
+import re
+import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,14 +71,14 @@ def test_programs_headers_and_files_are_found(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("command", "purposes"),
     [
-        ("run sparse-mmap", {"lab"}),
+        ("measure sparse-mmap", {"lab"}),
         ("kernel list", {"lab"}),
         ("kernel deb out", {"lab", "deb"}),
         ("kernel matrix", {"lab", "test", "matrix"}),
         ("ltp --source tree", {"lab", "ltp"}),
         ("test -k nothing", {"lab", "test"}),
         ("kernel matrix --help", set()),
-        ("run -h", set()),
+        ("measure -h", set()),
         ("exec -- program --help", {"lab"}),
     ],
 )
@@ -84,8 +88,7 @@ def test_a_machine_without_anything_is_told_what_a_command_takes(
     """With nothing but a shell, the few programs that the bootstrap itself is made of, and no root."""
     here = tmp_path / "checkout"
     here.mkdir()
-    for name in ("lab", "requirements.txt"):
-        (here / name).write_bytes((REPOSITORY / name).read_bytes())
+    (here / "lab").write_bytes((REPOSITORY / "lab").read_bytes())
     # No path of a file is that of this machine's.
     text = (REPOSITORY / "packages.txt").read_text()
     (here / "packages.txt").write_text("".join(line for line in text.splitlines(True) if ".h " not in line))
@@ -105,3 +108,48 @@ def test_a_machine_without_anything_is_told_what_a_command_takes(
     wanted = [need for purpose in purposes for need in needs(purpose) if not need.name.endswith(".h")]
     wanted = [need for need in wanted if not Path("/usr/sbin", need.name).exists()]
     assert sorted(told) == sorted({*(need.package for need in wanted), "python3-venv"})
+
+
+def test_locks_have_what_the_project_names_and_no_other_version() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    lists = {"lab": project["dependencies"], **project["optional-dependencies"]}
+    locked = {name: set(re.findall(r"^[\w-]+==\S+", lock(name), re.MULTILINE)) for name in lists}
+    for name, wanted in lists.items():
+        assert {each for each in wanted if "==" in each} <= locked[name]
+        assert locked["lab"] <= locked[name] <= locked["test"]
+        assert lock(name).count("==") <= lock(name).count("--hash=")
+
+
+def lock(name: str) -> str:
+    return (REPOSITORY / "requirements" / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("command", "lists"),
+    [
+        ("demo", ["lab"]),
+        ("demo --picture reads.svg", ["figures"]),
+        ("measure x --workers 2", ["lab", "cluster"]),
+        ("compare --cluster=hosts.toml", ["figures", "cluster"]),
+        ("exec -- ./x --workers 2", ["lab"]),
+        ("test --changed", ["test"]),
+    ],
+)
+def test_a_command_brings_the_python_packages_that_it_takes(command: str, lists: list[str], tmp_path: Path) -> None:
+    """Once. pip is a script that notes what it is to install."""
+    here = tmp_path / "checkout"
+    shutil.copytree(REPOSITORY / "requirements", here / "requirements")
+    shutil.copy(REPOSITORY / "lab", here)
+    (here / "packages.txt").touch()
+    note, pip, python = tmp_path / "note", tmp_path / "pip", tmp_path / "python3"
+    pip.write_text(f'#!/bin/sh\nfor word; do case $word in */requirements/*) echo "$word" >>{note} ;; esac; done\n')
+    python.write_text(
+        f"#!/bin/sh\ncase $* in *-m\\ venv*) mkdir -p {here}/.venv/bin; cp {pip} {here}/.venv/bin/pip;"
+        f' cp "$0" {here}/.venv/bin/python;; *version) echo Python 3.11;; esac\n'
+    )
+    for file in (pip, python):
+        file.chmod(0o755)
+    for _ in range(2):
+        settings = os.environ | {"PYTHON": str(python)}
+        subprocess.run([str(here / "lab"), *command.split()], env=settings, capture_output=True, check=True)
+    assert [Path(line).stem for line in note.read_text().splitlines()] == lists

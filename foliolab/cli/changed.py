@@ -38,7 +38,7 @@ _MORE = {
     "lab": _NEEDS,
     "packages.txt": _NEEDS,
     "release/": (*_DOCUMENTS, "tests/kernel/test_release.py", "tests/reproduce"),
-    "requirements.txt": _NEEDS,
+    "requirements/": _NEEDS,
 }
 """What is tested as well if a path begins so."""
 

@@ -23,7 +23,7 @@ from foliohost.cli.options import words as words
 from foliolab.arch import ARCHITECTURES, NATIVE, Architecture, architecture, size_name
 from foliolab.campaign.runner import Here, Workers
 from foliolab.device import device_of, help_text
-from foliolab.errors import MissingTool, UsageError
+from foliolab.errors import UsageError
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.name import HELP
 from foliolab.table import Place, Text, read_toml
@@ -141,11 +141,9 @@ def workers(arguments: argparse.Namespace) -> AbstractContextManager[Workers]:
         return nullcontext(Here())
     if arguments.workers is not None and arguments.workers < 1:
         raise UsageError("At least one worker is needed.")
-    try:
-        from foliolab.campaign import cluster
-        from foliolab.campaign.hosts import Hosts
-    except ImportError as error:
-        raise MissingTool(f"{error.name} is not installed; '.venv/bin/pip install distributed' brings it.") from None
+    from foliolab.campaign import cluster
+    from foliolab.campaign.hosts import Hosts
+
     if arguments.workers:
         return cluster.local(arguments.workers)
     table = read_toml(arguments.cluster)

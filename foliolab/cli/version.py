@@ -2,11 +2,12 @@
 """What this is a version of: the lab's number, its commit, and what the series puts into a kernel."""
 
 import tomllib
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from foliolab.errors import LabError
-from foliolab.files import REPOSITORY
+from foliolab.files import INSTALLED, REPOSITORY
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.series import bases
 from foliolab.process import git
@@ -19,6 +20,8 @@ def described(repository: Path = REPOSITORY) -> str:
 
 
 def _number(repository: Path) -> str:
+    if INSTALLED:
+        return metadata.version("foliolab")
     project: dict[str, Any] = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     return str(project["version"])
 

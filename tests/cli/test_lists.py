@@ -61,7 +61,11 @@ def test_no_window_is_empty(command: str, capsys: pytest.CaptureFixture[str]) ->
     ("command", "status", "words"),
     [
         ("measure sparse-mmap --cell", 12, "No cell of this experiment matches ''; there are: "),
-        ("measure sparse-mmap --kernel", 24, "'' names no kernel; write for instance debian:6.12, or where a tree is.\n"),
+        (
+            "measure sparse-mmap --kernel",
+            24,
+            "'' names no kernel; write for instance debian:6.12, or where a tree is.\n",
+        ),
         ("compare --kernel", 24, "'' names no kernel"),
         ("compare --no-run --baseline", 11, "There is no variant ''; known: "),
         ("kselftest --kernel", 24, "'' names no kernel"),

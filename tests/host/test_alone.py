@@ -100,7 +100,7 @@ def test_equal_sources_make_equal_files(file: Path, tmp_path: Path) -> None:
 def test_the_lab_hands_over_to_it_and_sets_nothing_up(tmp_path: Path) -> None:
     """With a Python that has no venv, no right to install anything, and a checkout that nothing was made in."""
     shutil.copytree(HOST, tmp_path / "host", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("lab", "packages.txt", "requirements.txt"):
+    for name in ("lab", "packages.txt"):
         shutil.copy(REPOSITORY / name, tmp_path / name)
     environment = {**os.environ, "PYTHON": sys.executable, "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("PYTHONPATH", None)
