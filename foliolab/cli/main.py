@@ -45,7 +45,7 @@ _GROUPS = {
     },
 }
 """What people want to do, and the commands for it; each is a module."""
-_COMMANDS = tuple(name for group in _GROUPS.values() for name in group)
+COMMANDS = tuple(name for group in _GROUPS.values() for name in group)
 _OF_HOST = ("diagnose", "probe", "cure")
 """Those of these that are the host's tools."""
 _RESUMED = ("demo", "measure", "compare", "simulate", "reproduce", "kselftest", "ltp", "stress")
@@ -56,10 +56,12 @@ _RENAMED = {
     "bisect": "'git bisect run' with 'compare', as docs/user-guide.md shows",
 }
 """Commands of earlier versions, and what does their work."""
+_OF_ITSELF = ("--version", "--manual", "--completion")
+"""What it tells of itself: its version, a manual page for man, and a script for bash."""
 _KEPT = "Interrupted; what was measured is kept, and the same command goes on from there."
 
 
-def command_line(names: Sequence[str] = _COMMANDS) -> argparse.ArgumentParser:
+def command_line(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     """The parser of these commands. Their modules are imported, which takes time."""
     from foliolab.cli.options import add_module
 
@@ -86,12 +88,12 @@ def main(argv: Sequence[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
         print(overview(), file=sys.stdout if argv else sys.stderr)
         return 0 if argv else 2
-    if argv[0] == "--version":
-        from foliolab.cli.version import described
+    if argv[0] in _OF_ITSELF:
+        from foliolab.cli import described
 
-        print(described())
+        print(getattr(described, argv[0].lstrip("-"))(), end="")
         return 0
     if argv[0] in _RENAMED:
         print(f"lab: '{argv[0]}' is now {_RENAMED[argv[0]]}.", file=sys.stderr)
         return 2
-    return run_command("lab", lambda: command_line([argv[0]] if argv[0] in _COMMANDS else _COMMANDS).parse_args(argv))
+    return run_command("lab", lambda: command_line([argv[0]] if argv[0] in COMMANDS else COMMANDS).parse_args(argv))

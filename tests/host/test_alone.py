@@ -47,7 +47,7 @@ def test_sources_are_of_python_3_9_and_import_its_library_alone(source: Path) ->
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names.add(str(node.module).partition(".")[0])
-    assert names - {*sys.stdlib_module_names} <= {"foliohost", "manual"}
+    assert names - {*sys.stdlib_module_names} <= {"foliohost"}
     assert names & {"tomllib", "distutils", "imp", "asynchat", "asyncore", "smtpd"} == set()
 
 

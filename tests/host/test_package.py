@@ -103,3 +103,15 @@ def test_the_manual_is_right(tree: Path) -> None:
     page = gzip.decompress((tree / "usr/share/man/man1/foliolab-host.1.gz").read_bytes())
     argv = ["groff", "-man", "-Tutf8", "-ww", "-z"]
     assert subprocess.run(argv, input=page, capture_output=True, check=True).stderr == b""
+
+
+def test_bash_completes_what_there_is(tree: Path) -> None:
+    script = (tree / "usr/share/bash-completion/completions/foliolab-host").read_text()
+    source = 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _foliolab_host; echo "${COMPREPLY[@]}"'
+    for words, offered in (
+        (["di"], "diagnose"),
+        (["cure", "ap"], "apply"),
+        (["cure", "apply", "--dev"], "--device-of"),
+    ):
+        argv = ["bash", "-euc", f"{script}\n{source}", "bash", "foliolab-host", *words]
+        assert subprocess.run(argv, capture_output=True, check=True, text=True).stdout.strip() == offered

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What this is a version of: the lab's number, its commit, and what the series puts into a kernel."""
+"""What the lab tells of itself: its version, a manual page, and what a shell completes."""
 
 import tomllib
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import foliolab
+from foliohost.cli import described as cli
+from foliolab import errors
+from foliolab.cli.main import COMMANDS, command_line
 from foliolab.errors import LabError
 from foliolab.files import INSTALLED, REPOSITORY
 from foliolab.kernel.code import code_hash
@@ -13,10 +17,35 @@ from foliolab.kernel.series import bases
 from foliolab.process import git
 
 
-def described(repository: Path = REPOSITORY) -> str:
+def manual() -> str:
+    """For man: './lab --manual | man -l -'."""
+    return cli.manual(_program())
+
+
+def completion() -> str:
+    """For bash: 'source <(./lab --completion)'."""
+    return cli.completion(_program())
+
+
+def _program() -> cli.CommandLine:
+    return cli.CommandLine(
+        "lab",
+        "large-folio memory mapping for Linux, measured",
+        _number(REPOSITORY),
+        str(foliolab.__doc__),
+        {name: cli.chosen(command_line([name]), name) for name in COMMANDS},
+        cli.statuses([*vars(errors).values()], "All is well."),
+        {
+            "FOLIOLAB_CACHE": "The directory of kernels, disks and sources; by default ~/.cache/foliolab.",
+            "FOLIOLAB_RESULTS": "The directory of samples; by default results/ in the checkout.",
+        },
+    )
+
+
+def version(repository: Path = REPOSITORY) -> str:
     """Lines with the version, the commit, and for each base the hash that samples have of our code in kernels."""
     codes = [f"kernel {base} {code_hash(base)}" for base in bases()]
-    return "\n".join([f"foliolab {_number(repository)}", f"commit {_commit(repository)}", *codes])
+    return "\n".join([f"foliolab {_number(repository)}", f"commit {_commit(repository)}", *codes, ""])
 
 
 def _number(repository: Path) -> str:
