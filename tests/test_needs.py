@@ -18,7 +18,7 @@ from foliolab.files import REPOSITORY
 from foliolab.kernel.matrix import read_targets
 from foliolab.process import _listed, find, needs, package_of, require, tool
 
-PURPOSES = {"lab", "test", "matrix", "deb", "ltp", "stores", "hosts", "debian"}
+PURPOSES = {"lab", "test", "matrix", "deb", "ltp", "stores", "debian"}
 
 
 def asked_for() -> Iterator[str]:
@@ -130,7 +130,7 @@ def lock(name: str) -> str:
         ("demo", ["lab"]),
         ("demo --picture reads.svg", ["figures"]),
         ("measure x --workers 2", ["lab", "cluster"]),
-        ("compare --cluster=hosts.toml", ["figures", "cluster"]),
+        ("compare --cluster=tcp://a:1", ["figures", "cluster"]),
         ("exec -- ./x --workers 2", ["lab"]),
         ("test --changed", ["test"]),
     ],

@@ -2,16 +2,16 @@
 """Jobs in other processes, and on other hosts, by Dask.
 
 Workers are Python processes with foliolab and QEMU. What a job takes of the cache, they fetch from here if they
-do not have the very same. Every attempt at a measurement is sent as it ends, so that little is lost with a worker; what
-is left of its job goes to another one. Only this process writes to the store.
+do not have the very same. Every attempt at a measurement is sent as it ends, so that nothing that was measured is lost
+with a worker. Dask gives its job to another one, whose answers to what is known already are dropped. Only this process
+writes to the store.
 """
 
 import json
 import logging
 import platform
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -21,12 +21,10 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import dask
 import distributed
 from distributed.comm.addressing import get_address_host
 
 from foliolab.campaign.files import FileSource, resolved, serving
-from foliolab.campaign.hosts import Hosts, connected
 from foliolab.campaign.job import Job, Watcher
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.worker import Done, Order, lab_code, perform
@@ -35,7 +33,7 @@ from foliolab.files import write_atomic
 from foliolab.vm.outcome import failure
 
 _LOST_WORKERS = 20
-"""How many workers a job may lose before it is taken for what ends them."""
+"""How many workers of ours a job may lose before it is taken for what ends them."""
 _GONE = "The scheduler is gone. What was measured is kept, and the same command goes on from there."
 _PATIENCE_SECONDS = 300
 """How long there may be no worker at all."""
@@ -44,9 +42,7 @@ _NO_WORKER = f"The scheduler has had no worker for {_PATIENCE_SECONDS} seconds."
 _ANSWER_SECONDS = 10
 """How long a scheduler may take to answer."""
 _FETCH_SECONDS = 5
-"""How long the end of a job may take to be fetched from its worker."""
-_SILENCE_SECONDS = 60
-"""How long a worker of a host that ssh reaches may not be heard of."""
+"""How long the end of a job may take to be fetched from its worker, before it is taken for lost."""
 
 
 @contextmanager
@@ -55,7 +51,7 @@ def local(workers: int) -> Iterator["Cluster"]:
     _be_quiet()
     with (
         TemporaryDirectory(prefix="foliolab-workers-") as place,
-        _scheduler("127.0.0.1", n_workers=0, memory_limit=None, local_directory=place) as scheduler,
+        _scheduler(place) as scheduler,
         distributed.Client(scheduler) as client,
     ):
         # A worker that ends while it starts is started again by this, and by nothing else.
@@ -63,30 +59,17 @@ def local(workers: int) -> Iterator["Cluster"]:
         yield Cluster(client)
 
 
-@contextmanager
-def ssh(hosts: Hosts) -> Iterator["Cluster"]:
-    """Processes on hosts that ssh reaches; the scheduler is here."""
-    _be_quiet()
-    with (
-        # It looks as often whether a worker was silent for so long, which is one whose host froze.
-        dask.config.set({"distributed.scheduler.worker-ttl": f"{_SILENCE_SECONDS} s"}),
-        _scheduler(hosts.see_us_at(), n_workers=0) as scheduler,
-        distributed.Client(scheduler) as client,
-        connected(hosts, scheduler.scheduler_address) as connections,
-    ):
-        yield Cluster(client, connections.news)
-
-
-def _scheduler(address: str, **workers: Any) -> Any:
-    """One in this process, at an address of this host."""
+def _scheduler(place: str) -> Any:
+    """One in this process, still without workers, whose files are in a directory."""
     return distributed.LocalCluster(
-        host=address,
+        host="127.0.0.1",
+        n_workers=0,
+        memory_limit=None,
+        local_directory=place,
         threads_per_worker=1,
         dashboard_address=None,
         silence_logs=logging.CRITICAL,
-        # A job that was lost with its worker comes back to us, who know what is left of it.
-        scheduler_kwargs={"allowed_failures": 0},
-        **workers,
+        scheduler_kwargs={"allowed_failures": _LOST_WORKERS},
     )
 
 
@@ -113,9 +96,8 @@ def _be_quiet() -> None:
 class Cluster:
     """The workers of a Dask scheduler."""
 
-    def __init__(self, client: Any, news: Callable[[], list[str]] = list) -> None:
-        """``news`` is what became of hosts since it was last called, as sentences; it may raise ClusterError."""
-        self.client, self.news = client, news
+    def __init__(self, client: Any) -> None:
+        self.client = client
 
     def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
         """Execute all; ClusterError when the scheduler is gone, or workers do not fit."""
@@ -151,7 +133,7 @@ class Cluster:
 
 class _Execution:
     def __init__(self, cluster: "Cluster", source: FileSource, consoles: Path, watcher: Watcher) -> None:
-        self._cluster, self._client, self._news = cluster, cluster.client, cluster.news
+        self._cluster, self._client = cluster, cluster.client
         self._source, self._consoles, self._watcher = source, consoles, watcher
         self._topic = f"foliolab-{token_hex(8)}"
         self._code = lab_code()
@@ -160,16 +142,14 @@ class _Execution:
         """What is under way, by its future."""
         self._final: set[str] = set()
         self._seen: set[str] = set()
-        self._lost: Counter[int] = Counter()
-        """How many workers were lost with a job."""
 
     def run(self, jobs: Iterable[Job]) -> None:
         self._client.subscribe_topic(self._topic, lambda event: self._events.put(event[1]))
         try:
-            for number, job in enumerate(jobs):
+            for job in jobs:
                 self._source.offer(job.bootable.files)
                 job = replace(job, bootable=job.bootable.elsewhere(resolved))
-                self._submit(Order(number, job, self._topic, self._source.elsewhere(), self._code))
+                self._submit(Order(job, self._topic, self._source.elsewhere(), self._code))
                 self._hear_all()
             waited = 0
             while self._orders:
@@ -190,15 +170,12 @@ class _Execution:
                 self._client.unsubscribe_topic(self._topic)
 
     def _submit(self, order: Order) -> None:
-        key = f"{self._topic}-{order.number}-{token_hex(4)}"
-        future = self._client.submit(perform, order, key=key, pure=False, workers=self._hosts(order))
+        future = self._client.submit(perform, order, pure=False, workers=self._hosts(order))
         self._orders[future] = order
         future.add_done_callback(self._events.put)
 
     def _look_after(self, waited: int) -> int:
         """Nothing was heard for another second."""
-        for each in self._news():
-            self._watcher.say(each)
         if self._client.status != "running":
             raise ClusterError(_GONE)
         hosts = self._hosts(next(iter(self._orders.values())))
@@ -246,8 +223,9 @@ class _Execution:
         if future.status == "finished":
             try:
                 done: Done = future.result(timeout=_FETCH_SECONDS)
-            except TimeoutError:  # its worker was lost in between, and Dask would wait for others for ever
-                self._again(order)
+            except TimeoutError:  # its worker was lost in between, so that another one does it again
+                self._orders[future] = order
+                future.add_done_callback(self._events.put)
                 return
             for name, content in done.consoles.items():
                 write_atomic(self._consoles / name, content)
@@ -257,23 +235,10 @@ class _Execution:
                 raise failure(done.failed)
             return
         error = future.exception() if future.status == "error" else None
-        # What is lost is the end of a job, with its worker; what a scheduler takes along is cancelled.
-        if isinstance(error, distributed.scheduler.KilledWorker) or future.status == "lost":
-            self._again(order)
-        elif isinstance(error, LabError | OSError):
+        if isinstance(error, distributed.scheduler.KilledWorker):
+            raise HostLost(f"More and more workers ended while they measured with {order.job.kernel}.")
+        if isinstance(error, LabError | OSError):
             raise error
-        elif error:
+        if error:
             raise ClusterError(f"A worker failed: {error or type(error).__name__}")
-        else:
-            raise ClusterError(_GONE)
-
-    def _again(self, order: Order) -> None:
-        """Give another worker what is left of a job."""
-        left = order.job.without(self._final)
-        self._lost[order.number] += 1
-        if not left.works:
-            return
-        if (lost := self._lost[order.number]) > _LOST_WORKERS:
-            raise HostLost(f"{lost} workers ended while they measured with {order.job.kernel}.")
-        self._watcher.say(f"A worker is gone; {len(left.works)} measurements with {left.kernel} go to another one.")
-        self._submit(replace(order, job=left))
+        raise ClusterError(_GONE)  # what a scheduler takes along is cancelled

@@ -104,10 +104,6 @@ class Job:
     """Its name."""
     works: tuple[Work, ...]
 
-    def without(self, keys: set[str]) -> "Job":
-        """What is left when there are final samples with these keys."""
-        return replace(self, works=tuple(work for work in self.works if work.form.key not in keys))
-
 
 @dataclass(frozen=True)
 class Watcher:

@@ -20,7 +20,6 @@ from foliolab.vm.outcome import GuestFailure, Outcome
 class Order:
     """A job as it goes to a worker."""
 
-    number: int
     job: Job
     topic: str
     """Of the events that it sends."""

@@ -6,10 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any, get_args
-
-from msgspec import Struct
 
 from foliohost.cli.options import add_command as add_command
 from foliohost.cli.options import add_json as add_json
@@ -26,7 +23,6 @@ from foliolab.device import device_of, help_text
 from foliolab.errors import UsageError
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.name import HELP
-from foliolab.table import Place, Text, read_toml
 from foliolab.vm.accel import Wanted
 
 _PAGE_SIZES = {size_name(size): size for arch in ARCHITECTURES.values() for size in arch.page_sizes}
@@ -109,17 +105,11 @@ Shard = tuple[int, int]
 """Which, counted from 1, of how many."""
 
 
-class _Scheduled(Struct, forbid_unknown_fields=True):
-    scheduler: Text
-
-
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """``--workers``, ``--cluster`` and ``--shard``."""
     who = parser.add_mutually_exclusive_group()
     who.add_argument("--workers", metavar="N", type=int, help="boot so many guests at a time")
-    who.add_argument(
-        "--cluster", metavar="FILE", type=Path, help="boot guests on the hosts, or by the scheduler, that a file names"
-    )
+    who.add_argument("--cluster", metavar="ADDRESS", help="boot guests by the workers of a Dask scheduler")
     parser.add_argument(
         "--shard",
         metavar="I/N",
@@ -141,18 +131,11 @@ def workers(arguments: argparse.Namespace) -> AbstractContextManager[Workers]:
         return nullcontext(Here())
     if arguments.workers is not None and arguments.workers < 1:
         raise UsageError("At least one worker is needed.")
+    if arguments.cluster == "":
+        raise UsageError("--cluster takes the address of a Dask scheduler, such as tcp://node7:8786.")
     from foliolab.campaign import cluster
-    from foliolab.campaign.hosts import Hosts
 
-    if arguments.workers:
-        return cluster.local(arguments.workers)
-    table = read_toml(arguments.cluster)
-    if ("scheduler" in table) == ("ssh" in table):
-        raise UsageError(f"{arguments.cluster} has to name either a 'scheduler' or hosts for 'ssh'.")
-    place = Place(arguments.cluster)
-    if "scheduler" in table:
-        return cluster.scheduled(place.convert(table, _Scheduled).scheduler)
-    return cluster.ssh(place.convert(table, Hosts))
+    return cluster.local(arguments.workers) if arguments.workers else cluster.scheduled(arguments.cluster)
 
 
 def names_of(option: str, text: str | None) -> list[str]:

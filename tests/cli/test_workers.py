@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from foliolab.errors import ClusterError
 from foliolab.files import REPOSITORY
 from tests.small import small_experiment
 
@@ -18,9 +19,6 @@ print(status, "distributed" in sys.modules)
 
 
 def test_only_a_command_with_workers_loads_distributed(tmp_path: Path) -> None:
-    hosts = tmp_path / "hosts.toml"
-    hosts.touch()
-
     def ends(*options: str) -> list[str]:
         """The exit status, and whether it was loaded."""
         argv = [
@@ -38,4 +36,5 @@ def test_only_a_command_with_workers_loads_distributed(tmp_path: Path) -> None:
         return done.stdout.splitlines()[-1].split()
 
     assert ends() == ["0", "False"]
-    assert ends("--cluster", str(hosts)) == ["2", "True"]
+    assert ends("--cluster", "tcp://127.0.0.1:1") == [str(ClusterError.status), "True"]
+    assert ends("--cluster", "") == ["2", "False"]
