@@ -58,7 +58,7 @@ class Maps:
     """The mappings of files that tasks had when they were looked at; without ``keep`` only the names of the files."""
 
     def __init__(self, keep: bool = True) -> None:
-        self._keep = keep
+        self.keep = keep
         self.names: dict[File, str] = {}
         self._groups: dict[int, int] = {}
         """The thread group of each task, which has mappings of its own, at the latest look."""
@@ -74,7 +74,7 @@ class Maps:
         # A number that is missing once may be another task's later.
         self._groups = {task: group for task in tasks if (group := self._groups.get(task) or _group(task))}
         for task, group in self._groups.items():
-            if self._keep:
+            if self.keep:
                 self._group_of.setdefault(task, _History()).add(time, group)
         groups = set(self._groups.values())
         self._texts = {group: text for group, text in self._texts.items() if group in groups}
@@ -87,7 +87,7 @@ class Maps:
     def add(self, group: int, text: str, time: int) -> None:
         """Take the text of a thread group's file ``maps``, as it is at a time in nanoseconds (CLOCK_MONOTONIC)."""
         if self._texts.get(group) == text:
-            if self._keep:
+            if self.keep:
                 self._mapped[group].stay(time)
             return
         self._texts[group] = text
@@ -97,7 +97,7 @@ class Maps:
             file = (major << _MINOR_BITS | minor, mapping.inode)
             self.names[file] = mapping.path
             pieces.append((mapping.start, mapping.end, mapping.offset, file))
-        if self._keep:
+        if self.keep:
             self._mapped.setdefault(group, _History()).add(time, tuple(pieces))
 
     def locate(self, task: int, address: int, time: int) -> tuple[File, int] | None:

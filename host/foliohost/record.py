@@ -71,34 +71,14 @@ def record(
     UsageError where nothing can be recorded, FolioError on a kernel without the tracepoints.
     """
     fields = _fields(tracefs(), fine, reads)
-    by_address = FAULT not in fields
     names = named(patterns)
     if patterns and not names:
         raise UsageError(f"There is no file {' or '.join(patterns)}.")
-    maps = Maps(keep=by_address)
+    maps = Maps(keep=FAULT not in fields)
     available = memory_bytes(target.process)
     with Instance(fields, limit_bytes, fine) as instance, _asked_to_end() as asked:
         around = PAGE_BYTES if fine else fault_around_bytes() or _DEFAULT_AROUND
-        maps.look([target.process])
-        instance.start([target.process])
-        target.begin()
-        start = looked = time.monotonic()
-        took = 0.0
-        full = False
-        while not (full or asked or target.ended() or (seconds and time.monotonic() - start >= seconds)):
-            time.sleep(_DRAIN_SECONDS)
-            full = not instance.drain()
-            now = time.monotonic()
-            period = 0.0 if by_address or now - start < _LOOK_SECONDS else _LOOK_SECONDS
-            if now - looked >= max(period, _SHARE * took):
-                maps.look(instance.tasks())
-                looked = time.monotonic()
-                took = looked - now
-        instance.stop()
-        if signal.SIGTERM in asked:  # Ctrl-C gets to a program by itself
-            target.end()
-        duration = time.monotonic() - start
-        maps.look(instance.tasks())
+        full, duration = _watch(target, instance, maps, asked, seconds)
         lost = instance.lost()
     names |= named(patterns)
 
@@ -109,16 +89,9 @@ def record(
         found = maps.locate(task, address, time)
         return (found[0], found[1] // PAGE_BYTES) if found else None
 
-    touches = Touches(wanted, PAGE_BYTES, around // PAGE_BYTES, locate if by_address else None)
+    touches = Touches(wanted, PAGE_BYTES, around // PAGE_BYTES, locate if maps.keep else None)
     touches.take(instance.events())
     kept = _Kept(touches, maps.names | names)
-    window_kb = kept.read_ahead_kb()
-    facts = {
-        "kernel": os.uname().release,
-        "fault_around_bytes": around,
-        "read_ahead_kb": window_kb,
-        "seconds": round(duration, 3),
-    }
     common: dict[str, Any] = {
         "files": kept.files,
         "window": sum(file.pages for file in kept.files),
@@ -127,16 +100,36 @@ def record(
         "memory_bytes": available,
         "program": tuple(command),
     }
-    trace = Trace(**common, **kept.touches(facts))
-    if not reads:
-        return LiveRecording(trace, None, 0, full, by_address or fine or USER in fields)
-    read = Trace(**common, **kept.reads({**facts, "reads": True}))
-    touched = PageSet(trace.file_of, trace.page_of)
-    cached = touched.missing(PageSet(read.file_of, read.page_of))
-    # Faults that map one page make no hits, without which the kernel stops reading around: that is no stock kernel.
-    if window_kb is not None and not fine and cached <= len(touched) * _CACHED:
-        trace = replace(trace, measured=(kept.measured(window_kb),))
-    return LiveRecording(trace, read, cached, full, by_address or fine or USER in fields)
+    facts = {"kernel": os.uname().release, "fault_around_bytes": around, "seconds": round(duration, 3)}
+    trace, read, cached = kept.traces(common, facts, reads, fine)
+    return LiveRecording(trace, read, cached, full, maps.keep or fine or USER in fields)
+
+
+def _watch(
+    target: LiveTarget, instance: Instance, maps: Maps, asked: Sequence[int], seconds: float | None
+) -> tuple[bool, float]:
+    """Record until it is over; whether that was because of the size of events, and the seconds that it took."""
+    maps.look([target.process])
+    instance.start([target.process])
+    target.begin()
+    start = looked = time.monotonic()
+    took = 0.0
+    full = False
+    while not (full or asked or target.ended() or (seconds and time.monotonic() - start >= seconds)):
+        time.sleep(_DRAIN_SECONDS)
+        full = not instance.drain()
+        now = time.monotonic()
+        period = 0.0 if maps.keep or now - start < _LOOK_SECONDS else _LOOK_SECONDS
+        if now - looked >= max(period, _SHARE * took):
+            maps.look(instance.tasks())
+            looked = time.monotonic()
+            took = looked - now
+    instance.stop()
+    if signal.SIGTERM in asked:  # Ctrl-C gets to a program by itself
+        target.end()
+    duration = time.monotonic() - start
+    maps.look(instance.tasks())
+    return full, duration
 
 
 def _fields(place: Path, fine: bool, reads: bool) -> dict[str, tuple[str, ...]]:
@@ -188,14 +181,23 @@ class _Kept:
             pages = max(pages, -(-Path(name).stat().st_size // PAGE_BYTES))
         return TraceFile(name, pages)
 
-    def touches(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Fields of a trace of all touches."""
-        return self._fields(self._touches.file_of, self._touches.page_of, self._touches.time_of, facts)
-
-    def reads(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """The same of the pages that were read."""
-        found = self._touches
-        return self._fields(found.read_file_of, found.read_page_of, found.read_time_of, facts)
+    def traces(
+        self, common: Mapping[str, Any], facts: Mapping[str, Any], reads: bool, fine: bool
+    ) -> tuple[Trace, Trace | None, int]:
+        """What was touched; where reads were recorded, what was read, and how many touched pages never were."""
+        found, window_kb = self._touches, self.read_ahead_kb()
+        facts = {**facts, "read_ahead_kb": window_kb}
+        trace = Trace(**common, **self._fields(found.file_of, found.page_of, found.time_of, facts))
+        if not reads:
+            return trace, None, 0
+        columns = found.read_file_of, found.read_page_of, found.read_time_of
+        read = Trace(**common, **self._fields(*columns, {**facts, "reads": True}))
+        touched = PageSet(trace.file_of, trace.page_of)
+        cached = touched.missing(PageSet(read.file_of, read.page_of))
+        # Faults that map one page make no hits, without which the kernel stops reading around: that is no stock kernel.
+        if window_kb is not None and not fine and cached <= len(touched) * _CACHED:
+            trace = replace(trace, measured=(self.measured(window_kb),))
+        return trace, read, cached
 
     def _fields(
         self, files: array[int], pages: array[int], times: array[int], facts: Mapping[str, Any]
