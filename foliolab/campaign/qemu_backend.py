@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from foliolab.arch import Architecture
+from foliolab.disks import stores
+from foliolab.disks.userland import Userland
 from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS
@@ -20,8 +22,6 @@ from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED, stem
 from foliolab.progress import Reporter
-from foliolab.stores import disk as stores
-from foliolab.userland.disk import Userland
 from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
 from foliolab.vm.guest import Disk, Guest, GuestConfig

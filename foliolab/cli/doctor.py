@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 
 from foliolab.arch import ARCHITECTURES, Architecture, size_name
 from foliolab.cli.options import add_json
+from foliolab.disks.stores import CHECKS
 from foliolab.errors import LabError
 from foliolab.files import cache_directory, results_directory
 from foliolab.process import find, needs, package_of
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table, terminal
-from foliolab.stores.disk import CHECKS
 from foliolab.vm.accel import boot_tiny_guest, choose, kvm_fails
 
 _GIB = 1 << 30

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from foliolab.campaign.program import Program, ProgramCell, Run, boots, run_boot, spooled_input
 from foliolab.cli.in_guest import Asked, Guests, add_program, pass_on, require_ours, variants_of
 from foliolab.cli.options import add_extras, add_kernels, add_profile, limits_of, require_room_for
 from foliolab.errors import GuestCrashed, UsageError
 from foliolab.files import write_atomic
 from foliolab.kernel.built import BuiltKernel
-from foliolab.program.run import Program, ProgramCell, Run, boots, run_boot, spooled_input
 from foliolab.progress import Reporter
 from foliolab.vm.data import keep, require_no_image
 from foliolab.vm.scratch import scratch_directory

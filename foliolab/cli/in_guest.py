@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import cast, get_args
 
 from foliolab.arch import Architecture, machine_name
+from foliolab.campaign.program import Input, Mounted, Program, require_static
 from foliolab.cli.options import (
     add_accelerator,
     add_device,
@@ -22,6 +23,7 @@ from foliolab.cli.options import (
     size_of,
 )
 from foliolab.device import Device, device_of
+from foliolab.disks.userland import Directory, Packages, Root
 from foliolab.errors import UsageError
 from foliolab.experiment.variants import Variant, choose, load_variants, on_kernels
 from foliolab.kernel import timed_disk
@@ -29,9 +31,7 @@ from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.series import check_names
-from foliolab.program.run import Input, Mounted, Program, require_static
 from foliolab.progress import Reporter
-from foliolab.userland.disk import Directory, Packages, Root
 from foliolab.vm.accel import COUNTING, Accelerator
 from foliolab.vm.accel import choose as choose_accelerator
 from foliolab.vm.data import Data, Filled, data_of

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from foliohost.cli import record as live
+from foliolab.campaign.program import Program, ProgramCell, Run, boots, run_boot
 from foliolab.cli.in_guest import Asked, Guests, add_program, pass_on, require_ours, variants_of
 from foliolab.cli.options import limits_of, require_room_for
 from foliolab.errors import NoResult, UsageError
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED
-from foliolab.program.run import Program, ProgramCell, Run, boots, run_boot
 from foliolab.progress import Reporter
 from foliolab.trace.format import Measured, Trace, write_trace
 from foliolab.trace.record import MOST_TOUCHES, WINDOW, record, require_bounds

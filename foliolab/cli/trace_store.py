@@ -15,6 +15,7 @@ from foliolab.arch import Architecture, machine_name
 from foliolab.campaign.qemu_backend import QemuBackend
 from foliolab.campaign.store import consoles_of, store_file
 from foliolab.cli.options import add_machine, machine, names_of
+from foliolab.disks.stores import MOUNTED, store_disk
 from foliolab.errors import NoResult, UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
@@ -23,7 +24,6 @@ from foliolab.experiment.spec import Scale
 from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.progress import Reporter
-from foliolab.stores.disk import MOUNTED, store_disk
 from foliolab.table import Value
 from foliolab.trace.format import Trace, write_trace
 from foliolab.trace.record import record

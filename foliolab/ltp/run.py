@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from foliolab.disks.userland import Packages
 from foliolab.files import cache_directory, digest, full_disk_named, results_directory
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
@@ -12,7 +13,6 @@ from foliolab.ltp.build import Ltp
 from foliolab.ltp.suite import Test, parse
 from foliolab.progress import Reporter
 from foliolab.suites.result import Result, boot_for, kept
-from foliolab.userland.disk import Packages
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Disk, Guest, GuestConfig

@@ -3,13 +3,13 @@
 
 from dataclasses import replace
 
+from foliolab.disks.userland import Packages
 from foliolab.files import cache_directory, digest, results_directory
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
 from foliolab.progress import Reporter
 from foliolab.stress.suite import Test, parse
 from foliolab.suites.result import Result, boot_for, kept
-from foliolab.userland.disk import Packages
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DataDisk
 from foliolab.vm.guest import Guest, GuestConfig

@@ -6,12 +6,12 @@ import pytest
 from foliolab.arch import X86_64, Architecture
 from foliolab.campaign import qemu_backend
 from foliolab.campaign.qemu_backend import QemuBackend
+from foliolab.disks.stores import StoreDisk
 from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import make_plan
 from foliolab.experiment.spec import Experiment
 from foliolab.progress import Reporter
-from foliolab.stores.disk import StoreDisk
 from foliolab.vm import image
 from foliolab.vm.accel import Accelerator
 
@@ -89,7 +89,7 @@ def test_a_store_whose_tools_are_missing_is_passed_over(monkeypatch: pytest.Monk
             raise MissingTool("'mvn' is not installed.")
         return StoreDisk(arch, name, {})
 
-    monkeypatch.setattr("foliolab.stores.disk.store_disk", without_maven)
+    monkeypatch.setattr("foliolab.disks.stores.store_disk", without_maven)
     experiment = find_experiment("stores")
     plan = make_plan(experiment, experiment.scale("quick"))
     backend = QemuBackend(X86_64, Accelerator("test", (), patience=1), Reporter())

@@ -8,11 +8,11 @@ from typing import cast
 import pytest
 
 from foliolab.arch import ARM64, X86_64, Architecture
+from foliolab.campaign.program import require_static
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import Source
 from foliolab.kselftest.run import build_programs, reserve_huge_pages
 from foliolab.kselftest.suite import chosen
-from foliolab.program.run import require_static
 from foliolab.progress import Reporter
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import JobResult

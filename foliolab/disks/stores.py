@@ -8,13 +8,13 @@ from functools import cache, partial
 from pathlib import Path
 
 from foliolab.arch import Architecture
+from foliolab.disks import engines, git, lucene
+from foliolab.disks.userland import Userland
 from foliolab.errors import require_known
 from foliolab.files import GUEST, cache_directory, digest, digest_files
 from foliolab.packages import KEYRING
 from foliolab.process import tool
 from foliolab.progress import Reporter
-from foliolab.stores import engines, git, lucene
-from foliolab.userland.disk import Userland
 from foliolab.vm.disk import full_disk_suspected, publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.tree import mke2fs

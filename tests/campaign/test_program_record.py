@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from typing import Any
 
+from foliolab.campaign.program import ProgramCell, Run
 from foliolab.campaign.sample import KernelFacts
 from foliolab.experiment.variants import choose, load_variants
-from foliolab.program.run import ProgramCell, Run
 from foliolab.vm.outcome import JobResult
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from foliolab import process
 from foliolab.arch import NATIVE
+from foliolab.disks import engines
+from foliolab.disks.engines import drivers
 from foliolab.errors import BuildError, LabError, MissingTool, UsageError
 from foliolab.progress import Reporter
-from foliolab.stores import engines
-from foliolab.stores.engines import drivers
-from tests.stores.driver import TOOLS
+from tests.disks.driver import TOOLS
 
 
 def test_an_unknown_store_is_named() -> None:

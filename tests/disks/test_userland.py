@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from foliolab.arch import X86_64
+from foliolab.disks import userland
+from foliolab.disks.userland import SELECTIONS, Selection, Userland
 from foliolab.errors import LabError
 from foliolab.experiment.spec import ROOTS
 from foliolab.files import GUEST
 from foliolab.kernel.source import Source
 from foliolab.packages import Package, fetch
 from foliolab.progress import Reporter
-from foliolab.userland import disk as userland
-from foliolab.userland.disk import SELECTIONS, Selection, Userland
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs

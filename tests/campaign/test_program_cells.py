@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from foliolab.campaign.program import boots
 from foliolab.experiment.variants import choose, load_variants
-from foliolab.program.run import boots
 
 
 def test_variants_share_a_boot_where_switches_can_be_put_back() -> None:

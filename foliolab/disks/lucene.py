@@ -8,10 +8,10 @@ from pathlib import Path
 
 from foliolab import process
 from foliolab.arch import Architecture
+from foliolab.disks.userland import Selection, Userland
 from foliolab.errors import BuildError, LabError
 from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once, sha256
 from foliolab.progress import Reporter
-from foliolab.userland.disk import Selection, Userland
 
 _SOURCES = GUEST / "stores" / "lucene"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE
+from foliolab.disks import lucene
 from foliolab.errors import BuildError, MissingTool
 from foliolab.files import digest_files
 from foliolab.progress import Reporter
-from foliolab.stores import lucene
+from tests.disks.driver import Driver
+from tests.disks.test_drivers import value
 from tests.processes import wait_until
-from tests.stores.driver import Driver
-from tests.stores.test_drivers import value
 
 RECORDS = 3000
 LAST = RECORDS - 1

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import ARM64, NATIVE
+from foliolab.disks import stores
+from foliolab.disks.stores import store_disk
 from foliolab.errors import UsageError
 from foliolab.experiment.load import find_experiment
 from foliolab.files import GUEST
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
-from foliolab.stores import disk
-from foliolab.stores.disk import store_disk
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from tests.stores.driver import TOOLS
-from tests.stores.test_drivers import FILES
+from tests.disks.driver import TOOLS
+from tests.disks.test_drivers import FILES
 
 ENGINES = tuple(store for store in FILES if store not in TOOLS or shutil.which(TOOLS[store]))
 """Those that this machine can make."""
@@ -36,7 +36,7 @@ def test_the_hash_covers_what_is_put_on_the_disk(tmp_path: Path, monkeypatch: py
     one, other = tmp_path / "one", tmp_path / "other"
     one.write_bytes(b"1")
     other.write_bytes(b"2")
-    made = disk.StoreDisk(NATIVE, "lmdb", {"a": one, "b": other}, records=9)
+    made = stores.StoreDisk(NATIVE, "lmdb", {"a": one, "b": other}, records=9)
     assert replace(made, drivers={"b": other, "a": one}).hash == made.hash
     variations = [
         replace(made, drivers={"a": one}),
@@ -48,10 +48,10 @@ def test_the_hash_covers_what_is_put_on_the_disk(tmp_path: Path, monkeypatch: py
         replace(made, database=other),
     ]
     hashes = {made.hash, *(each.hash for each in variations)}
-    for name in disk._HARNESS:
+    for name in stores._HARNESS:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(GUEST / name, tmp_path / name)
-    monkeypatch.setattr(disk, "GUEST", tmp_path)
+    monkeypatch.setattr(stores, "GUEST", tmp_path)
     assert made.hash in hashes
     (tmp_path / "windows/store.c").write_text("something else")
     hashes.add(made.hash)
@@ -64,8 +64,8 @@ def test_every_workload_of_every_engine(
 ) -> None:
     image = initramfs(guest_programs(NATIVE, Reporter()))
     bare = GuestConfig(NATIVE, patched_kernel.image, image, choose(NATIVE), memory_mib=512)
-    stores = [replace(store_disk(NATIVE, name, Reporter()), records=RECORDS) for name in ENGINES]
-    disks = disk.prepare(stores, bare, Reporter())
+    chosen = [replace(store_disk(NATIVE, name, Reporter()), records=RECORDS) for name in ENGINES]
+    disks = stores.prepare(chosen, bare, Reporter())
     known = {
         store: {
             str(cell.as_dict()["workload"])
@@ -76,7 +76,7 @@ def test_every_workload_of_every_engine(
     }
     read: dict[tuple[str, str], int] = {}
     with Guest(replace(bare, disks=tuple(disks)), tmp_path / "console") as guest:
-        disk.mount(guest, stores)
+        stores.mount(guest, chosen)
         for store in ENGINES:
             for workload in sorted(known[store]):
                 words = ["store", "--store", store, "--workload", workload, "--read_ahead_kb", "128"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.program.run import Input, spooled_input
+from foliolab.campaign.program import Input, spooled_input
 from foliolab.progress import Reporter
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE
+from foliolab.disks.engines import drivers
 from foliolab.progress import Reporter
-from foliolab.stores.engines import drivers
+from tests.disks.driver import TOOLS
 from tests.processes import wait_until
-from tests.stores.driver import TOOLS
 
 RECORDS = 1000
 SOME = range(0, RECORDS, 37)

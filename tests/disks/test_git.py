@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from foliolab.arch import NATIVE
+from foliolab.disks import git
 from foliolab.errors import MissingTool
 from foliolab.files import digest_files
 from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
-from foliolab.stores import git
-from tests.stores.driver import Driver
+from tests.disks.driver import Driver
 
 BLOBS = 60
 
