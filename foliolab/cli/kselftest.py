@@ -1,36 +1,101 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run the kernel's own mm selftests on the unpatched kernel and on ours, or on any others, and compare. The exit status
-is 1 if another one fails what the first passes.
+"""Run a test suite of others on the unpatched kernel and on ours, or on any others, and compare how its tests end.
+Suites are the kernel's own mm selftests (mm), LTP's tests of mapped files and memory from a git tree of yours (ltp),
+and Debian's stress-ng and trinity as far as they map and change memory. The exit status is 1 if another kernel fails
+what the first passes.
 
 example: ./lab kselftest --test soft-dirty --test cow
+example: ./lab kselftest --suite ltp --source ~/ltp --test readahead02
+example: ./lab kselftest --suite trinity --profile debug --with kcsan --seconds 600 --seed 7
 """
 
 import argparse
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 
-from foliolab.arch import machine_name
-from foliolab.cli.options import machine
-from foliolab.cli.suite import add_suite, kernels_of, show
+from foliolab.arch import Architecture, machine_name
+from foliolab.cli.options import add_extras, add_json, add_kernels, add_machine, add_profile, machine
+from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.source import obtain
-from foliolab.kselftest.run import build_programs, run_test
-from foliolab.kselftest.suite import chosen, selftests
+from foliolab.kernel.name import PATCHED, UNPATCHED, parse_name
+from foliolab.kernel.series import check_names
 from foliolab.progress import Reporter
-from foliolab.suites.result import Result, run_all
+from foliolab.report.suites import markdown, print_results
+from foliolab.suites.debian import packaged
+from foliolab.suites.ltp import ltp
+from foliolab.suites.mm import mm_selftests
+from foliolab.suites.result import Result, regressions, run_all
+from foliolab.suites.suite import Asked, Suite
 
-add_options = add_suite
+_SUITES: Mapping[str, Callable[[Asked, Architecture, Reporter], Suite]] = {
+    "mm": mm_selftests,
+    "ltp": ltp,
+    "stress-ng": partial(packaged, "stress-ng"),
+    "trinity": partial(packaged, "trinity"),
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--suite", choices=_SUITES, default="mm", help="(default: mm)")
+    parser.add_argument("--test", metavar="NAME", action="append", default=[], help="only this; can be repeated")
+    text = "of ltp, which needs it: a git tree of LTP, of which its commit is compiled"
+    parser.add_argument("--source", type=Path, metavar="DIR", help=text)
+    text = "of stress-ng and trinity: how long each test takes, by the guest's clock (default: 60)"
+    parser.add_argument("--seconds", type=int, metavar="N", help=text)
+    text = "of stress-ng and trinity: what their random numbers begin with (default: 1)"
+    parser.add_argument("--seed", type=int, metavar="N", help=text)
+    add_kernels(parser, f"run them on this one; the others are compared with the first ({UNPATCHED} and {PATCHED})")
+    add_extras(parser)
+    add_profile(parser)
+    add_machine(parser)
+    parser.add_argument("--again", action="store_true", help="run what was run before, too")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print Markdown")
+    add_json(form)
 
 
 def handle(arguments: argparse.Namespace) -> int:
     arch, page_size = machine(arguments)
     report = Reporter()
-    tests = {test.command: test for test in chosen(arguments.test, arch.name)}
-    kernels = kernels_of(arguments, report)
-    source = obtain(report)
-    programs = build_programs(arch, source, tests.values(), report)
+    requests = requests_of(arguments)
+    check_names([request.kernel for request in requests], report)
+    asked = Asked(tuple(arguments.test), arguments.source, arguments.seconds, arguments.seed)
+    suite = _SUITES[arguments.suite](asked, arch, report)
+    kernels = [build(request, report) for request in requests]
 
-    def one(command: str, kernel: BuiltKernel, boot: int) -> Result:
-        return run_test(tests[command], kernel, programs, report, boot, again=arguments.again)
+    def one(name: str, kernel: BuiltKernel, boot: int) -> Result:
+        return suite.run(name, kernel, boot, again=arguments.again)
 
-    results = run_all("mm selftests", tests, kernels, one, report)
-    title = f"mm selftests of Linux {source.version}, {machine_name(arch.name, page_size)}"
-    return show(arguments, title, results, selftests().left_out)
+    results = run_all(f"tests of {arguments.suite}", suite.calls, kernels, one, report)
+    title = f"{suite.title.format(version=kernels[0].version)}, {machine_name(arch.name, page_size)}"
+    if arguments.json:
+        print(json.dumps({"title": title, "tests": {name: _facts(found) for name, found in results.items()}}))
+    elif arguments.markdown:
+        groups = {name: call.group for name, call in suite.calls.items() if call.group}
+        print(markdown(title, results, suite.left_out, groups), end="")
+    else:
+        print_results(title, results, suite.left_out)
+    if suite.what:
+        for kernel in kernels:
+            done = sum(suite.count(found[kernel.name].log.read_text(errors="replace")) for found in results.values())
+            report.say(f"{kernel.name}: {done:,} {suite.what} in all.")
+    return 1 if any(map(regressions, results.values())) else 0
+
+
+def requests_of(arguments: argparse.Namespace) -> list[KernelRequest]:
+    """The kernels that are compared; the first is what others are compared with."""
+    arch, page_size = machine(arguments)
+    names = [parse_name(name).text for name in arguments.kernels or (UNPATCHED, PATCHED)]
+    # Elsewhere than in the kernel's own tests, files are on XFS, where folios are large.
+    extras = (*arguments.extras, *(() if arguments.suite == "mm" else ("xfs",)))
+    return [KernelRequest(arch, name, arguments.profile, extras, page_size=page_size) for name in dict.fromkeys(names)]
+
+
+def _facts(found: Mapping[str, Result]) -> dict[str, object]:
+    subtests = {kernel: result.subtests for kernel, result in found.items()}
+    remarks = {kernel: result.remark for kernel, result in found.items() if result.remark}
+    accidents = {kernel: result.accident for kernel, result in found.items() if result.accident}
+    logs = {kernel: str(found[kernel].log) for kernel in accidents}
+    return subtests | {"worse": regressions(found), "remarks": remarks, "accidents": accidents, "logs": logs}

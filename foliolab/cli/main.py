@@ -17,9 +17,7 @@ _GROUPS = {
     "Measure kernels": {
         "measure": "measure an experiment",
         "compare": "which workloads get worse under a kernel or a variant, the worst first",
-        "kselftest": "run the kernel's own mm selftests on several kernels",
-        "ltp": "run LTP's tests of mapped files and memory on several kernels",
-        "stress": "run stress-ng's stressors of memory on several kernels",
+        "kselftest": "run the kernel's mm selftests, LTP, stress-ng or trinity on several kernels",
         "exec": "run a program of your own in a guest",
         "shell": "a prompt on our kernel, with the host's files",
     },
@@ -48,11 +46,13 @@ _GROUPS = {
 COMMANDS = tuple(name for group in _GROUPS.values() for name in group)
 _OF_HOST = ("diagnose", "probe", "cure")
 """Those of these that are the host's tools."""
-_RESUMED = ("demo", "measure", "compare", "simulate", "reproduce", "kselftest", "ltp", "stress")
+_RESUMED = ("demo", "measure", "compare", "simulate", "reproduce", "kselftest")
 _RENAMED = {
     "run": "'measure'",
     "regress": "'compare'",
     "regret": "'simulate'",
+    "ltp": "'kselftest --suite ltp'",
+    "stress": "'kselftest --suite stress-ng'",
     "bisect": "'git bisect run' with 'compare', as docs/user-guide.md shows",
 }
 """Commands of earlier versions, and what does their work."""

@@ -49,6 +49,16 @@ def _not_passed(results: Results) -> list[str]:
     return lines
 
 
+def _accidents(results: Results) -> list[str]:
+    """A line for each guest that crashed or hung or whose kernel complained, with its log, which has the console."""
+    return [
+        f"{command} ({kernel}): {result.accident} ({result.log})"
+        for command, found in results.items()
+        for kernel, result in found.items()
+        if result.accident
+    ]
+
+
 def _remarks(results: Results) -> list[str]:
     """A line for each test during which a guest had too little time."""
     return [
@@ -81,6 +91,13 @@ def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: 
         ending = "WORSE" if any(map(regressions, members)) else "ok" if len(ends) > 1 else "not compared"
         lines.append(markdown_row((name, " → ".join(ends) if len(set(ends)) > 1 else ends[0], ending)))
     lines += ["", "What fails:", "", *(f"- {line}" for line in _not_passed(results) or ["nothing"])]
+    if accidents := _accidents(results):
+        lines += [
+            "",
+            "Guests that crashed or hung, and kernels that complained:",
+            "",
+            *(f"- {line}" for line in accidents),
+        ]
     if remarks := _remarks(results):
         lines += ["", "Too slow by emulation, which is no failure:", "", *(f"- {line}" for line in remarks)]
     if left_out:
@@ -93,7 +110,7 @@ def print_results(title: str, results: Results, left_out: Mapping[str, str]) -> 
     console = terminal()
     print_title(console, title)
     print_table(console, columns(results), ["red" if regressions(test) else "" for test in results.values()])
-    for line in (*_not_passed(results), *_remarks(results)):
+    for line in (*_not_passed(results), *_accidents(results), *_remarks(results)):
         console.print(Text(line))
     for found in results.values():
         if regressions(found):

@@ -28,12 +28,19 @@ class Result:
     """All that it printed, and the kernel's log."""
     remark: str = ""
     """That the guest had too little time, if so, which is no fault of the kernel where time is not real."""
-    died: bool = False
-    """Whether the guest crashed or hung; its log may be free of complaints all the same."""
+    died: str = ""
+    """How the guest crashed or hung, if it did; its log may be free of complaints all the same."""
+    complaint: str = ""
+    """The first thing that the kernel complained of in its log, if any."""
     lost: frozenset[str] = frozenset()
     """If it is of several boots: the subtests that did not run in all of them."""
     once: frozenset[str] = frozenset()
     """If it is the better of two boots: the subtests that ended worse in the other."""
+
+    @property
+    def accident(self) -> str:
+        """How the guest crashed or hung, or else what its kernel complained of; empty if neither."""
+        return self.died or self.complaint
 
 
 def kept(
@@ -44,8 +51,9 @@ def kept(
     if again or not place.exists():
         write_atomic(place, json.dumps(boot(log)))
     facts = json.loads(place.read_text())
-    output, remark, died = facts.pop("output"), facts.pop("remark", ""), bool(facts.pop("died", ""))
-    return Result(parse(output) | {name: End(value) for name, value in facts.items()}, log, remark, died)
+    output = facts.pop("output")
+    told = {name: facts.pop(name, "") for name in ("remark", "died", "complaint")}
+    return Result(parse(output) | {name: End(value) for name, value in facts.items()}, log, **told)
 
 
 def boot_for(
@@ -59,8 +67,8 @@ def boot_for(
     """Have a guest perform a test, and leave all that was said in ``log``.
 
     Returns the first of what the test has ``printed``, and what else there is to judge: its exit status, of which
-    ``skipped`` is no failure, and the kernel's log; as "remark" what was odd and is no failure, and as "died" how the
-    guest did, if so.
+    ``skipped`` is no failure, and the kernel's log; as "remark" what was odd and is no failure, as "died" how the
+    guest did, if so, and as "complaint" the first one of the kernel's.
     """
     console, died = log.with_suffix(".console"), ""
     try:
@@ -77,14 +85,16 @@ def boot_for(
     words = console.read_text(errors="replace")
     console.unlink()
     titles, real_time = splats(words), config.accelerator.real_time
+    bad = complaints(titles, real_time=real_time)
     output, *others = map(bytes, printed)
     write_atomic(log, b"\n".join([f"{command}: {how}".encode(), output, *others, words.encode()]))
     return {
         "output": output.decode(errors="replace"),
         EXIT_STATUS: ending,
-        KERNEL_LOG: End.FAIL if complaints(titles, real_time=real_time) else End.PASS,
+        KERNEL_LOG: End.FAIL if bad else End.PASS,
         "remark": short_of_time(titles, real_time=real_time),
         "died": died,
+        "complaint": bad[0] if bad else "",
     }
 
 
@@ -136,7 +146,8 @@ def compared(kernels: Sequence[BuiltKernel], run: Callable[[BuiltKernel, int], R
         so_far = found[first.name]
         lost = so_far.lost | (so_far.subtests.keys() ^ more.subtests.keys())
         subtests, remark = worst(so_far.subtests, more.subtests), so_far.remark or more.remark
-        found[first.name] = replace(more, subtests=subtests, remark=remark, lost=lost)
+        told = so_far if so_far.accident else more
+        found[first.name] = replace(told, subtests=subtests, remark=remark, lost=lost)
     return found
 
 

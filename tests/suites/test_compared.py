@@ -72,11 +72,11 @@ def test_what_ours_fails_once_is_luck_but_no_death_and_no_complaint(
 @pytest.mark.parametrize(
     ("ours", "boots"),
     [
-        ([Result({"reads": PASS, "exit status": FAIL, LOG: PASS}, Path("log"), died=True)], 1),
+        ([Result({"reads": PASS, "exit status": FAIL, LOG: PASS}, Path("log"), died="The guest hung.")], 1),
         (
             [
                 Result({"reads": FAIL, "exit status": PASS, LOG: PASS}, Path("log")),
-                Result({"reads": PASS, "exit status": FAIL, LOG: PASS}, Path("log"), died=True),
+                Result({"reads": PASS, "exit status": FAIL, LOG: PASS}, Path("log"), died="The guest hung."),
             ],
             2,
         ),

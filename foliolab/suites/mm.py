@@ -1,38 +1,141 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Build the kernel's mm selftests, and run each in a guest of its own."""
+"""The kernel's own mm selftests, compiled from its pristine source; kernel/kselftests.toml says which are run."""
 
 import shutil
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from foliolab import process
-from foliolab.arch import Architecture
+from foliolab.arch import ARCHITECTURES, Architecture
 from foliolab.errors import BuildError
-from foliolab.files import cache_directory, digest, digest_files, full_disk_named, locked, results_directory
+from foliolab.files import KERNEL, cache_directory, digest, digest_files, full_disk_named, locked
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.name import stem
-from foliolab.kernel.source import Source
-from foliolab.kselftest.suite import HUGE_PAGES, Test
+from foliolab.kernel.source import Source, obtain
 from foliolab.packages import fetch, unpack
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import parse
-from foliolab.suites.result import Result, boot_for, kept
-from foliolab.vm.accel import Accelerator, choose
+from foliolab.suites.suite import Asked, Call, Suite, chosen
+from foliolab.table import Count, Place, Positive, one_of, read_toml
+from foliolab.vm.accel import Accelerator
 from foliolab.vm.disk import DataDisk
-from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.outcome import JobResult
 
-_SKIPPED = 4  # the selftests' exit status
 _MEMORY_MIB = 2048
 _SWAP_BYTES = 512 << 20
 # As lib.mk builds them. khugepaged.c uses what it does not include.
 _FLAGS = ("-O2", "-w", "-static", "-pthread", "-U_FORTIFY_SOURCE", "-D_GNU_SOURCE=", "-include", "../kselftest.h")
 _SHARED = ("vm_util.c", "thp_settings.c")
-_LAYOUT = "2"
-"""To be raised when the same program on the same kernel is to be run again: another guest, another reading."""
+_HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
+
+
+class Test(Struct, frozen=True, forbid_unknown_fields=True):
+    """One call of a test program, in a guest of its own."""
+
+    command: Annotated[str, Meta(pattern=r"\S")]
+    seconds: Positive = 180
+    """It may take, on a real machine; the selftests' own limit."""
+    huge_mib: Count = 256
+    """Of huge pages, if the guest can have them; what run_vmtests.sh reserves."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Files of the guest, and what to write to them first."""
+    nodes: Positive = 1
+    """NUMA nodes of the guest."""
+    cpus: Positive = 2
+    libraries: tuple[str, ...] = ()
+    """From Debian's packages lib...-dev."""
+    arches: tuple[Annotated[str, one_of(ARCHITECTURES)], ...] = tuple(ARCHITECTURES)
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return tuple(self.command.split())
+
+    @property
+    def program(self) -> str:
+        return self.argv[0]
+
+
+class Selftests(Struct, frozen=True, forbid_unknown_fields=True):
+    tests: tuple[Test, ...]
+    left_out: dict[str, str]
+    """Programs of the directory that are not run, and why."""
+
+
+@cache
+def selftests(file: Path = KERNEL / "kselftests.toml") -> Selftests:
+    """All of them; BadExperiment for a mistake in the file."""
+    top = Place(file)
+    found = top.convert(read_toml(file), Selftests)
+    commands = [test.command for test in found.tests]
+    for number, command in enumerate(commands):
+        if command in commands[:number]:
+            top.at(f"tests[{number}].command").fail(f"is '{command}' a second time")
+    return found
+
+
+def mm_selftests(asked: Asked, arch: Architecture, report: Reporter) -> Suite:
+    """The suite, with its programs compiled."""
+    asked.refuse("mm", "source", "seconds", "seed")
+    tests = chosen_tests(asked.tests, arch.name)
+    source = obtain(report)
+    programs = build_programs(arch, source, tests, report)
+
+    def call(test: Test) -> Call:
+        program = programs[test.program]
+
+        def guest(kernel: BuiltKernel, accelerator: Accelerator) -> GuestConfig:
+            return _guest(test, program, kernel, accelerator, report)
+
+        def perform(guest: Guest, on_output: OnOutput) -> JobResult:
+            return _perform(test, guest, on_output)
+
+        return Call(test.command, (repr(test), program.read_bytes()), guest, perform)
+
+    calls = {test.command: call(test) for test in tests}
+    return Suite(
+        f"mm selftests of Linux {source.version}",
+        "kselftests",
+        "2",
+        calls,
+        parse,
+        skipped=4,
+        left_out=selftests().left_out,
+    )
+
+
+def chosen_tests(names: Collection[str], arch: str) -> list[Test]:
+    """The tests of these programs, or commands, on an architecture; all of them without names."""
+    tests = {test.command: test for test in selftests().tests if arch in test.arches}
+    programs = {command: test.program for command, test in tests.items()}
+    return [tests[command] for command in chosen(programs, names, f"mm for {arch}")]
+
+
+def _guest(test: Test, program: Path, kernel: BuiltKernel, accelerator: Accelerator, report: Reporter) -> GuestConfig:
+    if test.nodes > 1:
+        accelerator = replace(accelerator, options=(*accelerator.options, *_nodes(test)))
+    archive = initramfs(guest_programs(kernel.arch, report), {f"/bin/{test.program}": program}, kernel.modules)
+    config = GuestConfig(kernel.arch, kernel.image, archive, accelerator, memory_mib=_MEMORY_MIB, cpus=test.cpus)
+    return replace(config, disks=(DataDisk("ext4", 512 << 20).prepare(config, report), _swap(kernel.page_size)))
+
+
+def _perform(test: Test, guest: Guest, on_output: OnOutput) -> JobResult:
+    # Where the tests make their files.
+    guest.run([":mount", "/dev/vda", "/tmp", "ext4"]).checked()
+    guest.run([":write", "/tmp/file", ""]).checked()  # room
+    guest.run(["swapon", "/dev/vdb"]).checked()
+    if test.huge_mib:
+        on_output(2, reserve_huge_pages(guest, test.huge_mib).encode())
+    for path, value in test.settings:
+        guest.run([":write", path, value]).checked()
+    # One opens itself by the name it was called by.
+    return guest.run([f"/bin/{test.program}", *test.argv[1:]], test.seconds, on_output=on_output)
 
 
 def build_programs(arch: Architecture, source: Source, tests: Iterable[Test], report: Reporter) -> dict[str, Path]:
@@ -78,51 +181,6 @@ def _libraries(arch: Architecture, home: Path, names: set[str], report: Reporter
     return options
 
 
-def run_test(
-    test: Test, kernel: BuiltKernel, programs: dict[str, Path], report: Reporter, boot: int = 1, *, again: bool = False
-) -> Result:
-    """The result of one test on one kernel: of a boot, or what an earlier one has left in the results directory."""
-    accelerator = choose(kernel.arch)
-    key = digest([_LAYOUT, kernel.hash, accelerator.backend, repr(test), programs[test.program].read_bytes()])
-    name = "_".join(test.argv).replace("/", "_")
-    place = results_directory() / "kselftests" / f"{stem(kernel.name)}-{name}-{key}-{boot}.json"
-
-    def boot_once(log: Path) -> dict[str, str]:
-        return _boot(test, _guest(test, kernel, accelerator, programs, report), log)
-
-    return kept(place, boot_once, parse, again=again)
-
-
-def _guest(
-    test: Test, kernel: BuiltKernel, accelerator: Accelerator, programs: dict[str, Path], report: Reporter
-) -> GuestConfig:
-    if test.nodes > 1:
-        accelerator = replace(accelerator, options=(*accelerator.options, *_nodes(test)))
-    extra = {f"/bin/{test.program}": programs[test.program]}
-    archive = initramfs(guest_programs(kernel.arch, report), extra, kernel.modules)
-    config = GuestConfig(kernel.arch, kernel.image, archive, accelerator, memory_mib=_MEMORY_MIB, cpus=test.cpus)
-    return replace(config, disks=(DataDisk("ext4", 512 << 20).prepare(config, report), _swap(kernel.page_size)))
-
-
-def _boot(test: Test, config: GuestConfig, log: Path) -> dict[str, str]:
-    printed = {1: bytearray(), 2: bytearray()}
-
-    def perform(guest: Guest) -> JobResult:
-        # Where the tests make their files.
-        guest.run([":mount", "/dev/vda", "/tmp", "ext4"]).checked()
-        guest.run([":write", "/tmp/file", ""]).checked()  # room
-        guest.run(["swapon", "/dev/vdb"]).checked()
-        if test.huge_mib:
-            printed[2].extend(reserve_huge_pages(guest, test.huge_mib).encode())
-        for path, value in test.settings:
-            guest.run([":write", path, value]).checked()
-        # One opens itself by the name it was called by.
-        argv = [f"/bin/{test.program}", *test.argv[1:]]
-        return guest.run(argv, test.seconds, on_output=lambda stream, data: printed[stream].extend(data))
-
-    return boot_for(test.command, config, log, perform, printed.values(), _SKIPPED)
-
-
 def reserve_huge_pages(guest: Guest, mib: int) -> str:
     """As many as make ``mib``, or one that is larger; returns a line that says how many there are.
 
@@ -132,8 +190,8 @@ def reserve_huge_pages(guest: Guest, mib: int) -> str:
     facts = dict(line.split(":") for line in lines)
     size = int(facts["Hugepagesize"].split()[0])
     count = max(mib * 1024 // size, 1)
-    guest.run([":write", HUGE_PAGES, str(count)]).checked()
-    got = int(guest.run([":read", HUGE_PAGES]).checked().stdout)
+    guest.run([":write", _HUGE_PAGES, str(count)]).checked()
+    got = int(guest.run([":read", _HUGE_PAGES]).checked().stdout)
     return f"huge pages of {size} KiB: {got} of {count}\n"
 
 

@@ -7,7 +7,7 @@ import pytest
 from foliolab.arch import ARCHITECTURES
 from foliolab.errors import BadExperiment, UsageError
 from foliolab.kernel.source import Source
-from foliolab.kselftest.suite import chosen, selftests
+from foliolab.suites.mm import chosen_tests, selftests
 
 
 def test_every_program_is_run_or_left_out_with_a_reason(source: Source) -> None:
@@ -25,8 +25,8 @@ def test_every_program_is_run_or_left_out_with_a_reason(source: Source) -> None:
 
 
 def test_a_test_is_chosen_by_its_program_or_by_its_whole_command() -> None:
-    assert [test.command for test in chosen(["khugepaged"], "x86_64")] == ["khugepaged", "khugepaged -s 2"]
-    assert [test.command for test in chosen(["khugepaged -s 2", "cow"], "x86_64")] == ["cow", "khugepaged -s 2"]
+    assert [test.command for test in chosen_tests(["khugepaged"], "x86_64")] == ["khugepaged", "khugepaged -s 2"]
+    assert [test.command for test in chosen_tests(["khugepaged -s 2", "cow"], "x86_64")] == ["cow", "khugepaged -s 2"]
     for arch in ARCHITECTURES:
         assert len(chosen([], arch)) > 40
 
@@ -52,5 +52,5 @@ def test_mistakes_are_named_with_their_keys(tests: str, words: str, tmp_path: Pa
 
 
 def test_an_unknown_test_is_named() -> None:
-    with pytest.raises(UsageError, match=r"no selftest 'soft-dirty' for arm64; known: pagemap_ioctl, "):
-        chosen(["cow", "soft-dirty"], "arm64")
+    with pytest.raises(UsageError, match=r"no test 'soft-dirty' in mm for arm64; known: pagemap_ioctl, "):
+        chosen_tests(["cow", "soft-dirty"], "arm64")

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.ltp import suite
-from foliolab.ltp.build import Ltp, LtpTree
-from foliolab.ltp.run import guest_config, run_test
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import End
+from foliolab.suites.ltp import SKIPPED, ltp_guest, parse
+from foliolab.suites.suite import Suite
 from foliolab.vm.tree import make_ext4
 from tests.machines import ARM64_4K
 
@@ -31,11 +30,11 @@ def test_a_test_finds_what_it_needs_and_its_exit_status_counts(tmp_path: Path, m
     (programs / "script").write_text(_SCRIPT)
     (programs / "script").chmod(0o755)
     make_ext4(tmp_path / "disk", 8 << 20, programs)
-    ltp = Ltp(LtpTree(tmp_path, "0", "of a script", ()), "of a script", tmp_path / "disk")
+    guest = ltp_guest(tmp_path / "disk")
     kernel = ARM64_4K.kernel()
-    config = guest_config(kernel, ltp, Reporter())
     for status, verdict in ((0, End.PASS), (32, End.SKIP), (34, End.FAIL)):
-        result = run_test(suite.Test("mm", "script", f"script {status}"), kernel, config, ltp)
+        calls = {"script": guest.call(f"script {status}", (f"script {status}",), Reporter())}
+        result = Suite("a script", "ltp", "1", calls, parse, SKIPPED).run("script", kernel)
         assert result.subtests == {
             "found N mounted configured users": End.PASS,
             "exit status": verdict,

@@ -11,9 +11,8 @@ from foliolab.arch import ARM64, X86_64, Architecture
 from foliolab.campaign.program import require_static
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.source import Source
-from foliolab.kselftest.run import build_programs, reserve_huge_pages
-from foliolab.kselftest.suite import chosen
 from foliolab.progress import Reporter
+from foliolab.suites.mm import build_programs, chosen_tests, reserve_huge_pages
 from foliolab.vm.guest import Guest
 from foliolab.vm.outcome import JobResult
 from tests.cli.command import lab, sentence
@@ -30,6 +29,7 @@ def test_both_kernels_are_tried_and_nothing_is_run_twice(tmp_path: Path, stock_k
     for found in tests.values():
         assert found[stock] == found["patched"]
         assert found["patched"]["exit status"] == "pass"
+        assert found["accidents"] == {}
         assert len(found["patched"]) > 5
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "kselftests").iterdir()}
     assert len(kept) == 8  # a result and a log each
@@ -38,7 +38,7 @@ def test_both_kernels_are_tried_and_nothing_is_run_twice(tmp_path: Path, stock_k
         options = [word for kernel in kernels for word in ("--kernel", kernel)]
         others = json.loads(lab(*argv, *options, FOLIOLAB_RESULTS=str(tmp_path)).stdout)["tests"]
         for command, found in others.items():
-            assert list(found) == [*kernels, "worse", "remarks"]
+            assert list(found) == [*kernels, "worse", "remarks", "accidents", "logs"]
             assert [found[kernel] for kernel in kernels] == [tests[command][kernel] for kernel in kernels]
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "kselftests").iterdir()} == kept
 
@@ -46,16 +46,30 @@ def test_both_kernels_are_tried_and_nothing_is_run_twice(tmp_path: Path, stock_k
 @pytest.mark.parametrize("arch", [X86_64, ARM64], ids=lambda arch: arch.name)
 def test_programs_are_static(arch: Architecture, source: Source) -> None:
     """One that is plain, one that shares a file with another, one that takes a library."""
-    tests = chosen(["mdwe_test", "uffd-stress anon 20 16", "migration"], arch.name)
+    tests = chosen_tests(["mdwe_test", "uffd-stress anon 20 16", "migration"], arch.name)
     programs = build_programs(arch, source, tests, Reporter())
     assert sorted(programs) == ["mdwe_test", "migration", "uffd-stress"]
     for path in programs.values():
         require_static(path, arch)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--seed", "1"], "--suite mm takes no --seed."),
+        (["--suite", "trinity", "--source", "."], "--suite trinity takes no --source."),
+        (["--suite", "ltp", "--source", ".", "--seconds", "1"], "--suite ltp takes no --seconds."),
+        (["--suite", "ltp"], "--suite ltp takes --source DIR, a git tree of LTP."),
+    ],
+)
+def test_an_option_of_another_suite_ends_in_a_sentence(options: list[str], words: str) -> None:
+    done = lab("kselftest", *options)
+    assert (sentence(done), done.returncode) == (words, 2)
+
+
 def test_an_unknown_test_ends_in_a_sentence() -> None:
     done = lab("kselftest", "--test", "nosuch")
-    assert sentence(done).startswith("There is no selftest 'nosuch' for ")
+    assert sentence(done).startswith("There is no test 'nosuch' in mm for ")
     assert done.returncode == 2
 
 

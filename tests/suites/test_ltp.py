@@ -2,10 +2,11 @@
 import pytest
 
 from foliolab.errors import UsageError
-from foliolab.ltp.suite import CHOSEN, chosen, parse, read_lists
 from foliolab.suites.ktap import End
+from foliolab.suites.ltp import CHOICE, parse, read_lists
+from foliolab.suites.suite import chosen
 
-LISTS = dict.fromkeys(CHOSEN, "") | {
+LISTS = dict.fromkeys(CHOICE.chosen, "") | {
     "mm": "#DESCRIPTION:Memory Mgmt tests\nmmap21_01 mmap21 -m 10000\n\noom01 oom01\nksm05 ksm05 -I 10\n",
     "syscalls": "mmap21_01 mmap21 -m 1\nmmap01\tmmap01\nopen01 open01\npreadv201_64 preadv201_64\n",
     "fs": "gf02 growfiles -W gf02 -d $TMPDIR\nrwtest03 export LTPROOT; rwtest -N rwtest03\nrwtest01 rwtest\n",
@@ -14,7 +15,7 @@ LISTS = dict.fromkeys(CHOSEN, "") | {
 
 def test_lists_are_read_and_what_is_left_out_stays_out() -> None:
     tests = read_lists(LISTS)
-    assert [(test.group, test.name) for test in tests] == [
+    assert [(test.group, name) for name, test in tests.items()] == [
         ("mm", "mmap21_01"),
         ("mm", "ksm05"),
         ("syscalls", "mmap01"),
@@ -22,16 +23,16 @@ def test_lists_are_read_and_what_is_left_out_stays_out() -> None:
         ("fs", "gf02"),
         ("fs", "rwtest03"),
     ]
-    assert tests[0].command == "mmap21 -m 10000"  # listed twice: as it is listed first
-    assert [test.program for test in tests][-2:] == ["growfiles", "rwtest"]
+    assert tests["mmap21_01"].command == "mmap21 -m 10000"  # listed twice: as it is listed first
+    assert [test.program for test in tests.values()][-2:] == ["growfiles", "rwtest"]
 
 
 def test_a_test_is_chosen_by_its_name_or_by_its_program() -> None:
-    tests = read_lists(LISTS)
-    assert [test.name for test in chosen(tests, ["mmap21", "gf02"])] == ["mmap21_01", "gf02"]
-    assert chosen(tests, []) == list(tests)
-    with pytest.raises(UsageError, match="no test 'oom01' among those that are run: mmap21_01, ksm05, "):
-        chosen(tests, ["oom01"])
+    programs = {name: test.program for name, test in read_lists(LISTS).items()}
+    assert chosen(programs, ["mmap21", "gf02"], "ltp") == ["mmap21_01", "gf02"]
+    assert chosen(programs, [], "ltp") == list(programs)
+    with pytest.raises(UsageError, match="no test 'oom01' in ltp; known: mmap21, ksm05, "):
+        chosen(programs, ["oom01"], "ltp")
 
 
 def test_checks_are_known_by_their_words() -> None:

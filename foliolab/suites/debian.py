@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tests that are commands for a shell, in a guest with a small Debian; and suites that are packages of Debian's."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from msgspec import Struct
+
+from foliolab.arch import Architecture
+from foliolab.errors import UsageError
+from foliolab.files import cache_directory
+from foliolab.kernel.built import BuiltKernel
+from foliolab.progress import Reporter
+from foliolab.suites.ktap import End
+from foliolab.suites.suite import SUITES, Asked, Call, Suite, chosen
+from foliolab.table import Place, Text, read_toml
+from foliolab.disks.userland import Packages
+from foliolab.vm.accel import Accelerator
+from foliolab.vm.disk import DATA_FILE, DataDisk
+from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
+from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.outcome import JobResult
+
+_CHANGING = re.compile(r"0x[0-9a-f]+|\d[\d.]*")  # addresses, figures
+_USER = "echo nobody:x:65534:65534::/:/bin/sh >> /etc/passwd"
+"""A user whom tests become."""
+
+
+@dataclass(frozen=True)
+class DebianGuest:
+    """A guest with packages, and with room for files on XFS, where commands begin."""
+
+    packages: tuple[str, ...]
+    memory_mib: int
+    seconds: int
+    """A command may take, of the host's clock and on a real machine."""
+    disks: tuple[Disk, ...] = ()
+    """The first of these has programs, on ext4."""
+    environment: Mapping[str, str] | None = None
+
+    def call(self, command: str, key: tuple[str, ...], report: Reporter, group: str = "") -> Call:
+        """The test that is this command."""
+
+        def guest(kernel: BuiltKernel, accelerator: Accelerator) -> GuestConfig:
+            return self._config(kernel, accelerator, report)
+
+        def perform(guest: Guest, on_output: OnOutput) -> JobResult:
+            return self._perform(command, guest, on_output)
+
+        return Call(command, key, guest, perform, group)
+
+    def _config(self, kernel: BuiltKernel, accelerator: Accelerator, report: Reporter) -> GuestConfig:
+        programs = guest_programs(kernel.arch, report)
+        ours = {name: programs[name] for name in ("init", "measure")}
+        archive = initramfs(ours, {"/files/testcases/config": kernel.config}, kernel.modules)
+        config = GuestConfig(kernel.arch, kernel.image, archive, accelerator, memory_mib=self.memory_mib, cpus=2)
+        root = Packages(self.packages).prepare(kernel.arch, config, cache_directory(), report)
+        room = DataDisk("xfs", 512 << 20).prepare(config, report)
+        return replace(config, disks=(root, room, *self.disks))
+
+    def _perform(self, command: str, guest: Guest, on_output: OnOutput) -> JobResult:
+        guest.run([":mount", "/dev/vda", "/root", "xfs"]).checked()
+        guest.run([":mount", "/dev/vdb", "/data", "xfs"]).checked()
+        guest.run([":write", DATA_FILE, ""]).checked()  # room
+        if self.disks:
+            guest.run([":mount", "/dev/vdc", "/files/testcases/bin", "ext4"]).checked()
+        # An emulated guest's clock can run many times as fast as its programs: our deadline is by the host's.
+        patience = {"LTP_TIMEOUT_MUL": "1" if guest.config.accelerator.real_time else "100"}
+        argv = ["/bin/measure", "--counters", "/counters", "--root", "/root", "--", "/bin/sh", "-c"]
+        argv.append(f"exec 2>&1; {_USER}; cd /data && {command}")
+        return guest.run(argv, self.seconds, env={**(self.environment or {}), **patience}, on_output=on_output)
+
+
+class Package(Struct, frozen=True, forbid_unknown_fields=True):
+    """A package of Debian's as a suite, as SUITES describes it."""
+
+    command: Text
+    """For a shell, with places for {test}, {seconds} and {seed}."""
+    tests: dict[str, Text]
+    """Names, and what stands for {test}."""
+    what: Text
+    """What is counted."""
+    counted: Text
+    """A pattern of lines with how many were done."""
+    failed: str = r"(?!)(?P<words>)"
+    """One of lines that say what is wrong."""
+
+    def count(self, output: str) -> int:
+        return sum(int(match["count"]) for match in re.finditer(self.counted, output, re.MULTILINE))
+
+    def parse(self, output: str) -> dict[str, End]:
+        """Whether anything was done, and what is wrong, by its words, without figures."""
+        done = {self.what: End.PASS if self.count(output) else End.FAIL}
+        wrong = re.finditer(self.failed, output, re.MULTILINE)
+        return done | {_CHANGING.sub("N", match["words"]).strip(): End.FAIL for match in wrong}
+
+
+def package(name: str) -> Package:
+    return Place(SUITES, name).convert(read_toml(SUITES)[name], Package)
+
+
+def packaged(name: str, asked: Asked, arch: Architecture, report: Reporter) -> Suite:
+    """A package of this name, whose tests take as long as they are told."""
+    asked.refuse(name, "source")
+    seconds, seed = 60 if asked.seconds is None else asked.seconds, 1 if asked.seed is None else asked.seed
+    if seconds < 1:
+        raise UsageError("--seconds has to be at least 1.")
+    found = package(name)
+    # An emulated guest takes as long to begin and to end.
+    guest = DebianGuest((name,), memory_mib=768, seconds=400 + 4 * seconds)
+    calls = {}
+    for test in chosen({test: test for test in found.tests}, asked.tests, name):
+        command = found.command.format(test=found.tests[test], seconds=seconds, seed=seed)
+        calls[test] = guest.call(command, (command,), report)
+    title = f"{name} on Linux {{version}}"
+    return Suite(title, name, "2", calls, found.parse, skipped=77, what=found.what, count=found.count)
