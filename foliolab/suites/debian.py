@@ -14,8 +14,8 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import End
 from foliolab.suites.suite import SUITES, Asked, Call, Suite, chosen
-from foliolab.table import Place, Text, read_toml
 from foliolab.disks.userland import Packages
+from foliolab.table import Place, Text, Texts, read_toml
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
@@ -73,8 +73,9 @@ class DebianGuest:
 
 
 class Package(Struct, frozen=True, forbid_unknown_fields=True):
-    """A package of Debian's as a suite, as SUITES describes it."""
+    """A suite of Debian's packages, as SUITES describes it."""
 
+    packages: Texts
     command: Text
     """For a shell, with places for {test}, {seconds} and {seed}."""
     tests: dict[str, Text]
@@ -108,7 +109,7 @@ def packaged(name: str, asked: Asked, arch: Architecture, report: Reporter) -> S
         raise UsageError("--seconds has to be at least 1.")
     found = package(name)
     # An emulated guest takes as long to begin and to end.
-    guest = DebianGuest((name,), memory_mib=768, seconds=400 + 4 * seconds)
+    guest = DebianGuest(found.packages, memory_mib=768, seconds=400 + 4 * seconds)
     calls = {}
     for test in chosen({test: test for test in found.tests}, asked.tests, name):
         command = found.command.format(test=found.tests[test], seconds=seconds, seed=seed)

@@ -162,3 +162,21 @@ def test_a_row_of_a_group_counts_tests_by_their_exit_status() -> None:
     assert "| all | 2 / 1 / 0 → 1 / 1 / 1 | WORSE |" in lines
     alone = {name: {"patched": found["patched"]} for name, found in results.items()}
     assert "| all | 1 / 1 / 1 | not compared |" in markdown("Title", alone, {}, dict.fromkeys(alone, "all"))
+
+
+@pytest.mark.parametrize("result", [{"died": "The guest hung."}, {"complaint": "BUG: KCSAN: data-race"}], ids=str)
+def test_an_accident_is_told_with_its_log_also_of_one_kernel(result: dict[str, str]) -> None:
+    (words,) = result.values()
+    found = {"patched": Result({LOG: FAIL}, Path("place/fuzz.log"), **result)}
+    assert f"- fuzz (patched): {words} (place/fuzz.log)" in markdown("Title", {"fuzz": found}, {}).splitlines()
+
+
+def test_a_later_boot_hides_no_accident_of_the_first_kernel() -> None:
+    def run(kernel: BuiltKernel, boot: int) -> Result:
+        ours = kernel.name == "patched"
+        verdicts = {"reads": FAIL if ours else PASS, "exit status": PASS if ours or boot != 2 else FAIL, LOG: PASS}
+        died = "" if ours or boot != 2 else "The guest hung."
+        return Result(verdicts, Path(f"{kernel.name}-{boot}.log"), died=died)
+
+    found = compared([replace(KERNEL, name=name) for name in ("unpatched", "patched")], run)
+    assert (found["unpatched"].died, found["unpatched"].log) == ("The guest hung.", Path("unpatched-2.log"))
