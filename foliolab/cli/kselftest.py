@@ -27,9 +27,9 @@ from foliolab.suites.debian import packaged
 from foliolab.suites.ltp import ltp
 from foliolab.suites.mm import mm_selftests
 from foliolab.suites.result import Result, regressions, run_all
-from foliolab.suites.suite import Asked, Suite
+from foliolab.suites.suite import ForeignSuite, SuiteOptions
 
-_SUITES: Mapping[str, Callable[[Asked, Architecture, Reporter], Suite]] = {
+_SUITES: Mapping[str, Callable[[SuiteOptions, Architecture, Reporter], ForeignSuite]] = {
     "mm": mm_selftests,
     "ltp": ltp,
     "stress-ng": partial(packaged, "stress-ng"),
@@ -61,7 +61,7 @@ def handle(arguments: argparse.Namespace) -> int:
     report = Reporter()
     requests = requests_of(arguments)
     check_names([request.kernel for request in requests], report)
-    asked = Asked(tuple(arguments.test), arguments.source, arguments.seconds, arguments.seed)
+    asked = SuiteOptions(tuple(arguments.test), arguments.source, arguments.seconds, arguments.seed)
     suite = _SUITES[arguments.suite](asked, arch, report)
     kernels = [build(request, report) for request in requests]
 

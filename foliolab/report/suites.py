@@ -2,7 +2,7 @@
 """How the tests of a suite end on kernels, as Markdown and on the terminal."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from rich.text import Text
 
@@ -11,7 +11,7 @@ from foliolab.report.columns import Column
 from foliolab.report.markdown import markdown_row
 from foliolab.report.terminal import print_table, print_title, terminal
 from foliolab.suites.ktap import End
-from foliolab.suites.result import EXIT_STATUS, Results, regressions
+from foliolab.suites.result import EXIT_STATUS, Result, Results, regressions
 
 
 def _counts(verdicts: Iterable[End]) -> str:
@@ -49,24 +49,20 @@ def _not_passed(results: Results) -> list[str]:
     return lines
 
 
+def _told(results: Results, words: Callable[[Result], str]) -> list[str]:
+    """A line for each result of which there are words."""
+    each = ((command, *pair) for command, found in results.items() for pair in found.items())
+    return [f"{command} ({kernel}): {told}" for command, kernel, result in each if (told := words(result))]
+
+
 def _accidents(results: Results) -> list[str]:
-    """A line for each guest that crashed or hung or whose kernel complained, with its log, which has the console."""
-    return [
-        f"{command} ({kernel}): {result.accident} ({result.log})"
-        for command, found in results.items()
-        for kernel, result in found.items()
-        if result.accident
-    ]
+    """A line for each guest that crashed or hung or whose kernel complained."""
+    return _told(results, lambda result: result.accident)
 
 
 def _remarks(results: Results) -> list[str]:
     """A line for each test during which a guest had too little time."""
-    return [
-        f"{command} ({kernel}): {result.remark}"
-        for command, found in results.items()
-        for kernel, result in found.items()
-        if result.remark
-    ]
+    return _told(results, lambda result: result.remark)
 
 
 def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: Mapping[str, str] | None = None) -> str:
@@ -92,12 +88,7 @@ def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: 
         lines.append(markdown_row((name, " → ".join(ends) if len(set(ends)) > 1 else ends[0], ending)))
     lines += ["", "What fails:", "", *(f"- {line}" for line in _not_passed(results) or ["nothing"])]
     if accidents := _accidents(results):
-        lines += [
-            "",
-            "Guests that crashed or hung, and kernels that complained:",
-            "",
-            *(f"- {line}" for line in accidents),
-        ]
+        lines += ["", "Crashes, hangs and complaints of kernels:", "", *(f"- {line}" for line in accidents)]
     if remarks := _remarks(results):
         lines += ["", "Too slow by emulation, which is no failure:", "", *(f"- {line}" for line in remarks)]
     if left_out:
@@ -106,14 +97,15 @@ def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: 
 
 
 def print_results(title: str, results: Results, left_out: Mapping[str, str]) -> None:
-    """The same table on the terminal, what did not pass, and where the logs of what is worse are."""
+    """The same table on the terminal, what did not pass, and where the logs of what is worse or crashed are."""
     console = terminal()
     print_title(console, title)
     print_table(console, columns(results), ["red" if regressions(test) else "" for test in results.values()])
     for line in (*_not_passed(results), *_accidents(results), *_remarks(results)):
         console.print(Text(line))
     for found in results.values():
-        if regressions(found):
-            console.print(Text(f"logs: {', '.join(str(result.log) for result in list(found.values())[1:])}"))
+        worse = list(found.values())[1:] if regressions(found) else []
+        if logs := [str(result.log) for result in found.values() if result in worse or result.accident]:
+            console.print(Text(f"logs: {', '.join(logs)}"))
     if left_out:
         console.print(Text(f"Left out, for reasons that --markdown tells: {', '.join(left_out)}", style="dim"))

@@ -2,8 +2,9 @@
 """Tests that are commands for a shell, in a guest with a small Debian; and suites that are packages of Debian's."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from msgspec import Struct
 
@@ -13,8 +14,8 @@ from foliolab.files import cache_directory
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import End
-from foliolab.suites.suite import SUITES, Asked, Call, Suite, chosen
 from foliolab.disks.userland import Packages
+from foliolab.suites.suite import SUITES, Call, ForeignSuite, SuiteOptions, chosen
 from foliolab.table import Place, Text, Texts, read_toml
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.disk import DATA_FILE, DataDisk
@@ -37,20 +38,14 @@ class DebianGuest:
     """A command may take, of the host's clock and on a real machine."""
     disks: tuple[Disk, ...] = ()
     """The first of these has programs, on ext4."""
-    environment: Mapping[str, str] | None = None
+    environment: Callable[[Accelerator], Mapping[str, str] | None] = lambda _: None
 
     def call(self, command: str, key: tuple[str, ...], report: Reporter, group: str = "") -> Call:
         """The test that is this command."""
-
-        def guest(kernel: BuiltKernel, accelerator: Accelerator) -> GuestConfig:
-            return self._config(kernel, accelerator, report)
-
-        def perform(guest: Guest, on_output: OnOutput) -> JobResult:
-            return self._perform(command, guest, on_output)
-
+        guest, perform = partial(self._config, report), partial(self._perform, command)
         return Call(command, key, guest, perform, group)
 
-    def _config(self, kernel: BuiltKernel, accelerator: Accelerator, report: Reporter) -> GuestConfig:
+    def _config(self, report: Reporter, kernel: BuiltKernel, accelerator: Accelerator) -> GuestConfig:
         programs = guest_programs(kernel.arch, report)
         ours = {name: programs[name] for name in ("init", "measure")}
         archive = initramfs(ours, {"/files/testcases/config": kernel.config}, kernel.modules)
@@ -65,14 +60,13 @@ class DebianGuest:
         guest.run([":write", DATA_FILE, ""]).checked()  # room
         if self.disks:
             guest.run([":mount", "/dev/vdc", "/files/testcases/bin", "ext4"]).checked()
-        # An emulated guest's clock can run many times as fast as its programs: our deadline is by the host's.
-        patience = {"LTP_TIMEOUT_MUL": "1" if guest.config.accelerator.real_time else "100"}
         argv = ["/bin/measure", "--counters", "/counters", "--root", "/root", "--", "/bin/sh", "-c"]
         argv.append(f"exec 2>&1; {_USER}; cd /data && {command}")
-        return guest.run(argv, self.seconds, env={**(self.environment or {}), **patience}, on_output=on_output)
+        environment = self.environment(guest.config.accelerator)
+        return guest.run(argv, self.seconds, env=environment, on_output=on_output)
 
 
-class Package(Struct, frozen=True, forbid_unknown_fields=True):
+class PackageSuite(Struct, frozen=True, forbid_unknown_fields=True):
     """A suite of Debian's packages, as SUITES describes it."""
 
     packages: Texts
@@ -97,17 +91,17 @@ class Package(Struct, frozen=True, forbid_unknown_fields=True):
         return done | {_CHANGING.sub("N", match["words"]).strip(): End.FAIL for match in wrong}
 
 
-def package(name: str) -> Package:
-    return Place(SUITES, name).convert(read_toml(SUITES)[name], Package)
+def package_suite(name: str) -> PackageSuite:
+    return Place(SUITES, name).convert(read_toml(SUITES)[name], PackageSuite)
 
 
-def packaged(name: str, asked: Asked, arch: Architecture, report: Reporter) -> Suite:
+def packaged(name: str, asked: SuiteOptions, arch: Architecture, report: Reporter) -> ForeignSuite:
     """A package of this name, whose tests take as long as they are told."""
     asked.refuse(name, "source")
     seconds, seed = 60 if asked.seconds is None else asked.seconds, 1 if asked.seed is None else asked.seed
     if seconds < 1:
         raise UsageError("--seconds has to be at least 1.")
-    found = package(name)
+    found = package_suite(name)
     # An emulated guest takes as long to begin and to end.
     guest = DebianGuest(found.packages, memory_mib=768, seconds=400 + 4 * seconds)
     calls = {}
@@ -115,4 +109,4 @@ def packaged(name: str, asked: Asked, arch: Architecture, report: Reporter) -> S
         command = found.command.format(test=found.tests[test], seconds=seconds, seed=seed)
         calls[test] = guest.call(command, (command,), report)
     title = f"{name} on Linux {{version}}"
-    return Suite(title, name, "2", calls, found.parse, skipped=77, what=found.what, count=found.count)
+    return ForeignSuite(title, name, "2", calls, found.parse, skipped=77, what=found.what, count=found.count)

@@ -17,8 +17,9 @@ from foliolab.files import cache_directory, digest, full_disk_named, made_once
 from foliolab.progress import Reporter
 from foliolab.suites.debian import DebianGuest
 from foliolab.suites.ktap import End, worst
-from foliolab.suites.suite import SUITES, Asked, Suite, chosen
+from foliolab.suites.suite import SUITES, ForeignSuite, SuiteOptions, chosen
 from foliolab.table import Place, Text, Texts, read_toml
+from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest import Disk
 from foliolab.vm.tree import make_ext4
 
@@ -69,7 +70,7 @@ class Listed:
         return self.command.rpartition(";")[2].split()[0]
 
 
-def ltp(asked: Asked, arch: Architecture, report: Reporter) -> Suite:
+def ltp(asked: SuiteOptions, arch: Architecture, report: Reporter) -> ForeignSuite:
     """The commit that the tree stands on, compiled; SourceError if the tree is none of LTP."""
     asked.refuse("ltp", "seconds", "seed")
     if asked.source is None:
@@ -89,7 +90,7 @@ def ltp(asked: Asked, arch: Architecture, report: Reporter) -> Suite:
         for name in names
     }
     title = f"LTP {version} ({commit[:12]}) on Linux {{version}}"
-    return Suite(title, "ltp", "2", calls, parse, SKIPPED, left_out=CHOICE.left_out)
+    return ForeignSuite(title, "ltp", "2", calls, parse, SKIPPED, left_out=CHOICE.left_out)
 
 
 def _git(place: Path, *arguments: str) -> bytes:
@@ -102,7 +103,12 @@ def ltp_guest(programs: Path) -> DebianGuest:
     with full_disk_named(spare), spare.open("ab") as stream:
         stream.truncate(_SPARE_BYTES)
     disks = (Disk(programs, "raw"), Disk(spare, "raw"))
-    return DebianGuest(("e2fsprogs", "mount", "xfsprogs"), 1024, 300, disks, _ENVIRONMENT)
+    return DebianGuest(("e2fsprogs", "mount", "xfsprogs"), 1024, 300, disks, _environment)
+
+
+def _environment(accelerator: Accelerator) -> dict[str, str]:
+    # An emulated guest's clock can run many times as fast as its programs: our deadline is by the host's.
+    return {**_ENVIRONMENT, "LTP_TIMEOUT_MUL": "1" if accelerator.real_time else "100"}
 
 
 def read_lists(lists: Mapping[str, str]) -> dict[str, Listed]:

@@ -5,7 +5,7 @@ import shutil
 import struct
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +20,7 @@ from foliolab.kernel.source import Source, obtain
 from foliolab.packages import fetch, unpack
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import parse
-from foliolab.suites.suite import Asked, Call, Suite, chosen
+from foliolab.suites.suite import Call, ForeignSuite, SuiteOptions, chosen
 from foliolab.table import Count, Place, Positive, one_of, read_toml
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.disk import DataDisk
@@ -80,7 +80,7 @@ def selftests(file: Path = KERNEL / "kselftests.toml") -> Selftests:
     return found
 
 
-def mm_selftests(asked: Asked, arch: Architecture, report: Reporter) -> Suite:
+def mm_selftests(asked: SuiteOptions, arch: Architecture, report: Reporter) -> ForeignSuite:
     """The suite, with its programs compiled."""
     asked.refuse("mm", "source", "seconds", "seed")
     tests = chosen_tests(asked.tests, arch.name)
@@ -89,25 +89,12 @@ def mm_selftests(asked: Asked, arch: Architecture, report: Reporter) -> Suite:
 
     def call(test: Test) -> Call:
         program = programs[test.program]
-
-        def guest(kernel: BuiltKernel, accelerator: Accelerator) -> GuestConfig:
-            return _guest(test, program, kernel, accelerator, report)
-
-        def perform(guest: Guest, on_output: OnOutput) -> JobResult:
-            return _perform(test, guest, on_output)
-
+        guest, perform = partial(_guest, test, program, report), partial(_perform, test)
         return Call(test.command, (repr(test), program.read_bytes()), guest, perform)
 
     calls = {test.command: call(test) for test in tests}
-    return Suite(
-        f"mm selftests of Linux {source.version}",
-        "kselftests",
-        "2",
-        calls,
-        parse,
-        skipped=4,
-        left_out=selftests().left_out,
-    )
+    title = f"mm selftests of Linux {source.version}"
+    return ForeignSuite(title, "kselftests", "2", calls, parse, skipped=4, left_out=selftests().left_out)
 
 
 def chosen_tests(names: Collection[str], arch: str) -> list[Test]:
@@ -117,7 +104,7 @@ def chosen_tests(names: Collection[str], arch: str) -> list[Test]:
     return [tests[command] for command in chosen(programs, names, f"mm for {arch}")]
 
 
-def _guest(test: Test, program: Path, kernel: BuiltKernel, accelerator: Accelerator, report: Reporter) -> GuestConfig:
+def _guest(test: Test, program: Path, report: Reporter, kernel: BuiltKernel, accelerator: Accelerator) -> GuestConfig:
     if test.nodes > 1:
         accelerator = replace(accelerator, options=(*accelerator.options, *_nodes(test)))
     archive = initramfs(guest_programs(kernel.arch, report), {f"/bin/{test.program}": program}, kernel.modules)

@@ -19,7 +19,7 @@ SUITES = KERNEL / "suites.toml"
 
 
 @dataclass(frozen=True)
-class Asked:
+class SuiteOptions:
     """What the command line asks of a suite; None where it says nothing."""
 
     tests: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Suite:
+class ForeignSuite:
     """A suite with the tests of it that are to be run, fetched and compiled for an architecture."""
 
     title: str

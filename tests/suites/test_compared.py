@@ -8,7 +8,7 @@ import pytest
 
 from foliolab.arch import X86_64
 from foliolab.kernel.built import BuiltKernel
-from foliolab.report.suites import markdown
+from foliolab.report.suites import markdown, print_results
 from foliolab.suites.ktap import End
 from foliolab.suites.result import KERNEL_LOG as LOG
 from foliolab.suites.result import Result, compared, regressions
@@ -164,11 +164,17 @@ def test_a_row_of_a_group_counts_tests_by_their_exit_status() -> None:
     assert "| all | 1 / 1 / 1 | not compared |" in markdown("Title", alone, {}, dict.fromkeys(alone, "all"))
 
 
-@pytest.mark.parametrize("result", [{"died": "The guest hung."}, {"complaint": "BUG: KCSAN: data-race"}], ids=str)
-def test_an_accident_is_told_with_its_log_also_of_one_kernel(result: dict[str, str]) -> None:
-    (words,) = result.values()
-    found = {"patched": Result({LOG: FAIL}, Path("place/fuzz.log"), **result)}
-    assert f"- fuzz (patched): {words} (place/fuzz.log)" in markdown("Title", {"fuzz": found}, {}).splitlines()
+@pytest.mark.parametrize(("died", "complaint"), [("The guest hung.", ""), ("", "BUG: KCSAN: data-race")])
+def test_an_accident_is_told_with_its_log_also_of_one_kernel(
+    died: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = died or complaint
+    found = {"patched": Result({LOG: FAIL}, Path("place/fuzz.log"), died=died, complaint=complaint)}
+    assert f"- fuzz (patched): {words}" in markdown("Title", {"fuzz": found}, {}).splitlines()
+    print_results("Title", {"fuzz": found}, {})
+    told = capsys.readouterr().out.splitlines()
+    assert f"fuzz (patched): {words}" in told
+    assert "logs: place/fuzz.log" in told
 
 
 def test_a_later_boot_hides_no_accident_of_the_first_kernel() -> None:

@@ -8,12 +8,12 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.errors import UsageError
 from foliolab.progress import Reporter
-from foliolab.suites.debian import package, packaged
+from foliolab.suites.debian import package_suite, packaged
 from foliolab.suites.ktap import End
-from foliolab.suites.suite import Asked, Suite
+from foliolab.suites.suite import ForeignSuite, SuiteOptions
 
-STRESS = package("stress-ng")
-TRINITY = package("trinity")
+STRESS = package_suite("stress-ng")
+TRINITY = package_suite("trinity")
 
 OUTPUT = """\
 stress-ng: info:  [84] dispatching hogs: 2 mmap
@@ -26,8 +26,8 @@ stress-ng: info:  [84] unsuccessful run completed in 5.01 secs
 """
 
 
-def suite(name: str, *tests: str, seconds: int | None = 5, seed: int | None = None) -> Suite:
-    return packaged(name, Asked(tests, None, seconds, seed), NATIVE, Reporter())
+def suite(name: str, *tests: str, seconds: int | None = 5, seed: int | None = None) -> ForeignSuite:
+    return packaged(name, SuiteOptions(tests, None, seconds, seed), NATIVE, Reporter())
 
 
 def test_what_fails_is_known_by_its_words() -> None:

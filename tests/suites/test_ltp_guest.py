@@ -8,7 +8,7 @@ import pytest
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import End
 from foliolab.suites.ltp import SKIPPED, ltp_guest, parse
-from foliolab.suites.suite import Suite
+from foliolab.suites.suite import ForeignSuite
 from foliolab.vm.tree import make_ext4
 from tests.machines import ARM64_4K
 
@@ -34,7 +34,7 @@ def test_a_test_finds_what_it_needs_and_its_exit_status_counts(tmp_path: Path, m
     kernel = ARM64_4K.kernel()
     for status, verdict in ((0, End.PASS), (32, End.SKIP), (34, End.FAIL)):
         calls = {"script": guest.call(f"script {status}", (f"script {status}",), Reporter())}
-        result = Suite("a script", "ltp", "1", calls, parse, SKIPPED).run("script", kernel)
+        result = ForeignSuite("a script", "ltp", "1", calls, parse, SKIPPED).run("script", kernel)
         assert result.subtests == {
             "found N mounted configured users": End.PASS,
             "exit status": verdict,
