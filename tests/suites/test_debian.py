@@ -65,7 +65,7 @@ def test_trinity_makes_calls_of_memory_alone_for_a_time_and_from_a_seed() -> Non
     assert {"madvise", "process_madvise", "msync", "fadvise64", "readahead"} <= calls["advice"]
     assert calls["all"] == calls["mapping"] | calls["advice"]
     for call in every.values():
-        assert " INT 7 setpriv " in call.command
+        assert " INT 7 chroot --userspec " in call.command
         assert " -s 3 " in call.command
     other = suite("trinity", seconds=7, seed=4).calls
     assert all(other[name].key != every[name].key for name in every)
