@@ -9,12 +9,12 @@ from functools import partial
 from msgspec import Struct
 
 from foliolab.arch import Architecture
+from foliolab.disks.userland import Packages
 from foliolab.errors import UsageError
 from foliolab.files import cache_directory
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import End
-from foliolab.disks.userland import Packages
 from foliolab.suites.suite import SUITES, Call, ForeignSuite, SuiteOptions, chosen
 from foliolab.table import Place, Text, Texts, read_toml
 from foliolab.vm.accel import Accelerator
