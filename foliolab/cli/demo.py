@@ -22,7 +22,7 @@ from foliolab.kernel.code import code_of
 from foliolab.kernel.name import PATCHED, UNPATCHED
 from foliolab.kernel.series import check_refs
 from foliolab.progress import Reporter
-from foliolab.report.picture import EVENTS, PICTURE, Panel, Picture, parse
+from foliolab.report.reads import EVENTS, RECORDED, Panel, RecordedReads, parse
 from foliolab.report.terminal import print_view, terminal
 from foliolab.report.view import view_of
 from foliolab.vm.accel import choose
@@ -47,8 +47,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     if arguments.picture:
-        found = picture(Reporter())
-        write_atomic(results_directory() / PICTURE, json.dumps(asdict(found)))
+        found = record(Reporter())
+        write_atomic(results_directory() / RECORDED, json.dumps(asdict(found)))
         write_atomic(arguments.picture, draw(found))
         return 0
     check_refs(arguments.kernels)
@@ -70,15 +70,15 @@ def _show(console: Console, request: Request) -> None:
         raise error
 
 
-def draw(found: Picture) -> str:
+def draw(found: RecordedReads) -> str:
     """An SVG that is a file of its own."""
-    from foliolab.report.page.reads import reads_drawing  # takes a second, which the rest of the demo does not need
-    from foliolab.report.page.style import to_file
+    from foliolab.report.pictures import reads_picture  # takes a second, which the rest of the demo does not need
+    from foliolab.report.svg import to_svg
 
-    return to_file(reads_drawing(found))
+    return to_svg(reads_picture(found))
 
 
-def picture(report: Reporter) -> Picture:
+def record(report: Reporter) -> RecordedReads:
     """What a kernel reads for the same touches without and with the adaptive window, measured in one boot.
 
     NoResult if the trace lost events, as its buffer was too small, or has none.
@@ -113,7 +113,7 @@ def picture(report: Reporter) -> Picture:
         f"One byte each of 1 % of the pages of a mapped file, at random; "
         f"{_FILE_BYTES >> 20} MiB of file, {_MEMORY_MIB} MiB of memory, read_ahead_kb {_READ_AHEAD_KB}"
     )
-    return Picture(
+    return RecordedReads(
         panels=tuple(panels),
         file_bytes=_FILE_BYTES,
         touched_bytes=touched,

@@ -8,32 +8,27 @@ from pathlib import Path
 
 from foliolab.analyse.agreement import compare
 from foliolab.analyse.losses import Arm, make_arms
-from foliolab.analyse.rows import group_samples
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_cells, add_json, add_tables, names_of, require_room_for
-from foliolab.device import device_of, load_devices
+from foliolab.device import device_of
 from foliolab.errors import NoResult, UnknownCell, UsageError, require_known
 from foliolab.experiment.cell import Cell, choose
 from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import check_name
-from foliolab.files import RELEASE, TRACES, results_directory, write_atomic
-from foliolab.model.compiled import policy_hash
-from foliolab.progress import Reporter
+from foliolab.files import RELEASE, results_directory
 from foliolab.report import again, agreement
 from foliolab.report.columns import variant_columns
 from foliolab.report.devices import by_device
 from foliolab.report.markdown import again_to_table, comparison_to_markdown, devices_to_table, to_markdown, to_table
-from foliolab.report.picture import PICTURE, read_picture
 from foliolab.report.prices import PRICES
+from foliolab.report.reads import RECORDED
 from foliolab.report.terminal import print_comparison, print_table, print_view, terminal
 from foliolab.report.verdicts import check
-from foliolab.report.view import make_views
+from foliolab.report.view import View, make_views
 from foliolab.reproduce.released import read_released
-from foliolab.simulate.rows import make_rows
-from foliolab.simulate.suite import Case, TraceCase, load_suite, trace_cases
 
 _NO_DEVICE = "none"
 """What --device calls disks that take no time."""
@@ -55,10 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     add_tables(form)
     form.add_argument(
-        "--html",
-        metavar="FILE",
+        "--pictures",
+        metavar="DIRECTORY",
         type=Path,
-        help="write a page with pictures of all that was measured, and of the model, that needs nothing else",
+        help="write pictures (SVG): losses and gains of workloads, and times by disk; without an experiment also what"
+        " faults read, what ways to read cost in the model, and the touches in traces/",
     )
     add_json(form, '{"rows": [...], "verdicts": [...], "agreement": [...]}')
     parser.add_argument(
@@ -87,16 +83,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check", action="store_true", help="exit with 1 if an expectation fails or the model is too far off"
     )
-
-
-def _page(samples: Sequence[Sample], experiments: dict[str, Experiment], place: Path) -> str:
-    from foliolab.report.page.contents import make_contents  # takes a second, which no other report needs
-
-    suite = load_suite()
-    cases: list[Case | TraceCase] = [*suite.cases, *trace_cases(sorted(TRACES.glob("*.trace")))]
-    rows = make_rows(suite, cases, [*load_devices().values()], Reporter())
-    picture = read_picture(place / PICTURE)
-    return make_contents(picture, rows, policy_hash(), group_samples(samples), experiments)
 
 
 def _only(samples: list[Sample], what: str, wanted: str | None) -> list[Sample]:
@@ -170,6 +156,16 @@ def _print_again(arms: Sequence[Arm], arguments: argparse.Namespace) -> None:
         console.print(again.sentence(arms))
 
 
+def _draw(views: Sequence[View], experiments: dict[str, Experiment], arguments: argparse.Namespace) -> None:
+    require_room_for("--pictures", arguments.pictures / "cost.svg")
+    from foliolab.cli import report_pictures  # takes a second, which no table needs
+
+    report_pictures.write_pictures(report_pictures.of_samples(views, experiments), arguments.pictures)
+    if not arguments.experiment:
+        place = RELEASE if arguments.released else results_directory()
+        report_pictures.write_pictures(report_pictures.of_all_else(place / RECORDED), arguments.pictures)
+
+
 def handle(arguments: argparse.Namespace) -> int:
     samples = read_released() if arguments.released else read_samples(store_file())
     experiments: dict[str, Experiment] = {}
@@ -194,14 +190,6 @@ def handle(arguments: argparse.Namespace) -> int:
     samples = _of_columns(samples, columns) if heads else _only(samples, "variant", arguments.variant)
     cells = _cells(samples, experiments, arguments.cell)
     samples = [sample for sample in samples if Cell.of(sample.cell) in cells]
-    if arguments.html:
-        if arguments.experiment or arguments.check:
-            raise UsageError("--html is about everything: it goes with neither an experiment nor --check.")
-        require_room_for("--html", arguments.html)
-        write_atomic(
-            arguments.html, _page(samples, experiments, RELEASE if arguments.released else results_directory())
-        )
-        return 0
     if arguments.prices and not (arguments.table and arguments.experiment == "stores"):
         raise UsageError("--prices is about a --table of stores.")
     if arguments.by_device and (not arguments.table or arguments.prices or heads):
@@ -212,6 +200,9 @@ def handle(arguments: argparse.Namespace) -> int:
         _print_again(make_arms(samples, experiments), arguments)
         return 0
     views = make_views(samples, experiments)
+    if arguments.pictures:
+        _draw(views, experiments, arguments)
+        return 0
     comparisons = compare([view.group for view in views], experiments)
     if arguments.json:
         rows = [row for view in views for row in view.to_json()]

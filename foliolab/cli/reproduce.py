@@ -27,7 +27,7 @@ from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
-from foliolab.report.picture import PICTURE, read_picture
+from foliolab.report.reads import RECORDED, recorded_reads
 from foliolab.report.terminal import print_table, terminal
 from foliolab.reproduce.documents import FIGURES, Printed, fill, load_figures, shown
 from foliolab.reproduce.plan import Part, Progress, choose_parts, documents, load_plan, measured
@@ -185,9 +185,9 @@ def _ship(parts: Sequence[Part]) -> None:
     for part in _shown_commands(parts):
         if output := _done(part):
             write_output(part, output.output, RELEASE)
-    picture = read_picture(results_directory() / PICTURE)
+    picture = recorded_reads(results_directory() / RECORDED)
     if picture and picture.code == code_hash(BASE_VERSION):
-        write_atomic(RELEASE / PICTURE, json.dumps(asdict(picture)))
+        write_atomic(RELEASE / RECORDED, json.dumps(asdict(picture)))
 
 
 def _texts(parts: Sequence[Part]) -> dict[str, str]:
@@ -221,7 +221,7 @@ def _runs(parts: Sequence[Part]) -> Printed:
 
 
 def _fill(parts: Sequence[Part]) -> None:
-    if picture := read_picture(RELEASE / PICTURE):
+    if picture := recorded_reads(RELEASE / RECORDED):
         write_atomic(REPOSITORY / _DRAWN, draw(picture))
     run, figures = _runs(parts), load_figures(RELEASE / FIGURES)
     faults = []
@@ -251,7 +251,7 @@ def _check(parts: Sequence[Part], as_json: bool) -> int:
         wrong += [f"{name}: {what}" for what in filled.changed]
         waiting += [f"{name}: {what}" for what in filled.waiting]
         typed[name] = filled.typed
-    picture = read_picture(RELEASE / PICTURE)
+    picture = recorded_reads(RELEASE / RECORDED)
     if picture and draw(picture) != (REPOSITORY / _DRAWN).read_text():
         wrong.append(str(_DRAWN))
     older = _older(parts)
@@ -281,5 +281,5 @@ def _older(parts: Sequence[Part]) -> list[str]:
         output = read_output(part, RELEASE)
         if output and not output.is_of(part):
             found.append(part.name)
-    picture = read_picture(RELEASE / PICTURE)
+    picture = recorded_reads(RELEASE / RECORDED)
     return [*found, str(_DRAWN)] if picture and picture.code != code_hash(BASE_VERSION) else found

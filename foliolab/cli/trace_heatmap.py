@@ -25,9 +25,9 @@ def handle(arguments: argparse.Namespace) -> int:
     trace = read_trace(arguments.trace)
     require_room_for("--svg", arguments.svg)
     file = heatmap.chosen(trace, arguments.trace, arguments.file)
-    from foliolab.report.page.style import to_file  # takes a second, which the terminal does not need
-    from foliolab.report.page.touches import touches_drawing
+    from foliolab.report.pictures import touches_picture  # takes a second, which the terminal does not need
+    from foliolab.report.svg import to_svg
 
-    drawing = to_file(touches_drawing(trace, file, arguments.trace.stem))
-    write_atomic(arguments.svg, drawing.encode(errors="replace"))  # names of files can be any bytes
+    svg = to_svg(touches_picture(trace, file, arguments.trace.stem))
+    write_atomic(arguments.svg, svg.encode(errors="replace"))  # names of files can be any bytes
     return 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the adaptive window takes and costs on timed disks, against the same without, and against other kernels."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from foliolab.analyse.rows import place_of
 from foliolab.device import device_of
@@ -14,6 +14,9 @@ from foliolab.report.view import View
 
 _PAIRS = ("off", "adaptive"), ("off-mglru", "adaptive-mglru")
 """Without the window and with it, on either LRU. A table is of the first pair that it has a variant of."""
+
+TimedFigures = dict[tuple[Cell, str, str], float]
+"""By cell, disk and variant."""
 
 
 def by_device(views: Iterable[View]) -> list[list[View]]:
@@ -28,6 +31,27 @@ def by_device(views: Iterable[View]) -> list[list[View]]:
     return list(grouped(timed, lambda view: place_of(view.group)[:-1]).values())
 
 
+def pair_of(views: Sequence[View]) -> tuple[str, str]:
+    """The variants without the window and with it."""
+    variants = {row.variant for view in views for row in view.rows}
+    return next((pair for pair in _PAIRS if variants.intersection(pair)), _PAIRS[0])
+
+
+def medians(views: Sequence[View], metric: str) -> TimedFigures:
+    return {
+        (row.cell, view.group.device, row.variant): row.metrics[metric].median
+        for view in views
+        for row in view.rows
+        if metric in row.metrics
+    }
+
+
+def over(figures: TimedFigures, before: str) -> TimedFigures:
+    """Each in multiples of that of the variant ``before``; without those for which there is none."""
+    bases = {place: figures.get((*place[:2], before)) for place in figures}
+    return {place: figures[place] / base for place, base in bases.items() if base}
+
+
 def device_columns(views: Sequence[View]) -> list[Column]:
     """A row for each cell. For each disk there are columns for the seconds of the variant with the window, and for its
     metric of the table, over those of the variant without; for the seconds of the latter; and for those of each other
@@ -35,49 +59,26 @@ def device_columns(views: Sequence[View]) -> list[Column]:
 
     What was not measured is blank, and what was measured in no cell has no column.
     """
-    rows = {(row.cell, view.group.device, row.variant): row for view in views for row in view.rows}
-    cells = list(dict.fromkeys(cell for cell, *_ in rows))
-    variants = list(dict.fromkeys(variant for *_, variant in rows))
-    before, after = next((pair for pair in _PAIRS if set(pair) & set(variants)), _PAIRS[0])
+    cells = list(dict.fromkeys(row.cell for view in views for row in view.rows))
     devices = [view.group.device for view in views]
+    before, after = pair_of(views)
+    taken, metric = medians(views, "seconds"), views[0].metric
+    times, costs = over(taken, before), over(medians(views, metric), before)
+    others = dict.fromkeys(row.variant for view in views for row in view.rows if row.variant not in (before, after))
 
-    def median(cell: Cell, device: str, variant: str, metric: str) -> float | None:
-        row = rows.get((cell, device, variant))
-        return row.metrics[metric].median if row and metric in row.metrics else None
+    def column(title: str, device: str, variant: str, figures: TimedFigures, spell: Callable[[float], str]) -> Column:
+        places = [(cell, device, variant) for cell in cells]
+        return Column(
+            (f"{title}:", device), tuple(spell(figures[each]) if each in figures else "" for each in places), 0
+        )
 
-    def over(cell: Cell, device: str, metric: str, variant: str) -> str:
-        without, with_it = median(cell, device, before, metric), median(cell, device, variant, metric)
-        return rate(with_it / without) if without and with_it is not None else ""
-
-    def taken(cell: Cell, device: str) -> str:
-        without = median(cell, device, before, "seconds")
-        return "" if without is None else seconds(without)
-
-    others = [
-        (variant, device)
-        for variant in variants
-        if variant not in (before, after)
-        for device in devices
-        if any((cell, device, variant) in rows for cell in cells)
+    beside = [
+        column(f"{variant} over {before}", device, variant, times, rate) for variant in others for device in devices
     ]
-    metrics = {"seconds": "seconds", " ".join(METRICS[views[0].metric].title).strip(): views[0].metric}
     return [
         Column(("", "cell"), tuple(cell.label for cell in cells), 0, left=True),
-        *(
-            Column((f"{title}:", device), tuple(over(cell, device, metric, after) for cell in cells), 0)
-            for title, metric in metrics.items()
-            for device in devices
-        ),
-        *(
-            Column((f"seconds of {before}:", device), tuple(taken(cell, device) for cell in cells), 0)
-            for device in devices
-        ),
-        *(
-            Column(
-                (f"{variant} over {before}:", device),
-                tuple(over(cell, device, "seconds", variant) for cell in cells),
-                0,
-            )
-            for variant, device in others
-        ),
+        *(column("seconds", device, after, times, rate) for device in devices),
+        *(column(" ".join(METRICS[metric].title).strip(), device, after, costs, rate) for device in devices),
+        *(column(f"seconds of {before}", device, before, taken, seconds) for device in devices),
+        *(each for each in beside if any(each.cells)),
     ]

@@ -20,10 +20,7 @@ ARCHITECTURE = "tests/test_architecture.py"
     ("file", "tests"),
     [
         ("foliolab/vm/outcome.py", [ARCHITECTURE, "tests/vm/test_outcome.py"]),
-        (
-            "foliolab/report/page/style.py",
-            [ARCHITECTURE, "tests/report/test_page.py", "tests/report/test_page_seen.py"],
-        ),
+        ("foliolab/report/pictures.py", [ARCHITECTURE, "tests/report/test_pictures.py"]),
         ("foliolab/kernel/name.py", [ARCHITECTURE, "tests/kernel/test_name.py"]),
         ("foliolab/kernel/make.py", [ARCHITECTURE, "tests/kernel"]),
         ("foliolab/cli/simulate.py", [ARCHITECTURE, "tests/cli/test_simulate.py", "tests/test_commands.py"]),

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Heat maps: cells are counts, whatever draws them."""
 
-import re
 from array import array
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +11,9 @@ import pytest
 from foliohost.report.heatmap import Axis, heatmap, print_heatmap
 from foliolab.cli.main import main
 from foliolab.files import REPOSITORY
-from foliolab.report.page.style import to_file
-from foliolab.report.page.touches import make_runs, touches_drawing
 from foliolab.trace.format import Trace, TraceFile, write_trace
 from tests.host.printed import printed
 
-SVG = "{http://www.w3.org/2000/svg}"
 TRACE = Trace(
     files=(TraceFile("data <1> & more", 512), TraceFile("other", 4)),
     file_of=array("I", [0, 0, 1, 0, 0, 0, 0, 0]),
@@ -72,22 +68,6 @@ def test_a_terminal_is_filled_and_has_no_colours_elsewhere(width: int) -> None:
     assert lines[7].endswith("8")
     assert max(map(len, lines[:8])) <= width
     assert "\x1b" not in "".join(lines)
-
-
-def test_the_picture_stands_by_itself() -> None:
-    svg = to_file(touches_drawing(TIMED, 0, "a & b"))
-    texts = {"".join(element.itertext()) for element in ElementTree.fromstring(svg).iter(f"{SVG}text")}
-    axes = {"place in the file, MiB", "time, s", "pages read in a cell: 1"}
-    assert {"a & b: pages read of data <1> & more", *axes} <= texts
-    assert "prefers-color-scheme:dark" in svg
-    assert not re.search(r"https?://(?!www.w3.org)|@import", svg)
-
-
-def test_runs_are_as_long_as_the_cells_with_touches() -> None:
-    found = heatmap(TIMED, 0, 175, 80)
-    cells = sum(bool(cell) for row in found.cells for cell in row)
-    runs = [run.get_extents() for some in make_runs(found) for run in some]
-    assert sum(run.width * run.height for run in runs) == pytest.approx(cells * 5 / 175 * found.place.end / 80)
 
 
 def test_traces_that_are_shipped_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

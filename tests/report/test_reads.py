@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import json
 import re
 from dataclasses import asdict
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from foliolab.cli.demo import picture
+from foliolab.cli.demo import record
+from foliolab.errors import StoreError
 from foliolab.files import RELEASE, REPOSITORY
 from foliolab.progress import Reporter
-from foliolab.report.picture import PICTURE, Picture, Reads, Stretch, parse, read_picture
+from foliolab.report.reads import RECORDED, Reads, RecordedReads, Stretch, parse, recorded_reads
 
 PAGE = 4096
 # As the kernel prints it: three faults. The second has its page behind a neighbour that is cached, and is tried again.
@@ -43,17 +46,29 @@ def test_an_empty_trace() -> None:
 
 def test_the_picture_of_the_readme_is_small_and_what_it_is_drawn_from_is_kept() -> None:
     """That it is drawn from that is for './lab reproduce --check' to say."""
-    assert read_picture(RELEASE / PICTURE)
+    assert recorded_reads(RELEASE / RECORDED)
     svg = (REPOSITORY / "docs/reads.svg").read_text()
     assert len(svg) <= 60 << 10
     assert not re.search(r'href="(?!#)|<script|<image', svg)
 
 
+def test_what_is_recorded_is_kept_whole(tmp_path: Path) -> None:
+    file = tmp_path / "reads.json"
+    assert recorded_reads(file) is None
+    found = recorded_reads(RELEASE / RECORDED)
+    assert found
+    file.write_text(json.dumps(asdict(found)))
+    assert recorded_reads(file) == found
+    file.write_text('{"panels": []}')
+    with pytest.raises(StoreError, match="damaged"):
+        recorded_reads(file)
+
+
 @pytest.mark.boot
 def test_a_kernel_is_drawn() -> None:
-    found = picture(Reporter())
+    found = record(Reporter())
     before, after = (panel.reads for panel in found.panels)
     assert before.size > 50 * after.size
     assert after.size >= found.touched_bytes
     assert min(len(before.runs), len(after.runs)) > 100
-    assert msgspec.convert(asdict(found), Picture) == found
+    assert msgspec.convert(asdict(found), RecordedReads) == found

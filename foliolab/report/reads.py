@@ -16,8 +16,8 @@ _EVENT = re.compile(
 EVENTS = ("add_to_page_cache", "fault", "map_pages")
 """Of filemap's tracepoints: those that a trace has to have, without mm_filemap_."""
 
-PICTURE = "reads.json"
-"""Beside the store: the last picture that was made, as data."""
+RECORDED = "reads.json"
+"""Beside the store: what ./lab demo --picture recorded last."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Picture:
+class RecordedReads:
     """What kernels read of one file for the same touches, and all that is said about it."""
 
     panels: tuple[Panel, ...]
@@ -72,10 +72,10 @@ class Picture:
     backend: str
 
 
-def read_picture(file: Path) -> Picture | None:
+def recorded_reads(file: Path) -> RecordedReads | None:
     """What ``./lab demo --picture`` has kept; None without it. StoreError if it is damaged."""
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Picture)
+        return msgspec.json.decode(file.read_bytes(), type=RecordedReads)
     except FileNotFoundError:
         return None
     except ValueError as error:
