@@ -72,24 +72,13 @@ def _judge(
     variant: str,
     metric: str,
 ) -> Verdict:
-    value, status, reason = None, Status.NOT_MEASURED, ""
-    rows: list[Row] = []
-    for place, name in dict.fromkeys([(cell, variant), *_others(expectation, cell)]):
-        row = found.get((place, name))
-        said = name if place == cell else f"{name} with {place.label}"
-        if row and set(row.failures) - {NOT_APPLICABLE}:
-            status, reason = Status.FAILS, f"{said} ended as {', '.join(row.failures)}"
-            break
-        if not row or metric not in row.metrics:
-            reason = f"{said} was not measured"
-            break
-        if expectation.relative_to == FLOOR and floor not in row.metrics:
-            reason = f"{said} has no {floor}"
-            break
-        rows.append(row)
-    else:
-        mine = rows[0].metrics[metric].median
-        other = _base(floor, expectation, rows, metric)
+    figures = [(cell, variant, metric), *_bases(floor, expectation, cell, variant, metric)]
+    problem = next(filter(None, (_problem(found, figure, cell) for figure in figures)), None)
+    value, (status, reason) = None, problem or (Status.FAILS, "")
+    if not problem:
+        mine, *others = (found[place, name].metrics[each].median for place, name, each in figures)
+        published = expectation.relative_to == PUBLISHED_FIGURE
+        other = found[cell, variant].published[metric] if published else others[0] if others else 1.0
         value = mine / other if other else 1.0 if mine == other else None
         status = Status.HOLDS if value is not None and _within(value, expectation) else Status.FAILS
         reason = f"{mine:g} instead of none" if value is None else ""
@@ -107,29 +96,35 @@ def _judge(
     )
 
 
+def _bases(
+    floor: str | None, expectation: Expectation, cell: Cell, variant: str, metric: str
+) -> list[tuple[Cell, str, str]]:
+    """The cell, variant and metric by which the figure is divided, if it is by one that was measured."""
+    if expectation.relative_to is None or expectation.relative_to == PUBLISHED_FIGURE:
+        return []
+    if expectation.relative_to == FLOOR:
+        return [(cell, variant, str(floor))]
+    return [(cell.where(expectation.where), expectation.relative_to, metric)]
+
+
+def _problem(
+    found: Mapping[tuple[Cell, str], Row], figure: tuple[Cell, str, str], cell: Cell
+) -> tuple[Status, str] | None:
+    """Why there is no such figure, and what that comes to for a verdict on ``cell``."""
+    place, name, metric = figure
+    row = found.get((place, name))
+    said = name if place == cell else f"{name} with {place.label}"
+    if row and set(row.failures) - {NOT_APPLICABLE}:
+        return Status.FAILS, f"{said} ended as {', '.join(row.failures)}"
+    if not row or not row.n:
+        return Status.NOT_MEASURED, f"{said} was not measured"
+    return None if metric in row.metrics else (Status.NOT_MEASURED, f"{said} has no {metric}")
+
+
 def _in_words(expectation: Expectation) -> str | None:
     """What the metric is divided by."""
     where = ", ".join(f"{name} {value}" for name, value in expectation.where.items())
     return f"{expectation.relative_to} with {where}" if where else expectation.relative_to
-
-
-def _others(expectation: Expectation, cell: Cell) -> list[tuple[Cell, str]]:
-    """The cells and variants that have to be measured besides what is judged."""
-    relative_to = expectation.relative_to
-    if relative_to is None or relative_to in (PUBLISHED_FIGURE, FLOOR):
-        return []
-    return [(cell.where(expectation.where), relative_to)]
-
-
-def _base(floor: str | None, expectation: Expectation, rows: Sequence[Row], metric: str) -> float:
-    """What the metric of the first row is divided by; it is that of the last one, which may be the same."""
-    if expectation.relative_to is None:
-        return 1.0
-    if expectation.relative_to == PUBLISHED_FIGURE:
-        return rows[0].published[metric]
-    if expectation.relative_to == FLOOR and floor:
-        return rows[0].metrics[floor].median
-    return rows[-1].metrics[metric].median
 
 
 def _within(value: float, expectation: Expectation) -> bool:

@@ -1,26 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What real stores cost with the adaptive window, against the same without."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
 
 from foliolab.analyse.rows import Row, ordered
 from foliolab.errors import NoResult
 from foliolab.experiment.cell import Cell
 from foliolab.report.columns import Column
 from foliolab.report.view import View
-from foliolab.table import Value
+from foliolab.table import Place, Text, Value, read_toml
 
-_KINDS = {"look-ups": ("uniform", "zipf"), "scans": ("forward", "backward", "check", "compact", "index")}
-_WINDOWS_KB = (128, 4096)
-_NAMES = {"lmdb": "LMDB", "mdbx": "MDBX", "bbolt": "bbolt", "sqlite": "SQLite", "lucene": "Lucene"}
-_TIMES = 2
-"""As large as memory the database is."""
-_PAIRS = {
-    **dict.fromkeys(("lmdb", "mdbx", "bbolt"), ("look-ups", "compaction")),
-    "sqlite": ("look-ups", "vacuum"),
-    "lucene": ("searches", "merge"),
-}
-"""What users of a store want both of, which are ``uniform`` and ``compact``, in their words."""
+_FILE = Path(__file__).with_suffix(".toml")
+
+
+class _PriceTables(Struct, frozen=True, forbid_unknown_fields=True):
+    windows: tuple[int, ...]
+    """KiB."""
+    times: int
+    """As large as memory the database is."""
+    kinds: Mapping[str, tuple[Text, ...]]
+    """Workloads of each kind."""
+    stores: Mapping[str, tuple[Text, Text, Text]]
+    """By name, in the order of rows: a title, and what its users call ``uniform`` and ``compact``."""
+
+
+@cache
+def _shown() -> _PriceTables:
+    return Place(_FILE).convert(read_toml(_FILE), _PriceTables)
+
+
 _BEFORE = ("off", "off-mglru", "debian")
 """Variants without anything of ours."""
 _AS_GOOD = 1.05
@@ -32,10 +44,10 @@ _METRICS = {"price_bytes": ("price", _MIB, 0.03, 2 * _MIB), "major_faults": ("fa
 
 def kind_columns(view: View) -> list[Column]:
     """A row for each store, a column for each kind of work and window. NoResult if one was not measured."""
-    prices = _prices(view)
+    prices, shown = _prices(view), _shown()
 
     def ratios(store: str, kind: str, window: int) -> Iterator[float]:
-        for workload in _KINDS[kind]:
+        for workload in shown.kinds[kind]:
             before, after = (prices.get((store, workload, window, "none", variant)) for variant in ("off", "adaptive"))
             if before and after:
                 yield after / before
@@ -47,11 +59,11 @@ def kind_columns(view: View) -> list[Column]:
         return _range(min(found), max(found))
 
     return [
-        Column(("", "no hint, `read_ahead_kb`"), tuple(_NAMES.values()), 0, left=True),
+        Column(("", "no hint, `read_ahead_kb`"), tuple(title for title, *_ in shown.stores.values()), 0, left=True),
         *(
-            Column(("", f"{kind}, {window}"), tuple(change(store, kind, window) for store in _NAMES), 0)
-            for window in _WINDOWS_KB
-            for kind in _KINDS
+            Column(("", f"{kind}, {window}"), tuple(change(store, kind, window) for store in shown.stores), 0)
+            for window in shown.windows
+            for kind in shown.kinds
         ),
     ]
 
@@ -69,12 +81,12 @@ def pair_columns(view: View) -> list[Column]:
     Bold is what is not as good as the better of hint and none with what there was before, which comes first. NoResult
     if something was not measured.
     """
-    prices = _prices(view)
+    prices, shown = _prices(view), _shown()
     measured = dict.fromkeys(row.variant for row in view.rows)
     stock, *ours = variants = ordered(measured, _BEFORE)
     works = {
-        (store, workload): f"{_NAMES[store]}: {words}"
-        for store, pair in _PAIRS.items()
+        (store, workload): f"{title}: {words}"
+        for store, (title, *pair) in shown.stores.items()
         for workload, words in zip(("uniform", "compact"), pair, strict=True)
     }
 
@@ -86,17 +98,17 @@ def pair_columns(view: View) -> list[Column]:
 
     def cell(work: tuple[str, str], window: int, variant: str) -> str:
         mine = price(work, window, variant)
-        better = min(price(work, window, stock), price(work, _WINDOWS_KB[0], stock, "own"))
+        better = min(price(work, window, stock), price(work, shown.windows[0], stock, "own"))
         text = f"{mine / _MIB:,.0f}"
         return f"**{text}**" if variant in ours and mine > better * _AS_GOOD else text
 
-    hints = (f"{price(work, _WINDOWS_KB[0], stock, 'own') / _MIB:,.0f}" for work in works)
+    hints = (f"{price(work, shown.windows[0], stock, 'own') / _MIB:,.0f}" for work in works)
     return [
         Column(("", "price"), tuple(works.values()), 0, left=True),
         Column(("", "hint"), tuple(hints), 0),
         *(
             Column(("", f"{window}: {variant}"), tuple(cell(work, window, variant) for work in works), 0)
-            for window in _WINDOWS_KB
+            for window in shown.windows
             for variant in variants
         ),
     ]
@@ -109,7 +121,7 @@ def _prices(view: View) -> dict[tuple[Value, Value, Value, Value, str], float]:
             "price_bytes"
         ].median
         for row in view.rows
-        if row.n and (cell := row.cell.as_dict())["times"] == _TIMES
+        if row.n and (cell := row.cell.as_dict())["times"] == _shown().times
     }
 
 
@@ -126,7 +138,7 @@ def workload_columns(view: View) -> list[Column]:
         return rows.get((workload.where({"read_ahead_kb": window, "hint": hint}), variant))
 
     columns = [Column(("", "workload"), tuple(_names(workloads)), 0, left=True)]
-    for window in _WINDOWS_KB:
+    for window in _shown().windows:
         for metric, (title, *_) in _METRICS.items():
             pairs = [(row(each, window, "off"), row(each, window, "adaptive")) for each in workloads]
             before = tuple(_figure(off, metric) for off, _ in pairs)
@@ -142,7 +154,7 @@ def _names(workloads: list[Cell]) -> Iterator[str]:
     """What tells them from each other."""
     several = len({cell.as_dict()["store"] for cell in workloads}) > 1
     for axes in (cell.as_dict() for cell in workloads):
-        store = _NAMES.get(str(axes["store"]), axes["store"])
+        store, *_ = _shown().stores.get(str(axes["store"]), (axes["store"],))
         yield f"{store}, {axes['workload']}" if several else str(axes["workload"])
 
 
