@@ -39,8 +39,9 @@ from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.spec import Experiment
 from foliolab.progress import Reporter
 from foliolab.report import losses
-from foliolab.report.markdown import matrix_to_markdown, matrix_to_table
-from foliolab.report.terminal import print_matrix, terminal
+from foliolab.report.markdown import matrix_to_table, to_markdown
+from foliolab.report.section import of_matrix
+from foliolab.report.terminal import print_section, terminal
 from foliolab.report.view import view_of
 from foliolab.reproduce.released import read_released
 
@@ -126,9 +127,9 @@ def handle(arguments: argparse.Namespace) -> int:
     elif arguments.table:
         print(matrix_to_table(matrix), end="")
     elif arguments.markdown:
-        print(matrix_to_markdown(matrix, everything=arguments.all), end="")
+        print(to_markdown(of_matrix(matrix, everything=arguments.all)), end="")
     else:
-        print_matrix(terminal(), matrix, everything=arguments.all)
+        print_section(terminal(), of_matrix(matrix, everything=arguments.all))
     if error := failure_of(samples):
         raise error
     if arguments.check:

@@ -23,7 +23,8 @@ from foliolab.kernel.name import PATCHED, UNPATCHED
 from foliolab.kernel.series import check_refs
 from foliolab.progress import Reporter
 from foliolab.report.reads import EVENTS, RECORDED, Panel, RecordedReads, parse
-from foliolab.report.terminal import print_view, terminal
+from foliolab.report.section import of_view
+from foliolab.report.terminal import print_section, terminal
 from foliolab.report.view import view_of
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
@@ -65,7 +66,7 @@ def handle(arguments: argparse.Namespace) -> int:
 def _show(console: Console, request: Request) -> None:
     """Measure and print; LabError if something failed."""
     measured = measure(request, Reporter())
-    print_view(console, view_of(measured)[0])
+    print_section(console, of_view(view_of(measured)[0]))
     if error := failure_of(measured.samples):
         raise error
 

@@ -24,7 +24,8 @@ from foliolab.cli.options import (
     workers,
 )
 from foliolab.progress import Reporter
-from foliolab.report.terminal import print_comparison, print_view, terminal
+from foliolab.report.section import sections
+from foliolab.report.terminal import print_section, terminal
 from foliolab.report.verdicts import check
 from foliolab.report.view import view_of
 
@@ -81,9 +82,8 @@ def handle(arguments: argparse.Namespace) -> int:
         print(json.dumps({"samples": [sample.to_json() for sample in measured.samples]}, indent=1))
     else:
         console = terminal()
-        print_view(console, view)
-        for comparison in comparisons:
-            print_comparison(console, comparison)
+        for shown in sections([view], comparisons):
+            print_section(console, shown)
     if error := failure_of(measured.samples):
         raise error
     if arguments.check:

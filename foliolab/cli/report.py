@@ -22,10 +22,11 @@ from foliolab.files import RELEASE, results_directory
 from foliolab.report import again, agreement
 from foliolab.report.columns import variant_columns
 from foliolab.report.devices import by_device
-from foliolab.report.markdown import again_to_table, comparison_to_markdown, devices_to_table, to_markdown, to_table
+from foliolab.report.markdown import again_to_table, devices_to_table, to_markdown, to_table
 from foliolab.report.prices import PRICES
 from foliolab.report.reads import RECORDED
-from foliolab.report.terminal import print_comparison, print_table, print_view, terminal
+from foliolab.report.section import sections
+from foliolab.report.terminal import print_section, print_table, terminal
 from foliolab.report.verdicts import check
 from foliolab.report.view import View, make_views
 from foliolab.reproduce.released import read_released
@@ -224,15 +225,11 @@ def handle(arguments: argparse.Namespace) -> int:
     elif arguments.table:
         print("\n".join(map(to_table, views)), end="")
     elif arguments.markdown:
-        sections = [to_markdown(view) for view in views]
-        sections += [comparison_to_markdown(comparison) for comparison in comparisons]
-        print("\n".join(sections), end="")
+        print("\n".join(map(to_markdown, sections(views, comparisons))), end="")
     else:
         console = terminal()
-        for view in views:
-            print_view(console, view)
-        for comparison in comparisons:
-            print_comparison(console, comparison)
+        for shown in sections(views, comparisons):
+            print_section(console, shown)
     if arguments.check:
         check(views, comparisons)
     return 0

@@ -3,16 +3,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from foliolab.analyse.agreement import Agreement
-from foliolab.analyse.losses import Arm, Matrix, by_variant
+from foliolab.analyse.losses import Arm, Matrix
 from foliolab.analyse.verdict import Status
 from foliolab.errors import NoResult
-from foliolab.report import again, agreement, losses
+from foliolab.report import again, losses
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.devices import device_columns
+from foliolab.report.section import Section
 from foliolab.report.simulate import ablation_columns, device_tables
 from foliolab.report.trace import difference_columns
-from foliolab.report.verdicts import verdict_lines
+from foliolab.report.verdicts import Line
 from foliolab.report.view import View, origin
 from foliolab.simulate.ablation import Ablation
 from foliolab.simulate.rows import RegretRow
@@ -28,21 +28,23 @@ _REGRETS = ("variant", "patterns: mean", "worst", "judged: mean", "families: mea
 _MARKS = {Status.HOLDS: "holds", Status.FAILS: "**fails**", Status.NOT_MEASURED: "not measured"}
 
 
-def to_markdown(view: View) -> str:
-    """One section: title, table, remarks, verdicts."""
-    columns = make_columns(view)
-    lines = [f"### {view.group.title}", ""]
-    if view.experiment:
-        lines += [view.experiment.question, ""]
-    lines += _table(columns)
-    lines += ["", *(f"- {remark}" for remark in view.remarks())]
-    if view.verdicts:
-        lines += ["", "Expectations:", ""]
-        lines += [
-            f"  - {line.text}" if line.detail else f"- {_MARKS[line.status]}: {line.text}"
-            for line in verdict_lines(view.verdicts)
-        ]
+def to_markdown(section: Section) -> str:
+    """Title, table, remarks, and what it comes to."""
+    lines = [f"### {section.title}", ""]
+    if section.question:
+        lines += [section.question, ""]
+    if section.columns:
+        lines += _table(section.columns)
+    for paragraph in ([f"- {remark}" for remark in section.remarks], [*map(_line, section.lines)]):
+        if paragraph:
+            lines += ["", *paragraph] if lines[-1] else paragraph
     return "\n".join(lines) + "\n"
+
+
+def _line(line: Line) -> str:
+    if line.status:
+        return f"- {_MARKS[line.status]}: {line.text}"
+    return f"  - {line.text}" if line.detail else f"- {line.text}"
 
 
 def to_table(view: View, columns: Sequence[Column] | None = None) -> str:
@@ -61,25 +63,6 @@ def devices_to_table(views: Sequence[View]) -> str:
 def _about(view: View) -> str:
     """How often its rows were measured, of which kernels, by which commands, and how far boots are apart."""
     return " ".join([origin(view.group, (row.n for row in view.rows if row.n), *view.commands), *view.repeats()])
-
-
-def comparison_to_markdown(comparison: Agreement) -> str:
-    """One section: title, table, how much is too far apart."""
-    table = _table(agreement.agreement_columns(comparison))
-    return "\n".join([f"### {agreement.title(comparison)}", "", *table, "", agreement.summary(comparison)]) + "\n"
-
-
-def matrix_to_markdown(matrix: Matrix, *, everything: bool) -> str:
-    """One section: title, table, remarks, what could not be compared, what it comes to."""
-    rows = losses.make_rows(matrix, everything=everything)
-    lines = [f"### {losses.title(matrix)}", ""]
-    if rows:
-        lines += [*_table(losses.loss_columns(matrix, rows)), "", *(f"- {each}" for each in losses.remarks(matrix))]
-    lines += [f"- {line}" for _, line in losses.gap_lines(matrix)]
-    lines += [f"- {losses.summary_line(matrix, summary)}" for summary in by_variant(matrix)]
-    if conclusion := losses.conclusion(matrix):
-        lines += ["", conclusion]
-    return "\n".join(lines) + "\n"
 
 
 def again_to_table(arms: Sequence[Arm]) -> str:

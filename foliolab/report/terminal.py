@@ -10,24 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from foliohost.terminal import column_widths, fitting
-from foliolab.analyse.agreement import Agreement
-from foliolab.analyse.differences import Change
-from foliolab.analyse.losses import Matrix, by_variant
-from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
-from foliolab.campaign.sample import NOT_APPLICABLE
-from foliolab.experiment.metrics import METRICS, Metric
-from foliolab.report import agreement, losses
-from foliolab.report.columns import Column, make_columns
-from foliolab.report.verdicts import verdict_lines
-from foliolab.report.view import View
+from foliolab.report.columns import Column
+from foliolab.report.section import Section
+from foliolab.report.verdicts import Line
 
 _GAP = 2
 # Of which one is padding and one is where the box would have a line.
 _ANY_WIDTH = 10_000
 # Characters, where no terminal bounds a line.
 _MARKS = {Status.HOLDS: ("ok  ", "green"), Status.FAILS: ("FAIL", "bold red"), Status.NOT_MEASURED: ("-   ", "dim")}
-_CHANGES = {Change.WORSE: "red", Change.SUSPECTED: "yellow", Change.BETTER: "green"}
 
 
 def terminal(*, stderr: bool = False) -> Console:
@@ -41,59 +33,23 @@ def terminal(*, stderr: bool = False) -> Console:
     return console
 
 
-def print_view(console: Console, view: View) -> None:
-    """Print one table, its remarks and its verdicts, as wide as the console allows."""
-    print_title(console, view.group.title, view.experiment.question if view.experiment else "")
-    styles = [_style(row, METRICS[view.metric]) for row in view.rows]
-    print_table(console, make_columns(view), styles, [row.cell for row in view.rows])
-    console.print()
-    for remark in view.remarks():
-        console.print(Text(remark, style="dim"))
-    if view.verdicts:
-        console.print()
-        for line in verdict_lines(view.verdicts):
-            mark, style = _MARKS[line.status]
-            console.print(
-                Text("         " + line.text) if line.detail else Text.assemble((mark, style), " ", line.text)
-            )
+def print_section(console: Console, section: Section) -> None:
+    """Print a table as wide as the console allows, its remarks, and what it comes to."""
+    print_title(console, section.title, section.question)
+    if section.columns:
+        print_table(console, section.columns, section.styles, section.groups)
+    for lines in ([Text(remark, style="dim") for remark in section.remarks], [*map(_line, section.lines)]):
+        if lines:
+            console.print()
+            for line in lines:
+                console.print(line)
     console.print()
 
 
-def print_comparison(console: Console, comparison: Agreement) -> None:
-    """Print the model beside a kernel, with what is too far apart in red."""
-    styles = ["" if all(figure.within for figure in row.values()) else "red" for row in comparison.rows]
-    cells = [next(iter(row.values())).cell for row in comparison.rows]
-    print_title(console, agreement.title(comparison))
-    print_table(console, agreement.agreement_columns(comparison), styles, cells)
-    console.print()
-    mark, style = _MARKS[Status.FAILS if comparison.beyond else Status.HOLDS]
-    console.print(Text.assemble((mark, style), " ", agreement.summary(comparison)))
-    console.print()
-
-
-def print_matrix(console: Console, matrix: Matrix, *, everything: bool) -> None:
-    """Print which workloads get worse, those first: by the metric that decides, or by each; and what it comes to."""
-    rows = losses.make_rows(matrix, everything=everything)
-    print_title(console, losses.title(matrix))
-    if rows:
-        styles = [_CHANGES.get(row.deciding.change, "") for row in rows]
-        print_table(console, losses.loss_columns(matrix, rows), styles)
-        console.print()
-        for remark in losses.remarks(matrix):
-            console.print(Text(remark, style="dim"))
-    console.print()
-    for gap, line in losses.gap_lines(matrix):
-        console.print(Text(line, style="red" if gap.failed else "dim"))
-    for summary in by_variant(matrix):
-        console.print(
-            Text(
-                losses.summary_line(matrix, summary),
-                style="red" if summary.worse else "yellow" if summary.suspected else "",
-            )
-        )
-    if conclusion := losses.conclusion(matrix):
-        console.print(Text(conclusion, style="bold"))
-    console.print()
+def _line(line: Line) -> Text:
+    if line.status:
+        return Text.assemble(_MARKS[line.status], " ", line.text)
+    return Text("         " + line.text if line.detail else line.text, style=line.style)
 
 
 def print_title(console: Console, title: str, remark: str = "", style: str = "bold") -> None:
@@ -128,11 +84,3 @@ def print_table(
             table.add_section()
         table.add_row(*(Text(column.cells[number]) for column in kept), style=style)
     console.print(table, crop=False)
-
-
-def _style(row: Row, metric: Metric) -> str:
-    if not row.n:
-        return "dim" if set(row.failures) == {NOT_APPLICABLE} else "red"
-    if row.ratio is None:
-        return ""
-    return "bold green" if (row.ratio >= 2 if metric.more_is_better else row.ratio <= 1 / 2) else ""

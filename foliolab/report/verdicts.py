@@ -14,8 +14,11 @@ from foliolab.report.view import View
 
 @dataclass(frozen=True)
 class Line:
-    status: Status
     text: str
+    status: Status | None = None
+    """None for what is no verdict by itself."""
+    style: str = ""
+    """On the terminal."""
     detail: bool = False
     """Belongs to the line before it."""
 
@@ -28,8 +31,8 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[Line]:
         failing = [part for part in members if part.status == Status.FAILS]
         status = Status.FAILS if failing else Status.HOLDS if measured else Status.NOT_MEASURED
         gap = f" ({len(measured)} of {len(members)} measured)" if 0 < len(measured) < len(members) else ""
-        lines.append(Line(status, f"{says}{gap}"))
-        lines += [Line(Status.FAILS, explain(part), detail=True) for part in failing]
+        lines.append(Line(f"{says}{gap}", status))
+        lines += [Line(explain(part), detail=True) for part in failing]
     return lines
 
 

@@ -8,7 +8,8 @@ from foliolab.campaign.sample import Sample
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.spec import Published
-from foliolab.report.terminal import print_view
+from foliolab.report.section import of_view
+from foliolab.report.terminal import print_section
 from foliolab.report.view import View, make_views
 from tests.printed import printed
 from tests.samples import sample
@@ -46,7 +47,7 @@ def view(*samples: Sample) -> View:
 
 
 def terminal(width: int, shown: View | None = None) -> list[str]:
-    return printed(lambda console: print_view(console, shown or view()), width)
+    return printed(lambda console: print_section(console, of_view(shown or view())), width)
 
 
 def text_view(arch: str = "arm64", scale: str = "quick", backend: str = "qemu-tcg", **published: Any) -> View:

@@ -4,8 +4,9 @@ import pytest
 from foliolab.analyse.agreement import Agreement
 from foliolab.errors import ChecksFailed
 from foliolab.report import agreement
-from foliolab.report.markdown import comparison_to_markdown
-from foliolab.report.terminal import print_comparison
+from foliolab.report.markdown import to_markdown
+from foliolab.report.section import of_agreement
+from foliolab.report.terminal import print_section
 from foliolab.report.verdicts import check
 from tests.analyse.test_agreement import compared, modelled
 from tests.printed import printed
@@ -20,7 +21,7 @@ def one(model: int) -> Agreement:
 
 
 def terminal(comparison: Agreement) -> list[str]:
-    return printed(lambda console: print_comparison(console, comparison))
+    return printed(lambda console: print_section(console, of_agreement(comparison)))
 
 
 def test_agreement_in_the_terminal() -> None:
@@ -39,7 +40,7 @@ def test_disagreement_is_loud_everywhere() -> None:
     lines = terminal(comparison)
     assert "BEYOND +10.0 %" in next(line for line in lines if line.startswith("random"))
     assert any(line.startswith("FAIL 1 of 2 figures of the model differ") for line in lines)
-    text = comparison_to_markdown(comparison)
+    text = to_markdown(of_agreement(comparison))
     assert "| random | off | 110.0 | 100.0 | BEYOND +10.0 % | 7 | 7 | +0.0 % | 1 |" in text
     assert "1 of 2 figures of the model differ" in text
     with pytest.raises(

@@ -13,8 +13,9 @@ from foliolab.cli import compare
 from foliolab.cli.main import command_line
 from foliolab.errors import ChecksFailed
 from foliolab.report import losses
-from foliolab.report.markdown import matrix_to_markdown, matrix_to_table
-from foliolab.report.terminal import print_matrix
+from foliolab.report.markdown import matrix_to_table, to_markdown
+from foliolab.report.section import of_matrix
+from foliolab.report.terminal import print_section
 from tests.analyse.matrix import CELLS, boots, failed, matrix
 from tests.printed import printed
 
@@ -38,7 +39,9 @@ def compared(*more: Sample) -> Matrix:
 
 
 def terminal(found: Matrix, width: int = 120, *, everything: bool = False, colour: bool = False) -> list[str]:
-    return printed(lambda console: print_matrix(console, found, everything=everything), width, colour=colour)
+    return printed(
+        lambda console: print_section(console, of_matrix(found, everything=everything)), width, colour=colour
+    )
 
 
 def cells(lines: list[str], *starts: str) -> list[str]:
@@ -86,7 +89,7 @@ def test_nothing_lost_is_said() -> None:
     found = matrix(*boots("off", OFF), *boots("adaptive", BETTER))
     assert "Nothing that was compared gets worse." in terminal(found)
     assert "Nothing that was compared gets worse." not in terminal(compared())
-    assert "Nothing that was compared gets worse." in matrix_to_markdown(found, everything=False)
+    assert "Nothing that was compared gets worse." in to_markdown(of_matrix(found, everything=False))
 
 
 def test_nothing_to_compare_is_said() -> None:
@@ -148,7 +151,7 @@ def test_gaps_stand_together() -> None:
 
 
 def test_markdown() -> None:
-    lines = matrix_to_markdown(compared(failed("published", repetition=2)), everything=False).splitlines()
+    lines = to_markdown(of_matrix(compared(failed("published", repetition=2)), everything=False)).splitlines()
     assert lines[0] == "### Workloads against off, scale quick, x86_64 with 4 KiB pages"
     table = [line for line in lines if line.startswith("|")]
     assert table[0] == "| workload | variant | metric | off | value | loss | 95 % | verdict | but gains | n |"

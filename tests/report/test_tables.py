@@ -6,9 +6,9 @@ import pytest
 
 from foliolab.errors import ChecksFailed
 from foliolab.experiment.metrics import METRICS
-from foliolab.report import terminal as terminal_report
 from foliolab.report.columns import change, rate, scale_factor, times, variant_columns
 from foliolab.report.markdown import to_markdown, to_table
+from foliolab.report.section import of_view, row_style
 from foliolab.report.verdicts import check
 from foliolab.report.view import View
 from tests.report.shown import GIB, MODEST, STRIDE, measured, terminal, view
@@ -35,7 +35,7 @@ def test_the_table_at_120_columns() -> None:
 
 def test_what_is_half_or_less_is_green_even_if_it_is_nothing() -> None:
     def style(ratio: float | None, metric: str) -> str:
-        return terminal_report._style(replace(view().rows[0], ratio=ratio), METRICS[metric])
+        return row_style(replace(view().rows[0], ratio=ratio), METRICS[metric])
 
     ratios = (None, 0, 0.5, 1, 2)
     assert [style(ratio, "read_bytes") for ratio in ratios] == ["", "bold green", "bold green", "", ""]
@@ -92,7 +92,7 @@ def test_older_samples_are_mentioned() -> None:
 
 
 def test_markdown() -> None:
-    lines = to_markdown(view()).splitlines()
+    lines = to_markdown(of_view(view())).splitlines()
     assert lines[0] == "### sparse-mmap, scale quick, x86_64 with 4 KiB pages, backend qemu-tcg"
     table = [line for line in lines if line.startswith("|")]
     assert table[0].startswith("| cell | variant | read GiB | min to max GiB | times floor | against unpatched |")

@@ -2,12 +2,13 @@
 """Tables of an experiment that has a metric, columns and published figures of its own."""
 
 from foliolab.report.markdown import to_markdown
+from foliolab.report.section import of_view
 from foliolab.report.view import View
 from tests.report.shown import terminal, text_view
 
 
 def table_of(shown: View) -> list[str]:
-    return [line for line in to_markdown(shown).splitlines() if line.startswith("|")]
+    return [line for line in to_markdown(of_view(shown)).splitlines() if line.startswith("|")]
 
 
 def test_an_experiment_s_own_metric_and_columns_with_what_was_published() -> None:
@@ -19,7 +20,7 @@ def test_an_experiment_s_own_metric_and_columns_with_what_was_published() -> Non
         "| random | off | 6.2 |  | 5.0 | 15,500 | 1,000 | 66.0 | 64.0 | 46.0 | 65.0 | 32,768 | 4,000 | 12.500 | 1 |",
         "|  | published | 96.9 | 15.5x more |  | 1,024 |  | 66.0 |  | 0.0 | 65.0 | 32,768 | 4,000 | 12.500 | 1 |",
     ]
-    assert "times floor" not in to_markdown(text_view())
+    assert "times floor" not in to_markdown(of_view(text_view()))
 
 
 def test_what_was_published_for_another_machine_is_not_shown() -> None:

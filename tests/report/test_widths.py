@@ -12,7 +12,8 @@ from foliolab.progress import Reporter
 from foliolab.report import agreement, losses, simulate, suites
 from foliolab.report.columns import Column, make_columns
 from foliolab.report.markdown import to_markdown
-from foliolab.report.terminal import print_table, print_view
+from foliolab.report.section import of_view
+from foliolab.report.terminal import print_section, print_table
 from foliolab.report.terminal import terminal as standard_output
 from foliolab.report.view import View, view_of
 from foliolab.suites.ktap import End
@@ -105,8 +106,8 @@ def test_names_wrap_within_the_terminal_and_lose_nothing(access_patterns: View, 
 
 
 def test_a_wide_terminal_shows_all_that_markdown_does(access_patterns: View) -> None:
-    shown = [line.split() for line in printed(lambda console: print_view(console, access_patterns), 250)]
-    table = [line for line in to_markdown(access_patterns).splitlines() if line.startswith("|")][2:]
+    shown = [line.split() for line in printed(lambda console: print_section(console, of_view(access_patterns)), 250)]
+    table = [line for line in to_markdown(of_view(access_patterns)).splitlines() if line.startswith("|")][2:]
     assert len(table) == len(access_patterns.rows)
     for line in table:
         assert line.replace("|", " ").split() in shown
