@@ -62,6 +62,11 @@ TYPED = {
     "docs/module.md": 0,
     "docs/kselftests.md": 0,
     "docs/seconds.md": 20,
+    "docs/data/results.md": 0,
+    "docs/data/stores.md": 0,
+    "docs/data/linux-7.3.md": 0,
+    "docs/data/kselftests.md": 0,
+    "docs/data/seconds.md": 0,
 }
 """Figures that no command made: cells of tables, and what is marked. These numbers may only fall."""
 
