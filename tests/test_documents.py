@@ -43,11 +43,6 @@ LIMITS = {
     "docs/linux-7.3.md": 880,
     "docs/kselftests.md": 300,
     "docs/seconds.md": 1105,
-    "docs/window.md": 2850,
-    "docs/user-guide.md": 11000,
-}
-"""Words, also in tables that are typed."""
-LONGEST_NOTE = 280
 }
 """Words, also in tables that are typed."""
 LONGEST_NOTE = 280
