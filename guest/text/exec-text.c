@@ -13,6 +13,7 @@
 #define PROBE	"exec-text"
 #include "folios.h"
 #include "json.h"
+#include "mapped.h"
 #include "options.h"
 #include "stub.h"
 
@@ -139,31 +140,14 @@ static bool is_stubs(int fd, off_t offset)
 	return true;
 }
 
-/* Append stubs to the file until it has so many bytes. */
-static void extend_file(uint64_t size, uint64_t wanted)
+static void fill_with_stubs(uint64_t wanted)
 {
 	static unsigned char stubs[1 << 20];
-	int fd = open(env.file, O_WRONLY | O_APPEND | O_CLOEXEC);
 
-	if (fd < 0)
-		fail_io(env.file);
+	_Static_assert(sizeof(stubs) % STUB_BYTES == 0, "it holds whole stubs");
 	for (size_t i = 0; i < sizeof(stubs); i++)
 		stubs[i] = stub[i % STUB_BYTES];
-	while (size < wanted) {
-		size_t from = size % STUB_BYTES;
-		size_t bytes = sizeof(stubs) - from;
-		ssize_t n;
-
-		if (bytes > wanted - size)
-			bytes = wanted - size;
-		n = write(fd, stubs + from, bytes);
-		if (n < 0)
-			fail_io(env.file);
-		size += n;
-	}
-	if (fsync(fd))
-		fail_io(env.file);
-	close(fd);
+	fill_file(env.file, stubs, sizeof(stubs), wanted);
 }
 
 /*
@@ -190,7 +174,7 @@ static void prepare_file(void)
 	if (!env.size)
 		env.size = stat.st_size;
 	if ((uint64_t)stat.st_size < env.size)
-		extend_file(stat.st_size, env.size);
+		fill_with_stubs(env.size);
 }
 
 /* Map the text at an address that suits every size of folio. */

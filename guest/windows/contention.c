@@ -14,6 +14,7 @@
 #define PROBE	"contention"
 #include "files.h"
 #include "json.h"
+#include "mapped.h"
 #include "options.h"
 #include "zram.h"
 
@@ -136,25 +137,18 @@ static void mount_copy(void)
 	made.mounted = true;
 }
 
-static const volatile char *map_file(uint64_t number)
+static const volatile char *map_number(uint64_t number)
 {
 	uint64_t count = env.files == OWN ? MOST : 1;
 	uint64_t pages = env.files == OWN ? env.own_pages : env.one_pages;
 	struct stat stat;
 	char path[96];
 	void *map;
-	int fd;
 
 	files_path(path, sizeof(path), PLACE, count, pages, number);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &stat))
-		fail_io(path);
+	map = map_file(path, PROT_READ, &stat);
 	work.device_number = stat.st_dev;
 	work.pages = stat.st_size / work.page_size;
-	map = mmap(NULL, stat.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		fail_io(path);
-	close(fd);
 	return map;
 }
 
@@ -173,7 +167,7 @@ static void prepare(void)
 	copy_disk();
 	mount_copy();
 	for (uint64_t t = 0; t < env.threads; t++)
-		work.maps[t] = env.files == OWN || !t ? map_file(t) :
+		work.maps[t] = env.files == OWN || !t ? map_number(t) :
 							 work.maps[0];
 	work.touches = work.pages / PAGES_A_TOUCH;
 	if (env.files == ONE)

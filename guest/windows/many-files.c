@@ -13,6 +13,7 @@
 #define PROBE	"many-files"
 #include "files.h"
 #include "json.h"
+#include "mapped.h"
 #include "options.h"
 #include "settings.h"
 
@@ -114,21 +115,11 @@ static void map_files(void)
 	char path[4096];
 
 	for (uint64_t i = 0; i < env.files; i++) {
-		void *map;
-		int fd;
-
 		path_of(path, sizeof(path), i);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || fstat(fd, &stat))
-			fail_io(path);
+		work.maps[i] = map_file(path, PROT_READ, &stat);
 		if ((size_t)stat.st_size != bytes)
 			fail(1, "%s does not hold %" PRIu64 " pages.", path,
 			     env.file_pages);
-		map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-		if (map == MAP_FAILED)
-			fail_io(path);
-		close(fd);
-		work.maps[i] = map;
 	}
 }
 

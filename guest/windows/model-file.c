@@ -10,6 +10,7 @@
 
 #define PROBE	"model-file"
 #include "json.h"
+#include "mapped.h"
 #include "options.h"
 #include "settings.h"
 
@@ -75,24 +76,16 @@ static const struct usage usage = {
 "statistics (tmpfs, overlayfs, btrfs).\n",
 };
 
-static void map_file(void)
+static void map_model(void)
 {
-	int fd = open(env.file, O_RDONLY | O_CLOEXEC);
 	struct stat stat;
-	void *map;
 
-	if (fd < 0 || fstat(fd, &stat))
-		fail_io(env.file);
+	work.map = map_file(env.file, PROT_READ, &stat);
 	work.page_size = sysconf(_SC_PAGESIZE);
 	work.pages = stat.st_size / work.page_size;
 	if (work.pages < env.tensor)
 		fail(1, "%s holds no tensor of %" PRIu64 " pages.", env.file,
 		     env.tensor);
-	map = mmap(NULL, stat.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		fail_io(env.file);
-	close(fd);
-	work.map = map;
 }
 
 static void give_hint(void)
@@ -144,7 +137,7 @@ int main(int argc, char **argv)
 	if (option_given(&usage, "read_ahead_kb"))
 		set_read_ahead(work.device, env.read_ahead_kib);
 	forget_caches(env.file, env.drop_caches);
-	map_file();
+	map_model();
 	if (env.phase == EXPERTS)
 		touch(0, work.pages);
 	give_hint();

@@ -13,6 +13,7 @@
 
 #define PROBE	"sparse-mmap"
 #include "json.h"
+#include "mapped.h"
 #include "options.h"
 #include "patterns.h"
 
@@ -215,26 +216,11 @@ static void parse_arguments(int argc, char **argv)
 static void create_file(void)
 {
 	static uint64_t noise[1 << 17];
-	uint64_t state = env.pattern.seed, size;
-	struct stat stat;
-	int fd = open(env.file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	uint64_t state = env.pattern.seed;
 
-	if (fd < 0 || fstat(fd, &stat))
-		fail_io(env.file);
 	for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++)
 		noise[i] = next_random(&state);
-	for (size = stat.st_size; size < env.create;) {
-		uint64_t left = env.create - size;
-		ssize_t n = write(fd, noise,
-				  left < sizeof(noise) ? left : sizeof(noise));
-
-		if (n < 0)
-			fail_io(env.file);
-		size += n;
-	}
-	if (fsync(fd))
-		fail_io(env.file);
-	close(fd);
+	fill_file(env.file, noise, sizeof(noise), env.create);
 }
 
 static uint64_t *plan_pages(uint64_t file_pages, uint64_t count)
@@ -341,7 +327,6 @@ int main(int argc, char **argv)
 	uint64_t file_pages, distinct;
 	struct stat stat;
 	void *map;
-	int fd;
 
 	parse_arguments(argc, argv);
 	if (env.create)
@@ -350,16 +335,12 @@ int main(int argc, char **argv)
 	if (env.warm)
 		warm_file();
 
-	/* The kernel keeps its read-ahead state per open file: start afresh. */
-	fd = open(env.file, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &stat))
-		fail_io(env.file);
+	map = map_file(env.file, PROT_READ, &stat);
 	work.page_size = sysconf(_SC_PAGESIZE);
 	file_pages = stat.st_size / work.page_size;
 	if (!file_pages)
 		fail(1, "%s holds less than a page.", env.file);
-	map = mmap(NULL, stat.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED || madvise(map, stat.st_size, advices[env.hint]))
+	if (madvise(map, stat.st_size, advices[env.hint]))
 		fail_io(env.file);
 	signal(SIGBUS, on_bus_error);
 

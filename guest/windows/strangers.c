@@ -17,6 +17,7 @@
 #define PROBE	"strangers"
 #include "files.h"
 #include "json.h"
+#include "mapped.h"
 #include "options.h"
 #include "patterns.h"
 
@@ -116,21 +117,6 @@ static const struct usage usage = {
 "Run by root, the stranger is the user 65534. read_bytes and read_requests are\n"
 "null where the file's device keeps no statistics.\n",
 };
-
-static const volatile char *map_file(const char *path, int protection,
-				     struct stat *stat)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	void *map;
-
-	if (fd < 0 || fstat(fd, stat))
-		fail_io(path);
-	map = mmap(NULL, stat->st_size, protection, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		fail_io(path);
-	close(fd);
-	return map;
-}
 
 static void touch(const volatile char *map, uint64_t page)
 {

@@ -8,18 +8,20 @@
  * in /proc/kpageflags, as its mark. Each fault is made by a process of its own in
  * a control group of its own, where no other pages are counted.
  *
+ * Run it as root, in a directory of the file system to test:
+ *
+ *	./fault_recency
+ *
  * The tests run in a child. Its parent puts all settings back, however the
  * child ends.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,16 +30,6 @@
 
 #include "../kselftest.h"
 #include "page_cache_util.h"
-
-#ifndef MADV_COLD
-#define MADV_COLD		20
-#endif
-
-#define LRU_GEN_FILE		"/sys/kernel/mm/lru_gen/enabled"
-#define FAULT_FOLIOS_FILE	"/sys/kernel/mm/lru_gen/fault_folios"
-#define PTE_AGE_FILE		"/sys/kernel/debug/mmap_readahead/old_prefaulted_ptes"
-#define GENERATIONS_FILE	"/sys/kernel/debug/lru_gen"
-#define ADAPTIVE_FILE		"/sys/kernel/mm/mmap_readahead/adaptive"
 
 #define FILE_PAGES	256UL
 /* Where a fault is made, away from the file's ends. */
@@ -57,25 +49,14 @@ static unsigned long fault_around;
 /* Pages of the smallest folios that the file can have. */
 static unsigned long block_pages;
 
-static void write_setting(const char *path, const char *value)
-{
-	if (setting_write(path, value))
-		ksft_exit_fail_msg("%s does not take '%s'\n", path, value);
-}
-
 /* The switches */
 
 static bool reads_as(const char *path, const char *expected)
 {
-	int fd = open(path, O_RDONLY);
 	char text[64] = "";
-	ssize_t bytes;
 
-	if (fd < 0)
-		return false;
-	bytes = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (bytes == (ssize_t)strlen(expected) && !strcmp(text, expected))
+	read_text(path, text, sizeof(text));
+	if (!strcmp(text, expected))
 		return true;
 	ksft_print_msg("%s reads as '%s'\n", path, text);
 	return false;
@@ -107,7 +88,7 @@ static void test_fault_folios_values(void)
 	char line[16];
 
 	for (setting = 0; setting < NR_SETTINGS; setting++) {
-		write_setting(FAULT_FOLIOS_FILE, setting_names[setting]);
+		set_setting(FAULT_FOLIOS_FILE, setting_names[setting]);
 		ok &= reads_as(FAULT_FOLIOS_FILE, texts[setting]);
 		for (i = 0; i < ARRAY_SIZE(junk); i++)
 			ok &= refuses(FAULT_FOLIOS_FILE, junk[i]);
@@ -115,7 +96,7 @@ static void test_fault_folios_values(void)
 	}
 	for (setting = 0; setting < NR_SETTINGS; setting++) {
 		snprintf(line, sizeof(line), "%s\n", setting_names[setting]);
-		write_setting(FAULT_FOLIOS_FILE, line);
+		set_setting(FAULT_FOLIOS_FILE, line);
 		ok &= reads_as(FAULT_FOLIOS_FILE, texts[setting]);
 	}
 	ksft_test_result(ok, "fault_folios: takes its values, nothing else\n");
@@ -130,9 +111,9 @@ static void test_pte_age_values(void)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(on); i++) {
-		write_setting(PTE_AGE_FILE, off[i]);
+		set_setting(PTE_AGE_FILE, off[i]);
 		ok &= reads_as(PTE_AGE_FILE, "0\n");
-		write_setting(PTE_AGE_FILE, on[i]);
+		set_setting(PTE_AGE_FILE, on[i]);
 		ok &= reads_as(PTE_AGE_FILE, "1\n");
 	}
 	for (i = 0; i < ARRAY_SIZE(junk); i++)
@@ -194,27 +175,6 @@ static bool read_ages(struct ages *ages)
 	return found;
 }
 
-/* Let what this CPU has collected for the LRU lists go there. */
-static void drain(void)
-{
-	void *page = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (page == MAP_FAILED || madvise(page, page_bytes, MADV_COLD))
-		ksft_exit_fail_perror("MADV_COLD");
-	munmap(page, page_bytes);
-}
-
-static void stay_on_this_cpu(void)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(sched_getcpu(), &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		ksft_exit_fail_perror("sched_setaffinity");
-}
-
 /* What became of the pages that a fault brought in. */
 struct outcome {
 	/* Did it join the control group, and can its pages' ages be read? */
@@ -239,53 +199,50 @@ static bool is_needed(unsigned long page)
 	return page / block_pages == FAULT_PAGE / block_pages;
 }
 
-static bool is_mapped(int pagemap, const struct mapping *map, unsigned long page,
-		      unsigned long *pfn)
+/* Return: the frame that is mapped, which is 0 for who may not know, or false. */
+static bool is_mapped(const struct mapping *map, unsigned long page,
+		      unsigned long *frame)
 {
-	unsigned long nr = (unsigned long)page_address(map, page) / page_bytes;
 	uint64_t entry;
 
-	if (pread(pagemap, &entry, sizeof(entry), nr * sizeof(entry)) !=
-	    sizeof(entry))
+	if (!read_pagemap(page_address(map, page), 1, &entry))
 		return false;
-	*pfn = entry & ((1ULL << 55) - 1);
-	return entry >> 63;
+	*frame = PM_FRAME(entry);
+	return entry & PM_PRESENT;
+}
+
+static bool look_at_page(const struct mapping *hinted, unsigned long page)
+{
+	unsigned long frame;
+	uint64_t flags;
+	bool marked;
+
+	touch(hinted, page);
+	if (!is_mapped(hinted, page, &frame) || !frame ||
+	    !read_page_flags(frame, &flags))
+		return false;
+	marked = flags & 1ULL << KPF_REFERENCED;
+	outcome->cached++;
+	outcome->marked += marked;
+	outcome->needed += is_needed(page);
+	outcome->needed_marked += is_needed(page) && marked;
+	return true;
 }
 
 /* Look at all cached pages, through a mapping that gives them nothing. */
 static bool look_at_pages(const struct mapping *map)
 {
-	int pagemap = open("/proc/self/pagemap", O_RDONLY);
-	int kpageflags = open("/proc/kpageflags", O_RDONLY);
-	unsigned long page, pfn;
+	unsigned long page, frame;
 	struct mapping hinted;
-	uint64_t flags;
-	bool told = pagemap >= 0 && kpageflags >= 0;
+	bool told = true;
 
 	for (page = 0; page < FILE_PAGES; page++)
-		outcome->around += is_mapped(pagemap, map, page, &pfn);
-
+		outcome->around += is_mapped(map, page, &frame);
 	map_file(&hinted, open_again(map->fd), FILE_PAGES);
 	madvise(hinted.start, FILE_PAGES * page_bytes, MADV_RANDOM);
-	for (page = 0; told && page < FILE_PAGES; page++) {
-		if (!cached_pages(&hinted, page, 1))
-			continue;
-		touch(&hinted, page);
-		if (!is_mapped(pagemap, &hinted, page, &pfn) || !pfn ||
-		    pread(kpageflags, &flags, sizeof(flags),
-			  pfn * sizeof(flags)) != sizeof(flags)) {
-			told = false;
-			break;
-		}
-		outcome->cached++;
-		outcome->needed += is_needed(page);
-		if (!(flags & 1ULL << KPF_REFERENCED))
-			continue;
-		outcome->marked++;
-		outcome->needed_marked += is_needed(page);
-	}
-	close(pagemap);
-	close(kpageflags);
+	for (page = 0; told && page < FILE_PAGES; page++)
+		if (cached_pages(&hinted, page, 1))
+			told = look_at_page(&hinted, page);
 	unmap_and_close(&hinted);
 	return told;
 }
@@ -297,16 +254,16 @@ static void fault_here(void)
 	outcome->joined = memory_cgroup_join();
 	if (!outcome->joined)
 		return;
-	stay_on_this_cpu();
+	stay_on_cpu();
 	map_cold(&map, file_fd, FILE_PAGES);
-	drain();
+	drain_lists();
 	outcome->aged = read_ages(&outcome->before);
 	touch(&map, FAULT_PAGE);
 	cached_pages(&map, 0, FILE_PAGES);
 	/* Now that all are read, this maps those around it. */
 	map_file(&again, open_again(file_fd), FILE_PAGES);
 	touch(&again, FAULT_PAGE);
-	drain();
+	drain_lists();
 	outcome->aged &= read_ages(&outcome->after);
 	outcome->told = look_at_pages(&again);
 }
@@ -320,11 +277,8 @@ static bool run_in_cgroup(void (*run)(void), unsigned long max_bytes)
 	if (!memory_cgroup_make(max_bytes))
 		return false;
 	memset(outcome, 0, sizeof(*outcome));
-	pid = fork();
-	if (pid < 0)
-		ksft_exit_fail_perror("fork");
+	pid = fork_helper();
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		run();
 		_exit(0);
 	}
@@ -358,8 +312,8 @@ static void test_generation(enum setting setting)
 	bool ok;
 	int i;
 
-	write_setting(LRU_GEN_FILE, "y");
-	write_setting(FAULT_FOLIOS_FILE, name);
+	set_setting(LRU_GEN_FILE, "y");
+	set_setting(FAULT_FOLIOS_FILE, name);
 	if (!run_in_cgroup(fault_here, CGROUP_BYTES)) {
 		ksft_test_result_skip("no memory control groups\n");
 		return;
@@ -399,8 +353,8 @@ static void test_marks(const char *lru_gen, enum setting setting,
 	unsigned long marked = 0;
 	bool ok;
 
-	write_setting(LRU_GEN_FILE, lru_gen);
-	write_setting(FAULT_FOLIOS_FILE, setting_names[setting]);
+	set_setting(LRU_GEN_FILE, lru_gen);
+	set_setting(FAULT_FOLIOS_FILE, setting_names[setting]);
 	if (!run_in_cgroup(fault_here, CGROUP_BYTES)) {
 		ksft_test_result_skip("no memory control groups\n");
 		return;
@@ -435,7 +389,7 @@ static struct counts {
 static void thrash(void)
 {
 	unsigned long pages = THRASH_BYTES / page_bytes;
-	uint64_t random = 1;
+	struct rng rng = { 1 };
 	unsigned int i;
 	struct mapping map;
 
@@ -448,7 +402,7 @@ static void thrash(void)
 	 * evicted in counts as activated: in passes, all comes back later.
 	 */
 	for (i = 0; i < THRASH_TOUCHES; i++)
-		touch(&map, next_below(&random, pages));
+		touch(&map, random_below(&rng, pages));
 	counts->refaulted = memory_cgroup_stat("workingset_refault_file");
 	counts->activated = memory_cgroup_stat("workingset_activate_file");
 	counts->restored = memory_cgroup_stat("workingset_restore_file");
@@ -459,8 +413,8 @@ static void test_refaults(enum setting setting)
 	const char *name = setting_names[setting];
 	bool counted, ok;
 
-	write_setting(LRU_GEN_FILE, "y");
-	write_setting(FAULT_FOLIOS_FILE, name);
+	set_setting(LRU_GEN_FILE, "y");
+	set_setting(FAULT_FOLIOS_FILE, name);
 	if (ftruncate(file_fd, THRASH_BYTES))
 		ksft_exit_fail_perror("resize of the test file");
 	memset(counts, 0, sizeof(*counts));
@@ -531,8 +485,8 @@ static void test_pte_age(bool old)
 
 	/* Nothing but page table entries is to look used. */
 	if (!access(LRU_GEN_FILE, W_OK))
-		write_setting(LRU_GEN_FILE, "n");
-	write_setting(PTE_AGE_FILE, old ? "1" : "0");
+		set_setting(LRU_GEN_FILE, "n");
+	set_setting(PTE_AGE_FILE, old ? "1" : "0");
 	if (fault_around == 1) {
 		ksft_test_result_skip("fault-around is off\n");
 		return;
@@ -564,7 +518,7 @@ static void test_lru_gen(void)
 	 * Windows are not to depend on what other files have taught, and touches read
 	 * more than memory holds only if they read more than their pages.
 	 */
-	write_setting(ADAPTIVE_FILE, "0");
+	set_setting(ADAPTIVE_FILE, "0");
 	for (setting = 0; setting < NR_SETTINGS; setting++)
 		test_generation(setting);
 	test_marks("y", ACTIVE, "nothing is marked");
@@ -574,22 +528,6 @@ static void test_lru_gen(void)
 		test_marks("n", setting, "does nothing without lru_gen");
 	for (setting = 0; setting < NR_SETTINGS; setting++)
 		test_refaults(setting);
-}
-
-static void skip(int nr, const char *reason)
-{
-	while (nr--)
-		ksft_test_result_skip("%s\n", reason);
-}
-
-static void *share(size_t bytes)
-{
-	void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (shared == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of shared memory");
-	return shared;
 }
 
 static const char *prepare_file(void)
@@ -618,18 +556,18 @@ static void run_tests(void)
 	const char *unfit;
 
 	ksft_set_plan(NR_LRU_GEN_TESTS + 3);
-	outcome = share(sizeof(*outcome));
-	counts = share(sizeof(*counts));
+	outcome = shared_memory(sizeof(*outcome));
+	counts = shared_memory(sizeof(*counts));
 
 	test_pte_age_values();
 	if (lru_gen)
 		test_fault_folios_values();
 	else
-		skip(1, "no multi-generational LRU in this kernel");
+		skip_tests(1, "no multi-generational LRU in this kernel");
 
 	unfit = prepare_file();
 	if (unfit) {
-		skip(NR_FILE_TESTS + 2, unfit);
+		skip_tests(NR_FILE_TESTS + 2, unfit);
 		ksft_finished();
 	}
 	test_pte_age(true);
@@ -637,7 +575,7 @@ static void run_tests(void)
 	if (lru_gen)
 		test_lru_gen();
 	else
-		skip(NR_FILE_TESTS, "no multi-generational LRU in this kernel");
+		skip_tests(NR_FILE_TESTS, "no multi-generational LRU in this kernel");
 	ksft_finished();
 }
 

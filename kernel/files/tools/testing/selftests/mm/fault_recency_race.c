@@ -7,6 +7,11 @@
  * a process with it. Whatever can be read must be right, nobody may end who was
  * not to, and the kernel must not complain; KASAN makes it complain of more.
  *
+ * Run it as root, in a directory of the file system to test, for any number of
+ * seconds, 5 by default:
+ *
+ *	./fault_recency_race --seconds 60
+ *
  * The tests run in a child, which changes the settings, outside the group. Its
  * parent puts all settings back, however the child ends, and inherits what
  * processes are left then.
@@ -24,27 +29,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../kselftest.h"
 #include "page_cache_util.h"
-
-#ifndef MADV_COLD
-#define MADV_COLD		20
-#endif
-#ifndef MADV_PAGEOUT
-#define MADV_PAGEOUT		21
-#endif
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ	22
-#endif
-
-#define LRU_GEN_FILE		"/sys/kernel/mm/lru_gen/enabled"
-#define FAULT_FOLIOS_FILE	"/sys/kernel/mm/lru_gen/fault_folios"
-#define PTE_AGE_FILE		"/sys/kernel/debug/mmap_readahead/old_prefaulted_ptes"
-#define ADAPTIVE_FILE		"/sys/kernel/mm/mmap_readahead/adaptive"
-#define GENERATIONS_FILE	"/sys/kernel/debug/lru_gen"
 
 #define SWAP_BYTES		(32UL << 20)
 /* Of that, what the group may have. */
@@ -133,7 +121,7 @@ static struct shared {
 
 /* Of each process: which worker it is, or works for. */
 static struct worker *me;
-static uint64_t random_state = 0x9e3779b97f4a7c15ULL;
+static struct rng rng;
 
 static bool is_over(void)
 {
@@ -148,11 +136,6 @@ static void add(unsigned long *sum)
 static void count(enum count nr)
 {
 	add(&shared->counts[nr]);
-}
-
-static unsigned long random_below(unsigned long limit)
-{
-	return next_below(&random_state, limit);
 }
 
 static void __noreturn go_wrong(const char *what)
@@ -263,7 +246,7 @@ static void write_private(void)
 {
 	static unsigned int next;
 	unsigned int nr_slots = PRIVATE_BYTES / page_bytes;
-	unsigned long i, page = random_below(moving_page);
+	unsigned long i, page = random_below(&rng, moving_page);
 	struct slot *slot;
 	uint64_t *words;
 
@@ -279,7 +262,7 @@ static void write_private(void)
 	forget_slots(page, 1);
 	words = address(PRIVATE, page);
 	slot->page = page;
-	slot->pattern = random_below(UINT64_MAX) | 1;
+	slot->pattern = random_number(&rng) | 1;
 	for (i = 0; i < words_of_page(); i++)
 		store(&words[i], slot->pattern + i);
 	count(PRIVATE_WRITTEN);
@@ -313,7 +296,7 @@ static void use_shared(unsigned long page)
 	compare_number(load(words), page);
 	if (written && written != number)
 		go_wrong("a word that was written to the file is wrong");
-	if (!random_below(8)) {
+	if (!random_below(&rng, 8)) {
 		store(own, number);
 		count(PAGES_WRITTEN);
 	}
@@ -328,7 +311,7 @@ static void use_page(unsigned long page)
 		return;
 	}
 	may_be_cut_off = page >= moving_page;
-	if (random_below(3))
+	if (random_below(&rng, 3))
 		use_shared(page);
 	else
 		use_private(page);
@@ -338,14 +321,14 @@ static void use_page(unsigned long page)
 /* At random, in a run, or with a stride. */
 static void use_some_pages(unsigned int nr)
 {
-	unsigned long strides[] = { 0, 1, 2 + random_below(62) };
-	unsigned long stride = strides[random_below(ARRAY_SIZE(strides))];
-	unsigned long page = random_below(file_pages);
+	unsigned long strides[] = { 0, 1, 2 + random_below(&rng, 62) };
+	unsigned long stride = strides[random_below(&rng, ARRAY_SIZE(strides))];
+	unsigned long page = random_below(&rng, file_pages);
 
 	while (nr-- && !is_over()) {
 		use_page(page);
 		page = stride ? (page + stride) % file_pages :
-		       random_below(file_pages);
+		       random_below(&rng, file_pages);
 	}
 }
 
@@ -389,8 +372,8 @@ static unsigned long choose_range(unsigned long *first, unsigned long most)
 {
 	unsigned long nr;
 
-	*first = random_below(file_pages);
-	nr = 1 + random_below(most);
+	*first = random_below(&rng, file_pages);
+	nr = 1 + random_below(&rng, most);
 	return nr < file_pages - *first ? nr : file_pages - *first;
 }
 
@@ -431,7 +414,7 @@ static void advise(unsigned int place)
 	static const int advice[] = {
 		MADV_DONTNEED, MADV_COLD, MADV_PAGEOUT, MADV_POPULATE_READ,
 	};
-	int chosen = advice[random_below(ARRAY_SIZE(advice))];
+	int chosen = advice[random_below(&rng, ARRAY_SIZE(advice))];
 	unsigned long first, nr = choose_range(&first, file_pages / 16);
 
 	if (place == PRIVATE && chosen == MADV_DONTNEED)
@@ -467,7 +450,7 @@ static void fork_child(void)
 	}
 	if (!pid) {
 		end_with(parent);
-		random_state *= 3;
+		rng.state = random_number(&rng);
 		compare_all();
 		write_private();
 		use_some_pages(16);
@@ -492,7 +475,7 @@ static void use_pages(void)
 {
 	if (!places[SHARED])
 		map_all();
-	switch (random_below(32)) {
+	switch (random_below(&rng, 32)) {
 	case 0:
 		map_anew(SHARED);
 		break;
@@ -554,7 +537,7 @@ static void run_out_of_memory(void)
 static void resize_file(void)
 {
 	unsigned long page = moving_page +
-			     random_below(file_pages - moving_page);
+			     random_below(&rng, file_pages - moving_page);
 	const off_t bytes = page * page_bytes;
 
 	if (!places[SHARED])
@@ -574,13 +557,13 @@ static void take_memory(void)
 	int err;
 
 	snprintf(bytes, sizeof(bytes), "%lu",
-		 (1 + random_below(64)) * (limit_bytes / 256));
+		 (1 + random_below(&rng, 64)) * (limit_bytes / 256));
 	err = memory_cgroup_write("memory.reclaim", bytes);
 	if (!err)
 		add(&me->done);
 	else if (err != -EAGAIN)
 		go_wrong("memory.reclaim");
-	usleep(random_below(10000));
+	usleep(random_below(&rng, 10000));
 }
 
 /* Of the group, on the last of its nodes. */
@@ -621,57 +604,48 @@ static void command_lru_gen(void)
 	char command[80];
 
 	if (read_generations(&found)) {
-		if (random_below(2))
+		if (random_below(&rng, 2))
 			snprintf(command, sizeof(command), "+ %lu %lu %lu 1 %lu",
 				 found.group, found.node, found.youngest,
-				 random_below(2));
+				 random_below(&rng, 2));
 		else
 			snprintf(command, sizeof(command), "- %lu %lu %lu %lu %lu",
 				 found.group, found.node, found.oldest,
-				 random_below(201), 1 + random_below(512));
+				 random_below(&rng, 201), 1 + random_below(&rng, 512));
 		/* Refused if others have been faster. */
 		if (!setting_write(GENERATIONS_FILE, command))
 			add(&me->done);
 	}
-	usleep(random_below(10000));
+	usleep(random_below(&rng, 10000));
 }
 
 /* The tests' own process */
 
 static unsigned long flips, lru_gen_flips;
 
-static void write_setting(const char *path, const char *value)
-{
-	int err = setting_write(path, value);
-
-	if (err)
-		ksft_exit_fail_msg("%s does not take '%s': %s\n", path, value,
-				   strerror(-err));
-}
-
 static void flip_a_setting(void)
 {
 	static const char * const earned[] = { "active", "accessed", "mapped" };
 
-	switch (random_below(3)) {
+	switch (random_below(&rng, 3)) {
 	case 0:
-		write_setting(FAULT_FOLIOS_FILE,
-			      earned[random_below(ARRAY_SIZE(earned))]);
+		set_setting(FAULT_FOLIOS_FILE,
+			      earned[random_below(&rng, ARRAY_SIZE(earned))]);
 		break;
 	case 1:
-		write_setting(PTE_AGE_FILE, random_below(2) ? "1" : "0");
+		set_setting(PTE_AGE_FILE, random_below(&rng, 2) ? "1" : "0");
 		break;
 	case 2:
-		write_setting(ADAPTIVE_FILE, random_below(2) ? "1" : "0");
+		set_setting(ADAPTIVE_FILE, random_below(&rng, 2) ? "1" : "0");
 		break;
 	}
 	flips++;
 	if (flips % 64)
 		return;
 	/* Mostly on, or little would be put to the test. */
-	write_setting(LRU_GEN_FILE, "n");
-	usleep(random_below(20000));
-	write_setting(LRU_GEN_FILE, "y");
+	set_setting(LRU_GEN_FILE, "n");
+	usleep(random_below(&rng, 20000));
+	set_setting(LRU_GEN_FILE, "y");
 	lru_gen_flips++;
 }
 
@@ -689,9 +663,7 @@ static void start(struct worker *worker)
 	}
 	end_with(parent);
 	me = worker;
-	/* By an odd number, which never makes it 0. */
-	random_state *= 1 + 2 * (worker->starts * NR_WORKERS +
-				 (worker - shared->workers));
+	rng.state = worker->starts * NR_WORKERS + (worker - shared->workers);
 	/* The others are not to be taken as long as there is a choice. */
 	if (setting_write("/proc/self/oom_score_adj",
 			  worker->victim ? "1000" : "-900"))
@@ -789,35 +761,27 @@ static const char *what_is_missing(void)
 	return NULL;
 }
 
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec + time.tv_nsec / 1e9;
-}
-
 static void race(void)
 {
-	double began = now(), end;
+	double began = seconds_now(), end;
 	unsigned int i;
 
 	for (i = 0; i < NR_WORKERS; i++)
 		if (is_needed(&shared->workers[i]))
 			start(&shared->workers[i]);
 	while (!any_wrong()) {
-		double elapsed = now() - began;
+		double elapsed = seconds_now() - began;
 
 		if (elapsed >= seconds + PATIENCE_SECONDS ||
 		    (elapsed >= seconds && !what_is_missing()))
 			break;
 		flip_a_setting();
 		look_after_workers();
-		usleep(random_below(4000));
+		usleep(random_below(&rng, 4000));
 	}
 	__atomic_store_n(&shared->over, true, __ATOMIC_RELAXED);
-	end = now() + PATIENCE_SECONDS;
-	while (nr_running() && now() < end) {
+	end = seconds_now() + PATIENCE_SECONDS;
+	while (nr_running() && seconds_now() < end) {
 		look_after_workers();
 		usleep(10000);
 	}
@@ -873,10 +837,7 @@ static void test_race(void)
 			       taken);
 		ok = false;
 	}
-	if (kernel_trouble() & ~trouble) {
-		ksft_print_msg("the kernel complained: see its log\n");
-		ok = false;
-	}
+	ok &= !kernel_complained(trouble);
 	ksft_test_result(ok, "what faults bring in is right when memory runs out\n");
 }
 
@@ -926,12 +887,9 @@ static void run_tests(void)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prepare_file();
 	prepare_group();
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of shared memory");
+	shared = shared_memory(sizeof(*shared));
 	memcpy(shared->workers, all_workers, sizeof(all_workers));
-	write_setting(LRU_GEN_FILE, "y");
+	set_setting(LRU_GEN_FILE, "y");
 	test_race();
 	ksft_finished();
 }
@@ -939,13 +897,13 @@ static void run_tests(void)
 /* All workers die with the tests' process, and are ours then. */
 static void clean_up(void)
 {
-	double end = now() + PATIENCE_SECONDS;
+	double end = seconds_now() + PATIENCE_SECONDS;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) {
 		if (pid)
 			continue;
-		if (now() >= end) {
+		if (seconds_now() >= end) {
 			ksft_print_msg("processes are left that do not end\n");
 			return;
 		}

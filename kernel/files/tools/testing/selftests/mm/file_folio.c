@@ -7,6 +7,10 @@
  * gained, and in /proc/kpageflags. The counters are those of the whole system;
  * a size that nobody may use gains nothing all the same.
  *
+ * Run it as root, in a directory of a file system with large folios:
+ *
+ *	./file_folio
+ *
  * The tests run in a child. Its parent puts all settings back, however the
  * child ends.
  */
@@ -23,12 +27,10 @@
 #include "../kselftest.h"
 #include "page_cache_util.h"
 
-#define THP_DIR		"/sys/kernel/mm/transparent_hugepage"
-
 /* Every so many bytes of the test file start with their own offset. */
 #define STAMP_BYTES	(64UL << 10)
 
-static uint64_t random_state = 0x9e3779b97f4a7c15ULL;
+static struct rng rng;
 
 static bool has_exec(enum file_use use)
 {
@@ -81,11 +83,10 @@ static void test_brackets(void)
 	const struct folio_size *size = &folio_sizes[nr_folio_sizes / 2];
 	char path[PATH_BYTES], expected[128], text[128] = "";
 	bool ok = true;
-	int use, i, fd;
 	size_t len;
+	int use, i;
 
-	snprintf(path, sizeof(path), THP_DIR "/hugepages-%lukB/file_enabled",
-		 size->bytes >> 10);
+	folio_size_path(path, size->bytes, "file_enabled");
 	for (use = 0; use < NR_USES; use++) {
 		len = 0;
 		for (i = 0; i < NR_USES; i++)
@@ -94,11 +95,8 @@ static void test_brackets(void)
 					use_names[i],
 					i == NR_USES - 1 ? '\n' : ' ');
 		set_folio_size(size, use);
-		fd = open(path, O_RDONLY);
-		if (fd < 0 || read(fd, text, sizeof(text)) != (ssize_t)len ||
-		    memcmp(text, expected, len))
-			ok = false;
-		close(fd);
+		read_text(path, text, sizeof(text));
+		ok &= !strcmp(text, expected);
 	}
 	ksft_test_result(ok, "reads as all uses, the chosen one in brackets\n");
 }
@@ -112,8 +110,8 @@ static void test_order_of_writes(void)
 
 	set_all_folio_sizes(USE_NEVER);
 	for (n = 0; ok && n < 300; n++) {
-		chosen = next_below(&random_state, nr_folio_sizes);
-		expected[chosen] = next_below(&random_state, NR_USES);
+		chosen = random_below(&rng, nr_folio_sizes);
+		expected[chosen] = random_below(&rng, NR_USES);
 		for (i = 0; has_exec(expected[chosen]) && i < nr_folio_sizes; i++)
 			if (i != chosen && has_exec(expected[i]))
 				expected[i] = expected[i] == USE_EXEC ?
@@ -135,7 +133,7 @@ static void test_order_of_writes(void)
 
 struct writer {
 	pthread_t thread;
-	uint64_t random;
+	struct rng rng;
 	bool failed;
 	/* What it wrote last to each size. */
 	int last[MAX_ORDER_NR];
@@ -143,13 +141,13 @@ struct writer {
 
 /* Two writers share each size. */
 static unsigned int size_of_writer(const struct writer *writers,
-				   const struct writer *writer, uint64_t *random)
+				   struct writer *writer)
 {
 	unsigned int pair = (writer - writers) / 2;
 	unsigned int step = NR_WRITERS / 2;
 	unsigned int mine = (nr_folio_sizes - pair + step - 1) / step;
 
-	return pair + step * next_below(random, mine);
+	return pair + step * random_below(&writer->rng, mine);
 }
 
 static struct writer writers[NR_WRITERS];
@@ -160,8 +158,8 @@ static void *write_at_random(void *arg)
 	unsigned int n, size, use;
 
 	for (n = 0; n < WRITES; n++) {
-		size = size_of_writer(writers, writer, &writer->random);
-		use = next_below(&writer->random, NR_USES);
+		size = size_of_writer(writers, writer);
+		use = random_below(&writer->rng, NR_USES);
 		if (folio_size_write(&folio_sizes[size], use_names[use]))
 			writer->failed = true;
 		writer->last[size] = use;
@@ -196,18 +194,14 @@ static void test_writers(void)
 {
 	unsigned int i, size, round, execs;
 	bool ok = nr_folio_sizes >= NR_WRITERS / 2;
-	int err;
 
 	for (round = 0; ok && round < 10; round++) {
 		set_all_folio_sizes(USE_ALWAYS);
 		for (i = 0; i < NR_WRITERS; i++) {
-			writers[i].random = random_state + round * NR_WRITERS + i;
+			writers[i].rng.state = round * NR_WRITERS + i;
 			memset(writers[i].last, 0xff, sizeof(writers[i].last));
-			err = pthread_create(&writers[i].thread, NULL,
-					     write_at_random, &writers[i]);
-			if (err)
-				ksft_exit_fail_msg("no thread: %s\n",
-						   strerror(err));
+			start_thread(&writers[i].thread, write_at_random,
+				     &writers[i]);
 		}
 		for (i = 0; i < NR_WRITERS; i++) {
 			pthread_join(writers[i].thread, NULL);
@@ -395,11 +389,8 @@ static void test_one_never(enum how how, const char *name)
 /* How large the folios are that the hint for huge pages asks for. */
 static unsigned long huge_hint_bytes(void)
 {
-	char text[SETTING_BYTES];
-	unsigned long bytes = 0;
+	unsigned long bytes = pmd_bytes();
 
-	if (!setting_read(THP_DIR "/hpage_pmd_size", text))
-		bytes = strtoul(text, NULL, 10);
 	return bytes && folio_size_of(bytes) ? bytes : 2UL << 20;
 }
 
@@ -543,8 +534,7 @@ static void run_tests(void)
 
 	unfit = prepare_file();
 	if (unfit) {
-		for (i = 0; i < NR_FILE_TESTS; i++)
-			ksft_test_result_skip("%s\n", unfit);
+		skip_tests(NR_FILE_TESTS, unfit);
 		ksft_finished();
 	}
 

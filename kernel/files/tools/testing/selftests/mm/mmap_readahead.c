@@ -10,6 +10,10 @@
  * window has learnt lasts as long as one of them is cached. The adaptive window is
  * off in all tests but its own: it would take the place of the counter.
  *
+ * Run it as root, in a directory of the file system to test:
+ *
+ *	./mmap_readahead
+ *
  * The tests run in a child. Its parent puts all settings back, however the
  * child ends.
  */
@@ -17,8 +21,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +28,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -49,8 +50,6 @@
 /* Its rule is one beyond those of enum rule. */
 #define ADAPTIVE	(ALL_RULES + 1)
 
-#define LRU_GEN_FILE	"/sys/kernel/mm/lru_gen/enabled"
-
 /* Up to this size the file gets data; beyond, a hole has to do. */
 #define DATA_BYTES_MAX	(256UL << 20)
 /* Where the window is measured: it must not fill half of this hole. */
@@ -67,17 +66,6 @@ static unsigned long file_pages;
 static unsigned long window, one_folio, fault_around;
 
 /* Switches */
-
-/* Return: 0 or 1, negative if there is no such value. */
-static int flag_read(const char *path)
-{
-	char value[SETTING_BYTES];
-	int err = setting_read(path, value);
-
-	if (err)
-		return err;
-	return !strcmp(value, "0") ? 0 : !strcmp(value, "1") ? 1 : -EPROTO;
-}
 
 /* What a switch takes, for off and on in turn, and what it does not. */
 struct syntax {
@@ -177,8 +165,7 @@ static void test_request_values(void)
 static void set_all_rules(unsigned int rules)
 {
 	set_rules(rules & ALL_RULES);
-	if (setting_write(ADAPTIVE_FILE, rules & ADAPTIVE ? "1" : "0"))
-		ksft_exit_fail_perror(ADAPTIVE_FILE);
+	set_setting(ADAPTIVE_FILE, rules & ADAPTIVE ? "1" : "0");
 }
 
 static unsigned int read_all_rules(void)
@@ -778,20 +765,6 @@ static void test_adaptive_remembers(void)
 	ksft_test_result(ok, "adaptive: it begins anew when nothing is\n");
 }
 
-/* As fork(): the child prints nothing of its parent's, and ends with it. */
-static pid_t fork_helper(void)
-{
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0)
-		ksft_exit_fail_perror("fork");
-	if (!pid)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	return pid;
-}
-
 /* All who have opened a file share what is learnt. */
 static void test_adaptive_shared(void)
 {
@@ -1069,13 +1042,13 @@ static void test_adaptive_first_page(void)
 static void test_adaptive_fill(void)
 {
 	unsigned long brought, most = 0, filled = 0;
-	uint64_t random = 88172645463325252ULL;
+	struct rng rng = { 1 };
 	unsigned int n, first = 0;
 	struct mapping map;
 
 	open_adaptive(&map, MANY_PAGES);
 	for (n = 0; n < 400; n++) {
-		brought = touch_and_count(&map, next_below(&random, file_pages));
+		brought = touch_and_count(&map, random_below(&rng, file_pages));
 		if (brought > most)
 			most = brought;
 		if (brought > MOST_PAGES / 2 && !filled++)
@@ -1093,11 +1066,11 @@ static void test_adaptive_fill(void)
 /* Return: how many random reads it takes in turn until a block is read. */
 static unsigned int reads_until_filled(const struct mapping *one, const struct mapping *other)
 {
-	uint64_t random = 88172645463325252ULL;
+	struct rng rng = { 1 };
 	unsigned int n;
 
 	for (n = 0; n < 400; n++)
-		if (touch_and_count(n % 2 ? other : one, next_below(&random, file_pages)) >
+		if (touch_and_count(n % 2 ? other : one, random_below(&rng, file_pages)) >
 		    MOST_PAGES / 2)
 			break;
 	return n;
@@ -1302,11 +1275,9 @@ static void run_adaptive_tests(void)
 {
 	long kib = read_ahead_read(file_fd);
 	char lru_gen[16] = "0";
-	unsigned int i;
 
 	if (!read_ahead_write(file_fd, MOST_PAGES * page_bytes >> 10)) {
-		for (i = 0; i < NR_ADAPTIVE_TESTS; i++)
-			ksft_test_result_skip("adaptive: read_ahead_kb cannot be set\n");
+		skip_tests(NR_ADAPTIVE_TESTS, "adaptive: read_ahead_kb cannot be set");
 		return;
 	}
 	test_adaptive_sparse(0);
@@ -1508,8 +1479,7 @@ static int slow_mount_and_open(void)
 	mount = syscall(__NR_fsmount, context, FSMOUNT_CLOEXEC, 0);
 	if (mount < 0)
 		goto out;
-	if (pthread_create(&slow.server, NULL, slow_serve, NULL))
-		ksft_exit_fail_msg("no thread for FUSE\n");
+	start_thread(&slow.server, slow_serve, NULL);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", mount);
 	fd = open(path, O_RDONLY);
 	/* No fault asks how large the file is. */
@@ -1551,12 +1521,9 @@ static void slow_close(void)
 /* Have another process, which shares the open file, touch a page of it. */
 static pid_t slow_touch_elsewhere(unsigned long page)
 {
-	pid_t pid = fork();
+	pid_t pid = fork_helper();
 
-	if (pid < 0)
-		ksft_exit_fail_perror("fork");
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(slow.connection);
 		touch(&slow.map, page);
 		_exit(0);
@@ -1755,10 +1722,7 @@ static void test_congested(void)
 		ksft_test_result_skip("%s: %s\n", name, unfit);
 		return;
 	}
-	if (kernel_trouble() & ~trouble) {
-		ksft_print_msg("the kernel complained: see its log\n");
-		ok = false;
-	}
+	ok &= !kernel_complained(trouble);
 	ksft_test_result(ok && congested > at_ease + (long)CONGESTED_PAGES / 16, "%s\n", name);
 }
 
@@ -1851,11 +1815,11 @@ static void test_adaptive_rotating(void)
 		return;
 	}
 	set_all_rules(ALL_RULES | ADAPTIVE);
-	if (!device_setting_write(AT_FDCWD, "request_kb", 0) || setting_write(path, "0"))
-		ksft_exit_fail_perror(path);
+	if (!device_setting_write(AT_FDCWD, "request_kb", 0))
+		ksft_exit_fail_msg("request_kb cannot be set\n");
+	set_setting(path, "0");
 	still = first_read();
-	if (setting_write(path, "1"))
-		ksft_exit_fail_perror(path);
+	set_setting(path, "1");
 	rotating = first_read();
 	ksft_print_msg("the first miss reads %lu pages, and %lu where the disk rotates\n",
 		       still, rotating);
@@ -1870,35 +1834,26 @@ static void test_adaptive_rotating(void)
 static struct mapping turmoil_map;
 static unsigned long turmoil_pages;
 static bool turmoil_over;
-static __thread sigjmp_buf beyond_end;
 
 struct tally {
 	pthread_t thread;
-	uint64_t seed;
+	struct rng rng;
 	unsigned long done, sigbus;
 	bool failed;
 };
 
-static void on_sigbus(int sig)
-{
-	siglongjmp(beyond_end, sig);
-}
-
 static void *fault_pages(void *arg)
 {
 	struct tally *tally = arg;
-	uint64_t random = tally->seed;
+	unsigned long page;
+	uint64_t value;
 
 	while (!__atomic_load_n(&turmoil_over, __ATOMIC_RELAXED)) {
-		random ^= random << 13;
-		random ^= random >> 7;
-		random ^= random << 17;
-		if (sigsetjmp(beyond_end, 0)) {
+		page = random_below(&tally->rng, turmoil_pages);
+		if (access_page(page_address(&turmoil_map, page), NULL, &value))
 			tally->sigbus++;
-		} else {
-			touch(&turmoil_map, random % turmoil_pages);
+		else
 			tally->done++;
-		}
 	}
 	return NULL;
 }
@@ -1912,9 +1867,8 @@ static void *flip_switches(void *arg)
 	while (!__atomic_load_n(&turmoil_over, __ATOMIC_RELAXED)) {
 		rules = tally->done % 2 ?
 			tally->done / 2 * 37 % (2 * ADAPTIVE) : 0;
-		for (unsigned int nr = 0; nr < NR_SWITCHES; nr++)
-			if (switch_write(nr, rules & (1 << nr) ? "1" : "0"))
-				tally->failed = true;
+		if (rules_write(rules & ALL_RULES))
+			tally->failed = true;
 		if (setting_write(ADAPTIVE_FILE, rules & ADAPTIVE ? "1" : "0"))
 			tally->failed = true;
 		/* Not every device has one. */
@@ -1945,48 +1899,36 @@ static void *resize_file(void *arg)
 /* Last of all: it leaves the test file in pieces. */
 static void test_turmoil(void)
 {
-	struct sigaction action = {
-		.sa_handler = on_sigbus,
-		.sa_flags = SA_NODEFER,
-	};
 	struct tally tallies[NR_FAULTERS + 2] = { };
 	struct tally *flips = &tallies[NR_FAULTERS];
 	struct tally *resizes = &tallies[NR_FAULTERS + 1];
 	unsigned long trouble = kernel_trouble(), touched = 0, sigbus = 0;
 	bool ok = true;
-	int i, err;
+	int i;
 
 	open_cold(&turmoil_map);
 	turmoil_pages = 16 * window;
-	sigaction(SIGBUS, &action, NULL);
-	for (i = 0; i < NR_FAULTERS + 2; i++) {
-		tallies[i].seed = 0x9e3779b97f4a7c15ULL * (i + 1);
-		err = pthread_create(&tallies[i].thread, NULL,
-				     &tallies[i] == flips ? flip_switches :
-				     &tallies[i] == resizes ? resize_file :
-				     fault_pages, &tallies[i]);
-		if (err)
-			ksft_exit_fail_msg("no thread: %s\n", strerror(err));
+	catch_signals();
+	start_thread(&flips->thread, flip_switches, flips);
+	start_thread(&resizes->thread, resize_file, resizes);
+	for (i = 0; i < NR_FAULTERS; i++) {
+		tallies[i].rng.state = i;
+		start_thread(&tallies[i].thread, fault_pages, &tallies[i]);
 	}
 	sleep(TURMOIL_SECONDS);
 	__atomic_store_n(&turmoil_over, true, __ATOMIC_RELAXED);
 	for (i = 0; i < NR_FAULTERS + 2; i++) {
 		pthread_join(tallies[i].thread, NULL);
-		if (tallies[i].failed || !tallies[i].done)
-			ok = false;
-		if (i < NR_FAULTERS) {
-			touched += tallies[i].done;
-			sigbus += tallies[i].sigbus;
-		}
+		ok &= !tallies[i].failed && tallies[i].done;
 	}
-	signal(SIGBUS, SIG_DFL);
+	for (i = 0; i < NR_FAULTERS; i++) {
+		touched += tallies[i].done;
+		sigbus += tallies[i].sigbus;
+	}
 	unmap_and_close(&turmoil_map);
 	ksft_print_msg("%lu pages touched, %lu beyond the end; %lu flips, %lu resizes\n",
 		       touched, sigbus, flips->done, resizes->done);
-	if (kernel_trouble() & ~trouble) {
-		ksft_print_msg("the kernel complained: see its log\n");
-		ok = false;
-	}
+	ok &= !kernel_complained(trouble);
 	ksft_test_result(ok, "faults, flips and resizes side by side\n");
 }
 
@@ -2048,8 +1990,7 @@ static void run_tests(void)
 	set_all_rules(ALL_RULES);
 	unfit = prepare_file();
 	if (unfit) {
-		for (i = 0; i < NR_FILE_TESTS; i++)
-			ksft_test_result_skip("%s\n", unfit);
+		skip_tests(NR_FILE_TESTS, unfit);
 		ksft_finished();
 	}
 

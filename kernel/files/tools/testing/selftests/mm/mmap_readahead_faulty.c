@@ -4,7 +4,10 @@
  * frozen. A page that can be read has to be right, one that cannot is SIGBUS, and no
  * failure lasts.
  *
- * The argument is the seed of what is random, 1 by default.
+ * Run it as root, in a directory of the file system to test, with any seed of what is
+ * random, 1 by default:
+ *
+ *	./mmap_readahead_faulty 2
  *
  * The kernel's fault injection makes them fail, for this process alone. The tests run in
  * a child. Its parent puts all settings back and thaws the file system, however the child
@@ -13,7 +16,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +24,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -61,7 +62,6 @@ static const char * const allocations[] = {
 static uint64_t seed = 1;
 
 static int file_fd, directory_fd;
-static sigjmp_buf no_access;
 
 /* Whose window is put to the test. */
 static const char *window;
@@ -201,18 +201,12 @@ static int stop_injecting(const char * const *injectors, int times)
 
 enum outcome { RIGHT, WRONG, NO_ACCESS, NR_OUTCOMES };
 
-static void on_no_access(int sig)
-{
-	siglongjmp(no_access, sig);
-}
-
 static enum outcome read_page(const struct mapping *map, unsigned long page)
 {
-	uint64_t stamp;
+	uint64_t stamp = 0;
 
-	if (sigsetjmp(no_access, 1))
+	if (access_page(page_address(map, page), NULL, &stamp) == SIGBUS)
 		return NO_ACCESS;
-	stamp = __atomic_load_n((uint64_t *)page_address(map, page), __ATOMIC_RELAXED);
 	return stamp == page + 1 ? RIGHT : WRONG;
 }
 
@@ -241,7 +235,7 @@ enum pattern { RANDOM, FORWARD, BACKWARD, NR_PATTERNS };
 
 static const char * const pattern_names[] = { "random", "forward", "backward" };
 
-static unsigned long page_of(enum pattern pattern, unsigned int n, uint64_t *random)
+static unsigned long page_of(enum pattern pattern, unsigned int n, struct rng *rng)
 {
 	switch (pattern) {
 	case FORWARD:
@@ -249,7 +243,7 @@ static unsigned long page_of(enum pattern pattern, unsigned int n, uint64_t *ran
 	case BACKWARD:
 		return FILE_PAGES - 1 - n % FILE_PAGES;
 	default:
-		return next_below(random, FILE_PAGES);
+		return random_below(rng, FILE_PAGES);
 	}
 }
 
@@ -260,7 +254,7 @@ static void test_accesses(const char * const *injectors, int percent, enum patte
 {
 	unsigned int n = 0, outcomes[NR_OUTCOMES] = { 0 };
 	int round, failed = 0;
-	uint64_t random = seed;
+	struct rng rng = { seed };
 	struct mapping map;
 	bool ok = true;
 
@@ -272,7 +266,7 @@ static void test_accesses(const char * const *injectors, int percent, enum patte
 		map_cold(&map, file_fd, FILE_PAGES);
 		inject(injectors, percent, ENDLESS);
 		do
-			outcomes[read_page(&map, page_of(pattern, n, &random))]++;
+			outcomes[read_page(&map, page_of(pattern, n, &rng))]++;
 		while (++n % ACCESSES);
 		failed += stop_injecting(injectors, ENDLESS);
 		if (round == ROUNDS - 1)
@@ -368,7 +362,7 @@ static void thaw(void)
 /* Prints nothing while frozen: its output may go to a file there. */
 static void test_frozen(void)
 {
-	uint64_t random = 1;
+	struct rng rng = { 1 };
 	struct mapping map;
 	int status, tries;
 	unsigned int n;
@@ -376,26 +370,26 @@ static void test_frozen(void)
 	bool ok = false;
 
 	map_cold(&map, file_fd, FILE_PAGES);
+	fflush(stdout);
 	if (ioctl(directory_fd, FIFREEZE, 0)) {
 		unmap_and_close(&map);
 		ksft_test_result_skip("%s: the file system cannot be frozen: %s\n",
 				      window, strerror(errno));
 		return;
 	}
-	pid = fork();
+	pid = fork_helper();
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (n = 0; n < ROUNDS * ACCESSES; n++)
-			if (read_page(&map, page_of(n % NR_PATTERNS, n, &random)) != RIGHT)
+			if (read_page(&map, page_of(n % NR_PATTERNS, n, &rng)) != RIGHT)
 				_exit(1);
 		_exit(0);
 	}
-	for (tries = 0; pid > 0 && tries < 3000 && !ok; tries++) {
+	for (tries = 0; tries < 3000 && !ok; tries++) {
 		usleep(10000);
 		ok = waitpid(pid, &status, WNOHANG) == pid;
 	}
 	thaw();
-	if (!ok && pid > 0)
+	if (!ok)
 		waitpid(pid, &status, 0);
 	unmap_and_close(&map);
 	ksft_test_result(ok && !status, "%s: a frozen file system can be read\n",
@@ -406,7 +400,6 @@ static void test_frozen(void)
 
 static void run_tests(void)
 {
-	struct sigaction action = { .sa_handler = on_no_access, .sa_flags = SA_NODEFER };
 	unsigned long trouble = kernel_trouble();
 	int adaptive, pattern;
 
@@ -416,12 +409,11 @@ static void run_tests(void)
 	if (file_fd < 0 || directory_fd < 0 || !write_pages())
 		ksft_exit_skip("no room for the test file in the current directory\n");
 	read_ahead_write(file_fd, MOST_PAGES * page_bytes >> 10);
-	sigaction(SIGBUS, &action, NULL);
+	catch_signals();
 	set_rules(ALL_RULES);
 	for (adaptive = 0; adaptive < 2; adaptive++) {
 		window = adaptive ? "adaptive" : "not adaptive";
-		if (setting_write(ADAPTIVE_FILE, adaptive ? "1" : "0"))
-			ksft_exit_fail_msg(ADAPTIVE_FILE " cannot be written\n");
+		set_setting(ADAPTIVE_FILE, adaptive ? "1" : "0");
 		test_once();
 		for (pattern = 0; pattern < NR_PATTERNS; pattern++)
 			test_accesses(reads, MANY, pattern, "reads");
@@ -430,7 +422,7 @@ static void run_tests(void)
 		test_frozen();
 	}
 	test_not_known();
-	ksft_test_result(!(kernel_trouble() & ~trouble), "the kernel did not complain\n");
+	ksft_test_result(!kernel_complained(trouble), "the kernel did not complain\n");
 	ksft_finished();
 }
 
@@ -438,7 +430,7 @@ int main(int argc, char **argv)
 {
 	ksft_print_header();
 	if (argc > 1)
-		seed = strtoul(argv[1], NULL, 10) ?: 1;
+		seed = strtoul(argv[1], NULL, 10);
 	if (geteuid())
 		ksft_exit_skip("needs root to make reads fail\n");
 	page_cache_init();

@@ -15,7 +15,10 @@
  * faults, the other, which has real-time priority, is woken by the unlock,
  * unmaps, and keeps the processor.
  *
- * The argument is how many seconds to go on with each, 5 by default.
+ * Run it as root, in a directory of the file system to test, for any number of
+ * seconds with each, 5 by default:
+ *
+ *	./mmap_readahead_race 60
  *
  * The tests run in a child. Its parent puts all settings back, however the
  * child ends.
@@ -25,7 +28,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,23 +35,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../kselftest.h"
 #include "mmap_readahead_util.h"
 #include "page_cache_util.h"
-
-#ifndef MADV_PAGEOUT
-#define MADV_PAGEOUT		21
-#endif
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ	22
-#endif
 
 /* In blocks, that is, in folios as text is to have them. */
 #define TRAP_BLOCKS	4
@@ -61,7 +54,7 @@
 #define FUNCTION_OFFSET	64
 
 /* How long a grace period may take, with what is freed after it. */
-#define GRACE_NS	40000000L
+#define GRACE_SECONDS	0.04
 
 static const unsigned char return_instruction[] = {
 #if defined(__x86_64__)
@@ -93,7 +86,7 @@ struct worker {
 	pthread_t thread;
 	void (*step)(struct worker *worker);
 	const char *name;
-	uint64_t random;
+	struct rng rng;
 	unsigned long done, next, sigbus, sigsegv;
 	bool wrong;
 };
@@ -104,18 +97,11 @@ static struct shared {
 	struct worker walker, springer;
 } *shared;
 
-static __thread sigjmp_buf no_access;
-
 /*
  * All threads exist before the first works: where one has unmapped, the stack
  * of the next could be, until another mapping replaces it.
  */
 static pthread_barrier_t all_started;
-
-static unsigned long random_below(struct worker *worker, unsigned long limit)
-{
-	return next_below(&worker->random, limit);
-}
 
 static char *address(unsigned long page)
 {
@@ -123,11 +109,6 @@ static char *address(unsigned long page)
 }
 
 /* Pages */
-
-static void on_no_access(int sig)
-{
-	siglongjmp(no_access, sig);
-}
 
 static bool write_pages(unsigned long first, unsigned long nr)
 {
@@ -153,27 +134,19 @@ static bool write_pages(unsigned long first, unsigned long nr)
  */
 static void use_page_at(struct worker *worker, char *at, unsigned long page, bool hole)
 {
-	int sig = sigsetjmp(no_access, 0);
-	uint64_t stamp;
+	uint64_t stamp = 0;
+	int sig = access_page(at, NULL, &stamp);
 
-	if (sig) {
-		if (sig == SIGBUS)
-			worker->sigbus++;
-		else
-			worker->sigsegv++;
-		return;
-	}
-	stamp = __atomic_load_n((uint64_t *)at, __ATOMIC_RELAXED);
-	if (hole) {
-		if (stamp && stamp != page + 1)
-			worker->wrong = true;
-	} else {
-		if (stamp != page + 1)
-			worker->wrong = true;
-		else if (sizeof(return_instruction) && prot & PROT_EXEC)
-			((void (*)(void))(at + FUNCTION_OFFSET))();
-	}
-	worker->done++;
+	if (!sig && stamp != page + 1 && (stamp || !hole))
+		worker->wrong = true;
+	else if (!sig && !hole && sizeof(return_instruction) && prot & PROT_EXEC)
+		sig = call_function((void (*)(void))(at + FUNCTION_OFFSET));
+	if (!sig)
+		worker->done++;
+	else if (sig == SIGBUS)
+		worker->sigbus++;
+	else
+		worker->sigsegv++;
 }
 
 static void use_page(struct worker *worker, unsigned long page)
@@ -187,7 +160,7 @@ static void use_page(struct worker *worker, unsigned long page)
 static void use_any_page(struct worker *worker)
 {
 	use_page(worker, steady_page +
-			 random_below(worker, file_pages - steady_page));
+			 random_below(&worker->rng, file_pages - steady_page));
 }
 
 static void read_forward(struct worker *worker)
@@ -207,7 +180,7 @@ static void read_backward(struct worker *worker)
 static void use_fresh_page(struct worker *worker)
 {
 	unsigned long page = steady_page +
-			     random_below(worker, file_pages - steady_page);
+			     random_below(&worker->rng, file_pages - steady_page);
 
 	use_page_at(worker, fresh_address + page * page_bytes, page, true);
 }
@@ -219,7 +192,7 @@ static void use_fresh_page(struct worker *worker)
  */
 static void open_anew(struct worker *worker)
 {
-	int fd = random_below(worker, 2) ? make_file() : open_again(file_fd);
+	int fd = random_below(&worker->rng, 2) ? make_file() : open_again(file_fd);
 	size_t bytes = file_pages * page_bytes;
 	struct stat st;
 
@@ -229,9 +202,9 @@ static void open_anew(struct worker *worker)
 	if (mmap(fresh_address, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd,
 		 0) == MAP_FAILED)
 		worker->wrong = true;
-	usleep(random_below(worker, 3000));
+	usleep(random_below(&worker->rng, 3000));
 	if (mmap(fresh_address + bytes, page_bytes,
-		 random_below(worker, 2) ? PROT_READ : PROT_READ | PROT_EXEC,
+		 random_below(&worker->rng, 2) ? PROT_READ : PROT_READ | PROT_EXEC,
 		 MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
 		worker->wrong = true;
 	close(fd);
@@ -256,15 +229,15 @@ static void drop_pages_of(unsigned long first, unsigned long nr)
 static void change_mappings(struct worker *worker)
 {
 	unsigned long first = steady_page +
-			      random_below(worker, file_pages - steady_page);
-	unsigned long nr = 1 + random_below(worker, 3 * block);
+			      random_below(&worker->rng, file_pages - steady_page);
+	unsigned long nr = 1 + random_below(&worker->rng, 3 * block);
 	void *start = address(first);
 	size_t bytes;
 
 	if (nr > file_pages - first)
 		nr = file_pages - first;
 	bytes = nr * page_bytes;
-	switch (random_below(worker, 8)) {
+	switch (random_below(&worker->rng, 8)) {
 	case 0:
 		mprotect(start, bytes, PROT_NONE);
 		break;
@@ -288,7 +261,7 @@ static void change_mappings(struct worker *worker)
 	default:
 		munmap(start, bytes);
 		drop_pages_of(first, nr);
-		map_pages(first, nr, random_below(worker, 2));
+		map_pages(first, nr, random_below(&worker->rng, 2));
 	}
 	worker->done++;
 }
@@ -306,13 +279,13 @@ static void drop_everything(struct worker *worker)
 		drop_pages_of(0, 0);
 	}
 	worker->done++;
-	usleep(random_below(worker, 5000));
+	usleep(random_below(&worker->rng, 5000));
 }
 
 static void resize_file(struct worker *worker)
 {
 	unsigned long page = moving_page +
-			     random_below(worker, file_pages - moving_page);
+			     random_below(&worker->rng, file_pages - moving_page);
 
 	if (ftruncate(file_fd, page * page_bytes) ||
 	    ftruncate(file_fd, file_pages * page_bytes) ||
@@ -326,13 +299,13 @@ static void resize_file(struct worker *worker)
 static void punch_holes(struct worker *worker)
 {
 	unsigned long page = moving_page +
-			     random_below(worker, file_pages - moving_page);
-	unsigned long nr = 1 + random_below(worker, file_pages - page);
+			     random_below(&worker->rng, file_pages - moving_page);
+	unsigned long nr = 1 + random_below(&worker->rng, file_pages - page);
 
 	if (fallocate(file_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		      page * page_bytes, nr * page_bytes))
 		worker->wrong |= errno != EOPNOTSUPP;
-	usleep(random_below(worker, 5000));
+	usleep(random_below(&worker->rng, 5000));
 	if (!write_pages(page, nr))
 		worker->wrong = true;
 	worker->done++;
@@ -341,16 +314,15 @@ static void punch_holes(struct worker *worker)
 
 static void fork_child(struct worker *worker)
 {
+	pid_t pid = fork_helper();
 	int i, status;
-	pid_t pid = fork();
 
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (i = 0; i < 20; i++)
 			use_any_page(worker);
 		_exit(worker->wrong);
 	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+	if (waitpid(pid, &status, 0) != pid || status)
 		worker->wrong = true;
 	worker->done++;
 	usleep(5000);
@@ -358,12 +330,11 @@ static void fork_child(struct worker *worker)
 
 static void change_settings(struct worker *worker)
 {
-	unsigned int size = nr_folio_sizes ? random_below(worker, nr_folio_sizes) : 0;
-	unsigned int use = random_below(worker, NR_USES);
+	unsigned int size = nr_folio_sizes ? random_below(&worker->rng, nr_folio_sizes) : 0;
+	unsigned int use = random_below(&worker->rng, NR_USES);
 	/* Mostly for text, or nothing would be put to the test. */
 	unsigned int rules = worker->done % 4 ? ALL_RULES :
-			     random_below(worker, ALL_RULES + 1);
-	unsigned int nr;
+			     random_below(&worker->rng, ALL_RULES + 1);
 
 	if (worker->done % 2 && nr_folio_sizes)
 		size = folio_size_of(block * page_bytes) - folio_sizes;
@@ -371,9 +342,8 @@ static void change_settings(struct worker *worker)
 		use |= USE_EXEC;
 	if (nr_folio_sizes && folio_size_write(&folio_sizes[size], use_names[use]))
 		worker->wrong = true;
-	for (nr = 0; nr < NR_SWITCHES; nr++)
-		if (switch_write(nr, rules & (1 << nr) ? "1" : "0"))
-			worker->wrong = true;
+	if (rules_write(rules))
+		worker->wrong = true;
 	worker->done++;
 	usleep(30000);
 }
@@ -386,9 +356,9 @@ static void change_adaptive(struct worker *worker)
 	if (setting_write(ADAPTIVE_FILE, worker->done % 4 ? "1" : "0"))
 		worker->wrong = true;
 	/* Not every device has one. */
-	device_setting_write(file_fd, "request_kb", requests[random_below(worker, 4)]);
+	device_setting_write(file_fd, "request_kb", requests[random_below(&worker->rng, 4)]);
 	worker->done++;
-	usleep(random_below(worker, 20000));
+	usleep(random_below(&worker->rng, 20000));
 }
 
 static struct worker text_workers[] = {
@@ -431,12 +401,8 @@ static void *work(void *arg)
 
 static void start(struct worker *worker, uint64_t seed)
 {
-	int err;
-
-	worker->random = 0x9e3779b97f4a7c15ULL * (seed + 1);
-	err = pthread_create(&worker->thread, NULL, work, worker);
-	if (err)
-		ksft_exit_fail_msg("no thread: %s\n", strerror(err));
+	worker->rng.state = seed;
+	start_thread(&worker->thread, work, worker);
 }
 
 static bool report(const struct worker *worker)
@@ -459,7 +425,7 @@ static bool report(const struct worker *worker)
 
 static void walk_into_trap(struct worker *worker)
 {
-	madvise(address(random_below(worker, steady_page)), page_bytes,
+	madvise(address(random_below(&worker->rng, steady_page)), page_bytes,
 		MADV_POPULATE_READ);
 	worker->done++;
 }
@@ -472,15 +438,12 @@ static long blocked_times(void)
 	return usage.ru_nvcsw;
 }
 
-static void keep_processor(long ns)
+static void keep_processor(double seconds)
 {
-	struct timespec start, now;
+	double end = seconds_now() + seconds;
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	do {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while ((now.tv_sec - start.tv_sec) * 1000000000L +
-		 now.tv_nsec - start.tv_nsec < ns);
+	while (seconds_now() < end)
+		;
 }
 
 static void spring_trap(struct worker *worker)
@@ -489,13 +452,13 @@ static void spring_trap(struct worker *worker)
 
 	drop_pages_of(0, steady_page);
 	map_pages(0, steady_page, false);
-	usleep(random_below(worker, 300));
+	usleep(random_below(&worker->rng, 300));
 	before = blocked_times();
 	munmap(address(0), steady_page * page_bytes);
 	/* Otherwise nobody was in the way, and nobody is on it. */
 	if (blocked_times() != before) {
 		worker->done++;
-		keep_processor(GRACE_NS);
+		keep_processor(GRACE_SECONDS);
 	}
 }
 
@@ -517,47 +480,26 @@ static void choose_cpu(void)
 static pid_t set_trap(void)
 {
 	struct sched_param param = { .sched_priority = 1 };
-	pid_t pid = fork();
+	pid_t pid = fork_helper();
 
-	if (pid < 0)
-		ksft_exit_fail_perror("fork");
 	if (pid)
 		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	choose_cpu();
 	pthread_barrier_init(&all_started, NULL, 2);
 	shared->walker.step = walk_into_trap;
 	start(&shared->walker, 0);
 	shared->springer.step = spring_trap;
-	shared->springer.random = 1;
+	shared->springer.rng.state = 1;
 	sched_setscheduler(0, SCHED_FIFO, &param);
 	work(&shared->springer);
 	pthread_join(shared->walker.thread, NULL);
 	_exit(0);
 }
 
-static void test_race(struct worker *workers, bool folios_made,
-		      const char *name)
+static void run_workers(struct worker *workers)
 {
-	struct sigaction action = {
-		.sa_handler = on_no_access,
-		.sa_flags = SA_NODEFER,
-	};
-	const struct folio_size *size = folio_size_of(block * page_bytes);
-	unsigned long made = size ? folio_size_stat(size, "file_alloc") : 0;
-	unsigned long trouble = kernel_trouble();
 	struct worker *worker;
-	bool ok = true;
-	pid_t trap;
-	int status;
 
-	memset(shared, 0, sizeof(*shared));
-	shared->walker.name = "steps into the trap";
-	shared->springer.name = "unlocks waited for";
-	trap = set_trap();
-	sigaction(SIGBUS, &action, NULL);
-	sigaction(SIGSEGV, &action, NULL);
-	map_pages(0, file_pages, false);
 	for (worker = workers; worker->step; worker++)
 		;
 	pthread_barrier_init(&all_started, NULL, worker - workers + 1);
@@ -568,37 +510,49 @@ static void test_race(struct worker *workers, bool folios_made,
 	__atomic_store_n(&shared->over, true, __ATOMIC_RELAXED);
 	for (worker = workers; worker->step; worker++)
 		pthread_join(worker->thread, NULL);
-	signal(SIGBUS, SIG_DFL);
-	signal(SIGSEGV, SIG_DFL);
-	if (waitpid(trap, &status, 0) != trap || status) {
-		ksft_print_msg("the trap ended with %#x\n", status);
-		ok = false;
-	}
+}
+
+static bool report_all(const struct worker *workers)
+{
+	const struct worker *worker;
+	bool ok = true;
 
 	for (worker = workers; worker->step; worker++)
 		ok &= report(worker);
 	ok &= report(&shared->walker);
 	/* Who waits for an unlock may never have to. */
 	report(&shared->springer);
+	return ok;
+}
+
+static void test_race(struct worker *workers, bool folios_made,
+		      const char *name)
+{
+	const struct folio_size *size = folio_size_of(block * page_bytes);
+	unsigned long made = size ? folio_size_stat(size, "file_alloc") : 0;
+	unsigned long trouble = kernel_trouble();
+	bool ok = true;
+	pid_t trap;
+	int status;
+
+	memset(shared, 0, sizeof(*shared));
+	shared->walker.name = "steps into the trap";
+	shared->springer.name = "unlocks waited for";
+	trap = set_trap();
+	catch_signals();
+	map_pages(0, file_pages, false);
+	run_workers(workers);
+	if (waitpid(trap, &status, 0) != trap || status) {
+		ksft_print_msg("the trap ended with %#x\n", status);
+		ok = false;
+	}
+	ok &= report_all(workers);
 	if (size)
 		made = folio_size_stat(size, "file_alloc") - made;
 	ksft_print_msg("%lu folios of the size of text\n", made);
 	ok &= made || !folios_made;
-	if (kernel_trouble() & ~trouble) {
-		ksft_print_msg("the kernel complained: see its log\n");
-		ok = false;
-	}
+	ok &= !kernel_complained(trouble);
 	ksft_test_result(ok, "%s\n", name);
-}
-
-static char *reserve(unsigned long pages)
-{
-	char *start = mmap(NULL, pages * page_bytes, PROT_NONE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (start == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of an address range");
-	return start;
 }
 
 static void run_tests(void)
@@ -626,12 +580,9 @@ static void run_tests(void)
 	if (ftruncate(file_fd, file_pages * page_bytes) ||
 	    !write_pages(0, file_pages) || fsync(file_fd))
 		ksft_exit_skip("not enough room for the test file\n");
-	start_address = reserve(file_pages);
-	fresh_address = reserve(file_pages + 1);
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of shared memory");
+	start_address = reserve_addresses(file_pages * page_bytes);
+	fresh_address = reserve_addresses((file_pages + 1) * page_bytes);
+	shared = shared_memory(sizeof(*shared));
 	set_rules(ALL_RULES);
 	set_all_folio_sizes(USE_ALWAYS);
 	/* Windows of many sizes; what is open has that of when it was opened. */

@@ -7,6 +7,10 @@
  * that prefers one. All but the tests of windows read a single folio. mincore()
  * tells what a miss read, the tracepoint what it was to read, and why.
  *
+ * Run it as root, in a directory of a file system with large folios:
+ *
+ *	./mmap_readahead_text
+ *
  * The tests run in a child. Its parent puts all settings back, however the
  * child ends.
  */
@@ -23,10 +27,6 @@
 #include "../kselftest.h"
 #include "mmap_readahead_util.h"
 #include "page_cache_util.h"
-
-#ifndef MADV_PAGEOUT
-#define MADV_PAGEOUT	21
-#endif
 
 /* Text in folios, and nothing behind them. */
 #define ONE_FOLIO	(ALL_RULES & ~TEXT_WINDOWS)
@@ -178,6 +178,35 @@ static bool text_reads(unsigned long first, unsigned long pages,
 	return ok;
 }
 
+/* Read pages of the test file one by one, without readahead. */
+static void read_page_alone(const struct mapping *map, unsigned long page)
+{
+	char byte;
+
+	posix_fadvise(map->fd, 0, 0, POSIX_FADV_RANDOM);
+	if (pread(map->fd, &byte, 1, page * page_bytes) != 1)
+		ksft_exit_fail_perror("read of the test file");
+}
+
+/* Tests that take large folios */
+
+struct text_test {
+	bool (*run)(void);
+	const char *name;
+};
+
+static void run_text_tests(const struct text_test *tests, unsigned int nr)
+{
+	const struct text_test *test;
+
+	if (!large_folios) {
+		skip_tests(nr, "no large folios");
+		return;
+	}
+	for (test = tests; test < tests + nr; test++)
+		ksft_test_result(test->run(), "%s\n", test->name);
+}
+
 /* One block */
 
 static bool test_block(void)
@@ -271,15 +300,11 @@ static bool test_cached_page(void)
 	unsigned long i, page;
 	struct text text;
 	bool ok = true;
-	char byte;
 
 	for (i = 0; i < ARRAY_SIZE(within); i++) {
 		open_text(&text, 0, file_pages);
-		/* Read without readahead. */
-		posix_fadvise(text.whole.fd, 0, 0, POSIX_FADV_RANDOM);
 		page = 10 * block + within[i];
-		if (pread(text.whole.fd, &byte, 1, page * page_bytes) != 1)
-			ksft_exit_fail_perror("read of the test file");
+		read_page_alone(&text.whole, page);
 		ok &= cached_exactly(&text.whole, page, 1);
 		touch(&text.part, 10 * block + (within[i] + block / 2) % block);
 		ok &= cached_exactly(&text.whole, 10 * block, block);
@@ -502,14 +527,10 @@ static bool test_window_around_pages(void)
 {
 	unsigned long pages = WINDOW_BLOCKS * block;
 	struct text text;
-	char byte;
 	bool ok;
 
 	open_text(&text, 0, file_pages);
-	posix_fadvise(text.whole.fd, 0, 0, POSIX_FADV_RANDOM);
-	if (pread(text.whole.fd, &byte, 1,
-		  (8 * block + pages / 2 + 1) * page_bytes) != 1)
-		ksft_exit_fail_perror("read of the test file");
+	read_page_alone(&text.whole, 8 * block + pages / 2 + 1);
 	touch(&text.part, 8 * block);
 	ok = cached_exactly(&text.whole, 8 * block, pages);
 	close_text(&text);
@@ -520,13 +541,10 @@ static bool test_window_around_pages(void)
 static bool test_window_behind_pages(void)
 {
 	struct text text;
-	char byte;
 	bool ok;
 
 	open_text(&text, 0, file_pages);
-	posix_fadvise(text.whole.fd, 0, 0, POSIX_FADV_RANDOM);
-	if (pread(text.whole.fd, &byte, 1, 8 * block * page_bytes) != 1)
-		ksft_exit_fail_perror("read of the test file");
+	read_page_alone(&text.whole, 8 * block);
 	touch(&text.part, 10 * block + 1);
 	ok = cached_pages(&text.whole, 10 * block, 2 * block) == 2 * block &&
 	     cached_pages(&text.whole, 0, file_pages) == 2 * block + one_folio;
@@ -534,10 +552,7 @@ static bool test_window_behind_pages(void)
 	return ok;
 }
 
-static const struct text_test {
-	bool (*run)(void);
-	const char *name;
-} window_tests[] = {
+static const struct text_test window_tests[] = {
 	{ test_window, "window: the aligned one that holds the page" },
 	{ test_window_goes_on, "window: and the next one, behind what is cached" },
 	{ test_window_evicted, "window: none once text was evicted" },
@@ -551,17 +566,11 @@ static const struct text_test {
 static void test_windows(void)
 {
 	long kib = read_ahead_read(file_fd);
-	unsigned int i;
 
 	set_rules(ALL_RULES);
 	if (!read_ahead_write(file_fd, WINDOW_BLOCKS * text_size->bytes >> 10))
 		ksft_exit_fail_msg("read_ahead_kb cannot be set\n");
-	for (i = 0; i < ARRAY_SIZE(window_tests); i++)
-		if (large_folios)
-			ksft_test_result(window_tests[i].run(), "%s\n",
-					 window_tests[i].name);
-		else
-			ksft_test_result_skip("no large folios\n");
+	run_text_tests(window_tests, ARRAY_SIZE(window_tests));
 	read_ahead_write(file_fd, kib);
 	set_rules(ONE_FOLIO);
 }
@@ -754,8 +763,7 @@ static void test_text_hits(void)
 					     ONE_FOLIO, prot, MADV_NORMAL),
 				 "counter: they do if its misses count\n");
 	} else {
-		ksft_test_result_skip("no large folios\n");
-		ksft_test_result_skip("no large folios\n");
+		skip_tests(2, "no large folios");
 	}
 
 	/* Without a size for it, and not even a page, text is read as data. */
@@ -802,16 +810,6 @@ static void test_hint_hits(void)
 /* The hint for huge pages */
 
 #define NR_HUGE_TESTS	4
-
-static unsigned long pmd_bytes(void)
-{
-	char text[SETTING_BYTES];
-
-	if (setting_read("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
-			 text))
-		return 0;
-	return strtoul(text, NULL, 10);
-}
 
 /* With hints, a miss must be as expected. What it reads is looked at later. */
 static bool hinted_miss_is(const struct mapping *map, bool random,
@@ -916,11 +914,8 @@ static bool test_capped_off(void)
 
 static void test_huge_hint(void)
 {
-	int i;
-
 	if (!pmd_bytes()) {
-		for (i = 0; i < NR_HUGE_TESTS; i++)
-			ksft_test_result_skip("no huge pages\n");
+		skip_tests(NR_HUGE_TESTS, "no huge pages");
 	} else if (folio_size_of(pmd_bytes())) {
 		ksft_test_result(test_pmd(false, ONE_FOLIO),
 				 "huge hint: two folios of PMD size\n");
@@ -942,8 +937,7 @@ static void test_huge_hint(void)
 	} else {
 		ksft_test_result(test_capped_off(),
 				 "huge hint: nothing without large folios\n");
-		for (i = 1; i < NR_HUGE_TESTS; i++)
-			ksft_test_result_skip("no large folios\n");
+		skip_tests(NR_HUGE_TESTS - 1, "no large folios");
 	}
 }
 
@@ -1031,25 +1025,17 @@ static const struct text_test block_tests[] = {
 static void run_tests(void)
 {
 	const char *unfit;
-	unsigned int i;
 
 	ksft_set_plan(NR_TESTS);
 	/* Data beside text has a window around each miss, and counts. */
-	if (setting_write(ADAPTIVE_FILE, "0"))
-		ksft_exit_fail_perror(ADAPTIVE_FILE);
+	set_setting(ADAPTIVE_FILE, "0");
 	unfit = prepare_file();
 	if (unfit) {
-		for (i = 0; i < NR_TESTS; i++)
-			ksft_test_result_skip("%s\n", unfit);
+		skip_tests(NR_TESTS, unfit);
 		ksft_finished();
 	}
 
-	for (i = 0; i < ARRAY_SIZE(block_tests); i++)
-		if (large_folios)
-			ksft_test_result(block_tests[i].run(), "%s\n",
-					 block_tests[i].name);
-		else
-			ksft_test_result_skip("no large folios\n");
+	run_text_tests(block_tests, ARRAY_SIZE(block_tests));
 	test_windows();
 	/* Last, for windows look at what was evicted. */
 	if (large_folios)
@@ -1072,8 +1058,7 @@ static void run_tests(void)
 		ksft_test_result(misses_are(ONE_FOLIO & ~TEXT_UNCOUNTED, true),
 				 "counter: they do both if they are to count\n");
 	} else {
-		ksft_test_result_skip("no large folios\n");
-		ksft_test_result_skip("no large folios\n");
+		skip_tests(2, "no large folios");
 	}
 	test_text_hits();
 	test_hint_hits();

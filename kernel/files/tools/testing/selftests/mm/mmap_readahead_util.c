@@ -61,29 +61,40 @@ int switch_write(unsigned int nr, const char *text)
 	return setting_write(path, text);
 }
 
-int switch_read(unsigned int nr)
+int flag_read(const char *path)
 {
-	char path[PATH_BYTES], value[SETTING_BYTES];
-	int err;
+	char value[SETTING_BYTES];
+	int err = setting_read(path, value);
 
-	switch_path(path, nr);
-	err = setting_read(path, value);
 	if (err)
 		return err;
-	if (!strcmp(value, "0"))
-		return 0;
-	if (!strcmp(value, "1"))
-		return 1;
-	return -EPROTO;
+	return !strcmp(value, "0") ? 0 : !strcmp(value, "1") ? 1 : -EPROTO;
+}
+
+int switch_read(unsigned int nr)
+{
+	char path[PATH_BYTES];
+
+	switch_path(path, nr);
+	return flag_read(path);
+}
+
+int rules_write(unsigned int rules)
+{
+	unsigned int nr;
+	int err = 0;
+
+	for (nr = 0; nr < NR_SWITCHES && !err; nr++)
+		err = switch_write(nr, rules & (1 << nr) ? "1" : "0");
+	return err;
 }
 
 void set_rules(unsigned int rules)
 {
-	unsigned int nr;
+	int err = rules_write(rules);
 
-	for (nr = 0; nr < NR_SWITCHES; nr++)
-		if (switch_write(nr, rules & (1 << nr) ? "1" : "0"))
-			ksft_exit_fail_perror(switches[nr]);
+	if (err)
+		ksft_exit_fail_msg("no rules %#x: %s\n", rules, strerror(-err));
 }
 
 /* Misses */

@@ -26,15 +26,16 @@ enum rule {
 
 extern const char * const switches[NR_SWITCHES];
 
-/* The switch of the adaptive window, which is none of these: it is in sysfs. */
-#define ADAPTIVE_FILE	"/sys/kernel/mm/mmap_readahead/adaptive"
-
 /* Have run_guarded() put all switches back; skip all tests if there are none. */
 void guard_switches(void);
 /* Return: 0 or -errno. */
 int switch_write(unsigned int nr, const char *text);
 /* Return: 0 or 1, negative if there is no such value. */
+int flag_read(const char *path);
 int switch_read(unsigned int nr);
+/* Write all switches. Return: 0 or -errno. */
+int rules_write(unsigned int rules);
+/* The same; if it fails, so do all tests. */
 void set_rules(unsigned int rules);
 
 /* One record of the tracepoint. */

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mprotect() in batches: single cases, each with and without,
- * whose outcome is known page by page. What nobody thought of is for
- * mprotect_batch_random. With --control, batching stays off: a test of the test.
+ * mprotect() in batches: single cases, each with batching and without, whose
+ * outcome is known page by page: signals, faults and contents. What nobody
+ * thought of is for mprotect_batch_random.
+ *
+ * Run it as root, in a directory of any file system:
+ *
+ *	./mprotect_batch
+ *
+ * With --control, batching stays off: a test of the test.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +22,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -73,11 +78,7 @@ static void reserve(struct memory *memory, unsigned long pages,
 {
 	memory->pages = pages;
 	memory->reserved_bytes = (pages + skip) * page_bytes + 2 * align;
-	memory->reserved = mmap(NULL, memory->reserved_bytes, PROT_NONE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-				-1, 0);
-	if (memory->reserved == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of an address range");
+	memory->reserved = reserve_addresses(memory->reserved_bytes);
 	memory->start = memory->reserved + align;
 	memory->start -= (uintptr_t)memory->start % align;
 	memory->start += skip * page_bytes;
@@ -135,7 +136,7 @@ static void map_folio(struct memory *memory, unsigned long bytes)
 	set_size(bytes);
 	madvise(memory->start, bytes, MADV_HUGEPAGE);
 	write_stamps(memory);
-	read_pagemap(memory->start, memory->pages, entries);
+	read_entries(memory->start, memory->pages, entries);
 	for (page = 0; page < memory->pages; page++)
 		if (PM_FRAME(entries[page]) != PM_FRAME(entries[0]) + page ||
 		    PM_FRAME(entries[0]) % memory->pages)
@@ -222,6 +223,19 @@ struct child {
 	int go;
 };
 
+/* Pages that a child did not get are left out. */
+static bool accessible_stamps_right(const struct memory *memory)
+{
+	unsigned long page;
+	uint64_t value;
+	bool ok = true;
+
+	for (page = 0; page < memory->pages; page++)
+		if (!access_page(page_at(memory, page), NULL, &value))
+			ok &= value == stamp(page);
+	return ok;
+}
+
 static void start_child(struct child *child, const struct memory *memory)
 {
 	int fds[2];
@@ -229,23 +243,12 @@ static void start_child(struct child *child, const struct memory *memory)
 
 	if (pipe(fds))
 		ksft_exit_fail_perror("pipe");
-	child->pid = fork();
-	if (child->pid < 0)
-		ksft_exit_fail_perror("fork");
+	child->pid = fork_helper();
 	if (!child->pid) {
-		unsigned long page;
-		uint64_t value;
-		bool ok = true;
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(fds[1]);
 		if (read(fds[0], &byte, 1))
 			_exit(2);
-		/* Pages that it did not get are left out. */
-		for (page = 0; page < memory->pages; page++)
-			if (!access_page(page_at(memory, page), NULL, &value))
-				ok &= value == stamp(page);
-		_exit(!ok);
+		_exit(!accessible_stamps_right(memory));
 	}
 	close(fds[0]);
 	child->go = fds[1];
@@ -459,7 +462,7 @@ static bool test_soft_dirty(unsigned long bytes)
 	ok = protect_and_back(&memory, 1, memory.pages - 1);
 	access_pages(&memory, true);
 	ok &= expect_range(0, memory.pages, 0, 1);
-	read_pagemap(memory.start, memory.pages, entries);
+	read_entries(memory.start, memory.pages, entries);
 	for (page = 0; ok && page < memory.pages; page++)
 		if (!(entries[page] & PM_SOFT_DIRTY))
 			ok = wrong("soft-dirty", page, 0, 1);
@@ -762,15 +765,13 @@ static int use_under_numa(unsigned long bytes)
 	pthread_t thread;
 	bool ok = true;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reserve(&memory, pages, bytes, 0);
 	map_at(&memory, 0, pages, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	/* Half of it is in large folios. */
 	set_size(bytes);
 	madvise(memory.start, pages / 2 * page_bytes, MADV_HUGEPAGE);
 	write_stamps(&memory);
-	if (pthread_create(&thread, NULL, spin, &over))
-		ksft_exit_fail_perror("pthread_create");
+	start_thread(&thread, spin, &over);
 	for (round = 0; ok; round++) {
 		uint64_t value;
 
@@ -805,11 +806,11 @@ static bool test_numa(unsigned long bytes)
 	for (i = 0; i < ARRAY_SIZE(numa_settings); i++)
 		setting_write(numa_settings[i].path, numa_settings[i].value);
 	do {
-		pid = fork();
+		pid = fork_helper();
 		if (!pid)
 			_exit(use_under_numa(bytes));
-		if (pid < 0 || waitpid(pid, &status, 0) != pid)
-			ksft_exit_fail_perror("fork");
+		if (waitpid(pid, &status, 0) != pid)
+			ksft_exit_fail_perror("waitpid");
 	} while (WIFEXITED(status) && WEXITSTATUS(status) == NOT_SCANNED &&
 		 ++tries < NUMA_TRIES);
 	setting_write("/proc/sys/kernel/numa_balancing", "0");
@@ -845,9 +846,8 @@ static void each_size(bool (*test)(unsigned long bytes), bool all,
 			ok = false;
 		}
 	}
-	if (kernel_trouble() & ~trouble) {
+	if (kernel_complained(trouble)) {
 		trouble |= kernel_trouble();
-		ksft_print_msg("the kernel complained: see its log\n");
 		ok = false;
 	}
 	if (tried || !ok)
@@ -891,11 +891,7 @@ static void run_tests(void)
 
 	ksft_set_plan(18);
 	trouble = kernel_trouble();
-	outcomes = mmap(NULL, MAX_PAGES * sizeof(*outcomes),
-			PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-			0);
-	if (outcomes == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of shared memory");
+	outcomes = shared_memory(MAX_PAGES * sizeof(*outcomes));
 	keep_peace();
 	stay_on_cpu();
 	catch_signals();

@@ -8,22 +8,21 @@
  * find it again, whatever signals others gave it in between. A child must go on
  * seeing all numbers of private pages as they were when it was born.
  *
- * The argument is how many seconds to go on, 5 by default. With --control,
- * batching stays as it is, if there is any: a test of the test.
+ * Run it as root, in a directory of a file system that swap files can be on, for
+ * any number of seconds, 5 by default:
+ *
+ *	./mprotect_batch_race 60
+ *
+ * With --control, batching stays as it is, if there is any: a test of the test.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,11 +30,6 @@
 #include "../kselftest.h"
 #include "mprotect_batch_util.h"
 #include "page_cache_util.h"
-
-#ifndef MADV_COLD
-#define MADV_COLD	20
-#define MADV_PAGEOUT	21
-#endif
 
 #define PIECE_PAGES	128UL
 #define NR_WRITERS	2
@@ -66,13 +60,6 @@ static struct worker {
 	bool wrong;
 } workers[];
 
-static __thread sigjmp_buf no_access;
-
-static void on_no_access(int sig)
-{
-	siglongjmp(no_access, sig);
-}
-
 static uint64_t *number_at(unsigned long page)
 {
 	return (uint64_t *)(memory + page * page_bytes);
@@ -91,45 +78,52 @@ static void *random_range(struct worker *worker, unsigned long limit,
 	return number_at(first);
 }
 
+static bool number_right(unsigned long page, uint64_t found)
+{
+	if (found == numbers[page])
+		return true;
+	ksft_print_msg("page %lu holds %llu rather than %llu\n", page,
+		       (unsigned long long)found,
+		       (unsigned long long)numbers[page]);
+	return false;
+}
+
 /* Workers: each does one step after the other until all is over */
 
 static void write_number(struct worker *worker)
 {
 	unsigned long page = random_below(&worker->rng, ALL_PAGES / NR_WRITERS);
-	uint64_t found;
+	uint64_t found, next;
 
 	page = page * NR_WRITERS + worker->nr;
-	if (sigsetjmp(no_access, 0)) {
-		worker->refused++;
-		return;
-	}
 	if (page < ANON_PAGES && one_in(&worker->rng, 64)) {
 		madvise(number_at(page), page_bytes, MADV_DONTNEED);
 		numbers[page] = 0;
 	}
-	found = __atomic_load_n(number_at(page), __ATOMIC_RELAXED);
-	if (found != numbers[page]) {
-		ksft_print_msg("page %lu holds %llu rather than %llu\n", page,
-			       (unsigned long long)found,
-			       (unsigned long long)numbers[page]);
-		worker->wrong = true;
+	if (access_page(number_at(page), NULL, &found)) {
+		worker->refused++;
+		return;
 	}
-	__atomic_store_n(number_at(page), found + 1, __ATOMIC_RELAXED);
-	/* No signal any more: it is there. */
-	numbers[page] = found + 1;
+	if (!number_right(page, found))
+		worker->wrong = true;
+	next = found + 1;
+	if (access_page(number_at(page), &next, NULL)) {
+		worker->refused++;
+		return;
+	}
+	numbers[page] = next;
 	worker->done++;
 }
 
 static void read_numbers(struct worker *worker)
 {
 	unsigned long page = random_below(&worker->rng, ALL_PAGES);
+	uint64_t number;
 
-	if (sigsetjmp(no_access, 0)) {
+	if (access_page(number_at(page), NULL, &number))
 		worker->refused++;
-		return;
-	}
-	__atomic_load_n(number_at(page), __ATOMIC_RELAXED);
-	worker->done++;
+	else
+		worker->done++;
 }
 
 static void protect(struct worker *worker)
@@ -206,14 +200,12 @@ static bool look_twice(void)
 
 static void fork_child(struct worker *worker)
 {
+	pid_t pid = fork_helper();
 	int status;
-	pid_t pid = fork();
 
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!pid)
 		_exit(!look_twice());
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+	if (waitpid(pid, &status, 0) != pid || status)
 		worker->wrong = true;
 	worker->done++;
 	usleep(2000);
@@ -229,16 +221,16 @@ static void change_switch(struct worker *worker)
 }
 
 static struct worker workers[] = {
-	{ "numbers written", write_number, 0 },
-	{ "numbers written", write_number, 1 },
-	{ "numbers read", read_numbers },
-	{ "protections changed", protect },
-	{ "protections changed", protect },
-	{ "pages advised", advise },
-	{ "moves", move },
-	{ "references cleared", clear },
-	{ "forks", fork_child },
-	{ "switch changed", change_switch },
+	{ .name = "numbers written", .step = write_number, .nr = 0 },
+	{ .name = "numbers written", .step = write_number, .nr = 1 },
+	{ .name = "numbers read", .step = read_numbers },
+	{ .name = "protections changed", .step = protect },
+	{ .name = "protections changed", .step = protect },
+	{ .name = "pages advised", .step = advise },
+	{ .name = "moves", .step = move },
+	{ .name = "references cleared", .step = clear },
+	{ .name = "forks", .step = fork_child },
+	{ .name = "switch changed", .step = change_switch },
 };
 
 static void *work(void *arg)
@@ -268,10 +260,7 @@ static void map_memory(void)
 		ksft_exit_skip("cannot make a file in the current directory\n");
 	if (ftruncate(fd, ALL_PAGES * page_bytes))
 		ksft_exit_fail_perror("ftruncate");
-	memory = mmap(NULL, ALL_PAGES * page_bytes + align, PROT_NONE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (memory == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of an address range");
+	memory = reserve_addresses(ALL_PAGES * page_bytes + align);
 	memory += align - (uintptr_t)memory % align;
 	map_piece(LARGE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	map_piece(SMALL, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -296,34 +285,24 @@ static void map_memory(void)
 	set_size(16 * page_bytes);
 }
 
-static void test_race(void)
+static void run_workers(void)
 {
-	struct sigaction action = {
-		.sa_handler = on_no_access,
-		.sa_flags = SA_NODEFER,
-	};
-	unsigned long trouble = kernel_trouble();
-	int counter = count_batches(true);
 	struct worker *worker, *end = workers + ARRAY_SIZE(workers);
-	unsigned long page;
-	bool ok = true;
 
-	sigaction(SIGBUS, &action, NULL);
-	sigaction(SIGSEGV, &action, NULL);
 	for (worker = workers; worker < end; worker++) {
-		int err;
-
 		worker->rng.state = worker - workers;
-		err = pthread_create(&worker->thread, NULL, work, worker);
-		if (err)
-			ksft_exit_fail_msg("no thread: %s\n", strerror(err));
+		start_thread(&worker->thread, work, worker);
 	}
 	sleep(seconds);
 	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
 	for (worker = workers; worker < end; worker++)
 		pthread_join(worker->thread, NULL);
-	signal(SIGBUS, SIG_DFL);
-	signal(SIGSEGV, SIG_DFL);
+}
+
+static bool report_workers(void)
+{
+	const struct worker *worker, *end = workers + ARRAY_SIZE(workers);
+	bool ok = true;
 
 	for (worker = workers; worker < end; worker++) {
 		ksft_print_msg("%lu %s, %lu refused%s\n", worker->done,
@@ -331,24 +310,41 @@ static void test_race(void)
 			       worker->wrong ? ": that went wrong" : "");
 		ok &= worker->done && !worker->wrong;
 	}
-	for (page = 0; page < ALL_PAGES; page++)
-		if (*number_at(page) != numbers[page]) {
-			ksft_print_msg("page %lu holds %llu rather than %llu in the end\n",
-				       page,
-				       (unsigned long long)*number_at(page),
-				       (unsigned long long)numbers[page]);
-			ok = false;
-		}
-	if (counter >= 0) {
-		uint64_t batches = batches_counted(counter);
+	return ok;
+}
 
-		ksft_print_msg("%llu batches\n", (unsigned long long)batches);
-		ok &= !!batches;
-	}
-	if (kernel_trouble() & ~trouble) {
-		ksft_print_msg("the kernel complained: see its log\n");
-		ok = false;
-	}
+static bool all_numbers_right(void)
+{
+	unsigned long page;
+	bool ok = true;
+
+	for (page = 0; page < ALL_PAGES; page++)
+		ok &= number_right(page, *number_at(page));
+	return ok;
+}
+
+static bool report_batches(int counter)
+{
+	uint64_t batches = batches_counted(counter);
+
+	if (counter < 0)
+		return true;
+	ksft_print_msg("%llu batches\n", (unsigned long long)batches);
+	return batches;
+}
+
+static void test_race(void)
+{
+	unsigned long trouble = kernel_trouble();
+	int counter = count_batches(true);
+	bool ok;
+
+	catch_signals();
+	run_workers();
+	ok = report_workers();
+	ok &= all_numbers_right();
+	ok &= report_batches(counter);
+	ok &= !kernel_complained(trouble);
 	ksft_test_result(ok, "no page is lost whatever else happens to it\n");
 }
 

@@ -14,6 +14,10 @@
  * and written, and both the twins and what the children see of them must hold
  * the same.
  *
+ * Run it as root, in a directory of a file system that swap files can be on:
+ *
+ *	./mprotect_batch_random --sequences 10000
+ *
  * A sequence follows from its seed alone, which is that of the first one plus
  * its number: "--seed S --sequences 1" repeats one.
  *
@@ -38,10 +42,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <linux/fs.h>
@@ -50,15 +52,6 @@
 #include "../kselftest.h"
 #include "mprotect_batch_util.h"
 #include "page_cache_util.h"
-
-#ifndef MADV_PAGEOUT
-#define MADV_PAGEOUT	21
-#endif
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ	22
-#define MADV_POPULATE_WRITE	23
-#endif
 
 #ifndef UFFD_FEATURE_WP_UNPOPULATED
 #define UFFD_FEATURE_WP_UNPOPULATED	0x2000
@@ -203,7 +196,7 @@ static unsigned long stride;
 static unsigned long max_pages = MAX_PAGES;
 static int files[TWINS], memfds[TWINS], questions[2], answers[2];
 static int pagemap_fd, smaps_fd;
-static char *smaps[TWINS], *contents[TWINS];
+static char *smaps[TWINS], *contents;
 static bool can_soft_dirty, can_clear_young, can_swap, can_scan;
 static uint64_t uffd_features;
 
@@ -268,7 +261,9 @@ static void access_all(char *base, const struct access *accesses,
 /* Have all faults that are no access's own before they are counted. */
 static void warm_up(void)
 {
-	static struct access rehearsal[] = { { 0, true }, { 1, true } };
+	static struct access rehearsal[] = {
+		{ .page = 0, .write = true }, { .page = 1, .write = true },
+	};
 	char stack[65536];
 	static char *pages;
 
@@ -350,7 +345,7 @@ static void look(void)
 
 	memcpy(s->before, s->entries, sizeof(s->before));
 	for (twin = 0; twin < TWINS; twin++)
-		read_pagemap(s->base[twin], s->pages, s->entries[twin]);
+		read_entries(s->base[twin], s->pages, s->entries[twin]);
 }
 
 static bool frame_changed(unsigned int twin, unsigned long page)
@@ -416,46 +411,59 @@ static bool same_scan(void)
 	return true;
 }
 
-/* Both twins' part of smaps, but for their addresses. */
-static bool read_smaps(void)
+static void read_whole(int fd, char *text, size_t size)
 {
-	size_t filled[TWINS] = { };
-	static char buffer[SMAPS_BYTES];
 	size_t bytes = 0;
 	ssize_t done;
-	int twin = -1;
-	char *line, *end;
 
 	do {
-		done = pread(smaps_fd, buffer + bytes,
-			     sizeof(buffer) - 1 - bytes, bytes);
+		done = pread(fd, text + bytes, size - 1 - bytes, bytes);
 		bytes += done > 0 ? done : 0;
 	} while (done > 0);
-	buffer[bytes] = '\0';
+	text[bytes] = '\0';
+}
+
+/* Return: the twin that some addresses belong to, or -1. */
+static int twin_at(unsigned long start, unsigned long end)
+{
+	int twin;
+
+	for (twin = 0; twin < TWINS; twin++)
+		if (start >= (uintptr_t)s->base[twin] &&
+		    end <= (uintptr_t)address(twin, s->pages))
+			return twin;
+	return -1;
+}
+
+/* Both twins' part of smaps; of each mapping's first line only the flags. */
+static bool read_smaps(void)
+{
+	static char buffer[SMAPS_BYTES];
+	size_t filled[TWINS] = { };
+	char *line, *end;
+	int twin = -1;
+
+	read_whole(smaps_fd, buffer, sizeof(buffer));
 	for (line = buffer; *line; line = end + 1) {
-		unsigned long start, last;
-		int skip = 0, i;
+		unsigned long first, last;
+		const char *kept = line;
+		size_t bytes;
 
 		end = strchr(line, '\n');
 		if (!end)
 			return false;
-		if (sscanf(line, "%lx-%lx", &start, &last) == 2) {
-			twin = -1;
-			for (i = 0; i < TWINS; i++)
-				if (start >= (uintptr_t)s->base[i] &&
-				    last <= (uintptr_t)address(i, s->pages))
-					twin = i;
-			/* Device and inode differ as well. */
-			skip = strcspn(line, " ");
-			line[skip + 5] = '\n';
-			i = 6;
-		} else {
-			i = end + 1 - line;
+		bytes = end + 1 - line;
+		if (sscanf(line, "%lx-%lx", &first, &last) == 2) {
+			twin = twin_at(first, last);
+			/* Addresses, device and inode differ. */
+			kept = strchr(line, ' ');
+			bytes = strlen(" rwxp\n");
+			line[kept - line + bytes - 1] = '\n';
 		}
 		if (twin < 0)
 			continue;
-		memcpy(smaps[twin] + filled[twin], line + skip, i);
-		filled[twin] += i;
+		memcpy(smaps[twin] + filled[twin], kept, bytes);
+		filled[twin] += bytes;
 	}
 	for (twin = 0; twin < TWINS; twin++)
 		smaps[twin][filled[twin]] = '\0';
@@ -649,7 +657,6 @@ static void __noreturn run_child(struct rng rng)
 	unsigned int nr = random_below(&rng, 16), twin, i;
 	char byte = 0;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (nr--) {
 		unsigned long page = random_below(&rng, s->pages);
 		uint64_t value = random_number(&rng);
@@ -681,11 +688,11 @@ static void fork_child(const struct op *op)
 
 	for (twin = 0; op->arg && twin < TWINS; twin++)
 		madvise(op_address(op, twin), op_bytes(op), MADV_DONTFORK);
-	pid = fork();
+	pid = fork_helper();
 	if (!pid)
 		run_child(op->rng);
-	if (pid < 0 || read(answers[0], &byte, 1) != 1)
-		ksft_exit_fail_perror("fork");
+	if (read(answers[0], &byte, 1) != 1)
+		ksft_exit_fail_perror("answer of a child");
 	for (twin = 0; op->arg && twin < TWINS; twin++)
 		madvise(op_address(op, twin), op_bytes(op), MADV_DOFORK);
 	s->children[s->nr_children++] = pid;
@@ -866,26 +873,34 @@ static long write_protect(const struct op *op, unsigned int twin)
 }
 
 static const struct op_type op_types[] = {
-	{ "mprotect", 40, NULL, prepare_protect, protect },
-	{ "accesses", 20, NULL, prepare_some_accesses, access_twin, NULL,
-	  same_outcomes },
-	{ "fork", 8, can_fork, prepare_fork, NULL, fork_child },
-	{ "end of a child", 4, have_children, NULL, NULL, end_child },
-	{ "madvise", 6, NULL, prepare_advice, advise },
-	{ "split", 2, NULL, NULL, split },
-	{ "pageout", 4, swap_possible, prepare_pageout, page_out, NULL,
-	  check_pageout },
-	{ "msync", 3, have_shared_file, NULL, write_file },
-	{ "soft-dirty cleared", 4, soft_dirty_possible, NULL, NULL,
-	  clear_soft_dirty },
-	{ "accessed cleared", 2, clear_young_possible, NULL, NULL,
-	  clear_young },
-	{ "userfaultfd register", 8, have_uffd, prepare_register,
-	  uffd_register },
-	{ "userfaultfd write-protect", 14, have_registered,
-	  prepare_write_protect, write_protect },
-	{ "userfaultfd unregister", 2, have_registered, NULL,
-	  uffd_unregister },
+	{ .name = "mprotect", .weight = 40,
+	  .prepare = prepare_protect, .on_twin = protect },
+	{ .name = "accesses", .weight = 20,
+	  .prepare = prepare_some_accesses, .on_twin = access_twin,
+	  .check = same_outcomes },
+	{ .name = "fork", .weight = 8, .possible = can_fork,
+	  .prepare = prepare_fork, .on_both = fork_child },
+	{ .name = "end of a child", .weight = 4, .possible = have_children,
+	  .on_both = end_child },
+	{ .name = "madvise", .weight = 6,
+	  .prepare = prepare_advice, .on_twin = advise },
+	{ .name = "split", .weight = 2, .on_twin = split },
+	{ .name = "pageout", .weight = 4, .possible = swap_possible,
+	  .prepare = prepare_pageout, .on_twin = page_out,
+	  .check = check_pageout },
+	{ .name = "msync", .weight = 3, .possible = have_shared_file,
+	  .on_twin = write_file },
+	{ .name = "soft-dirty cleared", .weight = 4,
+	  .possible = soft_dirty_possible, .on_both = clear_soft_dirty },
+	{ .name = "accessed cleared", .weight = 2,
+	  .possible = clear_young_possible, .on_both = clear_young },
+	{ .name = "userfaultfd register", .weight = 8, .possible = have_uffd,
+	  .prepare = prepare_register, .on_twin = uffd_register },
+	{ .name = "userfaultfd write-protect", .weight = 14,
+	  .possible = have_registered,
+	  .prepare = prepare_write_protect, .on_twin = write_protect },
+	{ .name = "userfaultfd unregister", .weight = 2,
+	  .possible = have_registered, .on_twin = uffd_unregister },
 };
 
 /* Not chosen by chance, but for the end. */
@@ -929,23 +944,29 @@ static bool do_op(const struct op *op)
 	return same_entries();
 }
 
+/* Return: 0 for one that cannot be done now. */
+static unsigned int weight_now(const struct op_type *type)
+{
+	return !type->possible || type->possible() ? type->weight : 0;
+}
+
+static const struct op_type *random_op_type(void)
+{
+	unsigned int weights = 0, choice;
+	const struct op_type *type;
+
+	for (type = op_types; type < op_types + ARRAY_SIZE(op_types); type++)
+		weights += weight_now(type);
+	choice = random_below(&s->rng, weights);
+	for (type = op_types; choice >= weight_now(type); type++)
+		choice -= weight_now(type);
+	return type;
+}
+
 static bool random_op(void)
 {
-	unsigned int i, weights = 0, choice;
-	struct op op = { };
+	struct op op = { .type = random_op_type() };
 
-	for (i = 0; i < ARRAY_SIZE(op_types); i++)
-		if (!op_types[i].possible || op_types[i].possible())
-			weights += op_types[i].weight;
-	choice = random_below(&s->rng, weights);
-	for (i = 0; ; i++) {
-		if (op_types[i].possible && !op_types[i].possible())
-			continue;
-		if (choice < op_types[i].weight)
-			break;
-		choice -= op_types[i].weight;
-	}
-	op.type = &op_types[i];
 	op.rng.state = random_number(&s->rng);
 	random_range(&op);
 	if (op.type->prepare)
@@ -964,7 +985,7 @@ static void fill_file(int fd, const struct piece *piece, struct rng *rng)
 		return;
 	for (page = piece->first; page < piece->first + piece->nr;
 	     page += nr) {
-		uint64_t *words = (uint64_t *)contents[0];
+		uint64_t *words = (uint64_t *)contents;
 
 		nr = 1 + random_below(rng, 32);
 		if (nr > piece->first + piece->nr - page)
@@ -1035,28 +1056,40 @@ static void map_piece(const struct piece *piece, unsigned int twin,
 
 enum order { FORWARD, BACKWARD, SHUFFLED };
 
-static void touch_pages(const struct piece *piece, unsigned int twin,
-			enum order order, unsigned int write_one_in,
-			unsigned int read_one_in, struct rng *rng)
+/* How pages are touched: one in so many is written or else read; 0 is none. */
+struct way {
+	enum order order;
+	unsigned int write_one_in, read_one_in;
+};
+
+static void put_in_order(unsigned long nr, enum order order, struct rng *rng)
 {
 	unsigned long i, j;
 
-	for (i = 0; i < piece->nr; i++)
-		s->shuffled[i] = order == BACKWARD ? piece->nr - 1 - i : i;
-	for (i = piece->nr; order == SHUFFLED && i > 1; i--) {
+	for (i = 0; i < nr; i++)
+		s->shuffled[i] = order == BACKWARD ? nr - 1 - i : i;
+	for (i = nr; order == SHUFFLED && i > 1; i--) {
 		unsigned long swapped = s->shuffled[i - 1];
 
 		j = random_below(rng, i);
 		s->shuffled[i - 1] = s->shuffled[j];
 		s->shuffled[j] = swapped;
 	}
+}
+
+static void touch_pages(const struct piece *piece, unsigned int twin,
+			const struct way *way, struct rng *rng)
+{
+	unsigned long i;
+
+	put_in_order(piece->nr, way->order, rng);
 	for (i = 0; i < piece->nr; i++) {
 		unsigned long page = piece->first + s->shuffled[i];
 		uint64_t value = random_number(rng);
 
-		if (write_one_in && one_in(rng, write_one_in))
+		if (way->write_one_in && one_in(rng, way->write_one_in))
 			access_page(address(twin, page), &value, NULL);
-		else if (read_one_in && one_in(rng, read_one_in))
+		else if (way->read_one_in && one_in(rng, way->read_one_in))
 			access_page(address(twin, page), NULL, &value);
 	}
 }
@@ -1064,36 +1097,19 @@ static void touch_pages(const struct piece *piece, unsigned int twin,
 static void populate(const struct piece *piece, unsigned int twin,
 		     struct rng *rng)
 {
-	char *addr = address(twin, piece->first);
-	size_t bytes = piece->nr * page_bytes;
+	static const struct way ways[] = {
+		{ BACKWARD, 1, 0 }, { SHUFFLED, 1, 0 }, { SHUFFLED, 2, 0 },
+		{ SHUFFLED, 4, 2 }, { FORWARD, 0, 1 }, { FORWARD, 3, 1 },
+		{ FORWARD, 1, 0 }, { FORWARD, 1, 0 },
+	};
+	unsigned long choice = random_below(rng, ARRAY_SIZE(ways) + 2);
 
-	switch (random_below(rng, 10)) {
-	case 0:
-		break;
-	case 1:
-		touch_pages(piece, twin, BACKWARD, 1, 0, rng);
-		break;
-	case 2:
-		touch_pages(piece, twin, SHUFFLED, 1, 0, rng);
-		break;
-	case 3:
-		touch_pages(piece, twin, SHUFFLED, 2, 0, rng);
-		break;
-	case 4:
-		touch_pages(piece, twin, FORWARD, 0, 1, rng);
-		break;
-	case 5:
-		touch_pages(piece, twin, SHUFFLED, 4, 2, rng);
-		break;
-	case 6:
-		touch_pages(piece, twin, FORWARD, 3, 1, rng);
-		break;
-	case 7:
-		madvise(addr, bytes, MADV_POPULATE_WRITE);
-		break;
-	default:
-		touch_pages(piece, twin, FORWARD, 1, 0, rng);
-	}
+	if (choice < ARRAY_SIZE(ways))
+		touch_pages(piece, twin, &ways[choice], rng);
+	else if (choice == ARRAY_SIZE(ways))
+		madvise(address(twin, piece->first), piece->nr * page_bytes,
+			MADV_POPULATE_WRITE);
+	/* And one in so many is not populated at all. */
 }
 
 static void choose_piece(struct piece *piece, unsigned long first,
@@ -1117,75 +1133,91 @@ static void choose_piece(struct piece *piece, unsigned long first,
 		piece->size = sizes[i];
 }
 
-static void choose_pieces(void)
+/* Few pages tell as much, and take less time. */
+static unsigned long choose_nr_pages(void)
 {
-	unsigned long limit, least, offset, first = 0;
-	unsigned long huge_pages = huge_bytes / page_bytes;
-	unsigned int i;
-	bool huge;
+	unsigned long choice = random_below(&s->rng, 64), least = 16, limit = 48;
 
-	/* A huge page now and then, if pages are small. */
-	huge = one_in(&s->rng, 48) && huge_pages && huge_pages < max_pages;
-	/* Few pages tell as much, and take less time. */
-	switch (random_below(&s->rng, 64)) {
-	case 0:
+	if (choice == 0) {
 		least = max_pages / 2;
 		limit = max_pages;
-		break;
-	case 1 ... 3:
+	} else if (choice < 4) {
 		least = max_pages / 4;
 		limit = max_pages / 2;
-		break;
-	case 4 ... 19:
+	} else if (choice < 20) {
 		least = 48;
 		limit = 128;
-		break;
-	default:
-		least = 16;
-		limit = 48;
 	}
-	s->pages = least + random_below(&s->rng, limit - least + 1);
-	s->nr_pieces = 1 + random_below(&s->rng, MAX_PIECES);
-	for (i = 0; i < s->nr_pieces; i++) {
-		unsigned long left = s->pages - first;
-		unsigned long nr = left;
+	return least + random_below(&s->rng, limit - least + 1);
+}
 
-		if (i + 1 < s->nr_pieces)
-			nr = 1 + random_below(&s->rng, left - s->nr_pieces + i);
-		choose_piece(&s->pieces[i], first, nr);
-		first += nr;
-	}
+/* Return: in pages from the start of a huge page. */
+static unsigned long choose_offset(void)
+{
 	switch (random_below(&s->rng, 4)) {
 	case 0:
 		/* Any place, mostly with a page table's end in between. */
-		offset = stride / page_bytes / 2 - s->pages +
-			 random_below(&s->rng, s->pages);
-		break;
+		return stride / page_bytes / 2 - s->pages +
+		       random_below(&s->rng, s->pages);
 	case 1:
-		offset = random_below(&s->rng, 64);
-		break;
+		return random_below(&s->rng, 64);
 	default:
-		offset = 16 * random_below(&s->rng, 8);
+		return 16 * random_below(&s->rng, 8);
 	}
-	if (huge) {
-		s->pieces[0].kind = ANON;
-		s->pieces[0].size = huge_bytes;
-		s->pieces[0].nr += huge_pages;
-		for (i = 1; i < s->nr_pieces; i++)
-			s->pieces[i].first += huge_pages;
-		s->pages += huge_pages;
-		while (s->pages > max_pages) {
-			struct piece *last = &s->pieces[s->nr_pieces - 1];
-			unsigned long over = s->pages - max_pages;
+}
 
-			if (s->nr_pieces > 1 && last->nr <= over) {
-				s->pages -= last->nr;
-				s->nr_pieces--;
-			} else {
-				s->pages -= over;
-				last->nr -= over;
-			}
+/* Take pages from the end, so that there are no more than the most. */
+static void cut_pages(void)
+{
+	while (s->pages > max_pages) {
+		struct piece *last = &s->pieces[s->nr_pieces - 1];
+		unsigned long over = s->pages - max_pages;
+
+		if (s->nr_pieces > 1 && last->nr <= over) {
+			s->pages -= last->nr;
+			s->nr_pieces--;
+		} else {
+			s->pages -= over;
+			last->nr -= over;
 		}
+	}
+}
+
+/* Have the first piece begin with a huge page. */
+static void insert_huge_page(unsigned long huge_pages)
+{
+	unsigned int i;
+
+	s->pieces[0].kind = ANON;
+	s->pieces[0].size = huge_bytes;
+	s->pieces[0].nr += huge_pages;
+	for (i = 1; i < s->nr_pieces; i++)
+		s->pieces[i].first += huge_pages;
+	s->pages += huge_pages;
+	cut_pages();
+}
+
+static void choose_pieces(void)
+{
+	unsigned long huge_pages = huge_bytes / page_bytes;
+	/* Now and then, if pages are small. */
+	bool huge = one_in(&s->rng, 48) && huge_pages && huge_pages < max_pages;
+	unsigned long offset, first = 0;
+	unsigned int i;
+
+	s->pages = choose_nr_pages();
+	s->nr_pieces = 1 + random_below(&s->rng, MAX_PIECES);
+	for (i = 0; i < s->nr_pieces; i++) {
+		unsigned long nr = s->pages - first;
+
+		if (i + 1 < s->nr_pieces)
+			nr = 1 + random_below(&s->rng, nr - s->nr_pieces + i);
+		choose_piece(&s->pieces[i], first, nr);
+		first += nr;
+	}
+	offset = choose_offset();
+	if (huge) {
+		insert_huge_page(huge_pages);
 		offset = 0;
 	}
 	for (i = 0; i < TWINS; i++)
@@ -1373,11 +1405,26 @@ static enum result run_sequence(uint64_t seed, bool alike)
 	return result;
 }
 
+/* Return: whether the twins differ without batching, too, or are never alike. */
+static bool differs_anyway(uint64_t seed, unsigned int *plain)
+{
+	unsigned int run;
+
+	*plain = 0;
+	for (run = 0; run < 3; run++) {
+		enum result result = run_sequence(seed, true);
+
+		if (result == DIFFERENT)
+			return true;
+		*plain += result == ALIKE;
+	}
+	return !*plain;
+}
+
 /* Is it batching, and nothing else, that makes the twins differ? */
 static void judge_difference(uint64_t seed)
 {
-	unsigned int run, plain = 0, runs = 0, again = 0;
-	enum result result;
+	unsigned int run, plain, runs = 0, again = 0;
 
 	ksft_print_msg("seed %llu, %s batching: %s: %s\n",
 		       (unsigned long long)seed, s->batching ? "with" : "without",
@@ -1387,20 +1434,13 @@ static void judge_difference(uint64_t seed)
 		return;
 	}
 	verbose = false;
-	for (run = 0; run < 3; run++) {
-		result = run_sequence(seed, true);
-		if (result == DIFFERENT) {
-			disturbed++;
-			return;
-		}
-		plain += result == ALIKE;
-	}
-	if (!plain) {
+	if (differs_anyway(seed, &plain)) {
 		disturbed++;
 		return;
 	}
 	for (run = 0; run < 10; run++) {
-		result = run_sequence(seed, false);
+		enum result result = run_sequence(seed, false);
+
 		runs += result != NO_TWINS;
 		again += result == DIFFERENT;
 	}
@@ -1415,28 +1455,15 @@ static void judge_difference(uint64_t seed)
 		never_again++;
 }
 
-static double seconds_now(void)
+/* Return: how many there were; of those that differ too often, not all. */
+static unsigned long run_sequences(void)
 {
-	struct timespec now;
+	unsigned long enough = 10 + nr_sequences / SEQUENCES_A_CHANCE;
+	unsigned long nr;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
-
-static void test_sequences(void)
-{
-	unsigned long i, trouble = kernel_trouble();
-	int counter = control ? -1 : count_batches(false);
-	double start = seconds_now();
-	uint64_t batches;
-	bool ok = true;
-
-	for (i = 0; i < nr_sequences &&
-	     differences + never_again < 10 + nr_sequences / SEQUENCES_A_CHANCE;
-	     i++) {
-		uint64_t seed = first_seed + i;
-
-		switch (run_sequence(seed, control)) {
+	for (nr = 0; nr < nr_sequences && differences + never_again < enough;
+	     nr++) {
+		switch (run_sequence(first_seed + nr, control)) {
 		case ALIKE:
 			break;
 		case NO_TWINS:
@@ -1446,57 +1473,58 @@ static void test_sequences(void)
 					       s->difference);
 			break;
 		case DIFFERENT:
-			judge_difference(seed);
+			judge_difference(first_seed + nr);
 		}
 	}
-	batches = batches_counted(counter);
+	return nr;
+}
+
+static void print_totals(unsigned long nr, double seconds)
+{
 	ksft_print_msg("seeds %lu to %lu in %.1f s: %.1f sequences a second\n",
-		       first_seed, first_seed + i - !!i, seconds_now() - start,
-		       i / (seconds_now() - start));
+		       first_seed, first_seed + nr - !!nr, seconds, nr / seconds);
 	ksft_print_msg("%lu operations, %lu accesses with %lu faults and %lu signals\n",
 		       total_ops, total_accesses, total_faults, total_signals);
-	if (counter >= 0)
-		ksft_print_msg("%llu batches\n", (unsigned long long)batches);
 	ksft_print_msg("%lu thrown away as built unlike, %lu as disturbed\n",
 		       thrown_away, disturbed);
 	ksft_print_msg("%lu differences that came back, %lu that did not\n",
 		       differences, never_again);
-	/* Of a few sequences, none of the right kind may be there. */
-	if (counter >= 0 && i >= 100 && !batches) {
-		ksft_print_msg("there were no batches\n");
-		ok = false;
-	}
-	if (kernel_trouble() & ~trouble) {
-		ksft_print_msg("the kernel complained: see its log\n");
-		ok = false;
-	}
-	ksft_test_result(ok && !differences &&
-			 never_again <= (i + SEQUENCES_A_CHANCE - 1) /
-					SEQUENCES_A_CHANCE,
+}
+
+/* Of a few sequences, none of the right kind may be there. */
+static bool enough_batches(int counter, unsigned long nr)
+{
+	uint64_t batches = batches_counted(counter);
+
+	if (counter < 0)
+		return true;
+	ksft_print_msg("%llu batches\n", (unsigned long long)batches);
+	return batches || nr < 100;
+}
+
+static void test_sequences(void)
+{
+	unsigned long nr, forgiven, trouble = kernel_trouble();
+	int counter = control ? -1 : count_batches(false);
+	double start = seconds_now();
+	bool ok;
+
+	nr = run_sequences();
+	print_totals(nr, seconds_now() - start);
+	forgiven = (nr + SEQUENCES_A_CHANCE - 1) / SEQUENCES_A_CHANCE;
+	ok = enough_batches(counter, nr);
+	ok &= !kernel_complained(trouble);
+	ksft_test_result(ok && !differences && never_again <= forgiven,
 			 "nothing tells batches from single entries\n");
 	ksft_test_result((thrown_away + disturbed) * 100 <=
-			 i * MAX_THROWN_AWAY || i < 20,
+			 nr * MAX_THROWN_AWAY || nr < 20,
 			 "hardly a sequence is thrown away\n");
 }
 
-static void *shared_memory(size_t bytes)
+static void make_files(void)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (memory == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of shared memory");
-	return memory;
-}
-
-static void prepare(void)
-{
-	struct uffdio_api api = { .api = UFFD_API };
 	unsigned int twin;
-	char *start;
-	int fd;
 
-	s = shared_memory(sizeof(*s));
 	for (twin = 0; twin < TWINS; twin++) {
 		files[twin] = make_file();
 		if (files[twin] < 0)
@@ -1505,45 +1533,67 @@ static void prepare(void)
 		if (memfds[twin] < 0)
 			ksft_exit_fail_perror("memfd_create");
 		smaps[twin] = shared_memory(SMAPS_BYTES);
-		contents[twin] = shared_memory(MAX_PAGES * page_bytes);
 	}
+	contents = shared_memory(MAX_PAGES * page_bytes);
 	pagemap_fd = open("/proc/self/pagemap", O_RDONLY);
 	smaps_fd = open("/proc/self/smaps", O_RDONLY);
 	if (pagemap_fd < 0 || smaps_fd < 0 || pipe(questions) ||
 	    pipe(answers))
 		ksft_exit_fail_perror("preparations");
+}
+
+static void choose_addresses(void)
+{
+	char *start;
 
 	if (max_pages > MAX_BYTES / page_bytes)
 		max_pages = MAX_BYTES / page_bytes;
 	/* Either twin has room on both sides of a page table's end. */
 	stride = 4 * (huge_bytes ?: 2UL << 20);
 	/* With room on both sides, or mappings there would become one with it. */
-	start = mmap(NULL, (TWINS + 2) * stride, PROT_NONE, MAP_PRIVATE |
-		     MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (start == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of an address range");
+	start = reserve_addresses((TWINS + 2) * stride);
 	area = (char *)(((uintptr_t)start / stride + 1) * stride);
+}
 
-	fd = syscall(__NR_userfaultfd, O_CLOEXEC);
-	if (fd >= 0 && !ioctl(fd, UFFDIO_API, &api) &&
-	    api.features & UFFD_FEATURE_PAGEFAULT_FLAG_WP)
-		uffd_features = api.features;
+static uint64_t find_uffd_features(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	int fd = syscall(__NR_userfaultfd, O_CLOEXEC);
+	bool found = fd >= 0 && !ioctl(fd, UFFDIO_API, &api);
+
 	close(fd);
-	catch_signals();
+	return found && api.features & UFFD_FEATURE_PAGEFAULT_FLAG_WP ?
+	       api.features : 0;
+}
+
+/* What of this kernel is put to the test. */
+static void find_features(void)
+{
+	uffd_features = find_uffd_features();
 	can_soft_dirty = has_soft_dirty();
 	can_clear_young = has_hardware_accessed();
 	can_swap = start_swap(128UL << 20);
 	s->base[0] = area;
 	can_scan = scan(0) >= 0;
-	/* All that is mapped once is so before there are any holes to map it in. */
-	s->cold = true;
-	prepare_accesses();
 	ksft_print_msg("%u folio sizes%s%s%s%s%s\n", nr_sizes,
 		       can_swap ? ", swap" : "",
 		       can_soft_dirty ? ", soft-dirty" : "",
 		       can_clear_young ? ", accessed" : "",
 		       uffd_features ? ", userfaultfd" : "",
 		       can_scan ? ", PAGEMAP_SCAN" : "");
+}
+
+static void prepare(void)
+{
+	s = shared_memory(sizeof(*s));
+	make_files();
+	choose_addresses();
+	catch_signals();
+	find_features();
+	/* All that is mapped once is so before there are any holes to map it in. */
+	s->cold = true;
+	prepare_accesses();
+	drain_lists();
 }
 
 static void run_tests(void)

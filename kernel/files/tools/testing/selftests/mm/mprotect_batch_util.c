@@ -3,9 +3,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +19,7 @@
 #include "mprotect_batch_util.h"
 #include "page_cache_util.h"
 
-#ifndef MADV_COLD
-#define MADV_COLD	20
-#endif
-
 #define TRACEPOINT	"/sys/kernel/tracing/events/mprotect/mprotect_batch"
-#define CLEAR_REFS	"/proc/self/clear_refs"
-#define THP_DIR		"/sys/kernel/mm/transparent_hugepage"
 
 unsigned long sizes[MAX_SIZES];
 unsigned int nr_sizes;
@@ -82,26 +73,18 @@ uint64_t batches_counted(int fd)
 
 /* Folio sizes */
 
-static void size_path(char path[PATH_BYTES], unsigned long bytes,
-		      const char *file)
-{
-	snprintf(path, PATH_BYTES, THP_DIR "/hugepages-%lukB/%s", bytes >> 10,
-		 file);
-}
-
 void mprotect_batch_init(void)
 {
-	char path[PATH_BYTES], value[SETTING_BYTES];
+	char path[PATH_BYTES];
 	unsigned int order;
 
 	page_cache_init();
 	for (order = 1; order < MAX_SIZES; order++) {
-		size_path(path, page_bytes << order, "enabled");
+		folio_size_path(path, page_bytes << order, "enabled");
 		if (!access(path, W_OK))
 			sizes[nr_sizes++] = page_bytes << order;
 	}
-	if (!setting_read(THP_DIR "/hpage_pmd_size", value))
-		huge_bytes = strtoul(value, NULL, 10);
+	huge_bytes = pmd_bytes();
 }
 
 void guard_sizes(void)
@@ -110,9 +93,9 @@ void guard_sizes(void)
 	unsigned int i;
 
 	for (i = 0; i < nr_sizes; i++) {
-		size_path(path, sizes[i], "enabled");
+		folio_size_path(path, sizes[i], "enabled");
 		guard_setting(path);
-		size_path(path, sizes[i], "shmem_enabled");
+		folio_size_path(path, sizes[i], "shmem_enabled");
 		guard_setting(path);
 	}
 }
@@ -123,19 +106,16 @@ void set_size(unsigned long bytes)
 	static enum { UNKNOWN, NEVER, ADVISED } state[MAX_SIZES];
 	char path[PATH_BYTES];
 	unsigned int i;
-	int err;
 
 	for (i = 0; i < nr_sizes; i++) {
 		bool on = sizes[i] == bytes;
 
 		if (state[i] == (on ? ADVISED : NEVER))
 			continue;
-		size_path(path, sizes[i], "enabled");
-		err = setting_write(path, on ? "madvise" : "never");
-		if (err)
-			ksft_exit_fail_msg("%s: %s\n", path, strerror(-err));
+		folio_size_path(path, sizes[i], "enabled");
+		set_setting(path, on ? "madvise" : "never");
 		/* There is none for all sizes. */
-		size_path(path, sizes[i], "shmem_enabled");
+		folio_size_path(path, sizes[i], "shmem_enabled");
 		setting_write(path, on ? "advise" : "never");
 		state[i] = on ? ADVISED : NEVER;
 	}
@@ -146,7 +126,7 @@ unsigned long size_stat(unsigned long bytes, const char *name)
 	char path[PATH_BYTES], file[64], value[SETTING_BYTES];
 
 	snprintf(file, sizeof(file), "stats/%s", name);
-	size_path(path, bytes, file);
+	folio_size_path(path, bytes, file);
 	if (setting_read(path, value))
 		return 0;
 	return strtoul(value, NULL, 10);
@@ -190,48 +170,7 @@ void keep_peace(void)
 		ksft_print_msg("cannot keep the device from writing early\n");
 }
 
-void stay_on_cpu(void)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(sched_getcpu(), &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		ksft_exit_fail_perror("sched_setaffinity");
-}
-
 /* Accesses */
-
-static sigjmp_buf no_access;
-
-static void on_no_access(int sig)
-{
-	siglongjmp(no_access, sig);
-}
-
-void catch_signals(void)
-{
-	struct sigaction action = {
-		.sa_handler = on_no_access,
-		.sa_flags = SA_NODEFER,
-	};
-
-	sigaction(SIGBUS, &action, NULL);
-	sigaction(SIGSEGV, &action, NULL);
-}
-
-int access_page(void *addr, const uint64_t *write, uint64_t *read)
-{
-	int sig = sigsetjmp(no_access, 0);
-
-	if (sig)
-		return sig;
-	if (write)
-		__atomic_store_n((uint64_t *)addr, *write, __ATOMIC_RELAXED);
-	else
-		*read = __atomic_load_n((uint64_t *)addr, __ATOMIC_RELAXED);
-	return 0;
-}
 
 void touch_all(void *memory, size_t bytes)
 {
@@ -250,81 +189,59 @@ long faults(void)
 	return usage.ru_minflt + usage.ru_majflt;
 }
 
-/* More pages than x86 would rather flush one by one. */
-#define FLUSHED_PAGES	128
-
-static char *flushed_pages(void)
+static char *map_pages(unsigned long nr)
 {
-	static char *pages;
+	char *pages = mmap(NULL, nr * page_bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (!pages)
-		pages = mmap(NULL, FLUSHED_PAGES * page_bytes,
-			     PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pages == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of pages to flush");
+		ksft_exit_fail_perror("mmap of a few pages");
 	return pages;
 }
 
+/* More pages than x86 would rather flush one by one. */
+#define FLUSHED_PAGES	128
+
 void forget_translations(void)
 {
-	char *pages = flushed_pages();
+	static char *pages;
 	uint64_t value;
 
+	if (!pages)
+		pages = map_pages(FLUSHED_PAGES);
 	access_page(pages, NULL, &value);
 	access_page(pages + (FLUSHED_PAGES - 1) * page_bytes, NULL, &value);
 	madvise(pages, FLUSHED_PAGES * page_bytes, MADV_DONTNEED);
 }
 
-/* Whatever advice this is, it puts an end to all that waits for its list. */
-void drain_lists(void)
+void read_entries(const void *start, unsigned long pages, uint64_t *entries)
 {
-	madvise(flushed_pages(), page_bytes, MADV_COLD);
-}
-
-void read_pagemap(const void *start, unsigned long pages, uint64_t *entries)
-{
-	static int fd = -1;
-	ssize_t bytes = pages * sizeof(*entries);
-
-	if (fd < 0)
-		fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	if (pread(fd, entries, bytes, (uintptr_t)start / page_bytes *
-		  sizeof(*entries)) != bytes)
+	if (!read_pagemap(start, pages, entries))
 		ksft_exit_fail_perror("/proc/self/pagemap");
 }
 
 void clear_references(const char *which)
 {
-	if (setting_write(CLEAR_REFS, which))
-		ksft_exit_fail_perror(CLEAR_REFS);
+	set_setting("/proc/self/clear_refs", which);
 }
 
 bool has_soft_dirty(void)
 {
 	uint64_t entry, value = 1;
-	void *page;
+	void *page = map_pages(1);
 
-	page = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
-		return false;
 	access_page(page, &value, NULL);
-	read_pagemap(page, 1, &entry);
+	read_entries(page, 1, &entry);
 	munmap(page, page_bytes);
 	return entry & PM_SOFT_DIRTY;
 }
 
 bool has_hardware_accessed(void)
 {
+	void *page = map_pages(1);
 	uint64_t value = 1;
 	long before;
-	void *page;
 
-	page = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
-		return false;
 	access_page(page, &value, NULL);
 	clear_references("1");
 	forget_translations();
@@ -336,23 +253,24 @@ bool has_hardware_accessed(void)
 	return !before;
 }
 
-void wait_for_writeback(const uint64_t *entries, unsigned long pages)
+static bool is_written(unsigned long frame)
 {
-	static int fd = -1;
-	unsigned long page, tries;
 	uint64_t flags;
 
-	if (fd < 0)
-		fd = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+	if (!read_page_flags(frame, &flags))
+		ksft_exit_fail_perror("/proc/kpageflags");
+	return flags & 1ULL << KPF_WRITEBACK;
+}
+
+void wait_for_writeback(const uint64_t *entries, unsigned long pages)
+{
+	unsigned long page, tries;
+
 	for (page = 0; page < pages; page++) {
 		if (!(entries[page] & PM_PRESENT))
 			continue;
 		for (tries = 0; tries < 10000; tries++) {
-			if (pread(fd, &flags, sizeof(flags),
-				  PM_FRAME(entries[page]) * sizeof(flags)) !=
-			    sizeof(flags))
-				ksft_exit_fail_perror("/proc/kpageflags");
-			if (!(flags & (1ULL << KPF_WRITEBACK)))
+			if (!is_written(PM_FRAME(entries[page])))
 				break;
 			usleep(100);
 		}

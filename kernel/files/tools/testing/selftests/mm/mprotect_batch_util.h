@@ -45,17 +45,9 @@ unsigned long size_stat(unsigned long bytes, const char *name);
 /* Keep everything that moves, merges or writes pages by itself from doing so. */
 void guard_peace(void);
 void keep_peace(void);
-/* Stay on the current processor, and so will all children. */
-void stay_on_cpu(void);
 
 /* Accesses */
 
-void catch_signals(void);
-/*
- * Write or, without @write, read the first word of a page.
- * Return: 0, or the signal that it gave.
- */
-int access_page(void *addr, const uint64_t *write, uint64_t *read);
 /* Write to each page of some memory what it holds, for faults to be over. */
 void touch_all(void *memory, size_t bytes);
 /* Of the calling process, those that read a file or swap included. */
@@ -65,12 +57,6 @@ long faults(void);
  * it may fault once more on these, or not.
  */
 void forget_translations(void);
-/* Have pages on all the lists where they are to be. */
-void drain_lists(void);
-
-#define PM_PRESENT	0x8000000000000000ULL
-#define PM_SOFT_DIRTY	0x0080000000000000ULL
-#define PM_FRAME(entry)	((entry) & (PM_SOFT_DIRTY - 1))
 
 /*
  * May entries of one folio share their accessed and dirty bits? Those of a block of arm64
@@ -82,37 +68,13 @@ void drain_lists(void);
 #define ENTRIES_IN_BLOCKS	false
 #endif
 
-void read_pagemap(const void *start, unsigned long pages, uint64_t *entries);
+/* As read_pagemap(); if it fails, so do all tests. */
+void read_entries(const void *start, unsigned long pages, uint64_t *entries);
 void clear_references(const char *which);
 bool has_soft_dirty(void);
 /* Whether an access marks an entry without a fault. */
 bool has_hardware_accessed(void);
 /* Wait until no frame of some pagemap entries is being written. */
 void wait_for_writeback(const uint64_t *entries, unsigned long pages);
-
-/* Random numbers */
-
-struct rng {
-	uint64_t state;
-};
-
-static inline uint64_t random_number(struct rng *rng)
-{
-	uint64_t number = rng->state += 0x9e3779b97f4a7c15ULL;
-
-	number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	number = (number ^ (number >> 27)) * 0x94d049bb133111ebULL;
-	return number ^ (number >> 31);
-}
-
-static inline unsigned long random_below(struct rng *rng, unsigned long limit)
-{
-	return (random_number(rng) >> 16) % limit;
-}
-
-static inline bool one_in(struct rng *rng, unsigned long nr)
-{
-	return !random_below(rng, nr);
-}
 
 #endif /* __MPROTECT_BATCH_UTIL_H */

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/kernel-page-flags.h>
@@ -26,11 +29,6 @@
 #define __NR_cachestat	451
 #endif
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ	22
-#endif
-
-#define THP_DIR		"/sys/kernel/mm/transparent_hugepage"
 #define CGROUP_DIR	"/sys/fs/cgroup"
 #define OUR_CGROUP	"/sys/fs/cgroup" MEMORY_CGROUP
 #define MAX_SETTINGS	(2 * MAX_ORDER_NR)
@@ -99,6 +97,15 @@ int setting_write(const char *path, const char *value)
 		err = -errno;
 	close(fd);
 	return err;
+}
+
+void set_setting(const char *path, const char *value)
+{
+	int err = setting_write(path, value);
+
+	if (err)
+		ksft_exit_fail_msg("%s does not take '%s': %s\n", path, value,
+				   strerror(-err));
 }
 
 void guard_setting(const char *path)
@@ -183,6 +190,35 @@ int run_guarded(void (*run)(void), void (*clean_up)(void))
 	return WEXITSTATUS(status);
 }
 
+void skip_tests(unsigned int nr, const char *why)
+{
+	while (nr--)
+		ksft_test_result_skip("%s\n", why);
+}
+
+/* A line of a file that has names and numbers, or -1. */
+static long counter_in(const char *path, const char *name)
+{
+	FILE *file = fopen(path, "r");
+	long value, found = -1;
+	char word[64];
+
+	while (file && found < 0 &&
+	       fscanf(file, "%63s %ld", word, &value) == 2)
+		if (!strcmp(word, name))
+			found = value;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+unsigned long vm_counter(const char *name)
+{
+	long value = counter_in("/proc/vmstat", name);
+
+	return value < 0 ? 0 : value;
+}
+
 unsigned long kernel_trouble(void)
 {
 	const unsigned long bad_page = 1 << 5, died = 1 << 7, warned = 1 << 9;
@@ -192,6 +228,173 @@ unsigned long kernel_trouble(void)
 	if (read_text("/proc/sys/kernel/tainted", text, sizeof(text)) < 0)
 		return 0;
 	return strtoul(text, NULL, 10) & (bad_page | died | warned | lockup);
+}
+
+bool kernel_complained(unsigned long before)
+{
+	if (!(kernel_trouble() & ~before))
+		return false;
+	ksft_print_msg("the kernel complained: see its log\n");
+	return true;
+}
+
+/* Processes */
+
+pid_t fork_helper(void)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		ksft_exit_fail_perror("fork");
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
+}
+
+void start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
+{
+	int err = pthread_create(thread, NULL, run, arg);
+
+	if (err)
+		ksft_exit_fail_msg("no thread: %s\n", strerror(err));
+}
+
+void stay_on_cpu(void)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(sched_getcpu(), &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		ksft_exit_fail_perror("sched_setaffinity");
+}
+
+double seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+/* Memory */
+
+void *shared_memory(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		ksft_exit_fail_perror("mmap of shared memory");
+	return memory;
+}
+
+char *reserve_addresses(size_t bytes)
+{
+	char *start = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS |
+			   MAP_NORESERVE, -1, 0);
+
+	if (start == MAP_FAILED)
+		ksft_exit_fail_perror("mmap of an address range");
+	return start;
+}
+
+/* Whatever advice this is, it puts an end to all that waits for its list. */
+void drain_lists(void)
+{
+	static char *page;
+
+	if (!page)
+		page = reserve_addresses(page_bytes);
+	if (madvise(page, page_bytes, MADV_COLD))
+		ksft_exit_fail_perror("MADV_COLD");
+}
+
+/* Where a signal goes back to, while there is such a place. */
+static __thread sigjmp_buf no_access;
+static __thread bool catching;
+
+static void set_catching(bool on)
+{
+	__atomic_store_n(&catching, on, __ATOMIC_SEQ_CST);
+}
+
+static void on_no_access(int sig)
+{
+	if (__atomic_load_n(&catching, __ATOMIC_SEQ_CST))
+		siglongjmp(no_access, sig);
+	/* No access of a test's: let it happen again, and end the process. */
+	signal(sig, SIG_DFL);
+}
+
+void catch_signals(void)
+{
+	struct sigaction action = {
+		.sa_handler = on_no_access,
+		.sa_flags = SA_NODEFER,
+	};
+
+	sigaction(SIGBUS, &action, NULL);
+	sigaction(SIGSEGV, &action, NULL);
+}
+
+int access_page(void *addr, const uint64_t *write, uint64_t *read)
+{
+	int sig = sigsetjmp(no_access, 0);
+
+	set_catching(!sig);
+	if (sig)
+		return sig;
+	if (write)
+		__atomic_store_n((uint64_t *)addr, *write, __ATOMIC_SEQ_CST);
+	else
+		*read = __atomic_load_n((uint64_t *)addr, __ATOMIC_SEQ_CST);
+	set_catching(false);
+	return 0;
+}
+
+int call_function(void (*function)(void))
+{
+	int sig = sigsetjmp(no_access, 0);
+
+	set_catching(!sig);
+	if (sig)
+		return sig;
+	function();
+	set_catching(false);
+	return 0;
+}
+
+/* Page table entries */
+
+static bool read_number(int fd, unsigned long nr, uint64_t *number)
+{
+	return pread(fd, number, sizeof(*number), nr * sizeof(*number)) ==
+	       sizeof(*number);
+}
+
+/* Opened each time: it is about the process that opens it. */
+bool read_pagemap(const void *start, unsigned long pages, uint64_t *entries)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	ssize_t bytes = pages * sizeof(*entries);
+	bool told;
+
+	told = pread(fd, entries, bytes, (uintptr_t)start / page_bytes *
+		     sizeof(*entries)) == bytes;
+	close(fd);
+	return told;
+}
+
+bool read_page_flags(unsigned long frame, uint64_t *flags)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+	return read_number(fd, frame, flags);
 }
 
 /* Files in the page cache */
@@ -299,11 +502,7 @@ void map_part(struct mapping *map, int fd, unsigned long first,
 	map->first = first;
 	map->pages = pages;
 	map->reserved_bytes = pages * page_bytes + 2 * align;
-	map->reserved = mmap(NULL, map->reserved_bytes, PROT_NONE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			     -1, 0);
-	if (map->reserved == MAP_FAILED)
-		ksft_exit_fail_perror("mmap of an address range");
+	map->reserved = reserve_addresses(map->reserved_bytes);
 	map->start = (char *)(((unsigned long)map->reserved + align - 1) &
 			      ~(align - 1)) + within;
 	if (mmap(map->start, pages * page_bytes, prot, MAP_SHARED | MAP_FIXED,
@@ -424,6 +623,22 @@ unsigned long measure_fault_around(int fd, unsigned long pages)
 
 /* Folio sizes */
 
+unsigned long pmd_bytes(void)
+{
+	char value[SETTING_BYTES];
+
+	if (setting_read(THP_DIR "/hpage_pmd_size", value))
+		return 0;
+	return strtoul(value, NULL, 10);
+}
+
+void folio_size_path(char path[PATH_BYTES], unsigned long bytes,
+		     const char *name)
+{
+	snprintf(path, PATH_BYTES, THP_DIR "/hugepages-%lukB/%s", bytes >> 10,
+		 name);
+}
+
 void page_cache_init(void)
 {
 	unsigned int order;
@@ -433,8 +648,7 @@ void page_cache_init(void)
 	for (order = 1; order < MAX_ORDER_NR; order++) {
 		unsigned long bytes = page_bytes << order;
 
-		snprintf(path, sizeof(path),
-			 THP_DIR "/hugepages-%lukB/file_enabled", bytes >> 10);
+		folio_size_path(path, bytes, "file_enabled");
 		if (access(path, R_OK))
 			continue;
 		folio_sizes[nr_folio_sizes++] = (struct folio_size) {
@@ -442,13 +656,6 @@ void page_cache_init(void)
 			.order = order,
 		};
 	}
-}
-
-static void folio_size_path(char path[PATH_BYTES], const struct folio_size *size,
-			    const char *name)
-{
-	snprintf(path, PATH_BYTES, THP_DIR "/hugepages-%lukB/%s", size->bytes >> 10,
-		 name);
 }
 
 const struct folio_size *folio_size_of(unsigned long bytes)
@@ -467,7 +674,7 @@ void guard_folio_sizes(void)
 	unsigned int i;
 
 	for (i = 0; i < nr_folio_sizes; i++) {
-		folio_size_path(path, &folio_sizes[i], "file_enabled");
+		folio_size_path(path, folio_sizes[i].bytes, "file_enabled");
 		guard_setting(path);
 	}
 }
@@ -476,7 +683,7 @@ int folio_size_write(const struct folio_size *size, const char *text)
 {
 	char path[PATH_BYTES];
 
-	folio_size_path(path, size, "file_enabled");
+	folio_size_path(path, size->bytes, "file_enabled");
 	return setting_write(path, text);
 }
 
@@ -485,7 +692,7 @@ int folio_size_use(const struct folio_size *size)
 	char path[PATH_BYTES], value[SETTING_BYTES];
 	int use, err;
 
-	folio_size_path(path, size, "file_enabled");
+	folio_size_path(path, size->bytes, "file_enabled");
 	err = setting_read(path, value);
 	if (err)
 		return err;
@@ -515,7 +722,7 @@ unsigned long folio_size_stat(const struct folio_size *size, const char *name)
 	char file[64], path[PATH_BYTES], text[32];
 
 	snprintf(file, sizeof(file), "stats/%s", name);
-	folio_size_path(path, size, file);
+	folio_size_path(path, size->bytes, file);
 	if (read_text(path, text, sizeof(text)) < 0)
 		ksft_exit_fail_perror(path);
 	return strtoul(text, NULL, 10);
@@ -556,6 +763,8 @@ bool has_large_folios(int fd)
 	return large_folios_made() != before;
 }
 
+/* Little memory */
+
 bool memory_cgroup_make(unsigned long max_bytes)
 {
 	char max[32];
@@ -589,40 +798,22 @@ int memory_cgroup_write(const char *file, const char *value)
 	return setting_write(path, value);
 }
 
-static long count_in(const char *path, const char *name)
-{
-	FILE *file = fopen(path, "r");
-	char found[64];
-	long value;
-
-	while (file && fscanf(file, "%63s %ld", found, &value) == 2)
-		if (!strcmp(found, name)) {
-			fclose(file);
-			return value;
-		}
-	if (file)
-		fclose(file);
-	return -1;
-}
-
 long memory_cgroup_stat(const char *name)
 {
-	return count_in(OUR_CGROUP "/memory.stat", name);
+	return counter_in(OUR_CGROUP "/memory.stat", name);
 }
 
 long memory_cgroup_events(const char *name)
 {
-	return count_in(OUR_CGROUP "/memory.events", name);
+	return counter_in(OUR_CGROUP "/memory.events", name);
 }
 
 bool memory_cgroup_touch(const struct mapping *map, unsigned long page,
 			 uint64_t value)
 {
-	pid_t pid = fork();
+	pid_t pid = fork_helper();
 	int status;
 
-	if (pid < 0)
-		ksft_exit_fail_perror("fork");
 	if (!pid) {
 		if (!memory_cgroup_join())
 			_exit(1);
@@ -636,63 +827,54 @@ bool memory_cgroup_touch(const struct mapping *map, unsigned long page,
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
-static bool read_number(int fd, unsigned long nr, uint64_t *number)
-{
-	return pread(fd, number, sizeof(*number), nr * sizeof(*number)) ==
-	       sizeof(*number);
-}
-
 /* Order of the folio that starts with a page frame, or -1. */
-static int order_of_folio(int kpageflags, unsigned long pfn)
+static int order_of_folio(unsigned long frame)
 {
 	unsigned long pages = 1;
 	uint64_t flags;
 
-	if (!read_number(kpageflags, pfn, &flags) ||
-	    flags & 1ULL << KPF_COMPOUND_TAIL)
+	if (!read_page_flags(frame, &flags) || flags & 1ULL << KPF_COMPOUND_TAIL)
 		return -1;
 	if (flags & 1ULL << KPF_COMPOUND_HEAD)
-		while (read_number(kpageflags, pfn + pages, &flags) &&
+		while (read_page_flags(frame + pages, &flags) &&
 		       flags & 1ULL << KPF_COMPOUND_TAIL)
 			pages++;
 	return ffsl(pages) - 1;
 }
 
+static bool count_mapped_folios(const struct mapping *map,
+				unsigned long counts[MAX_ORDER_NR])
+{
+	unsigned long page = map->first;
+
+	while (page < map->first + map->pages) {
+		uint64_t entry;
+		int order;
+
+		if (!read_pagemap(page_address(map, page), 1, &entry) ||
+		    !(entry & PM_PRESENT))
+			return false;
+		order = order_of_folio(PM_FRAME(entry));
+		if (order < 0 || order >= MAX_ORDER_NR || page % (1UL << order))
+			return false;
+		counts[order]++;
+		page += 1UL << order;
+	}
+	return true;
+}
+
 bool count_folios(int fd, unsigned long first, unsigned long nr,
 		  unsigned long counts[MAX_ORDER_NR])
 {
-	int pagemap = open("/proc/self/pagemap", O_RDONLY), order;
-	int kpageflags = open("/proc/kpageflags", O_RDONLY);
-	unsigned long page = first;
 	struct mapping map;
-	bool told = false;
+	bool told;
 
 	memset(counts, 0, MAX_ORDER_NR * sizeof(*counts));
 	map_part(&map, open_again(fd), first, nr, PROT_READ);
 	/* So that faults on pages with the readahead mark read no more. */
 	madvise(map.start, nr * page_bytes, MADV_RANDOM);
-	if (pagemap < 0 || kpageflags < 0 ||
-	    madvise(map.start, nr * page_bytes, MADV_POPULATE_READ))
-		goto out;
-	while (page < first + nr) {
-		uint64_t entry;
-
-		if (!read_number(pagemap, (unsigned long)page_address(&map, page) /
-					  page_bytes, &entry) ||
-		    !(entry >> 63))
-			goto out;
-		order = order_of_folio(kpageflags, entry & ((1ULL << 55) - 1));
-		if (order < 0 || order >= MAX_ORDER_NR || page % (1UL << order))
-			goto out;
-		counts[order]++;
-		page += 1UL << order;
-	}
-	told = true;
-out:
-	if (pagemap >= 0)
-		close(pagemap);
-	if (kpageflags >= 0)
-		close(kpageflags);
+	told = !madvise(map.start, nr * page_bytes, MADV_POPULATE_READ) &&
+	       count_mapped_folios(&map, counts);
 	unmap_and_close(&map);
 	return told;
 }
@@ -741,18 +923,4 @@ void stop_swap(void)
 	/* It fails where swapon() has failed. */
 	swapoff(swap_file);
 	unlink(swap_file);
-}
-
-unsigned long vm_counter(const char *name)
-{
-	FILE *file = fopen("/proc/vmstat", "r");
-	unsigned long value, found = 0;
-	char word[64];
-
-	while (file && fscanf(file, "%63s %lu", word, &value) == 2)
-		if (!strcmp(word, name))
-			found = value;
-	if (file)
-		fclose(file);
-	return found;
 }

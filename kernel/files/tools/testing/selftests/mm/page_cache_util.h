@@ -1,24 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What tests of the page cache share: settings that are put back however the
- * test ends, random numbers, files whose cached pages can be counted and
+ * What tests of the page cache and of page tables share: settings that are put
+ * back however the test ends, processes, accesses that may give a signal, random
+ * numbers, page table entries, files whose cached pages can be counted and
  * dropped, the sizes of their folios, little memory, and swap.
  */
 #ifndef __PAGE_CACHE_UTIL_H
 #define __PAGE_CACHE_UTIL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+
+/* What headers of older systems lack. */
+#ifndef MADV_COLD
+#define MADV_COLD		20
+#define MADV_PAGEOUT		21
+#endif
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ	22
+#define MADV_POPULATE_WRITE	23
+#endif
+
+/* Set by page_cache_init(), which comes first. */
+extern unsigned long page_bytes;
+
+void page_cache_init(void);
 
 /* Settings */
 
 #define SETTING_BYTES	64
 #define PATH_BYTES	192
 
+/* Those of more than one test. */
+#define LRU_GEN_FILE		"/sys/kernel/mm/lru_gen/enabled"
+#define FAULT_FOLIOS_FILE	"/sys/kernel/mm/lru_gen/fault_folios"
+#define ADAPTIVE_FILE		"/sys/kernel/mm/mmap_readahead/adaptive"
+#define PTE_AGE_FILE		"/sys/kernel/debug/mmap_readahead/old_prefaulted_ptes"
+/* No setting, but what it tells of, and takes commands for. */
+#define GENERATIONS_FILE	"/sys/kernel/debug/lru_gen"
+
 /* Both return 0 or -errno. Of "a [b] c", what is read is "b". */
 int setting_read(const char *path, char value[SETTING_BYTES]);
 int setting_write(const char *path, const char *value);
+/* Write one; if that fails, so do all tests. */
+void set_setting(const char *path, const char *value);
 
 /* Have run_guarded() put a setting back, if it can be read. */
 void guard_setting(const char *path);
@@ -28,22 +58,86 @@ void guard_setting(const char *path);
  */
 int run_guarded(void (*run)(void), void (*clean_up)(void));
 
+/* Skip some tests, all for one reason. */
+void skip_tests(unsigned int nr, const char *why);
+
+/* The start of a file as a string. Return: its bytes, or -errno. */
+ssize_t read_text(const char *path, char *text, size_t size);
+/* A line of /proc/vmstat; 0 if there is none of that name. */
+unsigned long vm_counter(const char *name);
 /* Bits of the kernel's taint that a warning, an oops or a sanitizer sets. */
 unsigned long kernel_trouble(void);
+/* Whether it has more of them than before, which is printed. */
+bool kernel_complained(unsigned long before);
 
-/* Numbers as if at random, the same ones from the same state, which is not 0. */
-static inline unsigned long next_below(uint64_t *state, unsigned long limit)
+/* Processes */
+
+/*
+ * As fork(): the child dies with its parent, and prints nothing that the parent
+ * has printed. If it fails, so do all tests.
+ */
+pid_t fork_helper(void);
+/* As pthread_create(); if it fails, so do all tests. */
+void start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg);
+/* Stay on the current processor, and so will all children. */
+void stay_on_cpu(void);
+/* On a clock that runs on. */
+double seconds_now(void);
+
+/* Memory */
+
+/* Shared with children, and zero. */
+void *shared_memory(size_t bytes);
+/* Addresses that give no access, for MAP_FIXED. */
+char *reserve_addresses(size_t bytes);
+/* Have what this processor has collected for the LRU lists go there. */
+void drain_lists(void);
+
+/* Have the next two return signals. */
+void catch_signals(void);
+/*
+ * Write or, without @write, read the first word of a page; or call a function.
+ * Return: 0, or the signal that it gave, SIGBUS or SIGSEGV.
+ */
+int access_page(void *addr, const uint64_t *write, uint64_t *read);
+int call_function(void (*function)(void));
+
+/* Page table entries, as /proc/self/pagemap has them */
+
+#define PM_PRESENT	0x8000000000000000ULL
+#define PM_SOFT_DIRTY	0x0080000000000000ULL
+#define PM_FRAME(entry)	((entry) & (PM_SOFT_DIRTY - 1))
+
+/* Both return false if /proc does not tell. Flags are KPF_*. */
+bool read_pagemap(const void *start, unsigned long pages, uint64_t *entries);
+bool read_page_flags(unsigned long frame, uint64_t *flags);
+
+/* Random numbers, the same ones from the same state */
+
+struct rng {
+	uint64_t state;
+};
+
+static inline uint64_t random_number(struct rng *rng)
 {
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state % limit;
+	uint64_t number = rng->state += 0x9e3779b97f4a7c15ULL;
+
+	number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	number = (number ^ (number >> 27)) * 0x94d049bb133111ebULL;
+	return number ^ (number >> 31);
+}
+
+static inline unsigned long random_below(struct rng *rng, unsigned long limit)
+{
+	return (random_number(rng) >> 16) % limit;
+}
+
+static inline bool one_in(struct rng *rng, unsigned long nr)
+{
+	return !random_below(rng, nr);
 }
 
 /* Files in the page cache */
-
-/* Set by page_cache_init(), which comes first. */
-extern unsigned long page_bytes;
 
 /*
  * A part of an open file, mapped such that blocks of up to 2 MiB are aligned in
@@ -56,8 +150,6 @@ struct mapping {
 	char *start;
 	unsigned long first, pages;
 };
-
-void page_cache_init(void);
 
 /* An empty file in the current directory, already unlinked, or -1. */
 int make_file(void);
@@ -113,7 +205,14 @@ unsigned long measure_fault_around(int fd, unsigned long pages);
 
 /* Folio sizes */
 
+#define THP_DIR		"/sys/kernel/mm/transparent_hugepage"
 #define MAX_ORDER_NR	24
+
+/* What a PMD maps; 0 if there are no huge pages. */
+unsigned long pmd_bytes(void);
+/* A file of a folio size below THP_DIR. */
+void folio_size_path(char path[PATH_BYTES], unsigned long bytes,
+		     const char *name);
 
 /* In the order of the kernel's file. */
 enum file_use { USE_NEVER, USE_ALWAYS, USE_EXEC, USE_ALWAYS_EXEC, NR_USES };
@@ -181,11 +280,5 @@ bool count_folios(int fd, unsigned long first, unsigned long nr,
 void guard_swap(void);
 bool start_swap(unsigned long bytes);
 void stop_swap(void);
-
-/* The start of a file as a string. Return: its bytes, or -errno. */
-ssize_t read_text(const char *path, char *text, size_t size);
-
-/* A line of /proc/vmstat; 0 if there is none of that name. */
-unsigned long vm_counter(const char *name);
 
 #endif /* __PAGE_CACHE_UTIL_H */
