@@ -630,7 +630,7 @@ static void flip_a_setting(void)
 	switch (random_below(&rng, 3)) {
 	case 0:
 		set_setting(FAULT_FOLIOS_FILE,
-			      earned[random_below(&rng, ARRAY_SIZE(earned))]);
+			    earned[random_below(&rng, ARRAY_SIZE(earned))]);
 		break;
 	case 1:
 		set_setting(PTE_AGE_FILE, random_below(&rng, 2) ? "1" : "0");
