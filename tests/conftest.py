@@ -9,9 +9,10 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
+from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.series import bases, diffs, read_series
-from foliolab.kernel.source import Source, obtain
+from foliolab.kernel.source import Source
 from foliolab.kernel.timed_disk import EXTRA
 from foliolab.model.compiled import compiled
 from foliolab.progress import Reporter
@@ -49,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def source() -> Source:
     """The current pristine source, from the developer's own cache."""
-    return obtain(Reporter())
+    return from_debian(BASE_VERSION, Reporter())
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_programs_headers_and_files_are_found(monkeypatch: pytest.MonkeyPatch) -
     ("command", "purposes"),
     [
         ("measure sparse-mmap", {"lab"}),
-        ("kernel list", {"lab"}),
+        ("kernel build", {"lab"}),
         ("kernel deb out", {"lab", "deb"}),
         ("kernel matrix", {"lab", "test", "matrix"}),
         ("kselftest --suite ltp --source tree", {"lab", "ltp"}),

@@ -20,7 +20,7 @@ from foliolab.files import results_directory, write_atomic
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.code import code_of
 from foliolab.kernel.name import PATCHED, UNPATCHED
-from foliolab.kernel.series import check_refs
+from foliolab.kernel.series import check_names
 from foliolab.progress import Reporter
 from foliolab.report.reads import EVENTS, RECORDED, Panel, RecordedReads, parse
 from foliolab.report.section import of_view
@@ -52,7 +52,7 @@ def handle(arguments: argparse.Namespace) -> int:
         write_atomic(results_directory() / RECORDED, json.dumps(asdict(found)))
         write_atomic(arguments.picture, draw(found))
         return 0
-    check_refs(arguments.kernels)
+    check_names(arguments.kernels, Reporter())
     console = terminal()
     console.print("A model of the page cache says:\n")
     _show(console, Request("sparse-mmap", scale="demo", backend="model"))

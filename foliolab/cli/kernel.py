@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Build, configure, compile, package, export, release, import, list and clean kernels."""
+"""Build, compile, package, release, import and clean kernels."""
 
 import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from foliolab.arch import size_name
-from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import (
     add_command,
     add_extras,
@@ -21,36 +18,28 @@ from foliolab.cli.options import (
     machine,
 )
 from foliolab.errors import DirtyTree, UsageError
-from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.files import FIRST_STEPS, KERNEL, REPOSITORY
-from foliolab.kernel.build import KernelRequest, build, clean, configure
-from foliolab.kernel.built import BuiltKernel, built_kernels
-from foliolab.kernel.deb import build_packages
-from foliolab.kernel.export import BRANCH, checked_author, export
-from foliolab.kernel.git import Repository
+from foliolab.kernel.build import KernelRequest, build, clean
+from foliolab.kernel.build_deb import build_packages
+from foliolab.kernel.git_source import Repository
+from foliolab.kernel.imported import take_over
 from foliolab.kernel.matrix import compiled, ported_kernels, read_targets
-from foliolab.kernel.name import HELP, OURS, PATCHED, UNPATCHED, parse_name
-from foliolab.kernel.rebased import applied_mail, take_over
+from foliolab.kernel.name import HELP, PATCHED, parse_name
 from foliolab.kernel.release import release
-from foliolab.kernel.source import commit_of, copied
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
-from foliolab.report.letter import letter
 from foliolab.report.terminal import print_table, terminal
-from foliolab.reproduce.released import with_released
-from foliolab.vm.scratch import scratch_directory, sweep
+from foliolab.vm.scratch import sweep
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser)
-    for name, handle in (("build", _build), ("config", _config)):
-        verb = add_command(verbs, name, handle.__doc__, handle)
-        _add_source(verb, PATCHED, "which")
-        add_profile(verb)
-        add_extras(verb)
-        add_machine(verb)
-        if name == "build":
-            add_json(verb)
+    verb = add_command(verbs, "build", _build.__doc__, _build)
+    _add_kernel(verb)
+    verb.add_argument("--newest", action="store_true", help="ask apt whether Debian has a newer one of that version")
+    add_profile(verb)
+    add_extras(verb)
+    add_machine(verb)
 
     verb = add_command(verbs, "matrix", _matrix.__doc__, _matrix)
     names = ", ".join(target.name for target in read_targets())
@@ -61,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
     verb = add_command(verbs, "deb", _deb.__doc__, _deb)
     verb.add_argument("directory", type=Path, help="where to put them; made if it is not there")
-    _add_source(verb, PATCHED, "which")
+    _add_kernel(verb)
     verb.add_argument(
         "--config",
         metavar="debian:VERSION|FILE",
@@ -77,34 +66,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     verb.set_defaults(interrupted="Interrupted; the same command goes on compiling where it was.")
 
-    verb = add_command(verbs, "export", _export.__doc__, _export)
-    verb.add_argument("directory", type=Path, help="where to; must not exist yet")
-    _add_source(verb, UNPATCHED, "the kernel that the series is put on")
-    verb.add_argument(
-        "--author",
-        metavar='"NAME <ADDRESS>"',
-        help="who sends it: all commits are theirs and signed off by them (default: nobody signs anything off)",
-    )
-
     add_command(verbs, "release", _release.__doc__, _release)
 
     verb = add_command(verbs, "import", _import.__doc__, _import)
-    verb.add_argument("branch", metavar="BRANCH|MBOX", help="a git tree, with @REF if it is not HEAD, or an mbox")
-    _add_source(verb, UNPATCHED, "the kernel that the mbox is for")
+    verb.add_argument("branch", help="a git tree, with @REF if it is not HEAD")
     verb.add_argument("--first-steps", action="store_true", help="it is of the first steps for mainline")
 
-    add_json(add_command(verbs, "list", _list.__doc__, _list))
     add_command(verbs, "clean", _clean.__doc__, _clean)
 
 
-def _add_source(verb: argparse.ArgumentParser, default: str, text: str) -> None:
-    verb.add_argument("--kernel", metavar="NAME", default=default, help=f"{text} (default: {default}). {HELP}")
-    verb.add_argument("--newest", action="store_true", help="ask apt whether Debian has a newer one of that version")
+def _add_kernel(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--kernel", metavar="NAME", default=PATCHED, help=f"which (default: {PATCHED}). {HELP}")
 
 
-def _request(arguments: argparse.Namespace) -> KernelRequest:
+def _build(arguments: argparse.Namespace) -> int:
+    """Build a kernel, or find it in the cache, and print where it is."""
     arch, page_size = machine(arguments)
-    return KernelRequest(
+    request = KernelRequest(
         arch=arch,
         page_size=page_size,
         kernel=arguments.kernel,
@@ -112,22 +90,7 @@ def _request(arguments: argparse.Namespace) -> KernelRequest:
         extras=tuple(arguments.extras),
         newest=arguments.newest,
     )
-
-
-def _facts(kernel: BuiltKernel) -> dict[str, Any]:
-    return asdict(kernel) | {"arch": kernel.arch.name, "image": str(kernel.image)}
-
-
-def _build(arguments: argparse.Namespace) -> int:
-    """Build a kernel, or find it in the cache, and print where it is."""
-    kernel = build(_request(arguments), Reporter())
-    print(json.dumps(_facts(kernel)) if arguments.json else kernel.image)
-    return 0
-
-
-def _config(arguments: argparse.Namespace) -> int:
-    """Print the final .config of a kernel, checked against the fragments."""
-    print(configure(_request(arguments), Reporter()), end="")
+    print(build(request, Reporter()).image)
     return 0
 
 
@@ -165,30 +128,9 @@ def _deb(arguments: argparse.Namespace) -> int:
         Reporter(),
         base=arguments.config,
         modules=arguments.modules,
-        newest=arguments.newest,
     )
     for package in packages:
         print(f"{package}  {package.stat().st_size / (1 << 20):.1f} MiB")
-    return 0
-
-
-def _export(arguments: argparse.Namespace) -> int:
-    """Write the series as a git branch and as an mbox that 'git am' and b4 take, with a cover letter."""
-    report = Reporter()
-    name = parse_name(arguments.kernel)
-    if name.series:
-        raise UsageError(f"Our series is exported on a kernel that has none: not on {name.text}.")
-    author = checked_author(arguments.author) if arguments.author is not None else ""
-    ours = parse_name(f"debian:{name.debian}+{OURS}" if name.debian else f"{name.text}+{OURS}").text
-    samples = with_released(read_samples(store_file()))
-    words = letter(samples, {name: find_experiment(name) for name in experiment_names()}, ours)
-    with scratch_directory() as home:
-        source = copied(name, home, report, newest=arguments.newest)
-        base = commit_of(name, source)
-        exported = export(source, arguments.directory, report, words=words, author=author, base=base)
-    print(f"branch {BRANCH} in {exported.repository}")
-    print(f"mbox   {exported.mbox}")
-    print(f"letter {exported.letter}")
     return 0
 
 
@@ -199,28 +141,21 @@ def _release(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    """Bring a rebased or edited branch of the series back into kernel/patches and kernel/files."""
+    """Bring a branch of ours, rebased or edited, back into kernel/patches and kernel/files."""
     report = Reporter()
+    name = parse_name(arguments.branch)
+    if name.debian or name.image or name.series:
+        raise UsageError(f"{arguments.branch} is no git tree.")
+    repository = Repository.at(name.path)
+    if repository.has_changes():
+        if not name.ref:
+            raise DirtyTree(
+                f"{name.path} has changes that are not committed, and only commits come back; commit them, or "
+                f"write {name.path}@HEAD to leave them out."
+            )
+        report.say(f"What is not committed in {name.path} is left out.")
     kernel = FIRST_STEPS if arguments.first_steps else KERNEL
-    if Path(arguments.branch).is_file():
-        with scratch_directory() as home:
-            source = copied(parse_name(arguments.kernel), home, report, newest=arguments.newest)
-            with applied_mail(Path(arguments.branch), source) as place:
-                written = take_over(place, "HEAD", kernel)
-    else:
-        name = parse_name(arguments.branch)
-        if name.debian or name.image or name.series:
-            raise UsageError(f"{arguments.branch} is neither a git tree nor an mbox.")
-        repository = Repository.at(name.path)
-        if repository.has_changes():
-            if not name.ref:
-                raise DirtyTree(
-                    f"{name.path} has changes that are not committed, and only commits come back; commit them, or "
-                    f"write {name.path}@HEAD to leave them out."
-                )
-            report.say(f"What is not committed in {name.path} is left out.")
-        written = take_over(name.path, repository.commit(name.ref or "HEAD"), kernel)
-    _print_written(written)
+    _print_written(take_over(repository, repository.commit(name.ref or "HEAD"), report, kernel))
     return 0
 
 
@@ -229,18 +164,6 @@ def _print_written(files: Sequence[Path]) -> None:
         print(file.relative_to(REPOSITORY))
     if not files:
         print("Nothing differs.")
-
-
-def _list(arguments: argparse.Namespace) -> int:
-    """List the kernels in the cache, newest first."""
-    kernels = built_kernels()
-    if arguments.json:
-        print(json.dumps({"kernels": [_facts(kernel) for kernel in kernels]}))
-        return 0
-    for kernel in kernels:
-        columns = (f"{kernel.arch.name:6}", f"{size_name(kernel.page_size):3}", f"{kernel.profile:5}")
-        print(kernel.hash, *columns, f"{kernel.name:9}", kernel.release, sep="  ")
-    return 0
 
 
 def _clean(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliolab import packages, process
+from foliolab import apt, process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError, MissingTool, require_known
 from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once, sha256
@@ -168,11 +168,11 @@ def _debian_library(
     arch: Architecture, package: str, archive: str, flags: tuple[str, ...], report: Reporter
 ) -> _Library:
     """A library that a Debian package has as a static archive."""
-    fetched = packages.fetch(arch, (package,), report)
+    fetched = apt.fetch(arch, (package,), report)
     (found,) = (each for each in fetched if each.file.name.startswith(f"{package}_"))
 
     def make(partial: Path) -> None:
-        packages.unpack(found.file, partial)
+        apt.unpack(found.file, partial)
 
     tree = made_once(_cache(package), digest([found.file.name, found.hash]), make)
     archives = tuple(tree.glob(f"usr/lib/*/{archive}"))

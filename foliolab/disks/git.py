@@ -7,7 +7,8 @@ from foliolab import process
 from foliolab.arch import Architecture
 from foliolab.errors import BuildError, LabError
 from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once
-from foliolab.kernel.source import obtain
+from foliolab.kernel.debian_source import from_debian
+from foliolab.kernel.name import BASE_VERSION
 from foliolab.progress import Reporter
 
 _SOURCES = [GUEST / "stores" / name for name in ("driver.h", "git.c")]
@@ -38,7 +39,7 @@ def repository(report: Reporter) -> Path:
     zero byte behind it. MissingTool without git.
     """
     version = process.git(LabError, "--version")
-    source = obtain(report)
+    source = from_debian(BASE_VERSION, report)
 
     def make(partial: Path) -> None:
         with report.task("making a git repository of a part of the kernel's source, in minutes"):

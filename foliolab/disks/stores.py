@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
+from foliolab.apt import KEYRING
 from foliolab.arch import Architecture
 from foliolab.disks import engines, git, lucene
 from foliolab.disks.userland import Userland
 from foliolab.errors import require_known
 from foliolab.files import GUEST, cache_directory, digest, digest_files
-from foliolab.packages import KEYRING
 from foliolab.process import tool
 from foliolab.progress import Reporter
 from foliolab.vm.disk import full_disk_suspected, publish

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from foliolab import process
+from foliolab.apt import Package, fetch
 from foliolab.arch import Architecture
 from foliolab.errors import LabError
 from foliolab.files import GUEST, cache_directory, digest, digest_files, write_atomic
-from foliolab.kernel.source import Source, obtain
-from foliolab.packages import Package, fetch
+from foliolab.kernel.debian_source import from_debian
+from foliolab.kernel.name import BASE_VERSION
+from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
 from foliolab.vm.disk import Filesystem, full_disk_suspected, publish
 from foliolab.vm.guest import Disk, Guest, GuestConfig
@@ -81,7 +83,7 @@ class Userland:
     def selected(cls, arch: Architecture, selection: Selection, report: Reporter) -> "Userland":
         """Likewise, of a selection that has no name."""
         packages = fetch(arch, selection.packages, report, selection.suite)
-        return cls(arch, packages, obtain(report), selection)
+        return cls(arch, packages, from_debian(BASE_VERSION, report), selection)
 
     @property
     def hash(self) -> str:

@@ -3,6 +3,7 @@
 
 import json
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -13,13 +14,15 @@ from pathlib import Path
 from foliolab.arch import Architecture, size_name
 from foliolab.errors import UsageError
 from foliolab.files import cache_directory, digest, full_disk_named, locked, made_once, write_atomic
-from foliolab.kernel import config, module, packaged, timed_disk
+from foliolab.kernel import config, debian_kernel, module, timed_disk
 from foliolab.kernel.built import BuiltKernel, kernels_directory, load_kernel
 from foliolab.kernel.code import NOT_BUILT
-from foliolab.kernel.make import build_lock, make, unfinished_swept
+from foliolab.kernel.held import held
+from foliolab.kernel.make import build_lock, run_make, unfinished_swept
 from foliolab.kernel.name import KernelName, parse_name
 from foliolab.kernel.series import applied, parts_of
-from foliolab.kernel.source import Source, held, working_tree
+from foliolab.kernel.source import Source
+from foliolab.kernel.tree import working_tree
 from foliolab.process import compiler
 from foliolab.progress import Reporter
 
@@ -138,19 +141,6 @@ def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
                 return _published(inputs.hash, lambda place: _take(inputs, place))
 
 
-def configure(request: KernelRequest, report: Reporter) -> str:
-    """The final .config of a kernel, checked against the fragments, without building it."""
-    name = parse_name(request.kernel)
-    if name.image:
-        return _packaged(request, name, report).config.read_text()
-    with _gathered(request, report) as inputs:
-        if found := _found(inputs):
-            return found.config.read_text()
-        with build_lock(report), full_disk_named(inputs.directory), unfinished_swept(inputs.directory):
-            _configure(inputs, report)
-            return (inputs.directory / ".config").read_text()
-
-
 def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> BuiltKernel:
     """A kernel that is not built: from the cache, or unpacked from its package."""
     arch = request.arch
@@ -165,13 +155,13 @@ def _packaged(request: KernelRequest, name: KernelName, report: Reporter) -> Bui
 
     def make(partial: Path) -> None:
         with report.task(f"Unpacking {name.text}"):
-            release, version = packaged.unpacked(packages, arch, partial)
+            release, version = debian_kernel.unpacked(packages, arch, partial)
         description = {"release": release, "version": version, "packaged": True, "name": name.text}
         description |= {"arch": arch.name, "page_size": request.page_size, "profile": "lab", "ours": False}
         write_atomic(partial / "kernel.json", json.dumps(description, indent=1))
 
-    with packaged.fetched(name.image, arch, report, newest=request.newest) as packages:
-        found = replace(_published(packaged.identity(packages), make), name=name.text)
+    packages = debian_kernel.fetched(name.image, arch, report, newest=request.newest)
+    found = replace(_published(debian_kernel.identity(packages), make), name=name.text)
     if timed_disk.EXTRA in request.extras:
         disk = timed_disk.built(found.release, arch, report)
         found = replace(found, hash=digest([found.hash, disk.parent.name]), disk_module=disk)
@@ -223,7 +213,18 @@ def _configure(inputs: _Inputs, report: Reporter) -> Path:
 
 
 def _make(inputs: _Inputs, tree: Path, targets: list[str], title: str, report: Reporter) -> None:
-    make(inputs.directory, tree, inputs.request.arch, inputs.options, targets, title, report)
+    """Make targets of tuxmake's from a source tree."""
+    directory, arch = inputs.directory, inputs.request.arch
+    fragment = directory / "options.config"
+    write_atomic(fragment, inputs.options)
+    command = [
+        sys.executable, "-m", "tuxmake", "--directory", str(tree), "--build-dir", str(directory),
+        "--output-dir", str(directory / "artifacts"), "--target-arch", arch.name,
+        "--kernel-image", arch.image,
+        # allnoconfig takes the options it is given and leaves everything else off.
+        "--kconfig", "allnoconfig", "--environment", f"KCONFIG_ALLCONFIG={fragment}", *targets,
+    ]  # fmt: skip
+    run_make(command, directory, targets[0], title, report)
 
 
 def _published(key: str, make: Callable[[Path], None]) -> BuiltKernel:
@@ -239,13 +240,9 @@ def _published(key: str, make: Callable[[Path], None]) -> BuiltKernel:
 def _take(inputs: _Inputs, place: Path) -> None:
     """Put what was built into a directory that is empty."""
     directory = inputs.directory
-    artifacts = directory / "artifacts"
-    shutil.copyfile(artifacts / inputs.request.arch.image, place / inputs.request.arch.image)
+    shutil.copyfile(directory / "artifacts" / inputs.request.arch.image, place / inputs.request.arch.image)
     shutil.copyfile(directory / "System.map", place / "System.map")
     shutil.copyfile(directory / ".config", place / "config")
-    for name in ("metadata.json", "reproducer.sh"):
-        if (artifacts / name).exists():
-            shutil.copyfile(artifacts / name, place / name)
     description = {
         "release": (directory / "include/config/kernel.release").read_text().strip(),
         "arch": inputs.request.arch.name,

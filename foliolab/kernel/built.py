@@ -67,12 +67,6 @@ def kernels_directory() -> Path:
     return cache_directory() / "kernels"
 
 
-def built_kernels() -> list[BuiltKernel]:
-    """The kernels in the cache, newest first."""
-    places = sorted(kernels_directory().glob("[0-9a-f]*"), key=lambda place: place.stat().st_mtime, reverse=True)
-    return [kernel for place in places if (kernel := load_kernel(place))]
-
-
 def load_kernel(place: Path) -> BuiltKernel | None:
     """The kernel in a directory; None if there is none, not all of one, or one that an earlier lab has described."""
     try:

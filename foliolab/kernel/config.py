@@ -4,7 +4,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -21,7 +21,6 @@ OPTIONAL = tuple(sorted(fragment.stem for fragment in (KERNEL / "config/optional
 
 SPECIAL = KERNEL / "config/options.toml"
 """What differs between versions."""
-_NAME = re.compile(r"CONFIG_\w+")
 
 
 class Special(Struct, forbid_unknown_fields=True):
@@ -29,7 +28,7 @@ class Special(Struct, forbid_unknown_fields=True):
 
     since: Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")] | None = None
     """The first version that has it no more, or not by itself."""
-    instead: dict[str, Any] = {}
+    instead: dict[str, Text] = {}
     """Options and values that stand for it from then on."""
     ours: bool = False
     """Whether only kernels with our code have it."""
@@ -71,23 +70,7 @@ def known(options: Mapping[str, str], version: str, ours: bool) -> dict[str, str
 
 def read_special(file: Path = SPECIAL) -> dict[str, Special]:
     """The options that not every kernel has, by name; BadExperiment for a mistake in the file."""
-    special = {}
-    for name, content in read_toml(file).items():
-        place = Place(file, name)
-        entry = place.convert(content, Special)
-        if not _NAME.fullmatch(name):
-            place.fail("is not the name of an option")
-        for option, value in entry.instead.items():
-            inner = place.at("instead").at(option)
-            inner.convert(value, Text)
-            if not _NAME.fullmatch(option):
-                inner.fail("is not the name of an option")
-        if not (entry.since or entry.ours):
-            place.fail("has to have 'since' or 'ours'")
-        if entry.instead and not entry.since:
-            place.at("instead").fail("is for options that have a 'since'")
-        special[name] = entry
-    return special
+    return {name: Place(file, name).convert(content, Special) for name, content in read_toml(file).items()}
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Running make in a build directory, for kernels of the lab through tuxmake."""
+"""Running what makes objects in a build directory: how far it is, what it complains of, what a kill leaves."""
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from foliolab.arch import Architecture
 from foliolab.errors import BuildError, ConfigError, DiskFull
-from foliolab.files import cache_directory, locked, write_atomic
+from foliolab.files import cache_directory, locked
 from foliolab.process import error_line, process_group
 from foliolab.progress import Reporter
 
@@ -20,6 +18,8 @@ _SETTLED_SECONDS = 60
 """After which an object that make has written, and goes on from, is whole."""
 _STAMP = "unfinished"
 """A file in a build directory: what is newer may be half-made."""
+_TELLING = 50
+"""So many objects tell how fast others are made."""
 
 
 class MakeFailed(BuildError):
@@ -59,22 +59,6 @@ def unfinished_swept(directory: Path) -> Iterator[None]:
     stamp.unlink()
 
 
-def make(
-    directory: Path, tree: Path, arch: Architecture, options: str, targets: list[str], title: str, report: Reporter
-) -> None:
-    """Make targets of tuxmake's in ``directory``, from ``tree``, with the options of a fragment."""
-    fragment = directory / "options.config"
-    write_atomic(fragment, options)
-    command = [
-        sys.executable, "-m", "tuxmake", "--directory", str(tree), "--build-dir", str(directory),
-        "--output-dir", str(directory / "artifacts"), "--target-arch", arch.name,
-        "--kernel-image", arch.image,
-        # allnoconfig takes the options it is given and leaves everything else off.
-        "--kconfig", "allnoconfig", "--environment", f"KCONFIG_ALLCONFIG={fragment}", *targets,
-    ]  # fmt: skip
-    run_make(command, directory, targets[0], title, report)
-
-
 def run_make(command: Sequence[str], directory: Path, name: str, title: str, report: Reporter) -> None:
     """Run a command that makes objects in ``directory``, its output in ``name``.log there, within ``unfinished_swept``.
 
@@ -93,9 +77,10 @@ def logged(argv: Sequence[str], directory: Path, log: Path, title: str, report: 
     """
     with report.task(title) as task, log.open("wb") as output, process_group(argv, output) as child:
         since = time.time()
+        total, before, begun = _expected(directory), _objects(directory), time.monotonic()
         while child.poll() is None:
             start = time.monotonic()
-            task.note(f"{_objects(directory)} objects")
+            task.note(progress(_objects(directory), before, total, start - begun))
             if time.time() - since >= _SETTLED_SECONDS:
                 os.utime(directory / _STAMP, (since, since))
                 since = time.time()
@@ -113,6 +98,32 @@ def logged(argv: Sequence[str], directory: Path, log: Path, title: str, report: 
 def _objects(directory: Path) -> int:
     """How many object files there are; the only sign of life that a silent make gives."""
     return sum(name.endswith(".o") for _, _, files in os.walk(directory) for name in files)
+
+
+def _expected(directory: Path) -> int:
+    """How many objects the first build in ``directory`` comes to, about; 0 if that is not known.
+
+    As many as the last finished one that is called so but for the source, at the beginning, and the series, at the end.
+    """
+
+    def kind(place: Path) -> str:
+        return place.name.partition("-")[2].rpartition("-")[0]
+
+    done = [file for file in directory.parent.glob("*/System.map") if not (file.parent / _STAMP).exists()]
+    alike = [file for file in done if kind(directory) and kind(file.parent) == kind(directory)]
+    if not alike or directory / "System.map" in alike:
+        return 0
+    return _objects(max(alike, key=lambda file: file.stat().st_mtime).parent)
+
+
+def progress(count: int, before: int, total: int, seconds: float) -> str:
+    """What is said of ``count`` objects, of which ``before`` were there ``seconds`` ago; ``total`` may be unknown."""
+    if count >= total:
+        return f"{count} objects"
+    if count - before < _TELLING:
+        return f"{count} of about {total} objects"
+    left = seconds * (total - count) / (count - before)
+    return f"{count} of about {total} objects, {left / 60:.0f} min left"
 
 
 def first_error(log: str) -> str:

@@ -4,8 +4,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -16,10 +15,12 @@ from foliolab import process
 from foliolab.errors import BuildError, ConfigError, UsageError, require_known
 from foliolab.files import KERNEL, cache_directory, digest, digest_files, full_disk_named, write_atomic
 from foliolab.kernel import config
+from foliolab.kernel.held import held
 from foliolab.kernel.make import build_lock, first_error, logged, unfinished_swept
 from foliolab.kernel.name import OURS, KernelName, parse_name
 from foliolab.kernel.series import applied, bases, parts_of
-from foliolab.kernel.source import Source, held, working_tree
+from foliolab.kernel.source import Source
+from foliolab.kernel.tree import working_tree
 from foliolab.process import run, tool
 from foliolab.progress import Reporter
 from foliolab.table import Place, Text, Texts, read_toml
@@ -210,7 +211,7 @@ def ported_kernels() -> list[str]:
     return [parse_name(f"debian:{version}+{OURS}").text for version in bases()]
 
 
-def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> Iterator[TargetOutcome]:
+def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> list[TargetOutcome]:
     """What comes of each target; that of before where nothing has changed since.
 
     Raises UsageError for a kernel without a series, MissingTool without a compiler, and whatever may be wrong with the
@@ -220,18 +221,14 @@ def compiled(kernel: str, targets: Sequence[Target], report: Reporter) -> Iterat
     if not name.series:
         raise UsageError(f"{name.text} has no series whose files could be compiled; write for instance patched.")
     compilers = {each.name: run([tool(each.compiler), "--version"], BuildError).decode() for each in targets}
-    with held(name, report) as source, ExitStack() as until_the_end:
+    with held(name, report) as source:
         changed = applied(source, name.series)
-        tree = None
-        for target in targets:
-            job = _Compilation(name, source, changed, target, compilers[target.name].splitlines()[0])
-            outcome = job.kept()
-            if not outcome:
-                if not tree:
-                    until_the_end.enter_context(build_lock(report))
-                    tree = working_tree(source, name.tree, changed)
-                outcome = job.run(tree, report)
-            yield outcome
+        jobs = [_Compilation(name, source, changed, each, compilers[each.name].splitlines()[0]) for each in targets]
+        if not all(job.kept() for job in jobs):
+            with build_lock(report):
+                tree = working_tree(source, name.tree, changed)
+                return [job.kept() or job.run(tree, report) for job in jobs]
+    return [kept for job in jobs if (kept := job.kept())]
 
 
 def _complaints(log: str, tree: Path) -> list[str]:

@@ -12,9 +12,9 @@ from pathlib import Path
 from foliolab.errors import HookError, SeriesError
 from foliolab.files import KERNEL
 from foliolab.kernel.config import numbers
-from foliolab.kernel.debian import from_debian
-from foliolab.kernel.git import Repository
-from foliolab.kernel.name import BASE_VERSION, OURS, KernelName, parse_name
+from foliolab.kernel.debian_source import from_debian
+from foliolab.kernel.git_source import Repository
+from foliolab.kernel.name import BASE_VERSION, OURS, parse_name
 from foliolab.kernel.source import Source
 from foliolab.process import git, tool
 from foliolab.progress import Reporter
@@ -71,18 +71,13 @@ def check_names(texts: Iterable[str], report: Reporter) -> None:
 
     A series has to apply to a source of Debian's, which is fetched once all refs are there.
     """
-    for name in check_refs(texts):
-        if name.debian and name.series:
-            applied(from_debian(name.debian, report), name.series)
-
-
-def check_refs(texts: Iterable[str]) -> list[KernelName]:
-    """What names of kernels say; raises what is wrong with them as far as that can be told at once."""
     names = [parse_name(text) for text in texts]
     for name in names:
         if name.ref:
             Repository.at(name.path).tree(name.ref)
-    return names
+    for name in names:
+        if name.debian and name.series:
+            applied(from_debian(name.debian, report), name.series)
 
 
 def applied(source: Source, series: Sequence[str]) -> dict[str, bytes | None]:

@@ -38,11 +38,6 @@ def _read(file: Path, *_which: int) -> tuple[Sample, ...]:
     return tuple(read_samples(file))
 
 
-def with_released(samples: Iterable[Sample], file: Path = RELEASED) -> list[Sample]:
-    """These and all that are shipped, oldest first; StoreError if what is shipped is damaged."""
-    return sorted([*read_released(file), *samples], key=lambda sample: sample.recorded)
-
-
 def write_released(samples: Iterable[Sample], file: Path = RELEASED) -> None:
     """The same samples make the same file, wherever they were measured: a host is named only if seconds are of it."""
     ordered = sorted(

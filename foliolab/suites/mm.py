@@ -12,12 +12,14 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from foliolab import process
+from foliolab.apt import fetch, unpack
 from foliolab.arch import ARCHITECTURES, Architecture
 from foliolab.errors import BuildError
 from foliolab.files import KERNEL, cache_directory, digest, digest_files, full_disk_named, locked
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.source import Source, obtain
-from foliolab.packages import fetch, unpack
+from foliolab.kernel.debian_source import from_debian
+from foliolab.kernel.name import BASE_VERSION
+from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
 from foliolab.suites.ktap import parse
 from foliolab.suites.suite import Call, ForeignSuite, SuiteOptions, chosen
@@ -84,7 +86,7 @@ def mm_selftests(asked: SuiteOptions, arch: Architecture, report: Reporter) -> F
     """The suite, with its programs compiled."""
     asked.refuse("mm", "source", "seconds", "seed")
     tests = chosen_tests(asked.tests, arch.name)
-    source = obtain(report)
+    source = from_debian(BASE_VERSION, report)
     programs = build_programs(arch, source, tests, report)
 
     def call(test: Test) -> Call:

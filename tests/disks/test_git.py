@@ -44,7 +44,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FOLIOLAB_CACHE", str(place / "cache"))
     monkeypatch.setenv("GIT_DIR", "/nowhere")  # as the hooks of our own repository are run with
-    monkeypatch.setattr(git, "obtain", lambda report: Source(place / "source", "6.12.1", "identity"))
+    monkeypatch.setattr(git, "from_debian", lambda version, report: Source(place / "source", "6.12.1", "identity"))
     return git.repository(Reporter())
 
 
@@ -85,7 +85,7 @@ def test_a_repository_is_the_same_each_time(made: Path, place: Path, monkeypatch
     again = git.repository(Reporter())
     assert digest_files((path for path in again.rglob("*") if path.is_file()), again) == before
     assert again.name == made.name
-    monkeypatch.setattr(git, "obtain", lambda report: Source(place / "source", "6.12.2", "other"))
+    monkeypatch.setattr(git, "from_debian", lambda version, report: Source(place / "source", "6.12.2", "other"))
     assert git.repository(Reporter()).name != made.name
 
 

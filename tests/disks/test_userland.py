@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from foliolab.apt import Package, fetch
 from foliolab.arch import X86_64
 from foliolab.disks import userland
 from foliolab.disks.userland import SELECTIONS, Selection, Userland
@@ -17,7 +18,6 @@ from foliolab.errors import LabError
 from foliolab.experiment.spec import ROOTS
 from foliolab.files import GUEST
 from foliolab.kernel.source import Source
-from foliolab.packages import Package, fetch
 from foliolab.progress import Reporter
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest import Guest, GuestConfig

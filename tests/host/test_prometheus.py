@@ -15,9 +15,9 @@ from urllib.request import urlopen
 
 import pytest
 
+from foliolab.apt import fetch, unpack
 from foliolab.arch import NATIVE
 from foliolab.files import REPOSITORY
-from foliolab.packages import fetch, unpack
 from foliolab.progress import Reporter
 from tests.host.command import ARGV, ENVIRONMENT
 from tests.host.conftest import Toucher, large_file, start

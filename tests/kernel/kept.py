@@ -9,7 +9,7 @@ from foliolab import process
 from foliolab.arch import NATIVE
 from foliolab.files import cache_directory, digest, digest_files, write_atomic
 from foliolab.kernel import module
-from foliolab.kernel.module import Headers
+from foliolab.kernel.debian_headers import Headers
 
 _COMMON = sorted(Path(process.__file__).parent.glob("*.py"))
 """How all of the lab runs programs, and which."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
+import os
 import re
 import signal
 import subprocess
@@ -13,8 +14,8 @@ from foliolab.errors import BuildError, UsageError
 from foliolab.files import REPOSITORY, locked, write_atomic
 from foliolab.kernel import build as building
 from foliolab.kernel import make as making
-from foliolab.kernel.build import KernelRequest, build, configure
-from foliolab.kernel.built import BuiltKernel, built_kernels
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.series import applied
 from foliolab.kernel.source import Source
@@ -35,15 +36,14 @@ def test_kernel_says_what_it_is(patched_kernel: BuiltKernel, stock_kernel: Built
     assert patched_kernel.release.endswith("-foliolab-patched")
     assert stock_kernel.release.endswith(f"-{NATIVE.debian}")
     assert (patched_kernel.ours, stock_kernel.ours) == (True, False)
-    assert patched_kernel in built_kernels()
-    assert stock_kernel.hash in {kernel.hash for kernel in built_kernels()}
 
 
 @pytest.mark.boot
 def test_an_unpatched_kernel_has_none_of_our_code(source: Source, patched_kernel: BuiltKernel) -> None:
-    """By its source and its configuration: no test needs it built."""
+    """By its source and its options: no test needs it built."""
     assert applied(source, parse_name("unpatched").series) == {}
-    unpatched = configure(KernelRequest(NATIVE, "unpatched"), Reporter())
+    with building._gathered(KernelRequest(NATIVE, "unpatched"), Reporter()) as inputs:
+        unpatched = inputs.options
     assert 'CONFIG_LOCALVERSION="-foliolab-unpatched"' in unpatched
     option = "CONFIG_PAGE_TOUCH"
     assert option in patched_kernel.config.read_text()
@@ -66,12 +66,11 @@ def test_what_an_earlier_lab_has_described_otherwise_is_made_anew(
     place = tmp_path / "kernels" / inputs.hash
     old = {"release": "6.12.1-foliolab-patched", "arch": "x86_64", "flavour": "patched", "profile": "lab"}
     write_atomic(place / "kernel.json", json.dumps(old))
-    assert built_kernels() == []
     assert building._found(inputs) is None
     for name in ("artifacts/bzImage", "System.map", ".config", "include/config/kernel.release"):
         write_atomic(inputs.directory / name, "6.12.1")
     kernel = building._published(inputs.hash, lambda place: building._take(inputs, place))
-    assert built_kernels() == [kernel] == [building._found(inputs)]
+    assert kernel == building._found(inputs)
     assert (kernel.hash, kernel.release, kernel.page_size) == (inputs.hash, "6.12.1", 4096)
 
 
@@ -87,6 +86,33 @@ def test_what_an_earlier_lab_has_described_otherwise_is_made_anew(
 )  # fmt: skip
 def test_build_failure_is_told_by_its_first_error(log: str, reason: str) -> None:
     assert making.first_error(log) == reason
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "words"),
+    [
+        (400, 0, "400 objects"),
+        (120, 400, "120 of about 400 objects"),
+        (200, 400, "200 of about 400 objects, 4 min left"),
+        (401, 400, "401 objects"),
+    ],
+)
+def test_how_far_a_build_is(count: int, total: int, words: str) -> None:
+    assert making.progress(count, before=100, total=total, seconds=120) == words
+
+
+def test_a_finished_build_of_another_source_tells_how_many_objects_there_are(tmp_path: Path) -> None:
+    for name, objects in (("0a-x86_64-lab-patched", 3), ("0b-x86_64-lab-unpatched", 4), ("0a-x86_64-debug-patched", 9)):
+        for file in (*(f"mm/{number}.o" for number in range(objects)), "System.map"):
+            write_atomic(tmp_path / name / file, "")
+    os.utime(tmp_path / "0a-x86_64-lab-patched/System.map", (0, 0))
+    new = tmp_path / "0c-x86_64-lab-patched"
+    assert making._expected(new) == 4
+    (tmp_path / "0b-x86_64-lab-unpatched/unfinished").touch()
+    assert making._expected(new) == 3
+    # Nothing is known of an architecture that was not built, nor how much of what is there is made again.
+    assert making._expected(tmp_path / "0c-arm64-4k-lab-patched") == 0
+    assert making._expected(tmp_path / "0a-x86_64-lab-patched") == 0
 
 
 @pytest.mark.parametrize(("last_words", "swept"), [("exit 2", False), ("kill -KILL $$", True)])

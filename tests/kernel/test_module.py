@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.apt import unpack
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.errors import BuildError, NoResult, UnknownKernel, UsageError
@@ -18,10 +19,9 @@ from foliolab.files import KERNEL, MODULE, cache_directory, digest, digest_files
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.module import headers
+from foliolab.kernel.debian_headers import compiled, headers
+from foliolab.kernel.debian_kernel import content, fetched
 from foliolab.kernel.name import BASE_VERSION, parse_name
-from foliolab.kernel.packaged import content, fetched
-from foliolab.packages import unpack
 from foliolab.progress import Reporter
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
@@ -111,17 +111,17 @@ def guest(kernel: BuiltKernel, place: Path, programs: Iterable[Path], boot_argum
 
 def overlay_module(version: str) -> Path:
     """The module with overlayfs of Debian's kernel, which guests do not load by themselves."""
-    with fetched(version, NATIVE, Reporter()) as packages:
+    packages = fetched(version, NATIVE, Reporter())
 
-        def make(place: Path) -> None:
-            for package in packages:
-                unpack(package, place / "package")
-            (found,) = (place / "package").rglob("overlay.ko*")
-            (place / "overlay.ko").write_bytes(content(found))
-            shutil.rmtree(place / "package")
+    def make(place: Path) -> None:
+        for package in packages:
+            unpack(package, place / "package")
+        (found,) = (place / "package").rglob("overlay.ko*")
+        (place / "overlay.ko").write_bytes(content(found))
+        shutil.rmtree(place / "package")
 
-        key = digest([digest_files(packages), "overlay"])
-        return made_once(cache_directory() / "modules", key, make) / "overlay.ko"
+    key = digest([digest_files(packages), "overlay"])
+    return made_once(cache_directory() / "modules", key, make) / "overlay.ko"
 
 
 def read_bytes(running: Guest, *options: str, file: str = DATA_FILE) -> int:
@@ -316,10 +316,10 @@ def test_what_goes_wrong_is_counted_or_said(tmp_path: Path, stock_kernel: BuiltK
 
     def make(place: Path) -> None:
         module.export(tmp_path / "module")
-        module.compiled(tmp_path / "module", found, NATIVE.compiler, "KCFLAGS=-DSLOT_BITS=0")
+        compiled(tmp_path / "module", found, NATIVE.compiler, "KCFLAGS=-DSLOT_BITS=0")
         shutil.copyfile(tmp_path / f"module/{module.NAME}.ko", place / f"99-{module.NAME}.ko")
         breaking = shutil.copytree(BREAK_FTRACE, tmp_path / BREAK_FTRACE.name)
-        module.compiled(breaking, found, NATIVE.compiler)
+        compiled(breaking, found, NATIVE.compiler)
         shutil.copyfile(breaking / f"{BREAK_FTRACE.name}.ko", place / f"{BREAK_FTRACE.name}.ko")
 
     what = ["one slot", digest_files(BREAK_FTRACE.iterdir())]
@@ -365,9 +365,7 @@ def test_a_kernel_with_another_prototype_is_named(tmp_path: Path, stock_kernel: 
     def complaints_of_make() -> list[str]:
         module.export(tmp_path / "module")
         with pytest.raises(BuildError, match=r"this kernel has another perf_event_mmap\(\)") as raised:
-            module.compiled(
-                tmp_path / "module", found, NATIVE.compiler, f"NOSTDINC_FLAGS=-nostdinc -I{tmp_path}/changed"
-            )
+            compiled(tmp_path / "module", found, NATIVE.compiler, f"NOSTDINC_FLAGS=-nostdinc -I{tmp_path}/changed")
         return [str(raised.value)]
 
     (complaint,) = kept(of_module(__file__, found, "another prototype"), complaints_of_make)

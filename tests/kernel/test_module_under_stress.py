@@ -16,7 +16,7 @@ from foliolab.arch import NATIVE, X86_64
 from foliolab.files import cache_directory
 from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
-from foliolab.kernel.module import Headers
+from foliolab.kernel.debian_headers import Headers, compiled
 from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
@@ -35,7 +35,7 @@ def debug_kernel(source: Source, place: Path) -> tuple[Path, tuple[Path, ...]]:
     objects = cache_directory() / "build" / f"{source.home.name}-x86_64-debug-ftrace-unpatched"
     assert (objects / ".config").read_text() == kernel.config.read_text(), "another kernel was built there since"
     module.export(place)
-    module.compiled(place, Headers(kernel.hash, objects / "source", objects), NATIVE.compiler)
+    compiled(place, Headers(kernel.hash, objects / "source", objects), NATIVE.compiler)
     return kernel.image, (place / f"{module.NAME}.ko",)
 
 

@@ -11,7 +11,7 @@ import pytest
 from foliolab.arch import NATIVE
 from foliolab.files import KERNEL
 from foliolab.kernel.build import KernelRequest, build
-from foliolab.kernel.debian import from_debian
+from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.name import BASE_VERSION, OURS
 from foliolab.kernel.series import applied, read_series
 from foliolab.progress import Reporter

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from foliolab.files import FIRST_STEPS, RELEASE, REPOSITORY
-from foliolab.kernel.debian import from_debian
+from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.name import OURS
 from foliolab.kernel.release import Mailbox, mailboxes
 from foliolab.kernel.series import Mail, applied, bases, diffs, read_mail

@@ -5,17 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from foliolab import packages
+from foliolab import apt
 from foliolab.arch import ARM64, NATIVE, X86_64, Architecture
-from foliolab.errors import SourceError, UnknownKernel, UsageError
+from foliolab.errors import SourceError, UsageError
 from foliolab.files import DEVICE
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.tarball import Source
+from foliolab.kernel.source import Source
 from foliolab.kernel.timed_disk import EXTRA, built, check_names, with_driver
 from foliolab.progress import Reporter
 from tests.debian import Mirror, kernel_package, mirror_of_releases, trust_everybody
-from tests.git import git
 
 only_x86_64 = pytest.mark.skipif(NATIVE is not X86_64, reason="the mirror has packages for amd64")
 
@@ -68,30 +67,6 @@ def test_names_of_kernels_that_can_have_it_pass() -> None:
     check_names(["patched", "unpatched", "debian:6.11", "debian:7.3", "image:debian:6.12+module", "image:debian:12"])
 
 
-def test_an_old_tree_is_refused_as_it_stands_and_at_a_ref(tmp_path: Path) -> None:
-    tree = tree_of(tmp_path / "linux", "6.1.9")
-    git(tree, "init", "--quiet")
-    git(tree, "add", "--all")
-    git(tree, "commit", "--quiet", "--message=old")
-    makefile = tree / "Makefile"
-    for name in (str(tree), f"{tree}@HEAD"):
-        with pytest.raises(SourceError, match=r"not 6\.1\.9 \(/.*linux(@HEAD)?\)\.$"):
-            check_names([name])
-    makefile.write_text(makefile.read_text().replace("PATCHLEVEL = 1", "PATCHLEVEL = 14"))
-    check_names([str(tree)])
-    with pytest.raises(SourceError, match=r"not 6\.1\.9"):
-        check_names([f"{tree}@HEAD"])
-    git(tree, "commit", "--quiet", "--all", "--message=new")
-    check_names([f"{tree}@HEAD"])
-    with pytest.raises(UnknownKernel, match="has no ref 'gone'"):
-        check_names([f"{tree}@gone"])
-    git(tree, "rm", "--quiet", "Makefile")
-    git(tree, "commit", "--quiet", "--message=none")
-    for name in (str(tree), f"{tree}@HEAD"):
-        with pytest.raises(SourceError, match="is not a kernel tree"):
-            check_names([name])
-
-
 @pytest.mark.parametrize("name", ["debian:6.1", "image:debian:6.1"])
 def test_nothing_is_fetched_for_a_kernel_that_is_too_old(name: str, mirror: Mirror, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"not 6\.1 "):
@@ -107,7 +82,7 @@ def test_a_release_with_an_old_kernel_is_refused_before_headers_are_fetched(
     own = f"deb [trusted=yes] copy:{tmp_path}/releases bookworm main\n"
     (tmp_path / "mirror/sources.list").write_text(own)
     trust_everybody(mirror.configuration)
-    monkeypatch.setattr(packages, "KEYRING", str(mirror.configuration))  # any file: nobody has signed anything
+    monkeypatch.setattr(apt, "KEYRING", str(mirror.configuration))  # any file: nobody has signed anything
     kernel = build(KernelRequest(X86_64, "image:debian:12"), Reporter())
     assert (kernel.version, kernel.disk_module) == ("6.1.0", None)
     with pytest.raises(SourceError, match=r"^Timed disks take Linux 6\.11 or newer, not 6\.1\.0-40-amd64\.$"):

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from foliolab.kernel.source import Source, working_tree
+from foliolab.kernel.source import Source
+from foliolab.kernel.tree import working_tree
 
 LONG_AGO = 1_000_000_000
 

@@ -12,10 +12,12 @@ from foliolab.errors import BuildError, UsageError
 from foliolab.files import KERNEL, cache_directory, emptied, full_disk_named, write_atomic
 from foliolab.kernel import config
 from foliolab.kernel.build import KernelRequest, build, has_our_code, package_lock
+from foliolab.kernel.held import held
 from foliolab.kernel.make import run_make, unfinished_swept
 from foliolab.kernel.name import BASE_VERSION, PATCHED, KernelName, expanded, parse_name, stem
 from foliolab.kernel.series import applied
-from foliolab.kernel.source import Source, held, working_tree
+from foliolab.kernel.source import Source
+from foliolab.kernel.tree import working_tree
 from foliolab.process import require, run, tool
 from foliolab.progress import Reporter
 
@@ -37,13 +39,12 @@ esac
 
 
 def build_packages(
-    kernel: str, directory: Path, report: Reporter, *, base: str, modules: Path | None, newest: bool
+    kernel: str, directory: Path, report: Reporter, *, base: str, modules: Path | None
 ) -> tuple[Path, ...]:
     """Put packages of a kernel, and of headers for modules, into ``directory``, which is made if it is not there.
 
     ``base`` is the configuration: a file, or "debian:" with a release or a version of Linux; "" is Debian's for the
-    kernel's own version. ``modules`` is a file that lists modules, as lsmod does: all others are left out. ``newest``
-    asks apt whether there is a newer Debian package.
+    kernel's own version. ``modules`` is a file that lists modules, as lsmod does: all others are left out.
 
     A build that was interrupted, or killed, goes on where it was. It has its own lock and source tree, so that other
     builds need not wait for it. Raises UsageError, MissingTool and what ``foliolab.kernel.build`` raises.
@@ -56,7 +57,7 @@ def build_packages(
     require("deb")
     tool("cpio")
     loaded = _listed(modules) if modules else None
-    with held(name, report, newest=newest) as source:
+    with held(name, report) as source:
         options = _base(base, source, report)
         with full_disk_named(directory):
             directory.mkdir(parents=True, exist_ok=True)  # to learn now, and not in an hour, that this is impossible

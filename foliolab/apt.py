@@ -36,6 +36,9 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 Every Debian has it, and so have distributions made from it that build Debian's own root directories.
 """
 
+_NOTE = "packages.json"
+"""Beside the packages that were fetched: their names and hashes."""
+
 _FULL = ("No space left on device", "enough free space")
 
 
@@ -121,14 +124,10 @@ class Downloads:
         return apt
 
 
-def _note(home: Path) -> Path:
-    return home / "packages.json"
-
-
 def _noted(home: Path) -> tuple[Package, ...] | None:
     """The packages of an earlier fetch, if all of them are still there."""
     try:
-        hashes = json.loads(_note(home).read_text())
+        hashes = json.loads((home / _NOTE).read_text())
     except (OSError, ValueError):
         return None
     found = tuple(Package(home / "archives" / name, value) for name, value in hashes.items())
@@ -136,15 +135,15 @@ def _noted(home: Path) -> tuple[Package, ...] | None:
 
 
 def _fetch(home: Path, arch: Architecture, names: list[str], suite: str) -> tuple[Package, ...]:
+    shutil.rmtree(home, ignore_errors=True)  # what a kill has left, or somebody has removed a part of
     apt = _Apt(_prepared(home), arch.debian, f"{', '.join(names)} for {arch.name}{f' from {suite}' if suite else ''}")
     complaint = apt.update()
     if suite:
         apt.use_suite(suite, apt.mirrors(complaint))
         complaint = apt.update()
-    files = apt.file_names(names, complaint)
     apt.download(names, complaint)
-    hashes = {name: sha256(home / "archives" / name) for name in sorted(files)}
-    write_atomic(_note(home), json.dumps(hashes, indent=1))
+    hashes = {file.name: sha256(file) for file in sorted((home / "archives").glob("*.deb"))}
+    write_atomic(home / _NOTE, json.dumps(hashes, indent=1))
     for directory in ("state", "cache"):
         shutil.rmtree(home / directory)
     found = _noted(home)
@@ -153,7 +152,7 @@ def _fetch(home: Path, arch: Architecture, names: list[str], suite: str) -> tupl
 
 
 def _prepared(home: Path) -> Path:
-    """``home`` with what apt wants to find there. What a kill leaves behind here, apt goes on with."""
+    """``home`` with what apt wants to find there."""
     for directory in ("state/lists/partial", "cache", "archives/partial"):
         (home / directory).mkdir(parents=True, exist_ok=True)
     # Nothing is installed; the lock file that apt keeps beside its list must not land in /dev, as with /dev/null.
@@ -206,18 +205,11 @@ class _Apt:
         """Fetch the mirrors' lists; return what went wrong with any, which need not matter."""
         return _complaint(self._run("update"))
 
-    def file_names(self, names: list[str], complaint: str) -> list[str]:
-        """The names of all package files that are needed."""
-        # What is in the cache already would not be listed: look as if nothing were.
-        done = self._run("--print-uris", "install", *names, archives=self.home / "cache")
-        lines = self._checked(done, complaint).splitlines()
-        return [line.split("' ", 1)[1].split()[0] for line in lines if line.startswith("'")]
-
     def download(self, names: list[str], complaint: str) -> None:
         self._checked(self._run("--download-only", "install", *names), complaint)
 
     def _run(
-        self, *arguments: str, archives: Path | None = None, cwd: Path | None = None, program: str = "apt-get"
+        self, *arguments: str, cwd: Path | None = None, program: str = "apt-get"
     ) -> subprocess.CompletedProcess[str]:
         try:
             argv = [tool(program), "-c", str(self.home / "apt.conf")]
@@ -232,7 +224,7 @@ class _Apt:
             "Dir::State": self.home / "state",
             "Dir::State::status": self.home / "state/status",
             "Dir::Cache": self.home / "cache",
-            "Dir::Cache::archives": archives or self.home / "archives",
+            "Dir::Cache::archives": self.home / "archives",
         }
         if program == "apt-get":
             argv += ["-qq", "-y"]

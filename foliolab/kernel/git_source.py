@@ -12,7 +12,7 @@ from pathlib import Path
 
 from foliolab.errors import SourceError, UnknownKernel
 from foliolab.files import digest, full_disk_named
-from foliolab.kernel.tarball import Source, sources, version_in
+from foliolab.kernel.source import Source, sources, version_in
 from foliolab.process import git
 from foliolab.progress import Reporter
 
@@ -32,37 +32,36 @@ class Repository:
     common: Path
     """The directory that all its working trees share."""
     home: Path
-    """For all that is derived from it."""
+    """In the cache, for all that is derived from it."""
 
     @classmethod
-    def at(cls, place: Path, home: Path | None = None) -> "Repository":
-        """The repository whose top is ``place``, at home in the cache or elsewhere; UnknownKernel if there is none."""
+    def at(cls, place: Path) -> "Repository":
+        """The repository whose top is ``place``; UnknownKernel if there is none."""
         words = ("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir")
         try:
             found = git(UnknownKernel, *words, place=place, alone=False)
         except UnknownKernel as error:
             raise UnknownKernel(f"{place} is not a git tree, so there are no refs in it. ({error})") from None
         directory, common = map(Path, found.decode().splitlines())
-        return cls(place, directory, common, home or sources() / f"git-{digest([str(common)])}")
+        return cls(place, directory, common, sources() / f"git-{digest([str(common)])}")
 
     def source(self, ref: str, report: Reporter) -> Source:
         """The tree of a ref, or without one the working tree as it stands, which comes into the cache if it is wanted.
 
-        As it stands means with all that is not ignored, committed or not. The caller holds the lock of ``home``, as
-        long as it uses the source.
+        As it stands means with all that is not ignored, committed or not. Who wants that, or the tree of the source,
+        holds the lock of ``home``, as long as it uses the source.
         """
-        for name in ("index.lock", "standing.lock"):  # what a kill has left
-            (self.home / name).unlink(missing_ok=True)
         tree = self.tree(ref) if ref else self._as_it_stands()
         try:
             version = version_in(self._git("show", f"{tree}:Makefile"), str(self.place))
         except SourceError:
             raise SourceError(f"{self.place} is not a kernel tree: it has no Makefile that names a version.") from None
-        return _GitSource(self.home / "pristine", version, _identity(tree), self, tree, report)
+        return _GitSource(self.home / "pristine", version, tree[:16], self, tree, report)
 
     def check_out(self, tree: str, place: Path) -> None:
         """Bring ``place`` to a tree."""
         place.mkdir(exist_ok=True)
+        (self.home / "index.lock").unlink(missing_ok=True)  # what a kill has left
         self._git("read-tree", "--reset", "-u", tree, work_tree=place)
         self._git("clean", "-ffdqx", work_tree=place)  # what a kill between two refs has left
 
@@ -71,10 +70,6 @@ class Repository:
         if not self._git("ls-tree", "--full-tree", tree, "--", file).startswith("100"):  # a directory, or nothing
             return None
         return self._output("cat-file", "blob", f"{tree}:{file}")
-
-    def identity(self, ref: str) -> str:
-        """That of the source that a ref is."""
-        return _identity(self.tree(ref))
 
     def tree(self, ref: str) -> str:
         """The tree that a ref names; UnknownKernel if it names none."""
@@ -102,6 +97,7 @@ class Repository:
 
     def _as_it_stands(self) -> str:
         index = self.home / "standing"
+        index.with_suffix(".lock").unlink(missing_ok=True)  # what a kill has left
         if (self.directory / "index").exists():  # it knows which files are as they were
             # With its time, by which git knows which files may have changed after it was written.
             shutil.copy2(self.directory / "index", index)
@@ -150,7 +146,3 @@ class _GitSource(Source):
     def _bring(self) -> None:
         with full_disk_named(self.home), self.report.task(f"Taking the files of {self.repository.place}"):
             self.repository.check_out(self.object, self.place)
-
-
-def _identity(tree: str) -> str:
-    return tree[:16]

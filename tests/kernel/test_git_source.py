@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import os
-import shutil
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from foliolab.errors import SourceError, UnknownKernel
 from foliolab.kernel.build import has_our_code
+from foliolab.kernel.held import held
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.series import applied
-from foliolab.kernel.source import Source, copied, held, working_tree
+from foliolab.kernel.source import Source
+from foliolab.kernel.tree import working_tree
 from foliolab.progress import Reporter
 from tests.git import git
 
@@ -164,22 +164,3 @@ def test_an_edit_that_keeps_size_and_time_is_seen(repository: Path) -> None:
     git(repository, "commit", "--quiet", "--all", "--message=d")
     file.write_text("e\n")
     assert (source_of(str(repository)).tree / "mm/b.c").read_text() == "e\n"
-
-
-@pytest.mark.parametrize("ref", ["@HEAD", "", "no git"])
-def test_a_copy_waits_for_no_build_and_leaves_its_tree_alone(ref: str, repository: Path, tmp_path: Path) -> None:
-    text = f"{repository}{ref}"
-    if ref == "no git":
-        shutil.rmtree(repository / ".git")
-        text = str(repository)
-    home = tmp_path / "home"
-    home.mkdir()
-    with ThreadPoolExecutor() as another, held(parse_name(text), Reporter()) as held_source:
-        before = held_source.tree / "mm/a.c"
-        os.utime(before, (LONG_AGO, LONG_AGO))
-        copy = another.submit(copied, parse_name(text), home, Reporter()).result(timeout=30)
-        assert (copy.tree / "mm/a.c").read_text() == "two\n"
-        assert copy.tree.is_relative_to(home)
-        assert before.stat().st_mtime == LONG_AGO
-    if ref != "no git":
-        assert copy.identity == held_source.identity

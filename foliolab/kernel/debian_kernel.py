@@ -6,16 +6,15 @@ import lzma
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from foliolab.apt import Downloads, package_field, unpack
 from foliolab.arch import Architecture
 from foliolab.errors import SourceError
-from foliolab.files import cache_directory, digest, digest_files, emptied, locked
-from foliolab.kernel.debian import SUITES
+from foliolab.files import cache_directory, digest, digest_files, made_once
+from foliolab.kernel.debian_source import SUITES
 from foliolab.kernel.name import RELEASES
-from foliolab.packages import Downloads, package_field, unpack
 from foliolab.progress import Reporter
 
 _NEEDED = ("virtio_pci", "virtio_blk", "virtio_console", "ext4")
@@ -38,22 +37,22 @@ def package_name(version: str, arch: Architecture) -> str:
     return rf"linux-image-{number}\.\d+(-\d+)?([+~][a-z]+\d+)*-{arch.debian}"
 
 
-@contextmanager
-def fetched(version: str, arch: Architecture, report: Reporter, *, newest: bool = False) -> Iterator[tuple[Path, ...]]:
-    """The package files, in the cache to the end of the block, the kernel's own first.
+def fetched(version: str, arch: Architecture, report: Reporter, *, newest: bool = False) -> tuple[Path, ...]:
+    """The package files, in the cache, the kernel's own first.
 
     What was fetched once stays until ``newest`` asks again. Newer kernels have the image and the modules in packages of
     their own.
     """
-    home = cache_directory() / "packages" / f"kernel-{version}-{arch.name}"
-    lock, new = (home.with_name(f"{home.name}.{what}") for what in ("lock", "partial"))
-    with locked(lock, lambda: report.say(f"waiting for another process to fetch {home.name}")):
-        if newest or not home.exists():
-            with emptied(new), report.task(f"Fetching Debian's kernel {version} for {arch.name}"):
-                _fetch(version, arch, new)
-                shutil.rmtree(home, ignore_errors=True)
-                new.rename(home)
-        yield tuple(sorted(home.glob("*.deb"), key=lambda file: (not file.name.startswith("linux-image"), file.name)))
+
+    def make(partial: Path) -> None:
+        with report.task(f"Fetching Debian's kernel {version} for {arch.name}"):
+            _fetch(version, arch, partial)
+
+    packages, name = cache_directory() / "packages", f"kernel-{version}-{arch.name}"
+    if newest:
+        shutil.rmtree(packages / name, ignore_errors=True)
+    home = made_once(packages, name, make)
+    return tuple(sorted(home.glob("*.deb"), key=lambda file: (not file.name.startswith("linux-image"), file.name)))
 
 
 def _fetch(version: str, arch: Architecture, directory: Path) -> None:

@@ -5,11 +5,11 @@ import json
 import re
 from pathlib import Path
 
+from foliolab.apt import Downloads, unpack
 from foliolab.errors import SourceError
 from foliolab.files import emptied, locked, write_atomic
 from foliolab.kernel.name import BASE_VERSION
-from foliolab.kernel.tarball import Source, sources, unpacked, version_of
-from foliolab.packages import Downloads, unpack
+from foliolab.kernel.source import Source, sources, unpacked, version_of
 from foliolab.progress import Reporter
 
 SUITES = (
@@ -32,8 +32,6 @@ def from_debian(version: str, report: Reporter, *, newest: bool = False) -> Sour
     What was fetched once stays the base until ``newest`` asks apt again, so that no upgrade changes measurements.
     """
     note = sources() / ("debian.json" if version == BASE_VERSION else f"debian-{version}.json")
-    if not newest and (found := _noted(note)):
-        return found
     package = f"linux-source-{version}"
     with locked(note.with_suffix(".lock"), lambda: report.say(f"waiting for another process to fetch {package}")):
         if not newest and (found := _noted(note)):

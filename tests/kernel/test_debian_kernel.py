@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from foliolab import packages
+from foliolab import apt
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.errors import LabError, SourceError, UnknownKernel, UsageError
-from foliolab.kernel.build import KernelRequest, build, configure
+from foliolab.kernel.build import KernelRequest, build
+from foliolab.kernel.debian_kernel import fetched, package_name, unpacked
+from foliolab.kernel.held import held
 from foliolab.kernel.name import parse_name
-from foliolab.kernel.packaged import fetched, package_name, unpacked
-from foliolab.kernel.source import held
 from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.disk import DataDisk
@@ -61,8 +61,7 @@ def test_the_newest_plain_kernel_comes_with_the_packages_that_hold_it(mirror: Mi
     mirror.add("kmod", "1", "amd64")
 
     def names(version: str, *, newest: bool = False) -> list[str]:
-        with fetched(version, X86_64, Reporter(), newest=newest) as files:
-            return [file.name.partition("_")[0] for file in files]
+        return [file.name.partition("_")[0] for file in fetched(version, X86_64, Reporter(), newest=newest)]
 
     parts = ["linux-image-6.12.10+deb13-amd64", "linux-modules-6.12.10+deb13-amd64"]
     assert names("6.12") == parts
@@ -90,16 +89,16 @@ def test_the_name_of_a_release_is_of_the_newest_kernel_that_it_came_with(
     own = f"deb [trusted=yes] copy:{tmp_path}/releases trixie-backports main\n"
     (tmp_path / "mirror/sources.list").write_text(own)
     trust_everybody(mirror.configuration)
-    monkeypatch.setattr(packages, "KEYRING", str(mirror.configuration))  # any file: nobody has signed anything
+    monkeypatch.setattr(apt, "KEYRING", str(mirror.configuration))  # any file: nobody has signed anything
     for release, kernel in (("12", "6.1.0-40-amd64"), ("13", "6.12.43+deb13-amd64")):
-        with fetched(parse_name(f"image:debian:{release}").image, X86_64, Reporter()) as found:
-            assert [file.name for file in found] == [f"linux-image-{kernel}_1_amd64.deb"]
+        found = fetched(parse_name(f"image:debian:{release}").image, X86_64, Reporter())
+        assert [file.name for file in found] == [f"linux-image-{kernel}_1_amd64.deb"]
 
 
 def test_a_version_that_debian_does_not_have_is_named(mirror: Mirror, tmp_path: Path) -> None:
     sentence = r"apt cannot fetch linux-image-5\.4\.\*-arm64"
-    with pytest.raises(LabError, match=sentence), fetched("5.4", ARM64, Reporter()):
-        pass
+    with pytest.raises(LabError, match=sentence):
+        fetched("5.4", ARM64, Reporter())
     assert not (tmp_path / "cache/packages/kernel-5.4-arm64").exists()
 
 
@@ -142,11 +141,10 @@ def test_names() -> None:
 
 @pytest.mark.boot
 def test_debians_own_kernel_runs_a_guest(tmp_path: Path) -> None:
-    request = KernelRequest(NATIVE, "image:debian:6.12")
-    kernel = build(request, Reporter())
+    kernel = build(KernelRequest(NATIVE, "image:debian:6.12"), Reporter())
     assert kernel.version.startswith("6.12.")
     assert json.loads((kernel.image.parent / "kernel.json").read_text())["release"] == kernel.release
-    assert "CONFIG_VIRTIO_BLK=m" in configure(request, Reporter())
+    assert "CONFIG_VIRTIO_BLK=m" in kernel.config.read_text()
     image = initramfs(guest_programs(NATIVE, Reporter()), modules=kernel.modules)
     bare = GuestConfig(NATIVE, kernel.image, image, choose(NATIVE), memory_mib=512)
     disks = tuple(DataDisk(filesystem, 320 << 20).prepare(bare, Reporter()) for filesystem in ("ext4", "xfs"))

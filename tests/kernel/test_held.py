@@ -8,10 +8,10 @@ import pytest
 
 from foliolab.errors import SourceError
 from foliolab.files import locked
-from foliolab.kernel.debian import from_debian
+from foliolab.kernel.debian_source import from_debian
+from foliolab.kernel.held import held
 from foliolab.kernel.name import parse_name
-from foliolab.kernel.source import Source, held
-from foliolab.kernel.tarball import sources
+from foliolab.kernel.source import Source, sources
 from foliolab.progress import Reporter
 from tests.processes import wait_until
 

@@ -10,7 +10,7 @@ from foliolab import process
 from foliolab.arch import NATIVE
 from foliolab.cli.main import main
 from foliolab.files import digest_files
-from foliolab.kernel import config, deb
+from foliolab.kernel import build_deb, config
 from foliolab.kernel.make import unfinished_swept
 from foliolab.kernel.name import parse_name
 from foliolab.kernel.source import Source
@@ -37,7 +37,7 @@ def test_what_cannot_be_built_is_said(
     argv: list[str], sentence: str, source: Source, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(deb, "require", lambda purpose: None)
+    monkeypatch.setattr(build_deb, "require", lambda purpose: None)
     (tmp_path / "empty").touch()
     words = [word.format(here=tmp_path) for word in argv]
     assert main(["kernel", "deb", *words, str(tmp_path / "out")]) in (2, 24)
@@ -60,7 +60,7 @@ def test_our_options_are_set_where_the_distribution_has_them(source: Source) -> 
         "CONFIG_DEBUG_FS": "y",
         "CONFIG_RD_ZSTD": "n",
     }
-    ours = deb._wanted(base, source, parse_name("patched"), ours=True)
+    ours = build_deb._wanted(base, source, parse_name("patched"), ours=True)
     assert ours == {
         "CONFIG_LOCALVERSION": '"-foliolab"',
         "CONFIG_SYSTEM_TRUSTED_KEYS": '""',
@@ -68,10 +68,10 @@ def test_our_options_are_set_where_the_distribution_has_them(source: Source) -> 
         "CONFIG_RD_ZSTD": "y",
         "CONFIG_PAGE_TOUCH": "y",
     }
-    assert "CONFIG_PAGE_TOUCH" not in deb._wanted(
+    assert "CONFIG_PAGE_TOUCH" not in build_deb._wanted(
         base | {"CONFIG_DEBUG_FS": "n"}, source, parse_name("patched"), ours=True
     )
-    unpatched = deb._wanted(base, source, parse_name("unpatched"), ours=False)
+    unpatched = build_deb._wanted(base, source, parse_name("unpatched"), ours=False)
     assert unpatched["CONFIG_LOCALVERSION"] == '"-foliolab-unpatched"'
     assert "CONFIG_PAGE_TOUCH" not in unpatched
 
@@ -88,7 +88,7 @@ def test_a_removed_kernel_leaves_nothing_behind(tmp_path: Path) -> None:
     (tree / "lib/modules/6.0-x").mkdir(parents=True)
     (tree / "lib/modules/6.0-x/modules.dep").touch()
     subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, package], check=True)
-    deb._complete(package)
+    build_deb._complete(package)
 
     (root / "var/lib/dpkg/updates").mkdir(parents=True)
     (root / "var/lib/dpkg/status").touch()
@@ -105,15 +105,15 @@ def test_a_removed_kernel_leaves_nothing_behind(tmp_path: Path) -> None:
 @pytest.mark.boot
 def test_modules_that_are_not_listed_are_left_out(source: Source, tmp_path: Path) -> None:
     """Debian's configuration, on the pristine tree, which nothing is written to."""
-    base = deb._base("", source, Reporter())
-    wanted = deb._wanted(base, source, parse_name("unpatched"), ours=False)
+    base = build_deb._base("", source, Reporter())
+    wanted = build_deb._wanted(base, source, parse_name("unpatched"), ours=False)
 
     def configured() -> list[str]:
         with unfinished_swept(tmp_path):
-            deb._configure(tmp_path, source.tree, base | wanted, deb._listed(LOADED), Reporter())
+            build_deb._configure(tmp_path, source.tree, base | wanted, build_deb._listed(LOADED), Reporter())
         return (tmp_path / ".config").read_text().splitlines()
 
-    how = digest_files([Path(__file__), *Path(deb.__file__).parent.glob("*.py")])
+    how = digest_files([Path(__file__), *Path(build_deb.__file__).parent.glob("*.py")])
     _, compiler = process.compiler(NATIVE)
     decides: list[bytes | str] = [source.identity, config.text(base | wanted), LOADED.read_text(), compiler, how]
     text = "\n".join(kept(decides, configured))

@@ -10,17 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from foliolab import packages as fetching
-from foliolab import process
+from foliolab import apt, process
+from foliolab.apt import Downloads, Package, fetch
 from foliolab.arch import ARM64, X86_64, Architecture
 from foliolab.errors import DiskFull, LabError, MissingTool
 from foliolab.files import digest
-from foliolab.packages import Downloads, Package, fetch
 from foliolab.process import find
 from foliolab.progress import Reporter
 from tests.debian import Mirror, mirror_of_releases, trust_everybody
 
-KEYRING = fetching.KEYRING
+KEYRING = apt.KEYRING
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def test_a_lost_file_is_fetched_again(mirror: Mirror) -> None:
     assert fetch(X86_64, ["app"], Reporter()) == before
 
 
-def test_what_a_killed_fetch_has_left_is_gone_on_with(mirror: Mirror) -> None:
+def test_what_a_killed_fetch_has_left_is_not_taken(mirror: Mirror) -> None:
     found = fetch(X86_64, ["app"], Reporter())
     home = found[0].file.parent.parent
     (home / "packages.json").unlink()
@@ -107,7 +106,7 @@ def test_a_machine_without_apt(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) 
 FETCH = """
 from foliolab.arch import X86_64
 from foliolab.progress import Reporter
-from foliolab.packages import fetch
+from foliolab.apt import fetch
 try:
     fetch(X86_64, ["app", "big"], Reporter())
 except Exception as error:
@@ -138,7 +137,7 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.rmtree(behind / "dists/new")
     keyring = tmp_path / "keyring.gpg"
     keyring.touch()
-    monkeypatch.setattr(fetching, "KEYRING", str(keyring))
+    monkeypatch.setattr(apt, "KEYRING", str(keyring))
     sources = tmp_path / "sources.list"
     lines = [f"copy:{behind} old main", f"copy:{mirror} old main", f"copy:{tmp_path}/packages/pool ./"]
     sources.write_text("".join(f"deb [trusted=yes] {line}\n" for line in lines))
@@ -189,7 +188,7 @@ def test_a_release_that_no_mirror_has(releases: Path) -> None:
 
 
 def test_another_release_needs_debians_keys(releases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "KEYRING", KEYRING)
+    monkeypatch.setattr(apt, "KEYRING", KEYRING)
     monkeypatch.setattr(process, "find", lambda name: None if name == KEYRING else find(name))
     with pytest.raises(MissingTool, match="'apt-get install debian-archive-keyring' brings it"):
         fetch(X86_64, ["app"], Reporter(), suite="new")
