@@ -9,8 +9,9 @@
 #include "probe.h"
 
 /*
- * Open a file anew, for the kernel to know nothing of how it is read, and map
- * all of it. Return: its first byte, with what the file is in @stat.
+ * Open a file of at least a page anew, for the kernel to know nothing of how it
+ * is read, and map all of it. Return: its first byte, with what the file is in
+ * @stat.
  */
 static inline void *map_file(const char *path, int protection,
 			     struct stat *stat)
@@ -20,6 +21,8 @@ static inline void *map_file(const char *path, int protection,
 
 	if (fd < 0 || fstat(fd, stat))
 		fail_io(path);
+	if (stat->st_size < sysconf(_SC_PAGESIZE))
+		fail(1, "%s holds less than a page.", path);
 	map = mmap(NULL, stat->st_size, protection, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		fail_io(path);

@@ -179,7 +179,7 @@ def test_figures_are_of_what_is_shipped_and_that_of_the_code_as_it_stands(checke
     That takes a day. Until it is done '--check' fails, and lists what waits. What boots nothing is never late.
     """
     assert checked["differing"] == []
-    at_once = {part.name for part in load_plan() if part.backend == "model" or part.command[:1] == ("regret",)}
+    at_once = {part.name for part in load_plan() if part.backend == "model" or part.command[:1] == ("simulate",)}
     assert at_once
     assert at_once.isdisjoint(checked["older"])
 

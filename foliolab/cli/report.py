@@ -23,9 +23,9 @@ from foliolab.report import again, agreement
 from foliolab.report.columns import variant_columns
 from foliolab.report.devices import by_device
 from foliolab.report.markdown import again_to_table, devices_to_table, to_markdown, to_table
-from foliolab.report.prices import PRICES
 from foliolab.report.reads import RECORDED
 from foliolab.report.section import sections
+from foliolab.report.store_prices import PRICES
 from foliolab.report.terminal import print_section, print_table, terminal
 from foliolab.report.verdicts import check
 from foliolab.report.view import View, make_views

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Storage engines, their drivers, and disks with their databases."""
+"""Disks for guests: of Debian packages, and of storage engines with their databases."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From a Debian package and our hooks to a bootable kernel."""
+"""From sources and our patches to kernels, modules, packages and mailboxes."""

@@ -338,8 +338,6 @@ int main(int argc, char **argv)
 	map = map_file(env.file, PROT_READ, &stat);
 	work.page_size = sysconf(_SC_PAGESIZE);
 	file_pages = stat.st_size / work.page_size;
-	if (!file_pages)
-		fail(1, "%s holds less than a page.", env.file);
 	if (madvise(map, stat.st_size, advices[env.hint]))
 		fail_io(env.file);
 	signal(SIGBUS, on_bus_error);

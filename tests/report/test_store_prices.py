@@ -8,7 +8,7 @@ import pytest
 from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.report.markdown import to_table
-from foliolab.report.prices import PRICES
+from foliolab.report.store_prices import PRICES
 from foliolab.report.view import View, make_views
 from tests.samples import sample
 
