@@ -190,12 +190,6 @@ int run_guarded(void (*run)(void), void (*clean_up)(void))
 	return WEXITSTATUS(status);
 }
 
-void skip_tests(unsigned int nr, const char *why)
-{
-	while (nr--)
-		ksft_test_result_skip("%s\n", why);
-}
-
 /* A line of a file that has names and numbers, or -1. */
 static long counter_in(const char *path, const char *name)
 {
