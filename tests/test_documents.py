@@ -42,7 +42,7 @@ LIMITS = {
     "docs/stores.md": 930,
     "docs/linux-7.3.md": 880,
     "docs/kselftests.md": 300,
-    "docs/seconds.md": 1160,
+    "docs/seconds.md": 1165,
 }
 """Words, also in tables that are typed."""
 LONGEST_NOTE = 280

@@ -22,19 +22,24 @@ from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.demo import draw
 from foliolab.cli.options import Shard, add_json, add_workers, names_of, workers
 from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageError
+from foliolab.experiment.load import find_experiment
 from foliolab.files import RELEASE, REPOSITORY, results_directory, write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
+from foliolab.report.devices import by_device
 from foliolab.report.reads import RECORDED, recorded_reads
 from foliolab.report.terminal import print_table, terminal
+from foliolab.report.view import make_views
 from foliolab.reproduce.documents import FIGURES, Printed, fill, load_figures, shown
 from foliolab.reproduce.plan import Part, Progress, choose_parts, documents, load_plan, measured
 from foliolab.reproduce.released import Output, read_output, read_released, released_anew, write_output, write_released
 
-_DRAWN = Path("docs/reads.svg")
-"""The picture of the README, in the repository."""
+_READS, _TIMES = Path("docs/reads.svg"), Path("docs/times.svg")
+"""Pictures of documents, in the repository."""
+_REPORTS, _WINDOW_KB = "reports", 128
+"""What the second is of: an experiment, with the default window."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -221,8 +226,8 @@ def _runs(parts: Sequence[Part]) -> Printed:
 
 
 def _fill(parts: Sequence[Part]) -> None:
-    if picture := recorded_reads(RELEASE / RECORDED):
-        write_atomic(REPOSITORY / _DRAWN, draw(picture))
+    for file, drawing in _drawn().items():
+        write_atomic(REPOSITORY / file, drawing)
     run, figures = _runs(parts), load_figures(RELEASE / FIGURES)
     faults = []
     for name, before in _texts(parts).items():
@@ -238,6 +243,24 @@ def _fill(parts: Sequence[Part]) -> None:
         raise ChecksFailed(" ".join(faults))
 
 
+def _drawn() -> dict[Path, str]:
+    """What pictures of documents are, of what is shipped."""
+    from foliolab.report.pictures import times_picture  # takes a second, which plans do not need
+    from foliolab.report.svg import to_svg
+
+    reads = recorded_reads(RELEASE / RECORDED)
+    reports = [
+        each
+        for each in read_released()
+        if each.experiment == _REPORTS and each.device and each.cell["read_ahead_kb"] == _WINDOW_KB
+    ]
+    found = {_READS: draw(reads)} if reads else {}
+    if reports:
+        (disks,) = by_device(make_views(reports, {_REPORTS: find_experiment(_REPORTS)}))
+        found[_TIMES] = to_svg(times_picture(disks, _TIMES.stem))
+    return found
+
+
 def _check(parts: Sequence[Part], as_json: bool) -> int:
     wrong, typed = [], {}
     waiting: list[str] = []
@@ -251,9 +274,7 @@ def _check(parts: Sequence[Part], as_json: bool) -> int:
         wrong += [f"{name}: {what}" for what in filled.changed]
         waiting += [f"{name}: {what}" for what in filled.waiting]
         typed[name] = filled.typed
-    picture = recorded_reads(RELEASE / RECORDED)
-    if picture and draw(picture) != (REPOSITORY / _DRAWN).read_text():
-        wrong.append(str(_DRAWN))
+    wrong += [str(file) for file, drawing in _drawn().items() if (REPOSITORY / file).read_text() != drawing]
     older = _older(parts)
     if as_json:
         print(json.dumps({"differing": wrong, "older": older, "waiting": waiting, "typed": typed}, indent=1))
@@ -282,4 +303,4 @@ def _older(parts: Sequence[Part]) -> list[str]:
         if output and not output.is_of(part):
             found.append(part.name)
     picture = recorded_reads(RELEASE / RECORDED)
-    return [*found, str(_DRAWN)] if picture and picture.code != code_hash(BASE_VERSION) else found
+    return [*found, str(_READS)] if picture and picture.code != code_hash(BASE_VERSION) else found
