@@ -2,6 +2,7 @@
 import sys
 
 from foliolab.errors import LabError, MissingTool
+from foliolab.files import INSTALLED
 
 _LISTS = {"numpy": "figures", "scipy": "figures", "matplotlib": "figures", "dask": "cluster", "distributed": "cluster"}
 """Which of the lists in pyproject.toml brings a module that not all commands import."""
@@ -17,7 +18,8 @@ def run() -> int:
         name = (error.name or "").partition(".")[0]
         if name not in _LISTS:
             raise
-        print(f"lab: {name} is not installed; 'pip install foliolab[{_LISTS[name]}]' brings it.", file=sys.stderr)
+        wanted = f"foliolab[{_LISTS[name]}]" if INSTALLED else f"--requirement requirements/{_LISTS[name]}.txt"
+        print(f"lab: {name} is not installed; '{sys.executable} -m pip install {wanted}' brings it.", file=sys.stderr)
         return MissingTool.status
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)

@@ -55,14 +55,18 @@ def emptied(place: Path) -> Iterator[Path]:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def made_once(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
-    """``directory / name``, a directory that ``make`` fills if it is not there yet; it is whole or absent."""
+def made_once(directory: Path, name: str, make: Callable[[Path], None], *, anew: bool = False) -> Path:
+    """``directory / name``, a directory that ``make`` fills if it is not there yet; it is whole or absent.
+
+    With ``anew`` it is made again; what was there stays until that is done.
+    """
     published = directory / name
     with locked(directory / "lock"):
-        if not published.exists():
+        if anew or not published.exists():
             with emptied(directory / "partial") as partial:
                 make(partial)
                 _sync(partial)
+                shutil.rmtree(published, ignore_errors=True)
                 partial.rename(published)
     return published
 

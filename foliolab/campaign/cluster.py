@@ -39,6 +39,8 @@ _PATIENCE_SECONDS = 300
 """How long there may be no worker at all."""
 _NO_WORKER = f"The scheduler has had no worker for {_PATIENCE_SECONDS} seconds."
 
+_AGAIN = ("pending", "lost")
+"""What a job is that is being done again, as the worker is gone that had its end."""
 _ANSWER_SECONDS = 10
 """How long a scheduler may take to answer."""
 _FETCH_SECONDS = 5
@@ -88,7 +90,7 @@ def scheduled(address: str) -> Iterator["Cluster"]:
 def _be_quiet() -> None:
     """What becomes of workers is told here."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    # Dask's pages of its own are not wanted, and ssh tells better of a host without an address.
+    # Dask's pages of its own are not wanted.
     for words in ("Port .* is already in use", "Couldn't detect a suitable IP address"):
         warnings.filterwarnings("ignore", words)
 
@@ -176,6 +178,11 @@ class _Execution:
 
     def _look_after(self, waited: int) -> int:
         """Nothing was heard for another second."""
+        for future in list(self._orders):
+            if future.done():  # nobody says it a second time of what another worker has done again
+                self._take(future)
+        if not self._orders:
+            return 0
         if self._client.status != "running":
             raise ClusterError(_GONE)
         hosts = self._hosts(next(iter(self._orders.values())))
@@ -217,16 +224,14 @@ class _Execution:
 
     def _take(self, future: Any) -> None:
         """A job came to its end. All that it sent was heard before."""
-        order = self._orders.pop(future, None)
-        if order is None:
+        if future not in self._orders or future.status in _AGAIN:
             return
         if future.status == "finished":
             try:
                 done: Done = future.result(timeout=_FETCH_SECONDS)
-            except TimeoutError:  # its worker was lost in between, so that another one does it again
-                self._orders[future] = order
-                future.add_done_callback(self._events.put)
+            except TimeoutError:  # its worker was lost in between
                 return
+            del self._orders[future]
             for name, content in done.consoles.items():
                 write_atomic(self._consoles / name, content)
             if done.refused:
@@ -236,7 +241,7 @@ class _Execution:
             return
         error = future.exception() if future.status == "error" else None
         if isinstance(error, distributed.scheduler.KilledWorker):
-            raise HostLost(f"More and more workers ended while they measured with {order.job.kernel}.")
+            raise HostLost(f"More and more workers ended while they measured with {self._orders[future].job.kernel}.")
         if isinstance(error, LabError | OSError):
             raise error
         if error:

@@ -9,10 +9,12 @@ from typing import Any
 
 import distributed
 
+import foliohost
+import foliolab
 from foliolab.campaign.files import FileSource, fetch
 from foliolab.campaign.job import Job, Watcher, execute
 from foliolab.campaign.sample import NOT_APPLICABLE, OK, Sample
-from foliolab.files import EXPERIMENTS, REPOSITORY, digest_files
+from foliolab.files import EXPERIMENTS, digest, digest_files
 from foliolab.vm.outcome import GuestFailure, Outcome
 
 
@@ -81,5 +83,6 @@ def perform(order: Order) -> Done:
 
 def lab_code() -> str:
     """Hash of the lab that is here."""
-    modules = [*(REPOSITORY / "foliolab").rglob("*.py"), *(REPOSITORY / "host").rglob("*.py")]
-    return digest_files([*modules, EXPERIMENTS / "metrics.toml"], REPOSITORY)
+    packages = [Path(str(package.__file__)).parent for package in (foliolab, foliohost)]
+    parts = [digest_files(package.rglob("*.py"), package) for package in packages]
+    return digest([*parts, (EXPERIMENTS / "metrics.toml").read_bytes()])

@@ -4,8 +4,6 @@ Suites are the kernel's own mm selftests (mm), LTP's tests of mapped files and m
 and Debian's stress-ng and trinity as far as they map and change memory. The exit status is 1 if another kernel fails
 what the first passes.
 
-example: ./lab kselftest --test soft-dirty --test cow
-example: ./lab kselftest --suite ltp --source ~/ltp --test readahead02
 example: ./lab kselftest --suite trinity --profile debug --with kcsan --seconds 600 --seed 7
 """
 
@@ -60,9 +58,9 @@ def handle(arguments: argparse.Namespace) -> int:
     arch, page_size = machine(arguments)
     report = Reporter()
     requests = requests_of(arguments)
-    check_names([request.kernel for request in requests], report)
     asked = SuiteOptions(tuple(arguments.test), arguments.source, arguments.seconds, arguments.seed)
     suite = _SUITES[arguments.suite](asked, arch, report)
+    check_names([request.kernel for request in requests], report)
     kernels = [build(request, report) for request in requests]
 
     def one(name: str, kernel: BuiltKernel, boot: int) -> Result:

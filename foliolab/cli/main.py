@@ -32,7 +32,7 @@ _GROUPS = {
         "trace": "record which pages a program touches, and replay that",
     },
     "Build": {
-        "kernel": "build, package, export, import and list kernels",
+        "kernel": "build, package, compile, import and release kernels",
         "module": "the adaptive window as a module for Debian's kernels",
     },
     "On this machine": {

@@ -4,6 +4,7 @@
 import argparse
 import json
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from foliolab.analyse.agreement import compare
@@ -161,10 +162,11 @@ def _draw(views: Sequence[View], experiments: dict[str, Experiment], arguments: 
     require_room_for("--pictures", arguments.pictures / "cost.svg")
     from foliolab.cli import report_pictures  # takes a second, which no table needs
 
-    report_pictures.write_pictures(report_pictures.of_samples(views, experiments), arguments.pictures)
+    pictures = report_pictures.of_samples(views, experiments)
     if not arguments.experiment:
         place = RELEASE if arguments.released else results_directory()
-        report_pictures.write_pictures(report_pictures.of_all_else(place / RECORDED), arguments.pictures)
+        pictures = chain(pictures, report_pictures.of_all_else(place / RECORDED))
+    report_pictures.write_pictures(pictures, arguments.pictures)
 
 
 def handle(arguments: argparse.Namespace) -> int:
@@ -197,6 +199,8 @@ def handle(arguments: argparse.Namespace) -> int:
         raise UsageError("--by-device is a --table of its own: it goes with neither --prices nor --column.")
     if arguments.again and (arguments.check or arguments.column):
         raise UsageError("--again is a table of its own: it goes with neither --check nor --column.")
+    if arguments.pictures and (arguments.check or arguments.again):
+        raise UsageError("--pictures prints no table: it goes with neither --check nor --again.")
     if arguments.again:
         _print_again(make_arms(samples, experiments), arguments)
         return 0

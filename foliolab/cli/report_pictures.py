@@ -2,6 +2,7 @@
 """What 'report' does with --pictures: one SVG file for each."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from foliohost.cli.heatmap import chosen
@@ -10,6 +11,7 @@ from foliolab.analyse.losses import make_matrix
 from foliolab.analyse.rows import BASES, Group
 from foliolab.campaign.sample import MODEL
 from foliolab.device import load_devices
+from foliolab.errors import NoResult
 from foliolab.experiment.spec import Experiment
 from foliolab.files import TRACES, write_atomic
 from foliolab.progress import Reporter
@@ -28,11 +30,15 @@ _THRESHOLD = 0.02
 
 
 def write_pictures(pictures: Iterator[Picture], directory: Path) -> None:
-    """Each under its name, which is said."""
+    """Each under its name, which is said; NoResult if there are none."""
+    some = False
     for picture in pictures:
         file = directory / f"{picture.name}.svg"
         write_atomic(file, to_svg(picture).encode(errors="replace"))  # names of files can be any bytes
         Reporter().say(f"{file}: {picture.title}.")
+        some = True
+    if not some:
+        raise NoResult("Nothing was measured that could be drawn.")
 
 
 def of_samples(views: Sequence[View], experiments: Mapping[str, Experiment]) -> Iterator[Picture]:
@@ -44,7 +50,8 @@ def of_samples(views: Sequence[View], experiments: Mapping[str, Experiment]) -> 
     if any(view.group.device for view in views):
         for alike in by_device(views):
             group = alike[0].group
-            yield times_picture(alike, f"times-{group.experiment}-{group.scale}-{group.machine}-{group.backend}")
+            with suppress(NoResult):  # of one variant alone there is nothing to compare
+                yield times_picture(alike, f"times-{group.experiment}-{group.scale}-{group.machine}-{group.backend}")
 
 
 def _losses(group: Group, experiment: Experiment) -> Iterator[Picture]:

@@ -23,7 +23,7 @@ from foliolab.cli.demo import draw
 from foliolab.cli.options import Shard, add_json, add_workers, names_of, workers
 from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageError
 from foliolab.experiment.load import find_experiment
-from foliolab.files import RELEASE, REPOSITORY, results_directory, write_atomic
+from foliolab.files import INSTALLED, RELEASE, REPOSITORY, results_directory, write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.progress import Reporter
@@ -63,6 +63,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
+    if INSTALLED:
+        raise UsageError("The documents are in a checkout of foliolab, not in what pip installs.")
     parts = load_plan()
     names = [name for some in arguments.only for name in names_of("--only", some)]
     chosen = choose_parts(parts, names, quick=arguments.quick)

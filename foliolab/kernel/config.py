@@ -23,6 +23,9 @@ SPECIAL = KERNEL / "config/options.toml"
 """What differs between versions."""
 
 
+_NAME = re.compile(r"CONFIG_\w+")
+
+
 class Special(Struct, forbid_unknown_fields=True):
     """An option that not every kernel has."""
 
@@ -70,7 +73,14 @@ def known(options: Mapping[str, str], version: str, ours: bool) -> dict[str, str
 
 def read_special(file: Path = SPECIAL) -> dict[str, Special]:
     """The options that not every kernel has, by name; BadExperiment for a mistake in the file."""
-    return {name: Place(file, name).convert(content, Special) for name, content in read_toml(file).items()}
+    special = {}
+    for name, content in read_toml(file).items():
+        place = Place(file, name)
+        special[name] = place.convert(content, Special)
+        for option in (name, *special[name].instead):
+            if not _NAME.fullmatch(option):
+                place.fail(f"names '{option}', which is not the name of an option")
+    return special
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -4,7 +4,6 @@
 import gzip
 import lzma
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -48,10 +47,7 @@ def fetched(version: str, arch: Architecture, report: Reporter, *, newest: bool 
         with report.task(f"Fetching Debian's kernel {version} for {arch.name}"):
             _fetch(version, arch, partial)
 
-    packages, name = cache_directory() / "packages", f"kernel-{version}-{arch.name}"
-    if newest:
-        shutil.rmtree(packages / name, ignore_errors=True)
-    home = made_once(packages, name, make)
+    home = made_once(cache_directory() / "packages", f"kernel-{version}-{arch.name}", make, anew=newest)
     return tuple(sorted(home.glob("*.deb"), key=lambda file: (not file.name.startswith("linux-image"), file.name)))
 
 

@@ -2,7 +2,7 @@
 """Pictures for documents: what faults read, what ways to read cost, who loses, times of disks, touches of a file."""
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import cycle, groupby
 from math import nan
 
 from matplotlib.axes import Axes
@@ -13,6 +13,7 @@ from matplotlib.ticker import LogLocator, PercentFormatter
 from foliohost.report.heatmap import heatmap
 from foliolab.analyse.differences import Change, Difference
 from foliolab.analyse.losses import Matrix, make_pairs
+from foliolab.errors import NoResult
 from foliolab.experiment.metrics import METRICS
 from foliolab.grouped import grouped
 from foliolab.report.columns import count, mib, with_unit
@@ -151,15 +152,20 @@ def _spelled(each: Difference) -> str:
 
 
 def times_picture(views: Sequence[View], name: str) -> Picture:
-    """What programs take with the window over what they take without, in each cell, of views as of ``by_device``."""
+    """What programs take with the window over what they take without, in each cell, of views as of ``by_device``.
+
+    NoResult if no cell was measured with both.
+    """
     before, after = pair_of(views)
     times = {place: ratio for place, ratio in over(medians(views, "seconds"), before).items() if place[2] == after}
+    if not times:
+        raise NoResult(f"No case was measured with {after} and {before} on a timed disk.")
     cells = list(dict.fromkeys(cell for cell, *_ in times))
     labels = [cell.label for cell in cells]
     drawn, axes = ratio_rows(labels, list(times.values()), f"seconds of {after} over those of {before}")
-    for device, shade in zip((view.group.device for view in views), _OF_DEVICES, strict=False):
-        found = [(ratio, cells.index(cell)) for (cell, disk, _), ratio in times.items() if disk == device]
-        axes.plot(*zip(*found, strict=True), "o", color=COLOURS[shade], markersize=7, label=device)
+    for device, shade in zip((view.group.device for view in views), cycle(_OF_DEVICES), strict=False):
+        found = {cells.index(cell): ratio for (cell, disk, _), ratio in times.items() if disk == device}
+        axes.plot(list(found.values()), list(found), "o", color=COLOURS[shade], markersize=7, label=device)
     drawn.legend(loc="outside lower center", ncols=len(views), frameon=False)
     faster = sum(ratio < 1 for ratio in times.values())
     title = f"{views[0].group.experiment}: {faster} of {len(times)} times are shorter with the adaptive window"

@@ -94,7 +94,7 @@ def ratio_rows(labels: Sequence[str], values: Sequence[float], title: str) -> tu
     """A figure with a row for each label, the first on top, and room for these ratios, by their logarithm."""
     drawn = figure(_ROW * len(labels) + _EDGES)
     axes = drawn.subplots()
-    low, high = min(0.8, *values) / 1.1, max(1.25, *values) * 1.1
+    low, high = min([0.8, *values]) / 1.1, max([1.25, *values]) * 1.1
     axes.grid(axis="x")
     axes.axvline(1, color=COLOURS["muted"], linewidth=1)
     axes.set_xscale("log")

@@ -86,7 +86,9 @@ def ltp(asked: SuiteOptions, arch: Architecture, report: Reporter) -> ForeignSui
     programs, key = _built(Path(top), commit, {test.program for test in tests.values()}, arch, report)
     guest = ltp_guest(programs)
     calls = {
-        name: guest.call(tests[name].command, (repr(tests[name]), key), report, f"runtest/{tests[name].group}")
+        name: guest.call(
+            tests[name].command, (repr(tests[name]), key, repr(_ENVIRONMENT)), report, f"runtest/{tests[name].group}"
+        )
         for name in names
     }
     title = f"LTP {version} ({commit[:12]}) on Linux {{version}}"

@@ -96,7 +96,7 @@ def mm_selftests(asked: SuiteOptions, arch: Architecture, report: Reporter) -> F
 
     calls = {test.command: call(test) for test in tests}
     title = f"mm selftests of Linux {source.version}"
-    return ForeignSuite(title, "kselftests", "2", calls, parse, skipped=4, left_out=selftests().left_out)
+    return ForeignSuite(title, "kselftests", "3", calls, parse, skipped=4, left_out=selftests().left_out)
 
 
 def chosen_tests(names: Collection[str], arch: str) -> list[Test]:

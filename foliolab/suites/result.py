@@ -158,7 +158,8 @@ def _better(result: Result, again: Result) -> Result:
         return again
     subtests, remark = best(result.subtests, again.subtests), again.remark or result.remark
     once = frozenset(name for name in result.subtests if result.subtests[name] is not again.subtests[name])
-    return replace(again, subtests=subtests, remark=remark, once=once)
+    complaint = again.complaint or result.complaint
+    return replace(again, subtests=subtests, remark=remark, once=once, complaint=complaint)
 
 
 def regressions(found: Mapping[str, Result]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from distributed import Client, get_worker
@@ -19,7 +20,7 @@ from distributed import Client, get_worker
 from foliolab.campaign import cluster
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples
-from foliolab.errors import BootFailed, ClusterError
+from foliolab.errors import BootFailed, ClusterError, HostLost
 from foliolab.experiment.plan import Step
 from foliolab.files import cache_directory
 from foliolab.vm.accel import KVM
@@ -99,6 +100,41 @@ def test_workers_that_are_killed_lose_nothing_and_measure_nothing_twice(tmp_path
     for pid in killed:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_a_worker_that_dies_when_its_job_has_ended_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the news of the end and the fetching of what came of it."""
+    plan = fake_plan(repetitions=1)
+    killed: list[int] = []
+    take = cluster._Execution._take
+
+    def late(self: Any, future: Any) -> None:
+        if not killed:
+            killed.extend(self._client.run(os.getpid).values())
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+            assert wait_until(lambda: future.status != "finished")
+        take(self, future)
+
+    monkeypatch.setattr(cluster._Execution, "_take", late)
+    with cluster.local(1) as found:
+        samples = run_fake(tmp_path / "together.jsonl", FakeBackend(slow), plan, found)
+    assert len(killed) == 1
+    assert content(samples) == content(run_fake(tmp_path / "alone.jsonl", FakeBackend(slow), plan))
+    assert content(read_samples(tmp_path / "together.jsonl")) == content(samples)
+
+
+def deadly(step: Step, tried: int) -> dict[str, int | float]:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+def test_a_job_that_ends_its_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_LOST_WORKERS", 1)
+    with cluster.local(1) as found, pytest.raises(HostLost, match="workers ended while they measured"):
+        run_fake(tmp_path / "samples.jsonl", FakeBackend(deadly), fake_plan(repetitions=1), found)
 
 
 def test_a_crash_of_a_guest_is_a_result_there_too(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class Run:
     @contextmanager
     def started(self) -> Iterator[subprocess.Popen[bytes]]:
         """Killed at the end of the block."""
-        argv = ["-m", "foliolab", "run", str(small_experiment(self.place)), "--json", *self.options]
+        argv = ["-m", "foliolab", "measure", str(small_experiment(self.place)), "--json", *self.options]
         results = {"FOLIOLAB_RESULTS": str(self.results)}
         with (
             (self.place / "output").open("wb") as stream,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What pictures show: titles, how many marks, and where they are."""
 
+import itertools
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from foliolab.analyse.differences import Change, Difference, MatrixPart
 from foliolab.analyse.losses import Matrix
 from foliolab.campaign.store import open_store
 from foliolab.cli.main import main
-from foliolab.errors import UsageError
+from foliolab.errors import NoResult, UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.load import find_experiment
 from foliolab.report.devices import by_device
@@ -201,3 +202,28 @@ def test_an_experiment_has_its_own_pictures(
     assert f"{tmp_path / name}: adaptive against off: 1 losses" in capsys.readouterr().err
     assert main(["report", "workloads", "--pictures", f"{tmp_path}/no"]) == UsageError.status
     assert f"--pictures: {tmp_path}/no is no directory." in capsys.readouterr().err
+    for other in ("--check", "--again"):
+        assert main(["report", "workloads", "--pictures", str(tmp_path), other]) == UsageError.status
+    assert main(["report", "workloads", "--variant", "off", "--pictures", str(tmp_path)]) == NoResult.status
+    assert "Nothing was measured that could be drawn." in capsys.readouterr().err
+
+
+def test_disks_are_compared_where_both_variants_were_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six disks, more than there are colours, of which the last has one variant alone."""
+    monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path))
+    disks = ["nvme", "sata", "cloud", "hdd", "remote", "70,1,0,1"]
+    with open_store(tmp_path / "samples.jsonl") as store:
+        for disk, variant in itertools.product(disks, ("off", "adaptive")):
+            if (disk, variant) != (disks[-1], "adaptive"):
+                store.append(
+                    sample(
+                        cell={"case": "snapshot", "read_ahead_kb": 128}, variant=variant, experiment="reports",
+                        backend="qemu-icount", device=disk, parameters={"device": disk},
+                        metrics={"price_bytes": 1, "seconds": 2.0 if variant == "off" else 1.0},
+                    )
+                )  # fmt: skip
+    assert main(["report", "reports", "--pictures", str(tmp_path)]) == 0
+    (drawn,) = tmp_path.glob("times-*.svg")
+    assert "reports: 5 of 5 times are shorter" in drawn.read_text()
+    drawn.unlink()
+    assert main(["report", "reports", "--variant", "off", "--pictures", str(tmp_path)]) == NoResult.status
