@@ -25,6 +25,7 @@ GLOSSARY = REPOSITORY / "docs/glossary.md"
 GUIDES = [
     README,
     *(REPOSITORY / f"docs/{name}.md" for name in ("user-guide", "diagnose", "module", "live-traces", "recipes")),
+    *(REPOSITORY / f"docs/{name}.md" for name in ("tutorial-patch", "tutorial-database", "install-kernel")),
 ]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 LIMITS = {
@@ -33,7 +34,14 @@ LIMITS = {
     "docs/window.md": 1690,
     "docs/window-bound.md": 1110,
     "docs/glossary.md": 800,
-    "docs/user-guide.md": 11000,
+    "docs/README.md": 340,
+    "docs/user-guide.md": 5180,
+    "docs/tutorial-patch.md": 500,
+    "docs/tutorial-database.md": 500,
+    "docs/install-kernel.md": 750,
+    "docs/architecture.md": 2190,
+    "docs/recipes.md": 730,
+    "CONTRIBUTING.md": 410,
     "docs/diagnose.md": 2290,
     "docs/host-metrics.md": 660,
     "docs/live-traces.md": 770,
