@@ -9,21 +9,26 @@ from foliohost.cli.heatmap import chosen
 from foliolab.analyse.differences import MatrixPart
 from foliolab.analyse.losses import make_matrix
 from foliolab.analyse.rows import BASES, Group
-from foliolab.campaign.sample import MODEL
+from foliolab.campaign.sample import MODEL, Sample
 from foliolab.device import load_devices
 from foliolab.errors import NoResult
+from foliolab.experiment.load import find_experiment
 from foliolab.experiment.spec import Experiment
 from foliolab.files import TRACES, write_atomic
 from foliolab.progress import Reporter
 from foliolab.report.devices import by_device
 from foliolab.report.pictures import cost_picture, losses_pictures, reads_picture, times_picture, touches_picture
-from foliolab.report.reads import recorded_reads
+from foliolab.report.reads import RecordedReads, recorded_reads
 from foliolab.report.svg import Picture, to_svg
-from foliolab.report.view import View
+from foliolab.report.view import View, make_views
 from foliolab.simulate.rows import make_rows
 from foliolab.simulate.suite import Case, TraceCase, load_suite, trace_cases
 from foliolab.trace.format import read_trace
 
+READS, TIMES = Path("docs/reads.svg"), Path("docs/times.svg")
+"""Pictures of documents, in the repository."""
+_REPORTS, _WINDOW_KB = "reports", 128
+"""What the second is of: an experiment, with the default window."""
 _JUDGED = {"adaptive": BASES, "adaptive-mglru": ("unpatched-mglru", "off-mglru")}
 """Variants whose losses are drawn, and the baseline: the first of these that was measured beside them."""
 _THRESHOLD = 0.02
@@ -79,3 +84,17 @@ def of_all_else(recorded: Path) -> Iterator[Picture]:
     for file in traces:
         trace = read_trace(file)
         yield touches_picture(trace, chosen(trace, file, None), file.stem)
+
+
+def of_documents(reads: RecordedReads | None, samples: Sequence[Sample]) -> dict[Path, str]:
+    """What pictures of documents are, of what is shipped."""
+    reports = [
+        each
+        for each in samples
+        if each.experiment == _REPORTS and each.device and each.cell["read_ahead_kb"] == _WINDOW_KB
+    ]
+    found = {READS: to_svg(reads_picture(reads))} if reads else {}
+    if reports:
+        (disks,) = by_device(make_views(reports, {_REPORTS: find_experiment(_REPORTS)}))
+        found[TIMES] = to_svg(times_picture(disks, TIMES.stem))
+    return found

@@ -19,27 +19,18 @@ from foliolab.campaign.measure import Request, measure, planned
 from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.demo import draw
 from foliolab.cli.options import Shard, add_json, add_workers, names_of, workers
 from foliolab.errors import ChecksFailed, EmptyPart, LabError, NoResult, UsageError
-from foliolab.experiment.load import find_experiment
 from foliolab.files import INSTALLED, RELEASE, REPOSITORY, results_directory, write_atomic
 from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
-from foliolab.report.devices import by_device
 from foliolab.report.reads import RECORDED, recorded_reads
 from foliolab.report.terminal import print_table, terminal
-from foliolab.report.view import make_views
 from foliolab.reproduce.documents import FIGURES, Printed, fill, load_figures, shown
 from foliolab.reproduce.plan import Part, Progress, choose_parts, documents, load_plan, measured
 from foliolab.reproduce.released import Output, read_output, read_released, released_anew, write_output, write_released
-
-_READS, _TIMES = Path("docs/reads.svg"), Path("docs/times.svg")
-"""Pictures of documents, in the repository."""
-_REPORTS, _WINDOW_KB = "reports", 128
-"""What the second is of: an experiment, with the default window."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -246,21 +237,9 @@ def _fill(parts: Sequence[Part]) -> None:
 
 
 def _drawn() -> dict[Path, str]:
-    """What pictures of documents are, of what is shipped."""
-    from foliolab.report.pictures import times_picture  # takes a second, which plans do not need
-    from foliolab.report.svg import to_svg
+    from foliolab.cli.report_pictures import of_documents  # takes a second, which plans do not need
 
-    reads = recorded_reads(RELEASE / RECORDED)
-    reports = [
-        each
-        for each in read_released()
-        if each.experiment == _REPORTS and each.device and each.cell["read_ahead_kb"] == _WINDOW_KB
-    ]
-    found = {_READS: draw(reads)} if reads else {}
-    if reports:
-        (disks,) = by_device(make_views(reports, {_REPORTS: find_experiment(_REPORTS)}))
-        found[_TIMES] = to_svg(times_picture(disks, _TIMES.stem))
-    return found
+    return of_documents(recorded_reads(RELEASE / RECORDED), read_released())
 
 
 def _check(parts: Sequence[Part], as_json: bool) -> int:
@@ -305,4 +284,4 @@ def _older(parts: Sequence[Part]) -> list[str]:
         if output and not output.is_of(part):
             found.append(part.name)
     picture = recorded_reads(RELEASE / RECORDED)
-    return [*found, str(_READS)] if picture and picture.code != code_hash(BASE_VERSION) else found
+    return [*found, "docs/reads.svg"] if picture and picture.code != code_hash(BASE_VERSION) else found
