@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from foliolab.analyse.agreement import compare
+from foliolab.analyse.agreement import Agreement, compare
 from foliolab.analyse.losses import Arm, make_arms
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
@@ -170,6 +170,37 @@ def _draw(views: Sequence[View], experiments: dict[str, Experiment], arguments: 
 
 
 def handle(arguments: argparse.Namespace) -> int:
+    _require_one_form(arguments)
+    heads = _heads(arguments)
+    samples, experiments = _wanted(arguments, list(heads.values()))
+    if arguments.again:
+        _print_again(make_arms(samples, experiments), arguments)
+        return 0
+    views = make_views(samples, experiments)
+    if arguments.pictures:
+        _draw(views, experiments, arguments)
+        return 0
+    comparisons = compare([view.group for view in views], experiments)
+    _print(views, comparisons, heads, arguments)
+    if arguments.check:
+        check(views, comparisons)
+    return 0
+
+
+def _require_one_form(arguments: argparse.Namespace) -> None:
+    """UsageError for options that are of different tables."""
+    if arguments.prices and not (arguments.table and arguments.experiment == "stores"):
+        raise UsageError("--prices is about a --table of stores.")
+    if arguments.by_device and (not arguments.table or arguments.prices or arguments.column):
+        raise UsageError("--by-device is a --table of its own: it goes with neither --prices nor --column.")
+    if arguments.again and (arguments.check or arguments.column):
+        raise UsageError("--again is a table of its own: it goes with neither --check nor --column.")
+    if arguments.pictures and (arguments.check or arguments.again):
+        raise UsageError("--pictures prints no table: it goes with neither --check nor --again.")
+
+
+def _wanted(arguments: argparse.Namespace, columns: Sequence[str]) -> tuple[list[Sample], dict[str, Experiment]]:
+    """The samples that the options leave, those of the variants in ``columns`` alone if any; and their experiments."""
     samples = read_released() if arguments.released else read_samples(store_file())
     experiments: dict[str, Experiment] = {}
     if arguments.experiment:
@@ -188,27 +219,14 @@ def handle(arguments: argparse.Namespace) -> int:
     samples = _only(samples, "machine", arguments.machine)
     samples = _only(samples, "backend", arguments.backend)
     samples = _on_device(samples, arguments.device)
-    heads = _heads(arguments)
-    columns = list(heads.values())
-    samples = _of_columns(samples, columns) if heads else _only(samples, "variant", arguments.variant)
+    samples = _of_columns(samples, columns) if columns else _only(samples, "variant", arguments.variant)
     cells = _cells(samples, experiments, arguments.cell)
-    samples = [sample for sample in samples if Cell.of(sample.cell) in cells]
-    if arguments.prices and not (arguments.table and arguments.experiment == "stores"):
-        raise UsageError("--prices is about a --table of stores.")
-    if arguments.by_device and (not arguments.table or arguments.prices or heads):
-        raise UsageError("--by-device is a --table of its own: it goes with neither --prices nor --column.")
-    if arguments.again and (arguments.check or arguments.column):
-        raise UsageError("--again is a table of its own: it goes with neither --check nor --column.")
-    if arguments.pictures and (arguments.check or arguments.again):
-        raise UsageError("--pictures prints no table: it goes with neither --check nor --again.")
-    if arguments.again:
-        _print_again(make_arms(samples, experiments), arguments)
-        return 0
-    views = make_views(samples, experiments)
-    if arguments.pictures:
-        _draw(views, experiments, arguments)
-        return 0
-    comparisons = compare([view.group for view in views], experiments)
+    return [sample for sample in samples if Cell.of(sample.cell) in cells], experiments
+
+
+def _print(
+    views: Sequence[View], comparisons: Sequence[Agreement], heads: dict[str, str], arguments: argparse.Namespace
+) -> None:
     if arguments.json:
         rows = [row for view in views for row in view.to_json()]
         verdicts = [verdict for view in views for verdict in view.verdicts_to_json()]
@@ -234,6 +252,3 @@ def handle(arguments: argparse.Namespace) -> int:
         console = terminal()
         for shown in sections(views, comparisons):
             print_section(console, shown)
-    if arguments.check:
-        check(views, comparisons)
-    return 0
