@@ -58,9 +58,9 @@ def handle(arguments: argparse.Namespace) -> int:
     arch, page_size = machine(arguments)
     report = Reporter()
     requests = requests_of(arguments)
+    check_names([request.kernel for request in requests], report)
     asked = SuiteOptions(tuple(arguments.test), arguments.source, arguments.seconds, arguments.seed)
     suite = _SUITES[arguments.suite](asked, arch, report)
-    check_names([request.kernel for request in requests], report)
     kernels = [build(request, report) for request in requests]
 
     def one(name: str, kernel: BuiltKernel, boot: int) -> Result:
