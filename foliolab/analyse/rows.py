@@ -103,6 +103,12 @@ def group_samples(samples: Iterable[Sample]) -> list[Group]:
     return groups
 
 
+def group_of(sample: Sample, samples: Iterable[Sample]) -> Group:
+    """The group of ``samples`` that this one of them belongs to."""
+    place = place_of(sample)
+    return next(group for group in group_samples(samples) if place_of(group) == place)
+
+
 def _newest(samples: list[Sample]) -> list[Sample]:
     """Those that share the newest probe and parameters, each cell's newest data and each kernel's newest kernel."""
     newest = setting(samples[-1])

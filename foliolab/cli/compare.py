@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from foliolab.analyse.differences import MatrixPart, workload_name
 from foliolab.analyse.losses import make_matrix
-from foliolab.analyse.rows import group_samples, ordered, place_of
+from foliolab.analyse.rows import group_of, ordered
 from foliolab.arch import applies, machine_name
 from foliolab.campaign.measure import Request, measure
 from foliolab.campaign.runner import Workers, failure_of
@@ -42,7 +42,6 @@ from foliolab.report import losses
 from foliolab.report.markdown import matrix_to_table, to_markdown
 from foliolab.report.section import of_matrix
 from foliolab.report.terminal import print_section, terminal
-from foliolab.report.view import view_of
 from foliolab.reproduce.released import read_released
 
 _DEFAULT = "adaptive"
@@ -227,7 +226,7 @@ def _measured(
         except EmptyPart as error:
             Reporter().say(str(error))
             continue
-        measured.append(replace(part, group=view_of(found)[0].group))
+        measured.append(replace(part, group=group_of(found.samples[0], found.stored)))
         samples += found.samples
     return measured, samples
 
@@ -246,7 +245,7 @@ def _from_store(
     ]
     if not mine:
         return replace(part, variants=tuple(asked))
-    group = next(group for group in group_samples(mine) if place_of(group) == place_of(mine[-1]))
+    group = group_of(mine[-1], mine)
     here = [each.variant for each in group.samples if Cell.of(each.cell) in part.cells]
     measured = (name for name in here if not variants.is_again(name))
     names = asked or [name for name in ordered(measured, part.variants) if name != baseline]

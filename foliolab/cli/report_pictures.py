@@ -18,15 +18,15 @@ from foliolab.files import TRACES, write_atomic
 from foliolab.progress import Reporter
 from foliolab.report.devices import by_device
 from foliolab.report.pictures import cost_picture, losses_pictures, reads_picture, times_picture, touches_picture
-from foliolab.report.reads import RecordedReads, recorded_reads
+from foliolab.report.reads import READS, RecordedReads, recorded_reads
 from foliolab.report.svg import Picture, to_svg
 from foliolab.report.view import View, make_views
 from foliolab.simulate.rows import make_rows
 from foliolab.simulate.suite import Case, TraceCase, load_suite, trace_cases
 from foliolab.trace.format import read_trace
 
-READS, TIMES = Path("docs/reads.svg"), Path("docs/times.svg")
-"""Pictures of documents, in the repository."""
+_TIMES = Path("docs/times.svg")
+"""The picture of times by device, in the repository."""
 _REPORTS, _WINDOW_KB = "reports", 128
 """What the second is of: an experiment, with the default window."""
 _JUDGED = {"adaptive": BASES, "adaptive-mglru": ("unpatched-mglru", "off-mglru")}
@@ -96,5 +96,5 @@ def of_documents(reads: RecordedReads | None, samples: Sequence[Sample]) -> dict
     found = {READS: to_svg(reads_picture(reads))} if reads else {}
     if reports:
         (disks,) = by_device(make_views(reports, {_REPORTS: find_experiment(_REPORTS)}))
-        found[TIMES] = to_svg(times_picture(disks, TIMES.stem))
+        found[_TIMES] = to_svg(times_picture(disks, _TIMES.stem))
     return found

@@ -26,7 +26,7 @@ from foliolab.kernel.code import code_hash
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.progress import Reporter
 from foliolab.report.columns import Column
-from foliolab.report.reads import RECORDED, recorded_reads
+from foliolab.report.reads import READS, RECORDED, recorded_reads
 from foliolab.report.terminal import print_table, terminal
 from foliolab.reproduce.documents import FIGURES, Printed, fill, load_figures, shown
 from foliolab.reproduce.plan import Part, Progress, choose_parts, documents, load_plan, measured
@@ -284,4 +284,4 @@ def _older(parts: Sequence[Part]) -> list[str]:
         if output and not output.is_of(part):
             found.append(part.name)
     picture = recorded_reads(RELEASE / RECORDED)
-    return [*found, "docs/reads.svg"] if picture and picture.code != code_hash(BASE_VERSION) else found
+    return [*found, str(READS)] if picture and picture.code != code_hash(BASE_VERSION) else found

@@ -16,6 +16,8 @@ _EVENT = re.compile(
 EVENTS = ("add_to_page_cache", "fault", "map_pages")
 """Of filemap's tracepoints: those that a trace has to have, without mm_filemap_."""
 
+READS = Path("docs/reads.svg")
+"""The picture of the README, in the repository."""
 RECORDED = "reads.json"
 """Beside the store: what ./lab demo --picture recorded last."""
 
