@@ -29,7 +29,8 @@ def add_command(
     told, *examples = (" ".join(part.split()) for part in str(words).split("\n\n"))
     first = told.partition(". ")[0].rstrip(".")
     text, epilog = first[0].lower() + first[1:], " ".join(examples).replace(NAME, called())
-    parser = commands.add_parser(name, help=text, description=told, epilog=epilog)
+    # The launcher looks for whole options: an abbreviation would bring none of what it needs.
+    parser = commands.add_parser(name, help=text, description=told, epilog=epilog, allow_abbrev=False)
     if handler:
         parser.set_defaults(handler=handler)
     return parser
