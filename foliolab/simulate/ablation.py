@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What each mechanism of the adaptive window is worth: regrets with it switched off, and lines of code.
+"""What each mechanism of the adaptive window is worth: the time that programs take with it off, and lines of code.
 
 model/mechanisms.toml says how each is switched off. The policy has no switches for this: they would be code that no
 kernel needs.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
@@ -19,8 +19,8 @@ from foliolab.files import MODEL
 from foliolab.model.compiled import WINDOW
 from foliolab.progress import Reporter
 from foliolab.simulate.rows import RegretRow, count, make_rows
-from foliolab.simulate.suite import FAMILIES, PATTERNS, TRACES, AnyCase, Suite, cost
-from foliolab.simulate.summary import Regrets, ours, spreads
+from foliolab.simulate.suite import FAMILIES, PATTERNS, REPORTS, TRACES, AnyCase, Suite, cost
+from foliolab.simulate.summary import TIME, Regrets, ours, spreads
 from foliolab.table import Place, Text, read_toml
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -120,32 +120,40 @@ WHOLE = "whole policy"
 JUDGED = "judged"
 """A further group of cells: of patterns, also in new families, that the window was not designed with."""
 _VARIANT = "adaptive"
+_GROUPS = {"": PATTERNS, "families_": FAMILIES, "traces_": TRACES, "reports_": REPORTS, "judged_": JUDGED}
+"""What names of figures begin with, for each group."""
 _MOST_HURT = 3
 HURT = 1.005
-"""A pattern is hurt that costs at least so many times as much."""
+"""A pattern is hurt that takes at least so many times as long."""
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """The regrets of adaptive without a mechanism."""
+    """The time that programs take with adaptive without a mechanism."""
 
     mechanism: str
     does: str
     lines: int
     """Of code that the mechanism alone needs; of the whole policy for WHOLE."""
     spreads: Mapping[str, Regrets]
-    """By group of cells, of those that were asked for."""
+    """By group of cells, of those that were asked for: time in multiples of that with the fastest fixed window."""
     hurt: Mapping[str, float]
-    """The patterns and traces that lose most, at most three, and what they cost without the mechanism, in multiples of
-    what they cost with it: geometric means of their cells."""
+    """The patterns, traces and reports that lose most, at most three, and what they take without the mechanism, in
+    multiples of the time with it: geometric means of their cells."""
+    needs: Mapping[str, float]
+    """The same of the store or report that loses most, on the disk where it does; empty if none is HURT."""
 
     def to_json(self) -> dict[str, Any]:
         """None stands where no such cells were asked for."""
         plain: dict[str, Any] = {name: getattr(self, name) for name in ("mechanism", "does", "lines")}
-        for name, group in (("", PATTERNS), ("families_", FAMILIES), ("traces_", TRACES), ("judged_", JUDGED)):
+        for prefix, group in _GROUPS.items():
             of = self.spreads.get(group)
-            plain |= {f"{name}mean": of and of.mean, f"{name}worst": of and of.worst}
-        return {**plain, "hurt": [{"pattern": pattern, "times": times} for pattern, times in self.hurt.items()]}
+            plain |= {f"{prefix}mean": of and of.mean, f"{prefix}worst": of and of.worst}
+        lists = {
+            name: [{"pattern": key, "times": of} for key, of in getattr(self, name).items()]
+            for name in ("hurt", "needs")
+        }
+        return {**plain, **lists}
 
 
 def ablate(
@@ -193,8 +201,17 @@ def _rows(
 
 def _ablation(name: str, does: str, lines: int, rows: Sequence[RegretRow], whole: Sequence[RegretRow]) -> Ablation:
     judged = [row for row in rows if row.judged_only and row.group in (PATTERNS, FAMILIES)]
-    found = {**spreads(rows, lambda row: row.group), **spreads(judged, lambda _: JUDGED)}
-    with_it, without_it = (spreads(each, lambda row: row.pattern) for each in (whole, rows))
-    times = {pattern: of.mean / with_it[pattern].mean for pattern, of in without_it.items()}
-    most = sorted(times, key=lambda pattern: -times[pattern])[:_MOST_HURT]
-    return Ablation(name, does, lines, found, {pattern: times[pattern] for pattern in most if times[pattern] >= HURT})
+    found = {**spreads(rows, lambda row: row.group, TIME), **spreads(judged, lambda _: JUDGED, TIME)}
+    hurt = _hurt(rows, whole, lambda row: row.pattern, _MOST_HURT)
+    real, real_whole = ([row for row in each if row.group in (TRACES, REPORTS)] for each in (rows, whole))
+    needs = _hurt(real, real_whole, lambda row: f"{row.pattern}, {row.device}", 1)
+    return Ablation(name, does, lines, found, hurt, needs)
+
+
+def _hurt(
+    rows: Sequence[RegretRow], whole: Sequence[RegretRow], key: Callable[[RegretRow], str], most: int
+) -> dict[str, float]:
+    """The ``most`` keys whose rows take longest in multiples of what they take with the whole policy, if HURT."""
+    with_it, without_it = (spreads(each, key, TIME) for each in (whole, rows))
+    times = {name: of.mean / with_it[name].mean for name, of in without_it.items()}
+    return {name: times[name] for name in sorted(times, key=lambda name: -times[name])[:most] if times[name] >= HURT}

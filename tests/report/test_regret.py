@@ -7,7 +7,7 @@ from foliolab.report.markdown import ablation_to_table, regret_to_table
 from foliolab.report.simulate import print_regret
 from foliolab.simulate.ablation import JUDGED, WHOLE, Ablation
 from foliolab.simulate.rows import RegretRow
-from foliolab.simulate.suite import FAMILIES, PATTERNS, TRACES
+from foliolab.simulate.suite import FAMILIES, PATTERNS, REPORTS, TRACES
 from foliolab.simulate.summary import Regrets, summary_to_json
 from tests.printed import printed
 from tests.simulate.small import SMALL, row
@@ -177,10 +177,14 @@ def test_means_for_programs() -> None:
 
 def test_an_ablation_for_a_document_says_what_mechanisms_do() -> None:
     of = Regrets(2.5, 1.25)
-    groups = dict.fromkeys((PATTERNS, FAMILIES, JUDGED), of)
-    whole = Ablation(WHOLE, "Everything is on.", 500, {**groups, TRACES: of}, {})
-    streams = Ablation("streams", "Reads go on.", 40, groups, {"reverse": 41.7})
-    assert ablation_to_table([whole, streams]).splitlines()[2:] == [
-        "| nothing | 500 | 1.2500 | 2.50 | 1.2500 | 1.2500 | 2.50 | 1.2500 |  |  |",
-        "| streams | 40 | 1.2500 | 2.50 | 1.2500 | 1.2500 | 2.50 | - | reverse 41.70 | Reads go on. |",
+    most = dict.fromkeys((PATTERNS, FAMILIES, JUDGED, REPORTS), of)
+    whole = Ablation(WHOLE, "Everything is on.", 500, {**most, TRACES: of}, {}, {})
+    streams = Ablation("streams", "Reads go on.", 40, most, {"reverse": 41.7, "zipf": 1.2}, {"trace:lmdb, hdd": 1.04})
+    head, _, *rows = ablation_to_table([whole, streams]).splitlines()
+    groups = "patterns | judged | families | traces | reports"
+    assert head == f"| without | lines | {groups} | who pays | which store or report | what it does |"
+    assert rows == [
+        "| nothing | 500 | 1.250 | 1.250 | 1.250 | 1.250 | 1.250 |  |  |  |",
+        "| streams | 40 | 1.250 | 1.250 | 1.250 | - | 1.250 |"
+        " reverse 41.70; zipf 1.20 | trace:lmdb, hdd 1.04 | Reads go on. |",
     ]

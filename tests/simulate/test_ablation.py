@@ -78,7 +78,7 @@ def test_the_whole_policy_comes_first_and_what_changes_nothing_is_as_good(found:
     assert [each.mechanism for each in found] == [WHOLE, "nothing", "streams"]
     assert whole.lines == count_lines(WINDOW.read_text())
     assert set(whole.spreads) == {PATTERNS, JUDGED}
-    assert (nothing.spreads, nothing.hurt) == (whole.spreads, {})
+    assert (nothing.spreads, nothing.hurt, nothing.needs) == (whole.spreads, {}, {})
 
 
 def test_who_needs_a_mechanism_is_hurt_without_it(found: list[Ablation]) -> None:
@@ -91,8 +91,8 @@ def test_what_nobody_asked_for_is_empty(found: list[Ablation]) -> None:
     whole, _, streams = (each.to_json() for each in found)
     patterns, judged = found[0].spreads[PATTERNS], found[0].spreads[JUDGED]
     assert whole == {
-        "mechanism": WHOLE, "does": found[0].does, "lines": found[0].lines, "hurt": [],
+        "mechanism": WHOLE, "does": found[0].does, "lines": found[0].lines, "hurt": [], "needs": [],
         "mean": patterns.mean, "worst": patterns.worst, "judged_mean": judged.mean, "judged_worst": judged.worst,
-        **dict.fromkeys(("families_mean", "families_worst", "traces_mean", "traces_worst")),
+        **{f"{group}_{what}": None for group in ("families", "traces", "reports") for what in ("mean", "worst")},
     }  # fmt: skip
     assert streams["hurt"][0] == {"pattern": "forward", "times": found[2].hurt["forward"]}
