@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 
 from foliolab.errors import UnknownCell
 from foliolab.table import Value
@@ -67,6 +67,36 @@ def choose(cells: Sequence[Cell], filters: Iterable[str | Cell]) -> tuple[Cell, 
             raise UnknownCell(f"No cell of this experiment matches '{each}'; there are: {_known(cells)}.")
         chosen.update(matching)
     return tuple(cell for cell in cells if cell in chosen)
+
+
+def common(cells: Sequence[Cell]) -> tuple[tuple[str, Value], ...]:
+    """The axes on which all cells have one value, if there are several; but the first one says what a cell is."""
+    first, *others = cells
+    return tuple(axis for axis in first.axes[1:] if others and all(axis in cell.axes for cell in others))
+
+
+def filters_of(wanted: Sequence[Cell], cells: Sequence[Cell]) -> list[str]:
+    """Few filters that ``choose`` the wanted ones of ``cells``; none if those are all.
+
+    Each time the filter that chooses most of what is left, and nothing else, the shortest of several.
+    """
+    left = dict.fromkeys(cell for cell in cells if cell in wanted)
+    if len(left) == len(cells):
+        return []
+    others = [cell for cell in cells if cell not in left]
+    parts = dict.fromkeys(
+        part for cell in left for length in range(1, len(cell.axes) + 1) for part in combinations(cell.axes, length)
+    )
+    known = {part: {cell for cell in left if cell.matches(dict(part))} for part in parts}
+    for part in parts:
+        if any(cell.matches(dict(part)) for cell in others):
+            del known[part]
+    found = []
+    while left:
+        best = max(known, key=lambda part: (len(known[part].intersection(left)), -len(part)))
+        found.append(",".join(f"{name}={value}" for name, value in best))
+        left = {cell: None for cell in left if cell not in known[best]}
+    return found
 
 
 def _known(cells: Sequence[Cell]) -> str:

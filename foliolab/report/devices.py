@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from foliolab.analyse.rows import place_of
 from foliolab.device import device_of
 from foliolab.errors import NoResult
-from foliolab.experiment.cell import Cell
+from foliolab.experiment.cell import Cell, common
 from foliolab.experiment.metrics import METRICS
 from foliolab.grouped import grouped
 from foliolab.report.columns import Column, rate, seconds
@@ -55,11 +55,13 @@ def over(figures: TimedFigures, before: str) -> TimedFigures:
 def device_columns(views: Sequence[View]) -> list[Column]:
     """A row for each cell. For each disk there are columns for the seconds of the variant with the window, and for its
     metric of the table, over those of the variant without; for the seconds of the latter; and for those of each other
-    variant and kernel over them.
+    variant and kernel over them. What all cells share is in the title of the first column.
 
     What was not measured is blank, and what was measured in no cell has no column.
     """
     cells = list(dict.fromkeys(row.cell for view in views for row in view.rows))
+    shared = common(cells)
+    labels = [Cell(tuple(axis for axis in cell.axes if axis not in shared)).label for cell in cells]
     devices = [view.group.device for view in views]
     before, after = pair_of(views)
     taken, metric = medians(views, "seconds"), views[0].metric
@@ -76,7 +78,7 @@ def device_columns(views: Sequence[View]) -> list[Column]:
         column(f"{variant} over {before}", device, variant, times, rate) for variant in others for device in devices
     ]
     return [
-        Column(("", "cell"), tuple(cell.label for cell in cells), 0, left=True),
+        Column(("", ", ".join(("cell", *(f"{name} {value}" for name, value in shared)))), tuple(labels), 0, left=True),
         *(column("seconds", device, after, times, rate) for device in devices),
         *(column(" ".join(METRICS[metric].title).strip(), device, after, costs, rate) for device in devices),
         *(column(f"seconds of {before}", device, before, taken, seconds) for device in devices),

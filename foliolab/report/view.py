@@ -13,11 +13,10 @@ from foliolab.analyse.verdict import Verdict, judge
 from foliolab.campaign.measure import Collected
 from foliolab.campaign.sample import MODEL, NOT_APPLICABLE, OK, KernelFacts, Sample
 from foliolab.device import Device, device_of
-from foliolab.experiment.cell import Cell
+from foliolab.experiment.cell import Cell, filters_of
 from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import first_name, load_variants, option_of
 from foliolab.grouped import grouped
-from foliolab.table import Value
 from foliolab.vm.accel import ICOUNT, TCG
 
 _EMULATED = {
@@ -62,11 +61,6 @@ def origin(group: Group, counts: Iterable[int], *commands: str) -> str:
     return (
         f"n = {boots}, {group.backend}, scale {group.scale}, {hashes}: {', '.join(f'`{each}`' for each in commands)}."
     )
-
-
-def _spelled(axes: Iterable[tuple[str, Value]]) -> str:
-    """As --cell has it."""
-    return ",".join(f"{name}={value}" for name, value in axes)
 
 
 @dataclass(frozen=True)
@@ -142,20 +136,9 @@ class View:
     def _cells(self, rows: Sequence[Row]) -> list[str]:
         """What chooses the cells that were measured, for --cell each; nothing if those are all of the scale."""
         scale = self.experiment.scales.get(self.group.scale) if self.experiment else None
-        mine = {row.cell for row in rows}
-        if not scale or mine.issuperset(scale.cells) or not mine.issubset(scale.cells):
+        if not scale or not {row.cell for row in rows}.issubset(scale.cells):
             return []
-        first = rows[0].cell
-        shared = [axis for axis in first.axes if all(axis in cell.axes for cell in mine)]
-        if shared and {cell for cell in scale.cells if cell.matches(dict(shared))} == mine:
-            return [_spelled(shared)]
-        # By the first axis, which is often what a table leaves a value of out.
-        found: dict[str, None] = {}
-        for cell in dict.fromkeys(row.cell for row in rows):
-            alike = dict((cell.axes[0], *shared))
-            whole = all(each in mine for each in scale.cells if each.matches(alike))
-            found[_spelled(alike.items() if whole else cell.axes)] = None
-        return list(found)
+        return filters_of([row.cell for row in rows], scale.cells)
 
     def repeats(self) -> list[str]:
         """How far boots of one row are apart in the table's metric; nothing if there is one boot of each."""

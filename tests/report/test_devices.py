@@ -70,3 +70,11 @@ def test_scales_have_tables_of_their_own() -> None:
 def test_without_timed_disks_there_is_no_table() -> None:
     with pytest.raises(NoResult, match="on timed disks"):
         tables(timed("", "off", 9))
+
+
+def test_what_all_cells_share_is_said_once() -> None:
+    cells = [{"case": "parts", "form": form, "read_ahead_kb": 128} for form in ("places", "random")]
+    (views,) = tables(*(timed("nvme", "off", 2, cell=cell) for cell in cells))
+    head, _, *rows = devices_to_table(views).splitlines()
+    assert head.startswith("| cell, read_ahead_kb 128 | seconds: nvme ")
+    assert [row.split(" | ")[0] for row in rows[:2]] == ["| parts, form places", "| parts, form random"]

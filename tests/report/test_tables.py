@@ -190,9 +190,9 @@ def test_kernels_stand_beside_each_other() -> None:
     about, _, apart = about.partition(" Boots of a row ")
     assert apart == "differ by up to 3.4 %, by 0 % in the median."
     assert about.endswith(
-        ": `./lab measure sparse-mmap --cell pattern=random --cell pattern=stride,stride=2053"
+        ": `./lab measure sparse-mmap --cell pattern=random --cell stride=2053"
         " --variant unpatched,off,published --repetitions 2`,"
-        " `./lab measure sparse-mmap --kernel debian:7.3 --cell pattern=stride,stride=2053 --variant unpatched"
+        " `./lab measure sparse-mmap --kernel debian:7.3 --cell stride=2053 --variant unpatched"
         " --repetitions 1`."
     )
 
@@ -263,7 +263,7 @@ def test_the_command_of_a_table_chooses_its_cells_and_no_others() -> None:
 
     strides = [{"pattern": "stride", "stride": stride} for stride in (1021, 2053, 4099)]
     assert "--cell pattern=stride --variant" in command(*strides)
-    assert "--cell pattern=stride,stride=1021 --cell pattern=stride,stride=2053 --variant" in command(*strides[:2])
+    assert "--cell stride=1021 --cell stride=2053 --variant" in command(*strides[:2])
     assert "--cell pattern=random --cell pattern=sequential --variant" in command(
         {"pattern": "random"}, {"pattern": "sequential"}
     )
