@@ -9,8 +9,10 @@ import logging
 import os
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from foliolab.errors import LabError, UsageError
 from foliolab.files import REPOSITORY, emptied
@@ -33,16 +35,17 @@ def build_site(target: Path) -> None:
 
     What was there stays until the new site is whole.
     """
+    target = target.absolute()
     if target.exists() and not (target / _MARK).exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{target} has something else in it: give --build the name of a new directory.")
-    with TemporaryDirectory() as staged, emptied(target.with_name(f".{target.name}.partial")) as partial:
+    with TemporaryDirectory() as staged, emptied(target.with_name(f".{target.name}.partial")) as half:
         for name, content in _contents().items():
             file = Path(staged, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-        _render(Path(staged), partial)
+        _render(Path(staged), half)
         shutil.rmtree(target, ignore_errors=True)
-        partial.rename(target)
+        half.rename(target)
 
 
 def _contents() -> dict[Path, bytes]:
@@ -50,19 +53,16 @@ def _contents() -> dict[Path, bytes]:
     contents = {_STYLE: (REPOSITORY / _STYLE).read_bytes()}
     waiting = [_START]
     while waiting:
-        document = waiting.pop()
-        text = _text(document)
-        for link in _LINK.findall(text):
-            place = _place(document, link)
-            name = _name(place)
-            if name in contents or not (REPOSITORY / place).exists():
-                continue
-            if name.suffix == ".md":
-                contents[name] = b""
-                waiting.append(name)
-            else:
-                contents[name] = (REPOSITORY / place).read_bytes()
-        contents[document] = _LINK.sub(lambda link, of=document: _link(of, link[0]), text).encode()  # type: ignore[misc]
+        place = waiting.pop()
+        name = _name(place)
+        if name in contents or not (REPOSITORY / place).exists():
+            continue
+        if name.suffix != ".md":
+            contents[name] = (REPOSITORY / place).read_bytes()
+            continue
+        text = _text(name)
+        waiting += [_place(name, link) for link in _LINK.findall(text)]
+        contents[name] = _LINK.sub(partial(_named, name), text).encode()
     return contents
 
 
@@ -87,9 +87,9 @@ def _name(place: Path) -> Path:
     return place if place.suffix in _AS_THEY_ARE else place.with_name(f"{place.name}.txt")
 
 
-def _link(document: Path, link: str) -> str:
-    """A link of a document, as it is in the site."""
-    return os.path.relpath(_name(_place(document, link)), document.parent)
+def _named(document: Path, link: re.Match[str]) -> str:
+    """The target of a link of a document, as it is called in the site."""
+    return os.path.relpath(_name(_place(document, link[0])), document.parent)
 
 
 def _pages() -> list[dict[str, object]]:
@@ -113,31 +113,36 @@ def _render(documents: Path, target: Path) -> None:
     logger = logging.getLogger("properdocs")
     logger.addHandler(handler)
     try:
-        build(
-            load_config(
-                io.BytesIO(),
-                config_file_path=str(documents.with_name("properdocs.yml")),
-                site_name="foliolab",
-                docs_dir=str(documents),
-                site_dir=str(target),
-                strict=True,
-                use_directory_urls=False,
-                nav=_pages(),
-                validation={"links": {"anchors": "warn", "unrecognized_links": "warn"}},
-                theme={
-                    "name": "mkdocs",
-                    "color_mode": "auto",
-                    "user_color_mode_toggle": True,
-                    "highlightjs": False,
-                },
-                extra_css=[str(_STYLE)],
-                markdown_extensions=[{"toc": {"slugify": _anchor}}],
-            )
-        )
+        config = documents.with_name("properdocs.yml")
+        build(load_config(io.BytesIO(), config_file_path=str(config), **_settings(documents, target)))
     except ProperDocsException as error:
         raise LabError(f"The site was not built: {' '.join(said.getvalue().split()) or error}") from None
     finally:
         logger.removeHandler(handler)
+
+
+def _settings(documents: Path, target: Path) -> dict[str, Any]:
+    """What ProperDocs is told instead of by a file."""
+    return {
+        "site_name": "foliolab",
+        "docs_dir": str(documents),
+        "site_dir": str(target),
+        "nav": _pages(),
+        "strict": True,
+        "validation": {"links": {"anchors": "warn", "unrecognized_links": "warn"}},
+        # Links name files, so that pages can be read where they lie.
+        "use_directory_urls": False,
+        # Colours of code would be fetched.
+        "theme": {
+            "name": "mkdocs",
+            "color_mode": "auto",
+            "user_color_mode_toggle": True,
+            "navigation_depth": 3,
+            "highlightjs": False,
+        },
+        "extra_css": [str(_STYLE)],
+        "markdown_extensions": [{"toc": {"slugify": _anchor}}],
+    }
 
 
 def _anchor(title: str, _separator: str) -> str:

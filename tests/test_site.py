@@ -10,7 +10,8 @@ import pytest
 
 from foliolab import site
 from foliolab.errors import LabError, UsageError
-from tests.test_documents import DOCUMENTS, REPOSITORY
+from foliolab.files import REPOSITORY
+from tests.test_documents import DOCUMENTS
 
 _TAKEN = {"link", "script", "img", "iframe", "source", "use"}
 """Elements whose targets a browser fetches by itself."""
@@ -81,6 +82,8 @@ def test_marks_of_tables_and_markdown_do_not_show(built: dict[Path, _Page]) -> N
         text = re.sub(r"<(pre|code)\b.*?</\1>", "", file.read_text(), flags=re.DOTALL)
         assert "foliolab:" not in text
         assert re.findall(r"<p>\||\| ---|\*\*\w|\]\(", text) == [], file.name
+    # GitHub nests a list that is indented by less, and the site would not.
+    assert [file for file in DOCUMENTS if re.search(r"^ {1,3}(?:[-*]|\d+\.) ", file.read_text(), re.MULTILINE)] == []
 
 
 def test_a_dead_link_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
