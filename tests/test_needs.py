@@ -134,6 +134,7 @@ def lock(name: str) -> str:
         ("measure x --workers 2", ["lab", "cluster"]),
         ("compare --cluster=tcp://a:1", ["figures", "cluster"]),
         ("exec -- ./x --workers 2", ["lab"]),
+        ("docs --build site", ["docs"]),
         ("test --changed", ["test"]),
     ],
 )

@@ -26,6 +26,7 @@ _GROUPS = {
         "merge": "add what was measured elsewhere",
         "reproduce": "measure all that is behind the figures of README and docs",
         "export-case": "write one case as C and shell, for any Linux",
+        "docs": "make a site of the documents, to read in a browser",
     },
     "Simulate": {
         "simulate": "compare ways to read with the best fixed window",

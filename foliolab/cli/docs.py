@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Build a site of README, docs and what they link to. It needs no network to be read; its search wants a server, such
+as 'python3 -m http.server --directory site'.
+
+example: ./lab docs --build /tmp/site
+"""
+
+import argparse
+from pathlib import Path
+
+from foliolab.errors import UsageError
+from foliolab.files import INSTALLED, REPOSITORY
+from foliolab.progress import Reporter
+from foliolab.site import build_site
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    text = "the directory that the site replaces (default: site, in the checkout)"
+    parser.add_argument("--build", metavar="DIR", type=Path, default=REPOSITORY / "site", help=text)
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    if INSTALLED:
+        raise UsageError("The documents are in a checkout of foliolab, not in what pip installs.")
+    build_site(arguments.build)
+    Reporter().say(f"The site begins at {arguments.build / 'index.html'}.")
+    return 0

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The documents as a site: the same files as pages, and nothing that comes from a network.
+
+A document is a page of it if links lead there from README.md. What else they lead to is in the site as text.
+"""
+
+import io
+import logging
+import os
+import re
+import shutil
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from foliolab.errors import LabError, UsageError
+from foliolab.files import REPOSITORY, emptied
+
+_START = Path("README.md")
+_MAP = Path("docs/README.md")
+_STYLE = Path("docs/site.css")
+_LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=[)#])")
+"""The file that a link leads to, if it is one of ours."""
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_ROW = re.compile(r"^\| \[(.+?)\]\((.+?)\) \|", re.MULTILINE)
+_AS_THEY_ARE = (".md", ".svg", ".mbox")
+"""Files that keep their names. Browsers show others only as .txt."""
+_MARK = Path("search/search_index.json")
+"""What each site has."""
+
+
+def build_site(target: Path) -> None:
+    """Build the site in the directory ``target``, which is new, empty, or a site of before; LabError for a dead link.
+
+    What was there stays until the new site is whole.
+    """
+    target = target.absolute()
+    if target.exists() and not (target / _MARK).exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} has something else in it: give --build the name of a new directory.")
+    with TemporaryDirectory() as staged, emptied(target.with_name(f".{target.name}.partial")) as half:
+        for name, content in _contents().items():
+            file = Path(staged, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        _render(Path(staged), half)
+        shutil.rmtree(target, ignore_errors=True)
+        half.rename(target)
+
+
+def _contents() -> dict[Path, bytes]:
+    """What the site is made of, by names in it."""
+    contents = {_STYLE: (REPOSITORY / _STYLE).read_bytes()}
+    waiting = [_START]
+    while waiting:
+        place = waiting.pop()
+        name = _name(place)
+        if name in contents or not (REPOSITORY / place).exists():
+            continue
+        if name.suffix != ".md":
+            contents[name] = (REPOSITORY / place).read_bytes()
+            continue
+        text = _text(name)
+        waiting += [_place(name, link) for link in _LINK.findall(text)]
+        contents[name] = _LINK.sub(partial(_named, name), text).encode()
+    return contents
+
+
+def _text(document: Path) -> str:
+    """A document without comments. That of a directory which has none lists its files."""
+    file = REPOSITORY / document
+    if file.exists():
+        return _COMMENT.sub("", file.read_text())
+    files = sorted(file.parent.iterdir())
+    return f"# {document.parent}\n\n" + "".join(f"- [{each.name}]({each.name})\n" for each in files)
+
+
+def _place(document: Path, link: str) -> Path:
+    """What a link of a document leads to, by its name in the repository."""
+    return Path(os.path.normpath(document.parent / link))
+
+
+def _name(place: Path) -> Path:
+    """The name that a file of the repository has in the site; that of a directory is of the page about it."""
+    if (REPOSITORY / place).is_dir():
+        return place / "README.md"
+    return place if place.suffix in _AS_THEY_ARE else place.with_name(f"{place.name}.txt")
+
+
+def _named(document: Path, link: re.Match[str]) -> str:
+    """The target of a link of a document, as it is called in the site."""
+    return os.path.relpath(_name(_place(document, link[0])), document.parent)
+
+
+def _pages() -> list[dict[str, object]]:
+    """What the bar at the top leads to: README, the map, and by the sections of the map what its rows begin with."""
+    pages: list[dict[str, object]] = [{"Home": str(_START)}, {"Map": str(_MAP)}]
+    for section in _text(_MAP).split("\n## ")[1:]:
+        title, _, table = section.partition("\n")
+        pages.append({title: [{name: str(_place(_MAP, link))} for name, link in _ROW.findall(table)]})
+    return pages
+
+
+def _render(documents: Path, target: Path) -> None:
+    """Make pages of documents; LabError with all that is wrong."""
+    from properdocs.commands.build import build
+    from properdocs.config import load_config
+    from properdocs.exceptions import ProperDocsException
+
+    said = io.StringIO()
+    handler = logging.StreamHandler(said)
+    handler.setLevel(logging.WARNING)
+    logger = logging.getLogger("properdocs")
+    logger.addHandler(handler)
+    try:
+        config = documents.with_name("properdocs.yml")
+        build(load_config(io.BytesIO(), config_file_path=str(config), **_settings(documents, target)))
+    except ProperDocsException as error:
+        raise LabError(f"The site was not built: {' '.join(said.getvalue().split()) or error}") from None
+    finally:
+        logger.removeHandler(handler)
+
+
+def _settings(documents: Path, target: Path) -> dict[str, Any]:
+    """What ProperDocs is told instead of by a file."""
+    return {
+        "site_name": "foliolab",
+        "docs_dir": str(documents),
+        "site_dir": str(target),
+        "nav": _pages(),
+        "strict": True,
+        "validation": {"links": {"anchors": "warn", "unrecognized_links": "warn"}},
+        # Links name files, so that pages can be read where they lie.
+        "use_directory_urls": False,
+        # Colours of code would be fetched.
+        "theme": {
+            "name": "mkdocs",
+            "color_mode": "auto",
+            "user_color_mode_toggle": True,
+            "navigation_depth": 3,
+            "highlightjs": False,
+        },
+        "extra_css": [str(_STYLE)],
+        "markdown_extensions": [{"toc": {"slugify": _anchor}}],
+    }
+
+
+def _anchor(title: str, _separator: str) -> str:
+    """The anchor that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
