@@ -26,8 +26,8 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ROW = re.compile(r"^\| \[(.+?)\]\((.+?)\) \|", re.MULTILINE)
 _AS_THEY_ARE = (".md", ".svg", ".mbox")
 """Files that keep their names. Browsers show others only as .txt."""
-_MARK = Path("search/search_index.json")
-"""What each site has."""
+_MARK = Path(".foliolab-site")
+"""A file that each of our sites has, and no other."""
 
 
 def build_site(target: Path) -> None:
@@ -35,7 +35,7 @@ def build_site(target: Path) -> None:
 
     What was there stays until the new site is whole.
     """
-    target = target.absolute()
+    target = target.resolve()
     if target.exists() and not (target / _MARK).exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{target} has something else in it: give --build the name of a new directory.")
     with TemporaryDirectory() as staged, emptied(target.with_name(f".{target.name}.partial")) as half:
@@ -44,6 +44,7 @@ def build_site(target: Path) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
         _render(Path(staged), half)
+        (half / _MARK).touch()
         shutil.rmtree(target, ignore_errors=True)
         half.rename(target)
 

@@ -52,7 +52,11 @@ def _dead(place: Path, pages: dict[Path, _Page]) -> list[str]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, _Page]:
     """The pages of the site, by their files."""
     target = tmp_path_factory.mktemp("built") / "site"
+    target.mkdir()
+    for name in (".foliolab-site", "older.html"):  # a site of before
+        (target / name).touch()
     site.build_site(target)
+    assert not (target / "older.html").exists()
     # A server shows its 404 page under any address, so its links begin at the root.
     files = [file for file in target.rglob("*.html") if file.name != "404.html"]
     return {file: _Page(file.read_text()) for file in files}
@@ -99,7 +103,10 @@ def test_a_dead_link_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_other_files_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
-    for target in (tmp_path, tmp_path / "mine"):
+    (tmp_path / "theirs/search").mkdir(parents=True)
+    (tmp_path / "theirs/search/search_index.json").touch()
+    (tmp_path / "link").symlink_to("theirs")
+    for target in (tmp_path, tmp_path / "mine", tmp_path / "theirs", tmp_path / "link"):
         with pytest.raises(UsageError, match="has something else in it"):
             site.build_site(target)
     assert (tmp_path / "mine").exists()

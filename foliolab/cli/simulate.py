@@ -66,7 +66,7 @@ def handle(arguments: argparse.Namespace) -> int:
         raise UsageError("--ablation has neither bounds nor cells to list: it goes with neither --check nor --all.")
     if arguments.check and (arguments.pattern or arguments.trace or arguments.device):
         raise UsageError("--check is about the whole suite: it goes with none of --pattern, --trace and --device.")
-    if arguments.table and (arguments.pattern or (arguments.device and not arguments.ablation)):
+    if arguments.table and (arguments.pattern or arguments.device):
         raise UsageError("--table is about all cells: it goes with neither --pattern nor --device.")
     if arguments.ablation:
         _ablate(suite, cases, devices, arguments)

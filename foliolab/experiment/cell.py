@@ -70,15 +70,17 @@ def choose(cells: Sequence[Cell], filters: Iterable[str | Cell]) -> tuple[Cell, 
 
 
 def common(cells: Sequence[Cell]) -> tuple[tuple[str, Value], ...]:
-    """The axes on which all cells have one value, if there are several; but the first one says what a cell is."""
-    first, *others = cells
-    return tuple(axis for axis in first.axes[1:] if others and all(axis in cell.axes for cell in others))
+    """Axes on which several cells all have the same value; not the first axis, which says what a cell is."""
+    if len(cells) < 2:
+        return ()
+    return tuple(axis for axis in cells[0].axes[1:] if all(axis in cell.axes for cell in cells))
 
 
 def filters_of(wanted: Sequence[Cell], cells: Sequence[Cell]) -> list[str]:
     """Few filters that ``choose`` the wanted ones of ``cells``; none if those are all.
 
-    Each time the filter that chooses most of what is left, and nothing else, the shortest of several.
+    Each time the filter that chooses most of what is left, and nothing else, the shortest of several. A cell whose
+    axes another one has as well, beside more of them, has no filter of its own: the one that names all its axes.
     """
     left = dict.fromkeys(cell for cell in cells if cell in wanted)
     if len(left) == len(cells):
@@ -92,6 +94,8 @@ def filters_of(wanted: Sequence[Cell], cells: Sequence[Cell]) -> list[str]:
         if any(cell.matches(dict(part)) for cell in others):
             del known[part]
     found = []
+    for cell in left:
+        known.setdefault(cell.axes, {cell})
     while left:
         best = max(known, key=lambda part: (len(known[part].intersection(left)), -len(part)))
         found.append(",".join(f"{name}={value}" for name, value in best))

@@ -148,12 +148,10 @@ class Ablation:
         plain: dict[str, Any] = {name: getattr(self, name) for name in ("mechanism", "does", "lines")}
         for prefix, group in _GROUPS.items():
             of = self.spreads.get(group)
-            plain |= {f"{prefix}mean": of and of.mean, f"{prefix}worst": of and of.worst}
-        lists = {
-            name: [{"pattern": key, "times": of} for key, of in getattr(self, name).items()]
-            for name in ("hurt", "needs")
-        }
-        return {**plain, **lists}
+            plain |= {f"{prefix}time_mean": of and of.mean, f"{prefix}time_worst": of and of.worst}
+        plain["hurt"] = [{"pattern": pattern, "times": times} for pattern, times in self.hurt.items()]
+        plain["needs"] = [{"cell": cell, "times": times} for cell, times in self.needs.items()]
+        return plain
 
 
 def ablate(
@@ -170,11 +168,11 @@ def ablate(
     policy = WINDOW.read_text()
     cut = [(mechanism, without(mechanism, policy), lines_of(mechanism, policy)) for mechanism in mechanisms]
     whole = ours(make_rows(suite, cases, devices, report))
-    found = [_ablation(WHOLE, "Everything is on.", count_lines(policy), whole, whole)]
+    found = [ablation_of(WHOLE, "Everything is on.", count_lines(policy), whole, whole)]
     for number, (mechanism, window, lines) in enumerate(cut, 1):
         report.say(f"{number} of {len(cut)}: without {mechanism.name}")
         rows = list(_rows(suite, cases, devices, window, whole, report))
-        found.append(_ablation(mechanism.name, mechanism.does, lines, rows, whole))
+        found.append(ablation_of(mechanism.name, mechanism.does, lines, rows, whole))
     return found
 
 
@@ -199,7 +197,8 @@ def _rows(
         )
 
 
-def _ablation(name: str, does: str, lines: int, rows: Sequence[RegretRow], whole: Sequence[RegretRow]) -> Ablation:
+def ablation_of(name: str, does: str, lines: int, rows: Sequence[RegretRow], whole: Sequence[RegretRow]) -> Ablation:
+    """What ``rows`` of a policy without a mechanism come to, beside those of the whole policy in the same cells."""
     judged = [row for row in rows if row.judged_only and row.group in (PATTERNS, FAMILIES)]
     found = {**spreads(rows, lambda row: row.group, TIME), **spreads(judged, lambda _: JUDGED, TIME)}
     hurt = _hurt(rows, whole, lambda row: row.pattern, _MOST_HURT)

@@ -36,3 +36,10 @@ def test_without_a_command_or_with_another_one_the_status_is_that_of_a_usage(
     with pytest.raises(SystemExit, match="2"):
         main(["no-such"])
     assert "invalid choice: 'no-such'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["measure", "sparse-mmap", "--work", "2"], ["probe", "--js", "/file"]])
+def test_options_are_written_whole(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(command)
+    assert "unrecognized arguments" in capsys.readouterr().err

@@ -83,3 +83,9 @@ def test_few_filters_choose_the_same_cells(text: list[str], filters: list[str]) 
     wanted = choose(STORES, text)
     assert filters_of(wanted, STORES) == filters
     assert choose(STORES, filters) == wanted
+
+
+def test_a_cell_that_no_filter_has_alone_is_named_by_all_its_axes() -> None:
+    cells = [Cell.of({"case": "uffd-wp"}), Cell.of({"case": "uffd-wp", "folio": "64K"}), Cell.of({"case": "T1"})]
+    assert filters_of([cells[0], cells[2]], cells) == ["case=T1", "case=uffd-wp"]
+    assert filters_of(cells[:1], cells) == ["case=uffd-wp"]

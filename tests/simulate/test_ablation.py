@@ -13,13 +13,15 @@ from foliolab.simulate.ablation import (
     Ablation,
     Mechanism,
     ablate,
+    ablation_of,
     count_lines,
     lines_of,
     read_mechanisms,
     without,
 )
-from foliolab.simulate.suite import PATTERNS
-from tests.simulate.small import DEVICES, SMALL
+from foliolab.simulate.rows import RegretRow
+from foliolab.simulate.suite import PATTERNS, REPORTS, TRACES
+from tests.simulate.small import DEVICES, SMALL, row
 
 _BY_NAME = {mechanism.name: mechanism for mechanism in read_mechanisms()}
 _STREAMS = _BY_NAME["streams"]
@@ -92,7 +94,22 @@ def test_what_nobody_asked_for_is_empty(found: list[Ablation]) -> None:
     patterns, judged = found[0].spreads[PATTERNS], found[0].spreads[JUDGED]
     assert whole == {
         "mechanism": WHOLE, "does": found[0].does, "lines": found[0].lines, "hurt": [], "needs": [],
-        "mean": patterns.mean, "worst": patterns.worst, "judged_mean": judged.mean, "judged_worst": judged.worst,
-        **{f"{group}_{what}": None for group in ("families", "traces", "reports") for what in ("mean", "worst")},
+        "time_mean": patterns.mean, "time_worst": patterns.worst,
+        "judged_time_mean": judged.mean, "judged_time_worst": judged.worst,
+        **{f"{group}_time_{what}": None for group in ("families", "traces", "reports") for what in ("mean", "worst")},
     }  # fmt: skip
     assert streams["hurt"][0] == {"pattern": "forward", "times": found[2].hurt["forward"]}
+
+
+def test_the_store_or_report_that_needs_a_mechanism_most_is_named_with_its_disk() -> None:
+    def rows(*times: float) -> list[RegretRow]:
+        cells = [("trace:lmdb", "slow"), ("trace:lmdb", "fast"), ("report:writes", "fast"), ("some", "fast")]
+        return [
+            row("adaptive", 9, name, device=device, time=time)
+            for (name, device), time in zip(cells, times, strict=True)
+        ]
+
+    found = ablation_of("streams", "", 1, rows(1.5, 1.0, 2.0, 8.0), rows(1.0, 1.0, 1.6, 1.0))
+    assert found.needs == {"trace:lmdb, slow": 1.5}
+    assert [*found.hurt] == ["some", "report:writes", "trace:lmdb"]
+    assert (found.spreads[REPORTS].mean, found.spreads[TRACES].worst) == (2, 1.5)
