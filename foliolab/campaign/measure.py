@@ -129,6 +129,13 @@ def _on_qemu(
     extras: list[str] = [extra for extra in OPTIONAL if extra in parameters.filesystems]
     if parameters.device:
         extras.append(timed_disk.EXTRA)
+    if parameters.disk_bus != "virtio":
+        extras.append(parameters.disk_bus)
+    if parameters.parallel and not accelerator.parallel:
+        raise UsageError(
+            f"Processors of {experiment.name} have to run at the same time, and those of {arch.name} take turns under"
+            f" {accelerator.backend}: use KVM, or arm64 with --accelerator tcg."
+        )
 
     def kernel_for(name: str) -> BuiltKernel:
         return build(KernelRequest(arch, name, request.profile, tuple(extras), page_size=page_size), report)

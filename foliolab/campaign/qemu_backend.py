@@ -103,7 +103,8 @@ class QemuBackend:
             for disk in self._disks(plan, bare)
         ]
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=tuple(disks))
-        config = replace(config, device=parameters.disk)
+        config = replace(config, nodes=parameters.nodes, distances=parameters.distances)
+        config = replace(config, device=parameters.disk, disk_bus=parameters.disk_bus)
         version = qemu_version(self.architecture)
         databases = self._stores(plan) if parameters.content == "stores" else []
         return QemuBootable(config, replace(plan, boots=()), tuple(databases), bool(kernel.module), version)
