@@ -84,6 +84,8 @@ class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """Of the only disk."""
     accelerator: Wanted = "auto"
     """What executes the guest, unless the user says otherwise."""
+    hardware_counters: bool = False
+    """Whether the processor's counters are read around the probe, which costs a little at each change of tasks."""
     device: str = ""
     """Of which kind the disks are that take time, as ``device_of`` takes it; empty if they do not."""
 

@@ -28,6 +28,7 @@ class Node(Struct, frozen=True, forbid_unknown_fields=True, rename={"memory_byte
 
 
 Nodes = tuple[Node, ...]
+"""x86_64 kernels number them anew: those with processors come first."""
 
 Distances = tuple[tuple[int, ...], ...]
 """From each node to each: 10 to itself, more to others. Empty for QEMU's own, which are 10 and 20."""
