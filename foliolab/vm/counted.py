@@ -20,7 +20,7 @@ _NODES = "/sys/devices/system/node"
 
 
 @dataclass(frozen=True)
-class Counts:
+class CountedAround:
     """By metric; what could not be counted is left out."""
 
     metrics: dict[str, int | float] = field(default_factory=dict)
@@ -36,21 +36,21 @@ class Counts:
 
 def run_counted(
     guest: Guest, argv: Sequence[str], deadline_seconds: float, *, nodes: bool, hardware: bool
-) -> tuple[JobResult, Counts]:
+) -> tuple[JobResult, CountedAround]:
     """Run a program to its end, with counts of allocations by node and of hardware where these are wanted."""
     before = _allocations(guest) if nodes else None
     wrapper = ["count", "--to", _COUNTS, "--"] if hardware else []
     result = replace(guest.run([*wrapper, *argv], deadline_seconds), argv=tuple(argv))
-    counts = _hardware_counts(guest) if hardware and result.status == 0 else Counts()
+    counts = _hardware_counts(guest) if hardware and result.status == 0 else CountedAround()
     if before:
         counts.metrics["remote_share"] = _remote_share(before, _allocations(guest))
     return result, counts
 
 
-def _hardware_counts(guest: Guest) -> Counts:
+def _hardware_counts(guest: Guest) -> CountedAround:
     line = json.loads(guest.run([":read", _COUNTS]).checked().stdout)
     lacking = tuple(name for name in HARDWARE if line[name] is None)
-    return Counts({name: line[name] for name in HARDWARE if name not in lacking}, lacking, line["reason"])
+    return CountedAround({name: line[name] for name in HARDWARE if name not in lacking}, lacking, line["reason"])
 
 
 def _allocations(guest: Guest) -> tuple[int, int]:
