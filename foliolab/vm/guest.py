@@ -86,7 +86,8 @@ def qemu_command(config: GuestConfig) -> list[str]:
     arch = config.arch
     argv = [process.tool(arch.qemu), *config.accelerator.options]
     argv += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
-    argv += ["-m", f"{config.memory_mib}M", "-smp", str(config.cpus), *numa.options(config.nodes, config.distances)]
+    argv += ["-m", f"{config.memory_mib}M"]
+    argv += numa.options(config.nodes, config.distances) if config.nodes else ["-smp", str(config.cpus)]
     if config.kernel:
         arguments = [f"console={arch.console}", _BOOT_ARGUMENTS, arch.boot_arguments, config.boot_arguments]
         argv += ["-kernel", str(config.kernel), "-initrd", str(config.initramfs)]

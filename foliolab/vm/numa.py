@@ -68,8 +68,10 @@ def _fit(distances: Distances, count: int) -> bool:
 
 
 def options(nodes: Nodes, distances: Distances) -> list[str]:
-    """QEMU's options for these nodes; none for a guest without any."""
-    argv = []
+    """QEMU's options for the processors and nodes of a guest that has some."""
+    cpus = sum(node.cpus for node in nodes)
+    # Processors of one socket share a cache, and kernels warn of one that is on two nodes.
+    argv = ["-smp", f"{cpus},sockets={cpus}"]
     first = 0
     for number, node in enumerate(nodes):
         parts = [f"node,nodeid={number}"]
