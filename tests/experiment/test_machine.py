@@ -92,7 +92,10 @@ def test_emulated_processors_run_at_the_same_time_where_that_is_safe(arch: Archi
 
 
 def test_a_demand_for_such_processors_is_refused_where_it_is_not(tmp_path: Path) -> None:
+    plain = parameters(tmp_path, "").recorded()
     file = write(tmp_path, GOOD.replace("cpus = 2", "cpus = 2\nparallel = true"))
+    recorded = find_experiment(file).scale("quick").parameters.recorded()
+    assert recorded == plain, "it asks for an accelerator, which the backend says"
     words = "Processors of mine have to run at the same time, and those of x86_64 take turns under qemu-tcg: use KVM"
     with pytest.raises(UsageError, match=words):
         measure(Request(file, arch="x86_64", accelerator="tcg"), Reporter())
