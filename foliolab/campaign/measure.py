@@ -58,6 +58,8 @@ class Request:
     """One of BACKENDS."""
     device: str | None = None
     """Of which kind disks are that take time, as ``device_of`` takes it."""
+    hardware_counters: bool = False
+    """Read the processor's counters around each probe, also where the experiment does not ask for them."""
     shard: tuple[int, int] = (1, 1)
     """Which part of the plan, of how many; the first is 1."""
 
@@ -100,6 +102,8 @@ def planned(request: Request) -> tuple[Plan, Architecture, int]:
             raise UsageError(f"{experiment.name} reads no timed disk, so it goes with no --device.")
         parameters = structs.replace(scale.parameters, device=device_of(request.device).name)
         scale = replace(scale, parameters=parameters)
+    if request.hardware_counters:
+        scale = replace(scale, parameters=structs.replace(scale.parameters, hardware_counters=True))
     chosen = None if request.variants is None else variants.choose(request.variants, variants.load_variants())
     if kernels := request.kernels or (() if request.backend == MODEL else scale.kernels):
         chosen = variants.on_kernels(scale.variants if chosen is None else chosen, kernels, asked=chosen is not None)
@@ -129,6 +133,13 @@ def _on_qemu(
     extras: list[str] = [extra for extra in OPTIONAL if extra in parameters.filesystems]
     if parameters.device:
         extras.append(timed_disk.EXTRA)
+    if parameters.disk_bus != "virtio":
+        extras.append(parameters.disk_bus)
+    if parameters.parallel and not accelerator.parallel:
+        raise UsageError(
+            f"Processors of {experiment.name} have to run at the same time, and those of {arch.name} take turns under"
+            f" {accelerator.backend}: use KVM, or arm64 with --accelerator tcg."
+        )
 
     def kernel_for(name: str) -> BuiltKernel:
         return build(KernelRequest(arch, name, request.profile, tuple(extras), page_size=page_size), report)
@@ -147,10 +158,11 @@ def _on_model(
 ) -> tuple[Plan, Backend, KernelFor]:
     """The plan, the model, and what takes the place of kernels there."""
     other = arch != NATIVE or page_size != PAGE_BYTES
-    if request.accelerator or request.profile != "lab" or request.kernels or other:
+    counted = plan.scale.parameters.hardware_counters
+    if counted or request.accelerator or request.profile != "lab" or request.kernels or other:
         raise UsageError(
-            "The model boots no kernel: it takes neither --kernel nor --accelerator, no --arch but this machine's, no"
-            " --profile but lab, and no --page-size but 4k."
+            "The model boots no kernel: it takes neither --kernel nor --accelerator nor --hardware-counters, no --arch"
+            " but this machine's, no --profile but lab, and no --page-size but 4k."
         )
     backend = ModelBackend()
     # Where disks take time, guests have one processor, too.

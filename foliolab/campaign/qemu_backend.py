@@ -23,6 +23,7 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED, stem
 from foliolab.progress import Reporter
 from foliolab.vm.accel import Accelerator, qemu_version
+from foliolab.vm.counted import run_counted
 from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs, program_sources, with_headers
@@ -103,7 +104,8 @@ class QemuBackend:
             for disk in self._disks(plan, bare)
         ]
         config = replace(bare, memory_mib=parameters.memory_bytes >> 20, cpus=parameters.cpus, disks=tuple(disks))
-        config = replace(config, device=parameters.disk)
+        config = replace(config, nodes=parameters.nodes, distances=parameters.distances)
+        config = replace(config, device=parameters.disk, disk_bus=parameters.disk_bus)
         version = qemu_version(self.architecture)
         databases = self._stores(plan) if parameters.content == "stores" else []
         return QemuBootable(config, replace(plan, boots=()), tuple(databases), bool(kernel.module), version)
@@ -227,12 +229,14 @@ class QemuSession:
         self.guest.run([":write", limit, str(parameters.read_ahead_kb)]).checked()
         data = DATA_FILE if parameters.file_bytes else _DATA
         command = self._plan.experiment.command(step.cell, parameters, step.repetition, data)
-        result = self.guest.run(command, parameters.deadline_seconds)
+        wanted = {"nodes": bool(parameters.nodes), "hardware": parameters.hardware_counters}
+        result, counts = run_counted(self.guest, command, parameters.deadline_seconds, **wanted)
         if result.status == _KERNEL_LACKS:
             raise failure(replace(result.outcome, kind=OutcomeKind.NOT_APPLICABLE))
         result.checked()
         self._check_console()
-        metrics = _metrics(result)
+        self.remark = " ".join(filter(None, (counts.remark, self.remark)))
+        metrics = _metrics(result) | counts.metrics
         if self.guest.config.accelerator.counts_instructions:
             # CPU time, because the clock jumps ahead whenever the guest waits for its disk.
             metrics["instructions"] = round(result.cpu_seconds * 1e9)
@@ -241,12 +245,12 @@ class QemuSession:
                 time, count = metric.quotient or ("", "")
                 if metrics.get(count) and time in metrics:
                     metrics[name] = metrics[time] * 1e9 / metrics[count]
-        if (wanted := self._plan.experiment.metric) not in metrics:
+        if (main := self._plan.experiment.metric) not in metrics:
             words = result.stdout.decode(errors="replace")
-            if wanted in json.loads(result.stdout):
-                sentence = f"{command[0]} cannot count {wanted} on this kernel."
+            if main in counts.not_counted or main in json.loads(result.stdout):
+                sentence = f"{command[0]} cannot count {main} on this kernel."
                 raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence, words))
-            raise failure(Outcome(OutcomeKind.NO_RESULT, f"{command[0]} printed no {wanted}.", words))
+            raise failure(Outcome(OutcomeKind.NO_RESULT, f"{command[0]} printed no {main}.", words))
         return metrics
 
     def _check_console(self) -> None:

@@ -13,6 +13,7 @@ from foliolab.cli.options import add_json
 from foliolab.disks.stores import CHECKS
 from foliolab.errors import LabError
 from foliolab.files import cache_directory, results_directory
+from foliolab.noise import disturbances
 from foliolab.process import find, needs, package_of
 from foliolab.report.columns import Column
 from foliolab.report.terminal import print_table, terminal
@@ -31,17 +32,34 @@ class Finding:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--noise", action="store_true", help="tell instead what makes seconds differ from one measurement to the next"
+    )
     add_json(parser)
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    machines = [finding for arch in ARCHITECTURES.values() for finding in (_kernels(arch), _guests(arch))]
-    findings = [*_tools(), *machines, *_stores(), *_room(), _memory()]
+    findings = list(_noise() if arguments.noise else _all())
     if arguments.json:
         print(json.dumps({"findings": [asdict(finding) for finding in findings]}))
     else:
         _print(findings)
     return 1 if any(finding.state == "missing" for finding in findings) else 0
+
+
+def _all() -> Iterator[Finding]:
+    yield from _tools()
+    for arch in ARCHITECTURES.values():
+        yield from (_kernels(arch), _guests(arch))
+    yield from (*_stores(), *_room(), _memory())
+
+
+def _noise() -> Iterator[Finding]:
+    found = disturbances()
+    for each in found:
+        yield Finding(each.subject, "limited", f"{each.state}: {each.effect}", each.cure)
+    if not found:
+        yield Finding("noise", "ok", "nothing that is known to disturb seconds")
 
 
 def _tools() -> Iterator[Finding]:

@@ -44,6 +44,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_accelerator(parser)
     add_device(parser)
+    parser.add_argument(
+        "--hardware-counters",
+        action="store_true",
+        help="count instructions, cycles, and misses of TLBs and the last cache, where the processor can",
+    )
     add_machine(parser)
     add_workers(parser)
     add_profile(parser)
@@ -70,6 +75,7 @@ def requested(arguments: argparse.Namespace) -> Request:
         profile=arguments.profile,
         backend=arguments.backend,
         device=arguments.device,
+        hardware_counters=arguments.hardware_counters,
         shard=arguments.shard or (1, 1),
     )
 

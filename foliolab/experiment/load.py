@@ -10,16 +10,15 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, defstruct
 from msgspec.structs import asdict
 
-from foliohost.sizes import parse_size
 from foliolab.arch import MACHINES
 from foliolab.errors import BadExperiment, UnknownExperiment
 from foliolab.experiment.cell import Cell, expand
+from foliolab.experiment.machine import check_machine, in_bytes
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import (
     FLOOR,
     PUBLISHED_FIGURE,
     ROOTS,
-    SIZES,
     WITHOUT_FILE,
     Expectation,
     Experiment,
@@ -150,13 +149,11 @@ def load_experiment(file: Path) -> Experiment:
 
 def _scale(place: Place, name: str, top: _File, cells: tuple[Cell, ...], known: Mapping[str, Variant]) -> Scale:
     """A scale; what it does not say itself it has from the experiment."""
-    content = {**top.parameters, **top.scales[name]}
-    for size in SIZES.values():
-        if size in content:
-            content[size] = _size(place.at(size), content[size])
+    content = in_bytes(place, {**top.parameters, **top.scales[name]})
     if isinstance(content.get("trees"), list):
         content["trees"] = " ".join(map(str, content["trees"]))
     table = place.convert(content, _Scale)
+    check_machine(place, table, top.workload.argv)
     if table.content in ROOTS and table.filesystem != "xfs":
         place.at("filesystem").fail("has to be xfs: disks of programs have no other")
     if table.content == "stores" and table.filesystem != "ext4":
@@ -178,14 +175,6 @@ def _scale(place: Place, name: str, top: _File, cells: tuple[Cell, ...], known: 
         repetitions=table.repetitions or top.repetitions,
         kernels=table.kernels or top.kernels,
     )
-
-
-def _size(place: Place, text: object) -> int:
-    """Bytes, from a string such as "20G"."""
-    try:
-        return parse_size(text if isinstance(text, str) else f"{text} without quotes")
-    except ValueError as error:
-        place.fail(f"is wrong: {error}")
 
 
 def _check_argv(place: Place, experiment: Experiment) -> None:

@@ -70,10 +70,17 @@ class Plan:
         return replace(self, boots=tuple(mine))
 
     def with_at_most(self, cpus: int | None) -> "Plan":
-        """The plan for a backend that gives a guest no more CPUs than that; samples record how many it had."""
+        """The plan for a backend that gives a guest no more CPUs than that; samples record how many it had.
+
+        UsageError if more of them lie on nodes.
+        """
         parameters = self.scale.parameters
         if cpus is None or parameters.cpus <= cpus:
             return self
+        if parameters.nodes:
+            raise UsageError(
+                f"The nodes of {self.experiment.name} have {parameters.cpus} processors, and here guests have {cpus}."
+            )
         return replace(self, scale=replace(self.scale, parameters=structs.replace(parameters, cpus=cpus)))
 
 

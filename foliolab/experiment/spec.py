@@ -16,6 +16,8 @@ from foliolab.experiment.variants import Variant
 from foliolab.table import Count, Place, Positive, Share, Text, Texts, Value
 from foliolab.vm.accel import Wanted
 from foliolab.vm.disk import Filesystem
+from foliolab.vm.drive import Bus
+from foliolab.vm.numa import Distances, Nodes
 
 Content = Literal["zeros", "stubs", "userland", "programs", "stores", "trees"]
 """What the disk holds: a file of zeros, one of functions of one instruction that return, or the root directory of real
@@ -46,6 +48,11 @@ class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """0 for a disk without one big file."""
     filesystem: Filesystem
     cpus: Positive
+    nodes: Nodes = ()
+    """On which memory and processors lie, all of both; empty: there is but one."""
+    distances: Distances = ()
+    parallel: bool = False
+    """Whether processors have to run at the same time, as those of emulated x86_64 never do."""
     read_ahead_kb: Count
     watermark_scale_factor: Positive
     """How much memory is kept free, in 1/10,000 between watermarks; 10 is the kernel's own choice."""
@@ -73,8 +80,12 @@ class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """That each disk does at most; 0 is no limit."""
     bytes_per_second: Count = 0
     """Likewise."""
+    disk_bus: Bus = "virtio"
+    """Of the only disk."""
     accelerator: Wanted = "auto"
     """What executes the guest, unless the user says otherwise."""
+    hardware_counters: bool = False
+    """Whether the processor's counters are read around the probe, which costs a little at each change of tasks."""
     device: str = ""
     """Of which kind the disks are that take time, as ``device_of`` takes it; empty if they do not."""
 
@@ -94,12 +105,16 @@ class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         Defaults are left out, so that a parameter that is added changes no older sample.
         """
         fields = structs.asdict(self)
-        del fields["deadline_seconds"], fields["accelerator"]
+        del fields["deadline_seconds"], fields["accelerator"], fields["parallel"]
         if self.disk:
             fields["device"] = self.disk.numbers  # a name may come to mean others
         for field in structs.fields(self):
             if field.name in fields and fields[field.name] == field.default:
                 del fields[field.name]
+        if self.nodes:
+            fields["nodes"] = " ".join(node.text for node in self.nodes)
+        if self.distances:
+            fields["distances"] = " ".join(",".join(map(str, row)) for row in self.distances)
         return fields
 
 

@@ -18,6 +18,7 @@ from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import first_name, load_variants, option_of
 from foliolab.grouped import grouped
 from foliolab.vm.accel import ICOUNT, TCG
+from foliolab.vm.counted import HARDWARE, NOT_COUNTED
 
 _EMULATED = {
     TCG: f"Emulated ({TCG}): the counts are real, the seconds say nothing about a real machine.",
@@ -79,8 +80,10 @@ class View:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Further metrics that the experiment wants to be seen."""
-        return self.experiment.columns if self.experiment else ()
+        """Further metrics that the experiment wants to be seen, and the hardware's where they were counted."""
+        named = self.experiment.columns if self.experiment else ()
+        counted = {name for row in self.rows for name in row.metrics}
+        return (*named, *(name for name in HARDWARE if name in counted and name not in named))
 
     @property
     def emulated(self) -> bool:
@@ -166,8 +169,8 @@ class View:
             remarks += self.experiment.notes
         spelled = [f"{name} {kernel.release} ({kernel.hash})" for name, kernel in self.group.kernels.items()]
         remarks.append(f"Kernel: {'; '.join(spelled)}.")
-        absent = {sample.sentence for sample in self.group.samples if sample.outcome == NOT_APPLICABLE}
-        remarks += sorted(absent)
+        absent = [each for each in self.group.samples if each.outcome == NOT_APPLICABLE or NOT_COUNTED in each.sentence]
+        remarks += sorted({sample.sentence for sample in absent})
         for sample in self.group.samples:
             if sample.outcome not in (OK, NOT_APPLICABLE):
                 where = f"{sample.variant}, repetition {sample.repetition}"

@@ -40,6 +40,8 @@ class Accelerator:
     patience: float
     """By how much deadlines, which are meant for a real machine, are stretched."""
     max_cpus: int | None = None
+    parallel: bool = True
+    """Whether a guest's processors run at the same time; else they take turns."""
 
     @property
     def real_time(self) -> bool:
@@ -117,14 +119,15 @@ def choose(arch: Architecture, wanted: Wanted = "auto", *, timed: bool = False) 
         # One instruction takes one virtual nanosecond, so the guest's clock counts instructions.
         machine = arch.timed_machine if timed else arch.qemu_machine
         options = (*machine, "-accel", arch.emulation, "-icount", "shift=0,sleep=off")
-        return Accelerator(ICOUNT, options, patience=12, max_cpus=1)
+        return Accelerator(ICOUNT, options, patience=12, max_cpus=1, parallel=False)
     if wanted in ("auto", "kvm"):
         failure = kvm_fails(arch)
         if not failure:
             return _kvm(arch)
         if wanted == "kvm":
             raise UsageError(f"KVM does not work here: {failure}.")
-    return Accelerator(TCG, (*arch.qemu_machine, "-accel", arch.emulation), patience=4)
+    parallel = "thread=single" not in arch.emulation
+    return Accelerator(TCG, (*arch.qemu_machine, "-accel", arch.emulation), patience=4, parallel=parallel)
 
 
 def _kvm(arch: Architecture) -> Accelerator:

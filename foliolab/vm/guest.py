@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from string import ascii_lowercase
 from typing import Any, Self
 
 from foliolab import process
@@ -17,7 +16,10 @@ from foliolab.arch import Architecture
 from foliolab.device import Device
 from foliolab.errors import DiskFull
 from foliolab.files import full_disk_named
+from foliolab.vm import drive, numa
 from foliolab.vm.accel import Accelerator
+from foliolab.vm.drive import Bus
+from foliolab.vm.drive import Disk as Disk
 from foliolab.vm.outcome import Ending, GuestFailure, JobResult, Outcome, OutcomeKind, classify, failure
 from foliolab.vm.qemu import Qemu
 
@@ -39,18 +41,6 @@ OnOutput = Callable[[int, bytes], None]
 
 
 @dataclass(frozen=True)
-class Disk:
-    """A disk of a guest. Zero limits are none."""
-
-    path: Path
-    format: str = "qcow2"
-    bytes_per_second: int = 0
-    requests_per_second: int = 0
-    keep_writes: bool = False
-    """Write to ``path`` itself, with zeros given back to the host, instead of to an overlay that is dropped."""
-
-
-@dataclass(frozen=True)
 class GuestConfig:
     """All that decides how a guest is started."""
 
@@ -61,7 +51,10 @@ class GuestConfig:
     accelerator: Accelerator
     memory_mib: int = 512
     cpus: int = 1
+    nodes: numa.Nodes = ()
+    distances: numa.Distances = ()
     disks: tuple[Disk, ...] = ()
+    disk_bus: Bus = "virtio"
     kernel_name: str = ""
     """What it is called when it does not boot, which is a BootFailed then."""
     boot_arguments: str = ""
@@ -73,7 +66,7 @@ class GuestConfig:
 
     def disk_name(self, number: int) -> str:
         """What the kernel calls a disk, of which the first has the number 0: "vda"."""
-        name = f"vd{ascii_lowercase[number]}"
+        name = drive.disk_name(self.disk_bus, number)
         return f"timed_{name}" if self.device else name
 
 
@@ -87,26 +80,14 @@ class Ready:
     cpus: int
 
 
-def _drive(number: int, disk: Disk) -> list[str]:
-    path = str(disk.path).replace(",", ",,")  # a single one would end it
-    options = [f"file={path},format={disk.format},if=none,id=disk{number}"]
-    options.append("cache=unsafe,discard=unmap,detect-zeroes=unmap" if disk.keep_writes else "snapshot=on")
-    # With QEMU's default, a full host disk would stop the guest without a word.
-    options.append("werror=report,rerror=report")
-    if disk.bytes_per_second:
-        options.append(f"throttling.bps-total={disk.bytes_per_second}")
-    if disk.requests_per_second:
-        options.append(f"throttling.iops-total={disk.requests_per_second}")
-    return ["-drive", ",".join(options), "-device", f"virtio-blk-pci,drive=disk{number}"]
-
-
 def qemu_command(config: GuestConfig) -> list[str]:
     """QEMU's command line, but for what is behind the control port and the console."""
     config.accelerator.require_cpus(config.cpus)
     arch = config.arch
     argv = [process.tool(arch.qemu), *config.accelerator.options]
     argv += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
-    argv += ["-m", f"{config.memory_mib}M", "-smp", str(config.cpus)]
+    argv += ["-m", f"{config.memory_mib}M"]
+    argv += numa.options(config.nodes, config.distances) if config.nodes else ["-smp", str(config.cpus)]
     if config.kernel:
         arguments = [f"console={arch.console}", _BOOT_ARGUMENTS, arch.boot_arguments, config.boot_arguments]
         argv += ["-kernel", str(config.kernel), "-initrd", str(config.initramfs)]
@@ -115,7 +96,7 @@ def qemu_command(config: GuestConfig) -> list[str]:
     argv += ["-device", "virtio-serial-pci", "-device", f"virtserialport,chardev=control,name={_PORT_NAME}"]
     argv += ["-device", "virtio-rng-pci"]
     for number, disk in enumerate(config.disks):
-        argv += _drive(number, disk)
+        argv += drive.options(disk, config.disk_bus, number)
     return argv
 
 
@@ -225,7 +206,7 @@ class Guest:
 
         Else waits are the emulation's: our kernel is told what a request costs, or it would measure them.
         """
-        names = [f"vd{ascii_lowercase[number]}" for number in range(len(self.config.disks))]
+        names = [drive.disk_name(self.config.disk_bus, number) for number in range(len(self.config.disks))]
         if not self.config.device:
             for name in names:
                 # Other kernels have no such file.

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a session makes of a probe's words, without a guest."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from msgspec import structs
 
 from foliolab.arch import X86_64
 from foliolab.campaign.qemu_backend import QemuSession
@@ -29,6 +31,7 @@ class Printing:
         self.config = GuestConfig(X86_64, None, None, Accelerator(backend, (), patience=1))
         self._says = says
         self._said = ""
+        self.ran: list[list[str]] = []
 
     def console(self) -> str:
         return self._said
@@ -36,6 +39,7 @@ class Printing:
     def run(self, argv: list[str], deadline_seconds: float | None = None) -> JobResult:
         if argv[0].startswith(":"):
             return JobResult(tuple(argv), 0, 0, self._line.encode(), b"", 0, 0.0)
+        self.ran.append(argv)
         self._said = self._says
         return JobResult(tuple(argv), self._status, 0, self._line.encode(), self._words.encode(), 0, 0.0)
 
@@ -101,14 +105,52 @@ def measured(place: Path, guest: Printing, kernel: str = PATCHED, lacking: str =
     return session.measure(step)
 
 
-def session_of(place: Path, guest: Printing, kernel: str = PATCHED, lacking: str = "") -> tuple[QemuSession, Step]:
-    experiment = find_experiment(str(small_experiment(place)))
-    plan = make_plan(experiment, experiment.scale("quick"))
+def session_of(
+    place: Path,
+    guest: Printing,
+    kernel: str = PATCHED,
+    lacking: str = "",
+    *,
+    counters: bool = False,
+    metric: str = "read_bytes",
+) -> tuple[QemuSession, Step]:
+    experiment = replace(find_experiment(str(small_experiment(place))), metric=metric)
+    scale = experiment.scale("quick")
+    scale = replace(scale, parameters=structs.replace(scale.parameters, hardware_counters=counters))
+    plan = make_plan(experiment, scale)
     session = QemuSession("boot", cast(Guest, guest), plan, kernel)
     session._switches = SimpleNamespace(  # type: ignore[assignment]
         set=lambda switches: None, lacking=lambda switches: lacking
     )
     return session, plan.boots[0].steps[0]
+
+
+COUNTED = '{"seconds": 1, "read_bytes": 1, "cpu_instructions": 7, "cpu_cycles": 9, "dtlb_misses": null, '
+COUNTED += '"itlb_misses": null, "llc_misses": 3, "reason": "%s"}'
+
+
+def test_what_hardware_cannot_count_is_left_out_and_said(tmp_path: Path) -> None:
+    guest = Printing(COUNTED % "No such file or directory")
+    session, step = session_of(tmp_path, guest, counters=True)
+    metrics = session.measure(step)
+    assert (metrics["cpu_instructions"], metrics["cpu_cycles"], metrics["llc_misses"]) == (7, 9, 3)
+    assert "dtlb_misses" not in metrics
+    assert session.remark == "not-counted: dtlb_misses, itlb_misses: No such file or directory."
+    assert guest.ran[-1][:4] == ["count", "--to", "/tmp/hardware-counts", "--"]
+
+
+def test_a_probe_runs_by_itself_unless_hardware_is_to_count(tmp_path: Path) -> None:
+    guest = Printing('{"seconds": 1, "read_bytes": 1}')
+    session, step = session_of(tmp_path, guest)
+    session.measure(step)
+    assert (guest.ran[-1][0], session.remark) == ("sparse-mmap", "")
+
+
+def test_an_experiment_about_what_hardware_cannot_count_does_not_apply(tmp_path: Path) -> None:
+    session, step = session_of(tmp_path, Printing(COUNTED % "none"), counters=True, metric="dtlb_misses")
+    with pytest.raises(GuestFailure, match=r"sparse-mmap cannot count dtlb_misses on this kernel\.") as caught:
+        session.measure(step)
+    assert caught.value.outcome.kind is OutcomeKind.NOT_APPLICABLE
 
 
 LINE = (

@@ -22,6 +22,14 @@ def test_each_architecture_has_its_say() -> None:
         assert f"this machine is no {name} machine" in findings[f"{name} guests"]["detail"]
 
 
+def test_what_disturbs_seconds_is_told_with_its_cure() -> None:
+    done = lab("doctor", "--noise", "--json")
+    findings = json.loads(done.stdout)["findings"]
+    assert done.returncode == 0
+    assert findings
+    assert all(finding["state"] == "ok" or finding["cure"] for finding in findings)
+
+
 def test_what_a_build_lacks_has_one_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "find", lambda name: None)
     found = doctor._kernels(FOREIGN)
