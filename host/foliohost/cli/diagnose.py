@@ -116,7 +116,7 @@ def _host(arguments: argparse.Namespace, seconds: float) -> int:
     began = time.monotonic()
     with _traced(list(found.groups)) as trace:
         took = time.monotonic() - began  # to let go of the trace takes as long
-        load = watch_host(found, end - time.monotonic() - took, trace)
+        load = watch_host(found, max(end - time.monotonic() - took, seconds / 4), trace)
     if arguments.openmetrics:
         write_atomic(arguments.openmetrics, host.to_metrics(load, top))
     elif arguments.json:
