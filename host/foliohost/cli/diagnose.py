@@ -245,7 +245,10 @@ def _command(command: list[str], seconds: float | None, as_json: bool, probe: bo
 
 def _ended(pid: int) -> bool:
     """Whether a child of ours has ended; it is not waited for."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # who asks twice for its end has waited for it
+        return True
 
 
 def _children() -> Counters:
