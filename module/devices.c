@@ -5,8 +5,12 @@
  * holds on to no device. All is static: nothing is to be freed.
  */
 #include <linux/backing-dev.h>
+#include <linux/blkdev.h>
+#include <linux/ctype.h>
+#include <linux/kdev_t.h>
 #include <linux/kernel.h>
 #include <linux/moduleparam.h>
+#include <linux/namei.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
@@ -18,15 +22,20 @@
 
 #define MAX_DEVICES	64
 
+/* Of what users call a device, such as disk/by-id/..., in bytes. */
+#define MAX_NAME	128
+
 /**
  * struct device_facts - what is known of a device
- * @name: its name
+ * @name: its name, or of a partition that was named, its numbers
+ * @number: the same as a number; 0 of what is no block device
  * @named: it is one of those that adapt, if not all do
  * @request_kb: KiB that could be read instead of a request, 0 for what the others have
  * @events: how often each happened
  */
 struct device_facts {
 	char name[sizeof_field(struct backing_dev_info, dev_name)];
+	dev_t number;
 	bool named;
 	unsigned int request_kb;
 	atomic_long_t events[NR_FAULT_EVENTS];
@@ -68,6 +77,17 @@ static struct device_facts *find(const char *name)
 	return NULL;
 }
 
+/* Two numbers with a colon between them; 0 of other names. */
+static dev_t number_of(const char *name)
+{
+	unsigned int major, minor;
+	int length = 0;
+
+	if (sscanf(name, "%u:%u%n", &major, &minor, &length) != 2 || name[length])
+		return 0;
+	return MKDEV(major, minor);
+}
+
 /* Returns NULL if there is no room. */
 static struct device_facts *find_or_add(const char *name)
 {
@@ -80,6 +100,7 @@ static struct device_facts *find_or_add(const char *name)
 	if (!device && nr_devices < MAX_DEVICES && *name) {
 		device = &devices[nr_devices];
 		strscpy(device->name, name, sizeof(device->name));
+		device->number = number_of(name);
 		/* Pairs with find(), which sees the name. */
 		smp_store_release(&nr_devices, nr_devices + 1);
 	}
@@ -94,12 +115,22 @@ struct device_facts *device_of(struct inode *inode)
 
 bool device_adapts(struct inode *inode)
 {
+	/* Pairs with find_or_add(). */
+	const struct device_facts *end = devices + smp_load_acquire(&nr_devices);
 	const struct device_facts *device;
+	const char *name;
 
 	if (READ_ONCE(all_adapt))
 		return true;
-	device = find(inode_to_bdi(inode)->dev_name);
-	return device && READ_ONCE(device->named);
+	name = inode_to_bdi(inode)->dev_name;
+	for (device = devices; device < end; device++) {
+		/* A file system has the number of its partition, and the name of the disk. */
+		if (READ_ONCE(device->named) &&
+		    ((device->number && device->number == inode->i_sb->s_dev) ||
+		     !strncmp(name, device->name, sizeof(device->name))))
+			return true;
+	}
+	return false;
 }
 
 unsigned int device_request_pages(const struct device_facts *device)
@@ -166,18 +197,58 @@ static const struct kernel_param_ops device_statistics_ops = {
 module_param_cb(device_statistics, &device_statistics_ops, NULL, 0444);
 MODULE_PARM_DESC(device_statistics, "what happened on each device since the module was loaded");
 
+static bool has_window(const char *name)
+{
+	char path[MAX_NAME];
+	struct path found;
+
+	snprintf(path, sizeof(path), "/sys/class/bdi/%s", name);
+	if (kern_path(path, LOOKUP_FOLLOW, &found))
+		return false;
+	path_put(&found);
+	return true;
+}
+
+/*
+ * Find what a user calls a device. Numbers may be those of a device that comes later. Names are
+ * those in /dev, with or without that before them, or in /sys/class/bdi.
+ */
+static int resolve(const char *parameter, const char *text, size_t length,
+		   char name[sizeof(devices->name)])
+{
+	char path[MAX_NAME];
+	dev_t number;
+
+	if (!length || length >= MAX_NAME - sizeof("/dev/"))
+		return -EINVAL;
+	snprintf(path, sizeof(path), "%s%.*s", *text == '/' ? "" : "/dev/", (int)length, text);
+	strscpy(name, text, min(length + 1, sizeof(devices->name)));
+	if (length < sizeof(devices->name) && number_of(name))
+		return 0;
+	if (!lookup_bdev(path, &number)) {
+		snprintf(name, sizeof(devices->name), "%u:%u", MAJOR(number), MINOR(number));
+		return 0;
+	}
+	if (length < sizeof(devices->name) && !strnchr(text, length, '/') && has_window(name))
+		return 0;
+	pr_err("%s: %.*s is no block device in /dev, no name in /sys/class/bdi, and no pair of numbers such as 8:0.\n",
+	       parameter, (int)length, text);
+	return -ENODEV;
+}
+
 /* Find or add each device of a list, and have it adapt if @named. */
 static int name_devices(const char *list, bool named)
 {
 	char name[sizeof(devices->name)];
 	struct device_facts *device;
 	size_t length;
+	int err;
 
 	do {
 		length = strcspn(list, ",\n");
-		if (!length || length >= sizeof(name))
-			return -EINVAL;
-		strscpy(name, list, length + 1);
+		err = resolve("devices", list, length, name);
+		if (err)
+			return err;
 		device = find_or_add(name);
 		if (!device)
 			return -ENOSPC;
@@ -227,7 +298,7 @@ static const struct kernel_param_ops devices_ops = {
 	.get = get_devices,
 };
 module_param_cb(devices, &devices_ops, NULL, 0644);
-MODULE_PARM_DESC(devices, "where misses adapt: all, which is the default, or names of /sys/class/bdi with commas between them");
+MODULE_PARM_DESC(devices, "where misses adapt: all, which is the default, or disks and partitions with commas between them: sda, sda1, 8:0, or a name of /sys/class/bdi");
 
 static int parse_kb(const char *text, unsigned int *kb)
 {
@@ -274,7 +345,7 @@ static int forget_price(const char *name)
 	return set_price(name, 0);
 }
 
-/* DEVICE=KIB, or DEVICE= for what the others have. */
+/* DISK=KIB, or DISK= for what the others have. */
 static int set_request_kb_of(const char *text, const struct kernel_param *param)
 {
 	char name[sizeof(devices->name)];
@@ -282,9 +353,16 @@ static int set_request_kb_of(const char *text, const struct kernel_param *param)
 	unsigned int kb;
 	int err;
 
-	if (!value || value == text || value - text >= sizeof(name))
+	if (!value)
 		return -EINVAL;
-	strscpy(name, text, value - text + 1);
+	err = resolve("request_kb_of", text, value - text, name);
+	if (err)
+		return err;
+	if (!isdigit(*text) && !has_window(name)) {
+		pr_err("request_kb_of: %.*s is a part of a disk. A request costs what it does on the disk.\n",
+		       (int)(value - text), text);
+		return -EINVAL;
+	}
 	value++;
 	if (sysfs_streq(value, ""))
 		return forget_price(name);
@@ -310,4 +388,4 @@ static const struct kernel_param_ops request_kb_of_ops = {
 	.get = get_request_kb_of,
 };
 module_param_cb(request_kb_of, &request_kb_of_ops, NULL, 0644);
-MODULE_PARM_DESC(request_kb_of, "what it costs on one device: DEVICE=KIB, with a name of /sys/class/bdi; DEVICE= forgets it");
+MODULE_PARM_DESC(request_kb_of, "what it costs on one disk: DISK=KIB, such as sda=1024 or 8:0=1024; DISK= forgets it");

@@ -14,6 +14,7 @@
 
 #include "devices.h"
 #include "faults.h"
+#include "groups.h"
 #include "known_files.h"
 
 /* A slot matters for the microseconds from a fault's begin to its read. Tests have one only. */
@@ -111,7 +112,8 @@ bool fault_begins(struct vm_fault *vmf, bool adaptive)
 	struct vm_area_struct *vma = vmf->vma;
 	struct file *file = vma->vm_file;
 	bool adapts = adaptive && !(vma->vm_flags & hints) &&
-		      device_adapts(file->f_mapping->host) && !known_file_is_program(file);
+		      device_adapts(file->f_mapping->host) && group_adapts() &&
+		      !known_file_is_program(file);
 	struct slot *slot = slot_of_current();
 	bool read = true;
 
@@ -220,7 +222,8 @@ static void count_lost(const struct readahead_control *ractl)
 {
 	struct inode *inode = ractl->mapping->host;
 
-	if (looks_around(ractl->ra) && READ_ONCE(ractl->ra->mmap_miss) && device_adapts(inode))
+	if (looks_around(ractl->ra) && READ_ONCE(ractl->ra->mmap_miss) && device_adapts(inode) &&
+	    group_adapts())
 		device_count(device_of(inode), FAULT_LOST, 1);
 }
 

@@ -5,6 +5,7 @@
  * kernel's own functions for BTF are not for modules, but anybody may read the file.
  */
 #include <linux/btf.h>
+#include <linux/cgroup.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -28,6 +29,11 @@ struct known_structure {
 
 static const struct known_structure structures[] = {
 	KNOWN(address_space),
+#ifdef CONFIG_CGROUPS
+	KNOWN(cgroup),
+	KNOWN(css_set),
+	KNOWN(kernfs_node),
+#endif
 	KNOWN(file),
 	KNOWN(file_ra_state),
 	KNOWN(folio),

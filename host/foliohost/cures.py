@@ -18,6 +18,9 @@ from foliohost.processes import start_time
 from foliohost.state import Cure, State, WindowChange, changing
 from foliohost.windows import Descriptors, OpenFile
 
+_AGAIN_SECONDS = 3600
+"""After which a policy gives a file its window again although nothing has changed that we see."""
+
 
 @dataclass(frozen=True)
 class Given:
@@ -54,8 +57,14 @@ def apply_to_open_files(files: Sequence[OpenFile], device: HostDevice, read_ahea
     windows.require_window(read_ahead_kb)
     with changing() as state, ExitStack() as block:
         state.have_keeper()
-        handles, reached = _held(files, block)
-        new = [_cure_of(file, device, read_ahead_kb, policy, state) for file in reached]
+        told = Descriptors()
+        handles, reached = _held(files, block, told)
+        new = [
+            replace(
+                _cure_of(file, device, read_ahead_kb, policy, state), given=_ticks(), descriptors=tuple(told.of(file))
+            )
+            for file in reached
+        ]
         old = [replace(cure, read_ahead_kb=_window_now(cure, state)) for cure in new]
         change = WindowChange(device.name, str(device.attribute), device.read_ahead_kb, read_ahead_kb, tuple(old))
         opened, moment = state.step(
@@ -86,6 +95,22 @@ def undo(wanted: Callable[[Cure], bool]) -> Iterator[tuple[Cure, str]]:
         raise NoCure(" ".join(map(str, faults)))
 
 
+def still_given(
+    file: OpenFile, read_ahead_kb: int, policy: str, known: Sequence[Cure], told: Descriptors
+) -> Cure | None:
+    """The one of the ``known`` cures by which a policy has given an open file its window, if nothing has changed since.
+
+    None as well if that is long ago: a program may have closed the file and opened it again under the same number.
+    """
+    for cure in known:
+        if cure.pid is None or cure.open_file != replace(file, path=cure.file):
+            continue
+        asked = (cure.read_ahead_kb, cure.policy) == (read_ahead_kb, policy)
+        lately = _ticks() - cure.given < _AGAIN_SECONDS * os.sysconf("SC_CLK_TCK")
+        return cure if asked and lately and cure.descriptors == tuple(told.of(file)) else None
+    return None
+
+
 def forget_ended() -> None:
     """Forget the open files that were closed."""
     with changing() as state:
@@ -111,12 +136,11 @@ def state_of(cure: Cure, told: Descriptors | None = None) -> str:
         return "the process has ended"
 
 
-def _held(files: Sequence[OpenFile], block: ExitStack) -> tuple[list[int], list[OpenFile]]:
+def _held(files: Sequence[OpenFile], block: ExitStack, told: Descriptors) -> tuple[list[int], list[OpenFile]]:
     """Descriptors of ours, which ``block`` closes, and the files that they are of."""
     handles: list[int] = []
     reached: list[OpenFile] = []
     fault: FolioError = NoCure("No process has this file open.")
-    told = Descriptors()
     for file in files:
         try:
             handles += block.enter_context(windows.held(file, told))

@@ -4,23 +4,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from operator import itemgetter
 
 from foliohost.errors import FolioError
 from foliohost.processes import PAGE_BYTES
 from foliohost.ringbuffer import Event
-from foliohost.touches import ADD, FAULT, FIELDS, MAP, Touches, device_name
+from foliohost.touches import ADD, FAULT, FIELDS, MAP, File, device_name
 from foliohost.tracefs import Instance, tracefs
 
 BUFFERS_KIB = 8 << 10
 """In memory, of all processors together."""
-LIMIT_BYTES = 64 << 20
-"""On disk. Of events, one for each folio read and each fault: over a million."""
+MOST_LOST = 0.05
+"""If more of the events are lost, what the others tell is not taken."""
 
-_SAMPLE_PAGES = 64
-_DRAIN_PERIOD = 0.1
+_DRAIN_PERIOD, _SHORTEST_PERIOD = 0.1, 0.005
+_MUCH = 8
+"""A buffer of which this part was full is emptied again at once."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,69 @@ class FileFaults:
     """Those that read their own page."""
 
 
+class FaultCounts:
+    """What events come to, each to be given to ``take`` in order. Memory grows with files and tasks, not with events.
+
+    What comes into the cache between a task's fault and what the fault maps then is read for that fault.
+    """
+
+    def __init__(self, but: int | None = None) -> None:
+        self.read_pages: dict[File, int] = {}
+        self.major_faults: dict[File, int] = {}
+        self.events = 0
+        self._but = but
+        self._missing: dict[int, tuple[File, int, bool]] = {}
+        """By task: the file and the page of its fault, and whether what comes into the cache now is for that."""
+
+    def take(self, events: Sequence[Event]) -> None:
+        self.events += len(events)
+        missing = self._missing
+        for _, name, fields in events:
+            task = fields[0]
+            if name == MAP:  # most of them
+                if task in missing:
+                    del missing[task]
+            elif task == self._but:
+                continue
+            elif name == FAULT:
+                file, page = (fields[1], fields[2]), fields[3]
+                last = missing.get(task)
+                missing[task] = file, page, not last or last[:2] != (file, page)
+                self.read_pages.setdefault(file, 0)
+            elif task in missing:
+                self._add(missing[task], *fields[1:])
+
+    def _add(self, fault: tuple[File, int, bool], device: int, inode: int, first: int, order: int) -> None:
+        file, page, reads = fault
+        if not reads or file != (device, inode):
+            return  # by read() or write()
+        self.read_pages[file] += 1 << order
+        if first <= page < first + (1 << order):
+            self.major_faults[file] = self.major_faults.get(file, 0) + 1
+
+    def by_file(self) -> dict[tuple[str, int], FileFaults]:
+        """By device and inode as ``Mapping.file`` has them."""
+        return {
+            (device_name(file[0]), file[1]): FileFaults(pages, self.major_faults.get(file, 0))
+            for file, pages in self.read_pages.items()
+        }
+
+
 class FaultTrace:
-    """The faults of processes that are ``followed``."""
+    """The faults of processes that are ``followed``, counted as they come."""
 
     def __init__(self, instance: Instance, but: int | None) -> None:
-        self._instance, self._but = instance, but
-        self._incomplete = ""
-        """Why not all was recorded."""
-        self._seconds_a_byte = 0.0
+        self._instance = instance
+        self._counts = FaultCounts(but)
+        self._early: list[Event] = []
+        """Events that others may still come before: they were not there yet when the others were fetched."""
+        self._fetched = 0
+        """When that began last, in nanoseconds."""
+        self._failed = ""
+        self.period = _DRAIN_PERIOD
+        """Seconds until ``drain`` should be called again."""
+        self.longest = 0.0
+        """Seconds that it took at most."""
 
     @property
     def watcher(self) -> int:
@@ -48,53 +105,54 @@ class FaultTrace:
         return self._instance.watcher
 
     def drain(self) -> None:
-        """Fetch what there is; to be called several times a second. Once that is too much, recording ends."""
-        if self._incomplete:
+        """Count what there is. What the kernel has no room for until then is lost."""
+        if self._failed:
             return
+        began = time.monotonic_ns()
         try:
-            if self._instance.drain():
-                return
-            self._incomplete = f"There were more than {LIMIT_BYTES >> 20} MiB of events; the rest was not recorded."
+            self._count(self._fetched)
         except OSError as error:
-            self._incomplete = _not_kept(error)
-        with suppress(OSError):
-            self._instance.stop()
+            self._failed = f"The kernel's trace cannot be read: {error.strerror}."
+            with suppress(OSError):
+                self._instance.stop()
+        self._fetched = began
+        self.longest = max(self.longest, (time.monotonic_ns() - began) / 1e9)
 
-    def reading_seconds(self) -> float:
-        """How long ``faults`` will take with what there is, by how long the first events took."""
-        if self._incomplete:
-            return 0.0
-        if not self._seconds_a_byte and (pages := self._instance.first_pages(_SAMPLE_PAGES)):
-            start = time.monotonic()
-            for page in pages:
-                self._touches(self._instance.parsed(page))
-            self._seconds_a_byte = (time.monotonic() - start) / sum(map(len, pages))
-        return self._seconds_a_byte * self._instance.size
+    def _count(self, until: int | None) -> None:
+        """Fetch all, and count what came before a time, or with None everything."""
+        most, pages, last = 0, 0, None
+        for processor, page in self._instance.fetch():
+            pages = pages + 1 if processor == last else 1
+            most, last = max(most, pages), processor
+            self._early += self._instance.parsed(page)
+        much = most * PAGE_BYTES * _MUCH > self._instance.buffer_bytes
+        self.period = _SHORTEST_PERIOD if much else _DRAIN_PERIOD
+        self._early.sort(key=itemgetter(0))
+        counted = len(self._early)
+        if until is not None:
+            while counted and self._early[counted - 1][0] >= until:
+                counted -= 1
+        self._counts.take(self._early[:counted])
+        del self._early[:counted]
 
-    def _touches(self, events: Iterable[Event]) -> Touches:
-        touches = Touches(lambda file: True, PAGE_BYTES, 1, keep=False)
-        touches.take(event for event in events if event[2][0] != self._but)
-        return touches
+    def faults(self) -> tuple[dict[tuple[str, int], FileFaults], str]:
+        """End recording, and tell of each file, by device and inode as ``Mapping.file`` has them; and what is doubtful.
 
-    def faults(self) -> dict[tuple[str, int], FileFaults]:
-        """End recording, and tell of each file, by device and inode as ``Mapping.file`` has them.
-
-        FolioError if that is not all that there was.
+        FolioError if events were lost that matter.
         """
-        self.drain()
-        if self._incomplete:
-            raise FolioError(self._incomplete)
+        if self._failed:
+            raise FolioError(self._failed)
         try:
             self._instance.stop()
+            self._count(None)
+            lost = self._instance.lost()
         except OSError as error:
-            raise FolioError(_not_kept(error)) from error
-        if lost := self._instance.lost():
-            raise FolioError(f"The kernel had no room for {lost:,} events.")
-        touches = self._touches(self._instance.events())
-        return {
-            (device_name(device), inode): FileFaults(touches.read_pages[number], touches.majors[number])
-            for (device, inode), number in touches.files.items()
-        }
+            raise FolioError(f"The kernel's trace cannot be read: {error.strerror}.") from error
+        every = self._counts.events + lost
+        share = f"The kernel had no room for {lost:,} of {every:,} events ({lost / max(every, 1):.1%})"
+        if lost > every * MOST_LOST:
+            raise FolioError(f"{share}, too many to count by the others.")
+        return self._counts.by_file(), f"{share}: reads and waits may be more by about that share." if lost else ""
 
 
 @contextmanager
@@ -108,39 +166,47 @@ def followed(pids: Collection[int], but: int | None = None) -> Iterator[FaultTra
         raise FolioError(f"This kernel has no tracepoint {FAULT.partition('/')[2]}; Linux since 6.11 has.")
     # A fault that has read its page mostly ends in MAP; what comes into the cache after that is not its own.
     fields = {name: FIELDS[name] for name in (ADD, FAULT, MAP)}
-    with Instance(fields, LIMIT_BYTES, buffers_kib=BUFFERS_KIB) as instance:
+    fields[MAP] = FIELDS[MAP][:2]
+    with Instance(fields, buffers_kib=BUFFERS_KIB) as instance:
         instance.start(pids)
         yield FaultTrace(instance, but)
 
 
-def _not_kept(error: OSError) -> str:
-    return f"The kernel's trace cannot be kept: {error.strerror}."
-
-
 def reading_seconds(trace: FaultTrace | str) -> float:
-    """How long ``faults_of`` will take with what there is."""
-    return trace.reading_seconds() if isinstance(trace, FaultTrace) else 0.0
+    """How long ``faults_of`` may take."""
+    return trace.longest if isinstance(trace, FaultTrace) else 0.0
 
 
 def wait(left: Callable[[], float], trace: FaultTrace | str) -> None:
     """Sleep until no seconds are ``left``, and fetch what the trace has meanwhile."""
     while (seconds := left()) > 0:
-        time.sleep(min(seconds, _DRAIN_PERIOD))
         if isinstance(trace, FaultTrace):
+            time.sleep(min(seconds, trace.period))
             trace.drain()
+        else:
+            time.sleep(seconds)
 
 
-def faults_of(
-    trace: FaultTrace | str, files: Collection[tuple[str, int]]
-) -> tuple[dict[tuple[str, int], FileFaults], str]:
-    """What faults did with each of these files, as far as that is known, and why nothing is."""
+@dataclass(frozen=True)
+class Traced:
+    """What tracepoints told."""
+
+    files: Mapping[tuple[str, int], FileFaults]
+    untraced: str = ""
+    """Why they tell nothing; empty if they do."""
+    doubt: str = ""
+    """What is doubtful of that; empty if nothing is."""
+
+
+def faults_of(trace: FaultTrace | str, files: Collection[tuple[str, int]]) -> Traced:
+    """What faults did with each of these files, as far as that is known."""
     if isinstance(trace, str):
-        return {}, trace
+        return Traced({}, trace)
     try:
-        found = trace.faults()
+        found, doubt = trace.faults()
     except FolioError as error:
-        return {}, str(error)
-    return with_idle(found, files), ""
+        return Traced({}, str(error))
+    return Traced(with_idle(found, files), "", doubt)
 
 
 def with_idle(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from foliohost.errors import NotPermitted, UsageError
-from foliohost.faults import FaultTrace, FileFaults, faults_of, reading_seconds, wait
+from foliohost.faults import FaultTrace, FileFaults, Traced, faults_of, reading_seconds, wait
 from foliohost.observation import FileSeen, Observation
 from foliohost.processes import Counters, counters, mappings
 from foliohost.shares import FileShare, share_out
@@ -23,6 +23,7 @@ from foliohost.survey import Survey
 from foliohost.verdict import DiagnosisKind, judge
 from foliohost.watch import Watch
 
+_NOT_TRACED = Traced({})
 _ROOT = re.compile(r"^/proc/\d+/root(?=/)")
 _PERIOD = 0.2
 _SHARE = 10
@@ -65,8 +66,7 @@ class HostLoad:
     """By everybody, of all block devices."""
     major_faults: int
     """Of everybody."""
-    untraced: str
-    """Why tracepoints tell nothing; empty if they do."""
+    traced: Traced
 
 
 def watch_host(found: Survey, seconds: float, trace: FaultTrace | str) -> HostLoad:
@@ -78,12 +78,13 @@ def watch_host(found: Survey, seconds: float, trace: FaultTrace | str) -> HostLo
     machine = Watch(list)
     before = _counted(found.groups)
     watches = {group: Watch(partial(list, pids)) for group, pids in members.items()}
-    _look_until(end, list(watches.values()), time.monotonic() - end + seconds, trace)
+    first = time.monotonic() - end + seconds
+    _look_until(end - first, list(watches.values()), first, trace)  # to finish reads as much again, at most
     done = {pid: now.since(before[pid]) for pid, now in _counted(before).items()}
     numbers = {group: _numbers(pids) for group, pids in members.items()}
-    traced, untraced = faults_of(trace, {number for each in numbers.values() for number in each.values()})
-    seen = {group: _with_faults(watch.finish(), numbers[group], traced) for group, watch in watches.items()}
-    return host_load(machine.finish(), seen, found, done, untraced)
+    traced = faults_of(trace, {number for each in numbers.values() for number in each.values()})
+    seen = {group: _with_faults(watch.finish(), numbers[group], traced.files) for group, watch in watches.items()}
+    return host_load(machine.finish(), seen, found, done, traced)
 
 
 def _look_until(end: float, watches: Collection[Watch], longest: float, trace: FaultTrace | str) -> None:
@@ -144,7 +145,7 @@ def host_load(
     groups: Mapping[str, Observation],
     found: Survey,
     done: Mapping[int, Counters],
-    untraced: str = "",
+    traced: Traced = _NOT_TRACED,
 ) -> HostLoad:
     """What observations of control groups come to; ``done`` is what each process did that still runs."""
     loads = [_file_load(seen, group, done, share) for group, seen in groups.items() for share in share_out(seen)]
@@ -159,7 +160,7 @@ def host_load(
         files=tuple(files),
         read_bytes=machine.machine_read_bytes,
         major_faults=machine.machine_major_faults,
-        untraced=untraced,
+        traced=traced,
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the C library does and Python does not: mappings that tell what is cached of them, and splice()."""
+"""What the C library does and Python does not: mappings that tell what is cached of them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ct
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
-_libc.splice.restype = ctypes.c_ssize_t
-_libc.splice.argtypes = [*(ctypes.c_int, ctypes.c_void_p) * 2, ctypes.c_size_t, ctypes.c_uint]
-_SPLICE_F_NONBLOCK = 2
 _FAILED = ctypes.c_void_p(-1).value
 
 
@@ -49,14 +46,3 @@ def residency(address: int, size: int) -> bytes:
     if _libc.mincore(address, size, flags):
         raise last_error("What is cached")
     return flags.raw
-
-
-def splice(source: int, target: int, size: int, wait: bool = True) -> int:
-    """Have the kernel move bytes, one of whose ends is a pipe; how many it moved. OSError as the kernel says.
-
-    Python has that since 3.10.
-    """
-    moved: int = _libc.splice(source, None, target, None, size, 0 if wait else _SPLICE_F_NONBLOCK)
-    if moved < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return moved

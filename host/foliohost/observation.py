@@ -81,3 +81,5 @@ class Observation:
     """Whether our module was tried on the kernel that runs here."""
     untraced: str = ""
     """Why tracepoints tell nothing; empty if they do."""
+    trace_doubt: str = ""
+    """What is doubtful of what they tell; empty if nothing is."""

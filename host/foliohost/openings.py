@@ -15,7 +15,7 @@ from pathlib import Path
 
 from foliohost.devices import find_device
 from foliohost.errors import FolioError, UsageError
-from foliohost.processes import mappings, same_file, start_time
+from foliohost.processes import all_processes, mappings, same_file, start_time
 from foliohost.windows import OpenFile, held
 
 _CLASS = 0x1 | 0x2
@@ -50,14 +50,28 @@ class Openings:
         self._attribute = attribute
         how = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOATIME | getattr(os, "O_LARGEFILE", 0)
         self._queue = _called("fanotify_init", ctypes.c_uint(_CLASS), ctypes.c_uint(how))
+        self._all_marked = True
         try:
-            for place in _places(attribute):
-                with suppress(FileNotFoundError, PermissionError):  # it lies under another one
-                    words = ctypes.c_uint(_ADD_FILE_SYSTEM), ctypes.c_uint64(_OPEN), _AT_FDCWD, os.fsencode(place)
-                    _called("fanotify_mark", self._queue, *words)
+            for mounts in _mounts(attribute).values():
+                self._all_marked &= any(self._mark(*mount) for mount in mounts)
         except BaseException:
             self.close()
             raise
+
+    def _mark(self, number: int, place: bytes) -> bool:
+        """Ask about all of a file system, in whatever places, by a mount with that number; False if it is not there."""
+        try:
+            handle = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            if _mount_of(handle) != number:  # another one covers it
+                return False
+            words = ctypes.c_uint(_ADD_FILE_SYSTEM), ctypes.c_uint64(_OPEN), _AT_FDCWD, b"/proc/self/fd/%d" % handle
+            _called("fanotify_mark", self._queue, *words)
+            return True
+        finally:
+            os.close(handle)
 
     def close(self) -> None:
         os.close(self._queue)
@@ -76,7 +90,7 @@ class Openings:
         time.sleep(_LATE_SECONDS)
         _called("fanotify_mark", self._queue, ctypes.c_uint(_FLUSH_FILE_SYSTEMS), ctypes.c_uint64(0), _AT_FDCWD, None)
         found: dict[OpenFile, None] = {}
-        all_told = True
+        all_told = self._all_marked
         while events := self._fetch():
             for handle, pid in events:
                 if handle < 0:  # the queue was full
@@ -121,16 +135,35 @@ def _called(name: str, *words: object) -> int:
     return found
 
 
-def _places(attribute: Path) -> list[str]:
-    """Where each file system is mounted that has its window from there."""
-    found: dict[str, str] = {}
-    for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
-        _, _, number, _, place = line.split()[:5]
-        if number not in found:
-            major, minor = map(int, number.split(":"))
-            if _on(os.makedev(major, minor), attribute):
-                found[number] = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), place)
+def _mounts(attribute: Path) -> dict[str, list[tuple[int, bytes]]]:
+    """The mounts of each file system that has its window from there: the number of each, and a way of ours to it.
+
+    Those of containers are among them, which have mounts of their own.
+    """
+    found: dict[str, list[tuple[int, bytes]]] = {}
+    for process in _with_other_mounts():
+        with suppress(OSError):
+            for line in (process / "mountinfo").read_bytes().splitlines():
+                mount, _, number, _, place = line.split()[:5]
+                path = re.sub(rb"\\(\d{3})", lambda octal: bytes([int(octal[1], 8)]), place)
+                found.setdefault(number.decode(), []).append((int(mount), bytes(process / "root") + path))
+    return {
+        number: mounts for number, mounts in found.items() if _on(os.makedev(*map(int, number.split(":"))), attribute)
+    }
+
+
+def _with_other_mounts() -> list[Path]:
+    """Of those processes that have the same mounts, one: ours, and of containers their lowest."""
+    found: dict[str, Path] = {}
+    for process in (Path("/proc/self"), *(Path(f"/proc/{pid}") for pid in sorted(all_processes()))):
+        with suppress(OSError):
+            found.setdefault(str((process / "ns/mnt").readlink()), process)
     return list(found.values())
+
+
+def _mount_of(handle: int) -> int:
+    text = Path(f"/proc/self/fdinfo/{handle}").read_text()
+    return int(dict(line.split(":", 1) for line in text.splitlines())["mnt_id"])
 
 
 def _on(number: int, attribute: Path) -> bool:

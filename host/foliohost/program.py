@@ -10,6 +10,8 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
+from foliohost.limits import limit_as_before
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None)
@@ -24,6 +26,7 @@ def start(argv: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
     us = os.getpid()
 
     def prepare() -> None:
+        limit_as_before()
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != us:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -19,6 +19,7 @@ from foliohost.errors import FolioError, UsageError
 from foliohost.maps import Maps, memory_bytes, named, read_ahead_kb
 from foliohost.pageset import PageSet
 from foliohost.processes import PAGE_BYTES
+from foliohost.spool import Spool
 from foliohost.target import LiveTarget
 from foliohost.touches import ADD, FAULT, FIELDS, MAP, USER, File, Touches, device_name
 from foliohost.trace import Measured, Trace, TraceFile
@@ -76,9 +77,10 @@ def record(
         raise UsageError(f"There is no file {' or '.join(patterns)}.")
     maps = Maps(keep=FAULT not in fields)
     available = memory_bytes(target.process)
-    with Instance(fields, limit_bytes, fine) as instance, _asked_to_end() as asked:
+    spool = Spool()
+    with Instance(fields, fine) as instance, _asked_to_end() as asked:
         around = PAGE_BYTES if fine else fault_around_bytes() or _DEFAULT_AROUND
-        full, duration = _watch(target, instance, maps, asked, seconds)
+        duration = _watch(target, instance, spool, limit_bytes, maps, asked, seconds)
         lost = instance.lost()
     names |= named(patterns)
 
@@ -90,7 +92,7 @@ def record(
         return (found[0], found[1] // PAGE_BYTES) if found else None
 
     touches = Touches(wanted, PAGE_BYTES, around // PAGE_BYTES, locate if maps.keep else None)
-    touches.take(instance.events())
+    touches.take(spool.events(instance.parsed))
     kept = _Kept(touches, maps.names | names)
     common: dict[str, Any] = {
         "files": kept.files,
@@ -102,22 +104,29 @@ def record(
     }
     facts = {"kernel": os.uname().release, "fault_around_bytes": around, "seconds": round(duration, 3)}
     trace, read, cached = kept.traces(common, facts, reads, fine)
-    return LiveRecording(trace, read, cached, full, maps.keep or fine or USER in fields)
+    return LiveRecording(trace, read, cached, spool.size >= limit_bytes, maps.keep or fine or USER in fields)
 
 
 def _watch(
-    target: LiveTarget, instance: Instance, maps: Maps, asked: Sequence[int], seconds: float | None
-) -> tuple[bool, float]:
-    """Record until it is over; whether that was because of the size of events, and the seconds that it took."""
+    target: LiveTarget,
+    instance: Instance,
+    spool: Spool,
+    limit_bytes: int,
+    maps: Maps,
+    asked: Sequence[int],
+    seconds: float | None,
+) -> float:
+    """Record until it is over; the seconds that it took."""
     maps.look([target.process])
     instance.start([target.process])
     target.begin()
     start = looked = time.monotonic()
     took = 0.0
-    full = False
-    while not (full or asked or target.ended() or (seconds and time.monotonic() - start >= seconds)):
+    while not (asked or target.ended() or (seconds and time.monotonic() - start >= seconds)):
         time.sleep(_DRAIN_SECONDS)
-        full = not instance.drain()
+        spool.add(instance.fetch())
+        if spool.size >= limit_bytes:
+            break
         now = time.monotonic()
         period = 0.0 if maps.keep or now - start < _LOOK_SECONDS else _LOOK_SECONDS
         if now - looked >= max(period, _SHARE * took):
@@ -125,11 +134,12 @@ def _watch(
             looked = time.monotonic()
             took = looked - now
     instance.stop()
+    spool.add(instance.fetch())
     if signal.SIGTERM in asked:  # Ctrl-C gets to a program by itself
         target.end()
     duration = time.monotonic() - start
     maps.look(instance.tasks())
-    return full, duration
+    return duration
 
 
 def _fields(place: Path, fine: bool, reads: bool) -> dict[str, tuple[str, ...]]:

@@ -16,6 +16,8 @@ _HEADER = struct.Struct("@QL")
 _COMMIT = 0xFFFFF
 _WORD = struct.Struct("=I")
 _ID = struct.Struct("=H")
+_HEAD = struct.Struct("=IH")
+"""What an event begins with: type and time since the one before, and which tracepoint it is of."""
 _PADDING, _EXTENDED, _STAMP = 29, 30, 31
 """Types of events that are none; smaller ones are lengths in words, but for 0."""
 _DELTA_BITS = 27
@@ -55,32 +57,42 @@ def layout(text: str, fields: Sequence[str]) -> Layout:
     return Layout(int(number[1]), struct.Struct(code), tuple(ordered.index(name) for name in fields))
 
 
+def filled(page: bytes) -> bytes:
+    """The part of a page that holds anything."""
+    _, commit = _HEADER.unpack_from(page)
+    return page[: _HEADER.size + (commit & _COMMIT)]
+
+
 def events(page: bytes, layouts: Mapping[str, Layout]) -> Iterator[Event]:
     """Time in nanoseconds, name in ``layouts``, and fields of each event of these on a page, in order."""
     known = {each.id: (name, each.code.unpack_from, itemgetter(*each.order)) for name, each in layouts.items()}
     time, commit = _HEADER.unpack_from(page)
     at, end = _HEADER.size, _HEADER.size + (commit & _COMMIT)
-    while at + 4 <= end:
-        (word,) = _WORD.unpack_from(page, at)
-        kind, delta = word & 31, word >> 5
-        at += 4
+    head, find = _HEAD.unpack_from, known.get
+    while at + _HEAD.size <= end:
+        word, number = head(page, at)
+        kind = word & 31
+        if 0 < kind < _PADDING:  # almost all
+            time += word >> 5
+            if found := find(number):
+                name, unpack, ordered = found
+                yield time, name, ordered(unpack(page, at + 4))
+            at += 4 + kind * 4
+            continue
+        delta, (more,) = word >> 5, _WORD.unpack_from(page, at + 4)
         if kind == _PADDING and not delta:
             return
         if kind == _STAMP:
-            low = (_WORD.unpack_from(page, at)[0] << _DELTA_BITS) + delta
-            time = time >> _STAMP_BITS << _STAMP_BITS | low
-            at += 4
+            time = time >> _STAMP_BITS << _STAMP_BITS | (more << _DELTA_BITS) + delta
+            at += 8
             continue
         time += delta
-        start, length = at, kind * 4
         if kind == _EXTENDED:
-            time += _WORD.unpack_from(page, at)[0] << _DELTA_BITS
-            length = 4
-        elif kind in (0, _PADDING):
-            # The length counts the word that holds it.
-            length = _WORD.unpack_from(page, at)[0] + 3 & ~3
-            start += 4
-        at += length
-        if kind < _PADDING and (found := known.get(_ID.unpack_from(page, start)[0])):
+            time += more << _DELTA_BITS
+            at += 8
+            continue
+        # The length counts the word that holds it.
+        if not kind and (found := find(_ID.unpack_from(page, at + 8)[0])):
             name, unpack, ordered = found
-            yield time, name, ordered(unpack(page, start))
+            yield time, name, ordered(unpack(page, at + 8))
+        at += 4 + (more + 3 & ~3)

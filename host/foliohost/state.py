@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from foliohost import windows
 from foliohost.errors import FolioError, NoCure, NotPermitted
@@ -45,6 +45,10 @@ class Cure:
     inode: int = 0
     policy: str = ""
     """The policy that asked for it; empty if somebody did."""
+    given: int = 0
+    """When the file got this window last, in clock ticks since boot."""
+    descriptors: tuple[int, ...] = ()
+    """The numbers under which the process had it open then."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -86,9 +90,9 @@ class State:
             content = json.loads(path.read_text())
             boot, cures, change = content["boot"], content["cures"], content["change"]
             if change:
-                change = WindowChange(**{**change, "files": tuple(Cure(**entry) for entry in change["files"])})
+                change = WindowChange(**{**change, "files": tuple(map(_cure, change["files"]))})
             # After a boot all windows are as the kernel gives them.
-            return cls((Cure(**entry) for entry in cures), change) if boot == boot_id() else cls()
+            return cls(map(_cure, cures), change) if boot == boot_id() else cls()
         except FileNotFoundError:
             return cls()
         except PermissionError as error:
@@ -153,6 +157,10 @@ class State:
     def without(self, cures: Iterable[Cure]) -> list[Cure]:
         keys = {cure.key for cure in cures}
         return [cure for cure in self.cures if cure.key not in keys]
+
+
+def _cure(entry: dict[str, Any]) -> Cure:
+    return Cure(**{**entry, "descriptors": tuple(entry.get("descriptors", ()))})
 
 
 def boot_id() -> str:

@@ -27,8 +27,8 @@ MOST_MAPS = 128
 """Memory maps that are read: some milliseconds each."""
 _WAIT = 5
 """A survey waits for this part of the time of a look."""
-_STEP = 30
-"""Each of its three steps takes this part of it at most, but may take half a second."""
+_STEP, _SHORT_STEP, _STEP_SECONDS = 30, 10, 0.5
+"""Each of its three steps takes this part of it at most, but may take half a second if that is the second part."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,18 @@ class Survey:
 
 
 def survey(seconds: float, most: int = MOST_PROCESSES) -> Survey:
-    """Find at most so many processes to watch, in about a third of a look that takes ``seconds``."""
-    step = max(seconds / _STEP, 0.5)
+    """Find at most so many processes to watch, in at most half of a look that takes ``seconds``."""
+    step = min(seconds / _SHORT_STEP, max(seconds / _STEP, _STEP_SECONDS))
     pids = [pid for pid in all_processes() if pid != os.getpid()]
     random.shuffle(pids)  # where there is no time for all, each is asked in one of the next surveys
     before, hidden = _counted(pids, time.monotonic() + step)
     time.sleep(seconds / _WAIT)
-    after, _ = _counted(before, float("inf"))
+    after, _ = _counted(before, time.monotonic() + step)
     done = {pid: now.since(before[pid]) for pid, now in after.items()}
     busiest = sorted(done, key=lambda pid: (done[pid].read_bytes, done[pid].major_faults, after[pid].read_bytes))
     busiest.reverse()
     chosen, small = _chosen(busiest, most, time.monotonic() + step)
-    passed = sum(done[pid].read_bytes > 0 for pid in done.keys() - chosen - small)
+    passed = sum(done[pid].read_bytes > 0 for pid in done.keys() - chosen - small) + len(before) - len(after)
     groups = {pid: control_group(pid) for pid in chosen}
     return Survey(groups, hidden, passed + len(pids) - len(before) - hidden)
 

@@ -52,7 +52,7 @@ class Touches:
 
     Where faults map neighbours along, the address of the fault tells which page was meant. Without that, it is the
     first of them. Kernels before 6.11 tell addresses only; ``locate`` finds file and page of what a task had at an
-    address at a time. Without ``keep``, pages are counted only.
+    address at a time.
     """
 
     def __init__(
@@ -61,7 +61,6 @@ class Touches:
         page_size: int,
         around: int,
         locate: Callable[[int, int, int], tuple[File, int] | None] | None = None,
-        keep: bool = True,
     ) -> None:
         self.files: dict[File, int] = {}
         """Those that are wanted, with their numbers."""
@@ -79,7 +78,6 @@ class Touches:
         self.majors: Counter[int] = Counter()
         """By file: faults that read their own page."""
         self._wanted, self._page_size, self._around, self._locate = wanted, page_size, around, locate
-        self._keep = keep
         self._numbers: dict[File, int | None] = {}
         self._faults: dict[int, _Fault] = {}
         self._shifts: dict[tuple[int, int], int] = {}
@@ -106,8 +104,6 @@ class Touches:
 
     def _touch(self, time: int, fault: _Fault, file: int, page: int) -> None:
         fault.touch, fault.file = len(self.page_of), file
-        if not self._keep:
-            return
         self.file_of.append(file)
         self.page_of.append(page)
         self.time_of.append(time)
@@ -139,8 +135,7 @@ class Touches:
             self._shifts[task, number] = fault.place - page
         again = fault.file == number and fault.read == page
         if fault.file == number and fault.touch is not None and page in fault.around:
-            if self._keep:
-                self.page_of[fault.touch] = page
+            self.page_of[fault.touch] = page
         elif not again:
             if fault.touch is not None:
                 fault = self._faults[task] = _Fault()
@@ -169,7 +164,7 @@ class Touches:
         if fault.read is not None and first <= fault.read < first + count:
             self.majors[number] += 1
         self.read_pages[number] += count
-        for page in range(first, first + count if self._keep else first):
+        for page in range(first, first + count):
             self.read_file_of.append(number)
             self.read_page_of.append(page)
             self.read_time_of.append(time)

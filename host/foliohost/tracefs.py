@@ -6,15 +6,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from heapq import merge
 from pathlib import Path
-from typing import IO
 
 from foliohost.errors import FolioError, UsageError
-from foliohost.libc import splice
+from foliohost.limits import raise_limit
 from foliohost.processes import PAGE_BYTES, runs, start_time, tasks_of
 from foliohost.ringbuffer import Event, Layout, events, layout
 
@@ -30,8 +27,6 @@ _LEAST_KIB, _MOST_KIB = 512, 8192
 """Of a processor."""
 _GENERATIONS = 8
 """Of threads that are started while their parents are being found: some programs start one all the time."""
-_PIPE_BYTES = 16 * PAGE_BYTES
-"""What a pipe holds."""
 # Whatever ends us closes its standard input. Our files in the trace may be closed a moment later. What asks us to end
 # is for it as well if a whole service or terminal is asked.
 _CLEAN_UP = """
@@ -74,7 +69,6 @@ class Instance:
     def __init__(
         self,
         fields: Mapping[str, Sequence[str]],
-        limit_bytes: int,
         fine: bool = False,
         buffers_kib: int = BUFFERS_KIB,
     ) -> None:
@@ -91,15 +85,13 @@ class Instance:
         self._fields = fields
         self._layouts: dict[str, Layout] = {}
         self._around = str(around) if fine else ""
-        self._limit = limit_bytes
         self._buffers_kib = buffers_kib
-        self._buffers: list[tuple[int, IO[bytes]]] = []
-        self._buffer_bytes = 0
-        """Of a processor."""
-        self._size = 0
+        self._handles: list[int] = []
+        """Of the buffer of each processor."""
+        self.buffer_bytes = 0
+        """What the buffer of a processor holds."""
 
     def __enter__(self) -> Instance:
-        self._pipe = os.pipe()
         self._watcher = subprocess.Popen(
             ["/bin/sh", "-c", _CLEAN_UP, "sh", str(self._path), self._around, str(FAULT_AROUND)],
             stdin=subprocess.PIPE,
@@ -116,16 +108,11 @@ class Instance:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for end in self._pipe:
-            os.close(end)
         # Also one that a signal has kept us from knowing: the instance could not be removed while we wait for that.
         for link in Path("/proc/self/fd").iterdir():
             with suppress(FileNotFoundError):  # the directory itself
                 if link.readlink().is_relative_to(self._path):
                     os.close(int(link.name))
-        if any(error):
-            for _, spool in self._buffers:
-                spool.close()
         self._watcher.communicate()
 
     def _set_up(self) -> None:
@@ -133,14 +120,14 @@ class Instance:
         size = min(max(self._buffers_kib // len(processors), _LEAST_KIB), _MOST_KIB)
         self._write("tracing_on", "0")
         self._write("buffer_size_kb", str(size))
-        self._buffer_bytes = size << 10
+        self.buffer_bytes = size << 10
         self._write("trace_clock", "mono")
         self._write("options/event-fork", "1")
         for name, fields in self._fields.items():
             self._layouts[name] = layout((self._path / "events" / name / "format").read_text(), fields)
+        raise_limit()
         for processor in processors:
-            handle = os.open(processor / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            self._buffers.append((handle, tempfile.TemporaryFile()))  # noqa: SIM115 it is closed with the block
+            self._handles.append(os.open(processor / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
 
     @property
     def watcher(self) -> int:
@@ -167,63 +154,29 @@ class Instance:
         self._write("tracing_on", "1")
 
     def stop(self) -> None:
-        """Record nothing from now on, on no processor, and fetch what there is: all are cut at the same time."""
+        """Record nothing from now on, on no processor: all are cut at the same time. ``fetch`` has the rest then."""
         self._write("tracing_on", "0")
-        for handle, spool in self._buffers:
-            while self._move(handle, spool):
-                pass
-            with suppress(BlockingIOError):
-                while page := os.read(handle, PAGE_BYTES):
-                    self._size += os.write(spool.fileno(), page)
 
     def tasks(self) -> list[int]:
         """Those that are recorded and have not ended."""
         return [int(word) for word in (self._path / "set_event_pid").read_text().split() if word.isdecimal()]
 
-    def drain(self) -> bool:
-        """Fetch what was recorded, in whole pages. False once that is the limit; ``stop`` fetches the rest."""
-        for handle, spool in self._buffers:
-            # No longer than one buffer, whatever comes meanwhile: the other processors wait.
-            end = self._size + self._buffer_bytes
-            while self._size < end and self._move(handle, spool):
-                pass
-        return self._size < self._limit
+    def fetch(self) -> Iterator[tuple[int, bytes]]:
+        """What was recorded since, in pages, each with the number of its processor.
 
-    def _move(self, handle: int, spool: IO[bytes]) -> bool:
-        """Have the kernel move full pages of a processor, as many as the pipe holds; False if there are none."""
-        try:
-            left = splice(handle, self._pipe[1], _PIPE_BYTES, wait=False)
-        except BlockingIOError:
-            return False
-        self._size += left
-        moved = bool(left)
-        while left:
-            left -= splice(self._pipe[0], spool.fileno(), left)
-        return moved
-
-    @property
-    def size(self) -> int:
-        """Bytes of what was fetched."""
-        return self._size
-
-    def first_pages(self, most: int) -> list[bytes]:
-        """Some pages of what was fetched, none if nothing was."""
-        fetched = b"".join(os.pread(spool.fileno(), most * PAGE_BYTES, 0) for _, spool in self._buffers)
-        return [fetched[at : at + PAGE_BYTES] for at in range(0, len(fetched), PAGE_BYTES)][:most]
+        Of each no more than its buffer holds, whatever comes meanwhile: the others wait.
+        """
+        for processor, handle in enumerate(self._handles):
+            with suppress(BlockingIOError):
+                for _ in range(self.buffer_bytes // PAGE_BYTES + 1):
+                    page = os.read(handle, PAGE_BYTES)
+                    if not page:
+                        break
+                    yield processor, page
 
     def parsed(self, page: bytes) -> Iterator[Event]:
         """The events of a page."""
         return events(page, self._layouts)
-
-    def events(self) -> Iterator[Event]:
-        """All that was fetched, once, in order: times in nanoseconds, names, fields. For after the block as well."""
-        return merge(*(self._events(spool) for _, spool in self._buffers))
-
-    def _events(self, spool: IO[bytes]) -> Iterator[Event]:
-        with spool:
-            spool.seek(0)
-            while page := spool.read(PAGE_BYTES):
-                yield from self.parsed(page)
 
     def lost(self) -> int:
         """Events that the kernel had no room for."""

@@ -164,7 +164,7 @@ class Watch:
         if counted:
             called, calls = max(counted.called_bytes, end.called_bytes), max(counted.calls, end.calls)
             end = replace(counted, called_bytes=called, calls=calls)
-        traced, untraced = faults_of(self._trace, self._mapped)
+        traced = faults_of(self._trace, self._mapped)
         self._look_at_details(list(self._pids()), time.monotonic())
         mapping_it = {pid for file in self._files.values() if file for pid in file.pieces}
         open_in = {pid: open_files(pid) for pid in mapping_it}
@@ -174,12 +174,13 @@ class Watch:
             counted=end.since(self._start),
             before=self._start,
             unseen=end.since(self._counted),
-            files=tuple(self._seen(file, traced.get(key), open_in) for key, file in self._files.items() if file),
+            files=tuple(self._seen(file, traced.files.get(key), open_in) for key, file in self._files.items() if file),
             machine_read_bytes=read - self._machine[0],
             machine_major_faults=faults - self._machine[1],
             adaptive=windows_adapt(),
             module_tried=module_was_tried(os.uname().version),
-            untraced=untraced,
+            untraced=traced.untraced,
+            trace_doubt=traced.doubt,
         )
 
     def _meet(self, by_pid: dict[int, list[Mapping]]) -> _Watched | None:

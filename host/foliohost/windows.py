@@ -12,7 +12,6 @@ import ctypes
 import errno
 import fcntl
 import os
-import resource
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from foliohost.details import Details, details
 from foliohost.errors import FolioError, NoCure, NotPermitted, UsageError
+from foliohost.limits import raise_limit
 from foliohost.processes import PAGE_BYTES, all_processes, descriptors, mappings, same_file, start_time
 
 MOST_KB = 16384
@@ -176,7 +176,7 @@ def held(file: OpenFile, told: Descriptors | None = None) -> Iterator[list[int]]
 
     NoCure if it has none, or is no longer the process that started then.
     """
-    _raise_limit()
+    raise_limit()
     with _process(file) as pidfd:
         numbers = (told or Descriptors()).of(file)
         if not numbers:
@@ -200,12 +200,6 @@ def held(file: OpenFile, told: Descriptors | None = None) -> Iterator[list[int]]
 def _takes_advice(handle: int, file: OpenFile) -> bool:
     path_alone = fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_PATH
     return not path_alone and os.path.samestat(os.fstat(handle), file.status)
-
-
-def _raise_limit() -> None:
-    """Have as many descriptors as we may."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @contextmanager

@@ -7,11 +7,17 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from foliohost.devices import device_of
+from foliohost.windows import set_device
 from foliolab.files import REPOSITORY
+from tests.host import small_programs
+from tests.host.test_large import ahead_of_others
+from tests.host.toucher import drop
 from tests.host.tracing import obstacle
 
 HOST = REPOSITORY / "host"
@@ -77,6 +83,54 @@ def test_it_runs_alone(minor: int, file: Path, tmp_path: Path) -> None:
     if not obstacle():
         run("record", "-o", "trace", "--reads", "reads", "--", "sh", "-c", "exit 3", status=3)
         assert run("heatmap", "trace").count("│") == 20
+
+
+@pytest.fixture(scope="module")
+def quiet_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A file of 96 MiB on a loop device, with windows of 128 KiB."""
+    image, place = tmp_path_factory.mktemp("image") / "image", tmp_path_factory.mktemp("disk")
+    with image.open("wb") as stream:
+        stream.truncate(128 << 20)
+    for argv in (["/sbin/mke2fs", "-q", "-t", "ext4", str(image)], ["mount", "-o", "loop", str(image), str(place)]):
+        if subprocess.run(argv, capture_output=True, check=False).returncode:
+            pytest.skip("mounting a loop device takes root")
+    (place / "file").write_bytes(os.urandom(96 << 20))
+    set_device(device_of(place / "file").attribute, 128)
+    os.sync()
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+LOWEST = next(filter(python, MINORS), 0)
+VERDICTS = {
+    "random": "reads-too-much",
+    "sequential": "nothing-wrong",
+    "pread": "nothing-wrong",
+    "openers": "reads-too-much",
+    "fits": "fits-in-memory",
+}
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_small_programs_are_judged_by_every_python(minor: int, file: Path, quiet_disk: Path, tmp_path: Path) -> None:
+    """Of the lowest Python alone, unless FOLIOLAB_PYTHONS is "all"."""
+    found = python(minor)
+    if not found or (minor != LOWEST and os.environ.get("FOLIOLAB_PYTHONS") != "all"):
+        pytest.skip(f"Python 3.{minor} is not here, or was not asked for")
+    verdicts = {}
+    for name in VERDICTS:
+        drop(quiet_disk / "file")
+        program = [found, small_programs.__file__, name, str(quiet_disk / "file")]
+        argv = [found, "-I", "-S", "-W", "error", str(file), "diagnose", "--json", "--no-probe", "--", *program]
+        environment = {"FOLIOLAB_STATE": str(tmp_path / "state"), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+        # Looks that come late on a busy machine miss what a program did at its end.
+        done = subprocess.run(
+            argv, env=environment, capture_output=True, text=True, preexec_fn=ahead_of_others, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        verdicts[name] = json.loads(done.stdout)["verdict"]
+    print(minor, verdicts)
+    assert verdicts == VERDICTS
 
 
 def test_it_starts_at_once(file: Path, tmp_path: Path) -> None:

@@ -113,6 +113,12 @@ def test_policies(private_disk: Path, start: Callable[..., Toucher], cure: Calla
     assert read_kb(program, path) == 1024
     assert cure(*enforce) == f"{line}1 open file has the window of a policy.\n"
     assert read_kb(program, path) == 64
+    # What nothing has changed of is left alone, and the device as well.
+    kept = json.loads(cure(*enforce, "--json"))
+    assert ([found["pid"] for found in kept["cures"]], kept["moment_us"]) == ([program.pid], 0)
+    program.tell("open")
+    anew = json.loads(cure(*enforce, "--json"))
+    assert ([found["pid"] for found in anew["cures"]], anew["moment_us"] > 0) == ([program.pid], True)
     again = start(path)
     told = cure(*enforce)
     assert told.startswith(f"{path} in process {again.pid}")

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,6 +101,19 @@ def test_a_command_that_is_interrupted_is_told_of(number: int) -> None:
         _, words = running.communicate(timeout=60)
     assert running.returncode == 128 + number
     assert words.startswith("Nothing wrong: ")
+
+
+def test_who_asks_twice_for_the_end_gets_a_report() -> None:
+    with subprocess.Popen([*ARGV, "diagnose", "--", "sh", "-c", "echo up; exec sleep 300"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as running:  # fmt: skip
+        assert running.stdout
+        assert running.stdout.readline() == "up\n"
+        for _ in range(2):
+            running.terminate()
+            time.sleep(0.05)
+        _, said = running.communicate()
+    assert "Nothing wrong" in said
+    assert running.returncode == 128 + signal.SIGTERM
 
 
 def test_a_kill_takes_the_command_along() -> None:

@@ -3,11 +3,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,12 @@ import pytest
 from foliohost import faults
 from foliohost.devices import device_of
 from foliohost.errors import FolioError
-from foliohost.faults import FileFaults, followed, with_idle
+from foliohost.faults import FaultCounts, FileFaults, faults_of, followed, with_idle
 from foliohost.observation import Observation
 from foliohost.processes import PAGE_BYTES
-from foliohost.touches import FAULT
-from foliohost.tracefs import tracefs
+from foliohost.ringbuffer import Event
+from foliohost.touches import ADD, FAULT, MAP
+from foliohost.tracefs import Instance, tracefs
 from foliohost.verdict import judge
 from foliohost.watch import Watch
 from foliohost.windows import set_device
@@ -111,45 +112,86 @@ def test_whatever_ends_us_nothing_is_left(number: int, start: Callable[..., Touc
     assert wait_until(lambda: not instances(running.pid))
 
 
+def lossy(monkeypatch: pytest.MonkeyPatch, lost: int) -> None:
+    """The kernel tells that it has lost so many events."""
+    monkeypatch.setattr(Instance, "lost", lambda self: lost)
+
+
 @here
-def test_too_many_events_leave_estimates(
+def test_figures_with_few_events_lost_are_told_with_how_many(
     private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(faults, "LIMIT_BYTES", 4096)
+    lossy(monkeypatch, 1)
     seen = seen_of(private_disk / "file", start, "scan")
-    assert seen.untraced.startswith("There were more than ")
+    assert seen.untraced == ""
+    assert re.match(
+        r"The kernel had no room for 1 of [\d,]+ events \(\d\.\d%\): reads and waits may be", seen.trace_doubt
+    )
+    assert judge(seen).files[0].method == "tracepoints"
+
+
+@here
+def test_many_events_lost_leave_estimates(
+    private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lossy(monkeypatch, 1_000_000)
+    seen = seen_of(private_disk / "file", start, "scan")
+    assert seen.untraced.startswith("The kernel had no room for 1,000,000 of 1,00")
+    assert seen.untraced.endswith("%), too many to count by the others.")
     assert [(file.fault_pages, file.major_faults) for file in seen.files] == [(None, None)]
     assert judge(seen).files[0].method == "newly cached"
 
 
 @pytest.fixture
-def no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Temporary files have 4 KiB to share."""
-    place = tmp_path / "small"
-    place.mkdir()
-    argv = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(place)]
-    if subprocess.run(argv, capture_output=True, check=False).returncode:
-        pytest.skip("mounting takes root")
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
-    yield
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
+def small_folios(tmp_path: Path) -> Path:
+    """A file of 4 MiB in memory whose folios are single pages: since 6.18 a fault maps all of its folio."""
+    path = tmp_path / "small"
+    with path.open("wb") as stream:
+        for page in reversed(range(1024)):
+            os.pwrite(stream.fileno(), bytes(PAGE_BYTES), page * PAGE_BYTES)
+    return path
 
 
 @here
-@pytest.mark.parametrize("early", [True, False])
-def test_no_room_for_events_leaves_estimates(
-    early: bool, private_disk: Path, start: Callable[..., Toucher], no_room: None
-) -> None:
-    def look(watch: Watch) -> None:
-        if early:
-            watch.run(0.3)
-            (ours,) = instances(os.getpid())
-            assert (ours / "tracing_on").read_text() == "0\n"
-        watch.look()
+def test_what_the_kernel_has_no_room_for_is_noticed(small_folios: Path, start: Callable[..., Toucher]) -> None:
+    """Nobody looks while the buffers fill."""
+    program = start(small_folios)
+    with followed([program.pid]) as trace:
+        program.tell("again 8000")
+        traced = faults_of(trace, [])
+    assert re.match(r"The kernel had no room for [\d,]+ of [\d,]+ events", traced.untraced)
 
-    seen = seen_of(private_disk / "file", start, "scan", look=look)
-    assert seen.untraced == "The kernel's trace cannot be kept: No space left on device."
-    assert judge(seen).files[0].method == "newly cached"
+
+@here
+def test_more_events_than_the_buffers_hold_are_counted(small_folios: Path, start: Callable[..., Toucher]) -> None:
+    """Each is counted soon, and none is kept."""
+    program = start(small_folios)
+    with followed([program.pid]) as trace:
+        for _ in range(40):
+            program.tell("again 200")
+            trace.drain()
+            assert len(trace._early) <= 2 * 200 * 64  # of the last two times
+        assert trace._counts.events >= 39 * 200 * 64
+        traced = faults_of(trace, [])
+    assert (traced.untraced, traced.doubt) == ("", "")
+
+
+def test_reads_are_of_the_fault_that_waits_for_them() -> None:
+    file, other = (7, 5), (7, 6)
+
+    def fault(task: int, number: tuple[int, int], page: int) -> Event:
+        return 0, FAULT, (task, *number, page)
+
+    def add(task: int, number: tuple[int, int], first: int, order: int = 0) -> Event:
+        return 0, ADD, (task, *number, first, order)
+
+    counts = FaultCounts(but=9)
+    counts.take([fault(1, file, 5), add(1, file, 4), add(1, file, 5, 1), add(1, other, 5), add(2, file, 8)])
+    counts.take([(0, MAP, (1, 7)), add(1, file, 8)])  # by read(), after the fault
+    counts.take([fault(2, file, 9), fault(1, other, 1), add(2, file, 9), fault(2, file, 9), add(2, file, 10)])
+    counts.take([fault(9, file, 20), add(9, file, 20)])
+    assert counts.by_file() == {("0:7", 5): FileFaults(4, 2), ("0:7", 6): FileFaults()}
+    assert counts.events == 14
 
 
 def test_a_file_without_events_had_no_faults_unless_events_have_other_numbers() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kills at any moment of a cure: afterwards windows are what the state lists, or what they were.
+"""Kills at any moment of a cure: afterwards windows are what the state lists, or what they were; and of a recording.
 
 ``$FOLIOLAB_KILLS`` is the number of kills in each test; few by default, because each takes half a second.
 """
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -21,10 +22,13 @@ import pytest
 from foliohost import windows
 from foliohost.cures import apply_to_device, apply_to_open_files, undo
 from foliohost.devices import HostDevice, device_of
+from foliohost.processes import descendants
 from foliohost.state import applied, changing
+from foliohost.tracefs import fault_around_bytes
 from foliohost.windows import open_in, set_device
-from tests.host.command import ARGV, ENVIRONMENT
+from tests.host.command import ARGV, ENVIRONMENT, host
 from tests.host.conftest import Toucher
+from tests.host.tracing import here, instances
 from tests.host.windows import read_kb
 from tests.processes import wait_until
 
@@ -220,3 +224,49 @@ def test_the_keeper_survives_the_control_group(machine: Machine, group: Path) ->
     assert wait_until(lambda: machine.device.read_ahead_kb == BEFORE_KB)
     assert wait_until(lambda: not (group / "cgroup.procs").read_text())
     group.rmdir()
+
+
+def with_all_below(pid: int) -> None:
+    """Kill a process and all that it has started, as a kill of its control group does."""
+    others = descendants(pid)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for each in (pid, *others):
+            with suppress(ProcessLookupError):
+                os.kill(each, number)
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def kill_group(pid: int) -> None:
+    os.killpg(pid, signal.SIGKILL)
+
+
+@here
+def test_a_kill_of_a_recording_leaves_nothing_behind_the_next_start(cold: Path, tmp_path: Path) -> None:
+    """Of the tool, of its process group, and of all that it has started, the one who cleans up among them."""
+    chance, around = random.Random(1), fault_around_bytes()
+    ways = (kill, kill_group, with_all_below)
+    out, killed, left = tmp_path / "out", [], 0
+    fine = ["--fine"] if around else []
+    argv = [*ARGV, "record", *fine, "-o", str(out), "--file", str(cold), "--", "sleep", "300"]
+    seconds = 1.0
+    for number in range(KILLS):
+        began = time.monotonic()
+        running = subprocess.Popen(argv, start_new_session=True)
+        killed.append(running.pid)
+        if number < 3:  # how long it takes to record
+            assert wait_until(lambda pid=running.pid: bool(instances(pid)), 60)  # type: ignore[misc]
+            seconds = max(seconds, (time.monotonic() - began) * 2)
+        else:
+            time.sleep(chance.random() * seconds)
+        ways[number % len(ways)](running.pid)
+        running.communicate()
+        left += len(instances(running.pid))
+    print(f"{left} of {KILLS} left an instance for a moment, or until the next start")
+    assert host("diagnose", "--pid", str(os.getpid()), "--seconds", "0.1").returncode == 0
+    assert wait_until(lambda: not any(instances(pid) for pid in killed))
+    assert fault_around_bytes() == around
+    assert not out.exists()
+    assert [path.name for path in tmp_path.iterdir()] == [cold.name]

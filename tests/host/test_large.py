@@ -77,6 +77,19 @@ def test_the_time_is_kept(large: int) -> None:
     assert file["mapped_pages"] > 0
 
 
+@pytest.mark.parametrize("seconds", [1, 3])
+def test_a_look_at_the_machine_keeps_its_time(large: int, seconds: int) -> None:
+    """With the start of Python, on a machine that has others to do."""
+    argv = [*ARGV, "diagnose", "--host", "--seconds", str(seconds), "--json"]
+    begun = time.monotonic()
+    try:
+        words = subprocess.run(argv, stdout=subprocess.PIPE, preexec_fn=ahead_of_others, check=True)
+    except subprocess.SubprocessError:
+        pytest.skip("only root may run ahead of others")
+    assert time.monotonic() - begun <= seconds + 1
+    assert json.loads(words.stdout)["seconds"] > seconds / 4
+
+
 @pytest.mark.parametrize("scans", [True, False])
 def test_a_look_is_short(large: int, scans: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """In processor time of ours, in which the kernel's is: what it walks is locked meanwhile."""

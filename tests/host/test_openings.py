@@ -80,3 +80,71 @@ def test_while_we_do_not_ask_no_more_waits_than_the_kernel_allows(openings: Open
     openings.forget()
     subprocess.run([sys.executable, "-c", OPEN_ALL, str(place)], check=True)
     assert not openings.found()[1]
+
+
+@pytest.fixture
+def elsewhere(private_disk: Path, tmp_path: Path) -> Iterator[Path]:
+    """The same file system at another place; what is opened there is found, whatever happens to the first one."""
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    subprocess.run(["mount", "--bind", str(private_disk), str(place)], check=True)
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def opened_by(program: Toucher, attribute: Path, again: Callable[[], Toucher]) -> list[int]:
+    """Which processes have opened a file, of one that is there before and one that comes."""
+    with closing(Openings(attribute)) as openings:
+        comes = again()
+        found, all_told = openings.found()
+        assert all_told
+        assert program.pid != comes.pid
+        return [file.pid for file in found if file.pid == comes.pid]
+
+
+def test_openings_by_other_mounts_are_found(
+    device: HostDevice, elsewhere: Path, private_disk: Path, start: Callable[..., Toucher]
+) -> None:
+    """Also if another file system lies over the mount that comes first."""
+    first = start(private_disk / "file")
+    assert opened_by(first, device.attribute, lambda: start(elsewhere / "file"))
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(private_disk)], check=True)
+    try:
+        assert opened_by(first, device.attribute, lambda: start(elsewhere / "file"))
+    finally:
+        subprocess.run(["umount", str(private_disk)], check=True)
+
+
+IN_CONTAINER = """
+mount --make-rprivate /
+umount --lazy "$1"
+echo
+read -r _
+exec 3<"$2"
+echo
+read -r _
+"""
+
+
+def test_openings_in_a_container_are_found(device: HostDevice, elsewhere: Path, private_disk: Path) -> None:
+    """Which has the file system at a place that is nobody else's."""
+    argv = ["unshare", "--mount", "sh", "-e", "-c", IN_CONTAINER, "sh", str(private_disk), str(elsewhere / "file")]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as container:
+        assert container.stdin
+        assert container.stdout
+        container.stdout.readline()
+        mounted = [str(private_disk), str(elsewhere)]
+        for place in mounted:
+            subprocess.run(["umount", "--lazy", place], check=True)
+        try:
+            with closing(Openings(device.attribute)) as openings:
+                container.stdin.write(b"\n")
+                container.stdin.flush()
+                container.stdout.readline()
+                found, all_told = openings.found()
+            assert all_told
+            assert [file.pid for file in found] == [container.pid]
+        finally:
+            container.stdin.close()
+            for place in mounted:  # so that fixtures find what they undo
+                subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=True)

@@ -178,7 +178,7 @@ def test_a_process_that_reads_is_found(cold: Path) -> None:
     )
     with started("-c", busy, str(cold)) as program:
         assert wait_until(lambda: maps_large_file(program.pid))
-        found = survey(1.0)
+        found = survey(5.0)
         assert found.groups[program.pid] == control_group(program.pid)
         assert os.getpid() not in found.groups
         none = survey(1.0, most=0)

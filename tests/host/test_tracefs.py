@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from foliohost import tracefs as live_tracefs
 from foliohost.errors import UsageError
 from foliohost.processes import PAGE_BYTES, descendants, tasks_of
 from foliohost.record import record
+from foliohost.spool import Spool
 from foliohost.target import StartedProgram
 from foliohost.touches import ADD, FIELDS, MAP, USER
 from foliohost.tracefs import Instance, tracefs
@@ -56,15 +56,23 @@ def test_a_limit_cuts_all_processors_at_the_same_time(cold: Path) -> None:
     try:
         for child in children:
             assert child.stdout and child.stdout.read(1)
-        with Instance(fields, 64 << 10) as instance:
+        spool = Spool()
+
+        def much() -> bool:
+            spool.add(instance.fetch())
+            return spool.size >= 64 << 10
+
+        with Instance(fields) as instance:
             instance.start([child.pid for child in children])
             os.write(ends[0][1], b"x")
             # Each turn takes both processors, which others may want as well.
-            assert wait_until(lambda: not instance.drain(), 300)
+            assert wait_until(much, 300)
             instance.stop()
+            spool.add(instance.fetch())
         # Python touches files of its own.
         inode = cold.stat().st_ino
-        touched = [fields[0] for _, name, fields in instance.events() if name == MAP and fields[2] == inode]
+        events = spool.events(instance.parsed)
+        touched = [fields[0] for _, name, fields in events if name == MAP and fields[2] == inode]
     finally:
         for child in children:
             child.kill()
@@ -94,7 +102,7 @@ def made_and_killed(*words, **options):
     make(*words, **options)
     os.kill(os.getpid(), signal.SIGKILL)
 pathlib.Path.mkdir = made_and_killed
-with Instance({ADD: FIELDS[ADD]}, 1 << 20):
+with Instance({ADD: FIELDS[ADD]}):
     pass
 """
 
@@ -111,8 +119,8 @@ def test_a_signal_between_two_steps_leaves_nothing(monkeypatch: pytest.MonkeyPat
     def interrupted() -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(tempfile, "TemporaryFile", interrupted)
-    with pytest.raises(KeyboardInterrupt), Instance({ADD: FIELDS[ADD]}, 1 << 20):
+    monkeypatch.setattr(live_tracefs, "raise_limit", interrupted)
+    with pytest.raises(KeyboardInterrupt), Instance({ADD: FIELDS[ADD]}):
         pass
     assert instances(os.getpid()) == []
 
@@ -121,7 +129,7 @@ def test_a_signal_between_two_steps_leaves_nothing(monkeypatch: pytest.MonkeyPat
 def test_nobody_to_record_is_not_everybody() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
-    with Instance({ADD: FIELDS[ADD]}, 1 << 20) as instance:
+    with Instance({ADD: FIELDS[ADD]}) as instance:
         with pytest.raises(UsageError, match=r"^What was to be recorded has ended\.$"):
             instance.start([gone.pid])
         (ours,) = instances(os.getpid())
@@ -144,7 +152,7 @@ def test_many_threads_and_one_that_comes_meanwhile(
         return found
 
     monkeypatch.setattr(live_tracefs, "tasks_of", one_more_comes)
-    with Instance({ADD: FIELDS[ADD]}, 1 << 20) as instance:
+    with Instance({ADD: FIELDS[ADD]}) as instance:
         instance.start([program.pid])
         assert sorted(instance.tasks()) == sorted(tasks_of([program.pid]))
         assert len(instance.tasks()) == 1502
@@ -161,7 +169,7 @@ def test_a_program_that_starts_threads_all_the_time_is_recorded(monkeypatch: pyt
         return [*tasks_of(pids), 30_000 + listed]
 
     monkeypatch.setattr(live_tracefs, "tasks_of", always_another)
-    with Instance({ADD: FIELDS[ADD]}, 1 << 20) as instance:
+    with Instance({ADD: FIELDS[ADD]}) as instance:
         instance.start([os.getpid()])
         assert os.getpid() in instance.tasks()
 
@@ -234,3 +242,23 @@ def test_who_cleans_up_outlasts_what_asks_a_whole_service_to_end(tmp_path: Path)
             watcher.send_signal(number)
     assert around.read_text() == "65536\n"
     assert not instance.exists()
+
+
+FEW = """
+import os, resource, subprocess, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+from foliohost.program import start
+from foliohost.touches import ADD, FIELDS
+from foliohost.tracefs import Instance
+taken = [os.dup(0) for _ in range(24)]
+with Instance({ADD: FIELDS[ADD]}) as instance:
+    instance.start([os.getpid()])
+    print(start(["sh", "-c", "ulimit -n"], stdout=subprocess.PIPE).communicate()[0].decode(), end="")
+"""
+
+
+@here
+def test_as_many_files_are_open_as_there_are_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than are allowed at first; programs that we start are allowed no more than before."""
+    done = subprocess.run([sys.executable, "-c", FEW], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("32\n", "")

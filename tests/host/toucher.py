@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A program that maps a file and touches its pages as it is told to, for tests to look at.
 
-Standard input: ``random N``, ``scan`` or ``page N``, a line each, answered by a line; ``close`` closes the descriptor.
-``read`` reads the second half by calls; ``hint`` gives that for random access; ``threads N`` starts so many, which
-wait; ``wait`` sleeps for a second.
+Standard input: ``random N``, ``scan`` or ``page N``, a line each, answered by a line; ``close`` closes the descriptor,
+and ``open`` opens the file once more. ``read`` reads the second half by calls; ``hint`` gives that for random access;
+``threads N`` starts so many, which wait; ``wait`` sleeps for a second. ``again N`` touches all of it N times, unmapped
+before: a fault maps 16 pages.
 """
 
 import mmap
@@ -39,10 +40,17 @@ def main(path: Path, hint: str) -> None:
             for other in Path("/proc/self/fd").iterdir():  # Python's mmap keeps one of its own
                 if other.resolve() == path:
                     os.close(int(other.name))
+        elif verb == "open":
+            os.open(path, os.O_RDONLY)
         elif verb == "read":
             os.pread(handle, len(place) // 2, len(place) // 2)
         elif verb == "hint":
             place.madvise(mmap.MADV_RANDOM)
+        elif verb == "again":
+            for _ in range(int(number)):
+                place.madvise(mmap.MADV_DONTNEED)
+                for page in range(0, pages, 16):
+                    place[page * PAGE]
         elif verb == "wait":
             time.sleep(1)
         elif verb == "threads":

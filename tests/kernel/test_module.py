@@ -165,14 +165,56 @@ def check_scope(running: Guest, sparse: float, stock: int) -> None:
     assert events(running, other) == before[1]
     assert read_bytes(running, "--pattern", "random") < sparse
     assert events(running, named)["misses"] > before[0]["misses"] + 700
-    assert [text for text in (",", f"{named},", f"{named} {other}", "x" * 64) if not told(text)] == []
+    refused = (",", f"{named},", f"{named} {other}", "x" * 64, "x" * 200, "sdx", "../proc/cpuinfo", "/dev/null")
+    assert [text for text in refused if not told(text)] == []
+    assert f"{module.NAME}: devices: sdx is no block device in /dev, no name in /sys/class/bdi" in running.console()
     assert parameter(running, "devices") == f"{named}\n"
+    # What users call a disk.
+    for text in ("vdb", "/dev/vdb", "vda,vdb"):
+        assert told(text) == 0
+        assert other in parameter(running, "devices").strip().split(",")
+        assert read_bytes(running, "--pattern", "random", file=OTHER_FILE) < sparse
     assert told(f"{other},{named}") == 0
     assert sorted(parameter(running, "devices").strip().split(",")) == sorted((named, other))
     assert told("all") == 0
     assert read_bytes(running, "--pattern", "random", file=OTHER_FILE) < sparse
     each = [events(running, device) for device in (named, other)]
     assert statistics(running)["misses"] == sum(counts["misses"] for counts in each)
+
+
+def check_groups(running: Guest, sparse: float, stock: int) -> None:
+    """Where control groups are named, all others read and count as without the module."""
+
+    def told(text: str) -> int:
+        return running.run([":write", f"{PARAMETERS}/groups", text]).status
+
+    def read(group: str) -> int:
+        """In a group that is made for that, and removed behind it."""
+        probe = ["sparse-mmap", "--file", DATA_FILE, "--fraction", "0.01", "--seed", "1", "--drop-caches"]
+        done = running.run(["in-group", group, *probe, "--pattern", "random"])
+        return int(json.loads(done.checked().stdout)["read_bytes"])
+
+    assert parameter(running, "groups") == "all\n"
+    assert read("db") < sparse
+    assert told("/sys/fs/cgroup/db,/slice/one/") == 0  # which are made later
+    for name in ("db", "db/below", "slice/one", "db"):  # again, by the same name
+        before = statistics(running)["misses"]
+        assert read(name) < sparse, name
+        assert statistics(running)["misses"] > before + 700
+    before = statistics(running)["misses"]
+    for name in ("db2", "slice", "slice/two", "other/db"):
+        assert read(name) == stock, name
+    assert read_bytes(running, "--pattern", "random") == stock  # in none
+    assert statistics(running)["misses"] == before
+    assert [text for text in (",", "a,", ",a", "a,,b", "a b") if not told(text)] == []
+    assert parameter(running, "groups") == "/sys/fs/cgroup/db,/slice/one/\n"
+    assert told("/") == 0
+    assert read_bytes(running, "--pattern", "random") < sparse
+    assert told("db2") == 0  # of which it is known that it did not adapt
+    assert read("db2") < sparse
+    assert read("db") == stock
+    assert told("all") == 0
+    assert read("db") < sparse
 
 
 def check_text(running: Guest, overlay: Path) -> None:
@@ -224,7 +266,7 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
     random = ["--pattern", "random"]
     touched = (320 << 20) // 100
     sparse = 1.5 * touched
-    programs = [program(name, tmp_path) for name in ("module-load", "module-insert", "module-text")]
+    programs = [program(name, tmp_path) for name in ("module-load", "module-insert", "module-text", "in-group")]
     overlay = overlay_module(version)
     with guest(kernel, tmp_path, [*programs, overlay]) as running:
         require_module(running, module.NAME)
@@ -248,6 +290,7 @@ def test_debians_kernels_read_what_is_touched(version: str, tmp_path: Path) -> N
             # No kernel has a part in what is known of devices.
             check_prices(running, sparse)
             check_scope(running, sparse, stock)
+        check_groups(running, sparse, stock)
         # What a request costs has limits.
         assert running.run([":write", f"{PARAMETERS}/request_kb", "0"]).status
         running.run([":write", f"{PARAMETERS}/request_kb", "1024"]).checked()

@@ -14,7 +14,7 @@ from typing import Any
 from foliohost import policy
 from foliohost.called import called
 from foliohost.cli.options import add_command, add_json, add_verbs
-from foliohost.cures import Given, apply_to_device, apply_to_open_files, forget_ended, state_of, undo
+from foliohost.cures import Given, apply_to_device, apply_to_open_files, forget_ended, state_of, still_given, undo
 from foliohost.devices import device_of
 from foliohost.errors import FolioError, NoCure, UsageError
 from foliohost.sizes import count
@@ -151,15 +151,23 @@ def _enforce(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return _print_found(found, arguments.json)
     tell_restored()
-    known = {cure.key for cure in applied()}
-    if known or found:
+    if found or applied():
         forget_ended()
-    results = list(_enforced(found))
+    known, told = applied(), Descriptors()
+    keys = {cure.key for cure in known}
+    kept: list[Cure] = []
+    due: list[policy.Named] = []
+    for each in found:
+        if cure := still_given(each.file, each.policy.read_ahead_kb, each.policy.name, known, told):
+            kept.append(cure)
+        else:
+            due.append(each)
+    results = [Given(tuple(kept), (), 0), *_enforced(due)]
     if arguments.json:
         return _print_json(**_given_json(results))
     for given in results:
         for cure in given.cures:
-            if cure.key not in known:
+            if cure.key not in keys:
                 print(_asked(_what(cure), cure.read_ahead_kb, cure.policy))
         _tell_opened(given)
     number = sum(len(given.cures) for given in results)

@@ -113,8 +113,10 @@ def _require_host(arguments: argparse.Namespace) -> None:
 def _host(arguments: argparse.Namespace, seconds: float) -> int:
     end, top = time.monotonic() + seconds, arguments.top or _TOP
     found = survey(seconds, arguments.processes or MOST_PROCESSES)
+    began = time.monotonic()
     with _traced(list(found.groups)) as trace:
-        load = watch_host(found, max(end - time.monotonic(), seconds / 2), trace)
+        took = time.monotonic() - began  # to let go of the trace takes as long
+        load = watch_host(found, max(end - time.monotonic() - took, seconds / 4), trace)
     if arguments.openmetrics:
         write_atomic(arguments.openmetrics, host.to_metrics(load, top))
     elif arguments.json:
@@ -126,10 +128,12 @@ def _host(arguments: argparse.Namespace, seconds: float) -> int:
 
 def _watched(pids: list[int], seconds: float, only: os.stat_result | None = None) -> Observation:
     """What processes do in that time; Ctrl-C ends it early."""
+    began = time.monotonic()
     with _traced(pids) as trace:
+        took = time.monotonic() - began  # to let go of the trace takes as long
         watch = Watch(lambda: pids, only, trace=trace)
         try:
-            watch.run(seconds, lambda: not any(Path(f"/proc/{pid}/io").exists() for pid in pids))
+            watch.run(seconds - 2 * took, lambda: not any(Path(f"/proc/{pid}/io").exists() for pid in pids))
         except KeyboardInterrupt:
             print(f"{Path(called()).name}: Interrupted; this is what was seen so far.", file=sys.stderr)
         return watch.finish()
@@ -241,7 +245,10 @@ def _command(command: list[str], seconds: float | None, as_json: bool, probe: bo
 
 def _ended(pid: int) -> bool:
     """Whether a child of ours has ended; it is not waited for."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # who asks twice for its end has waited for it
+        return True
 
 
 def _children() -> Counters:

@@ -58,6 +58,7 @@ def to_json(seen: Observation, verdict: Diagnosis, folios: TextFolios | str, aro
         "page_bytes": seen.page_bytes,
         "adaptive": seen.adaptive,
         "untraced": seen.untraced or None,
+        "trace_doubt": seen.trace_doubt or None,
         "text_folios": asdict(folios) if isinstance(folios, TextFolios) else None,
         "text_folios_missing": missing,
         "groups": [asdict(group) for group in around.groups],
@@ -134,6 +135,8 @@ def print_diagnosis(
         for why in dict.fromkeys(_untraced(file.seen, seen) for file in shown):
             if why:
                 console.out(f"What is read of a file is estimated. {why}", style="dim")
+        if seen.trace_doubt:
+            console.out(seen.trace_doubt, style="dim")
     if len(read) > len(shown):
         console.out(f"and {len(read) - len(shown)} more files; --json has all", style="dim")
     for file in shown:

@@ -24,7 +24,8 @@ def to_json(load: HostLoad, top: int) -> dict[str, Any]:
         "hidden_processes": load.survey.hidden,
         "left_out_processes": load.survey.left_out,
         "left_out_files": len(load.files[top:]),
-        "untraced": load.untraced or None,
+        "untraced": load.traced.untraced or None,
+        "trace_doubt": load.traced.doubt or None,
         "files": [_file_json(file) for file in load.files[:top]],
     }
 
@@ -62,8 +63,12 @@ def print_host(console: Terminal, load: HostLoad, top: int) -> None:
         console.out(f"Left out by the bounds of this look: {survey.left_out} processes that read or were not asked.")
     if survey.hidden:
         console.out(f"Hidden from us: {survey.hidden} processes. Root with CAP_SYS_PTRACE sees them.")
-    if load.untraced and shown:
-        console.out(f"What is read of a file is estimated, and waits are at most these. {load.untraced}", style="dim")
+    if load.traced.untraced and shown:
+        console.out(
+            f"What is read of a file is estimated, and waits are at most these. {load.traced.untraced}", style="dim"
+        )
+    if load.traced.doubt:
+        console.out(load.traced.doubt, style="dim")
 
 
 def _print_files(console: Terminal, files: tuple[FileLoad, ...]) -> None:
@@ -138,7 +143,7 @@ def _of_host(load: HostLoad, files_left_out: int) -> list[Gauge]:
     )
     traced = Gauge("foliolab_host_traced", "1 if what faults read is known exactly, by tracepoints.")
     if load.survey.groups:
-        traced.set({}, int(not load.untraced))
+        traced.set({}, int(not load.traced.untraced))
     return [processes, traced, *(Gauge(f"foliolab_host_{name}", words, {"": value}) for name, words, value in single)]
 
 

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Pages of a trace on disk, until all of them are there. Of those that are not full, as much as they hold."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
+
+from foliohost.processes import PAGE_BYTES
+from foliohost.ringbuffer import Event, filled
+
+
+class Spool:
+    """A temporary file, which is gone with us."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 it is closed when all events were read
+        self._places: dict[int, array[int]] = {}
+        """By processor: where its pages begin."""
+        self.size = 0
+        """Bytes."""
+
+    def add(self, pages: Iterable[tuple[int, bytes]]) -> None:
+        """Write pages, each with its processor. OSError if there is no room."""
+        for processor, page in pages:
+            self._places.setdefault(processor, array("Q")).append(self.size)
+            self.size += os.pwrite(self._file.fileno(), filled(page), self.size)
+
+    def events(self, parsed: Callable[[bytes], Iterable[Event]]) -> Iterator[Event]:
+        """The events of all pages in order, once."""
+        with self._file:
+            yield from merge(*(self._of(places, parsed) for places in self._places.values()))
+
+    def _of(self, places: Iterable[int], parsed: Callable[[bytes], Iterable[Event]]) -> Iterator[Event]:
+        for place in places:
+            yield from parsed(os.pread(self._file.fileno(), PAGE_BYTES, place))
