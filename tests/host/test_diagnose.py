@@ -62,7 +62,8 @@ def test_a_process(large_file: Path, start: Callable[..., Toucher]) -> None:
     done = host("diagnose", "--pid", str(program.pid), "--seconds", "0.3", "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["verdict"], found["files"]) == (0, "nothing-wrong", [])
-    assert 0.3 <= found["seconds"] < _SECONDS
+    # What starting and ending the trace takes is taken off, down to a quarter.
+    assert 0.3 / 4 <= found["seconds"] < _SECONDS
     folios, missing = found["text_folios"], found["text_folios_missing"]
     if obstacle := without_folios():
         assert (folios, missing) == (None, obstacle)

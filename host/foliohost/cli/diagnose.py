@@ -133,7 +133,9 @@ def _watched(pids: list[int], seconds: float, only: os.stat_result | None = None
         took = time.monotonic() - began  # to let go of the trace takes as long
         watch = Watch(lambda: pids, only, trace=trace)
         try:
-            watch.run(seconds - 2 * took, lambda: not any(Path(f"/proc/{pid}/io").exists() for pid in pids))
+            watch.run(
+                max(seconds - 2 * took, seconds / 4), lambda: not any(Path(f"/proc/{pid}/io").exists() for pid in pids)
+            )
         except KeyboardInterrupt:
             print(f"{Path(called()).name}: Interrupted; this is what was seen so far.", file=sys.stderr)
         return watch.finish()
