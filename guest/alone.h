@@ -12,6 +12,7 @@
 #ifndef FOLIOLAB_ALONE_H
 #define FOLIOLAB_ALONE_H
 
+#include <limits.h>
 #include <linux/watchdog.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -80,12 +81,27 @@ static inline void alone_tick(void)
 		fdatasync(alone.console);
 }
 
+/* Programs are found beside this one first. */
+static inline void alone_path(void)
+{
+	char path[PATH_MAX], all[2 * PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (length <= 0)
+		return;
+	path[length] = '\0';
+	*strrchr(path, '/') = '\0';
+	snprintf(all, sizeof(all), "%s:%s", path, getenv("PATH"));
+	setenv("PATH", all, 1);
+}
+
 /* The jobs, with where answers go; NULL, with errno, if that cannot be. */
 static inline FILE *alone_begin(int *answers)
 {
 	FILE *requests = NULL;
 	int fd;
 
+	alone_path();
 	alone.watchdog = open("/dev/watchdog", O_WRONLY | O_CLOEXEC);
 	alone_watchdog(WATCHDOG_SECONDS);
 	alone.log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);

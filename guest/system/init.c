@@ -670,7 +670,9 @@ static noreturn void run_alone(FILE *requests)
 		if (!parse_job(line, &job))
 			send_line("{\"event\": \"error\", \"message\": \"not a job\"}\n");
 		else if (job.step != ended) {
-			send_line("{\"event\": \"start\", \"id\": %ld}\n", job.id);
+			send_line("{\"event\": \"start\", \"id\": %ld, "
+				  "\"step\": %ld}\n", job.id, job.step);
+			say("job %ld", job.id);
 			if (!run_job(&job))
 				ended = job.step;
 		}

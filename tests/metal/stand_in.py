@@ -71,11 +71,11 @@ class StandIn:
         argv = [tool("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none"]
         argv += ["-machine", "q35", "-cpu", "max", "-accel", "tcg,thread=single", "-m", f"{_MEMORY_MIB}M", "-smp", "2"]
         argv += ["-kernel", str(self.made / "vmlinuz"), "-initrd", str(self.made / "initrd")]
-        argv += ["-append", "root=/dev/vda1 ro console=ttyS0 quiet"]
+        argv += ["-append", "root=/dev/vda1 ro console=ttyS0 quiet watchdog.stop_on_reboot=0"]
         argv += ["-drive", f"file={self.place / 'disk.qcow2'},if=virtio,cache=unsafe"]
         argv += ["-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"]
         argv += ["-device", "virtio-net-pci,netdev=net", "-device", "virtio-rng-pci"]
-        argv += ["-device", "i6300esb", "-action", "watchdog=reset"]
+        argv += ["-device", "i6300esb", "-action", "watchdog=reset", "-global", "ICH9-LPC.noreboot=false"]
         argv += ["-object", f"memory-backend-file,id=erst,mem-path={memory},size=64K,share=on"]
         argv += ["-device", "acpi-erst,memdev=erst"]
         argv += ["-serial", f"file:{self.place / 'console.log'}"]
@@ -139,7 +139,7 @@ def _made() -> Path:
         (files / "root").chmod(0o700)
         _make_disk(partial / "disk.img", partial / "tree", files)
 
-    return made_once(cache_directory() / "scratch", f"stand-in-{digest([_MAKE, _PACKAGES, *_FILES.values()])}", make)
+    return made_once(cache_directory() / "stand-ins", f"debian-{digest([_MAKE, _PACKAGES, *_FILES.values()])}", make)
 
 
 def _make_disk(disk: Path, tree: Path, files: Path) -> None:
