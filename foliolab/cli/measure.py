@@ -42,8 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         metavar="|".join(BACKENDS),
-        help="qemu: a kernel in a guest; host: on the machine that --host names; model: no kernel, but what the model of"
-        " its page cache says (default: qemu)",
+        help="qemu: a kernel in a guest; host: on the machine of --host; model: no kernel, but what the model of its"
+        " page cache says (default: qemu)",
     )
     add_host(parser)
     add_accelerator(parser)

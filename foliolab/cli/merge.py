@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Add samples of other stores, which were measured elsewhere, to this one, with the consoles of their boots. What it
-has already is not added again. A result of a bundle ('./lab bundle') is taken like a store. After release/samples.jsonl.xz, './lab reproduce' measures only what is not
-shipped of the same kernels and probes.
+has already is not added again. The result of a bundle is taken as well. After release/samples.jsonl.xz,
+'./lab reproduce' measures only what is not shipped of the same kernels and probes.
 
 example: ./lab merge /net/node7/results/samples.jsonl /net/node8/results/samples.jsonl
 """

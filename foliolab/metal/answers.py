@@ -27,7 +27,7 @@ def facts_of(text: str) -> dict[str, str]:
 
 
 @dataclass
-class _Answers:
+class Answers:
     """What init has written."""
 
     results: dict[int, JobResult] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class _Answers:
     deadline: bool = False
 
     @classmethod
-    def read(cls, text: str) -> "_Answers":
+    def read(cls, text: str) -> "Answers":
         answers = cls()
         output: dict[tuple[int, int], bytes] = {}
         # What a reset leaves of a line at the end has no newline.
@@ -80,7 +80,7 @@ class BootRead:
             self.ending = (place / "outcome").read_text().strip()
         except (OSError, ValueError) as error:
             raise LabError(f"{place} has no boot that has ended: {error}.") from None
-        self._answers = _Answers.read(self._text("answers"))
+        self._answers = Answers.read(self._text("answers"))
         self._log = self._text("console")
 
     @property
@@ -155,7 +155,8 @@ class BootRead:
 
 def result_samples(archive: Path, place: Path) -> list[tuple[Sample, Path]]:
     """The samples in what ``runner result`` has packed, each with the directory of its console; ``place`` is empty."""
-    unpack(archive, place)
+    with archive.open("rb") as stream:
+        unpack(stream, place)
     try:
         facts = facts_of((place / "facts").read_text())
     except OSError:

@@ -9,7 +9,6 @@ run/boots/NAME/jobs      what init is to do, one job a line; step 0 is for all o
 run/boots/NAME/works.json  what the lab makes samples of, from the answers
 """
 
-import gzip
 import json
 import os
 import secrets
@@ -18,7 +17,8 @@ import subprocess
 import tarfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import IO
 
 from foliolab import process
 from foliolab.campaign.host_backend import HostBootable
@@ -138,10 +138,19 @@ def is_packed(path: Path) -> bool:
         return stream.read(2) == b"\x1f\x8b"
 
 
-def unpack(archive: Path, place: Path) -> None:
-    """Unpack what a machine has sent into a directory; LabError for what is no such file."""
+def unpack(archive: IO[bytes], place: Path) -> None:
+    """Unpack the files that a machine has sent into a directory; LabError for what holds anything else."""
     try:
-        with tarfile.open(archive) as stream:
-            stream.extractall(place, filter="data")
-    except (tarfile.TarError, OSError, EOFError, gzip.BadGzipFile) as error:
-        raise LabError(f"{archive} is no result of a bundle: {error}.") from None
+        with tarfile.open(fileobj=archive) as stream:
+            for member in stream:
+                path = PurePosixPath(member.name)
+                if member.isdir():
+                    continue
+                if not member.isfile() or path.is_absolute() or ".." in path.parts:
+                    raise tarfile.TarError(f"it has {member.name}, which is no file of a run")
+                (place / path).parent.mkdir(parents=True, exist_ok=True)
+                content = stream.extractfile(member)
+                assert content
+                (place / path).write_bytes(content.read())
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise LabError(f"What came is no result of a bundle: {error}.") from None

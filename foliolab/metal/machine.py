@@ -21,7 +21,7 @@ from foliolab.campaign.job import Job, Watcher
 from foliolab.errors import HostLost, UsageError
 from foliolab.files import write_atomic
 from foliolab.metal.answers import BootRead, facts_of
-from foliolab.metal.bundle import make_bundle
+from foliolab.metal.bundle import make_bundle, unpack
 from foliolab.process import dying_with_parent
 from foliolab.progress import Reporter
 from foliolab.table import Place, read_toml
@@ -192,5 +192,4 @@ class OnMachine:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_POLL_SECONDS)
-        with tarfile.open(fileobj=BytesIO(packed)) as stream:
-            stream.extractall(place, filter="data")
+        unpack(BytesIO(packed), place)

@@ -21,6 +21,7 @@ _PACKAGES = (
 )
 _DISK_BYTES = 12 << 30
 _PARTITION_BYTES = 1 << 20
+_SPARE_BYTES = 4 << 30
 _BLOCK_BYTES = 4096
 _MEMORY_MIB = 2048
 _MAKING_SECONDS = 1800
@@ -73,6 +74,7 @@ class StandIn:
         argv += ["-kernel", str(self.made / "vmlinuz"), "-initrd", str(self.made / "initrd")]
         argv += ["-append", "root=/dev/vda1 ro console=ttyS0 quiet watchdog.stop_on_reboot=0"]
         argv += ["-drive", f"file={self.place / 'disk.qcow2'},if=virtio,cache=unsafe"]
+        argv += ["-drive", f"file={self.place / 'spare'},format=raw,if=virtio,cache=unsafe"]
         argv += ["-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"]
         argv += ["-device", "virtio-net-pci,netdev=net", "-device", "virtio-rng-pci"]
         argv += ["-device", "i6300esb", "-action", "watchdog=reset", "-global", "ICH9-LPC.noreboot=false"]
@@ -113,6 +115,8 @@ def stand_in(place: Path) -> StandIn:
     run([tool("qemu-img"), "create", "-q", "-f", "qcow2", *backing, str(place / "disk.qcow2")], LabError)
     with (place / "erst").open("wb") as stream:
         stream.truncate(64 << 10)
+    with (place / "spare").open("wb") as stream:
+        stream.truncate(_SPARE_BYTES)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
