@@ -29,7 +29,7 @@ def watermarks(plan: Plan) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Probe:
+class ProbeJobs:
     """The probe of a plan on one kernel."""
 
     plan: Plan

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from foliolab.arch import Architecture
-from foliolab.campaign.probe import DATA, PROGRAMS, Probe, watermarks
+from foliolab.campaign.probe import DATA, PROGRAMS, ProbeJobs, watermarks
 from foliolab.disks import stores
 from foliolab.disks.userland import Userland
 from foliolab.errors import MissingTool, UsageError
@@ -202,7 +202,7 @@ class QemuSession:
         self.guest = guest
         """For those who run something else in it as well."""
         counts = guest.config.accelerator.counts_instructions
-        self._probe = Probe(plan, kernel, guest.config.disk_name(0), counts_instructions=counts)
+        self._probe = ProbeJobs(plan, kernel, guest.config.disk_name(0), counts_instructions=counts)
         self._seen = 0
         self._look()
         self.remark = ""

@@ -23,7 +23,7 @@ from typing import IO
 from foliolab import process
 from foliolab.campaign.host_backend import HostBootable
 from foliolab.campaign.job import Job
-from foliolab.campaign.probe import Probe
+from foliolab.campaign.probe import ProbeJobs
 from foliolab.errors import LabError
 from foliolab.files import cache_directory, digest, full_disk_named, made_once, sha256, write_atomic
 from foliolab.progress import Reporter
@@ -78,7 +78,7 @@ def _plan(files: Path, bootable: HostBootable, report: Reporter) -> list[str]:
 
 
 def _write_jobs(boot: Path, job: Job, bootable: HostBootable) -> None:
-    probe = Probe(bootable.plan, job.kernel, _DISK.format(0))
+    probe = ProbeJobs(bootable.plan, job.kernel, _DISK.format(0))
     identity = 0
     lines = []
     for argv in bootable.settings(_DISK.format):

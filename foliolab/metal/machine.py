@@ -72,8 +72,8 @@ def machine_config(name: str, hosts: Path | None, options: Sequence[str] = ()) -
 
 
 @dataclass
-class Machine:
-    """Runs commands on it, as root."""
+class RemoteMachine:
+    """Runs commands there, as root."""
 
     config: MachineConfig
     _prefix: str = field(default="", init=False)
@@ -131,7 +131,7 @@ class OnMachine:
     """Executes jobs of a HostBackend on a machine."""
 
     def __init__(self, config: MachineConfig, report: Reporter) -> None:
-        self._machine = Machine(config)
+        self._machine = RemoteMachine(config)
         self._report = report
 
     def timed_on(self) -> str:
