@@ -20,6 +20,8 @@ from foliolab.vm.outcome import Ending, GuestFailure, JobResult, Outcome, Outcom
 _MARK = re.compile(r"^\[ *[\d.]+\] foliolab init: job (-?\d+)$", re.MULTILINE)
 """With which init says in the kernel's log that a job begins."""
 
+_SILENT = "The machine was reset without a word: its kernel hung, or nothing kept its last words."
+
 
 def facts_of(text: str) -> dict[str, str]:
     """What a machine says of itself: a name and words in each line."""
@@ -131,7 +133,7 @@ class BootRead:
         else:
             outcome = classify(self.console, Ending.RESET)
             if outcome.sentence.startswith("The guest reset itself"):
-                outcome = Outcome(OutcomeKind.HANG, "The machine was reset without a word: its kernel hung.", "")
+                outcome = Outcome(OutcomeKind.HANG, _SILENT)
         sentence = outcome.sentence.replace("The guest", "The machine")
         if not self._text("answers"):
             sentence = f"{kernel} does not boot: {sentence}"

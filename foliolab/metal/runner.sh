@@ -166,14 +166,14 @@ put_back() {
 	mark "$run/ended"
 }
 
-# The command line of a test kernel: how this machine finds its root and its console, and what a boot wants.
+# The command line of a test kernel: what this machine's own kernel was told, but for how much of the machine it has,
+# and what a boot wants.
 arguments() {
-	root=$(findmnt -nro SOURCE /)
-	if [ -n "$1" ]; then
-		sed 's/\b\(BOOT_IMAGE\|init\|ro\|quiet\|splash\)\(=[^ ]*\)\?\( \|$\)//g' /proc/cmdline
-	else
+	tr ' ' '\n' </proc/cmdline | grep -Ev \
+		'^((BOOT_IMAGE|initrd|init|crashkernel|mem|nr_cpus|maxcpus|hugepages|hugepagesz)=|(ro|rw|quiet|splash)$)' || true
+	if [ -z "$1" ]; then
+		root=$(findmnt -nro SOURCE /)
 		echo "root=PARTUUID=$(lsblk -dnro PARTUUID "$root") rootfstype=$(findmnt -nro FSTYPE /)"
-		tr ' ' '\n' </proc/cmdline | grep '^console=' || true
 	fi
 	echo "rw rootwait init=$here/run/programs/init foliolab_job=$2 printk.time=1 panic=10 oops=panic"
 	echo "hung_task_panic=1 softlockup_panic=1 nmi_watchdog=panic $3"

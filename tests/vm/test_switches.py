@@ -17,7 +17,7 @@ from tests.guest.alone import Alone
 
 
 def size(name: str) -> str:
-    return f"/hugepages-{name}/file_enabled"
+    return f"/sizes/hugepages-{name}/file_enabled"
 
 
 FILES = {"/one": "1", "/two": "1", "/words": "x [y] z", size("16kB"): "some", size("64kB"): "exec"}
