@@ -20,6 +20,8 @@ from foliolab.vm.outcome import Ending, GuestFailure, JobResult, Outcome, Outcom
 _MARK = re.compile(r"^\[ *[\d.]+\] foliolab init: job (-?\d+)$", re.MULTILINE)
 """With which init says in the kernel's log that a job begins."""
 
+_LEVEL = re.compile(r"^<\d+>", re.MULTILINE)
+"""With which each line of what firmware keeps begins."""
 _SILENT = "The machine was reset without a word: its kernel hung, or nothing kept its last words."
 
 
@@ -88,7 +90,7 @@ class BootRead:
     @property
     def console(self) -> str:
         """What its kernel said, and its last words if the machine has kept them."""
-        return f"{self._log}{self._text('pstore')}"
+        return f"{self._log}{_LEVEL.sub('', self._text('pstore'))}"
 
     def samples(self) -> Iterator[Sample]:
         """One for each step that has begun; for all steps if the kernel came to none."""

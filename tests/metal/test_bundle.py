@@ -91,7 +91,7 @@ def test_the_step_that_a_reset_has_ended_is_a_hang(boot: Path) -> None:
 
 
 def test_last_words_tell_a_panic_from_a_hang(boot: Path) -> None:
-    (boot / "pstore").write_text("<6>[    3.1] x\n[    3.2] Kernel panic - not syncing: sysrq triggered crash\n")
+    (boot / "pstore").write_text("<6>[    3.1] x\n<0>[    3.2] Kernel panic - not syncing: sysrq triggered crash\n")
     assert answer(boot, "", outcome="reset")[-1].outcome == "guest-crash"
 
 
