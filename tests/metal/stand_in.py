@@ -27,6 +27,10 @@ _BLOCK_BYTES = 4096
 _MEMORY_MIB = 2048
 _MAKING_SECONDS = 1800
 _BOOT_SECONDS = 900
+_ARGUMENTS = (
+    "root=/dev/vda1 ro console=ttyS0 quiet no_timer_check watchdog.stop_on_reboot=0"
+    " systemd.default_timeout_start_sec=900"
+)
 
 _FILES = {
     "etc/fstab": "/dev/vda1 / ext4 defaults 0 1\n",
@@ -79,7 +83,10 @@ class StandIn:
         argv = [tool("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none"]
         argv += ["-machine", "q35", "-cpu", "max", "-accel", "tcg,thread=single", "-m", f"{_MEMORY_MIB}M", "-smp", "2"]
         argv += ["-kernel", str(self.made / "vmlinuz"), "-initrd", str(self.made / "initrd")]
-        argv += ["-append", "root=/dev/vda1 ro console=ttyS0 quiet no_timer_check watchdog.stop_on_reboot=0"]
+        argv += [
+            "-append",
+            _ARGUMENTS,
+        ]
         argv += ["-drive", f"file={self.place / 'disk.qcow2'},if=virtio,cache=unsafe"]
         argv += ["-drive", f"file={self.place / 'spare'},format=raw,if=virtio,cache=unsafe"]
         argv += ["-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from foliolab.errors import LabError
 from foliolab.metal.bundle import RUNNER
 from foliolab.process import run, tool
 
@@ -57,7 +58,7 @@ def event(**words: object) -> str:
 
 
 def test_shellcheck_has_nothing_to_say() -> None:
-    run([tool("shellcheck"), str(RUNNER)], AssertionError)
+    run([tool("shellcheck"), str(RUNNER)], LabError)
 
 
 def test_what_a_reset_has_left_undone_becomes_the_next_boot(home: Path) -> None:
