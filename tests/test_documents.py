@@ -39,7 +39,7 @@ LIMITS = {
     "docs/tutorial-patch.md": 500,
     "docs/tutorial-database.md": 500,
     "docs/install-kernel.md": 750,
-    "docs/architecture.md": 2190,
+    "docs/architecture.md": 2280,
     "docs/recipes.md": 730,
     "CONTRIBUTING.md": 410,
     "docs/diagnose.md": 2380,
@@ -51,6 +51,7 @@ LIMITS = {
     "docs/linux-7.3.md": 880,
     "docs/kselftests.md": 300,
     "docs/seconds.md": 1165,
+    "docs/metal.md": 700,
 }
 """Words, also in tables that are typed."""
 LONGEST_NOTE = 280

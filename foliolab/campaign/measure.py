@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from foliolab.arch import NATIVE, Architecture, applies, architecture, machine_name
+from foliolab.campaign.host_backend import HostBackend, require_bootable
 from foliolab.campaign.job import Backend
 from foliolab.campaign.model_backend import ModelBackend
 from foliolab.campaign.qemu_backend import QemuBackend
@@ -28,9 +29,9 @@ from foliolab.kernel.config import OPTIONAL
 from foliolab.kernel.series import check_names
 from foliolab.model.library import PAGE_BYTES
 from foliolab.progress import Reporter
-from foliolab.vm.accel import COUNTING, Wanted, choose
+from foliolab.vm.accel import COUNTING, HOST, Wanted, choose
 
-BACKENDS = ("qemu", MODEL)
+BACKENDS = ("qemu", HOST, MODEL)
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,7 @@ class Collected:
 
 def measure(request: Request, report: Reporter, workers: Workers | None = None) -> Collected:
     """Measure what the store lacks, by ``workers`` or here. What is not ok raises nothing: see ``failure_of``."""
-    plan, arch, page_size = planned(request)
-    if request.backend != MODEL:
-        check_names(request.kernels or plan.scale.kernels, report)
-    prepare = _on_model if request.backend == MODEL else _on_qemu
-    plan, backend, kernel_for = prepare(request, plan, arch, page_size, report)
+    plan, backend, kernel_for = prepared(request, report)
     with open_store(store_file()) as store:
         samples = run_plan(plan, store, backend, kernel_for, report, workers)
         # The plan's samples count as the newest, also where they were measured long ago.
@@ -88,6 +85,20 @@ def measure(request: Request, report: Reporter, workers: Workers | None = None) 
         asked = {step.variant.name for step in plan.steps}
         stored = [sample for sample in stored if sample.variant in asked]
     return Collected(plan.experiment, samples, stored)
+
+
+def prepared(request: Request, report: Reporter) -> tuple[Plan, Backend, KernelFor]:
+    """What is to be measured, what runs it, and its kernels, which are not built yet."""
+    plan, arch, page_size = planned(request)
+    if request.backend != MODEL:
+        check_names(request.kernels or plan.scale.kernels, report)
+    prepare = {MODEL: _on_model, HOST: _on_host}.get(request.backend, _on_qemu)
+    return prepare(request, plan, arch, page_size, report)
+
+
+def default_profile(backend: str) -> str:
+    """Of the kernels that a backend boots."""
+    return "metal" if backend == HOST else "lab"
 
 
 def planned(request: Request) -> tuple[Plan, Architecture, int]:
@@ -145,6 +156,25 @@ def _on_qemu(
         return build(KernelRequest(arch, name, request.profile, tuple(extras), page_size=page_size), report)
 
     return plan.with_at_most(accelerator.max_cpus), QemuBackend(arch, accelerator, report), kernel_for
+
+
+def _on_host(
+    request: Request, plan: Plan, arch: Architecture, page_size: int, report: Reporter
+) -> tuple[Plan, Backend, KernelFor]:
+    """The plan, what makes its boots, and kernels that a machine can boot."""
+    if arch.name != "x86_64" or not arch.native:
+        raise UsageError("Only for machines of x86_64 are there kernels yet, and from such machines.")
+    if request.accelerator or plan.scale.parameters.device:
+        raise UsageError("A machine takes neither --accelerator nor --device: its processors and disks are its own.")
+    require_bootable(plan)
+    require_counting(plan.experiment.metric, "auto")
+
+    extras = tuple(extra for extra in OPTIONAL if extra in plan.scale.parameters.filesystems)
+
+    def kernel_for(name: str) -> BuiltKernel:
+        return build(KernelRequest(arch, name, request.profile, extras), report)
+
+    return plan, HostBackend(arch, report), kernel_for
 
 
 def require_counting(metric: str, wanted: Wanted) -> None:

@@ -25,7 +25,7 @@ from foliolab.progress import Reporter
 from foliolab.vm.disk import Filesystem
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
 from foliolab.vm.outcome import JobResult, OutcomeKind, complaints, short_of_time, splats
-from foliolab.vm.switches import Switches, require_module
+from foliolab.vm.switches import require_module, switched
 
 _COUNTERS = "/counters"
 _ROOT = "/root"
@@ -239,7 +239,6 @@ def run_boot(
     disks that keep it is whole. GuestFailure if the guest itself fails, DiskFull if there was no room.
     """
     with Guest(replace(config, kernel=kernel.image, disks=program.disks, kernel_name=kernel.name), console) as guest:
-        switches = Switches(guest)
         real_time = config.accelerator.real_time
         program.mount(guest)
         if kernel.module:
@@ -247,7 +246,7 @@ def run_boot(
         seen = 0
         for cell in cells:
             before(cell)
-            switches.set(cell.variant.switches)
+            guest.run(switched(cell.variant.switches)).checked()
             limit = _limit(guest, program, cell.read_ahead_kb)
             environment = program.whole_environment
             job = guest.run(

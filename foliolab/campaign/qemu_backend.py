@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Cells in a QEMU guest."""
 
-import json
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,33 +9,42 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from foliolab.arch import Architecture
+from foliolab.campaign.probe import DATA, PROGRAMS, ProbeJobs, watermarks
 from foliolab.disks import stores
 from foliolab.disks.userland import Userland
 from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment.cell import Cell
-from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import ROOTS, Experiment
 from foliolab.files import digest, digest_files
 from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
-from foliolab.kernel.name import PATCHED, stem
+from foliolab.kernel.name import stem
 from foliolab.progress import Reporter
 from foliolab.vm.accel import Accelerator, qemu_version
 from foliolab.vm.counted import run_counted
-from foliolab.vm.disk import DATA_FILE, LAYOUT, DataDisk, FileTrees
+from foliolab.vm.disk import LAYOUT, DataDisk, FileTrees
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs, program_sources, with_headers
-from foliolab.vm.outcome import JobResult, Outcome, OutcomeKind, complaints, failure, short_of_time, splats
-from foliolab.vm.switches import Switches, require_module
+from foliolab.vm.outcome import Outcome, OutcomeKind, complaints, failure, short_of_time, splats
+from foliolab.vm.switches import require_module
 
-_DATA = "/data"
-"""Where the disk is mounted."""
-_PROGRAMS = "/programs"
-"""Where the one with programs is, if it is another."""
 
-_KERNEL_LACKS = 77
-"""Exit status of a probe whose case the kernel does not have."""
+def probe_parts(experiment: Experiment, arch: Architecture, report: Reporter) -> list[str]:
+    """Hashes of what decides what a probe does on any machine: its sources, how disks are made, its root directories.
+
+    UsageError without such a program.
+    """
+    program = experiment.argv[0]
+    known = program_sources()
+    if program not in known:
+        raise UsageError(f"{experiment.name} runs '{program}', which is no program of guest/.")
+    parameters = [scale.parameters for scale in experiment.scales.values()]
+    names = {entry.content for entry in parameters} & ROOTS
+    if any(entry.programs for entry in parameters):
+        names |= {"programs"}
+    roots = [Userland.of(arch, name, report).hash for name in sorted(names)]
+    return [digest_files(with_headers(known[program])), LAYOUT, *roots]
 
 
 @dataclass(frozen=True)
@@ -60,17 +68,8 @@ class QemuBackend:
 
         UsageError without such a program.
         """
-        program = experiment.argv[0]
-        known = program_sources()
-        if program not in known:
-            raise UsageError(f"{experiment.name} runs '{program}', which is no program of guest/.")
-        sources = digest_files(with_headers(known[program]))
-        parameters = [scale.parameters for scale in experiment.scales.values()]
-        names = {entry.content for entry in parameters} & ROOTS
-        if any(entry.programs for entry in parameters):
-            names |= {"programs"}
-        roots = [Userland.of(self.architecture, name, self.report).hash for name in sorted(names)]
-        return digest([sources, qemu_version(self.architecture), LAYOUT, *self.accelerator.options, *roots])
+        sources, layout, *roots = probe_parts(experiment, self.architecture, self.report)
+        return digest([sources, qemu_version(self.architecture), layout, *self.accelerator.options, *roots])
 
     def data_hash(self, plan: Plan, cell: Cell) -> str:
         """Over the database that a cell works on, if it is one of a store that can be had here."""
@@ -182,8 +181,7 @@ class QemuBootable:
             self._mount(guest)
             if self.needs_module:
                 require_module(guest, module.NAME)
-            watermarks = str(self.plan.scale.parameters.watermark_scale_factor)
-            guest.run([":write", "/proc/sys/vm/watermark_scale_factor", watermarks]).checked()
+            guest.run(watermarks(self.plan)).checked()
             yield QemuSession(name, guest, self.plan, self.config.kernel_name)
 
     def _mount(self, guest: Guest) -> None:
@@ -193,9 +191,9 @@ class QemuBootable:
             return
         access = [] if parameters.writable else ["ro"]
         data, programs = (f"/dev/{guest.config.disk_name(number)}" for number in range(2))
-        guest.run([":mount", data, _DATA, parameters.filesystem, *access]).checked()
+        guest.run([":mount", data, DATA, parameters.filesystem, *access]).checked()
         if parameters.programs:
-            guest.run([":mount", programs, _PROGRAMS, "xfs", "ro"]).checked()
+            guest.run([":mount", programs, PROGRAMS, "xfs", "ro"]).checked()
 
 
 class QemuSession:
@@ -205,9 +203,8 @@ class QemuSession:
         self.boot = boot
         self.guest = guest
         """For those who run something else in it as well."""
-        self._plan = plan
-        self._kernel = kernel
-        self._switches = Switches(guest)
+        counts = guest.config.accelerator.counts_instructions
+        self._probe = ProbeJobs(plan, kernel, guest.config.disk_name(0), counts_instructions=counts)
         self._seen = 0
         self._look()
         self.remark = ""
@@ -218,40 +215,21 @@ class QemuSession:
         return self.guest.ready.page_size
 
     def measure(self, step: Step) -> dict[str, int | float]:
-        """Set the switches and the readahead limit, run the probe; a kernel that complains meanwhile has crashed."""
-        parameters = self._plan.scale.parameters
-        # Ours has them all: there, one that is missing is a mistake in the variant.
-        if self._kernel != PATCHED and (name := self._switches.lacking(step.variant.switches)):
-            sentence = f"{self._kernel} has no switch {name}, which {step.variant.name} sets."
-            raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence))
-        self._switches.set(step.variant.switches)
-        limit = f"/sys/block/{self.guest.config.disk_name(0)}/queue/read_ahead_kb"
-        self.guest.run([":write", limit, str(parameters.read_ahead_kb)]).checked()
-        data = DATA_FILE if parameters.file_bytes else _DATA
-        command = self._plan.experiment.command(step.cell, parameters, step.repetition, data)
+        """Run what a step takes; a kernel that complains meanwhile has crashed."""
+        self.remark = ""
+        *settings, (command, deadline) = self._probe.jobs(step)
+        results = []
+        for argv, limit in settings:
+            results.append(self.guest.run(argv, limit))
+            if results[-1].outcome.kind is not OutcomeKind.OK:
+                return self._probe.metrics(step, results)
+        parameters = self._probe.plan.scale.parameters
         wanted = {"nodes": bool(parameters.nodes), "hardware": parameters.hardware_counters}
-        result, counts = run_counted(self.guest, command, parameters.deadline_seconds, **wanted)
-        if result.status == _KERNEL_LACKS:
-            raise failure(replace(result.outcome, kind=OutcomeKind.NOT_APPLICABLE))
-        result.checked()
-        self._check_console()
+        result, counts = run_counted(self.guest, command, deadline, **wanted)
+        if result.outcome.kind is OutcomeKind.OK:
+            self._check_console()
         self.remark = " ".join(filter(None, (counts.remark, self.remark)))
-        metrics = _metrics(result) | counts.metrics
-        if self.guest.config.accelerator.counts_instructions:
-            # CPU time, because the clock jumps ahead whenever the guest waits for its disk.
-            metrics["instructions"] = round(result.cpu_seconds * 1e9)
-            # Of these the probes say that nothing waits meanwhile.
-            for name, metric in METRICS.items():
-                time, count = metric.quotient or ("", "")
-                if metrics.get(count) and time in metrics:
-                    metrics[name] = metrics[time] * 1e9 / metrics[count]
-        if (main := self._plan.experiment.metric) not in metrics:
-            words = result.stdout.decode(errors="replace")
-            if main in counts.not_counted or main in json.loads(result.stdout):
-                sentence = f"{command[0]} cannot count {main} on this kernel."
-                raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence, words))
-            raise failure(Outcome(OutcomeKind.NO_RESULT, f"{command[0]} printed no {main}.", words))
-        return metrics
+        return self._probe.metrics(step, [*results, result], counts)
 
     def _check_console(self) -> None:
         new = self._look()
@@ -267,16 +245,3 @@ class QemuSession:
         titles = splats(self.guest.console())
         new, self._seen = titles[self._seen :], len(titles)
         return new
-
-
-def _metrics(result: JobResult) -> dict[str, int | float]:
-    """The metrics in the probe's JSON line; what the guest could not count is left out."""
-    try:
-        line = json.loads(result.stdout)
-        metrics = {name: line[name] for name in METRICS if line.get(name) is not None}
-    except (ValueError, AttributeError):
-        metrics = {}
-    if "seconds" not in metrics:
-        sentence = f"{result.argv[0]} printed no result."
-        raise failure(Outcome(OutcomeKind.NO_RESULT, sentence, result.stdout.decode(errors="replace")))
-    return metrics

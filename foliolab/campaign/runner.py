@@ -64,6 +64,21 @@ def run_plan(
     return _Campaign(plan, store, backend, kernel_for, report, workers or Here()).run()
 
 
+def jobs_of(plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter) -> list[Job]:
+    """What ``run_plan`` would have executed on a machine whose name nobody knows yet: a job for each boot."""
+    return _Campaign(plan, store, backend, kernel_for, report, _Nobody()).jobs()
+
+
+class _Nobody:
+    """Executes nothing."""
+
+    def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
+        raise NotImplementedError
+
+    def timed_on(self) -> str:
+        return ""
+
+
 def failure_of(samples: Iterable[Sample]) -> LabError | None:
     """The error for samples that failed, of the kind of the first one; None if none did."""
     failed = [sample for sample in samples if sample.outcome not in (OK, NOT_APPLICABLE)]
@@ -117,6 +132,11 @@ class _Campaign:
 
                 self._workers.run(self._jobs(), self._store.consoles, Watcher(record, task.note, self._report.say))
         return [self._had[self._key(step)] for step in steps]
+
+    def jobs(self) -> list[Job]:
+        """All that apply and that the store lacks."""
+        self._pass_over()
+        return list(self._jobs())
 
     def _pass_over(self) -> None:
         """Record what does not apply to this machine, unless the store says so already."""

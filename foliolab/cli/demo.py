@@ -30,7 +30,7 @@ from foliolab.vm.accel import choose
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.switches import Switches
+from foliolab.vm.switches import switched
 
 # The file is larger than what memory can hold of it, and windows large enough to be seen.
 _FILE_BYTES = 128 << 20
@@ -96,9 +96,9 @@ def record(report: Reporter) -> RecordedReads:
         settings |= {f"{_TRACING}/events/filemap/mm_filemap_{event}/enable": "1" for event in EVENTS}
         for file, value in settings.items():
             guest.run([":write", file, value]).checked()
-        switches = Switches(guest)
         for name, title in _PANELS.items():
-            switches.set(choose_one(name, machine_name(NATIVE.name, guest.ready.page_size)).switches)
+            variant = choose_one(name, machine_name(NATIVE.name, guest.ready.page_size))
+            guest.run(switched(variant.switches)).checked()
             guest.run([":write", f"{_TRACING}/trace", ""]).checked()
             probe = ["sparse-mmap", "--file", DATA_FILE, "--fraction", "0.01", "--drop-caches"]
             touched = json.loads(guest.run(probe).checked().stdout)["floor_bytes"]

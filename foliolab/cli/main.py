@@ -23,6 +23,7 @@ _GROUPS = {
     },
     "Look at results": {
         "report": "tables of what was measured, beside what was published",
+        "bundle": "pack an experiment for a machine without network, which measures by itself",
         "merge": "add what was measured elsewhere",
         "reproduce": "measure all that is behind the figures of README and docs",
         "export-case": "write one case as C and shell, for any Linux",

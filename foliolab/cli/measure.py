@@ -7,12 +7,13 @@ example: ./lab measure sparse-mmap --variant unpatched,published --cell pattern=
 import argparse
 import json
 
-from foliolab.campaign.measure import BACKENDS, Request, measure
+from foliolab.campaign.measure import BACKENDS, Request, default_profile, measure
 from foliolab.campaign.runner import failure_of
 from foliolab.cli.options import (
     add_accelerator,
     add_cells,
     add_device,
+    add_host,
     add_json,
     add_kernels,
     add_machine,
@@ -23,11 +24,13 @@ from foliolab.cli.options import (
     names_of,
     workers,
 )
+from foliolab.errors import UsageError
 from foliolab.progress import Reporter
 from foliolab.report.section import sections
 from foliolab.report.terminal import print_section, terminal
 from foliolab.report.verdicts import check
 from foliolab.report.view import view_of
+from foliolab.vm.accel import HOST
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +42,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         metavar="|".join(BACKENDS),
-        default="qemu",
-        help="qemu: a kernel in a guest; model: no kernel, but what the model of its page cache says (default: qemu)",
+        help="qemu: a kernel in a guest; host: on the machine of --host; model: no kernel, but what the model of its"
+        " page cache says (default: qemu)",
     )
+    add_host(parser)
     add_accelerator(parser)
     add_device(parser)
     parser.add_argument(
@@ -51,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_machine(parser)
     add_workers(parser)
-    add_profile(parser)
+    add_profile(parser, None)
     add_json(parser, '{"samples": [...]}')
     parser.add_argument(
         "--check",
@@ -62,6 +66,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def requested(arguments: argparse.Namespace) -> Request:
     arch, page_size = machine(arguments)
+    if arguments.host and arguments.backend not in (None, HOST):
+        raise UsageError(f"--host goes with no backend but {HOST}.")
+    if arguments.backend == HOST and not arguments.host:
+        raise UsageError(f"The backend {HOST} takes --host and the name of a machine.")
+    backend = HOST if arguments.host else arguments.backend or "qemu"
     return Request(
         experiment=arguments.experiment,
         scale=arguments.scale,
@@ -72,8 +81,8 @@ def requested(arguments: argparse.Namespace) -> Request:
         arch=arch.name,
         page_size=page_size,
         accelerator=arguments.accelerator,
-        profile=arguments.profile,
-        backend=arguments.backend,
+        profile=arguments.profile or default_profile(backend),
+        backend=backend,
         device=arguments.device,
         hardware_counters=arguments.hardware_counters,
         shard=arguments.shard or (1, 1),

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Add samples of other stores, which were measured elsewhere, to this one, with the consoles of their boots. What it
-has already is not added again. After release/samples.jsonl.xz, './lab reproduce' measures only what is not
-shipped of the same kernels and probes.
+has already is not added again. The result of a bundle is taken as well. After release/samples.jsonl.xz,
+'./lab reproduce' measures only what is not shipped of the same kernels and probes.
 
 example: ./lab merge /net/node7/results/samples.jsonl /net/node8/results/samples.jsonl
 """
 
 import argparse
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import consoles_of, open_store, read_samples, store_file
 from foliolab.errors import UsageError
 from foliolab.files import write_atomic
+from foliolab.metal.answers import result_samples
+from foliolab.metal.bundle import is_packed
 from foliolab.progress import Reporter
+from foliolab.vm.accel import HOST
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -24,13 +29,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    found = []
-    for place in arguments.store:
-        file = place / "samples.jsonl" if place.is_dir() else place
-        if not file.is_file():
-            raise UsageError(f"There is no store at {place}.")
-        found += [(sample, consoles_of(file)) for sample in read_samples(file)]
-    found.sort(key=lambda each: bool(each[0].host))  # of copies, the one that says more stays
+    with ExitStack() as stack:
+        found = [each for place in arguments.store for each in _found(place, stack)]
+        found.sort(key=lambda each: bool(each[0].host))  # of copies, the one that says more stays
+        new = _add(found)
+    Reporter().say(f"{new} of {len(found)} samples are new.")
+    return 0
+
+
+_Found = tuple[Sample, Path]
+"""A sample, and the directory of its store's consoles."""
+
+
+def _found(place: Path, stack: ExitStack) -> list[_Found]:
+    file = place / "samples.jsonl" if place.is_dir() else place
+    if not file.is_file():
+        raise UsageError(f"There is no store at {place}.")
+    if is_packed(file):
+        return result_samples(file, Path(stack.enter_context(TemporaryDirectory(prefix="foliolab-merge-"))))
+    return [(sample, consoles_of(file)) for sample in read_samples(file)]
+
+
+def _add(found: list[_Found]) -> int:
+    """Returns how many were not there yet."""
     with open_store(store_file()) as store:
         new = {_identity(sample): (sample, consoles) for sample, consoles in found}
         for sample in store.samples:
@@ -40,10 +61,10 @@ def handle(arguments: argparse.Namespace) -> int:
                 write_atomic(store.consoles / console.name, console.read_bytes())
         for sample, _ in new.values():
             store.append(sample)
-    Reporter().say(f"{len(new)} of {len(found)} samples are new.")
-    return 0
+    return len(new)
 
 
 def _identity(sample: Sample) -> str:
     """Equal for copies of one measurement: what is shipped names hosts only where these matter."""
-    return repr(replace(sample, host=sample.timed_on))
+    recorded = "" if sample.backend == HOST else sample.recorded  # that is when it came here
+    return repr(replace(sample, host=sample.timed_on, recorded=recorded))

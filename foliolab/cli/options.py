@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, get_args
 
 from foliohost.cli.options import add_command as add_command
@@ -23,6 +24,8 @@ from foliolab.device import device_of, help_text
 from foliolab.errors import UsageError
 from foliolab.kernel.config import OPTIONAL, PROFILES
 from foliolab.kernel.name import HELP
+from foliolab.metal.machine import OnMachine, machine_config
+from foliolab.progress import Reporter
 from foliolab.vm.accel import Wanted
 
 _PAGE_SIZES = {size_name(size): size for arch in ARCHITECTURES.values() for size in arch.page_sizes}
@@ -46,9 +49,31 @@ def add_kernels(parser: argparse.ArgumentParser, text: str) -> None:
     )
 
 
-def add_profile(parser: argparse.ArgumentParser) -> None:
-    text = "of the kernel; debug has KASAN, lockdep and DEBUG_VM (default: lab)"
-    parser.add_argument("--profile", choices=PROFILES, default="lab", help=text)
+def add_profile(parser: argparse.ArgumentParser, default: str | None = "lab") -> None:
+    text = "of the kernel; debug has KASAN, lockdep and DEBUG_VM; metal is for machines that are no guests"
+    named = default or "lab, or metal on a machine"
+    parser.add_argument("--profile", choices=PROFILES, default=default, help=f"{text} (default: {named})")
+
+
+def add_host(parser: argparse.ArgumentParser) -> None:
+    """``--host``, and what goes with it."""
+    text = "measure on this machine, a destination of ssh; it is restarted with each kernel (docs/metal.md)"
+    parser.add_argument("--host", metavar="NAME", help=text)
+    parser.add_argument("--hosts", metavar="FILE", type=Path, help="a TOML file in which --host is an entry")
+    text = "have the data on this device of the machine, which is empty; else it is in a file"
+    parser.add_argument("--spare", metavar="DEVICE", help=text)
+    text = "use a machine that has none, where somebody has to reset a kernel that hangs"
+    parser.add_argument("--no-watchdog", action="store_true", help=text)
+    parser.add_argument("--though-in-use", action="store_true", help="use a machine on which somebody is logged in")
+
+
+def _on_host(arguments: argparse.Namespace) -> Workers:
+    """The machine of ``--host``."""
+    if arguments.workers is not None or arguments.cluster is not None:
+        raise UsageError("--host takes neither --workers nor --cluster: one machine runs one kernel at a time.")
+    options = ["--spare", arguments.spare] if arguments.spare else []
+    options += ["--no-watchdog"] * arguments.no_watchdog + ["--though-in-use"] * arguments.though_in_use
+    return OnMachine(machine_config(arguments.host, arguments.hosts, options), Reporter())
 
 
 def add_extras(parser: argparse.ArgumentParser) -> None:
@@ -127,6 +152,8 @@ def _shard(text: str) -> Shard:
 
 def workers(arguments: argparse.Namespace) -> AbstractContextManager[Workers]:
     """Whoever executes boots, as long as the block lasts."""
+    if getattr(arguments, "host", None):
+        return nullcontext(_on_host(arguments))
     if arguments.workers is None and arguments.cluster is None:
         return nullcontext(Here())
     if arguments.workers is not None and arguments.workers < 1:

@@ -27,7 +27,7 @@ from foliolab.process import compiler
 from foliolab.progress import Reporter
 
 _CACHED = (
-    *("kernels", "build", "sources", "headers", "modules", "guest", "images"),
+    *("kernels", "build", "sources", "headers", "modules", "guest", "images", "images-of-disks", "stand-ins"),
     *("disks", "packages", "userlands", "stores", "model", "matrix", "outcomes", "kselftests", "fetched", "ltp"),
 )
 """All directories of the cache but ``kvm``, which says what the machine can do, and ``scratch``, which has owners."""

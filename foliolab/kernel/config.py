@@ -13,9 +13,9 @@ from foliolab.errors import ConfigError
 from foliolab.files import KERNEL
 from foliolab.table import Place, Text, read_toml
 
-PROFILES = ("lab", "debug", "host")
+PROFILES = ("lab", "debug", "host", "metal")
 """lab: what experiments run on. debug: with KASAN, lockdep, DEBUG_VM and KUnit. host: with what virtme-ng and the
-host's own programs need."""
+host's own programs need. metal: with what a machine needs that is no guest, of which only x86_64 is known."""
 OPTIONAL = tuple(sorted(fragment.stem for fragment in (KERNEL / "config/optional").glob("*.config")))
 """What a kernel has only if it is asked for, because it takes long to build."""
 

@@ -34,6 +34,9 @@ class CountedAround:
         return f"{NOT_COUNTED}: {', '.join(self.not_counted)}: {self.reason}." if self.not_counted else ""
 
 
+NOTHING_BESIDE = CountedAround()
+
+
 def run_counted(
     guest: Guest, argv: Sequence[str], deadline_seconds: float, *, nodes: bool, hardware: bool
 ) -> tuple[JobResult, CountedAround]:

@@ -7,9 +7,12 @@ from pathlib import PurePosixPath
 
 from foliolab.table import Value
 from foliolab.vm.guest import Guest
-from foliolab.vm.outcome import Outcome, OutcomeKind, failure
+from foliolab.vm.outcome import JobResult, Outcome, OutcomeKind, failure
 
 SWITCHES = "/sys/kernel/mm"
+
+LACKING = 77
+"""Exit status of a probe, or of a verb of init, for what the kernel does not have."""
 
 
 def switch_path(name: str) -> str:
@@ -17,55 +20,20 @@ def switch_path(name: str) -> str:
     return str(PurePosixPath(SWITCHES) / name)
 
 
-class Switches:
-    """The switches of one boot, which remember how it booted."""
+def switched(switches: Iterable[tuple[str, Value]]) -> list[str]:
+    """The job of init that writes each switch, and puts back what was written before and is not among these.
 
-    def __init__(self, guest: Guest) -> None:
-        self._guest = guest
-        self._booted: dict[str, str] = {}
-        """Of every file that may have changed since."""
+    It writes nothing and ends with ``LACKING`` where the kernel does not have one of them.
+    """
+    return [":switch", *(f"{switch_path(name)}={value}" for name, value in switches)]
 
-    def set(self, switches: Iterable[tuple[str, Value]]) -> None:
-        """Write each switch, and put back what was written before and is not among these.
 
-        Raises GuestFailure for one that the kernel does not have.
-        """
-        wanted = {name: str(value) for name, value in switches}
-        for name in wanted:
-            self._remember(name)
-        for name, value in self._booted.items():
-            if name not in wanted:
-                self._run(":write", name, value)
-        # Last: what is put back for one folio size may take exec from another.
-        for name, value in wanted.items():
-            self._run(":write", name, value)
-
-    def lacking(self, switches: Iterable[tuple[str, Value]]) -> str:
-        """The first of them that the kernel does not have, or nothing."""
-        for name, _ in switches:
-            if name in self._booted:
-                continue
-            if self._guest.run([":read", switch_path(name)]).outcome.kind is not OutcomeKind.OK:
-                return name
+def lacking(result: JobResult, switches: Iterable[tuple[str, Value]]) -> str:
+    """The switch that the kernel does not have, by what came of ``switched``, or nothing."""
+    if result.status != LACKING:
         return ""
-
-    def _remember(self, name: str) -> None:
-        """Keep what a file holds before it is first written, and others that change with it."""
-        if name in self._booted:
-            return
-        self._booted[name] = chosen(self._run(":read", name))
-        path = PurePosixPath(name)
-        if path.name != "file_enabled":
-            return
-        # At most one folio size has exec: giving it to one takes it from another.
-        for size in self._run(":list", str(path.parent.parent)).split():
-            other = str(path.parent.parent / size / path.name)
-            found = self._guest.run([":read", switch_path(other)])
-            if found.outcome.kind is OutcomeKind.OK:
-                self._booted.setdefault(other, chosen(found.stdout.decode()))
-
-    def _run(self, verb: str, name: str, *arguments: str) -> str:
-        return self._guest.run([verb, switch_path(name), *arguments]).checked().stdout.decode()
+    words = result.stderr.decode(errors="replace").split()
+    return next((name for name, _ in switches if f"{switch_path(name)}." in words), "")
 
 
 def require_module(guest: Guest, name: str) -> None:
@@ -79,9 +47,3 @@ def require_module(guest: Guest, name: str) -> None:
         raise failure(
             Outcome(OutcomeKind.NO_RESULT, f"The guest has not loaded the module {name}{reason}", "\n".join(said))
         )
-
-
-def chosen(text: str) -> str:
-    """The value in a switch's file: the word in brackets if it lists all that it takes, else the whole."""
-    found = re.search(r"\[(.+?)\]", text)
-    return found[1] if found else text.strip()

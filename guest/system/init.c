@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The guest's first process. It mounts what programs expect, opens the control
- * port to the host, and runs the jobs that come in there, one at a time.
+ * The first process of a guest, or of a machine. It mounts what programs
+ * expect, and runs jobs, one at a time. A guest's come in by the control port to
+ * its host. A machine's stand in a file, where the environment has foliolab_job,
+ * as the kernel's command line sets it: see alone.h.
  *
  * Both ways a line is one JSON object. The host asks
  *   {"id": 3, "argv": ["sparse-mmap", "--file", "/data/file"], "env": {...}}
@@ -38,23 +40,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "counters.h"
+#define PROBE	"init"
+
+#include "alone.h"
 #include "json.h"
 #include "stub.h"
+#include "switch.h"
 
 #define PORT_NAME	"org.foliolab.control"
 #define PORT_WAIT_MS	30000
 #define MAX_WORDS	4096
 #define OUTPUT_CHUNK	3000
+#define LACKING		77	/* exit status: the kernel does not have it */
 
 struct job {
 	long id;
+	long step;	/* a job that fails ends its step, and in step 0 all */
+	long deadline;	/* in seconds; 0 is none */
 	char *argv[MAX_WORDS + 1];
 	/* Names and values in turn, ended by NULL. */
 	char *env[2 * MAX_WORDS + 1];
 };
 
-static int control;
+static int control;	/* or the file of answers */
 static int child_exits;
 
 /* The console belongs to the kernel, so init speaks through its log. */
@@ -207,6 +215,8 @@ static noreturn void power_off(void)
 				device, directory) == 2)
 		if (!strncmp(directory, "/data", 5))
 			umount(directory);
+	if (alone.directory)
+		alone_settle();
 	/* QEMU runs with -no-reboot, and powering off would take ACPI. */
 	reboot(RB_AUTOBOOT);
 	die("power off");
@@ -316,6 +326,8 @@ static bool parse_job(char *line, struct job *job)
 	bool has_id = false;
 	char *at = line;
 
+	job->step = 0;
+	job->deadline = 0;
 	job->argv[0] = NULL;
 	job->env[0] = NULL;
 	if (!json_take(&at, '{'))
@@ -328,6 +340,10 @@ static bool parse_job(char *line, struct job *job)
 			return false;
 		if (!strcmp(key, "id"))
 			ok = has_id = json_integer(&at, &job->id);
+		else if (!strcmp(key, "step"))
+			ok = json_integer(&at, &job->step);
+		else if (!strcmp(key, "deadline"))
+			ok = json_integer(&at, &job->deadline);
 		else if (!strcmp(key, "argv"))
 			ok = parse_words(&at, job->argv);
 		else if (!strcmp(key, "env"))
@@ -395,9 +411,21 @@ static bool reap(pid_t job, struct ending *ending)
 	return ended;
 }
 
-/* Forward a job's output until its process ends. */
-static struct ending attend(long id, pid_t pid, int out, int err)
+/* A machine alone ends by itself what takes too long, with what it knows of it. */
+static noreturn void give_up(const struct job *job)
 {
+	send_line("{\"event\": \"deadline\", \"id\": %ld}\n", job->id);
+	write_word("/proc/sysrq-trigger", "l");
+	write_word("/proc/sysrq-trigger", "w");
+	sleep(1);
+	alone_tick();
+	power_off();
+}
+
+/* Forward a job's output until its process ends. */
+static struct ending attend(const struct job *job, pid_t pid, int out, int err)
+{
+	time_t until = time(NULL) + job->deadline;
 	struct pollfd wait[] = {
 		{ .fd = child_exits, .events = POLLIN },
 		{ .fd = out, .events = POLLIN },
@@ -408,12 +436,17 @@ static struct ending attend(long id, pid_t pid, int out, int err)
 	struct ending ending;
 
 	for (;;) {
-		if (poll(wait, 4, -1) < 0)
+		if (poll(wait, 4, alone.directory ? 1000 : -1) < 0)
 			die("poll");
+		if (alone.directory) {
+			alone_tick();
+			if (job->deadline && time(NULL) > until)
+				give_up(job);
+		}
 		if (wait[3].revents & POLLHUP)
 			power_off();
 		for (int fd = 1; fd <= 2; fd++)
-			if (wait[fd].revents && !forward(id, fd, wait[fd].fd))
+			if (wait[fd].revents && !forward(job->id, fd, wait[fd].fd))
 				wait[fd].fd = -1;
 		if (wait[0].revents &&
 		    read(child_exits, &info, sizeof(info)) > 0 &&
@@ -427,7 +460,8 @@ static uint64_t microseconds(const struct timeval *time)
 	return time->tv_sec * UINT64_C(1000000) + time->tv_usec;
 }
 
-static void run_job(struct job *job)
+/* True if it succeeds. */
+static bool run_job(struct job *job)
 {
 	uint64_t kills_before = 0, kills_after = 0;
 	struct ending ending;
@@ -448,7 +482,7 @@ static void run_job(struct job *job)
 	close(out[1]);
 	close(err[1]);
 
-	ending = attend(job->id, pid, out[0], err[0]);
+	ending = attend(job, pid, out[0], err[0]);
 
 	/* Whoever is left, in whatever session, would disturb the next job. */
 	kill(-1, SIGKILL);
@@ -471,6 +505,7 @@ static void run_job(struct job *job)
 		  kills_after - kills_before,
 		  microseconds(&ending.usage.ru_utime) +
 		  microseconds(&ending.usage.ru_stime));
+	return !ending.status;
 }
 
 /* The verbs: each gets its arguments, and returns 0 or sets errno. */
@@ -509,6 +544,17 @@ static int verb_list(char **argv)
 			puts(entry->d_name);
 	closedir(directory);
 	return fflush(stdout);
+}
+
+static int verb_switch(char **argv)
+{
+	bool failed;
+	const char *lacking = switch_to(argv, &failed);
+
+	if (!lacking)
+		return failed;
+	fprintf(stderr, "The kernel has no switch %s.\n", lacking);
+	exit(LACKING);
 }
 
 static int verb_mount(char **argv)
@@ -583,6 +629,7 @@ static int run_verb(char **argv)
 		{ ":write", 2, 2, verb_write },
 		{ ":read", 1, 1, verb_read },
 		{ ":list", 1, 1, verb_list },
+		{ ":switch", 0, MAX_WORDS, verb_switch },
 		{ ":mount", 3, 4, verb_mount },
 		{ ":umount", 1, 1, verb_umount },
 		{ ":fill", 2, 3, verb_fill },
@@ -608,6 +655,31 @@ static int run_verb(char **argv)
 	}
 	fprintf(stderr, "%s: no such verb\n", argv[0]);
 	return 1;
+}
+
+/* Run what the file of requests has. */
+static noreturn void run_alone(FILE *requests)
+{
+	static struct job job;
+	char *line = NULL;
+	size_t room = 0;
+	long ended = -1;	/* the step that a failure has ended */
+
+	while (ended && getline(&line, &room, requests) > 0) {
+		alone_tick();
+		if (!parse_job(line, &job))
+			send_line("{\"event\": \"error\", \"message\": \"not a job\"}\n");
+		else if (job.step != ended) {
+			send_line("{\"event\": \"start\", \"id\": %ld, "
+				  "\"step\": %ld}\n", job.id, job.step);
+			say("job %ld", job.id);
+			if (!run_job(&job))
+				ended = job.step;
+		}
+	}
+	alone_tick();
+	send_line("{\"event\": \"end\"}\n");
+	power_off();
 }
 
 int main(void)
@@ -636,6 +708,14 @@ int main(void)
 	mount_all();
 	load_modules();
 	loopback_up();
+	alone.directory = getenv("foliolab_job");
+	if (alone.directory) {
+		requests = alone_begin(&control);
+		if (!requests)
+			die(alone.directory);
+		send_ready();
+		run_alone(requests);
+	}
 	open_control();
 	requests = fdopen(control, "r");
 	if (!requests)

@@ -3,7 +3,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -14,29 +13,37 @@ from foliolab.campaign.qemu_backend import QemuSession
 from foliolab.errors import GuestCrashed, NoResult
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import Step, make_plan
+from foliolab.experiment.variants import load_variants
 from foliolab.kernel.name import PATCHED
 from foliolab.vm.accel import Accelerator
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.outcome import GuestFailure, JobResult, OutcomeKind
+from foliolab.vm.switches import LACKING, switch_path
 from tests.small import small_experiment
 
 
 class Printing:
     """A guest whose every program prints the same."""
 
-    def __init__(self, line: str, backend: str = "test", *, status: int = 0, words: str = "", says: str = "") -> None:
+    def __init__(
+        self, line: str, backend: str = "test", *, status: int = 0, words: str = "", says: str = "", lacks: str = ""
+    ) -> None:
         self._line = line
         self._status = status
         self._words = words
         self.config = GuestConfig(X86_64, None, None, Accelerator(backend, (), patience=1))
         self._says = says
         self._said = ""
+        self._lacks = lacks
         self.ran: list[list[str]] = []
 
     def console(self) -> str:
         return self._said
 
     def run(self, argv: list[str], deadline_seconds: float | None = None) -> JobResult:
+        if argv[0] == ":switch" and self._lacks:
+            words = f"The kernel has no switch {switch_path(self._lacks)}.\n"
+            return JobResult(tuple(argv), LACKING, 0, b"", words.encode(), 0, 0.0)
         if argv[0].startswith(":"):
             return JobResult(tuple(argv), 0, 0, self._line.encode(), b"", 0, 0.0)
         self.ran.append(argv)
@@ -69,15 +76,18 @@ def test_what_a_kernel_lacks_does_not_apply_to_it(tmp_path: Path) -> None:
     assert caught.value.outcome.kind is OutcomeKind.NOT_APPLICABLE
 
 
-@pytest.mark.parametrize(("kernel", "measures"), [("debian:7.3+ours", False), (PATCHED, True)])
-def test_a_switch_that_only_ours_has_to_have(kernel: str, measures: bool, tmp_path: Path) -> None:
-    guest = Printing('{"seconds": 1, "read_bytes": 1}')
-    if measures:
-        assert measured(tmp_path, guest, kernel, "mine/one")["seconds"] == 1
-        return
-    with pytest.raises(GuestFailure, match=r"debian:7\.3\+ours has no switch mine/one, which \w+ sets") as caught:
-        measured(tmp_path, guest, kernel, "mine/one")
-    assert caught.value.outcome.kind is OutcomeKind.NOT_APPLICABLE
+@pytest.mark.parametrize(
+    ("kernel", "kind", "sentence"),
+    [
+        ("debian:7.3+ours", OutcomeKind.NOT_APPLICABLE, r"debian:7\.3\+ours has no switch {}, which off sets\."),
+        (PATCHED, OutcomeKind.NO_RESULT, r":switch ended with status 77: The kernel has no switch {}\."),
+    ],
+)
+def test_a_switch_that_only_ours_has_to_have(kernel: str, kind: OutcomeKind, sentence: str, tmp_path: Path) -> None:
+    name = load_variants()["off"].switches[0][0]
+    with pytest.raises(GuestFailure, match=sentence.format(name)) as caught:
+        measured(tmp_path, Printing('{"seconds": 1, "read_bytes": 1}', lacks=name), kernel)
+    assert caught.value.outcome.kind is kind
 
 
 LOCKUP = "[  100.1] watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [sparse-mmap:77]\n"
@@ -100,29 +110,19 @@ def test_a_lockup_is_a_fault_where_time_is_real(backend: str, counts: bool, tmp_
     assert session.remark == ""
 
 
-def measured(place: Path, guest: Printing, kernel: str = PATCHED, lacking: str = "") -> dict[str, int | float]:
-    session, step = session_of(place, guest, kernel, lacking)
+def measured(place: Path, guest: Printing, kernel: str = PATCHED) -> dict[str, int | float]:
+    session, step = session_of(place, guest, kernel)
     return session.measure(step)
 
 
 def session_of(
-    place: Path,
-    guest: Printing,
-    kernel: str = PATCHED,
-    lacking: str = "",
-    *,
-    counters: bool = False,
-    metric: str = "read_bytes",
+    place: Path, guest: Printing, kernel: str = PATCHED, *, counters: bool = False, metric: str = "read_bytes"
 ) -> tuple[QemuSession, Step]:
     experiment = replace(find_experiment(str(small_experiment(place))), metric=metric)
     scale = experiment.scale("quick")
     scale = replace(scale, parameters=structs.replace(scale.parameters, hardware_counters=counters))
     plan = make_plan(experiment, scale)
-    session = QemuSession("boot", cast(Guest, guest), plan, kernel)
-    session._switches = SimpleNamespace(  # type: ignore[assignment]
-        set=lambda switches: None, lacking=lambda switches: lacking
-    )
-    return session, plan.boots[0].steps[0]
+    return QemuSession("boot", cast(Guest, guest), plan, kernel), plan.boots[0].steps[0]
 
 
 COUNTED = '{"seconds": 1, "read_bytes": 1, "cpu_instructions": 7, "cpu_cycles": 9, "dtlb_misses": null, '

@@ -16,7 +16,7 @@ from foliolab.experiment.variants import load_variants
 from foliolab.kernel.built import BuiltKernel
 from foliolab.vm.disk import DATA_FILE, DataDisk
 from foliolab.vm.guest import Guest
-from foliolab.vm.switches import Switches
+from foliolab.vm.switches import switched
 from tests.guest.program import MIB, PAGE, as_nobody, failed, needs_root, run
 from tests.guests import guest_with
 from tests.machines import ARM64_4K, ARM64_64K, MACHINES, Machine
@@ -216,7 +216,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     """Our kernel with all rules off, which reads as one without them."""
     kernel = ARM64_4K.kernel()
     with booted(kernel, tmp_path_factory.mktemp("guest")) as running:
-        Switches(running).set(load_variants()["off"].switches)
+        running.run(switched(load_variants()["off"].switches)).checked()
         yield running
 
 

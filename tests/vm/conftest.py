@@ -9,6 +9,7 @@ from foliolab.progress import Reporter
 from foliolab.vm.accel import choose
 from foliolab.vm.guest import GuestConfig
 from foliolab.vm.image import guest_programs, initramfs
+from tests.guest.alone import Alone
 from tests.machines import Machine
 
 
@@ -32,3 +33,8 @@ def native_config(patched_kernel: BuiltKernel) -> GuestConfig:
 def guest_config(kernel: BuiltKernel, programs: dict[str, Path]) -> GuestConfig:
     image = initramfs(programs)
     return GuestConfig(kernel.arch, kernel.image, image, choose(kernel.arch), memory_mib=256, cpus=2)
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Alone:
+    return Alone(tmp_path)

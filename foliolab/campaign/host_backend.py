@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Cells on a machine that is no guest. What boots there is made here; foliolab.metal takes it there."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from foliolab.arch import Architecture
+from foliolab.campaign.job import Session
+from foliolab.campaign.probe import DATA, PROGRAMS, watermarks
+from foliolab.campaign.qemu_backend import QemuBackend, probe_parts
+from foliolab.errors import UsageError
+from foliolab.experiment.cell import Cell
+from foliolab.experiment.plan import Plan, Step
+from foliolab.experiment.spec import Experiment
+from foliolab.files import digest
+from foliolab.kernel.built import BuiltKernel
+from foliolab.progress import Reporter
+from foliolab.vm.accel import HOST, choose
+from foliolab.vm.image import guest_programs
+
+
+@dataclass(frozen=True)
+class HostBackend:
+    """Boots kernels on a machine. Guests of this one only make its disks."""
+
+    architecture: Architecture
+    report: Reporter
+
+    @property
+    def name(self) -> str:
+        return HOST
+
+    def made_with(self, kernel: BuiltKernel) -> str:
+        return kernel.compiler
+
+    def workload_hash(self, experiment: Experiment) -> str:
+        return digest(probe_parts(experiment, self.architecture, self.report))
+
+    def data_hash(self, plan: Plan, cell: Cell) -> str:
+        """Nothing: all cells work on the same."""
+        return ""
+
+    def obstacle(self, plan: Plan, step: Step) -> str:
+        """Nothing: what it cannot execute at all is refused before, by ``require_bootable``."""
+        return ""
+
+    def prepare(self, kernel: BuiltKernel, plan: Plan) -> "HostBootable":
+        if kernel.modules:
+            raise UsageError(f"{kernel.name} needs modules to be loaded; on a machine all has to be built in.")
+        guests = QemuBackend(self.architecture, choose(self.architecture), self.report)
+        disks = tuple(disk.path for disk in guests.prepare(kernel, plan).config.disks)
+        return HostBootable(kernel, guest_programs(self.architecture, self.report), disks, replace(plan, boots=()))
+
+
+def require_bootable(plan: Plan) -> None:
+    """UsageError for what takes a guest."""
+    experiment, parameters = plan.experiment, plan.scale.parameters
+    if parameters.content == "stores" or experiment.names_disks:
+        raise UsageError(f"{experiment.name} works on disks of a guest, and not yet on those of a machine.")
+    if parameters.nodes or parameters.hardware_counters:
+        raise UsageError(f"{experiment.name} wants nodes or counters of hardware, which only guests have so far.")
+    if parameters.requests_per_second or parameters.bytes_per_second:
+        raise UsageError(f"{experiment.name} wants a slow disk, and a machine's is as fast as it is.")
+
+
+@dataclass(frozen=True)
+class HostBootable:
+    """A kernel with its command line, programs and disks."""
+
+    kernel: BuiltKernel
+    programs: dict[str, Path]
+    disks: tuple[Path, ...]
+    """Images as QEMU has them."""
+    plan: Plan
+    """Without its boots."""
+
+    @property
+    def files(self) -> list[Path]:
+        return [self.kernel.image, *self.programs.values(), *self.disks]
+
+    def elsewhere(self, place: Callable[[Path], Path]) -> "HostBootable":
+        raise UsageError("A machine's kernels are started from here, by no worker.")
+
+    def obstacle(self) -> str:
+        return ""
+
+    def boot(self, consoles: Path) -> AbstractContextManager[Session]:
+        raise UsageError("This kernel is for a machine: use --host, or './lab bundle'.")
+
+    @property
+    def boot_arguments(self) -> str:
+        """As much memory and as many processors as the experiment has."""
+        parameters = self.plan.scale.parameters
+        return f"mem={parameters.memory_bytes >> 20}M nr_cpus={parameters.cpus}"
+
+    def settings(self, disk: Callable[[int], str]) -> list[list[str]]:
+        """What comes before the first step, where ``disk`` says what the kernel calls each disk."""
+        parameters = self.plan.scale.parameters
+        access = [] if parameters.writable else ["ro"]
+        jobs = [[":mount", f"/dev/{disk(0)}", DATA, parameters.filesystem, *access]]
+        if parameters.programs:
+            jobs.append([":mount", f"/dev/{disk(1)}", PROGRAMS, "xfs", "ro"])
+        return [*jobs, watermarks(self.plan)]

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Pack an experiment with its kernels, programs and disks for a machine without network, which measures by itself.
+Unpacked there below /var/lib/foliolab, 'sh metal/runner start' begins, and 'sh metal/runner result > FILE' gives what
+'./lab merge FILE' takes. docs/metal.md tells the rest.
+
+example: ./lab bundle sparse-mmap --kernel unpatched --kernel patched -o bundle.tar.gz
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from foliolab.campaign.measure import Request, default_profile, prepared
+from foliolab.campaign.runner import jobs_of
+from foliolab.campaign.store import open_store, store_file
+from foliolab.cli.options import add_cells, add_kernels, add_profile, add_sizes, names_of
+from foliolab.errors import UsageError
+from foliolab.metal.bundle import make_bundle, pack
+from foliolab.progress import Reporter
+from foliolab.vm.accel import HOST
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", help="its name, or the path of a .toml file")
+    add_sizes(parser)
+    parser.add_argument("--variant", metavar="V,...", help="only these variants")
+    add_kernels(parser, "measure on this kernel")
+    add_cells(parser)
+    add_profile(parser, default_profile(HOST))
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="where it goes: a .tar.gz")
+
+
+def handle(arguments: argparse.Namespace) -> int:
+    if not arguments.output.resolve().parent.is_dir():
+        raise UsageError(f"There is no directory for {arguments.output}.")
+    request = Request(
+        experiment=arguments.experiment,
+        scale=arguments.scale,
+        variants=names_of("--variant", arguments.variant) or None,
+        kernels=arguments.kernels,
+        cells=arguments.cell,
+        repetitions=arguments.repetitions,
+        profile=arguments.profile,
+        backend=HOST,
+    )
+    report = Reporter()
+    plan, backend, kernel_for = prepared(request, report)
+    with open_store(store_file()) as store:
+        jobs = jobs_of(plan, store, backend, kernel_for, report)
+    with tempfile.TemporaryDirectory(prefix="foliolab-bundle-") as scratch:
+        place = Path(scratch, "metal")
+        boots = make_bundle(place, jobs, report)
+        pack(place, arguments.output)
+    report.say(f"{arguments.output} has {boots} boots; it is {arguments.output.stat().st_size >> 20} MiB.")
+    return 0

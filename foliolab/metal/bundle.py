@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A bundle: all that a machine takes to measure by itself. A directory, or one packed as .tar.gz.
+
+runner                   what executes it there, in POSIX sh
+files/HASH               kernels, programs, and images of disks, by what is in them
+run/plan                 lines of words: "machine x86_64", "program NAME HASH", "disk NUMBER HASH BYTES"
+run/boots/NAME/kernel    its hash, and what is appended to its command line
+run/boots/NAME/jobs      what init is to do, one job a line; step 0 is for all others
+run/boots/NAME/works.json  what the lab makes samples of, from the answers
+"""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from foliolab import process
+from foliolab.campaign.host_backend import HostBootable
+from foliolab.campaign.job import Job
+from foliolab.campaign.probe import ProbeJobs
+from foliolab.errors import LabError
+from foliolab.files import cache_directory, digest, full_disk_named, made_once, sha256, write_atomic
+from foliolab.progress import Reporter
+
+RUNNER = Path(__file__).with_name("runner.sh")
+_DISK = "@disk{}@"
+"""For what the machine calls a disk, which its runner knows."""
+
+
+def make_bundle(place: Path, jobs: Iterable[Job], report: Reporter) -> int:
+    """Make one of jobs whose bootables are a HostBackend's, in a directory that is empty; returns how many boots."""
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+    files = place / "files"
+    files.mkdir(parents=True)
+    lines: dict[str, None] = {}
+    count = 0
+    with full_disk_named(place):
+        for job in jobs:
+            bootable = job.bootable
+            assert isinstance(bootable, HostBootable)
+            count += 1
+            lines |= dict.fromkeys(_plan(files, bootable, report))
+            boot = place / f"run/boots/{name}-{count:04}"
+            boot.mkdir(parents=True)
+            kernel = _added(files, bootable.kernel.image)
+            write_atomic(boot / "kernel", f"{kernel} {bootable.boot_arguments}\n")
+            _write_jobs(boot, job, bootable)
+        write_atomic(place / "run/plan", "".join(f"{line}\n" for line in lines))
+        shutil.copyfile(RUNNER, place / "runner")
+    return count
+
+
+def pack(place: Path, archive: Path) -> None:
+    """Write a bundle's directory as one file, which unpacks into a directory "metal"."""
+    partial = archive.with_name(f".{archive.name}.partial")
+    try:
+        with full_disk_named(archive.parent), tarfile.open(partial, "w:gz", compresslevel=1) as stream:
+            stream.add(place, "metal")
+        partial.replace(archive)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _plan(files: Path, bootable: HostBootable, report: Reporter) -> list[str]:
+    """The lines that one boot adds to the plan: the same for each, as one plan has the same disks."""
+    lines = [f"machine {bootable.kernel.arch.name}"]
+    lines += [f"program {name} {_added(files, path)}" for name, path in sorted(bootable.programs.items())]
+    for number, disk in enumerate(bootable.disks):
+        image, size = _image(disk, report)
+        lines.append(f"disk {number} {_added(files, image)} {size}")
+    return lines
+
+
+def _write_jobs(boot: Path, job: Job, bootable: HostBootable) -> None:
+    probe = ProbeJobs(bootable.plan, job.kernel, _DISK.format(0))
+    identity = 0
+    lines = []
+    for argv in bootable.settings(_DISK.format):
+        identity += 1
+        lines.append(_line(identity, 0, argv, 60))
+    works = []
+    for number, work in enumerate(job.works, start=1):
+        asked = {}
+        for argv, deadline in probe.jobs(work.step):
+            identity += 1
+            lines.append(_line(identity, number, argv, deadline))
+            asked[identity] = argv
+        works.append({"jobs": asked, "form": work.form.to_json()})
+    write_atomic(boot / "jobs", "".join(lines))
+    metric = bootable.plan.experiment.metric
+    described = {"metric": metric, "release": bootable.kernel.release, "works": works}
+    write_atomic(boot / "works.json", json.dumps(described))
+
+
+def _line(identity: int, step: int, argv: Sequence[str], deadline: float) -> str:
+    """A job as init reads it, and the runner, which looks for the step."""
+    return json.dumps({"id": identity, "step": step, "deadline": round(deadline), "argv": list(argv)}) + "\n"
+
+
+def _added(files: Path, path: Path) -> str:
+    """The hash by which a bundle has a file, added to it if need be."""
+    name = sha256(path)
+    if not (files / name).exists():
+        try:
+            os.link(path.resolve(), files / name)
+        except OSError:
+            shutil.copyfile(path, files / name)
+    return name
+
+
+def _image(disk: Path, report: Reporter) -> tuple[Path, int]:
+    """A disk of the cache as a machine can write it to one of its own: compressed, and its size in bytes."""
+
+    def make(partial: Path) -> None:
+        with report.task(f"packing {disk.name}"):
+            raw = partial / "raw"
+            process.run([process.tool("qemu-img"), "convert", "-O", "raw", str(disk), str(raw)], LabError)
+            write_atomic(partial / "bytes", str(raw.stat().st_size))
+            with raw.open("rb") as source, (partial / "image.gz").open("wb") as packed:
+                subprocess.run(["gzip", "-1", "-n"], stdin=source, stdout=packed, check=True)
+            raw.unlink()
+
+    status = disk.stat()
+    key = digest([str(disk), str(status.st_size), str(status.st_mtime_ns)])
+    place = made_once(cache_directory() / "images-of-disks", key, make)
+    return place / "image.gz", int((place / "bytes").read_text())
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file is something that gzip has packed."""
+    with path.open("rb") as stream:
+        return stream.read(2) == b"\x1f\x8b"
+
+
+def unpack(archive: IO[bytes], place: Path) -> None:
+    """Unpack the files that a machine has sent into a directory; LabError for what holds anything else."""
+    try:
+        with tarfile.open(fileobj=archive) as stream:
+            for member in stream:
+                path = PurePosixPath(member.name)
+                if member.isdir():
+                    continue
+                if not member.isfile() or path.is_absolute() or ".." in path.parts:
+                    raise tarfile.TarError(f"it has {member.name}, which is no file of a run")
+                (place / path).parent.mkdir(parents=True, exist_ok=True)
+                content = stream.extractfile(member)
+                assert content
+                (place / path).write_bytes(content.read())
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise LabError(f"What came is no result of a bundle: {error}.") from None

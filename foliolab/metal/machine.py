@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A machine behind ssh, and a campaign on it.
+
+The machine measures by itself, whether or not somebody looks. So this copies what it lacks, starts it, and asks from
+time to time. Killed at any moment, the next one takes up where the machine is by then.
+"""
+
+import shlex
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import IO
+
+from foliolab.campaign.job import Job, Watcher
+from foliolab.errors import HostLost, UsageError
+from foliolab.files import write_atomic
+from foliolab.metal.answers import BootRead, facts_of
+from foliolab.metal.bundle import make_bundle, unpack
+from foliolab.process import dying_with_parent
+from foliolab.progress import Reporter
+from foliolab.table import Place, read_toml
+
+HOME = "/var/lib/foliolab/metal"
+"""Where everything is on a machine."""
+
+_REFUSED = 3
+"""Exit status of the runner for a machine that cannot do it."""
+_POLL_SECONDS = 5.0
+_SILENCE_SECONDS = 1800
+"""How long a machine may not answer: some take a quarter of an hour to start."""
+_LEASE_SECONDS = 4 * 3600
+
+
+class Unreachable(HostLost):
+    """ssh does not get there, now."""
+
+
+@dataclass(frozen=True)
+class MachineConfig:
+    """How to get to a machine, and what it may be used for."""
+
+    name: str
+    """As the user calls it."""
+    ssh: tuple[str, ...]
+    """What ssh takes to get there: a destination, perhaps with options before it."""
+    options: tuple[str, ...] = ()
+    """Of the runner."""
+
+
+def machine_config(name: str, hosts: Path | None, options: Sequence[str] = ()) -> MachineConfig:
+    """That of a destination of ssh, or of an entry of a TOML file; UsageError without such an entry."""
+    if hosts is None:
+        if not name or name.startswith("-"):
+            raise UsageError(f"'{name}' is no destination of ssh.")
+        return MachineConfig(name, (name,), tuple(options))
+    entries = read_toml(hosts)
+    if name not in entries:
+        raise UsageError(f"{hosts} has no machine '{name}'; known: {', '.join(entries)}.")
+    place = Place(hosts, name)
+    entry = entries[name]
+    if not isinstance(entry, dict) or not set(entry) <= {"ssh", "spare"}:
+        place.fail("takes 'ssh' and 'spare', and nothing else")
+    words = shlex.split(str(entry.get("ssh", name)))
+    spare = ["--spare", str(entry["spare"])] if "spare" in entry and "--spare" not in options else []
+    return MachineConfig(name, tuple(words), (*options, *spare))
+
+
+@dataclass
+class RemoteMachine:
+    """Runs commands there, as root."""
+
+    config: MachineConfig
+    _prefix: str = field(default="", init=False)
+
+    def run(self, command: str, send: IO[bytes] | None = None) -> bytes:
+        """What a command line of the shell prints; Unreachable if ssh fails, UsageError for what the runner refuses."""
+        argv = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", *self.config.ssh, self._sudo(command)]
+        done = subprocess.run(
+            dying_with_parent(argv), stdin=send or subprocess.DEVNULL, capture_output=True, check=False
+        )
+        words = done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"]
+        if done.returncode == _REFUSED:
+            raise UsageError(words[-1])
+        if done.returncode:
+            raise Unreachable(f"{self.config.name} cannot be used by ssh: {words[-1]}.")
+        return done.stdout
+
+    def _sudo(self, command: str) -> str:
+        whole = f"sh -ec {shlex.quote(command)}"
+        return f'if [ "$(id -u)" -eq 0 ]; then {whole}; else sudo -n {whole}; fi'
+
+    def runner(self, *words: str) -> bytes:
+        """What the runner there prints."""
+        return self.run(f"sh {HOME}/runner {shlex.join(words)}")
+
+    @cached_property
+    def name(self) -> str:
+        """What it calls itself."""
+        return self.run("uname -n").decode().strip()
+
+    def has_run(self) -> bool:
+        """Whether there is one that has not ended."""
+        command = f"if [ -e {HOME}/run/journal ] && [ ! -e {HOME}/run/ended ]; then echo yes; fi"
+        return self.run(command) != b""
+
+    def send(self, bundle: Path) -> None:
+        """Bring a bundle there: what it lacks of the files, and all else."""
+        there = set(self.run(f"mkdir -p {HOME}/files; ls {HOME}/files").decode().split())
+        with tempfile.TemporaryFile() as packed:
+            with tarfile.open(fileobj=packed, mode="w") as stream:
+                for file in sorted((bundle / "files").iterdir()):
+                    if file.name not in there:
+                        stream.add(file, f"files/{file.name}")
+                stream.add(bundle / "run", "run")
+                stream.add(bundle / "runner", "runner")
+            packed.seek(0)
+            self.run(f"cd {HOME}; rm -rf run; tar -xf - -o; sync", packed)
+
+    def start(self) -> None:
+        """Begin what was sent; UsageError, in a sentence, if it cannot."""
+        self.runner("start", "--lease", str(_LEASE_SECONDS), *self.config.options)
+
+
+class OnMachine:
+    """Executes jobs of a HostBackend on a machine."""
+
+    def __init__(self, config: MachineConfig, report: Reporter) -> None:
+        self._machine = RemoteMachine(config)
+        self._report = report
+
+    def timed_on(self) -> str:
+        return self._machine.name
+
+    def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
+        """Execute all; what another one of us has begun for the same, goes on."""
+        pending = list(jobs)
+        wanted = {work.form.key for job in pending for work in job.works}
+        if self._machine.has_run():
+            watcher.say(f"{self._machine.name} is measuring already; what it has of this is taken.")
+            wanted -= self._follow(wanted, consoles, watcher)
+            pending = [job for job in pending if any(work.form.key in wanted for work in job.works)]
+        if not pending:
+            return
+        with tempfile.TemporaryDirectory(prefix="foliolab-bundle-") as place:
+            boots = make_bundle(Path(place, "metal"), pending, self._report)
+            watcher.note(f"copying to {self._machine.name}")
+            self._machine.send(Path(place, "metal"))
+        self._machine.start()
+        watcher.note(f"{boots} boots of {self._machine.name}")
+        left = wanted - self._follow(wanted, consoles, watcher)
+        if left:
+            raise HostLost(f"{self._machine.name} has ended before all was measured: {self._last_words}.")
+
+    def _follow(self, wanted: set[str], consoles: Path, watcher: Watcher) -> set[str]:
+        """Record what a run has of the wanted samples, by their keys, until it ends; returns the keys that it had."""
+        known: set[str] = set()
+        found: set[str] = set()
+        while True:
+            with tempfile.TemporaryDirectory(prefix="foliolab-poll-") as scratch:
+                place = Path(scratch)
+                self._poll(place, known)
+                facts = facts_of((place / "facts").read_text())
+                for boot in sorted((place / "boots").glob("*")):
+                    known.add(boot.name)
+                    read = BootRead(boot, facts)
+                    write_atomic(consoles / f"{boot.name}.log", read.console)
+                    for sample in read.samples():
+                        if sample.key in wanted - found:
+                            found.add(sample.key)
+                            watcher.record(sample, True)
+                journal = (place / "journal").read_text().splitlines()
+                self._last_words = journal[-1] if journal else "its journal is empty"
+                watcher.note(f"{self._machine.name}: {self._last_words}"[:100])
+                if (place / "ended").exists():
+                    return found
+            time.sleep(_POLL_SECONDS)
+
+    def _poll(self, place: Path, known: set[str]) -> None:
+        """Fetch what is new; a machine that starts again does not answer for a while."""
+        deadline = time.monotonic() + _SILENCE_SECONDS
+        while True:
+            try:
+                packed = self._machine.runner("poll", *sorted(known))
+                break
+            except Unreachable:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL_SECONDS)
+        unpack(BytesIO(packed), place)

@@ -1,0 +1,345 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# Runs a bundle's boots on this machine, one after the other, whether or not anybody looks. It lies in a directory of
+# the root file system, beside files/ (by hash) and run/ (the plan, and what comes of it). What it changes of the
+# machine is in run/journal before it is changed: the unit that starts it after each boot, directories to mount
+# on, and files for disks. All of that is gone when it ends; results stay.
+#
+#   sh runner check [OPTION...]   say why this machine cannot run it; --spare /dev/..., --no-watchdog, --though-in-use
+#   sh runner start [OPTION...]   the same, and begin; --lease SECONDS ends it when nobody has asked for so long
+#   sh runner poll [BOOT...]      how far it is, and a tar file of boots that have ended but for these
+#   sh runner result              a tar file of all that came of it
+#   sh runner stop                put everything back, also in the middle
+#   sh runner go                  what the unit does
+set -eu
+LC_ALL=C
+PATH=$PATH:/usr/sbin:/sbin
+export LC_ALL PATH
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+run=$here/run
+unit=foliolab-metal.service
+unit_file=/etc/systemd/system/$unit
+watchdog_seconds=180 # in which a kernel has to come up
+
+spare='' watchdog=yes in_use=no lease=0 pause=10
+
+refuse() {
+	echo "$*" >&2
+	exit 3
+}
+
+# Write down what is about to be done, so that it survives a power cut.
+note() {
+	echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) $*" >>"$run/journal"
+	sync "$run/journal" "$run"
+}
+
+mark() {
+	: >"$1"
+	sync "$1" "$(dirname "$1")"
+}
+
+# What run/plan says of the whole: "machine x86_64".
+planned() {
+	sed -n "s/^$1 //p" "$run/plan"
+}
+
+take_options() {
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--spare) spare=${2:?a device} && shift ;;
+		--lease) lease=${2:?seconds} && shift ;;
+		--pause) pause=${2:?seconds} && shift ;;
+		--no-watchdog) watchdog=no ;;
+		--though-in-use) in_use=yes ;;
+		*) refuse "The runner knows no option '$1'." ;;
+		esac
+		shift
+	done
+}
+
+check_spare() {
+	[ -b "$spare" ] || refuse "$spare is no block device."
+	[ -z "$(lsblk -nro MOUNTPOINTS "$spare" | tr -d '\n')" ] || refuse "$spare is mounted."
+	[ "$(lsblk -nro NAME "$spare" | wc -l)" -eq 1 ] || refuse "$spare has partitions, or something is made of it."
+	if kind=$(blkid -p -o value -s TYPE "$spare"); then
+		refuse "$spare holds $kind; a spare device is empty."
+	fi
+	[ "$(lsblk -bdnro SIZE "$spare")" -ge "$(planned disk | head -n 1 | cut -d ' ' -f 3)" ] ||
+		refuse "$spare is too small."
+}
+
+check_disk_space() {
+	free=$(($(df -k --output=avail "$here" | tail -n 1) * 1024))
+	wanted=$((64 << 20))
+	for size in $(planned disk | cut -d ' ' -f 3); do
+		wanted=$((wanted + size))
+	done
+	[ "$free" -gt "$wanted" ] || refuse "There are $((free >> 20)) MiB left in $here, and $((wanted >> 20)) are wanted."
+}
+
+check() {
+	[ "$(id -u)" -eq 0 ] || refuse "Only root can start another kernel."
+	[ "$(uname -m)" = "$(planned machine)" ] || refuse "This is a $(uname -m) machine; the kernels are for $(planned machine)."
+	for program in kexec systemctl losetup lsblk blkid findmnt gzip tar; do
+		command -v "$program" >/dev/null || refuse "This machine lacks $program."
+	done
+	[ -d /run/systemd/system ] || refuse "This machine was not started by systemd."
+	[ "$(cat /proc/sys/kernel/kexec_load_disabled)" -eq 0 ] || refuse "This machine's kernel does not start others: kexec is disabled."
+	! grep -q '\[\(integrity\|confidentiality\)\]' /sys/kernel/security/lockdown 2>/dev/null ||
+		refuse "This machine's kernel is locked down, and starts none that is not signed."
+	[ "$watchdog" = no ] || [ -c /dev/watchdog ] ||
+		refuse "There is no /dev/watchdog: a kernel that hangs would stay. Load its driver, or take --no-watchdog."
+	[ "$in_use" = yes ] || [ "$(who | wc -l)" -eq 0 ] || refuse "Somebody is logged in; --though-in-use ends their sessions."
+	[ "$(stat -c %d "$here")" = "$(stat -c %d /)" ] || refuse "$here is not on the root file system."
+	[ ! -e "$run/journal" ] || [ -e "$run/ended" ] || refuse "There is another run on this machine: see $run/journal."
+	check_disk_space
+	[ -z "$spare" ] || check_spare
+}
+
+facts() {
+	echo "name $(uname -n)"
+	echo "kernel $(uname -r)"
+	echo "cpus $(nproc --all)"
+	echo "memory_kib $(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
+	echo "processor $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+	device=${spare:-$(findmnt -nro SOURCE /)}
+	echo "disk $(lsblk -snro MODEL,TRAN "$device" 2>/dev/null | tail -n 1) ${spare:-file}"
+}
+
+start() {
+	take_options "$@"
+	check
+	facts >"$run/facts"
+	echo "spare='$spare' watchdog=$watchdog lease=$lease pause=$pause" >"$run/options"
+	mkdir -p "$run/programs"
+	planned program | while read -r name file; do
+		ln -f "$here/files/$file" "$run/programs/$name"
+		chmod 755 "$run/programs/$name"
+	done
+	mark "$run/asked"
+	note "start: unit $unit_file"
+	cat >"$unit_file" <<-EOF
+		[Unit]
+		Description=Measurements on other kernels
+		[Service]
+		ExecStart=/bin/sh $here/runner go
+		[Install]
+		WantedBy=multi-user.target
+	EOF
+	systemctl daemon-reload
+	systemctl --quiet enable "$unit"
+	systemctl --no-block start "$unit"
+}
+
+# Have directories to mount on, and what is to be on disks really written: a hole would be read without a disk.
+make_disks() {
+	[ ! -e "$run/made" ] || return 0
+	for directory in /data /programs; do
+		[ -e "$directory" ] && continue
+		note "directory $directory"
+		mkdir "$directory"
+	done
+	planned disk | while read -r number file size; do
+		place=$run/disk$number
+		[ "$number" -ne 0 ] || [ -z "$spare" ] || place=$spare
+		note "disk $place of $size bytes"
+		gzip -dc "$here/files/$file" | dd "of=$place" bs=1M iflag=fullblock conv=fsync status=none
+	done
+	mark "$run/made"
+}
+
+put_back() {
+	[ ! -e "$run/ended" ] || return 0
+	rm -f "$run"/disk[0-9]
+	if [ -n "$spare" ] && grep -q " disk $spare " "$run/journal"; then
+		wipefs -qa "$spare"
+	fi
+	sed -n 's/^[^ ]* directory //p' "$run/journal" | while read -r directory; do
+		[ ! -d "$directory" ] || rmdir "$directory"
+	done
+	systemctl --quiet disable "$unit" || true
+	rm -f "$unit_file"
+	systemctl daemon-reload
+	note "end: $1"
+	mark "$run/ended"
+}
+
+# The command line of a test kernel: what this machine's own kernel was told, but for how much of the machine it has,
+# and what a boot wants.
+arguments() {
+	tr ' ' '\n' </proc/cmdline | grep -Ev \
+		'^((BOOT_IMAGE|initrd|init|crashkernel|mem|nr_cpus|maxcpus|hugepages|hugepagesz)=|(ro|rw|quiet|splash)$)' || true
+	if [ -z "$1" ]; then
+		root=$(findmnt -nro SOURCE /)
+		echo "root=PARTUUID=$(lsblk -dnro PARTUUID "$root") rootfstype=$(findmnt -nro FSTYPE /)"
+	fi
+	echo "rw rootwait init=$here/run/programs/init foliolab_job=$2 printk.time=1 panic=10 oops=panic"
+	echo "hung_task_panic=1 softlockup_panic=1 nmi_watchdog=panic $3"
+}
+
+# The host's own initramfs, where the kernel cannot find the root by itself.
+initramfs() {
+	root=$(findmnt -nro SOURCE /)
+	if [ "$(lsblk -dnro TYPE "$root")" != part ] || [ -z "$(lsblk -dnro PARTUUID "$root")" ]; then
+		for file in "/boot/initrd.img-$(uname -r)" "/boot/initramfs-$(uname -r).img"; do
+			[ ! -e "$file" ] || echo "$file"
+		done
+	fi
+}
+
+# What init is to do: the disks first, by the names that they have here.
+write_requests() {
+	disk0=loop0
+	[ -z "$spare" ] || disk0=${spare#/dev/}
+	planned disk | while read -r number _ _; do
+		[ "$number" -ne 0 ] || [ -z "$spare" ] || continue
+		echo "{\"id\": -$number, \"step\": 0, \"deadline\": 60, \"argv\": [\"losetup\", \"--direct-io=on\"," \
+			"\"/dev/loop$number\", \"$run/disk$number\"]}"
+	done >"$1/requests"
+	sed "s|@disk0@|$disk0|g; s|@disk1@|loop1|g" "$1/jobs" >>"$1/requests"
+}
+
+begin_boot() {
+	boot=$1
+	read -r kernel words <"$boot/kernel"
+	write_requests "$boot"
+	initramfs=$(initramfs)
+	command_line=$(arguments "$initramfs" "$boot" "$words" | tr '\n' ' ')
+	if ! kexec -l "$here/files/$kernel" ${initramfs:+"--initrd=$initramfs"} "--command-line=$command_line" 2>"$boot/kexec"; then
+		put_back "the kernel cannot be loaded: $(tail -n 1 "$boot/kexec")"
+		exit 1
+	fi
+	note "boot $(basename "$boot"): $command_line"
+	mark "$boot/started"
+	if [ "$watchdog" = yes ] && [ "$(cat /sys/module/watchdog/parameters/stop_on_reboot)" = 0 ]; then
+		# It survives the old kernel: closed without the word that ends it.
+		wdctl -s "$watchdog_seconds" >/dev/null 2>&1 || true
+		echo >/dev/watchdog
+	fi
+	systemctl kexec
+	sleep 600
+}
+
+# The number of the step that was running when a boot ended; nothing if none had begun.
+step_begun() {
+	sed -n 's/.*"event": "start", "id": [-0-9]*, "step": \([0-9]*\)}.*/\1/p' "$1/answers" 2>/dev/null | tail -n 1
+}
+
+keep_last_words() {
+	for file in $(find /sys/fs/pstore /var/lib/systemd/pstore -type f -newer "$1/started" 2>/dev/null | sort -r); do
+		cat "$file" >>"$1/pstore"
+		case $file in
+		/sys/*) rm -f "$file" ;;
+		esac
+	done
+}
+
+# Say how a boot has ended. What it had still to do when the machine was reset becomes a boot of its own.
+end_boot() {
+	boot=$1
+	keep_last_words "$boot"
+	ending=reset
+	grep -q '"event": "deadline"' "$boot/answers" 2>/dev/null && ending=deadline
+	grep -q '"event": "end"' "$boot/answers" 2>/dev/null && ending=end
+	step=$(step_begun "$boot")
+	if [ "$ending" != end ] && [ "${step:-0}" -gt 0 ] && [ ! -e "${boot}r" ]; then
+		rm -rf "$run/next"
+		mkdir "$run/next"
+		cp "$boot/kernel" "$boot/works.json" "$run/next/"
+		while IFS= read -r line; do
+			its=${line#*'"step": '}
+			its=${its%%,*}
+			if [ "$its" -eq 0 ] || [ "$its" -gt "$step" ]; then
+				echo "$line"
+			fi
+		done <"$boot/jobs" >"$run/next/jobs"
+		if grep -q "\"step\": [1-9]" "$run/next/jobs"; then
+			mv "$run/next" "${boot}r"
+		fi
+	fi
+	echo "$ending" >"$boot/outcome"
+	mark "$boot/outcome.whole"
+	note "ended $(basename "$boot"): $ending"
+}
+
+# Why there is to be no more boot, if so.
+reason_to_end() {
+	asked=$(($(date +%s) - $(stat -c %Y "$run/asked")))
+	if [ -e "$run/stop" ]; then
+		echo "told to stop"
+	elif [ "$lease" -gt 0 ] && [ "$asked" -gt "$lease" ]; then
+		echo "nobody has asked for $asked seconds"
+	fi
+}
+
+next_boot() {
+	for boot in "$run"/boots/*; do
+		[ -e "$boot/outcome.whole" ] && continue
+		echo "$boot"
+		return
+	done
+}
+
+go() {
+	# shellcheck source=/dev/null
+	. "$run/options"
+	[ ! -e "$run/ended" ] || exit 0
+	boot=$(next_boot)
+	[ -z "$boot" ] || [ ! -e "$boot/started" ] || end_boot "$boot"
+	make_disks
+	# The rest of the machine comes up meanwhile, and whoever wants to stop this can.
+	timeout 120 systemctl is-system-running --wait >/dev/null 2>&1 || true
+	sleep "$pause"
+	reason=$(reason_to_end)
+	boot=$(next_boot)
+	if [ -n "$boot" ] && [ -z "$reason" ]; then
+		begin_boot "$boot"
+	fi
+	put_back "${reason:-all is done}"
+}
+
+poll() {
+	[ -e "$run/plan" ] || refuse "There is no run."
+	touch "$run/asked"
+	cd "$run"
+	set -- "$@" ''
+	names=''
+	for file in plan facts journal ended; do
+		[ ! -e "$file" ] || names="$names $file"
+	done
+	for boot in boots/*; do
+		case " $* " in
+		*" ${boot#boots/} "*) continue ;;
+		esac
+		[ ! -e "$boot/outcome.whole" ] || names="$names $boot"
+	done
+	# shellcheck disable=SC2086
+	tar -cf - $names
+}
+
+stop() {
+	[ -e "$run/journal" ] || exit 0
+	# shellcheck source=/dev/null
+	. "$run/options"
+	mark "$run/stop"
+	systemctl stop "$unit" 2>/dev/null || true
+	kexec -u 2>/dev/null || true
+	put_back "told to stop"
+}
+
+verb=${1:-}
+[ $# -eq 0 ] || shift
+case $verb in
+check)
+	take_options "$@"
+	check
+	;;
+start) start "$@" ;;
+go) go ;;
+poll) poll "$@" ;;
+result) cd "$run" && tar -czf - boots facts plan ;;
+stop) stop ;;
+*) sed -n 's/^#   //p' "$0" >&2 && exit 2 ;;
+esac

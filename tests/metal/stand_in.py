@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A Debian in QEMU that stands in for a machine: firmware, systemd, a watchdog, and ssh. It resets as machines do."""
+
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from foliolab.errors import LabError
+from foliolab.files import cache_directory, digest, made_once
+from foliolab.process import dying_with_parent, run, tool
+
+_PACKAGES = (
+    "linux-image-amd64,initramfs-tools,systemd-sysv,udev,openssh-server,kexec-tools,e2fsprogs,xfsprogs,util-linux,kmod"
+)
+_DISK_BYTES = 12 << 30
+_PARTITION_BYTES = 1 << 20
+_SPARE_BYTES = 4 << 30
+_BLOCK_BYTES = 4096
+_MEMORY_MIB = 2048
+_MAKING_SECONDS = 1800
+_BOOT_SECONDS = 900
+_ARGUMENTS = (
+    "root=/dev/vda1 ro console=ttyS0 quiet no_timer_check watchdog.stop_on_reboot=0"
+    " systemd.default_timeout_start_sec=900"
+)
+
+_FILES = {
+    "etc/fstab": "/dev/vda1 / ext4 defaults 0 1\n",
+    "etc/hostname": "stand-in\n",
+    "etc/hosts": "127.0.0.1 localhost stand-in\n",
+    "etc/systemd/network/10-all.network": "[Match]\nType=ether\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\n",
+    "etc/modules-load.d/watchdog.conf": "i6300esb\n",
+}
+
+_MAKE = """\
+tree=$1 files=$2 packages=$3 disk=$4 offset=$5 blocks=$6
+mount -t tmpfs -o mode=755 tmpfs "$tree"
+mmdebstrap --quiet --mode=root --skip=chroot/mount/sys --variant=minbase "--include=$packages" bookworm "$tree"
+cp --recursive "$files/." "$tree"
+chroot "$tree" systemctl --quiet enable systemd-networkd ssh
+chroot "$tree" systemctl --quiet mask kexec-load kexec systemd-networkd-wait-online getty@tty1 apt-daily.timer
+cp "$tree"/boot/vmlinuz-* "${disk%/*}/vmlinuz"
+cp "$tree"/boot/initrd.img-* "${disk%/*}/initrd"
+mke2fs -q -F -t ext4 -b 4096 -d "$tree" -E "offset=$offset,lazy_itable_init=0,lazy_journal_init=0" "$disk" "$blocks"
+"""
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """One that is not running."""
+
+    place: Path
+    """Of its disk, its firmware's memory and its console; the kernel that it always starts with is in ``made``."""
+    made: Path
+    port: int
+
+    @property
+    def ssh(self) -> str:
+        """Words that ssh takes to get there."""
+        return f"-F {self.place / 'ssh_config'} stand-in"
+
+    @property
+    def release(self) -> str:
+        """Of its own kernel."""
+        (found,) = re.findall(rb"(\S+) \(debian-kernel@", (self.made / "vmlinuz").read_bytes())
+        return str(found, "ascii")
+
+    @property
+    def console(self) -> str:
+        """The log so far."""
+        return (self.place / "console.log").read_text(errors="replace")
+
+    def command(self) -> list[str]:
+        memory = self.place / "erst"
+        argv = [tool("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none"]
+        argv += ["-machine", "q35", "-cpu", "max", "-accel", "tcg,thread=single", "-m", f"{_MEMORY_MIB}M", "-smp", "2"]
+        argv += ["-kernel", str(self.made / "vmlinuz"), "-initrd", str(self.made / "initrd")]
+        argv += [
+            "-append",
+            _ARGUMENTS,
+        ]
+        argv += ["-drive", f"file={self.place / 'disk.qcow2'},if=virtio,cache=unsafe"]
+        argv += ["-drive", f"file={self.place / 'spare'},format=raw,if=virtio,cache=unsafe"]
+        argv += ["-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"]
+        argv += ["-device", "virtio-net-pci,netdev=net", "-device", "virtio-rng-pci"]
+        argv += ["-device", "i6300esb", "-action", "watchdog=reset", "-global", "ICH9-LPC.noreboot=false"]
+        argv += ["-object", f"memory-backend-file,id=erst,mem-path={memory},size=64K,share=on"]
+        argv += ["-device", "acpi-erst,memdev=erst"]
+        argv += ["-serial", f"file:{self.place / 'console.log'}"]
+        return argv
+
+    @contextmanager
+    def switched_on(self) -> Iterator[None]:
+        """Running until the end of the block, which is a power cut."""
+        with subprocess.Popen(dying_with_parent(self.command()), stdin=subprocess.DEVNULL) as qemu:
+            try:
+                self.wait()
+                yield
+            finally:
+                qemu.kill()
+
+    def wait(self) -> None:
+        """Until it answers by ssh."""
+        deadline = time.monotonic() + _BOOT_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(LabError):
+                self.run("true")
+                return
+            time.sleep(1)
+        raise TimeoutError(f"The stand-in does not answer: {self.console[-500:]}")
+
+    def run(self, command: str) -> str:
+        """What a command line prints there, which has to succeed."""
+        return run(["ssh", *self.ssh.split(), command], LabError).decode()
+
+
+def stand_in(place: Path) -> StandIn:
+    """A new one, whose disk is as Debian installs it."""
+    made = _made()
+    backing = ["-b", str(made / "disk.img"), "-F", "raw"]
+    run([tool("qemu-img"), "create", "-q", "-f", "qcow2", *backing, str(place / "disk.qcow2")], LabError)
+    with (place / "erst").open("wb") as stream:
+        stream.truncate(64 << 10)
+    with (place / "spare").open("wb") as stream:
+        stream.truncate(_SPARE_BYTES)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    shutil.copy(made / "key", place / "key")
+    (place / "key").chmod(0o600)
+    (place / "ssh_config").write_text(
+        f"Host stand-in\nHostName 127.0.0.1\nPort {port}\nUser root\nIdentityFile {place / 'key'}\n"
+        "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\nConnectTimeout 10\n"
+    )
+    return StandIn(place, made, port)
+
+
+def _made() -> Path:
+    """The cache's directory with a disk, kernel and key."""
+
+    def make(partial: Path) -> None:
+        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(partial / "key")], LabError)
+        files = partial / "files"
+        for name, text in _FILES.items():
+            (files / name).parent.mkdir(parents=True, exist_ok=True)
+            (files / name).write_text(text)
+        (files / "root/.ssh").mkdir(parents=True, mode=0o700)
+        shutil.copy(partial / "key.pub", files / "root/.ssh/authorized_keys")
+        (files / "root").chmod(0o700)
+        _make_disk(partial / "disk.img", partial / "tree", files)
+
+    return made_once(cache_directory() / "stand-ins", f"debian-{digest([_MAKE, _PACKAGES, *_FILES.values()])}", make)
+
+
+def _make_disk(disk: Path, tree: Path, files: Path) -> None:
+    """One partition, with an ext4 file system."""
+    size = _DISK_BYTES - _PARTITION_BYTES
+    entry = struct.pack("<B3xB3xII", 0x80, 0x83, _PARTITION_BYTES // 512, size // 512)
+    with disk.open("wb") as stream:
+        stream.truncate(_DISK_BYTES)
+        stream.seek(440)
+        stream.write(b"lab1\0\0" + entry + bytes(48) + b"\x55\xaa")
+    tree.mkdir()
+    # With the first process of a PID namespace all others of it die, and with the last one of them the mounts.
+    argv = [tool("unshare"), "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]
+    if os.geteuid():
+        tool("newuidmap")
+        argv += ["--user", "--map-root-user", "--map-auto"]
+    argv += ["sh", "-e", "-c", _MAKE, "sh", str(tree), str(files), _PACKAGES]
+    argv += [str(disk), str(_PARTITION_BYTES), str(size // _BLOCK_BYTES)]
+    settings = os.environ | {"LC_ALL": "C.UTF-8", "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+    done = subprocess.run(
+        dying_with_parent(argv), env=settings, capture_output=True, text=True, check=False, timeout=_MAKING_SECONDS
+    )
+    if done.returncode:
+        raise LabError(f"The stand-in cannot be made: {done.stderr}")

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The runner as a plain process: what it makes of a boot that has ended, and what it starts next."""
+
+import json
+import os
+import subprocess
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from foliolab.errors import LabError
+from foliolab.metal.bundle import RUNNER
+from foliolab.process import run, tool
+
+_STUBS = ("kexec", "systemctl", "sleep", "sync", "wdctl")
+_JOBS = [(0, ":mount"), (1, "one"), (2, "two"), (2, "three"), (3, "four")]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Of a run with two boots, of which the first has begun; commands that would do something only say what."""
+    for name in ("0001", "0002"):
+        boot = tmp_path / "run/boots" / name
+        boot.mkdir(parents=True)
+        lines = [
+            json.dumps({"id": n, "step": step, "argv": [word, '"step": 9,']}) for n, (step, word) in enumerate(_JOBS)
+        ]
+        (boot / "jobs").write_text("".join(f"{line}\n" for line in lines))
+        (boot / "kernel").write_text("abc mem=256M nr_cpus=2\n")
+        (boot / "works.json").write_text("{}")
+    (tmp_path / "run/boots/0001/started").touch()
+    for name in ("made", "asked", "journal"):
+        (tmp_path / "run" / name).touch()
+    (tmp_path / "run/plan").write_text("machine x86_64\ndisk 0 def 1048576\n")
+    (tmp_path / "run/options").write_text("spare='' watchdog=no lease=0 pause=0\n")
+    (tmp_path / "runner").write_bytes(RUNNER.read_bytes())
+    (tmp_path / "bin").mkdir()
+    for name in _STUBS:
+        stub = tmp_path / "bin" / name
+        stub.write_text(f'#!/bin/sh\necho "{name} $*" >>"{tmp_path}/done"\n')
+        stub.chmod(0o755)
+    return tmp_path
+
+
+def runner(home: Path, *words: str) -> bytes:
+    settings = os.environ | {"PATH": f"{home / 'bin'}:{os.environ['PATH']}"}
+    return subprocess.run(["sh", str(home / "runner"), *words], env=settings, stdout=subprocess.PIPE, check=True).stdout
+
+
+def steps(boot: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in (boot / "jobs").read_text().splitlines()]
+
+
+def event(**words: object) -> str:
+    return json.dumps(words) + "\n"
+
+
+def test_shellcheck_has_nothing_to_say() -> None:
+    run([tool("shellcheck"), str(RUNNER)], LabError)
+
+
+def test_what_a_reset_has_left_undone_becomes_the_next_boot(home: Path) -> None:
+    boots = home / "run/boots"
+    (boots / "0001/answers").write_text(event(event="start", id=0, step=0) + event(event="start", id=1, step=1))
+    runner(home, "go")
+    assert (boots / "0001/outcome").read_text() == "reset\n"
+    assert steps(boots / "0001r") == [0, 2, 2, 3]
+    assert (boots / "0001r/started").exists()
+    assert not (boots / "0002/started").exists()
+    load, *_ = [line for line in (home / "done").read_text().splitlines() if line.startswith("kexec -l")]
+    assert f"init={home}/run/programs/init foliolab_job={boots}/0001r" in load
+    assert "mem=256M nr_cpus=2" in load
+    first, *_ = (boots / "0001r/requests").read_text().splitlines()
+    assert json.loads(first)["argv"] == ["losetup", "--direct-io=on", "/dev/loop0", f"{home}/run/disk0"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome"),
+    [
+        ("", "reset"),
+        (event(event="start", id=0, step=0), "reset"),
+        (event(event="start", id=4, step=3) + event(event="deadline", id=4), "deadline"),
+        (event(event="start", id=4, step=3) + event(event="end"), "end"),
+    ],
+)
+def test_a_boot_of_which_nothing_is_left_is_followed_by_the_next(home: Path, answers: str, outcome: str) -> None:
+    boots = home / "run/boots"
+    (boots / "0001/answers").write_text(answers)
+    runner(home, "go")
+    assert (boots / "0001/outcome").read_text() == f"{outcome}\n"
+    assert sorted(boot.name for boot in boots.iterdir()) == ["0001", "0002"]
+    assert (boots / "0002/started").exists()
+    assert "boot 0002" in (home / "run/journal").read_text()
+
+
+def test_boots_that_have_ended_are_sent_once(home: Path) -> None:
+    runner(home, "go")
+    for known, found in (((), {"boots/0001"}), (("0001",), set())):
+        with tarfile.open(fileobj=BytesIO(runner(home, "poll", *known))) as stream:
+            names = stream.getnames()
+        assert {name for name in names if name.count("/") == 1} == found
+        assert {"plan", "journal"} <= set(names)
