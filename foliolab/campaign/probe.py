@@ -56,7 +56,13 @@ class ProbeJobs:
         """By name, of what the jobs came to, and what was counted around the probe; raises GuestFailure for none."""
         wanted, variant = self.plan.experiment.metric, step.variant
         return metrics_of(
-            results, wanted, self.kernel, variant.name, dict(variant.switches), beside, counting=self.counts_instructions
+            results,
+            wanted,
+            self.kernel,
+            variant.name,
+            dict(variant.switches),
+            beside,
+            counting=self.counts_instructions,
         )
 
 

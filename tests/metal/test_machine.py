@@ -27,7 +27,12 @@ from tests.machines import ALL_KERNELS
 from tests.metal.stand_in import StandIn, stand_in
 from tests.small import small_experiment
 
-pytestmark = pytest.mark.boot
+pytestmark = [
+    pytest.mark.boot,
+    pytest.mark.skipif(
+        not ALL_KERNELS, reason="starts a machine of its own in emulation, for minutes: FOLIOLAB_KERNELS=all"
+    ),
+]
 
 CRASH = [":write", "/proc/sysrq-trigger", "c"]
 _SPIN = "chrt -f 99 sh -c 'while :; do :; done' &"
@@ -96,7 +101,6 @@ def test_a_panic_is_a_result_and_the_machine_goes_on(
     assert all(sample.metrics["read_bytes"] >= sample.metrics["floor_bytes"] > 0 for sample in others)
 
 
-@pytest.mark.skipif(not ALL_KERNELS, reason="takes a kernel of its own: FOLIOLAB_KERNELS=all")
 def test_a_kernel_for_machines_keeps_its_last_words_and_has_a_watchdog(machine: StandIn, tmp_path: Path) -> None:
     kernel = build(KernelRequest(NATIVE, "patched", "metal"), Reporter())
     plan = plan_with(tmp_path, {"random": CRASH, "sequential": HANG})
