@@ -20,7 +20,7 @@
 /* Where they are mounted, which may stand before a path. */
 #define MOUNTED		"/sys/fs/cgroup"
 
-/* Of so many groups it is kept whether they adapt; those whose ids meet take turns. */
+/* Bits of the cache's size, in groups. On a collision, the newer replaces the older. */
 #define KNOWN_BITS	8
 
 /**
@@ -101,7 +101,7 @@ bool named_group_adapts(void)
 	atomic64_t *known;
 	u64 found;
 
-	/* For a group that the task leaves meanwhile, too. */
+	/* Also keeps the group alive if the task moves. */
 	rcu_read_lock();
 	named = rcu_dereference(scope);
 	if (named) {
@@ -135,7 +135,7 @@ static int require_groups(void)
 }
 #endif
 
-/* Take names without what is around them. Returns NULL without memory, or an error. */
+/* Take names without what is around them. Returns an ERR_PTR() if it fails. */
 static struct scope *parse(const char *text)
 {
 	size_t length = strlen(text);

@@ -22,7 +22,7 @@ unit=foliolab-metal.service
 unit_file=/etc/systemd/system/$unit
 watchdog_seconds=180 # in which a kernel has to come up
 
-spare='' watchdog=yes in_use=no lease=0 pause=10
+spare='' identity='' watchdog=yes in_use=no lease=0 pause=10
 
 refuse() {
 	echo "$*" >&2
@@ -95,7 +95,34 @@ check() {
 	[ "$(stat -c %d "$here")" = "$(stat -c %d /)" ] || refuse "$here is not on the root file system."
 	[ ! -e "$run/journal" ] || [ -e "$run/ended" ] || refuse "There is another run on this machine: see $run/journal."
 	check_disk_space
+	check_memory
 	[ -z "$spare" ] || check_spare
+}
+
+# The address below which there are so many MiB of memory, from /proc/iomem as standard input; nothing if there is less.
+# What mem= takes is an address, and not all below it is memory.
+memory_end() {
+	left=$(($1 << 20))
+	while IFS='- ' read -r first last _ name; do
+		[ "$name" = "System RAM" ] || continue
+		size=$((0x$last - 0x$first + 1))
+		if [ "$size" -ge "$left" ]; then
+			echo $((0x$first + left))
+			return
+		fi
+		left=$((left - size))
+	done
+}
+
+check_memory() {
+	size=$(sed -n 's/.* mem=\([0-9]*\)M.*/\1/p' "$run"/boots/*/kernel | sort -n | tail -n 1)
+	[ -n "$(memory_end "$size" </proc/iomem)" ] ||
+		refuse "This machine has less than the $size MiB of memory that are wanted."
+}
+
+# What tells the spare device from others, whatever this boot calls it.
+identify() {
+	lsblk -bdnro SIZE,SERIAL,WWN "$1" | tr -d "'"
 }
 
 facts() {
@@ -110,9 +137,11 @@ facts() {
 
 start() {
 	take_options "$@"
+	[ -z "$spare" ] || spare=$(readlink -f "$spare")
 	check
+	[ -z "$spare" ] || identity=$(identify "$spare")
 	facts >"$run/facts"
-	echo "spare='$spare' watchdog=$watchdog lease=$lease pause=$pause" >"$run/options"
+	echo "spare='$spare' identity='$identity' watchdog=$watchdog lease=$lease pause=$pause" >"$run/options"
 	mkdir -p "$run/programs"
 	planned program | while read -r name file; do
 		ln -f "$here/files/$file" "$run/programs/$name"
@@ -153,7 +182,7 @@ make_disks() {
 put_back() {
 	[ ! -e "$run/ended" ] || return 0
 	rm -f "$run"/disk[0-9]
-	if [ -n "$spare" ] && grep -q " disk $spare " "$run/journal"; then
+	if [ -n "$spare" ] && [ "$(identify "$spare")" = "$identity" ] && grep -q " disk $spare " "$run/journal"; then
 		wipefs -qa "$spare"
 	fi
 	sed -n 's/^[^ ]* directory //p' "$run/journal" | while read -r directory; do
@@ -204,6 +233,12 @@ write_requests() {
 begin_boot() {
 	boot=$1
 	read -r kernel words <"$boot/kernel"
+	if [ -n "$spare" ] && [ "$(identify "$spare")" != "$identity" ]; then
+		put_back "$spare is another device now"
+		exit 1
+	fi
+	size=$(echo "$words" | sed -n 's/^mem=\([0-9]*\)M .*/\1/p')
+	words="mem=$(memory_end "$size" </proc/iomem) ${words#* }"
 	write_requests "$boot"
 	initramfs=$(initramfs)
 	command_line=$(arguments "$initramfs" "$boot" "$words" | tr '\n' ' ')
