@@ -32,9 +32,16 @@ HOME = "/var/lib/foliolab/metal"
 _REFUSED = 3
 """Exit status of the runner for a machine that cannot do it."""
 _POLL_SECONDS = 5.0
-_SILENCE_SECONDS = 1800
-"""How long a machine may not answer: some take a quarter of an hour to start."""
+_SSH = [f"-o{option}" for option in ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15")]
 _LEASE_SECONDS = 4 * 3600
+"""How long a machine goes on without being asked; and how long it may not answer: it has no network while it measures."""
+
+
+_MAKE_ROOM = (
+    "if [ -e run/journal ] && [ ! -e run/ended ]; then echo 'There is another run on this machine.' >&2; exit 3; fi; "
+    "rm -rf run.before; if [ -e run ]; then mv run run.before; fi"
+)
+"""What came of the last run stays until the next one."""
 
 
 class Unreachable(HostLost):
@@ -80,7 +87,7 @@ class RemoteMachine:
 
     def run(self, command: str, send: IO[bytes] | None = None) -> bytes:
         """What a command line of the shell prints; Unreachable if ssh fails, UsageError for what the runner refuses."""
-        argv = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", *self.config.ssh, self._sudo(command)]
+        argv = ["ssh", *_SSH, *self.config.ssh, self._sudo(command)]
         done = subprocess.run(
             dying_with_parent(argv), stdin=send or subprocess.DEVNULL, capture_output=True, check=False
         )
@@ -105,8 +112,8 @@ class RemoteMachine:
         return self.run("uname -n").decode().strip()
 
     def has_run(self) -> bool:
-        """Whether there is one that has not ended."""
-        command = f"if [ -e {HOME}/run/journal ] && [ ! -e {HOME}/run/ended ]; then echo yes; fi"
+        """Whether there is one, which may have ended."""
+        command = f"if [ -e {HOME}/run/journal ]; then echo yes; fi"
         return self.run(command) != b""
 
     def send(self, bundle: Path) -> None:
@@ -120,7 +127,7 @@ class RemoteMachine:
                 stream.add(bundle / "run", "run")
                 stream.add(bundle / "runner", "runner")
             packed.seek(0)
-            self.run(f"cd {HOME}; rm -rf run; tar -xf - -o; sync", packed)
+            self.run(f"cd {HOME}; {_MAKE_ROOM}; tar -xf - -o; sync", packed)
 
     def start(self) -> None:
         """Begin what was sent; UsageError, in a sentence, if it cannot."""
@@ -142,7 +149,7 @@ class OnMachine:
         pending = list(jobs)
         wanted = {work.form.key for job in pending for work in job.works}
         if self._machine.has_run():
-            watcher.say(f"{self._machine.name} is measuring already; what it has of this is taken.")
+            watcher.say(f"{self._machine.name} has a run; what that has of this is taken.")
             wanted -= self._follow(wanted, consoles, watcher)
             pending = [job for job in pending if any(work.form.key in wanted for work in job.works)]
         if not pending:
@@ -183,7 +190,7 @@ class OnMachine:
 
     def _poll(self, place: Path, known: set[str]) -> None:
         """Fetch what is new; a machine that starts again does not answer for a while."""
-        deadline = time.monotonic() + _SILENCE_SECONDS
+        deadline = time.monotonic() + _LEASE_SECONDS
         while True:
             try:
                 packed = self._machine.runner("poll", *sorted(known))

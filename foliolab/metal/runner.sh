@@ -20,7 +20,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 run=$here/run
 unit=foliolab-metal.service
 unit_file=/etc/systemd/system/$unit
-watchdog_seconds=180 # in which a kernel has to come up
+watchdog_seconds=600 # in which this kernel has to go down, and the other one to come up
 
 spare='' identity='' watchdog=yes in_use=no lease=0 pause=10
 
@@ -61,18 +61,20 @@ take_options() {
 
 check_spare() {
 	[ -b "$spare" ] || refuse "$spare is no block device."
-	[ -z "$(lsblk -nro MOUNTPOINTS "$spare" | tr -d '\n')" ] || refuse "$spare is mounted."
+	[ -e "/sys/block/${spare#/dev/}" ] || refuse "$spare is no whole disk; a spare device is one, such as /dev/nvme1n1."
+	[ -z "$(lsblk -nro MOUNTPOINT "$spare" | tr -d '\n')" ] || refuse "$spare is mounted."
 	[ "$(lsblk -nro NAME "$spare" | wc -l)" -eq 1 ] || refuse "$spare has partitions, or something is made of it."
-	if kind=$(blkid -p -o value -s TYPE "$spare"); then
-		refuse "$spare holds $kind; a spare device is empty."
-	fi
+	# Another status than 2 says that there is something, or that it is not known.
+	kind=$(blkid -p -o value -s TYPE "$spare") && status=0 || status=$?
+	[ "$status" -eq 2 ] || refuse "$spare holds ${kind:-something}; a spare device is empty."
+	[ "$(head -c 1048576 "$spare" | tr -d '\0' | wc -c)" -eq 0 ] || refuse "The first MiB of $spare is not empty."
 	[ "$(lsblk -bdnro SIZE "$spare")" -ge "$(planned disk | head -n 1 | cut -d ' ' -f 3)" ] ||
 		refuse "$spare is too small."
 }
 
 check_disk_space() {
 	free=$(($(df -k --output=avail "$here" | tail -n 1) * 1024))
-	wanted=$((64 << 20))
+	wanted=$((1 << 30)) # which stays free
 	for size in $(planned disk | cut -d ' ' -f 3); do
 		wanted=$((wanted + size))
 	done
@@ -93,7 +95,9 @@ check() {
 		refuse "There is no /dev/watchdog: a kernel that hangs would stay. Load its driver, or take --no-watchdog."
 	[ "$in_use" = yes ] || [ "$(who | wc -l)" -eq 0 ] || refuse "Somebody is logged in; --though-in-use ends their sessions."
 	[ "$(stat -c %d "$here")" = "$(stat -c %d /)" ] || refuse "$here is not on the root file system."
-	[ ! -e "$run/journal" ] || [ -e "$run/ended" ] || refuse "There is another run on this machine: see $run/journal."
+	[ ! -e "$run/ended" ] || refuse "This bundle has been run. To run it once more, unpack it again."
+	[ ! -e "$run/journal" ] || refuse "There is another run on this machine: see $run/journal."
+	[ ! -e "$unit_file" ] || refuse "There is another run on this machine: see $unit_file."
 	check_disk_space
 	check_memory
 	[ -z "$spare" ] || check_spare
@@ -173,6 +177,8 @@ make_disks() {
 	planned disk | while read -r number file size; do
 		place=$run/disk$number
 		[ "$number" -ne 0 ] || [ -z "$spare" ] || place=$spare
+		[ "$place" != "$spare" ] || [ "$(identify "$spare")" = "$identity" ]
+		gzip -t "$here/files/$file"
 		note "disk $place of $size bytes"
 		gzip -dc "$here/files/$file" | dd "of=$place" bs=1M iflag=fullblock conv=fsync status=none
 	done
@@ -181,16 +187,18 @@ make_disks() {
 
 put_back() {
 	[ ! -e "$run/ended" ] || return 0
+	# First of all, nothing of this is started any more.
+	systemctl --quiet disable "$unit" || note "left: $unit is enabled"
+	rm -f "$unit_file"
+	systemctl daemon-reload || true
 	rm -f "$run"/disk[0-9]
 	if [ -n "$spare" ] && [ "$(identify "$spare")" = "$identity" ] && grep -q " disk $spare " "$run/journal"; then
-		wipefs -qa "$spare"
+		{ wipefs -qa "$spare" && dd if=/dev/zero "of=$spare" bs=1M count=1 conv=fsync status=none; } ||
+			note "left: what was written to $spare"
 	fi
 	sed -n 's/^[^ ]* directory //p' "$run/journal" | while read -r directory; do
-		[ ! -d "$directory" ] || rmdir "$directory"
+		[ ! -d "$directory" ] || rmdir "$directory" || note "left: $directory"
 	done
-	systemctl --quiet disable "$unit" || true
-	rm -f "$unit_file"
-	systemctl daemon-reload
 	note "end: $1"
 	mark "$run/ended"
 }
@@ -198,7 +206,7 @@ put_back() {
 # The command line of a test kernel: what this machine's own kernel was told, but for how much of the machine it has,
 # and what a boot wants.
 arguments() {
-	tr ' ' '\n' </proc/cmdline | grep -Ev \
+	sed 's/ -- .*//' /proc/cmdline | tr ' ' '\n' | grep -Ev \
 		'^((BOOT_IMAGE|initrd|init|crashkernel|mem|nr_cpus|maxcpus|hugepages|hugepagesz)=|(ro|rw|quiet|splash)$)' || true
 	if [ -z "$1" ]; then
 		root=$(findmnt -nro SOURCE /)
@@ -251,9 +259,13 @@ begin_boot() {
 	if [ "$watchdog" = yes ] && [ "$(cat /sys/module/watchdog/parameters/stop_on_reboot)" = 0 ]; then
 		# It survives the old kernel: closed without the word that ends it.
 		wdctl -s "$watchdog_seconds" >/dev/null 2>&1 || true
-		echo >/dev/watchdog
+		(echo >/dev/watchdog) 2>/dev/null || note "no watchdog from kernel to kernel: somebody else has it"
 	fi
-	systemctl kexec
+	trap - EXIT
+	if ! systemctl kexec; then
+		put_back "kexec does not work"
+		exit 1
+	fi
 	sleep 600
 }
 
@@ -321,8 +333,12 @@ go() {
 	# shellcheck source=/dev/null
 	. "$run/options"
 	[ ! -e "$run/ended" ] || exit 0
+	trap 'put_back "something failed; journalctl -u $unit tells what"' EXIT
 	boot=$(next_boot)
-	[ -z "$boot" ] || [ ! -e "$boot/started" ] || end_boot "$boot"
+	if [ -n "$boot" ] && [ -e "$boot/started" ]; then
+		end_boot "$boot"
+		touch "$run/asked" # nobody could while it ran
+	fi
 	make_disks
 	# The rest of the machine comes up meanwhile, and whoever wants to stop this can.
 	timeout 120 systemctl is-system-running --wait >/dev/null 2>&1 || true

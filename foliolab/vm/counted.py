@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from foliolab.vm.guest import Guest
-from foliolab.vm.outcome import JobResult
+from foliolab.vm.outcome import JobResult, OutcomeKind
 
 HARDWARE = ("cpu_instructions", "cpu_cycles", "dtlb_misses", "itlb_misses", "llc_misses")
 """Metrics that guest/tools/count.c counts by the processor's own counters."""
@@ -44,7 +44,7 @@ def run_counted(
     before = _allocations(guest) if nodes else None
     wrapper = ["count", "--to", _COUNTS, "--"] if hardware else []
     result = replace(guest.run([*wrapper, *argv], deadline_seconds), argv=tuple(argv))
-    counts = _hardware_counts(guest) if hardware and result.status == 0 else CountedAround()
+    counts = _hardware_counts(guest) if hardware and result.outcome.kind is OutcomeKind.OK else CountedAround()
     if before:
         counts.metrics["remote_share"] = _remote_share(before, _allocations(guest))
     return result, counts

@@ -210,6 +210,8 @@ static noreturn void power_off(void)
 	char device[256], directory[256];
 	FILE *mounts = fopen("/proc/mounts", "re");
 
+	if (alone.directory)
+		alone_watchdog(REBOOT_SECONDS);
 	sync();
 	while (mounts && fscanf(mounts, "%255s %255s %*[^\n]",
 				device, directory) == 2)
@@ -706,9 +708,11 @@ int main(void)
 	setenv("PATH", "/bin:/usr/bin:/sbin:/usr/sbin", 1);
 	setenv("HOME", "/", 1);
 	mount_all();
-	load_modules();
-	loopback_up();
 	alone.directory = getenv("foliolab_job");
+	/* /modules of a machine is none of ours. */
+	if (!alone.directory)
+		load_modules();
+	loopback_up();
 	if (alone.directory) {
 		requests = alone_begin(&control);
 		if (!requests)
