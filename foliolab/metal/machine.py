@@ -34,7 +34,7 @@ _REFUSED = 3
 _POLL_SECONDS = 5.0
 _SSH = [f"-o{option}" for option in ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15")]
 _LEASE_SECONDS = 4 * 3600
-"""How long a machine goes on without being asked; and how long it may not answer: it has no network while it measures."""
+"""How long a machine goes on unasked, and may not answer: it has no network while it measures."""
 
 
 _MAKE_ROOM = (
