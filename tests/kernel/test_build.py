@@ -200,7 +200,7 @@ def test_lock_is_waited_for_and_said(tmp_path: Path) -> None:
 
 
 def test_clean_knows_every_directory_of_the_cache() -> None:
-    used = re.compile(r'cache_directory\(\)(?:\.resolve\(\))? / "(\w+)"')
-    files = [path for part in ("foliolab", "tests/kernel") for path in (REPOSITORY / part).rglob("*.py")]
+    used = re.compile(r'cache_directory\(\)(?:\.resolve\(\))? / "([\w-]+)"')
+    files = [path for part in ("foliolab", "tests/kernel", "tests/metal") for path in (REPOSITORY / part).rglob("*.py")]
     found = {name for path in files for name in used.findall(path.read_text())}
     assert found == {*building._CACHED, "kvm", "scratch"}
