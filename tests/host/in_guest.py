@@ -19,6 +19,7 @@ from foliohost import pages, tracefs
 from foliohost.bits import count_ones
 from foliohost.maps import Maps
 from foliohost.record import LiveRecording, record
+from foliohost.spool import Spool
 from foliohost.target import StartedProgram
 from foliohost.trace import write_trace
 
@@ -74,7 +75,7 @@ def cost() -> dict[str, Any]:
     What the recorder does without any events is told by itself: for each time that it fetches, and that it looks.
     """
     record(StartedProgram(["sleep", "0.3"]), patterns=[FILE])  # which loads what is loaded once
-    fetches, looks, rest = Timed(tracefs.Instance, "drain"), Timed(Maps, "look"), Timed(tracefs.Instance, "stop")
+    fetches, looks, rest = Timed(Spool, "add"), Timed(Maps, "look"), Timed(tracefs.Instance, "stop")
     record(StartedProgram(["sleep", "1"]), patterns=[FILE])
     idle = fetches.spent / fetches.calls
     found: dict[str, Any] = {"fetch": idle, "look": looks.spent / looks.calls}
