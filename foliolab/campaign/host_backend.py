@@ -8,7 +8,7 @@ from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.campaign.job import Session
-from foliolab.campaign.probe import DATA, PROGRAMS, watermarks
+from foliolab.campaign.probe import mounts, watermarks
 from foliolab.campaign.qemu_backend import QemuBackend, probe_parts
 from foliolab.errors import UsageError
 from foliolab.experiment.cell import Cell
@@ -97,9 +97,4 @@ class HostBootable:
 
     def settings(self, disk: Callable[[int], str]) -> list[list[str]]:
         """What comes before the first step, where ``disk`` says what the kernel calls each disk."""
-        parameters = self.plan.scale.parameters
-        access = [] if parameters.writable else ["ro"]
-        jobs = [[":mount", f"/dev/{disk(0)}", DATA, parameters.filesystem, *access]]
-        if parameters.programs:
-            jobs.append([":mount", f"/dev/{disk(1)}", PROGRAMS, "xfs", "ro"])
-        return [*jobs, watermarks(self.plan)]
+        return [*mounts(self.plan, disk), watermarks(self.plan)]

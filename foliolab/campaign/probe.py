@@ -2,7 +2,7 @@
 """What a step takes of init, and what comes of it, wherever that runs: in a guest or on a machine."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from foliolab.experiment.metrics import METRICS
@@ -27,6 +27,16 @@ def watermarks(plan: Plan) -> list[str]:
     """The job that sets how far apart the watermarks of memory are."""
     factor = plan.scale.parameters.watermark_scale_factor
     return [":write", "/proc/sys/vm/watermark_scale_factor", str(factor)]
+
+
+def mounts(plan: Plan, disk: Callable[[int], str]) -> list[list[str]]:
+    """The jobs that mount the data, and programs on another disk; ``disk`` says what the kernel calls each."""
+    parameters = plan.scale.parameters
+    access = [] if parameters.writable else ["ro"]
+    jobs = [[":mount", f"/dev/{disk(0)}", DATA, parameters.filesystem, *access]]
+    if parameters.programs:
+        jobs.append([":mount", f"/dev/{disk(1)}", PROGRAMS, "xfs", "ro"])
+    return jobs
 
 
 @dataclass(frozen=True)

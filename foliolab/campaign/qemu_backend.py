@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from foliolab.arch import Architecture
-from foliolab.campaign.probe import DATA, PROGRAMS, ProbeJobs, watermarks
+from foliolab.campaign.probe import ProbeJobs, mounts, watermarks
 from foliolab.disks import stores
 from foliolab.disks.userland import Userland
 from foliolab.errors import MissingTool, UsageError
@@ -185,15 +185,11 @@ class QemuBootable:
             yield QemuSession(name, guest, self.plan, self.config.kernel_name)
 
     def _mount(self, guest: Guest) -> None:
-        parameters = self.plan.scale.parameters
-        if parameters.content == "stores":
+        if self.plan.scale.parameters.content == "stores":
             stores.mount(guest, self.databases)
             return
-        access = [] if parameters.writable else ["ro"]
-        data, programs = (f"/dev/{guest.config.disk_name(number)}" for number in range(2))
-        guest.run([":mount", data, DATA, parameters.filesystem, *access]).checked()
-        if parameters.programs:
-            guest.run([":mount", programs, PROGRAMS, "xfs", "ro"]).checked()
+        for job in mounts(self.plan, guest.config.disk_name):
+            guest.run(job).checked()
 
 
 class QemuSession:

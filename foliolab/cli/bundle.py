@@ -10,10 +10,11 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from foliolab.campaign.measure import Request, default_profile, prepared
+from foliolab.campaign.measure import default_profile, prepared
 from foliolab.campaign.runner import jobs_of
 from foliolab.campaign.store import open_store, store_file
-from foliolab.cli.options import add_cells, add_kernels, add_profile, add_sizes, names_of
+from foliolab.cli.measure import add_plan, request_of
+from foliolab.cli.options import add_profile
 from foliolab.errors import UsageError
 from foliolab.metal.bundle import make_bundle, pack
 from foliolab.progress import Reporter
@@ -21,11 +22,7 @@ from foliolab.vm.accel import HOST
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", help="its name, or the path of a .toml file")
-    add_sizes(parser)
-    parser.add_argument("--variant", metavar="V,...", help="only these variants")
-    add_kernels(parser, "measure on this kernel")
-    add_cells(parser)
+    add_plan(parser)
     add_profile(parser, default_profile(HOST))
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="where it goes: a .tar.gz")
 
@@ -33,18 +30,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def handle(arguments: argparse.Namespace) -> int:
     if not arguments.output.resolve().parent.is_dir():
         raise UsageError(f"There is no directory for {arguments.output}.")
-    request = Request(
-        experiment=arguments.experiment,
-        scale=arguments.scale,
-        variants=names_of("--variant", arguments.variant) or None,
-        kernels=arguments.kernels,
-        cells=arguments.cell,
-        repetitions=arguments.repetitions,
-        profile=arguments.profile,
-        backend=HOST,
-    )
     report = Reporter()
-    plan, backend, kernel_for = prepared(request, report)
+    plan, backend, kernel_for = prepared(request_of(arguments, HOST), report)
     with open_store(store_file()) as store:
         jobs = jobs_of(plan, store, backend, kernel_for, report)
     with tempfile.TemporaryDirectory(prefix="foliolab-bundle-") as scratch:

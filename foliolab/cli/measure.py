@@ -6,6 +6,7 @@ example: ./lab measure sparse-mmap --variant unpatched,published --cell pattern=
 
 import argparse
 import json
+from typing import Any
 
 from foliolab.campaign.measure import BACKENDS, Request, default_profile, measure
 from foliolab.campaign.runner import failure_of
@@ -33,12 +34,32 @@ from foliolab.report.view import view_of
 from foliolab.vm.accel import HOST
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """What of an experiment is measured, as ``request_of`` takes it."""
     parser.add_argument("experiment", help="its name, or the path of a .toml file")
     add_sizes(parser)
     parser.add_argument("--variant", metavar="V,...", help="only these variants")
     add_kernels(parser, "measure on this kernel")
     add_cells(parser)
+
+
+def request_of(arguments: argparse.Namespace, backend: str, **others: Any) -> Request:
+    """A request for what ``add_plan`` has asked for, with others of its fields."""
+    return Request(
+        experiment=arguments.experiment,
+        scale=arguments.scale,
+        variants=names_of("--variant", arguments.variant) or None,
+        kernels=arguments.kernels,
+        cells=arguments.cell,
+        repetitions=arguments.repetitions,
+        profile=arguments.profile or default_profile(backend),
+        backend=backend,
+        **others,
+    )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_plan(parser)
     parser.add_argument(
         "--backend",
         metavar="|".join(BACKENDS),
@@ -71,18 +92,12 @@ def requested(arguments: argparse.Namespace) -> Request:
     if arguments.backend == HOST and not arguments.host:
         raise UsageError(f"The backend {HOST} takes --host and the name of a machine.")
     backend = HOST if arguments.host else arguments.backend or "qemu"
-    return Request(
-        experiment=arguments.experiment,
-        scale=arguments.scale,
-        variants=names_of("--variant", arguments.variant) or None,
-        kernels=arguments.kernels,
-        cells=arguments.cell,
-        repetitions=arguments.repetitions,
+    return request_of(
+        arguments,
+        backend,
         arch=arch.name,
         page_size=page_size,
         accelerator=arguments.accelerator,
-        profile=arguments.profile or default_profile(backend),
-        backend=backend,
         device=arguments.device,
         hardware_counters=arguments.hardware_counters,
         shard=arguments.shard or (1, 1),
