@@ -101,7 +101,7 @@ def metrics_of(
         _count_instructions(metrics, result)
     if wanted not in metrics:
         words = result.stdout.decode(errors="replace")
-        if wanted in beside.not_counted or wanted in json.loads(result.stdout):
+        if wanted in beside.not_counted or json.loads(result.stdout).get(wanted, "") is None:
             sentence = f"{result.argv[0]} cannot count {wanted} on this kernel."
             raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence, words))
         raise failure(Outcome(OutcomeKind.NO_RESULT, f"{result.argv[0]} printed no {wanted}.", words))
@@ -123,7 +123,7 @@ def _printed(result: JobResult) -> dict[str, int | float]:
     """The metrics in the probe's JSON line; what the guest could not count is left out."""
     try:
         line = json.loads(result.stdout)
-        metrics = {name: line[name] for name in METRICS if line.get(name) is not None}
+        metrics = {name: line[name] for name in METRICS if isinstance(line.get(name), int | float)}
     except (ValueError, AttributeError):
         metrics = {}
     if "seconds" not in metrics:

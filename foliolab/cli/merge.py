@@ -7,6 +7,7 @@ example: ./lab merge /net/node7/results/samples.jsonl /net/node8/results/samples
 """
 
 import argparse
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import consoles_of, open_store, read_samples, store_file
-from foliolab.errors import UsageError
+from foliolab.errors import LabError, UsageError
 from foliolab.files import write_atomic
 from foliolab.metal.answers import result_samples
 from foliolab.metal.bundle import is_packed
@@ -29,11 +30,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(arguments: argparse.Namespace) -> int:
+    damaged: list[str] = []
     with ExitStack() as stack:
-        found = [each for place in arguments.store for each in _found(place, stack)]
+        found = [each for place in arguments.store for each in _found(place, stack, damaged.append)]
         found.sort(key=lambda each: bool(each[0].host))  # of copies, the one that says more stays
         new = _add(found)
     Reporter().say(f"{new} of {len(found)} samples are new.")
+    if damaged:
+        raise LabError(" ".join(damaged))
     return 0
 
 
@@ -41,12 +45,13 @@ _Found = tuple[Sample, Path]
 """A sample, and the directory of its store's consoles."""
 
 
-def _found(place: Path, stack: ExitStack) -> list[_Found]:
+def _found(place: Path, stack: ExitStack, complain: Callable[[str], None]) -> list[_Found]:
     file = place / "samples.jsonl" if place.is_dir() else place
     if not file.is_file():
         raise UsageError(f"There is no store at {place}.")
     if is_packed(file):
-        return result_samples(file, Path(stack.enter_context(TemporaryDirectory(prefix="foliolab-merge-"))))
+        scratch = Path(stack.enter_context(TemporaryDirectory(prefix="foliolab-merge-")))
+        return result_samples(file, scratch, complain)
     return [(sample, consoles_of(file)) for sample in read_samples(file)]
 
 

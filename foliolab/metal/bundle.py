@@ -9,12 +9,15 @@ run/boots/NAME/jobs      what init is to do, one job a line; step 0 is for all o
 run/boots/NAME/works.json  what the lab makes samples of, from the answers
 """
 
+import gzip
 import json
 import os
 import secrets
 import shutil
 import subprocess
 import tarfile
+import tempfile
+import zlib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -29,6 +32,8 @@ from foliolab.files import cache_directory, digest, full_disk_named, made_once, 
 from foliolab.progress import Reporter
 
 RUNNER = Path(__file__).with_name("runner.sh")
+RESULT_BYTES = 4 << 30
+"""More than any result takes, which is text."""
 _DISK = "@disk{}@"
 """For what the machine calls a disk, which its runner knows."""
 
@@ -93,8 +98,7 @@ def _write_jobs(boot: Path, job: Job, bootable: HostBootable) -> None:
             asked[identity] = argv
         works.append({"jobs": asked, "form": work.form.to_json()})
     write_atomic(boot / "jobs", "".join(lines))
-    metric = bootable.plan.experiment.metric
-    described = {"metric": metric, "release": bootable.kernel.release, "works": works}
+    described = {"metric": bootable.plan.experiment.metric, "works": works}
     write_atomic(boot / "works.json", json.dumps(described))
 
 
@@ -135,22 +139,65 @@ def _image(disk: Path, report: Reporter) -> tuple[Path, int]:
 def is_packed(path: Path) -> bool:
     """Whether a file is something that gzip has packed."""
     with path.open("rb") as stream:
-        return stream.read(2) == b"\x1f\x8b"
+        return _begins_packed(stream)
 
 
-def unpack(archive: IO[bytes], place: Path) -> None:
-    """Unpack the files that a machine has sent into a directory; LabError for what holds anything else."""
+def unpack(archive: IO[bytes], place: Path, name: str) -> None:
+    """Unpack the files that a machine has sent into an empty directory.
+
+    LabError, with the archive's ``name``, for one that is damaged, that holds anything but files and directories, or
+    that takes more than RESULT_BYTES.
+    """
     try:
-        with tarfile.open(fileobj=archive) as stream:
-            for member in stream:
-                path = PurePosixPath(member.name)
-                if member.isdir():
-                    continue
-                if not member.isfile() or path.is_absolute() or ".." in path.parts:
-                    raise tarfile.TarError(f"it has {member.name}, which is no file of a run")
-                (place / path).parent.mkdir(parents=True, exist_ok=True)
-                content = stream.extractfile(member)
-                assert content
-                (place / path).write_bytes(content.read())
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise LabError(f"What came is no result of a bundle: {error}.") from None
+        with tempfile.TemporaryFile() as plain:
+            _copy_plain(archive, plain)
+            plain.seek(0)
+            with tarfile.open(fileobj=plain, mode="r:") as stream:
+                for member in stream:
+                    if complaint := _complaint(member):
+                        raise tarfile.TarError(f"it has {complaint} '{member.name}'")
+                    _write(stream, member, place)
+    except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
+        raise LabError(f"{name} is no result of a bundle: {error}.") from None
+
+
+def _begins_packed(stream: IO[bytes]) -> bool:
+    begin = stream.read(2)
+    stream.seek(0)
+    return begin == b"\x1f\x8b"
+
+
+def _copy_plain(archive: IO[bytes], plain: IO[bytes]) -> None:
+    """Copy a tar file, without its compression. It is read to its end, where gzip has a checksum."""
+    source = gzip.GzipFile(fileobj=archive) if _begins_packed(archive) else archive
+    left = RESULT_BYTES
+    while chunk := source.read(1 << 20):
+        left -= len(chunk)
+        if left < 0:
+            raise tarfile.TarError(f"it takes more than {RESULT_BYTES >> 20} MiB")
+        plain.write(chunk)
+
+
+def _complaint(member: tarfile.TarInfo) -> str:
+    """What a member is that no result has; nothing for one that may be unpacked."""
+    path = PurePosixPath(member.name)
+    if member.issym() or member.islnk():
+        return "the link"
+    if member.issparse():
+        return "the file with holes"  # which takes more room than the archive
+    if not (member.isreg() or member.isdir()):
+        return "the device"
+    if path.is_absolute():
+        return "the absolute path"
+    return "the path out of its directory" if ".." in path.parts else ""
+
+
+def _write(stream: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
+    if member.isdir():
+        return
+    file = place / member.name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    content = stream.extractfile(member)
+    assert content
+    with content, file.open("wb") as target:
+        shutil.copyfileobj(content, target)

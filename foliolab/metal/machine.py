@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from foliolab.campaign.job import Job, Watcher
-from foliolab.errors import HostLost, UsageError
+from foliolab.errors import HostLost, LabError, UsageError
 from foliolab.files import write_atomic
 from foliolab.metal.answers import BootRead, facts_of
 from foliolab.metal.bundle import make_bundle, unpack
@@ -175,7 +175,11 @@ class OnMachine:
                 facts = facts_of((place / "facts").read_text())
                 for boot in sorted((place / "boots").glob("*")):
                     known.add(boot.name)
-                    read = BootRead(boot, facts)
+                    try:
+                        read = BootRead(boot, facts)
+                    except LabError as error:
+                        watcher.say(f"{self._machine.name}: {error}")
+                        continue
                     write_atomic(consoles / f"{boot.name}.log", read.console)
                     for sample in read.samples():
                         if sample.key in wanted - found:
@@ -199,4 +203,4 @@ class OnMachine:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_POLL_SECONDS)
-        unpack(BytesIO(packed), place)
+        unpack(BytesIO(packed), place, f"What {self._machine.name} sends")

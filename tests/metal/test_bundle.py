@@ -3,7 +3,11 @@
 
 import base64
 import json
+import random
+import shutil
+import tarfile
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -12,12 +16,15 @@ from foliolab.arch import NATIVE
 from foliolab.campaign.host_backend import HostBootable
 from foliolab.campaign.job import Job, Work
 from foliolab.campaign.sample import KernelFacts, Sample
+from foliolab.campaign.store import read_samples
+from foliolab.cli.main import main
+from foliolab.errors import LabError
 from foliolab.experiment.load import find_experiment
 from foliolab.experiment.plan import make_plan
 from foliolab.experiment.variants import choose, load_variants
 from foliolab.kernel.built import BuiltKernel
-from foliolab.metal.answers import BootRead
-from foliolab.metal.bundle import make_bundle
+from foliolab.metal.answers import BootRead, facts_of
+from foliolab.metal.bundle import make_bundle, unpack
 from foliolab.progress import Reporter
 from tests.samples import sample
 from tests.small import small_experiment
@@ -57,7 +64,7 @@ def answer(boot: Path, *ends: str, outcome: str, status: int = 0) -> list[Sample
         lines.append(json.dumps({"event": "output", "id": number, "fd": 1, "data": data}))
         numbers = {"status": status, "signal": 0, "oom_kills": 0, "cpu_us": 1}
         lines.append(json.dumps({"event": "exit", "id": number, **numbers}))
-    (boot / "answers").write_text("".join(f"{line}\n" for line in [*lines, *ends]))
+    (boot / "answers").write_text("".join(f"{line}\n" for line in [*lines, *filter(None, ends)]))
     (boot / "outcome").write_text(outcome)
     return list(BootRead(boot, FACTS).samples())
 
@@ -115,3 +122,166 @@ def test_what_the_kernel_complains_of_belongs_to_the_step(boot: Path) -> None:
     bug = "[    1.000001] BUG: unable to handle page fault\n"
     (boot / "console").write_text(mark.format(second) + bug + mark.format(third))
     assert [each.outcome for each in answer(boot, outcome="end")] == ["ok", "guest-crash", "ok"]
+
+
+def damage(boot: Path, number: int, line: str) -> list[Sample]:
+    """What comes of a boot that ended well, if one line of its answers, from 0, is another one."""
+    answer(boot, outcome="end")
+    lines = (boot / "answers").read_text().splitlines()
+    lines[number] = line
+    (boot / "answers").write_text("".join(f"{each}\n" for each in lines))
+    return list(BootRead(boot, FACTS).samples())
+
+
+# A boot says that it is ready, and three lines for each of its jobs: two settings, and then three of each step.
+FIRST_OF_STEP_2 = 1 + 3 * 2 + 3 * 3
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"event": "exit", "id": 6}', "missing required field `status`"),
+        ('{"event": "exit", "id": "6", "status": 0, "signal": 0, "oom_kills": 0, "cpu_us": 1}', "Expected `int`"),
+        ('{"event": "output", "id": 6, "fd": 3, "data": ""}', "Invalid enum value 3"),
+        ('{"event": "output", "id": 6, "fd": 1, "data": "!"}', "Invalid base64"),
+        ('{"event": "exit", "id": 6, "sta', "truncated"),
+        ('{"id": 6}', "`event`"),
+        ("[6]", "Expected `object`"),
+        ("\ufffd\0", "malformed"),
+    ],
+)
+def test_a_damaged_answer_is_lost_and_the_others_stay(boot: Path, line: str, complaint: str) -> None:
+    samples = damage(boot, FIRST_OF_STEP_2 + 2, line)
+    assert [each.outcome for each in samples] == ["ok", "lost-host", "ok"]
+    assert samples[1].sentence.startswith(f"boots/{boot.name}/answers is damaged in line {FIRST_OF_STEP_2 + 3}: ")
+    assert complaint in samples[1].sentence
+    assert not samples[1].metrics
+
+
+def test_answers_that_were_cut_off_are_no_result_of_the_kernel(boot: Path) -> None:
+    answer(boot, outcome="end")
+    lines = (boot / "answers").read_text().splitlines(keepends=True)
+    (boot / "answers").write_text("".join(lines[: FIRST_OF_STEP_2 + 2]))
+    samples = list(BootRead(boot, FACTS).samples())
+    assert [each.outcome for each in samples] == ["ok", "lost-host", "lost-host"]
+    assert samples[2].sentence == f"boots/{boot.name}/answers lacks what this came to."
+    (boot / "answers").write_text("".join(lines[:FIRST_OF_STEP_2]) + '{"event": "sta')
+    (boot / "outcome").write_text("reset")
+    # A reset leaves such a line. The step before has its answer, and those behind are of the next boot.
+    assert [each.outcome for each in BootRead(boot, FACTS).samples()] == ["ok"]
+
+
+def test_a_setting_that_fails_is_named(boot: Path) -> None:
+    lines = [
+        {"event": "ready", "page_size": 4096},
+        {"event": "start", "id": 1, "step": 0},
+        {"event": "exit", "id": 1, "status": 1, "signal": 0, "oom_kills": 0, "cpu_us": 1},
+        {"event": "end"},
+    ]
+    (boot / "answers").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (boot / "outcome").write_text("end")
+    samples = list(BootRead(boot, FACTS).samples())
+    assert {(each.outcome, each.sentence) for each in samples} == {("no-result", ":mount ended with status 1.")}
+
+
+def test_figures_that_are_none_are_no_result(boot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.LINE", b'{"seconds": 0.5, "read_bytes": "4096"}')
+    assert {(each.outcome, each.metrics == {}) for each in answer(boot, outcome="end")} == {("no-result", True)}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("works.json", "{", "truncated"),
+        ("works.json", '{"metric": "read_bytes", "works": [{"jobs": {}, "form": {}}]}', "Expected `object`"),
+        ("jobs", '{"id": 1}\n', "required field"),
+        ("outcome", "", "it says ''"),
+    ],
+)
+def test_a_boot_of_which_nothing_can_be_told_is_named(boot: Path, name: str, text: str, complaint: str) -> None:
+    answer(boot, outcome="end")
+    (boot / name).write_text(text)
+    with pytest.raises(LabError, match=rf"^boots/{boot.name}/{name} cannot be used: .*{complaint}"):
+        BootRead(boot, FACTS)
+
+
+def test_facts_that_are_damaged() -> None:
+    for text in ("", "name\n", "name bench1\nmemory_kib x\n"):
+        with pytest.raises(LabError, match=r"^The machine's facts are damaged: "):
+            facts_of(text)
+
+
+def packed(place: Path, *members: tuple[tarfile.TarInfo, bytes], mode: str = "w:gz") -> Path:
+    archive = place / "result.tar.gz"
+    with tarfile.open(archive, mode) as stream:  # type: ignore[call-overload]
+        for member, content in members:
+            member.size = len(content)
+            stream.addfile(member, BytesIO(content))
+    return archive
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    info.linkname = "facts"
+    return info
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "complaint"),
+    [
+        ("/facts", tarfile.REGTYPE, "it has the absolute path '/facts'"),
+        ("boots/../../facts", tarfile.REGTYPE, "it has the path out of its directory 'boots/../../facts'"),
+        ("link", tarfile.SYMTYPE, "it has the link 'link'"),
+        ("link", tarfile.LNKTYPE, "it has the link 'link'"),
+        ("null", tarfile.CHRTYPE, "it has the device 'null'"),
+        ("disk", tarfile.BLKTYPE, "it has the device 'disk'"),
+        ("pipe", tarfile.FIFOTYPE, "it has the device 'pipe'"),
+        ("x" * 300, tarfile.REGTYPE, "File name too long"),
+    ],
+)
+def test_what_no_result_has_is_not_unpacked(tmp_path: Path, name: str, kind: bytes, complaint: str) -> None:
+    place = tmp_path / "unpacked"
+    place.mkdir()
+    archive = packed(tmp_path, (member(name, kind), b""))
+    with archive.open("rb") as stream, pytest.raises(LabError) as caught:
+        unpack(stream, place, "It")
+    assert str(caught.value).startswith("It is no result of a bundle: ")
+    assert complaint in str(caught.value)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [archive]
+
+
+def test_what_is_too_large_or_not_whole_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foliolab.metal.bundle.RESULT_BYTES", 2 << 20)
+    for mode in ("w:gz", "w:"):
+        archive = packed(tmp_path, (member("facts"), bytes(3 << 20)), mode=mode)
+        with archive.open("rb") as stream, pytest.raises(LabError, match=r"it takes more than 2 MiB\.$"):
+            unpack(stream, tmp_path / "unpacked", "It")
+    whole = packed(tmp_path, (member("facts"), random.Random(1).randbytes(4096))).read_bytes()
+    flipped = bytes([*whole[:2000], whole[2000] ^ 1, *whole[2001:]])
+    for content in (whole[:2000], flipped, b"", b"\x1f\x8b", b"no tar file" * 100):
+        with pytest.raises(LabError, match=r"^It is no result of a bundle: "):
+            unpack(BytesIO(content), tmp_path / "unpacked", "It")
+    unpack(BytesIO(whole), tmp_path / "unpacked", "It")
+    assert (tmp_path / "unpacked/facts").stat().st_size == 4096
+
+
+def test_a_damaged_boot_leaves_the_others_to_merge(
+    boot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path / "results"))
+    answer(boot, outcome="end")
+    run = boot.parents[1]
+    (boot / "outcome.whole").touch()
+    (run / "facts").write_text("".join(f"{name} {words}\n" for name, words in FACTS.items()))
+    shutil.copytree(boot, boot.with_name("other"))
+    (boot.with_name("other") / "works.json").write_text("{}")
+    archive = tmp_path / "result.tar.gz"
+    with tarfile.open(archive, "w:gz") as stream:
+        for name in ("boots", "facts", "plan"):
+            stream.add(run / name, name)
+    assert main(["merge", str(archive)]) == LabError.status
+    error = capsys.readouterr().err
+    assert "3 of 3 samples are new." in error
+    assert f"{archive}: boots/other/works.json cannot be used: " in error
+    assert [each.outcome for each in read_samples(tmp_path / "results/samples.jsonl")] == ["ok"] * 3
