@@ -220,7 +220,7 @@ class BootRead:
     def _failed_setting(self) -> Outcome | None:
         """How a job ended that all steps need, if one failed. Those of the runner's own find disks."""
         for number, result in self._answers.results.items():
-            outcome = replace(result, argv=self._argv.get(number, ("the runner's job",))).outcome
+            outcome = replace(result, argv=self._argv.get(number, ("The runner's job",))).outcome
             if outcome.kind is not OutcomeKind.OK:
                 return outcome if number in self._argv else replace(outcome, kind=OutcomeKind.LOST_HOST)
         return None

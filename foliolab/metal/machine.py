@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from foliolab.campaign.job import Job, Watcher
+from foliolab.campaign.sample import LOST_HOST
 from foliolab.errors import HostLost, LabError, UsageError
 from foliolab.files import write_atomic
 from foliolab.metal.answers import BootRead, facts_of
@@ -31,17 +32,31 @@ HOME = "/var/lib/foliolab/metal"
 
 _REFUSED = 3
 """Exit status of the runner for a machine that cannot do it."""
+_SSH_FAILED = 255
 _POLL_SECONDS = 5.0
+_DEAD_POLLS = 3
+"""How many in a row say that the runner is gone until we believe it: it goes and comes with the machine, too."""
 _SSH = [f"-o{option}" for option in ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15")]
 _LEASE_SECONDS = 4 * 3600
 """How long a machine goes on unasked, and may not answer: it has no network while it measures."""
 
 
-_MAKE_ROOM = (
-    "if [ -e run/journal ] && [ ! -e run/ended ]; then echo 'There is another run on this machine.' >&2; exit 3; fi; "
-    "rm -rf run.before; if [ -e run ]; then mv run run.before; fi"
-)
-"""What came of the last run stays until the next one."""
+_RECEIVE = f"""\
+cd {HOME}
+if [ -e run/journal ] && [ ! -e run/ended ]; then echo 'There is another run on this machine.' >&2; exit 3; fi
+rm -rf new
+mkdir new
+tar -C new -xof -
+sync
+for file in new/files/*; do [ ! -e "$file" ] || mv "$file" files/; done
+mv new/runner runner
+rm -rf run.before
+if [ -e run ]; then mv run run.before; fi
+mv new/run run
+rm -r new
+sync
+"""
+"""Unpacks a bundle. All of it gets its name when it is whole. What came of the last run stays until the next one."""
 
 
 class Unreachable(HostLost):
@@ -73,8 +88,13 @@ def machine_config(name: str, hosts: Path | None, options: Sequence[str] = ()) -
     entry = entries[name]
     if not isinstance(entry, dict) or not set(entry) <= {"ssh", "spare"}:
         place.fail("takes 'ssh' and 'spare', and nothing else")
-    words = shlex.split(str(entry.get("ssh", name)))
-    spare = ["--spare", str(entry["spare"])] if "spare" in entry and "--spare" not in options else []
+    if not all(isinstance(words, str) and words for words in entry.values()):
+        place.fail("has something that is no text, or empty")
+    try:
+        words = shlex.split(entry.get("ssh", name))
+    except ValueError as error:
+        place.at("ssh").fail(f"is no command line: {error}")
+    spare = ["--spare", entry["spare"]] if "spare" in entry and "--spare" not in options else []
     return MachineConfig(name, tuple(words), (*options, *spare))
 
 
@@ -95,7 +115,8 @@ class RemoteMachine:
         if done.returncode == _REFUSED:
             raise UsageError(words[-1])
         if done.returncode:
-            raise Unreachable(f"{self.config.name} cannot be used by ssh: {words[-1]}.")
+            hint = " It does not answer while it measures." if done.returncode == _SSH_FAILED else ""
+            raise Unreachable(f"{self.config.name} cannot be used by ssh: {words[-1]}.{hint}")
         return done.stdout
 
     def _sudo(self, command: str) -> str:
@@ -112,8 +133,8 @@ class RemoteMachine:
         return self.run("uname -n").decode().strip()
 
     def has_run(self) -> bool:
-        """Whether there is one, which may have ended."""
-        command = f"if [ -e {HOME}/run/journal ]; then echo yes; fi"
+        """Whether there is one, which may have ended; one that something has killed goes on."""
+        command = f"if [ -e {HOME}/run/journal ]; then sh {HOME}/runner resume; echo yes; fi"
         return self.run(command) != b""
 
     def send(self, bundle: Path) -> None:
@@ -127,7 +148,7 @@ class RemoteMachine:
                 stream.add(bundle / "run", "run")
                 stream.add(bundle / "runner", "runner")
             packed.seek(0)
-            self.run(f"cd {HOME}; {_MAKE_ROOM}; tar -xf - -o; sync", packed)
+            self.run(_RECEIVE, packed)
 
     def start(self) -> None:
         """Begin what was sent; UsageError, in a sentence, if it cannot."""
@@ -150,7 +171,7 @@ class OnMachine:
         wanted = {work.form.key for job in pending for work in job.works}
         if self._machine.has_run():
             watcher.say(f"{self._machine.name} has a run; what that has of this is taken.")
-            wanted -= self._follow(wanted, consoles, watcher)
+            wanted -= self._follow(wanted, consoles, watcher, earlier=True)
             pending = [job for job in pending if any(work.form.key in wanted for work in job.works)]
         if not pending:
             return
@@ -164,15 +185,19 @@ class OnMachine:
         if left:
             raise HostLost(f"{self._machine.name} has ended before all was measured: {self._last_words}.")
 
-    def _follow(self, wanted: set[str], consoles: Path, watcher: Watcher) -> set[str]:
-        """Record what a run has of the wanted samples, by their keys, until it ends; returns the keys that it had."""
+    def _follow(self, wanted: set[str], consoles: Path, watcher: Watcher, *, earlier: bool = False) -> set[str]:
+        """Record what a run has of the wanted samples, by their keys, until it ends; returns the keys that it had.
+
+        What an ``earlier`` one of us has lost to the host is to be measured once more.
+        """
         known: set[str] = set()
         found: set[str] = set()
+        dead = 0
         while True:
             with tempfile.TemporaryDirectory(prefix="foliolab-poll-") as scratch:
                 place = Path(scratch)
                 self._poll(place, known)
-                facts = facts_of((place / "facts").read_text())
+                facts = facts_of(_said(place / "facts"))
                 for boot in sorted((place / "boots").glob("*")):
                     known.add(boot.name)
                     try:
@@ -182,14 +207,21 @@ class OnMachine:
                         continue
                     write_atomic(consoles / f"{boot.name}.log", read.console)
                     for sample in read.samples():
-                        if sample.key in wanted - found:
+                        if sample.key in wanted - found and not (earlier and sample.outcome == LOST_HOST):
                             found.add(sample.key)
                             watcher.record(sample, True)
-                journal = (place / "journal").read_text().splitlines()
+                journal = _said(place / "journal").splitlines()
                 self._last_words = journal[-1] if journal else "its journal is empty"
                 watcher.note(f"{self._machine.name}: {self._last_words}"[:100])
                 if (place / "ended").exists():
                     return found
+                dead = dead + 1 if (place / "dead").exists() else 0
+                if dead == _DEAD_POLLS:
+                    said = " / ".join(_said(place / "dead").splitlines())
+                    raise HostLost(
+                        f"The runner of {self._machine.name} was killed before all was measured; its log ends with"
+                        f" '{said}'. The same command goes on with it."
+                    )
             time.sleep(_POLL_SECONDS)
 
     def _poll(self, place: Path, known: set[str]) -> None:
@@ -204,3 +236,8 @@ class OnMachine:
                     raise
                 time.sleep(_POLL_SECONDS)
         unpack(BytesIO(packed), place, f"What {self._machine.name} sends")
+
+
+def _said(file: Path) -> str:
+    """What a file of the machine's says; nothing if that has not sent it."""
+    return file.read_text(errors="replace") if file.exists() else ""

@@ -7,10 +7,12 @@
 #
 #   sh runner check [OPTION...]   say why this machine cannot run it; --spare /dev/..., --no-watchdog, --though-in-use
 #   sh runner start [OPTION...]   the same, and begin; --lease SECONDS ends it when nobody has asked for so long
+#   sh runner resume              go on with a run that something has killed
 #   sh runner poll [BOOT...]      how far it is, and a tar file of boots that have ended but for these
 #   sh runner result              a tar file of all that came of it
 #   sh runner stop                put everything back, also in the middle
 #   sh runner go                  what the unit does
+#   sh runner name-spare WHICH    what test kernels do
 set -eu
 LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
@@ -62,6 +64,8 @@ take_options() {
 check_spare() {
 	[ -b "$spare" ] || refuse "$spare is no block device."
 	[ -e "/sys/block/${spare#/dev/}" ] || refuse "$spare is no whole disk; a spare device is one, such as /dev/nvme1n1."
+	[ "$(disks_like "$(identify "${spare#/dev/}")")" = "$spare" ] ||
+		refuse "$spare cannot be told from another disk, which has the same size and the same number."
 	[ -z "$(lsblk -nro MOUNTPOINT "$spare" | tr -d '\n')" ] || refuse "$spare is mounted."
 	[ "$(lsblk -nro NAME "$spare" | wc -l)" -eq 1 ] || refuse "$spare has partitions, or something is made of it."
 	# Another status than 2 says that there is something, or that it is not known.
@@ -95,8 +99,9 @@ check() {
 		refuse "There is no /dev/watchdog: a kernel that hangs would stay. Load its driver, or take --no-watchdog."
 	[ "$in_use" = yes ] || [ "$(who | wc -l)" -eq 0 ] || refuse "Somebody is logged in; --though-in-use ends their sessions."
 	[ "$(stat -c %d "$here")" = "$(stat -c %d /)" ] || refuse "$here is not on the root file system."
-	[ ! -e "$run/ended" ] || refuse "This bundle has been run. To run it once more, unpack it again."
-	[ ! -e "$run/journal" ] || refuse "There is another run on this machine: see $run/journal."
+	[ ! -e "$run/ended" ] || refuse "This bundle has been run. To run it once more, remove $run and unpack it again."
+	[ ! -e "$run/journal" ] ||
+		refuse "There is another run on this machine: see $run/journal. 'runner resume' goes on with it if it was killed."
 	[ ! -e "$unit_file" ] || refuse "There is another run on this machine: see $unit_file."
 	check_disk_space
 	check_memory
@@ -124,9 +129,42 @@ check_memory() {
 		refuse "This machine has less than the $size MiB of memory that are wanted."
 }
 
-# What tells the spare device from others, whatever this boot calls it.
+# What tells a disk from others, whatever a kernel calls it: its size, and the number that it has by itself, if any.
 identify() {
-	lsblk -bdnro SIZE,SERIAL,WWN "$1" | tr -d "'"
+	number=''
+	for name in serial device/serial device/wwid wwid; do
+		[ -n "$number" ] || number=$(head -c 256 "/sys/block/$1/$name" 2>/dev/null | tr -cd '[:alnum:]')
+	done
+	echo "$(cat "/sys/block/$1/size")-$number"
+}
+
+# The disks that are the one with this identity, or cannot be told from it.
+disks_like() {
+	for directory in /sys/block/*; do
+		disk=${directory##*/}
+		# One path of several to a disk is listed, too, but is no device.
+		if [ -e "/dev/$disk" ] && [ "$(identify "$disk")" = "$1" ]; then
+			echo "/dev/$disk"
+		fi
+	done
+}
+
+# The one disk with this identity; a status of 1 if there is none within half a minute, or several.
+find_disk() {
+	waited=0
+	while found=$(disks_like "$1") && [ -z "$found" ] && [ "$waited" -lt 30 ]; do
+		waited=$((waited + 1))
+		sleep 1
+	done
+	echo "$found"
+	[ "$(echo "$found" | wc -w)" -eq 1 ]
+}
+
+# A test kernel may call the spare device something else: links have names for it that its jobs know.
+name_spare() {
+	spare=$(find_disk "$1") || refuse "This kernel has no disk that is surely the spare device ($1)."
+	ln -sf "$spare" /dev/foliolab-spare
+	ln -sfn "/sys/block/${spare#/dev/}" /dev/foliolab-spare-block
 }
 
 facts() {
@@ -143,7 +181,7 @@ start() {
 	take_options "$@"
 	[ -z "$spare" ] || spare=$(readlink -f "$spare")
 	check
-	[ -z "$spare" ] || identity=$(identify "$spare")
+	[ -z "$spare" ] || identity=$(identify "${spare#/dev/}")
 	facts >"$run/facts"
 	echo "spare='$spare' identity='$identity' watchdog=$watchdog lease=$lease pause=$pause" >"$run/options"
 	mkdir -p "$run/programs"
@@ -153,6 +191,10 @@ start() {
 	done
 	mark "$run/asked"
 	note "start: unit $unit_file"
+	start_unit
+}
+
+start_unit() {
 	cat >"$unit_file" <<-EOF
 		[Unit]
 		Description=Measurements on other kernels
@@ -166,6 +208,12 @@ start() {
 	systemctl --no-block start "$unit"
 }
 
+# The machine's next boot starts the unit again, too; this is for whoever does not want to wait for that.
+resume() {
+	[ -e "$run/journal" ] && [ ! -e "$run/ended" ] || exit 0
+	systemctl --quiet is-active "$unit" || start_unit
+}
+
 # Have directories to mount on, and what is to be on disks really written: a hole would be read without a disk.
 make_disks() {
 	[ ! -e "$run/made" ] || return 0
@@ -177,7 +225,6 @@ make_disks() {
 	planned disk | while read -r number file size; do
 		place=$run/disk$number
 		[ "$number" -ne 0 ] || [ -z "$spare" ] || place=$spare
-		[ "$place" != "$spare" ] || [ "$(identify "$spare")" = "$identity" ]
 		gzip -t "$here/files/$file"
 		note "disk $place of $size bytes"
 		gzip -dc "$here/files/$file" | dd "of=$place" bs=1M iflag=fullblock conv=fsync status=none
@@ -188,13 +235,14 @@ make_disks() {
 put_back() {
 	[ ! -e "$run/ended" ] || return 0
 	# First of all, nothing of this is started any more.
-	systemctl --quiet disable "$unit" || note "left: $unit is enabled"
+	[ ! -e "$unit_file" ] || systemctl --quiet disable "$unit" || note "left: $unit is enabled"
 	rm -f "$unit_file"
 	systemctl daemon-reload || true
-	rm -f "$run"/disk[0-9]
-	if [ -n "$spare" ] && [ "$(identify "$spare")" = "$identity" ] && grep -q " disk $spare " "$run/journal"; then
-		{ wipefs -qa "$spare" && dd if=/dev/zero "of=$spare" bs=1M count=1 conv=fsync status=none; } ||
-			note "left: what was written to $spare"
+	rm -f "$run/made" "$run"/disk[0-9]
+	if grep -q ' disk /dev/' "$run/journal"; then
+		{ spare=$(find_disk "$identity") && wipefs -qa "$spare" &&
+			dd if=/dev/zero "of=$spare" bs=1M count=1 conv=fsync status=none; } ||
+			note "left: what was written to the spare device ($identity)"
 	fi
 	sed -n 's/^[^ ]* directory //p' "$run/journal" | while read -r directory; do
 		[ ! -d "$directory" ] || rmdir "$directory" || note "left: $directory"
@@ -226,25 +274,25 @@ initramfs() {
 	fi
 }
 
-# What init is to do: the disks first, by the names that they have here.
+# What init is to do: the disks first.
 write_requests() {
-	disk0=loop0
-	[ -z "$spare" ] || disk0=${spare#/dev/}
+	device=/dev/loop0 block=/sys/block/loop0
+	if [ -n "$spare" ]; then
+		device=/dev/foliolab-spare block=/dev/foliolab-spare-block
+		echo "{\"id\": 0, \"step\": 0, \"deadline\": 60, \"argv\":" \
+			"[\"sh\", \"$here/runner\", \"name-spare\", \"$identity\"]}"
+	fi >"$1/requests"
 	planned disk | while read -r number _ _; do
 		[ "$number" -ne 0 ] || [ -z "$spare" ] || continue
 		echo "{\"id\": -$number, \"step\": 0, \"deadline\": 60, \"argv\": [\"losetup\", \"--direct-io=on\"," \
 			"\"/dev/loop$number\", \"$run/disk$number\"]}"
-	done >"$1/requests"
-	sed "s|@disk0@|$disk0|g; s|@disk1@|loop1|g" "$1/jobs" >>"$1/requests"
+	done >>"$1/requests"
+	sed "s|/dev/@disk0@|$device|g; s|/sys/block/@disk0@|$block|g; s|@disk1@|loop1|g" "$1/jobs" >>"$1/requests"
 }
 
 begin_boot() {
 	boot=$1
 	read -r kernel words <"$boot/kernel"
-	if [ -n "$spare" ] && [ "$(identify "$spare")" != "$identity" ]; then
-		put_back "$spare is another device now"
-		exit 1
-	fi
 	size=$(echo "$words" | sed -n 's/^mem=\([0-9]*\)M .*/\1/p')
 	words="mem=$(memory_end "$size" </proc/iomem) ${words#* }"
 	write_requests "$boot"
@@ -255,7 +303,9 @@ begin_boot() {
 		exit 1
 	fi
 	note "boot $(basename "$boot"): $command_line"
-	mark "$boot/started"
+	rm -f "$boot/answers" "$boot/console"
+	boot_id >"$boot/started"
+	sync "$boot/started" "$boot"
 	if [ "$watchdog" = yes ] && [ "$(cat /sys/module/watchdog/parameters/stop_on_reboot)" = 0 ]; then
 		# It survives the old kernel: closed without the word that ends it.
 		wdctl -s "$watchdog_seconds" >/dev/null 2>&1 || true
@@ -267,6 +317,13 @@ begin_boot() {
 		exit 1
 	fi
 	sleep 600
+	put_back "the machine does not go down"
+	exit 1
+}
+
+# A name that each boot of this machine has for itself.
+boot_id() {
+	cat /proc/sys/kernel/random/boot_id
 }
 
 # The number of the step that was running when a boot ended; nothing if none had begun.
@@ -334,12 +391,21 @@ go() {
 	. "$run/options"
 	[ ! -e "$run/ended" ] || exit 0
 	trap 'put_back "something failed; journalctl -u $unit tells what"' EXIT
+	if [ -n "$identity" ] && ! spare=$(find_disk "$identity"); then
+		put_back "the spare device ($identity) is gone"
+		exit 1
+	fi
 	boot=$(next_boot)
 	if [ -n "$boot" ] && [ -e "$boot/started" ]; then
-		end_boot "$boot"
-		touch "$run/asked" # nobody could while it ran
+		case $(cat "$boot/started") in
+		'' | "$(boot_id)") rm "$boot/started" ;; # this was killed before that kernel began
+		*)
+			end_boot "$boot"
+			touch "$run/asked" # nobody could while it ran
+			;;
+		esac
 	fi
-	make_disks
+	[ -z "$(next_boot)" ] || [ -n "$(reason_to_end)" ] || make_disks
 	# The rest of the machine comes up meanwhile, and whoever wants to stop this can.
 	timeout 120 systemctl is-system-running --wait >/dev/null 2>&1 || true
 	sleep "$pause"
@@ -357,6 +423,10 @@ poll() {
 	cd "$run"
 	set -- "$@" ''
 	names=''
+	if ! systemctl --quiet is-active "$unit" && [ ! -e ended ]; then
+		journalctl --quiet --no-pager -u "$unit" -n 5 -o cat >dead 2>&1 || echo "It has no log." >dead
+		names=dead
+	fi
 	for file in plan facts journal ended; do
 		[ ! -e "$file" ] || names="$names $file"
 	done
@@ -388,6 +458,8 @@ check)
 	check
 	;;
 start) start "$@" ;;
+resume) resume ;;
+name-spare) name_spare "$@" ;;
 go) go ;;
 poll) poll "$@" ;;
 result) cd "$run" && tar -czf - boots facts plan ;;

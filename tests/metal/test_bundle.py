@@ -171,17 +171,26 @@ def test_answers_that_were_cut_off_are_no_result_of_the_kernel(boot: Path) -> No
     assert [each.outcome for each in BootRead(boot, FACTS).samples()] == ["ok"]
 
 
-def test_a_setting_that_fails_is_named(boot: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "outcome", "sentence"),
+    [
+        (1, "no-result", ":mount ended with status 3: There is no disk."),
+        # The runner's own jobs find disks, and say nothing of the kernel.
+        (0, "lost-host", "The runner's job ended with status 3: There is no disk."),
+    ],
+)
+def test_a_setting_that_fails_is_named(boot: Path, number: int, outcome: str, sentence: str) -> None:
     lines = [
         {"event": "ready", "page_size": 4096},
-        {"event": "start", "id": 1, "step": 0},
-        {"event": "exit", "id": 1, "status": 1, "signal": 0, "oom_kills": 0, "cpu_us": 1},
+        {"event": "start", "id": number, "step": 0},
+        {"event": "output", "id": number, "fd": 2, "data": base64.b64encode(b"There is no disk.\n").decode()},
+        {"event": "exit", "id": number, "status": 3, "signal": 0, "oom_kills": 0, "cpu_us": 1},
         {"event": "end"},
     ]
     (boot / "answers").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     (boot / "outcome").write_text("end")
     samples = list(BootRead(boot, FACTS).samples())
-    assert {(each.outcome, each.sentence) for each in samples} == {("no-result", ":mount ended with status 1.")}
+    assert [(each.outcome, each.sentence) for each in samples] == [(outcome, sentence)] * 3
 
 
 def test_figures_that_are_none_are_no_result(boot: Path, monkeypatch: pytest.MonkeyPatch) -> None:

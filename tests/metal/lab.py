@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A lab that measures a small experiment on a pretended machine, with files for a kernel, a program and a disk."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from foliolab.arch import NATIVE
+from foliolab.campaign.host_backend import HostBackend, HostBootable
+from foliolab.campaign.runner import jobs_of, run_plan
+from foliolab.campaign.sample import Sample
+from foliolab.campaign.store import open_store
+from foliolab.experiment.load import find_experiment
+from foliolab.experiment.plan import Plan, make_plan
+from foliolab.experiment.spec import Experiment
+from foliolab.experiment.variants import choose, load_variants
+from foliolab.kernel.built import BuiltKernel
+from foliolab.metal.bundle import make_bundle
+from foliolab.metal.machine import MachineConfig, OnMachine
+from foliolab.progress import Reporter
+from tests.small import small_experiment
+
+BOOTS = 2
+
+
+@dataclass(frozen=True)
+class Anything(HostBackend):
+    """Boots what is no kernel."""
+
+    place: Path
+
+    def workload_hash(self, experiment: Experiment) -> str:
+        return "any"
+
+    def prepare(self, kernel: BuiltKernel, plan: Plan) -> HostBootable:
+        return HostBootable(kernel, {"init": self.place / "init"}, (self.place / "disk.img",), replace(plan, boots=()))
+
+
+@dataclass(frozen=True)
+class Lab:
+    place: Path
+
+    @property
+    def store(self) -> Path:
+        return self.place / "samples.jsonl"
+
+    @property
+    def kernel(self) -> BuiltKernel:
+        return BuiltKernel("abc", self.place / "bzImage", "patched", "metal", NATIVE, "6.12", 4096, ours=True)
+
+    @property
+    def plan(self) -> Plan:
+        experiment = find_experiment(str(small_experiment(self.place)))
+        variants = choose(["off"], load_variants())
+        return make_plan(experiment, experiment.scale("quick"), variants=variants, repetitions=BOOTS)
+
+    @property
+    def backend(self) -> HostBackend:
+        return Anything(NATIVE, Reporter(), self.place)
+
+    def measure(self) -> list[Sample]:
+        config = MachineConfig("bench1", ("bench1",), ("--no-watchdog", "--pause", "0"))
+        with open_store(self.store) as store:
+            on = OnMachine(config, Reporter())
+            return run_plan(self.plan, store, self.backend, lambda name: self.kernel, Reporter(), on)
+
+    def bundle(self, place: Path) -> None:
+        """Make one in an empty directory."""
+        with open_store(self.store) as store:
+            jobs = jobs_of(self.plan, store, self.backend, lambda name: self.kernel, Reporter())
+        make_bundle(place, jobs, Reporter())

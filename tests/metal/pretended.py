@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A directory that pretends to be a machine: the runner has it as its root, with stubs of systemd, kexec and a kernel.
+
+A test kernel answers all jobs at once. ssh gets to the machine while it is up. What it starts there runs on by itself.
+"""
+
+import base64
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from foliolab.metal.machine import HOME
+from tests.processes import wait_until
+
+LINE = b'{"seconds": 0.5, "read_bytes": 4096, "floor_bytes": 4096}'
+"""What every program prints there."""
+
+_ENTER = """\
+mount --rbind /usr "$1/usr"
+mount --bind /dev/null "$1/dev/null"
+root=$1
+shift
+exec chroot "$root" /usr/bin/env -i PATH=/stubs:/usr/bin:/usr/sbin "$@"
+"""
+
+_FILES = {
+    "proc/cmdline": "BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro quiet\n",
+    "proc/cpuinfo": "model name\t: Fast\n",
+    "proc/iomem": "00001000-0009ffff : System RAM\n00100000-ffffffff : System RAM\n",
+    "proc/meminfo": "MemTotal: 4194304 kB\n",
+    "proc/sys/kernel/kexec_load_disabled": "0\n",
+    "proc/sys/kernel/random/boot_id": "0\n",
+    "sys/module/watchdog/parameters/stop_on_reboot": "0\n",
+    "dev/null": "",
+    "dev/zero": "\0" * (1 << 20),
+}
+_DIRECTORIES = ("usr", "etc/systemd/system", "run/systemd/system", "sys/block", "var/lib", "state", "stubs", "tmp")
+
+_ANSWERS = r"""s/.*"id": \(-\{0,1\}[0-9]*\), "step": \([0-9]*\),.*/{"event": "start", "id": \1, "step": \2}\
+{"event": "output", "id": \1, "fd": 1, "data": "DATA"}\
+{"event": "exit", "id": \1, "status": 0, "signal": 0, "oom_kills": 0, "cpu_us": 1}/p"""
+
+_MOMENT = """\
+if [ -n "${UNIT:-}" ] && [ -s /state/kill ]; then
+	read -r left signal </state/kill
+	if [ "$left" -gt 0 ]; then
+		echo "$((left - 1)) $signal" >/state/kill
+	else
+		/usr/bin/rm /state/kill
+		/usr/bin/mv /state/pid /state/killed
+		kill -s "$signal" -- "-$(/usr/bin/cat /state/killed)"
+	fi
+fi
+"""
+"""With which a program begins that the unit may be killed before."""
+
+_STUBS = {
+    "systemctl": """\
+for verb; do case $verb in --*) ;; *) break ;; esac; done
+unit=/etc/systemd/system/foliolab-metal.service
+case $verb in
+start)
+	[ -e $unit ] || exit 5
+	[ ! -e /state/pid ] || exit 0
+	echo >/state/pid
+	command=$(sed -n 's/^ExecStart=//p' $unit)
+	UNIT=1 setsid sh -c "echo \\$\\$ >/state/pid; $command; rm -f /state/pid" </dev/null >>/state/log 2>&1 &
+	;;
+stop)
+	[ ! -s /state/pid ] || kill -s TERM -- "-$(cat /state/pid)"
+	rm -f /state/pid
+	;;
+is-active) [ -e /state/pid ] ;;
+enable) : >/state/enabled ;;
+disable) [ -e $unit ] && rm -f /state/enabled ;;
+kexec)
+	: >/state/down
+	UNIT='' setsid reboot </dev/null >>/state/log 2>&1 &
+	;;
+esac
+""",
+    "reboot": f"""\
+mkdir /state/rebooting 2>/dev/null || exit 0
+echo $$ >/state/rebooting/pid
+[ ! -s /state/pid ] || kill -s KILL -- "-$(cat /state/pid)"
+rm -f /state/pid
+boot=$(sed 's/.* foliolab_job=\\([^ ]*\\) .*/\\1/' /state/loaded)
+{{
+	echo '{{"event": "ready", "page_size": 4096}}'
+	sed -n '{_ANSWERS.replace("DATA", base64.b64encode(LINE).decode())}' "$boot/requests"
+	echo '{{"event": "end"}}'
+}} >"$boot/answers"
+date +%s%N >/proc/sys/kernel/random/boot_id
+[ ! -e /state/enabled ] || systemctl start
+rm -rf /state/down /state/rebooting
+""",
+    "kexec": """\
+case $1 in
+-l) echo "$*" >/state/loaded ;;
+-u) rm -f /state/loaded ;;
+esac
+""",
+    "lsblk": 'case $* in *PARTUUID*) echo 1234 ;; *TYPE*) echo part ;; *) echo "Disk nvme" ;; esac\n',
+    "findmnt": "case $* in *SOURCE*) echo /dev/vda1 ;; *) echo ext4 ;; esac\n",
+    "df": "echo Avail; echo 99999999\n",
+    "journalctl": "tail -n 5 /state/log\n",
+    "blkid": "exit 2\n",
+    **dict.fromkeys(("losetup", "sync", "wdctl", "wipefs"), ""),
+    **{name: f'exec /usr/bin/{name} "$@"\n' for name in ("cat", "cp", "dd", "gzip", "mkdir", "mv", "rm", "rmdir")},
+}
+
+
+@dataclass(frozen=True)
+class Pretended:
+    place: Path
+    """Of its root, and of an ssh that gets there."""
+
+    @property
+    def root(self) -> Path:
+        return self.place / "root"
+
+    @property
+    def home(self) -> Path:
+        """Where a bundle is."""
+        return self.root / HOME.lstrip("/")
+
+    @property
+    def run(self) -> Path:
+        """What the runner keeps of its run."""
+        return self.home / "run"
+
+    def argv(self, *command: str) -> list[str]:
+        """What executes a command there."""
+        alone = ["--user", "--map-root-user"] if os.geteuid() else []
+        return ["unshare", *alone, "--mount", "sh", "-ec", _ENTER, "sh", str(self.root), *command]
+
+    def called(self, *command: str) -> "subprocess.CompletedProcess[bytes]":
+        """What came of a command there."""
+        return subprocess.run(self.argv(*command), stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+    def runner(self, *words: str) -> bytes:
+        done = self.called("sh", f"{HOME}/runner", *words)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout
+
+    def write(self, name: str, text: str) -> None:
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def stub(self, name: str, text: str) -> None:
+        """Have a program there."""
+        _write_program(self.root / "stubs" / name, _MOMENT + text)
+
+    def has(self, name: str) -> bool:
+        return (self.root / name).exists()
+
+    def kill_after(self, programs: int, sent: signal.Signals) -> None:
+        """Have all processes of the unit get a signal when it has started so many programs."""
+        (self.root / "state/kill").write_text(f"{programs} {sent.name.removeprefix('SIG')}\n")
+
+    def was_killed(self) -> bool:
+        """Wait for the end of the run, or of a unit that is killed; whether that was it."""
+        assert wait_until(lambda: self.ended or self.has("state/killed"), 20), (self.run / "journal").read_text()
+        (self.root / "state/kill").unlink(missing_ok=True)
+        group = self._number("state/killed")
+        if group:
+            assert wait_until(lambda: not _processes_of(group), 10)
+            (self.root / "state/killed").unlink()
+        return group != 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing more to be done."""
+        return (self.run / "ended").exists() and not self.has("state/pid")
+
+    def left(self) -> Sequence[Path]:
+        """What a run has made and not put back."""
+        names = ("etc/systemd/system/*", "data", "programs", "state/enabled", "state/pid")
+        return [path for name in names for path in self.root.glob(name)] + list(self.run.glob("disk*"))
+
+    def _number(self, name: str) -> int:
+        try:
+            return int((self.root / name).read_text() or 0)
+        except (FileNotFoundError, ValueError):
+            return 0
+
+    def switch_off(self) -> None:
+        (self.root / "state/enabled").unlink(missing_ok=True)
+        for name in ("state/rebooting/pid", "state/pid", "state/killed"):
+            if group := self._number(name):
+                with suppress(ProcessLookupError):
+                    os.killpg(group, signal.SIGKILL)
+
+
+def _processes_of(group: int) -> list[str]:
+    """Those that have not ended, without those that nobody has waited for."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, leader, *_ = stat.read_text().rpartition(")")[2].split()
+            if int(leader) == group and state != "Z":
+                found.append(stat.parent.name)
+    return found
+
+
+@contextmanager
+def pretended(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pretended]:
+    """A new one in an empty directory, to which ssh gets until the end of the block."""
+    machine = Pretended(place)
+    for name in _DIRECTORIES:
+        (machine.root / name).mkdir(parents=True)
+    for name in ("bin", "lib", "lib64", "sbin"):
+        (machine.root / name).symlink_to(f"usr/{name}")
+    for name, text in _FILES.items():
+        machine.write(name, text)
+    for name, text in _STUBS.items():
+        machine.stub(name, text)
+    if b"unshare failed" in machine.called("true").stderr:
+        pytest.skip("no namespaces can be made here")
+    (place / "bin").mkdir()
+    argv = machine.argv("sh", "-c", '"$command"')
+    words = " ".join(word if word == '"$command"' else f"'{word}'" for word in argv)
+    _write_program(
+        place / "bin/ssh", f"[ ! -e {machine.root}/state/down ] || exit 255\nfor command; do :; done\nexec {words}\n"
+    )
+    monkeypatch.setenv("PATH", f"{place / 'bin'}:{os.environ['PATH']}")
+    try:
+        yield machine
+    finally:
+        machine.switch_off()
+
+
+def _write_program(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}")
+    path.chmod(0o755)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kills at random moments, of the lab and of the runner: what was measured is taken up, and nothing is left."""
+
+import os
+import random
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from foliolab.campaign.store import read_samples
+from foliolab.errors import HostLost, LabError
+from foliolab.metal.answers import result_samples
+from tests.metal.lab import Lab
+from tests.metal.pretended import pretended
+
+
+def forked(work: Callable[[], object]) -> int:
+    """The number of a process that does so, and ends with the status of an error."""
+    if process := os.fork():
+        return process
+    status = 99
+    try:
+        work()
+        status = 0
+    except LabError as error:
+        status = error.status
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def test_a_lab_that_is_killed_takes_up_what_was_measured(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = random.Random(1)
+    for number in range(4):
+        lab.store.unlink(missing_ok=True)
+        with pretended(tmp_path / str(number), monkeypatch) as machine:
+            for _ in range(5):
+                process = forked(lab.measure)
+                time.sleep(moments.uniform(0, 0.4))
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+            finished(lab)
+            assert machine.ended
+            assert machine.left() == []
+
+
+def finished(lab: Lab) -> None:
+    """Measure what is missing. A machine that measures does not answer."""
+    while status := os.waitstatus_to_exitcode(os.waitpid(forked(lab.measure), 0)[1]):
+        assert status == HostLost.status
+    samples = read_samples(lab.store)
+    assert [sample.outcome for sample in samples] == ["ok"] * len(lab.plan.steps)
+    assert len({sample.key for sample in samples}) == len(samples)
+
+
+def test_a_runner_that_is_killed_goes_on_and_puts_all_back(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = random.Random(2)
+    kills = number = 0
+    while kills < 20:
+        number += 1
+        with pretended(tmp_path / str(number), monkeypatch) as machine:
+            lab.bundle(machine.home)
+            verb = ["start", "--no-watchdog", "--pause", "0"]
+            while not machine.ended:
+                machine.kill_after(moments.randrange(30), moments.choice((signal.SIGTERM, signal.SIGKILL)))
+                machine.runner(*verb)
+                kills += machine.was_killed()
+                verb = ["resume"]
+            assert machine.left() == []
+            assert " left: " not in (machine.run / "journal").read_text()
+            archive = tmp_path / "result.tar.gz"
+            archive.write_bytes(machine.runner("result"))
+            samples = result_samples(archive, tmp_path / f"{number}/result", pytest.fail)
+            assert [sample.outcome for sample, _ in samples] == ["ok"] * len(lab.plan.steps)

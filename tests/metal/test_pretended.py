@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The lab and the runner on a pretended machine: all but the kernels."""
+
+import hashlib
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from foliolab.arch import NATIVE
+from foliolab.campaign.host_backend import HostBackend, HostBootable
+from foliolab.campaign.store import read_samples
+from foliolab.cli.main import main
+from foliolab.errors import BadExperiment, HostLost, LabError
+from foliolab.experiment.plan import Plan
+from foliolab.kernel.build import KernelRequest
+from foliolab.kernel.built import BuiltKernel
+from foliolab.metal.machine import HOME, MachineConfig, RemoteMachine, machine_config
+from foliolab.progress import Reporter
+from tests.metal.lab import Lab
+from tests.metal.pretended import Pretended
+from tests.processes import wait_until
+from tests.small import small_experiment
+
+
+def test_a_runner_that_was_killed_is_noticed_and_goes_on(lab: Lab, pretence: Pretended) -> None:
+    pretence.write("state/log", "its last words\n")
+    pretence.kill_after(10, signal.SIGKILL)
+    with pytest.raises(HostLost) as caught:
+        lab.measure()
+    assert str(caught.value).endswith(
+        "was killed before all was measured; its log ends with 'its last words'. The same command goes on with it."
+    )
+    assert pretence.was_killed()
+    assert [sample.outcome for sample in lab.measure()] == ["ok"] * len(lab.plan.steps)
+    assert pretence.left() == []
+
+
+@pytest.mark.parametrize("whole", [512, 1500, 5000, 9000])
+def test_files_that_were_copied_in_part_are_copied_again(lab: Lab, pretence: Pretended, whole: int) -> None:
+    bundle = lab.place / "bundle"
+    lab.bundle(bundle)
+    there = RemoteMachine(MachineConfig("bench1", ("bench1",)))
+    pretence.stub("tar", f'head -c {whole} | /usr/bin/tar "$@"; exit 2\n')
+    with pytest.raises(LabError):
+        there.send(bundle)
+    pretence.stub("tar", 'exec /usr/bin/tar "$@"\n')
+    there.send(bundle)
+    for file in (pretence.home / "files").iterdir():
+        assert hashlib.sha256(file.read_bytes()).hexdigest() == file.name
+    assert {file.name for file in pretence.home.iterdir()} == {"files", "run", "runner"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "found"),
+    [
+        ("", ("bench1",)),
+        ('ssh = "-p 22 root@bench1"', ("-p", "22", "root@bench1")),
+        ("ssh = 22", "has something that is no text, or empty"),
+        ('ssh = ""', "has something that is no text, or empty"),
+        ('ssh = "\'"', "is no command line: No closing quotation"),
+        ('host = "bench1"', "takes 'ssh' and 'spare', and nothing else"),
+    ],
+)
+def test_entries_of_hosts(tmp_path: Path, entry: str, found: str | tuple[str, ...]) -> None:
+    hosts = tmp_path / "hosts.toml"
+    hosts.write_text(f"[bench1]\n{entry}\n")
+    if isinstance(found, tuple):
+        assert machine_config("bench1", hosts) == MachineConfig("bench1", found)
+    else:
+        with pytest.raises(BadExperiment, match=found):
+            machine_config("bench1", hosts)
+
+
+def test_a_machine_that_does_not_answer_may_measure(lab: Lab, pretence: Pretended) -> None:
+    pretence.write("state/down", "")
+    with pytest.raises(HostLost, match=r"^bench1 cannot be used by ssh: .* It does not answer while it measures\.$"):
+        lab.measure()
+
+
+IDENTITY = "8-S1"
+
+
+@pytest.fixture
+def spare(lab: Lab, pretence: Pretended) -> Pretended:
+    """One on which a run has begun that has its data on a spare device, by then /dev/vdb."""
+    lab.bundle(pretence.home)
+    (pretence.run / "options").write_text(
+        f"spare='/dev/vdb' identity='{IDENTITY}' watchdog=no lease=0 pause=0\n",
+    )
+    for name in ("asked", "journal"):
+        (pretence.run / name).touch()
+    pretence.stub("sleep", '[ "$1" -lt 60 ] || exec /usr/bin/sleep "$1"\n')
+    return pretence
+
+
+def disks(machine: Pretended, **serials: str) -> None:
+    """Have these disks, of which none has the same content."""
+    shutil.rmtree(machine.root / "sys/block")
+    for name, serial in serials.items():
+        machine.write(f"sys/block/{name}/size", "8\n")
+        machine.write(f"sys/block/{name}/device/serial", f"{serial}  \n")
+        machine.write(f"dev/{name}", f"on {name}")
+
+
+def test_a_spare_device_is_found_by_its_number(spare: Pretended) -> None:
+    disks(spare, vdb="S2", vdc="S1")
+    spare.runner("resume")
+    assert wait_until(lambda: spare.ended, 20)
+    assert "end: all is done" in (spare.run / "journal").read_text()
+    assert (spare.root / "dev/vdb").read_text() == "on vdb"
+    assert " disk /dev/vdc of " in (spare.run / "journal").read_text()
+    assert set((spare.root / "dev/vdc").read_bytes()) == {0}
+    boot, *_ = (spare.run / "boots").iterdir()
+    requests = [json.loads(line) for line in (boot / "requests").read_text().splitlines()]
+    assert requests[0]["argv"] == ["sh", f"{HOME}/runner", "name-spare", IDENTITY]
+    assert {word for each in requests for word in each["argv"] if word.startswith("/dev/")} == {
+        "/dev/foliolab-spare",
+        "/dev/foliolab-spare-block/queue/read_ahead_kb",
+    }
+    # Another kernel calls it something else again.
+    disks(spare, vda="S1", vdb="S2")
+    assert spare.called(*requests[0]["argv"]).returncode == 0
+    assert {name: (spare.root / "dev" / name).readlink() for name in ("foliolab-spare", "foliolab-spare-block")} == {
+        "foliolab-spare": Path("/dev/vda"),
+        "foliolab-spare-block": Path("/sys/block/vda"),
+    }
+
+
+@pytest.mark.parametrize("serials", [{"vdb": "S2"}, {"vdb": "S1", "vdc": "S1"}, {"vdb": ""}])
+def test_another_disk_is_never_taken_for_the_spare_device(spare: Pretended, serials: dict[str, str]) -> None:
+    disks(spare, **serials)
+    done = spare.called("sh", f"{HOME}/runner", "name-spare", IDENTITY)
+    assert done.returncode != 0
+    assert done.stderr.decode().splitlines() == [
+        f"This kernel has no disk that is surely the spare device ({IDENTITY})."
+    ]
+    assert not spare.has("dev/foliolab-spare")
+    (spare.run / "journal").write_text("earlier disk /dev/vdb of 4096 bytes\n")
+    spare.runner("resume")
+    assert wait_until(lambda: spare.ended, 20)
+    said = (spare.run / "journal").read_text()
+    assert f"left: what was written to the spare device ({IDENTITY})" in said
+    assert f"end: the spare device ({IDENTITY}) is gone" in said
+    assert {name: (spare.root / "dev" / name).read_text() for name in serials} == {
+        name: f"on {name}" for name in serials
+    }
+
+
+@pytest.mark.skipif(NATIVE.name != "x86_64", reason="there are kernels for machines of x86_64 only")
+def test_a_bundle_from_its_making_to_its_merge(lab: Lab, pretence: Pretended, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(request: KernelRequest, report: Reporter) -> BuiltKernel:
+        assert (request.kernel, request.profile) == ("patched", "metal")
+        return lab.kernel
+
+    def prepare(backend: HostBackend, kernel: BuiltKernel, plan: Plan) -> HostBootable:
+        return lab.backend.prepare(kernel, plan)
+
+    monkeypatch.setenv("FOLIOLAB_RESULTS", str(lab.place / "results"))
+    monkeypatch.setattr("foliolab.campaign.measure.build", build)
+    monkeypatch.setattr(HostBackend, "prepare", prepare)
+    archive = pretence.root / "tmp/bundle.tar.gz"
+    asked = [str(small_experiment(lab.place)), "--variant", "off"]
+    assert main(["bundle", *asked, "-o", str(archive)]) == 0
+    # As docs/metal.md has it.
+    assert pretence.called("mkdir", "-p", "/var/lib/foliolab").returncode == 0
+    assert pretence.called("tar", "-C", "/var/lib/foliolab", "-xzf", "/tmp/bundle.tar.gz").returncode == 0
+    pretence.runner("check", "--no-watchdog")
+    pretence.runner("start", "--no-watchdog", "--pause", "0")
+    assert wait_until(lambda: pretence.ended, 20)
+    assert pretence.left() == []
+    result = lab.place / "result.tar.gz"
+    result.write_bytes(pretence.runner("result"))
+    assert main(["merge", str(result)]) == 0
+    samples = read_samples(lab.place / "results/samples.jsonl")
+    assert [sample.outcome for sample in samples] == ["ok"] * 3
+    assert {(sample.backend, sample.made_with) for sample in samples} == {
+        ("host", samples[0].made_with),
+    }
+    # By the same command over ssh, nothing is left to be measured.
+    ran = sorted((pretence.run / "boots").iterdir())
+    assert main(["measure", *asked, "--host", "bench1"]) == 0
+    assert sorted((pretence.run / "boots").iterdir()) == ran
+    assert len(read_samples(lab.place / "results/samples.jsonl")) == 3
+    refused = pretence.called("sh", f"{HOME}/runner", "start", "--no-watchdog")
+    assert refused.returncode == 3
+    assert b"remove /var/lib/foliolab/metal/run and unpack it again" in refused.stderr
