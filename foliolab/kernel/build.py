@@ -4,7 +4,6 @@
 import json
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -75,17 +74,9 @@ class _Inputs:
     @cached_property
     def options(self) -> str:
         """The fragments."""
-        request, kernel = self.request, self.kernel
-        version, label = self.source.version, kernel.label
-        return config.merge(
-            request.arch,
-            request.page_size,
-            request.profile,
-            request.extras,
-            version=version,
-            label=label,
-            ours=self.ours,
-        )
+        asked, version, label = self.request, self.source.version, self.kernel.label
+        kind = asked.arch, asked.page_size, asked.profile, asked.extras
+        return config.merge(*kind, version=version, label=label, ours=self.ours)
 
     @property
     def hash(self) -> str:
@@ -250,9 +241,6 @@ def _take(inputs: _Inputs, place: Path) -> None:
         "name": inputs.kernel.text,
         "ours": inputs.ours,
         "profile": inputs.request.profile,
-        "source": inputs.source.identity,
-        "version": inputs.source.version,
         "compiler": inputs.compiler,
-        "built": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
     write_atomic(place / "kernel.json", json.dumps(description, indent=1))
