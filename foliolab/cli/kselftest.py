@@ -16,7 +16,6 @@ from pathlib import Path
 from foliolab.arch import Architecture, machine_name
 from foliolab.cli.options import add_extras, add_json, add_kernels, add_machine, add_profile, machine
 from foliolab.kernel.build import KernelRequest, build
-from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED, UNPATCHED, parse_name
 from foliolab.kernel.series import check_names
 from foliolab.progress import Reporter
@@ -24,7 +23,7 @@ from foliolab.report.suites import markdown, print_results
 from foliolab.suites.debian import packaged
 from foliolab.suites.ltp import ltp
 from foliolab.suites.mm import mm_selftests
-from foliolab.suites.result import Result, regressions, run_all
+from foliolab.suites.result import Result, regressions
 from foliolab.suites.suite import ForeignSuite, SuiteOptions
 
 _SUITES: Mapping[str, Callable[[SuiteOptions, Architecture, Reporter], ForeignSuite]] = {
@@ -63,10 +62,7 @@ def handle(arguments: argparse.Namespace) -> int:
     suite = _SUITES[arguments.suite](asked, arch, report)
     kernels = [build(request, report) for request in requests]
 
-    def one(name: str, kernel: BuiltKernel, boot: int) -> Result:
-        return suite.run(name, kernel, boot, again=arguments.again)
-
-    results = run_all(f"tests of {arguments.suite}", suite.calls, kernels, one, report)
+    results = suite.run_all(f"tests of {arguments.suite}", kernels, report, again=arguments.again)
     title = f"{suite.title.format(version=kernels[0].version)}, {machine_name(arch.name, page_size)}"
     if arguments.json:
         print(json.dumps({"title": title, "tests": {name: _facts(found) for name, found in results.items()}}))

@@ -15,7 +15,7 @@ from foliolab import process
 from foliolab.apt import fetch, unpack
 from foliolab.arch import ARCHITECTURES, Architecture
 from foliolab.errors import BuildError
-from foliolab.files import KERNEL, cache_directory, digest, digest_files, full_disk_named, locked
+from foliolab.files import KERNEL, cache_directory, digest, digest_files, full_disk_named, locked, made_once
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.name import BASE_VERSION
@@ -195,14 +195,13 @@ def _nodes(test: Test) -> list[str]:
 
 def _swap(page_size: int) -> Disk:
     """A disk to swap to: nothing but the header that mkswap would write."""
-    path = cache_directory() / "disks" / f"swap-{page_size}.raw"
-    with locked(path.with_suffix(".lock")):
-        if not path.exists():
-            with full_disk_named(path), path.with_suffix(".partial").open("wb") as stream:
-                stream.seek(1024)  # a version, the number of the last page, and no bad pages
-                stream.write(struct.pack("=III", 1, _SWAP_BYTES // page_size - 1, 0))
-                stream.seek(page_size - 10)
-                stream.write(b"SWAPSPACE2")
-                stream.truncate(_SWAP_BYTES)
-            path.with_suffix(".partial").rename(path)
-    return Disk(path, "raw")
+
+    def make(partial: Path) -> None:
+        with (partial / "swap").open("wb") as stream:
+            stream.seek(1024)  # a version, the number of the last page, and no bad pages
+            stream.write(struct.pack("=III", 1, _SWAP_BYTES // page_size - 1, 0))
+            stream.seek(page_size - 10)
+            stream.write(b"SWAPSPACE2")
+            stream.truncate(_SWAP_BYTES)
+
+    return Disk(made_once(cache_directory() / "disks", f"swap-{page_size}", make) / "swap", "raw")

@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How a test program ended in a guest, and on kernels, of which the first is what the others are compared with."""
 
-import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from foliolab.errors import HostLost, NoResult
-from foliolab.files import write_atomic
 from foliolab.kernel.built import BuiltKernel
-from foliolab.progress import Reporter
 from foliolab.suites.ktap import End, best, worse, worst
-from foliolab.vm.guest import Guest, GuestConfig
-from foliolab.vm.outcome import GuestFailure, JobResult, complaints, short_of_time, splats
 
 EXIT_STATUS = "exit status"
 """The subtest that a program's exit status is."""
@@ -43,86 +37,10 @@ class Result:
         return self.died or self.complaint
 
 
-def kept(
-    place: Path, boot: Callable[[Path], dict[str, str]], parse: Callable[[str], dict[str, End]], *, again: bool
-) -> Result:
-    """What an earlier boot has left in ``place``, or else a ``boot`` leaves there; that is given where its log goes."""
-    log = place.with_suffix(".log")
-    if again or not place.exists():
-        write_atomic(place, json.dumps(boot(log)))
-    facts = json.loads(place.read_text())
-    output = facts.pop("output")
-    told = {name: facts.pop(name, "") for name in ("remark", "died", "complaint")}
-    return Result(parse(output) | {name: End(value) for name, value in facts.items()}, log, **told)
-
-
-def boot_for(
-    command: str,
-    config: GuestConfig,
-    log: Path,
-    perform: Callable[[Guest], JobResult],
-    printed: Iterable[bytearray],
-    skipped: int,
-) -> dict[str, str]:
-    """Have a guest perform a test, and leave all that was said in ``log``.
-
-    Returns the first of what the test has ``printed``, and what else there is to judge: its exit status, of which
-    ``skipped`` is no failure, and the kernel's log; as "remark" what was odd and is no failure, as "died" how the
-    guest did, if so, and as "complaint" the first one of the kernel's.
-    """
-    console, died = log.with_suffix(".console"), ""
-    try:
-        with Guest(config, console) as guest:
-            done = perform(guest)
-            how = f"signal {done.signal}" if done.signal else f"exit status {done.status}"
-            ending = End.SKIP if done.status == skipped else End.FAIL
-            ending = ending if done.status or done.signal else End.PASS
-    except GuestFailure as failure:
-        if isinstance(failure, HostLost | NoResult):  # nothing that the kernel is to blame for
-            raise
-        how = died = str(failure)
-        ending = End.FAIL
-    words = console.read_text(errors="replace")
-    console.unlink()
-    titles, real_time = splats(words), config.accelerator.real_time
-    bad = complaints(titles, real_time=real_time)
-    output, *others = map(bytes, printed)
-    write_atomic(log, b"\n".join([f"{command}: {how}".encode(), output, *others, words.encode()]))
-    return {
-        "output": output.decode(errors="replace"),
-        EXIT_STATUS: ending,
-        KERNEL_LOG: End.FAIL if bad else End.PASS,
-        "remark": short_of_time(titles, real_time=real_time),
-        "died": died,
-        "complaint": bad[0] if bad else "",
-    }
-
-
 Results = Mapping[str, Mapping[str, Result]]
 """Of each test on each kernel: command -> the kernel's name -> result."""
 
 _MORE_BOOTS = 5
-
-
-def run_all(
-    what: str,
-    tests: Collection[str],
-    kernels: Sequence[BuiltKernel],
-    run: Callable[[str, BuiltKernel, int], Result],
-    report: Reporter,
-) -> Results:
-    """Every test on every kernel; ``run`` is given a test, a kernel and the number of the boot."""
-    results: dict[str, dict[str, Result]] = {}
-    with report.task(f"running {what}", len(tests) * len(kernels)) as task:
-        for test in tests:
-
-            def one(kernel: BuiltKernel, boot: int, test: str = test) -> Result:
-                task.note(f"{test}, {kernel.name}")
-                return run(test, kernel, boot)
-
-            results[test] = compared(kernels, one)
-            task.advance(len(kernels))
-    return results
 
 
 def compared(kernels: Sequence[BuiltKernel], run: Callable[[BuiltKernel, int], Result]) -> dict[str, Result]:

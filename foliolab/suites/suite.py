@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a suite of tests of others is, and how one of its tests is run on a kernel."""
 
-from collections.abc import Callable, Collection, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from foliolab.errors import UsageError
-from foliolab.files import KERNEL, digest, results_directory
+from foliolab.errors import HostLost, NoResult, UsageError
+from foliolab.files import KERNEL, digest, results_directory, write_atomic
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
+from foliolab.progress import Reporter
 from foliolab.suites.ktap import End
-from foliolab.suites.result import Result, boot_for, kept
+from foliolab.suites.result import EXIT_STATUS, KERNEL_LOG, Result, Results, compared
 from foliolab.vm.accel import Accelerator, choose
 from foliolab.vm.guest import Guest, GuestConfig, OnOutput
-from foliolab.vm.outcome import JobResult
+from foliolab.vm.outcome import GuestFailure, JobResult, complaints, short_of_time, splats
 
 SUITES = KERNEL / "suites.toml"
 
@@ -80,16 +83,61 @@ class ForeignSuite:
         file = "_".join(name.split()).replace("/", "_")
         place = results_directory() / self.place / f"{stem(kernel.name)}-{file}-{key}-{boot}.json"
 
-        def boot_once(log: Path) -> dict[str, str]:
-            printed = {1: bytearray(), 2: bytearray()}
-            config = call.guest(kernel, accelerator)
+        log = place.with_suffix(".log")
+        if again or not place.exists():
+            write_atomic(place, json.dumps(self._boot(call, call.guest(kernel, accelerator), log)))
+        facts = json.loads(place.read_text())
+        output = facts.pop("output")
+        told = {name: facts.pop(name, "") for name in ("remark", "died", "complaint")}
+        return Result(self.parse(output) | {name: End(value) for name, value in facts.items()}, log, **told)
 
-            def perform(guest: Guest) -> JobResult:
-                return call.perform(guest, lambda stream, data: printed[stream].extend(data))
+    def _boot(self, call: Call, config: GuestConfig, log: Path) -> dict[str, str]:
+        """Have a guest perform a test, and leave all that was said in ``log``.
 
-            return boot_for(call.command, config, log, perform, printed.values(), self.skipped)
+        Returns what the test has printed, and what else there is to judge: its exit status and the kernel's log; as
+        "remark" what was odd and is no failure, as "died" how the guest did, if so, and as "complaint" the first one
+        of the kernel's.
+        """
+        console, died = log.with_suffix(".console"), ""
+        printed = {1: bytearray(), 2: bytearray()}
+        try:
+            with Guest(config, console) as guest:
+                done = call.perform(guest, lambda stream, data: printed[stream].extend(data))
+                how = f"signal {done.signal}" if done.signal else f"exit status {done.status}"
+                ending = End.SKIP if done.status == self.skipped else End.FAIL
+                ending = ending if done.status or done.signal else End.PASS
+        except GuestFailure as failure:
+            if isinstance(failure, HostLost | NoResult):  # nothing that the kernel is to blame for
+                raise
+            how = died = str(failure)
+            ending = End.FAIL
+        words = console.read_text(errors="replace")
+        console.unlink()
+        titles, real_time = splats(words), config.accelerator.real_time
+        bad = complaints(titles, real_time=real_time)
+        write_atomic(log, b"\n".join([f"{call.command}: {how}".encode(), *printed.values(), words.encode()]))
+        return {
+            "output": printed[1].decode(errors="replace"),
+            EXIT_STATUS: ending,
+            KERNEL_LOG: End.FAIL if bad else End.PASS,
+            "remark": short_of_time(titles, real_time=real_time),
+            "died": died,
+            "complaint": bad[0] if bad else "",
+        }
 
-        return kept(place, boot_once, self.parse, again=again)
+    def run_all(self, what: str, kernels: Sequence[BuiltKernel], report: Reporter, *, again: bool) -> Results:
+        """Every test on every kernel; ``what`` is said to run."""
+        results = {}
+        with report.task(f"running {what}", len(self.calls) * len(kernels)) as task:
+
+            def one(name: str, kernel: BuiltKernel, boot: int) -> Result:
+                task.note(f"{name}, {kernel.name}")
+                return self.run(name, kernel, boot, again=again)
+
+            for name in self.calls:
+                results[name] = compared(kernels, partial(one, name))
+                task.advance(len(kernels))
+        return results
 
 
 def chosen(tests: Mapping[str, str], names: Collection[str], whose: str) -> list[str]:

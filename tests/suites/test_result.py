@@ -10,9 +10,9 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
 from foliolab.report.suites import markdown
 from foliolab.suites.ktap import End
-from foliolab.suites.result import boot_for, kept
+from foliolab.suites.suite import Call, ForeignSuite
 from foliolab.vm.accel import choose
-from foliolab.vm.guest import Guest, GuestConfig
+from foliolab.vm.guest import Guest, GuestConfig, OnOutput
 from foliolab.vm.image import guest_programs, initramfs
 from foliolab.vm.outcome import JobResult
 
@@ -27,23 +27,20 @@ WARNING = "WARNING: CPU: 0 PID: 1 at mm/none.c:1 something"
     ids=["slow", "at fault"],
 )
 def test_what_was_too_slow_is_no_failure_and_is_said(
-    title: str, verdict: End, remark: str, patched_kernel: BuiltKernel, tmp_path: Path
+    title: str, verdict: End, remark: str, patched_kernel: BuiltKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = initramfs(guest_programs(NATIVE, Reporter()))
     config = GuestConfig(NATIVE, patched_kernel.image, archive, choose(NATIVE, "tcg"), memory_mib=256)
 
-    def perform(guest: Guest) -> JobResult:
+    def perform(guest: Guest, on_output: OnOutput) -> JobResult:
+        on_output(1, b"said")
         return guest.run([":write", "/dev/kmsg", f"{title}\n"])
 
-    def boot(log: Path) -> dict[str, str]:
-        return boot_for("test", config, log, perform, [bytearray(b"said")], 4)
-
-    result = kept(tmp_path / "test.json", boot, lambda output: {output: End.PASS}, again=False)
-    assert result.subtests == {
-        "said": End.PASS,
-        "exit status": End.PASS,
-        "the kernel's log": verdict,
-    }
+    monkeypatch.setenv("FOLIOLAB_RESULTS", str(tmp_path))
+    call = Call("test", (), lambda *_: config, perform)
+    suite = ForeignSuite("Title", "suite", "1", {"test": call}, lambda output: {output: End.PASS}, skipped=4)
+    result = suite.run("test", patched_kernel)
+    assert result.subtests == {"said": End.PASS, "exit status": End.PASS, "the kernel's log": verdict}
     assert result.remark == remark
     assert title in result.log.read_text()
     lines = markdown("Title", {"test": {"patched": result}}, {}).splitlines()
