@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from foliolab.arch import Architecture
-from foliolab.campaign.job import Session
+from foliolab.campaign.job import Backend, Bootable, Session
 from foliolab.campaign.probe import mounts, watermarks
 from foliolab.campaign.qemu_backend import QemuBackend, probe_parts
 from foliolab.errors import UsageError
-from foliolab.experiment.cell import Cell
-from foliolab.experiment.plan import Plan, Step
+from foliolab.experiment.plan import Plan
 from foliolab.experiment.spec import Experiment
 from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
@@ -22,8 +21,11 @@ from foliolab.vm.image import guest_programs
 
 
 @dataclass(frozen=True)
-class HostBackend:
-    """Boots kernels on a machine. Guests of this one only make its disks."""
+class HostBackend(Backend):
+    """Boots kernels on a machine. Guests of this one only make its disks.
+
+    It has an obstacle to no step: what it cannot execute at all is refused before, by ``require_bootable``.
+    """
 
     architecture: Architecture
     report: Reporter
@@ -37,14 +39,6 @@ class HostBackend:
 
     def workload_hash(self, experiment: Experiment) -> str:
         return digest(probe_parts(experiment, self.architecture, self.report))
-
-    def data_hash(self, plan: Plan, cell: Cell) -> str:
-        """Nothing: all cells work on the same."""
-        return ""
-
-    def obstacle(self, plan: Plan, step: Step) -> str:
-        """Nothing: what it cannot execute at all is refused before, by ``require_bootable``."""
-        return ""
 
     def prepare(self, kernel: BuiltKernel, plan: Plan) -> "HostBootable":
         if kernel.modules:
@@ -66,7 +60,7 @@ def require_bootable(plan: Plan) -> None:
 
 
 @dataclass(frozen=True)
-class HostBootable:
+class HostBootable(Bootable):
     """A kernel with its command line, programs and disks."""
 
     kernel: BuiltKernel
@@ -82,9 +76,6 @@ class HostBootable:
 
     def elsewhere(self, place: Callable[[Path], Path]) -> "HostBootable":
         raise UsageError("A machine's kernels are started from here, by no worker.")
-
-    def obstacle(self) -> str:
-        return ""
 
     def boot(self, consoles: Path) -> AbstractContextManager[Session]:
         raise UsageError("This kernel is for a machine: use --host, or './lab bundle'.")

@@ -56,6 +56,7 @@ class Bootable(Protocol):
 
     def obstacle(self) -> str:
         """Why this host cannot execute it as the one that made it, as a sentence; empty if it can."""
+        return ""
 
     def boot(self, consoles: Path) -> AbstractContextManager[Session]:
         """Boot, with the console logged in ``consoles``; raises GuestFailure if that fails."""
@@ -68,15 +69,18 @@ class Backend(Protocol):
 
     def made_with(self, kernel: BuiltKernel) -> str:
         """What made and executes a kernel, in words; empty if nothing did."""
+        return ""
 
     def workload_hash(self, experiment: Experiment) -> str:
         """A hash of the sources of the program that the experiment runs."""
 
     def data_hash(self, plan: Plan, cell: Cell) -> str:
         """A hash of what a cell of a plan works on, if not all cells of its experiment work on the same; else empty."""
+        return ""
 
     def obstacle(self, plan: Plan, step: Step) -> str:
         """Why it cannot execute a step, as a sentence; empty if it can."""
+        return ""
 
     def prepare(self, kernel: BuiltKernel, plan: Plan) -> Bootable:
         """What executes steps of a plan on ``kernel``; its disks are made here, if need be."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from foliolab.arch import X86_64
+from foliolab.campaign.job import Backend, Bootable
 from foliolab.campaign.sample import MODEL
 from foliolab.errors import UsageError
-from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Plan, Step
 from foliolab.experiment.spec import Experiment, Parameters
 from foliolab.experiment.variants import Variant
@@ -42,7 +42,7 @@ def file_memory_bytes(parameters: Parameters) -> int:
 
 
 @dataclass(frozen=True)
-class ModelBackend:
+class ModelBackend(Backend):
     """Takes variants for rules of the model, and their kernels for its policy."""
 
     @property
@@ -52,9 +52,6 @@ class ModelBackend:
     def kernel(self, name: str) -> BuiltKernel:
         """What samples name as their kernel; there is none, and all of them name one architecture."""
         return BuiltKernel(policy_hash(), Path(), name, "lab", X86_64, "model", PAGE_BYTES, ours=True)
-
-    def made_with(self, kernel: BuiltKernel) -> str:
-        return ""
 
     def workload_hash(self, experiment: Experiment) -> str:
         """Over the model and its idea of a guest's memory. UsageError for a program that it does not know."""
@@ -72,9 +69,6 @@ class ModelBackend:
             ]
         )
 
-    def data_hash(self, plan: Plan, cell: Cell) -> str:
-        return ""
-
     def obstacle(self, plan: Plan, step: Step) -> str:
         """Why the model cannot say what a step does, as a sentence; empty if it can."""
         try:
@@ -88,7 +82,7 @@ class ModelBackend:
 
 
 @dataclass(frozen=True)
-class ModelBootable:
+class ModelBootable(Bootable):
     """Takes nothing."""
 
     plan: Plan

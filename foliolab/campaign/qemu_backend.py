@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from foliolab.arch import Architecture
+from foliolab.campaign.job import Backend, Bootable
 from foliolab.campaign.probe import ProbeJobs, mounts, watermarks
 from foliolab.disks import stores
 from foliolab.disks.userland import Userland
@@ -48,7 +49,7 @@ def probe_parts(experiment: Experiment, arch: Architecture, report: Reporter) ->
 
 
 @dataclass(frozen=True)
-class QemuBackend:
+class QemuBackend(Backend):
     """Boots kernels in QEMU, with the data disk as the first."""
 
     architecture: Architecture
@@ -61,7 +62,7 @@ class QemuBackend:
 
     def made_with(self, kernel: BuiltKernel) -> str:
         qemu = qemu_version(self.architecture).decode().splitlines()[0]
-        return "; ".join(part for part in (qemu, kernel.compiler) if part)
+        return "; ".join(filter(None, (qemu, kernel.compiler)))
 
     def workload_hash(self, experiment: Experiment) -> str:
         """Over the program's source, the headers that it includes, what it finds, and the machine that it runs on.
@@ -144,7 +145,7 @@ class QemuBackend:
 
 
 @dataclass(frozen=True)
-class QemuBootable:
+class QemuBootable(Bootable):
     """A guest with a plan's disks."""
 
     config: GuestConfig

@@ -50,33 +50,20 @@ class Here:
 
 
 def run_plan(
-    plan: Plan,
-    store: Store,
-    backend: Backend,
-    kernel_for: KernelFor,
-    report: Reporter,
-    workers: Workers | None = None,
+    plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter, workers: Workers | None = None
 ) -> list[Sample]:
     """Measure what the store does not have yet; return the plan's samples in its order, whatever their outcome.
 
     Raises GuestFailure if a guest ends before it can run any cell.
     """
-    return _Campaign(plan, store, backend, kernel_for, report, workers or Here()).run()
+    workers = workers or Here()
+    host = workers.timed_on() if real_time(backend.name) else platform.node()
+    return _Campaign(plan, store, backend, kernel_for, report, host).run(workers)
 
 
 def jobs_of(plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter) -> list[Job]:
     """What ``run_plan`` would have executed on a machine whose name nobody knows yet: a job for each boot."""
-    return _Campaign(plan, store, backend, kernel_for, report, _Nobody()).jobs()
-
-
-class _Nobody:
-    """Executes nothing."""
-
-    def run(self, jobs: Iterable[Job], consoles: Path, watcher: Watcher) -> None:
-        raise NotImplementedError
-
-    def timed_on(self) -> str:
-        return ""
+    return _Campaign(plan, store, backend, kernel_for, report, host="").jobs()
 
 
 def failure_of(samples: Iterable[Sample]) -> LabError | None:
@@ -92,14 +79,13 @@ def failure_of(samples: Iterable[Sample]) -> LabError | None:
 
 class _Campaign:
     def __init__(
-        self, plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter, workers: Workers
+        self, plan: Plan, store: Store, backend: Backend, kernel_for: KernelFor, report: Reporter, host: str
     ) -> None:
         self._plan = plan
         self._store = store
         self._backend = backend
         self._report = report
-        self._workers = workers
-        self._host = workers.timed_on() if real_time(backend.name) else platform.node()
+        self._host = host
         self._kernels = {name: kernel_for(name) for name in dict.fromkeys(boot.kernel for boot in plan.boots)}
         booted = {} if backend.name == MODEL else self._kernels
         self._codes = {name: code_of(name, kernel.version) for name, kernel in booted.items()}
@@ -111,7 +97,7 @@ class _Campaign:
         decided = (sample for sample in store.samples if sample.boot or sample.outcome != NOT_APPLICABLE)
         self._had = {sample.key: sample for sample in decided if sample.outcome != LOST_HOST}
 
-    def run(self) -> list[Sample]:
+    def run(self, workers: Workers) -> list[Sample]:
         self._pass_over()
         steps = self._plan.steps
         missing = sum(self._key(step) not in self._had for step in steps)
@@ -130,7 +116,7 @@ class _Campaign:
                         self._had[sample.key] = sample
                         task.advance()
 
-                self._workers.run(self._jobs(), self._store.consoles, Watcher(record, task.note, self._report.say))
+                workers.run(self._jobs(), self._store.consoles, Watcher(record, task.note, self._report.say))
         return [self._had[self._key(step)] for step in steps]
 
     def jobs(self) -> list[Job]:
