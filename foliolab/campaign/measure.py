@@ -90,10 +90,17 @@ def measure(request: Request, report: Reporter, workers: Workers | None = None) 
 def prepared(request: Request, report: Reporter) -> tuple[Plan, Backend, KernelFor]:
     """What is to be measured, what runs it, and its kernels, which are not built yet."""
     plan, arch, page_size = planned(request)
-    if request.backend != MODEL:
-        check_names(request.kernels or plan.scale.kernels, report)
-    prepare = {MODEL: _on_model, HOST: _on_host}.get(request.backend, _on_qemu)
-    return prepare(request, plan, arch, page_size, report)
+    if request.backend == MODEL:
+        model = ModelBackend()
+        return _on_model(request, plan, arch, page_size), model, model.kernel
+    check_names(request.kernels or plan.scale.kernels, report)
+    prepare = _on_host if request.backend == HOST else _on_qemu
+    plan, backend, extras = prepare(request, plan, arch, report)
+
+    def kernel_for(name: str) -> BuiltKernel:
+        return build(KernelRequest(arch, name, request.profile, extras, page_size=page_size), report)
+
+    return plan, backend, kernel_for
 
 
 def default_profile(backend: str) -> str:
@@ -133,48 +140,41 @@ def planned(request: Request) -> tuple[Plan, Architecture, int]:
     return plan, arch, page_size
 
 
-def _on_qemu(
-    request: Request, plan: Plan, arch: Architecture, page_size: int, report: Reporter
-) -> tuple[Plan, Backend, KernelFor]:
-    """The plan as guests can run it, what runs them, and their kernels."""
+_Prepared = tuple[Plan, Backend, tuple[str, ...]]
+"""The plan as a backend can run it, the backend, and the extras of its kernels."""
+
+
+def _on_qemu(request: Request, plan: Plan, arch: Architecture, report: Reporter) -> _Prepared:
     experiment, parameters = plan.experiment, plan.scale.parameters
     wanted = request.accelerator or (COUNTING if parameters.device else parameters.accelerator)
     require_counting(experiment.metric, wanted)
     accelerator = choose(arch, wanted, timed=bool(parameters.device))
-    extras: list[str] = [extra for extra in OPTIONAL if extra in parameters.filesystems]
+    extras = _filesystems(plan)
     if parameters.device:
-        extras.append(timed_disk.EXTRA)
+        extras += (timed_disk.EXTRA,)
     if parameters.disk_bus != "virtio":
-        extras.append(parameters.disk_bus)
+        extras += (parameters.disk_bus,)
     if parameters.parallel and not accelerator.parallel:
         raise UsageError(
             f"Processors of {experiment.name} have to run at the same time, and those of {arch.name} take turns under"
             f" {accelerator.backend}: use KVM, or arm64 with --accelerator tcg."
         )
-
-    def kernel_for(name: str) -> BuiltKernel:
-        return build(KernelRequest(arch, name, request.profile, tuple(extras), page_size=page_size), report)
-
-    return plan.with_at_most(accelerator.max_cpus), QemuBackend(arch, accelerator, report), kernel_for
+    return plan.with_at_most(accelerator.max_cpus), QemuBackend(arch, accelerator, report), extras
 
 
-def _on_host(
-    request: Request, plan: Plan, arch: Architecture, page_size: int, report: Reporter
-) -> tuple[Plan, Backend, KernelFor]:
-    """The plan, what makes its boots, and kernels that a machine can boot."""
+def _on_host(request: Request, plan: Plan, arch: Architecture, report: Reporter) -> _Prepared:
     if arch.name != "x86_64" or not arch.native:
         raise UsageError("Only for machines of x86_64 are there kernels yet, and from such machines.")
     if request.accelerator or plan.scale.parameters.device:
         raise UsageError("A machine takes neither --accelerator nor --device: its processors and disks are its own.")
     require_bootable(plan)
     require_counting(plan.experiment.metric, "auto")
+    return plan, HostBackend(arch, report), _filesystems(plan)
 
-    extras = tuple(extra for extra in OPTIONAL if extra in plan.scale.parameters.filesystems)
 
-    def kernel_for(name: str) -> BuiltKernel:
-        return build(KernelRequest(arch, name, request.profile, extras), report)
-
-    return plan, HostBackend(arch, report), kernel_for
+def _filesystems(plan: Plan) -> tuple[str, ...]:
+    """The extras by which kernels have the plan's file systems."""
+    return tuple(extra for extra in OPTIONAL if extra in plan.scale.parameters.filesystems)
 
 
 def require_counting(metric: str, wanted: Wanted) -> None:
@@ -183,10 +183,8 @@ def require_counting(metric: str, wanted: Wanted) -> None:
         raise UsageError(f"{metric} takes counting instructions: use --accelerator {COUNTING}.")
 
 
-def _on_model(
-    request: Request, plan: Plan, arch: Architecture, page_size: int, report: Reporter
-) -> tuple[Plan, Backend, KernelFor]:
-    """The plan, the model, and what takes the place of kernels there."""
+def _on_model(request: Request, plan: Plan, arch: Architecture, page_size: int) -> Plan:
+    """The plan as the model can run it; UsageError for what it cannot."""
     other = arch != NATIVE or page_size != PAGE_BYTES
     counted = plan.scale.parameters.hardware_counters
     if counted or request.accelerator or request.profile != "lab" or request.kernels or other:
@@ -194,6 +192,5 @@ def _on_model(
             "The model boots no kernel: it takes neither --kernel nor --accelerator nor --hardware-counters, no --arch"
             " but this machine's, no --profile but lab, and no --page-size but 4k."
         )
-    backend = ModelBackend()
     # Where disks take time, guests have one processor, too.
-    return plan.with_at_most(1 if plan.scale.parameters.device else None), backend, backend.kernel
+    return plan.with_at_most(1 if plan.scale.parameters.device else None)

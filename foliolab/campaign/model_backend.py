@@ -58,16 +58,8 @@ class ModelBackend(Backend):
         program = experiment.argv[0]
         if program != PROGRAM:
             raise UsageError(f"The model knows what {PROGRAM} does; {experiment.name} runs '{program}'.")
-        return digest(
-            [
-                identity(),
-                repr(load_processor()),
-                str(_KEPT_BYTES),
-                str(_KEPT_SHARE),
-                str(_FREE_STEPS),
-                str(DEFAULT_REQUEST_KB),
-            ]
-        )
+        memory = map(str, (_KEPT_BYTES, _KEPT_SHARE, _FREE_STEPS, DEFAULT_REQUEST_KB))
+        return digest([identity(), repr(load_processor()), *memory])
 
     def obstacle(self, plan: Plan, step: Step) -> str:
         """Why the model cannot say what a step does, as a sentence; empty if it can."""

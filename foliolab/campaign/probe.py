@@ -65,15 +65,8 @@ class ProbeJobs:
     ) -> dict[str, int | float]:
         """By name, of what the jobs came to, and what was counted around the probe; raises GuestFailure for none."""
         wanted, variant = self.plan.experiment.metric, step.variant
-        return metrics_of(
-            results,
-            wanted,
-            self.kernel,
-            variant.name,
-            dict(variant.switches),
-            beside,
-            counting=self.counts_instructions,
-        )
+        switches, counting = dict(variant.switches), self.counts_instructions
+        return metrics_of(results, wanted, self.kernel, variant.name, switches, beside, counting=counting)
 
 
 def metrics_of(
