@@ -18,19 +18,7 @@ from foliolab.campaign.measure import Request, measure
 from foliolab.campaign.runner import Workers, failure_of
 from foliolab.campaign.sample import MODEL, Sample
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.options import (
-    add_cells,
-    add_device,
-    add_json,
-    add_kernels,
-    add_machine,
-    add_sizes,
-    add_tables,
-    add_workers,
-    machine,
-    names_of,
-    workers,
-)
+from foliolab.cli import options
 from foliolab.device import device_of
 from foliolab.errors import EmptyPart, UnknownCell, UsageError, require_known
 from foliolab.experiment import variants
@@ -56,18 +44,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="only these: names, or paths of .toml files (default: all of the lab's that have a list 'compared')",
     )
     parser.add_argument("--variant", metavar="V,...", help="only these (default: those that the experiments name)")
-    add_kernels(parser, "compare kernels: the others with the first, as they boot unless --variant says otherwise")
+    options.add_kernels(
+        parser, "compare kernels: the others with the first, as they boot unless --variant says otherwise"
+    )
     parser.add_argument(
         "--baseline",
         metavar="V",
         help="what is compared with, measured twice (default: unpatched, or the first kernel)",
     )
     parser.add_argument("--workload", metavar="NAME,...", action="append", help="only these; may be repeated")
-    add_cells(parser)
-    add_sizes(parser)
-    add_device(parser)
-    add_machine(parser)
-    add_workers(parser)
+    options.add_cells(parser)
+    options.add_sizes(parser)
+    options.add_device(parser)
+    options.add_machine(parser)
+    options.add_workers(parser)
     parser.add_argument(
         "--threshold",
         metavar="PERCENT",
@@ -81,8 +71,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="list all metrics, not the one that decides")
     form = parser.add_mutually_exclusive_group()
-    add_tables(form)
-    add_json(form, '{"rows": [...], "again": [...]}, all metrics,')
+    options.add_tables(form)
+    options.add_json(form, '{"rows": [...], "again": [...]}, all metrics,')
     parser.add_argument(
         "--check",
         action="store_true",
@@ -103,8 +93,8 @@ def _share(text: str) -> float:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    arch, page_size = machine(arguments)
-    names = names_of("--variant", arguments.variant)
+    arch, page_size = options.machine(arguments)
+    names = options.names_of("--variant", arguments.variant)
     baseline, asked = _variants(names, arguments.baseline, arguments.kernels)
     if arguments.check and not asked and baseline == _DEFAULT:
         raise UsageError(f"--check judges {_DEFAULT}, which is the baseline; say with --variant what else to judge.")
@@ -116,7 +106,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.check and not asked:  # it is judged, also where the experiment does not name it
         parts = [replace(part, variants=tuple(dict.fromkeys((*part.variants, _DEFAULT)))) for part in parts]
     if stored is None:
-        with workers(arguments) as found:
+        with options.workers(arguments) as found:
             parts, samples = _measured(parts, baseline, names, arguments, found)
         if not parts:
             raise EmptyPart("No experiment has a boot in this part.")
@@ -179,7 +169,7 @@ def _chosen(parts: Sequence[MatrixPart], workloads: Sequence[str] | None) -> lis
     if not workloads:
         return list(parts)
     known = dict.fromkeys(workload_name(part.experiment, cell) for part in parts for cell in part.cells)
-    wanted = [name for text in workloads for name in names_of("--workload", text)]
+    wanted = [name for text in workloads for name in options.names_of("--workload", text)]
     require_known("There is no workload", wanted, known, UnknownCell)
     return _only(parts, lambda part, cell: workload_name(part.experiment, cell) in wanted)
 
@@ -199,11 +189,7 @@ def _experiments(names: Sequence[str]) -> list[Experiment]:
 
 
 def _measured(
-    parts: Sequence[MatrixPart],
-    baseline: str,
-    names: Sequence[str],
-    arguments: argparse.Namespace,
-    workers: Workers,
+    parts: Sequence[MatrixPart], baseline: str, names: Sequence[str], arguments: argparse.Namespace, workers: Workers
 ) -> tuple[list[MatrixPart], list[Sample]]:
     """The parts with all that they want, and the samples of that, also of what failed."""
     measured, samples = [], []

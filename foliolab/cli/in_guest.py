@@ -11,17 +11,7 @@ from typing import cast, get_args
 
 from foliolab.arch import Architecture, machine_name
 from foliolab.campaign.program import Input, Mounted, Program, require_static
-from foliolab.cli.options import (
-    add_accelerator,
-    add_device,
-    add_guest,
-    add_machine,
-    machine,
-    names_of,
-    pairs_of,
-    require_seconds,
-    size_of,
-)
+from foliolab.cli import options
 from foliolab.device import Device, device_of
 from foliolab.disks.userland import Directory, Packages, Root
 from foliolab.errors import UsageError
@@ -46,7 +36,7 @@ _FILESYSTEMS = get_args(Filesystem)
 def add_program(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
     """All that both commands have; ``nargs`` is that of the program."""
     add = parser.add_argument
-    add_guest(parser)
+    options.add_guest(parser)
     root = parser.add_mutually_exclusive_group()
     root.add_argument("--packages", metavar="NAMES", help="a root directory of these Debian packages, with commas")
     root.add_argument("--root", metavar="DIR", type=Path, help="a root directory that is a copy of DIR")
@@ -57,9 +47,9 @@ def add_program(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
     add("--disk", metavar="FILESYSTEM:SIZE", help=f"a disk on /data that a file of SIZE fills, {DATA_FILE}: ext4:2G")
     add("--env", metavar="NAME=VALUE", action="append", default=[], help="for the program; can be repeated")
     add("--timeout", type=float, metavar="SECONDS", help="end the guest if a run takes longer (default: never)")
-    add_accelerator(parser, "auto")
-    add_device(parser)
-    add_machine(parser)
+    options.add_accelerator(parser, "auto")
+    options.add_device(parser)
+    options.add_machine(parser)
     add("program", nargs=nargs, help="a static program of this machine's, or with a root directory a program there")
     add("arguments", nargs=argparse.REMAINDER, default=[], help="its arguments")
 
@@ -80,11 +70,11 @@ class Asked:
     @classmethod
     def by(cls, arguments: argparse.Namespace) -> "Asked":
         """UsageError for what cannot be."""
-        memory_mib, environment = size_of(arguments.memory) >> 20, pairs_of(arguments.env)
+        memory_mib, environment = options.size_of(arguments.memory) >> 20, options.pairs_of(arguments.env)
         if arguments.cpus < 1:
             raise UsageError("A guest has at least one CPU.")
-        require_seconds("--timeout", arguments.timeout)
-        asked = cls(arguments, *machine(arguments), memory_mib, environment, _data(arguments), _root(arguments))
+        options.require_seconds("--timeout", arguments.timeout)
+        asked = cls(arguments, *options.machine(arguments), memory_mib, environment, _data(arguments), _root(arguments))
         # Others take a look at KVM, and have as many CPUs as are wanted.
         if asked.device or arguments.accelerator == COUNTING:
             asked.accelerator.require_cpus(arguments.cpus)
@@ -183,7 +173,7 @@ def variants_of(
     """The variants of these names on these kernels; UsageError for one that the machine cannot have."""
     if names is None and not kernels:
         names = default
-    chosen = choose(names_of("--variant", names), load_variants())
+    chosen = choose(options.names_of("--variant", names), load_variants())
     if kernels:
         chosen = on_kernels(chosen, kernels, asked=True)
     for variant in chosen:
@@ -207,7 +197,7 @@ def pass_on(stream: int, data: bytes) -> None:
 
 
 def _data(arguments: argparse.Namespace) -> Data | None:
-    size = None if arguments.data_size is None else size_of(arguments.data_size)
+    size = None if arguments.data_size is None else options.size_of(arguments.data_size)
     if arguments.disk is None:
         return data_of(arguments.data, size, arguments.filesystem)
     if arguments.data or size or arguments.filesystem:
@@ -215,10 +205,10 @@ def _data(arguments: argparse.Namespace) -> Data | None:
     filesystem, colon, words = arguments.disk.partition(":")
     if filesystem not in _FILESYSTEMS or not colon:
         raise UsageError(f"'{arguments.disk}' is no disk; write ext4:2G, with one of {', '.join(_FILESYSTEMS)}.")
-    return Filled(DataDisk(cast(Filesystem, filesystem), size_of(words)))
+    return Filled(DataDisk(cast(Filesystem, filesystem), options.size_of(words)))
 
 
 def _root(arguments: argparse.Namespace) -> Root | None:
     if arguments.packages is not None:
-        return Packages(tuple(names_of("--packages", arguments.packages)))
+        return Packages(tuple(options.names_of("--packages", arguments.packages)))
     return Directory(arguments.root) if arguments.root else None

@@ -7,16 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from foliolab.cli.options import (
-    add_command,
-    add_extras,
-    add_json,
-    add_kernels,
-    add_machine,
-    add_profile,
-    add_verbs,
-    machine,
-)
+from foliolab.cli import options
 from foliolab.errors import DirtyTree, UsageError
 from foliolab.files import FIRST_STEPS, KERNEL, REPOSITORY
 from foliolab.kernel.build import KernelRequest, build, clean
@@ -33,22 +24,22 @@ from foliolab.vm.scratch import sweep
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    verbs = add_verbs(parser)
-    verb = add_command(verbs, "build", _build.__doc__, _build)
+    verbs = options.add_verbs(parser)
+    verb = options.add_command(verbs, "build", _build.__doc__, _build)
     _add_kernel(verb)
     verb.add_argument("--newest", action="store_true", help="ask apt whether Debian has a newer one of that version")
-    add_profile(verb)
-    add_extras(verb)
-    add_machine(verb)
+    options.add_profile(verb)
+    options.add_extras(verb)
+    options.add_machine(verb)
 
-    verb = add_command(verbs, "matrix", _matrix.__doc__, _matrix)
+    verb = options.add_command(verbs, "matrix", _matrix.__doc__, _matrix)
     names = ", ".join(target.name for target in read_targets())
     verb.add_argument("target", nargs="*", help=f"only these (default: all): {names}")
-    add_kernels(verb, f"with the series on this one (default: {' and '.join(ported_kernels())})")
-    add_json(verb, '{"outcomes": [...]}')
+    options.add_kernels(verb, f"with the series on this one (default: {' and '.join(ported_kernels())})")
+    options.add_json(verb, '{"outcomes": [...]}')
     verb.set_defaults(interrupted="Interrupted; the same command goes on where it was.")
 
-    verb = add_command(verbs, "deb", _deb.__doc__, _deb)
+    verb = options.add_command(verbs, "deb", _deb.__doc__, _deb)
     verb.add_argument("directory", type=Path, help="where to put them; made if it is not there")
     _add_kernel(verb)
     verb.add_argument(
@@ -66,13 +57,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     verb.set_defaults(interrupted="Interrupted; the same command goes on compiling where it was.")
 
-    add_command(verbs, "release", _release.__doc__, _release)
+    options.add_command(verbs, "release", _release.__doc__, _release)
 
-    verb = add_command(verbs, "import", _import.__doc__, _import)
+    verb = options.add_command(verbs, "import", _import.__doc__, _import)
     verb.add_argument("branch", help="a git tree, with @REF if it is not HEAD")
     verb.add_argument("--first-steps", action="store_true", help="it is of the first steps for mainline")
 
-    add_command(verbs, "clean", _clean.__doc__, _clean)
+    options.add_command(verbs, "clean", _clean.__doc__, _clean)
 
 
 def _add_kernel(verb: argparse.ArgumentParser) -> None:
@@ -81,7 +72,7 @@ def _add_kernel(verb: argparse.ArgumentParser) -> None:
 
 def _build(arguments: argparse.Namespace) -> int:
     """Build a kernel, or find it in the cache, and print where it is."""
-    arch, page_size = machine(arguments)
+    arch, page_size = options.machine(arguments)
     request = KernelRequest(
         arch=arch,
         page_size=page_size,
@@ -123,11 +114,7 @@ def _matrix(arguments: argparse.Namespace) -> int:
 def _deb(arguments: argparse.Namespace) -> int:
     """Make Debian packages of a kernel for a machine of your own, with a distribution's configuration."""
     packages = build_packages(
-        arguments.kernel,
-        arguments.directory,
-        Reporter(),
-        base=arguments.config,
-        modules=arguments.modules,
+        arguments.kernel, arguments.directory, Reporter(), base=arguments.config, modules=arguments.modules
     )
     for package in packages:
         print(f"{package}  {package.stat().st_size / (1 << 20):.1f} MiB")

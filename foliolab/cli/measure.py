@@ -10,21 +10,7 @@ from typing import Any
 
 from foliolab.campaign.measure import BACKENDS, Request, default_profile, measure
 from foliolab.campaign.runner import failure_of
-from foliolab.cli.options import (
-    add_accelerator,
-    add_cells,
-    add_device,
-    add_host,
-    add_json,
-    add_kernels,
-    add_machine,
-    add_profile,
-    add_sizes,
-    add_workers,
-    machine,
-    names_of,
-    workers,
-)
+from foliolab.cli import options
 from foliolab.errors import UsageError
 from foliolab.progress import Reporter
 from foliolab.report.section import sections
@@ -37,10 +23,10 @@ from foliolab.vm.accel import HOST
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """What of an experiment is measured, as ``request_of`` takes it."""
     parser.add_argument("experiment", help="its name, or the path of a .toml file")
-    add_sizes(parser)
+    options.add_sizes(parser)
     parser.add_argument("--variant", metavar="V,...", help="only these variants")
-    add_kernels(parser, "measure on this kernel")
-    add_cells(parser)
+    options.add_kernels(parser, "measure on this kernel")
+    options.add_cells(parser)
 
 
 def request_of(arguments: argparse.Namespace, backend: str, **others: Any) -> Request:
@@ -48,7 +34,7 @@ def request_of(arguments: argparse.Namespace, backend: str, **others: Any) -> Re
     return Request(
         experiment=arguments.experiment,
         scale=arguments.scale,
-        variants=names_of("--variant", arguments.variant) or None,
+        variants=options.names_of("--variant", arguments.variant) or None,
         kernels=arguments.kernels,
         cells=arguments.cell,
         repetitions=arguments.repetitions,
@@ -66,18 +52,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="qemu: a kernel in a guest; host: on the machine of --host; model: no kernel, but what the model of its"
         " page cache says (default: qemu)",
     )
-    add_host(parser)
-    add_accelerator(parser)
-    add_device(parser)
+    options.add_host(parser)
+    options.add_accelerator(parser)
+    options.add_device(parser)
     parser.add_argument(
         "--hardware-counters",
         action="store_true",
         help="count instructions, cycles, and misses of TLBs and the last cache, where the processor can",
     )
-    add_machine(parser)
-    add_workers(parser)
-    add_profile(parser, None)
-    add_json(parser, '{"samples": [...]}')
+    options.add_machine(parser)
+    options.add_workers(parser)
+    options.add_profile(parser, None)
+    options.add_json(parser, '{"samples": [...]}')
     parser.add_argument(
         "--check",
         action="store_true",
@@ -86,7 +72,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def requested(arguments: argparse.Namespace) -> Request:
-    arch, page_size = machine(arguments)
+    arch, page_size = options.machine(arguments)
     if arguments.host and arguments.backend not in (None, HOST):
         raise UsageError(f"--host goes with no backend but {HOST}.")
     if arguments.backend == HOST and not arguments.host:
@@ -105,7 +91,7 @@ def requested(arguments: argparse.Namespace) -> Request:
 
 
 def handle(arguments: argparse.Namespace) -> int:
-    with workers(arguments) as found:
+    with options.workers(arguments) as found:
         measured = measure(requested(arguments), Reporter(), found)
     view, comparisons = view_of(measured)
     if arguments.json:

@@ -2,7 +2,7 @@
 """What 'trace replay' does with --on and --scratch: seconds of a disk of this machine."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,10 +83,17 @@ def replay_on_file(arguments: argparse.Namespace, asked: ReplayRequest) -> int:
     costs = None if arguments.request_us is None else ReadCosts(arguments.request_us, arguments.page_us)
     kernel = _kernel_variants(asked.variants) if arguments.kernel_too else {}
     report = Reporter()
+    timed: list[TimedReplay] = []
     with _file(arguments, max(map(_bytes, (trace for _, trace in asked.traces))), report) as file:
-        timed = [
-            each for name, trace in asked.traces for each in _timed(arguments, asked, kernel, name, trace, file, report)
-        ]
+        for name, trace in asked.traces:
+            windows, memory = asked.windows_kb, asked.memory_bytes
+            if kernel:
+                # The kernel reads beyond what the trace has, and knows of one file only.
+                trace = joined(trace, -(-file.stat().st_size // PAGE_BYTES))
+                windows = [device_of(file).read_ahead_kb]
+                memory = max(_bytes(trace), 2 * windows[0] << 10)
+            found = list(replays(name, trace, asked.variants, windows, memory))
+            timed += time_replays(trace, found, file, arguments.repetitions or LEAST_REPETITIONS, kernel, report)
     if arguments.json:
         print_rows("replays", (each.to_json(base, costs) for each, base in zip(timed, bases(timed), strict=True)))
     else:
@@ -117,23 +124,3 @@ def _kernel_variants(asked: Sequence[str]) -> dict[str, bool]:
     if not variants.keys() & set(asked):
         raise UsageError(f"--kernel-too needs a --variant that the running kernel can be: {' or '.join(variants)}.")
     return variants
-
-
-def _timed(
-    arguments: argparse.Namespace,
-    asked: ReplayRequest,
-    kernel: Mapping[str, bool],
-    name: str,
-    trace: Trace,
-    file: Path,
-    report: Reporter,
-) -> list[TimedReplay]:
-    windows, memory = asked.windows_kb, asked.memory_bytes
-    if kernel:
-        # The kernel reads beyond what the trace has, and knows of one file only.
-        trace = joined(trace, -(-file.stat().st_size // PAGE_BYTES))
-        windows = [device_of(file).read_ahead_kb]
-        memory = max(_bytes(trace), 2 * windows[0] << 10)
-    found = list(replays(name, trace, asked.variants, windows, memory))
-    repetitions = arguments.repetitions or LEAST_REPETITIONS
-    return time_replays(trace, found, file, repetitions, kernel, report)

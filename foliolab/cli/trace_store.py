@@ -97,13 +97,7 @@ def _traces(
             command = experiment.command(cell, scale.parameters, seed, MOUNTED)
             place = f"{MOUNTED}/{cell.as_dict()['store']}"
             said.clear()
-            trace, status = record(
-                session.guest,
-                command,
-                files=place,
-                deadline_seconds=_SECONDS,
-                on_output=keep,
-            )
+            trace, status = record(session.guest, command, files=place, deadline_seconds=_SECONDS, on_output=keep)
             if status:
                 words = said.decode(errors="replace").strip() or f"status {status}"
                 raise NoResult(f"{cell.label} failed: {words}")

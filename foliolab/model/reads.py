@@ -93,12 +93,7 @@ def read_queue(*, threads: bool = False) -> Iterator[int]:
 
 
 def replay_on(
-    queue: int,
-    path: Path,
-    machine: Machine,
-    pages: "array[int]",
-    file_of: "array[int]",
-    files: Sequence[int],
+    queue: int, path: Path, machine: Machine, pages: "array[int]", file_of: "array[int]", files: Sequence[int]
 ) -> ReadRun:
     """Access these pages, as ``replay`` of the model does, and read from a file what the model's page cache reads.
 

@@ -155,11 +155,7 @@ class Ablation:
 
 
 def ablate(
-    suite: Suite,
-    cases: Sequence[AnyCase],
-    devices: Sequence[Device],
-    mechanisms: Sequence[Mechanism],
-    report: Reporter,
+    suite: Suite, cases: Sequence[AnyCase], devices: Sequence[Device], mechanisms: Sequence[Mechanism], report: Reporter
 ) -> list[Ablation]:
     """The whole policy, and then without each mechanism. ModelError if the policy is not one that they can be cut from.
 

@@ -9,18 +9,7 @@ from foliolab.device import Device
 from foliolab.model.library import Counts
 from foliolab.progress import Reporter
 from foliolab.simulate.runs import machines, run
-from foliolab.simulate.suite import (
-    FAMILIES,
-    PATTERNS,
-    REPORT,
-    REPORTS,
-    TRACE,
-    TRACES,
-    AnyCase,
-    Suite,
-    cost,
-    fixed,
-)
+from foliolab.simulate.suite import FAMILIES, PATTERNS, REPORT, REPORTS, TRACE, TRACES, AnyCase, Suite, cost, fixed
 
 HIGH_REGRET = 1.5
 GOOD_OFF = 1.1
