@@ -27,8 +27,7 @@ from foliolab.vm.accel import choose as choose_accelerator
 from foliolab.vm.data import Data, Filled, data_of
 from foliolab.vm.disk import DATA_FILE, DataDisk, Filesystem
 from foliolab.vm.guest import GuestConfig
-from foliolab.vm.image import guest_programs, initramfs
-from foliolab.vm.memory import require_memory
+from foliolab.vm.image import guest_programs, initramfs, require_memory
 
 _FILESYSTEMS = get_args(Filesystem)
 

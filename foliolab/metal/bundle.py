@@ -98,8 +98,7 @@ def _write_jobs(boot: Path, job: Job, bootable: HostBootable) -> None:
             asked[identity] = argv
         works.append({"jobs": asked, "form": work.form.to_json()})
     write_atomic(boot / "jobs", "".join(lines))
-    described = {"metric": bootable.plan.experiment.metric, "works": works}
-    write_atomic(boot / "works.json", json.dumps(described))
+    write_atomic(boot / "works.json", json.dumps({"metric": bootable.plan.experiment.metric, "works": works}))
 
 
 def _line(identity: int, step: int, argv: Sequence[str], deadline: float) -> str:

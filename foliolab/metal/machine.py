@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -98,12 +98,11 @@ def machine_config(name: str, hosts: Path | None, options: Sequence[str] = ()) -
     return MachineConfig(name, tuple(words), (*options, *spare))
 
 
-@dataclass
+@dataclass(frozen=True)
 class RemoteMachine:
     """Runs commands there, as root."""
 
     config: MachineConfig
-    _prefix: str = field(default="", init=False)
 
     def run(self, command: str, send: IO[bytes] | None = None) -> bytes:
         """What a command line of the shell prints; Unreachable if ssh fails, UsageError for what the runner refuses."""

@@ -14,7 +14,7 @@ from foliolab.analyse.rows import Row
 from foliolab.analyse.verdict import Status
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.metrics import METRICS, Kind, Metric
-from foliolab.report.view import View
+from foliolab.report.view import View, timeless
 
 
 def mib(size_bytes: float) -> str:
@@ -209,14 +209,14 @@ def _unit(metric: Metric, view: View) -> Unit:
 
 def _title(metric: Metric, unit: Unit, view: View) -> tuple[str, str]:
     first, second = metric.title
-    if metric.kind in _OF_TIME and view.emulated:
+    if metric.kind in _OF_TIME and timeless(view.group):
         first = f"emulated {first}".strip()
     return first, f"{second} {unit.name}".strip()
 
 
 def _comparable(metric: Metric, view: View) -> bool:
     """Whether published values mean anything here; those of time do on a real machine at full size."""
-    return view.factor is not None and (metric.kind not in _OF_TIME or (view.factor == 1 and not view.emulated))
+    return view.factor is not None and (metric.kind not in _OF_TIME or (view.factor == 1 and not timeless(view.group)))
 
 
 def _published_unit(metric: Metric, unit: Unit, view: View) -> str:

@@ -2,7 +2,6 @@
 """Seconds of traces that were replayed on a file, as a table for the terminal."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import median
 
 from rich.console import Console
@@ -11,6 +10,7 @@ from rich.text import Text
 from foliolab.analyse.agreement import apart
 from foliolab.report.columns import Column, change, count, mib, off_by, seconds
 from foliolab.report.terminal import print_table, print_title
+from foliolab.report.trace import place_columns
 from foliolab.trace.on_file import ReadCosts, TimedReplay, apart_from, bases
 
 _NOISE = "within noise"
@@ -19,7 +19,8 @@ _NOISE = "within noise"
 def print_timed(console: Console, timed: Sequence[TimedReplay], costs: ReadCosts | None) -> None:
     """Print seconds of the disk, what they are against the first variant, and what was read."""
     print_title(console, "Traces on a disk of this machine")
-    columns = [*_names(timed), *_seconds(timed), *_predicted(timed, costs), *_kernel(timed), *_reads(timed)]
+    columns = place_columns([each.replay for each in timed], rank_of_memory=4)
+    columns += [*_seconds(timed), *_predicted(timed, costs), *_kernel(timed), *_reads(timed)]
     print_table(console, columns, groups=[each.replay.trace for each in timed])
     console.print()
     console.print(Text(_remark(timed), style="dim"))
@@ -28,16 +29,6 @@ def print_timed(console: Console, timed: Sequence[TimedReplay], costs: ReadCosts
 def _remark(timed: Sequence[TimedReplay]) -> str:
     runs = timed[0].runs
     return f"Medians of {len(runs)} replays, read by {runs[0].read_by}. Ranges that overlap are {_NOISE}."
-
-
-def _names(timed: Sequence[TimedReplay]) -> list[Column]:
-    replays = [each.replay for each in timed]
-    return [
-        Column(("", "trace"), tuple(Path(each.trace).stem for each in replays), 0, left=True),
-        Column(("", "variant"), tuple(each.variant for each in replays), 0, left=True),
-        Column(("window", "KiB"), tuple(str(each.read_ahead_kb) for each in replays), 0),
-        Column(("memory", "MiB"), tuple(mib(each.memory_bytes) for each in replays), 4),
-    ]
 
 
 def _seconds(timed: Sequence[TimedReplay]) -> Iterator[Column]:

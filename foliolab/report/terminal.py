@@ -22,12 +22,12 @@ _ANY_WIDTH = 10_000
 _MARKS = {Status.HOLDS: ("ok  ", "green"), Status.FAILS: ("FAIL", "bold red"), Status.NOT_MEASURED: ("-   ", "dim")}
 
 
-def terminal(*, stderr: bool = False) -> Console:
-    """The standard output, or error output, as tables are printed there.
+def terminal() -> Console:
+    """The standard output, as tables are printed there.
 
     What is no terminal is as wide as a table has to be, unless COLUMNS says otherwise.
     """
-    console = Console(highlight=False, stderr=stderr)
+    console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _ANY_WIDTH
     return console

@@ -27,18 +27,23 @@ _MOST_FILES = 20
 def print_replays(console: Console, replays: Sequence[Replay], device: str = "") -> None:
     """Print what the model predicts beside what guests did, and how far these are apart; seconds are on ``device``."""
     print_title(console, "Traces in the model of the page cache")
-    columns = [
-        Column(("", "trace"), tuple(Path(each.trace).stem for each in replays), 0, left=True),
-        Column(("", "variant"), tuple(each.variant for each in replays), 0, left=True),
-        Column(("window", "KiB"), tuple(str(each.read_ahead_kb) for each in replays), 0),
-        Column(("memory", "MiB"), tuple(mib(each.memory_bytes) for each in replays), 2),
-    ]
+    columns = place_columns(replays, rank_of_memory=2)
     for title, name, spell, rank in _FIGURES:
         columns += _columns(title, name, spell, rank, replays)
     times = tuple(seconds(each.seconds) for each in replays if each.seconds is not None)
     if times:
         columns.append(Column((device, "seconds"), times, 1))
     print_table(console, columns, groups=[each.trace for each in replays])
+
+
+def place_columns(replays: Sequence[Replay], *, rank_of_memory: int) -> list[Column]:
+    """What tells replays from each other."""
+    return [
+        Column(("", "trace"), tuple(Path(each.trace).stem for each in replays), 0, left=True),
+        Column(("", "variant"), tuple(each.variant for each in replays), 0, left=True),
+        Column(("window", "KiB"), tuple(str(each.read_ahead_kb) for each in replays), 0),
+        Column(("memory", "MiB"), tuple(mib(each.memory_bytes) for each in replays), rank_of_memory),
+    ]
 
 
 def difference_columns(replays: Sequence[Replay]) -> list[Column]:

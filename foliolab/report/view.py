@@ -86,10 +86,6 @@ class View:
         return (*named, *(name for name in HARDWARE if name in counted and name not in named))
 
     @property
-    def emulated(self) -> bool:
-        return timeless(self.group)
-
-    @property
     def modelled(self) -> bool:
         return self.group.backend == MODEL
 

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guest programs and the initramfs that carries them."""
+"""Guest programs, the initramfs that carries them, and the memory that it takes to boot."""
 
 import os
 import re
 import stat
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from foliolab import process
 from foliolab.arch import Architecture
-from foliolab.errors import BuildError, LabError
+from foliolab.errors import BuildError, LabError, UsageError
 from foliolab.files import GUEST, cache_directory, digest, digest_files, made_once, write_atomic
 from foliolab.progress import Reporter
 
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-static", "-pthread", "-std=gnu11")
 INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
+_WORKING_BYTES = 16 << 20
+"""For the kernel's tables and drivers, and for its first processes."""
 
 
 def program_sources() -> dict[str, Path]:
@@ -111,3 +114,19 @@ def initramfs(
     if not published.exists():
         write_atomic(published, archive)
     return published
+
+
+def require_memory(arch: Architecture, memory_mib: int, kernel: Path, initramfs: Path) -> None:
+    """Raise UsageError for a guest that can hardly boot: it would reset itself or hang, and not say why.
+
+    That is an estimate, right to some MiB; with base pages of 64 KiB a kernel takes more.
+    """
+    at, form = arch.image_bytes
+    with kernel.open("rb") as stream:
+        (image,) = struct.unpack_from(form, stream.read(1024), at)
+    # The archive goes into a file system that takes at most half of what the kernel and the archive leave.
+    least = -(-(int(image) + 3 * initramfs.stat().st_size + _WORKING_BYTES) >> 20)
+    if memory_mib < least:
+        raise UsageError(
+            f"A guest with {memory_mib}M of memory is too small for its kernel and its programs; give it {least}M."
+        )

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Guests whose processors and memory lie on several NUMA nodes."""
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from foliolab.table import Count
@@ -82,11 +80,7 @@ def options(nodes: Nodes, distances: Distances) -> list[str]:
             parts.append(f"cpus={first}-{first + node.cpus - 1}")
         argv += ["-numa", ",".join(parts)]
         first += node.cpus
-    for source, target, distance in _pairs(distances):
-        argv += ["-numa", f"dist,src={source},dst={target},val={distance}"]
+    for source, row in enumerate(distances):
+        for target, distance in enumerate(row):
+            argv += ["-numa", f"dist,src={source},dst={target},val={distance}"]
     return argv
-
-
-def _pairs(distances: Sequence[Sequence[int]]) -> list[tuple[int, int, int]]:
-    """Source, target and distance of all pairs."""
-    return [(source, target, each) for source, row in enumerate(distances) for target, each in enumerate(row)]

@@ -185,7 +185,6 @@ class GuestFailure(LabError):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.sentence)
         self.outcome = outcome
-        self.report = outcome.report
 
 
 class _NotBooted(GuestFailure, BootFailed):
