@@ -173,18 +173,17 @@ class QemuBootable(Bootable):
         """Boot, with the disks mounted; the session ends with the block."""
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{stem(self.config.kernel_name)}-{secrets.token_hex(3)}"
         with Guest(self.config, consoles / f"{name}.log") as guest:
-            self._mount(guest)
+            for job in self._mounts():
+                guest.run(job).checked()
             if self.needs_module:
                 require_module(guest, module.NAME)
             guest.run(watermarks(self.plan)).checked()
             yield QemuSession(name, guest, self.plan, self.config.kernel_name)
 
-    def _mount(self, guest: Guest) -> None:
+    def _mounts(self) -> list[list[str]]:
         if self.plan.scale.parameters.content == "stores":
-            stores.mount(guest, self.databases)
-            return
-        for job in mounts(self.plan, guest.config.disk_name):
-            guest.run(job).checked()
+            return stores.mounts(self.databases, self.config)
+        return mounts(self.plan, self.config.disk_name)
 
 
 class QemuSession:

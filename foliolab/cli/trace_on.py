@@ -4,7 +4,6 @@
 import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from foliohost.devices import device_of, windows_adapt
@@ -22,16 +21,6 @@ from foliolab.trace.replay import replays
 _NEEDS_FILE = ("kernel_too", "repetitions", "request_us", "page_us")
 _NOT_WITH_FILE = ("device", "table")
 _NOT_WITH_KERNEL = ("read_ahead_kb", "memory")
-
-
-@dataclass(frozen=True)
-class ReplayRequest:
-    """What is to be replayed; of the options, what ordinary replays have as well."""
-
-    traces: Sequence[tuple[str, Trace]]
-    variants: Sequence[str]
-    windows_kb: Sequence[int]
-    memory_bytes: int | None
 
 
 def add_file_options(parser: argparse.ArgumentParser) -> None:
@@ -78,21 +67,26 @@ def _require_absent(arguments: argparse.Namespace, names: Sequence[str], words: 
             raise UsageError(f"--{name.replace('_', '-')} {words}.")
 
 
-def replay_on_file(arguments: argparse.Namespace, asked: ReplayRequest) -> int:
-    """Replay, and print what came out."""
+def replay_on_file(
+    arguments: argparse.Namespace,
+    traces: Sequence[tuple[str, Trace]],
+    variants: Sequence[str],
+    windows_kb: Sequence[int],
+    memory_bytes: int | None,
+) -> int:
+    """Replay, and print what came out; beside ``arguments`` stands what ordinary replays take as well."""
     costs = None if arguments.request_us is None else ReadCosts(arguments.request_us, arguments.page_us)
-    kernel = _kernel_variants(asked.variants) if arguments.kernel_too else {}
+    kernel = _kernel_variants(variants) if arguments.kernel_too else {}
     report = Reporter()
     timed: list[TimedReplay] = []
-    with _file(arguments, max(map(_bytes, (trace for _, trace in asked.traces))), report) as file:
-        for name, trace in asked.traces:
-            windows, memory = asked.windows_kb, asked.memory_bytes
+    with _file(arguments, max(_bytes(trace) for _, trace in traces), report) as file:
+        for name, trace in traces:
             if kernel:
                 # The kernel reads beyond what the trace has, and knows of one file only.
                 trace = joined(trace, -(-file.stat().st_size // PAGE_BYTES))
-                windows = [device_of(file).read_ahead_kb]
-                memory = max(_bytes(trace), 2 * windows[0] << 10)
-            found = list(replays(name, trace, asked.variants, windows, memory))
+                windows_kb = [device_of(file).read_ahead_kb]
+                memory_bytes = max(_bytes(trace), 2 * windows_kb[0] << 10)
+            found = list(replays(name, trace, variants, windows_kb, memory_bytes))
             timed += time_replays(trace, found, file, arguments.repetitions or LEAST_REPETITIONS, kernel, report)
     if arguments.json:
         print_rows("replays", (each.to_json(base, costs) for each, base in zip(timed, bases(timed), strict=True)))

@@ -13,7 +13,7 @@ from pathlib import Path
 from foliolab.analyse.measured import store_groups, with_measured
 from foliolab.campaign.store import read_samples, store_file
 from foliolab.cli.options import add_device, add_json, limits_of, names_of, print_rows, size_of
-from foliolab.cli.trace_on import ReplayRequest, add_file_options, on_file, replay_on_file
+from foliolab.cli.trace_on import add_file_options, on_file, replay_on_file
 from foliolab.device import device_of
 from foliolab.errors import require_known
 from foliolab.files import TRACES
@@ -62,7 +62,7 @@ def handle(arguments: argparse.Namespace) -> int:
     traces = [(str(path), with_measured(read_replayable(path), groups)) for path in paths]
     compiled(Reporter())
     if reads:
-        return replay_on_file(arguments, ReplayRequest(traces, variants, windows, memory))
+        return replay_on_file(arguments, traces, variants, windows, memory)
     found = [replay for name, trace in traces for replay in replays(name, trace, variants, windows, memory, device)]
     if arguments.json:
         print_rows("replays", (replay.to_json() for replay in found))

@@ -15,8 +15,8 @@ from foliolab.errors import require_known
 from foliolab.files import GUEST, cache_directory, digest, digest_files
 from foliolab.process import tool
 from foliolab.progress import Reporter
-from foliolab.vm.disk import full_disk_suspected, publish
-from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.disk import publish, written_by_guest
+from foliolab.vm.guest import Disk, GuestConfig
 from foliolab.vm.tree import mke2fs
 
 MOUNTED = "/data"
@@ -88,8 +88,9 @@ class StoreDisk:
         mke2fs(disk, *options, extended=f"hash_seed={_UUID},root_owner=0:0,")
         if not self.database:
             disks = (Disk(disk, "raw", keep_writes=True), *root)
-            with full_disk_suspected(place):
-                self._build(replace(guest, disks=disks, memory_mib=_BUILD_MEMORY_MIB), place / "console")
+            config = replace(guest, disks=disks, memory_mib=_BUILD_MEMORY_MIB)
+            build = ["store", "--store", self.store, "--workload", "build", "--records", str(self.records)]
+            written_by_guest(config, [*mounts([self], config), build], place, _BUILD_SECONDS)
         return disk
 
     def _fill(self, tree: Path) -> None:
@@ -102,14 +103,6 @@ class StoreDisk:
         else:
             (tree / "data").mkdir()
 
-    def _build(self, config: GuestConfig, console: Path) -> None:
-        """Have the engine make its database in a guest."""
-        with Guest(config, console) as guest:
-            mount(guest, [self])
-            argv = ["store", "--store", self.store, "--workload", "build", "--records", str(self.records)]
-            guest.run(argv, _BUILD_SECONDS).checked()
-            guest.power_off()
-
 
 def prepare(stores: Sequence[StoreDisk], guest: GuestConfig, report: Reporter) -> list[Disk]:
     """The disks of a guest that works with ``stores``: theirs, then the root directory that some of them need."""
@@ -117,14 +110,12 @@ def prepare(stores: Sequence[StoreDisk], guest: GuestConfig, report: Reporter) -
     return [store.prepare(guest, report) for store in stores] + [root.prepare(guest, report) for root in roots]
 
 
-def mount(guest: Guest, stores: Sequence[StoreDisk]) -> None:
-    """Mount the disks that ``prepare`` gave to a guest."""
-    guest.run([":mount", "tmpfs", MOUNTED, "tmpfs"]).checked()
-    disks = [f"/dev/{guest.config.disk_name(number)}" for number in range(len(guest.config.disks))]
-    for disk, store in zip(disks, stores, strict=False):
-        guest.run([":mount", disk, f"{MOUNTED}/{store.store}", "ext4"]).checked()
-    if any(store.root for store in stores):
-        guest.run([":mount", disks[len(stores)], ROOT, "xfs", "ro"]).checked()
+def mounts(stores: Sequence[StoreDisk], guest: GuestConfig) -> list[list[str]]:
+    """The jobs that mount the disks which ``prepare`` gave to a guest."""
+    disks = [f"/dev/{guest.disk_name(number)}" for number in range(len(guest.disks))]
+    own = [[":mount", disk, f"{MOUNTED}/{store.store}", "ext4"] for disk, store in zip(disks, stores, strict=False)]
+    root = [[":mount", disks[len(stores)], ROOT, "xfs", "ro"]] if any(store.root for store in stores) else []
+    return [[":mount", "tmpfs", MOUNTED, "tmpfs"], *own, *root]
 
 
 STORES = ("lmdb", "mdbx", "bbolt", "sqlite", "lucene", "git")

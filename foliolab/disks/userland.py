@@ -17,8 +17,8 @@ from foliolab.kernel.debian_source import from_debian
 from foliolab.kernel.name import BASE_VERSION
 from foliolab.kernel.source import Source
 from foliolab.progress import Reporter
-from foliolab.vm.disk import Filesystem, full_disk_suspected, publish
-from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.disk import Filesystem, publish, written_by_guest
+from foliolab.vm.guest import Disk, GuestConfig
 from foliolab.vm.tree import make_ext4, require_directory
 
 
@@ -109,8 +109,9 @@ class Userland:
         tree, disk = place / "tree", place / "disk"
         self._fill(tree)
         _make_filesystem(tree, disk)
+        jobs = [(":mount", "/dev/vda", "/data", "xfs"), *self.selection.settle]
         config = replace(guest, disks=(Disk(disk, "raw", keep_writes=True),))
-        _settle(config, place / "console", self.selection.settle)
+        written_by_guest(config, jobs, place, _SETTLE_SECONDS)
         return disk
 
     def _fill(self, tree: Path) -> None:
@@ -170,15 +171,6 @@ def _listing(tree: Path, below: Path) -> Iterator[str]:
             yield "$"
         else:
             yield f"{entry.name} -{bits} 0 0 {name}"
-
-
-def _settle(config: GuestConfig, console: Path, commands: tuple[tuple[str, ...], ...]) -> None:
-    """Do in a guest what completes a disk."""
-    with full_disk_suspected(console.parent), Guest(config, console) as guest:
-        guest.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
-        for command in commands:
-            guest.run(command, _SETTLE_SECONDS).checked()
-        guest.power_off()
 
 
 _ALWAYS = ("bash", "coreutils", "dash", "findutils", "grep", "sed")

@@ -11,8 +11,8 @@ from foliolab import process
 from foliolab.errors import LabError, UsageError
 from foliolab.files import full_disk_named
 from foliolab.progress import Reporter
-from foliolab.vm.disk import DataDisk, Filesystem
-from foliolab.vm.guest import Disk, Guest, GuestConfig
+from foliolab.vm.disk import DataDisk, Filesystem, written_by_guest
+from foliolab.vm.guest import Disk, GuestConfig
 from foliolab.vm.tree import make_ext4, require_directory
 
 _QCOW2 = b"QFI\xfb"
@@ -60,11 +60,9 @@ class Fresh:
         if not self.directory:
             return
         disks = (Disk(path, "raw", keep_writes=True), Disk(source, "raw"))
-        with Guest(replace(guest, disks=disks), scratch / "copy.console") as machine:
-            machine.run([":mount", "/dev/vda", "/data", "xfs"]).checked()
-            machine.run([":mount", "/dev/vdb", "/source", "ext4", "ro"]).checked()
-            machine.run(["copy-tree", "/source", "/data"], _COPY_SECONDS).checked()
-            machine.power_off()
+        mounts = [":mount", "/dev/vda", "/data", "xfs"], [":mount", "/dev/vdb", "/source", "ext4", "ro"]
+        jobs = [*mounts, ["copy-tree", "/source", "/data"]]
+        written_by_guest(replace(guest, disks=disks), jobs, scratch, _COPY_SECONDS)
         source.unlink()
 
 

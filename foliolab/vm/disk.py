@@ -3,7 +3,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,6 +58,18 @@ def full_disk_suspected(directory: Path) -> Iterator[None]:
         if shutil.disk_usage(directory).free < _FULL_BYTES:
             raise DiskFull(f"No space left on the disk that holds {directory}.") from error
         raise
+
+
+def written_by_guest(guest: GuestConfig, jobs: Iterable[Sequence[str]], place: Path, seconds: float) -> None:
+    """Boot a guest, have it do these jobs, each within so many seconds, and end it when its disks have all of that.
+
+    ``place`` is the directory with its disks; it gets the console.
+    """
+    # While what was written is still there to be looked at.
+    with full_disk_suspected(place), Guest(guest, place / "console") as machine:
+        for job in jobs:
+            machine.run(job, seconds).checked()
+        machine.power_off()
 
 
 @dataclass(frozen=True)
@@ -154,11 +166,7 @@ def _make(guest: GuestConfig, content: _Content, place: Path) -> Path:
     process.run(argv, LabError)
     raw.unlink()
     config = replace(guest, memory_mib=_MEMORY_MIB, cpus=1, disks=(Disk(disk, keep_writes=True),), kernel_name="")
+    mount = [":mount", "/dev/vda", "/data", content.filesystem]
     deadline = 60 + _FILL_SECONDS_PER_GIB * content.file_bytes / (1 << 30)
-    # While what was written is still there to be looked at.
-    with full_disk_suspected(place), Guest(config, place / "console") as machine:
-        machine.run([":mount", "/dev/vda", "/data", content.filesystem]).checked()
-        for command in content.commands:
-            machine.run(command, deadline).checked()
-        machine.power_off()
+    written_by_guest(config, [mount, *content.commands], place, deadline)
     return disk

@@ -76,7 +76,8 @@ def test_every_workload_of_every_engine(
     }
     read: dict[tuple[str, str], int] = {}
     with Guest(replace(bare, disks=tuple(disks)), tmp_path / "console") as guest:
-        stores.mount(guest, chosen)
+        for job in stores.mounts(chosen, guest.config):
+            guest.run(job).checked()
         for store in ENGINES:
             for workload in sorted(known[store]):
                 words = ["store", "--store", store, "--workload", workload, "--read_ahead_kb", "128"]

@@ -40,7 +40,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
 @pytest.fixture
 def small(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Userland:
     """Two packages, a source of a few files, and no guest to settle it."""
-    monkeypatch.setattr(userland, "_settle", lambda config, console, commands: None)
+    monkeypatch.setattr(userland, "written_by_guest", lambda *_: None)
     tree = tmp_path / "source"
     for name in ("tools/include/a.h", "tools/arch/x86/include/b.h", "tools/lib/c.c", "kernel/d.c"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -94,10 +94,10 @@ def test_a_disk_is_made_once(small: Userland, nobody: GuestConfig, monkeypatch: 
 def test_a_disk_that_cannot_be_made_leaves_nothing(
     small: Userland, nobody: GuestConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(config: GuestConfig, console: Path, commands: object) -> None:
+    def broken(*_: object) -> None:
         raise LabError("The guest is unwell.")
 
-    monkeypatch.setattr(userland, "_settle", broken)
+    monkeypatch.setattr(userland, "written_by_guest", broken)
     with pytest.raises(LabError, match="unwell"):
         small.prepare(nobody, Reporter())
     assert [path.suffix for path in small.path.parent.iterdir()] == [".lock"]
@@ -125,14 +125,14 @@ def test_another_package_source_or_work_makes_another_disk(small: Userland, tmp_
 def test_a_disk_with_databases_has_the_work_of_both(
     mirror: Mirror, small: Userland, nobody: GuestConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done: list[tuple[tuple[str, ...], ...]] = []
-    monkeypatch.setattr(userland, "_settle", lambda config, console, commands: done.append(commands))
+    done: list[list[tuple[str, ...]]] = []
+    monkeypatch.setattr(userland, "written_by_guest", lambda config, jobs, *_: done.append(jobs))
     programs = replace(small, selection=SELECTIONS["programs"])
     assert programs.hash != small.hash
     disk = programs.prepare(nobody, Reporter())
     files = {"Makefile", "program.py", "databases.py", "no-hint.c", "prepare.mk"}
     assert set(listed(disk.path, "/src")) == {*files, "linux"}
-    assert [[command[0] for command in commands] for commands in done] == [["real-text", "program-workload"]]
+    assert [[command[0] for command in commands] for commands in done] == [[":mount", "real-text", "program-workload"]]
 
 
 def test_every_root_directory_that_an_experiment_can_name_is_known() -> None:
