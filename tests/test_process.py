@@ -19,11 +19,7 @@ def test_a_compiler_is_quoted_with_its_error_not_with_the_files_that_lead_to_it(
 
 @pytest.mark.parametrize(
     ("script", "reason"),
-    [
-        ("echo one >&2; echo two >&2; exit 1", "one"),
-        ("echo output; exit 1", "output"),
-        ("exit 7", "exit status 7"),
-    ],
+    [("echo one >&2; echo two >&2; exit 1", "one"), ("echo output; exit 1", "output"), ("exit 7", "exit status 7")],
 )
 def test_others_are_quoted_with_their_first_words(script: str, reason: str) -> None:
     with pytest.raises(BuildError, match=rf"' failed: {reason}$"):

@@ -79,10 +79,7 @@ def test_rows_follow_the_experiment_s_order() -> None:
 def test_without_an_experiment_file_there_are_rows_all_the_same() -> None:
     (group,) = group_samples([sample(20), sample(5, variant="published")])
     rows = make_rows(group, None)
-    assert [(row.variant, row.ratio, row.published) for row in rows] == [
-        ("off", 1, {}),
-        ("published", 0.25, {}),
-    ]
+    assert [(row.variant, row.ratio, row.published) for row in rows] == [("off", 1, {}), ("published", 0.25, {})]
 
 
 def test_machines_backends_and_scales_are_not_mixed() -> None:

@@ -31,8 +31,7 @@ def verdicts(expectation: Expectation, *samples: Sample) -> list[Verdict]:
 
 
 @pytest.mark.parametrize(
-    ("read_bytes", "status"),
-    [(9, Status.FAILS), (10, Status.HOLDS), (50, Status.HOLDS), (51, Status.FAILS)],
+    ("read_bytes", "status"), [(9, Status.FAILS), (10, Status.HOLDS), (50, Status.HOLDS), (51, Status.FAILS)]
 )
 def test_bounds_are_inclusive(read_bytes: int, status: Status) -> None:
     (verdict,) = verdicts(SAYS, sample(100), sample(read_bytes, variant="published"))

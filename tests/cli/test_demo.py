@@ -18,11 +18,7 @@ from tests.campaign.fake import FakeBackend, kernel_for
         ([], {"patched": {"off", "published", "adaptive"}}),
         (
             ["--kernel", "debian:7.3"],
-            {
-                "unpatched": {"unpatched"},
-                "patched": {"off", "published", "adaptive"},
-                "debian:7.3": {"debian:7.3"},
-            },
+            {"unpatched": {"unpatched"}, "patched": {"off", "published", "adaptive"}, "debian:7.3": {"debian:7.3"}},
         ),
     ],
 )

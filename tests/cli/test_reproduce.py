@@ -70,12 +70,7 @@ def test_documents_are_filled_and_then_hold(copied: Path, capsys: pytest.Capture
     assert "| random, count 700 | off |" in (copied / "doc.md").read_text()
     capsys.readouterr()
     assert main(["reproduce", "--check", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "differing": [],
-        "older": [],
-        "waiting": [],
-        "typed": {"doc.md": 1},
-    }
+    assert json.loads(capsys.readouterr().out) == {"differing": [], "older": [], "waiting": [], "typed": {"doc.md": 1}}
     text = (copied / "doc.md").read_text()
     (copied / "doc.md").write_text(text.replace("| random, count 700 | off | 1", "| random, count 700 | off | 2"))
     assert main(["reproduce", "--check"]) == ChecksFailed.status

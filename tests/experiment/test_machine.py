@@ -51,10 +51,7 @@ def test_what_is_not_said_changes_no_older_sample(tmp_path: Path) -> None:
         ('nodes = "two"', r"'scales.quick.nodes' is wrong: expected `array`"),
         ("nodes = [{ cpus = 2 }]", r"'scales.quick.nodes\[0\].memory' is missing"),
         ('nodes = [{ cpus = 2, memory = "all" }]', r"'scales.quick.nodes\[0\].memory' is wrong: 'all' is not a size"),
-        (
-            'nodes = [{ cpus = -1, memory = "256M" }]',
-            r"'scales.quick.nodes\[0\].cpus' is wrong: expected `int` >= 0",
-        ),
+        ('nodes = [{ cpus = -1, memory = "256M" }]', r"'scales.quick.nodes\[0\].cpus' is wrong: expected `int` >= 0"),
         (TWO.replace("cpus = 1", "cpus = 2"), r"'scales.quick.nodes' have 4 processors, and 'cpus' is 2"),
         (TWO.replace("56M", "57M"), r"'scales.quick.nodes' have 257 MiB, and 'memory' is 256 MiB"),
         (TWO.replace("200M", "204799K").replace("56M", "57345K"), r"'scales.quick.nodes' take memory in whole MiB"),

@@ -88,10 +88,7 @@ from tests.experiment.good import GOOD, write
             r"no read_bytes was for off and random on x86_64-4k",
         ),
         (
-            (
-                'cell = { pattern = "random" }\nvariants = ["off"]\nmetrics',
-                'cell.x = 1\nvariants = ["off"]\nmetrics',
-            ),
+            ('cell = { pattern = "random" }\nvariants = ["off"]\nmetrics', 'cell.x = 1\nvariants = ["off"]\nmetrics'),
             r"'expect\[0\].cell' matches no cell of the scale 'quick'",
         ),
         (

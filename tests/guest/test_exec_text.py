@@ -25,10 +25,7 @@ PROBE = "exec-text"
 PAGES = 1000
 TEXT_BYTES = 64 * MIB  # in guests
 
-RETURN, INVALID = {
-    "x86_64": (b"\xc3" * 4, b"\x0f\x0b" * 2),
-    "arm64": (b"\xc0\x03\x5f\xd6", bytes(4)),
-}[NATIVE.name]
+RETURN, INVALID = {"x86_64": (b"\xc3" * 4, b"\x0f\x0b" * 2), "arm64": (b"\xc0\x03\x5f\xd6", bytes(4))}[NATIVE.name]
 STUBS = RETURN * (PAGE // 4)
 
 ROWS = [

@@ -225,11 +225,7 @@ def test_what_cannot_be_put_back_keeps_nothing_else(private_disk: Path, start: C
 
 @pytest.mark.parametrize("boot", ["another", None])
 def test_what_a_killed_command_left_is_put_back_unless_the_machine_was_started_anew(
-    boot: str | None,
-    state: Path,
-    private_disk: Path,
-    start: Callable[..., Toucher],
-    monkeypatch: pytest.MonkeyPatch,
+    boot: str | None, state: Path, private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "start_keeper", lambda directory: True)  # it would be faster than we are
     path = private_disk / "file"

@@ -13,11 +13,7 @@ def sys(tmp_path: Path) -> Path:
     """A tree like /sys, with a disk and its partition, a device of NFS, and a pool of btrfs."""
     root = tmp_path / "sys"
     disk = root / "devices/pci/block/sda"
-    for name, text in {
-        "queue/read_ahead_kb": "128\n",
-        "queue/rotational": "1\n",
-        "sda1/partition": "1\n",
-    }.items():
+    for name, text in {"queue/read_ahead_kb": "128\n", "queue/rotational": "1\n", "sda1/partition": "1\n"}.items():
         (disk / name).parent.mkdir(parents=True, exist_ok=True)
         (disk / name).write_text(text)
     links = root / "dev/block"

@@ -72,10 +72,7 @@ def test_options_are_those_of_the_version(version: str, preemption: dict[str, st
         ('[CONFIG_A]\nsince = "7"', r"'CONFIG_A\.since' is wrong: expected `str` matching regex"),
         ('[CONFIG_A]\nsinc = "7.0"', r"'CONFIG_A\.sinc' is not a key that is known here"),
         ('[CONFIG_A]\nours = "yes"', r"'CONFIG_A\.ours' is wrong: expected `bool`"),
-        (
-            '[CONFIG_A]\nsince = "7.0"\ninstead = { CONFIG_B = true }',
-            r"'CONFIG_A\.instead.*' is wrong: expected `str`",
-        ),
+        ('[CONFIG_A]\nsince = "7.0"\ninstead = { CONFIG_B = true }', r"'CONFIG_A\.instead.*' is wrong: expected `str`"),
     ],
 )
 def test_a_mistake_in_what_differs_between_versions_is_named_with_its_key(

@@ -83,10 +83,7 @@ class StandIn:
         argv = [tool("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none"]
         argv += ["-machine", "q35", "-cpu", "max", "-accel", "tcg,thread=single", "-m", f"{_MEMORY_MIB}M", "-smp", "2"]
         argv += ["-kernel", str(self.made / "vmlinuz"), "-initrd", str(self.made / "initrd")]
-        argv += [
-            "-append",
-            _ARGUMENTS,
-        ]
+        argv += ["-append", _ARGUMENTS]
         argv += ["-drive", f"file={self.place / 'disk.qcow2'},if=virtio,cache=unsafe"]
         argv += ["-drive", f"file={self.place / 'spare'},format=raw,if=virtio,cache=unsafe"]
         argv += ["-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"]

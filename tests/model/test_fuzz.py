@@ -126,11 +126,7 @@ BREAKAGES = {
         "is_near(regions, miss) || miss->memory_pages % 2 ||",
         "it is settled by what is not known yet",
     ),
-    "a miss is not counted": (
-        "regions->nr += !step;",
-        "",
-        "the regions do not add up",
-    ),
+    "a miss is not counted": ("regions->nr += !step;", "", "the regions do not add up"),
     "there are more regions than counts": (
         "ilog2(miss->file_pages) - 3",
         "ilog2(miss->file_pages) - 5",
@@ -141,11 +137,7 @@ BREAKAGES = {
         "return 2;",
         "a folio is larger than the read",
     ),
-    "all of a run is looked at": (
-        "pages *= 2;",
-        "pages++;",
-        "looks at too many pages",
-    ),
+    "all of a run is looked at": ("pages *= 2;", "pages++;", "looks at too many pages"),
 }
 
 
@@ -160,21 +152,9 @@ BOUNDS = {
         "asked_pages + request * requests > (most / most + request)",
         "reads cost too much",
     ),
-    "against those who know the future": (
-        "factor * cheapest()",
-        "2 * cheapest()",
-        "others read for much less",
-    ),
-    "against windows": (
-        "dense * around_cost + 3 * most",
-        "2 * around_cost",
-        "windows read for much less",
-    ),
-    "pieces": (
-        "stretches > 2 * requests",
-        "stretches > requests",
-        "reads fall into many pieces",
-    ),
+    "against those who know the future": ("factor * cheapest()", "2 * cheapest()", "others read for much less"),
+    "against windows": ("dense * around_cost + 3 * most", "2 * around_cost", "windows read for much less"),
+    "pieces": ("stretches > 2 * requests", "stretches > requests", "reads fall into many pieces"),
 }
 """What docs/window-bound.md proves, made stricter than any policy can be."""
 

@@ -249,8 +249,7 @@ def test_factors_in_words(factor: float, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0.00"), (0.0078125, "0.0078"), (0.1, "0.10"), (142.068, "142.07"), (4096, "4,096.00")],
+    ("number", "text"), [(0, "0.00"), (0.0078125, "0.0078"), (0.1, "0.10"), (142.068, "142.07"), (4096, "4,096.00")]
 )
 def test_rates_have_digits_that_say_something(number: float, text: str) -> None:
     assert rate(number) == text

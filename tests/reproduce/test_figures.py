@@ -126,10 +126,7 @@ def test_a_figure_has_the_command_of_its_table(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (GOOD + GOOD.replace("[sparse]", "[other]"), r"'other.figures.reads' is the name of another figure, too"),
-        (
-            GOOD.replace("value =", "value = 'x', walue ="),
-            r"'sparse.figures.reads.walue' is not a key",
-        ),
+        (GOOD.replace("value =", "value = 'x', walue ="), r"'sparse.figures.reads.walue' is not a key"),
         (GOOD.replace(" }", ', unit = "mile" }'), r"'sparse.figures.reads.unit' has to be one of , KiB"),
         ("[sparse]\n", r"'sparse.command' is missing"),
     ],

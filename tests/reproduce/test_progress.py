@@ -194,8 +194,7 @@ def test_another_part_of_the_same_experiment_may_have_another_probe() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "decides", "other"),
-    [("simulate", "TRACES", REPOSITORY / "experiments"), ("kselftest", "KERNEL", None)],
+    ("command", "decides", "other"), [("simulate", "TRACES", REPOSITORY / "experiments"), ("kselftest", "KERNEL", None)]
 )
 def test_an_output_is_of_all_that_decides_it(
     command: str, decides: str, other: Path | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

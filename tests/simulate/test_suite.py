@@ -112,11 +112,7 @@ def test_memory_holds_two_of_the_largest_windows() -> None:
     [
         ('"random-1%", count', '"random-1%", number', "'cases[1].number' is not a key that is known here."),
         ("count = 2500,", "", "'cases[1].count' is missing."),
-        (
-            'kind = "zipf"',
-            'kind = "zip"',
-            "'cases[8].pattern.kind' has to be one of random, ",
-        ),
+        ('kind = "zipf"', 'kind = "zip"', "'cases[8].pattern.kind' has to be one of random, "),
         ('"adaptive-default", rules = "adaptive"', '"x", rules = "x"', "'ways[5].rules' has to be one of off, "),
         ('"adaptive-default"', '"adaptive"', "'ways' has the name 'adaptive' more than once."),
         ('"adaptive-default"', '"fixed-4"', "'ways' has the name 'fixed-4' more than once."),

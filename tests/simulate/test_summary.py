@@ -50,12 +50,7 @@ def test_where_adaptive_is_over_the_bound_or_loses(off: float, adaptive: float, 
 
 
 def group(
-    adaptive: float,
-    rivals: float = 90,
-    family: str = "",
-    *,
-    time: float | None = None,
-    judged_only: bool = False,
+    adaptive: float, rivals: float = 90, family: str = "", *, time: float | None = None, judged_only: bool = False
 ) -> list[RegretRow]:
     """``time`` is that of adaptive, if it is another regret than by price."""
     others = {"off": 2.0} | dict.fromkeys(RIVALS, rivals)

@@ -18,8 +18,7 @@ KERNEL = BuiltKernel("hash", Path("image"), "patched", "lab", X86_64, "6.12.0", 
 
 
 @pytest.mark.parametrize(
-    ("unpatched", "boots", "worse"),
-    [((PASS,) * 6, 6, ["merges"]), ((PASS, PASS, FAIL), 3, []), ((FAIL,), 1, [])],
+    ("unpatched", "boots", "worse"), [((PASS,) * 6, 6, ["merges"]), ((PASS, PASS, FAIL), 3, []), ((FAIL,), 1, [])]
 )
 def test_what_ours_fails_the_unpatched_kernel_is_tried_at_again(
     unpatched: tuple[End, ...], boots: int, worse: list[str]

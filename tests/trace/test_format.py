@@ -153,10 +153,7 @@ def changed(**keys: object) -> Callable[[], object]:
         (changed(files=[1]), "its header is wrong: files[0] is no table"),
         (changed(files=[{"pages": 1}]), "its header is wrong: 'files[0].name' is missing"),
         (changed(files=[{"name": 1, "pages": 1}]), "its header is wrong: 'files[0].name' is no text"),
-        (
-            changed(files=[{"name": "a", "pages": -1}]),
-            "its header is wrong: 'files[0].pages' is no whole number",
-        ),
+        (changed(files=[{"name": "a", "pages": -1}]), "its header is wrong: 'files[0].pages' is no whole number"),
         (changed(files=[]), "it has touches and no files"),
         (changed(files=[{"name": "a", "pages": 3}]), "touch 1 is of page 3 of 'a', which has 3 pages"),
         (changed(page_size=0), "its header is wrong: 'page_size' is no whole number of at least 1"),

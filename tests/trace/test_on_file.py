@@ -52,9 +52,7 @@ def timed(*seconds: Sequence[float], kernel: Sequence[KernelRun] = ()) -> list[T
     found = replays("t", TRACE, ["off", "adaptive", "random"][: len(seconds)], [128])
     return [
         TimedReplay(
-            each,
-            tuple(ReadRun(value, each.counts, 10, 100 * 4096, 7, "io_uring") for value in some),
-            tuple(kernel),
+            each, tuple(ReadRun(value, each.counts, 10, 100 * 4096, 7, "io_uring") for value in some), tuple(kernel)
         )
         for each, some in zip(found, seconds, strict=True)
     ]

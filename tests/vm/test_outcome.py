@@ -105,10 +105,7 @@ SPLATS = {
     "panic-init-died": ["Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000300"],
     "panic-no-root": ["Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)"],
     "powered-off": [],
-    "rcu-usage-and-ubsan": [
-        "WARNING: suspicious RCU usage",
-        "UBSAN: shift-out-of-bounds in mm/readahead.c:512:31",
-    ],
+    "rcu-usage-and-ubsan": ["WARNING: suspicious RCU usage", "UBSAN: shift-out-of-bounds in mm/readahead.c:512:31"],
     "reset-without-a-word": [],
     "warning-before-crash": [
         "WARNING: CPU: 0 PID: 58 at mm/readahead.c:473 page_cache_ra_order+0x2c1/0x390",
