@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A Debian in QEMU that stands in for a machine: firmware, systemd, a watchdog, and ssh. It resets as machines do."""
 
-import os
 import re
 import shutil
 import socket
-import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,16 +14,14 @@ from pathlib import Path
 from foliolab.errors import LabError
 from foliolab.files import cache_directory, digest, made_once
 from foliolab.process import dying_with_parent, run, tool
+from tests.debian_disk import MAKE, make_debian
 
 _PACKAGES = (
     "linux-image-amd64,initramfs-tools,systemd-sysv,udev,openssh-server,kexec-tools,e2fsprogs,xfsprogs,util-linux,kmod"
 )
 _DISK_BYTES = 12 << 30
-_PARTITION_BYTES = 1 << 20
 _SPARE_BYTES = 4 << 30
-_BLOCK_BYTES = 4096
 _MEMORY_MIB = 2048
-_MAKING_SECONDS = 1800
 _BOOT_SECONDS = 900
 _ARGUMENTS = (
     "root=/dev/vda1 ro console=ttyS0 quiet no_timer_check watchdog.stop_on_reboot=0"
@@ -40,16 +36,14 @@ _FILES = {
     "etc/modules-load.d/watchdog.conf": "i6300esb\n",
 }
 
-_MAKE = """\
-tree=$1 files=$2 packages=$3 disk=$4 offset=$5 blocks=$6
-mount -t tmpfs -o mode=755 tmpfs "$tree"
-mmdebstrap --quiet --mode=root --skip=chroot/mount/sys --variant=minbase "--include=$packages" bookworm "$tree"
-cp --recursive "$files/." "$tree"
-chroot "$tree" systemctl --quiet enable systemd-networkd ssh
-chroot "$tree" systemctl --quiet mask kexec-load kexec systemd-networkd-wait-online getty@tty1 apt-daily.timer
+_IN_TREE = """\
+chmod 700 /root/.ssh
+systemctl --quiet enable systemd-networkd ssh
+systemctl --quiet mask kexec-load kexec systemd-networkd-wait-online getty@tty1 apt-daily.timer
+"""
+_TAKE_KERNEL = """\
 cp "$tree"/boot/vmlinuz-* "${disk%/*}/vmlinuz"
 cp "$tree"/boot/initrd.img-* "${disk%/*}/initrd"
-mke2fs -q -F -t ext4 -b 4096 -d "$tree" -E "offset=$offset,lazy_itable_init=0,lazy_journal_init=0" "$disk" "$blocks"
 """
 
 
@@ -145,37 +139,9 @@ def _made() -> Path:
 
     def make(partial: Path) -> None:
         run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(partial / "key")], LabError)
-        files = partial / "files"
-        for name, text in _FILES.items():
-            (files / name).parent.mkdir(parents=True, exist_ok=True)
-            (files / name).write_text(text)
-        (files / "root/.ssh").mkdir(parents=True, mode=0o700)
-        shutil.copy(partial / "key.pub", files / "root/.ssh/authorized_keys")
-        (files / "root").chmod(0o700)
-        _make_disk(partial / "disk.img", partial / "tree", files)
+        copies = {"root/.ssh/authorized_keys": partial / "key.pub"}
+        steps = {"in_tree": _IN_TREE, "then": _TAKE_KERNEL}
+        make_debian(partial, "bookworm", _PACKAGES, _DISK_BYTES, texts=_FILES, copies=copies, **steps)
 
-    return made_once(cache_directory() / "stand-ins", f"debian-{digest([_MAKE, _PACKAGES, *_FILES.values()])}", make)
-
-
-def _make_disk(disk: Path, tree: Path, files: Path) -> None:
-    """One partition, with an ext4 file system."""
-    size = _DISK_BYTES - _PARTITION_BYTES
-    entry = struct.pack("<B3xB3xII", 0x80, 0x83, _PARTITION_BYTES // 512, size // 512)
-    with disk.open("wb") as stream:
-        stream.truncate(_DISK_BYTES)
-        stream.seek(440)
-        stream.write(b"lab1\0\0" + entry + bytes(48) + b"\x55\xaa")
-    tree.mkdir()
-    # With the first process of a PID namespace all others of it die, and with the last one of them the mounts.
-    argv = [tool("unshare"), "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]
-    if os.geteuid():
-        tool("newuidmap")
-        argv += ["--user", "--map-root-user", "--map-auto"]
-    argv += ["sh", "-e", "-c", _MAKE, "sh", str(tree), str(files), _PACKAGES]
-    argv += [str(disk), str(_PARTITION_BYTES), str(size // _BLOCK_BYTES)]
-    settings = os.environ | {"LC_ALL": "C.UTF-8", "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
-    done = subprocess.run(
-        dying_with_parent(argv), env=settings, capture_output=True, text=True, check=False, timeout=_MAKING_SECONDS
-    )
-    if done.returncode:
-        raise LabError(f"The stand-in cannot be made: {done.stderr}")
+    key = digest([MAKE, _IN_TREE, _TAKE_KERNEL, _PACKAGES, *_FILES.values()])
+    return made_once(cache_directory() / "stand-ins", f"debian-{key}", make)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Disks with a Debian and systemd, for guests that start as people's machines do. Making one takes no root."""
+
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from foliolab.process import dying_with_parent, tool
+
+_PARTITION_BYTES = 1 << 20
+"""Where the partition begins; before it there is room for a boot loader."""
+_BLOCK_BYTES = 4096
+_MAKING_SECONDS = 1800
+
+MAKE = """\
+tree=$1 files=$2 suite=$3 packages=$4 disk=$5 offset=$6 blocks=$7
+mount -t tmpfs -o mode=755 tmpfs "$tree"
+mmdebstrap --quiet --mode=root --skip=chroot/mount/sys --variant=minbase "--include=$packages" "$suite" "$tree"
+cp --recursive "$files/." "$tree"
+mount -t proc proc "$tree/proc"
+chroot "$tree" sh -e -c "$8"
+umount "$tree/proc"
+mke2fs -q -F -t ext4 -b 4096 -O ^metadata_csum_seed,^orphan_file -d "$tree" \
+	-E "offset=$offset,lazy_itable_init=0,lazy_journal_init=0" "$disk" "$blocks"
+"""
+"""Of a shell with mounts, and unless it is root's a user namespace, of its own: however it ends, no tree is left.
+
+GRUB of Debian 12 does not know the two features that the file system does without.
+"""
+
+
+def make_debian(
+    place: Path,
+    suite: str,
+    packages: str,
+    size_bytes: int,
+    *,
+    texts: Mapping[str, str],
+    copies: Mapping[str, Path],
+    in_tree: str,
+    then: str,
+) -> Path:
+    """Install Debian on ``disk.img`` in ``place``: one partition, with an ext4 file system. Returns that file.
+
+    ``texts`` and ``copies`` are files by their names there. ``in_tree`` is run by a shell of the new system, and
+    ``then`` by the one that has made it, where $tree and $disk are.
+    """
+    disk, tree, files = (place / name for name in ("disk.img", "tree", "files"))
+    for name in (*texts, *copies):
+        (files / name).parent.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (files / name).write_text(text)
+    for name, path in copies.items():
+        shutil.copy2(path, files / name)
+    size = size_bytes - _PARTITION_BYTES
+    entry = struct.pack("<B3xB3xII", 0x80, 0x83, _PARTITION_BYTES // 512, size // 512)
+    with disk.open("wb") as stream:
+        stream.truncate(size_bytes)
+        stream.seek(440)
+        stream.write(b"lab1\0\0" + entry + bytes(48) + b"\x55\xaa")
+    tree.mkdir()
+    for name in ("mmdebstrap", "mke2fs"):
+        tool(name)
+    # With the first process of a PID namespace all others of it die, and with the last one of them the mounts.
+    argv = [tool("unshare"), "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]
+    if os.geteuid():
+        tool("newuidmap")
+        argv += ["--user", "--map-root-user", "--map-auto"]
+    argv += ["sh", "-e", "-c", f"{MAKE}{then}", "sh", str(tree), str(files), suite, packages]
+    argv += [str(disk), str(_PARTITION_BYTES), str(size // _BLOCK_BYTES), in_tree]
+    settings = os.environ | {"LC_ALL": "C.UTF-8", "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+    done = subprocess.run(
+        dying_with_parent(argv), env=settings, capture_output=True, text=True, check=False, timeout=_MAKING_SECONDS
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    return disk
