@@ -38,47 +38,32 @@ _BASELINE = "unpatched"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "experiment",
-        nargs="*",
-        help="only these: names, or paths of .toml files (default: all of the lab's that have a list 'compared')",
-    )
+    text = "only these: names, or paths of .toml files (default: all of the lab's that have a list 'compared')"
+    parser.add_argument("experiment", nargs="*", help=text)
     parser.add_argument("--variant", metavar="V,...", help="only these (default: those that the experiments name)")
     options.add_kernels(
         parser, "compare kernels: the others with the first, as they boot unless --variant says otherwise"
     )
-    parser.add_argument(
-        "--baseline",
-        metavar="V",
-        help="what is compared with, measured twice (default: unpatched, or the first kernel)",
-    )
+    text = "what is compared with, measured twice (default: unpatched, or the first kernel)"
+    parser.add_argument("--baseline", metavar="V", help=text)
     parser.add_argument("--workload", metavar="NAME,...", action="append", help="only these; may be repeated")
     options.add_cells(parser)
     options.add_sizes(parser)
     options.add_device(parser)
     options.add_machine(parser)
     options.add_workers(parser)
-    parser.add_argument(
-        "--threshold",
-        metavar="PERCENT",
-        type=_share,
-        default=0.02,
-        help="what a loss has to be above to count (default: 2%%)",
-    )
+    text = "what a loss has to be above to count (default: 2%%)"
+    parser.add_argument("--threshold", metavar="PERCENT", type=_share, default=0.02, help=text)
     parser.add_argument("--no-run", action="store_true", help="measure nothing: compare what the store has")
-    parser.add_argument(
-        "--released", action="store_true", help="measure nothing: compare what is in release/, behind README and docs"
-    )
+    text = "measure nothing: compare what is in release/, behind README and docs"
+    parser.add_argument("--released", action="store_true", help=text)
     parser.add_argument("--all", action="store_true", help="list all metrics, not the one that decides")
     form = parser.add_mutually_exclusive_group()
     options.add_tables(form)
     options.add_json(form, '{"rows": [...], "again": [...]}, all metrics,')
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help=f"exit with 1 if a variant that was asked for loses anything that counts, or if boots are too few to tell"
-        f" what looks so; without --variant, if {_DEFAULT} does",
-    )
+    text = "exit with 1 if a variant that was asked for loses anything that counts, or if boots are too few to tell"
+    text += f" what looks so; without --variant, if {_DEFAULT} does"
+    parser.add_argument("--check", action="store_true", help=text)
 
 
 def _share(text: str) -> float:

@@ -32,9 +32,8 @@ class Finding:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--noise", action="store_true", help="tell instead what makes seconds differ from one measurement to the next"
-    )
+    text = "tell instead what makes seconds differ from one measurement to the next"
+    parser.add_argument("--noise", action="store_true", help=text)
     add_json(parser)
 
 

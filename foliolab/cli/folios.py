@@ -23,13 +23,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pid", type=int, action="append", default=[], help="this process; can be repeated")
     parser.add_argument("--all", action="store_true", help="all processes; what two of them map counts twice")
     parser.add_argument("--text", action="store_true", help="only executable mappings")
-    parser.add_argument(
-        "--cont",
-        metavar="SIZE",
-        action="append",
-        default=[],
-        help="count aligned blocks of this size (default: 64K; 2M where pages are 16K or 64K)",
-    )
+    text = "count aligned blocks of this size (default: 64K; 2M where pages are 16K or 64K)"
+    parser.add_argument("--cont", metavar="SIZE", action="append", default=[], help=text)
     add_json(parser)
     add_words(parser)
 

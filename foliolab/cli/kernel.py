@@ -42,19 +42,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     verb = options.add_command(verbs, "deb", _deb.__doc__, _deb)
     verb.add_argument("directory", type=Path, help="where to put them; made if it is not there")
     _add_kernel(verb)
-    verb.add_argument(
-        "--config",
-        metavar="debian:VERSION|FILE",
-        default="",
-        help="configuration: that of a release of Debian, such as debian:13, or a file (default: Debian's for this "
-        "version of Linux)",
-    )
-    verb.add_argument(
-        "--modules",
-        type=Path,
-        metavar="FILE",
-        help="leave out all modules but those in this list, which lsmod has printed on the machine",
-    )
+    text = "configuration: that of a release of Debian, such as debian:13, or a file (default: Debian's for this"
+    text += " version of Linux)"
+    verb.add_argument("--config", metavar="debian:VERSION|FILE", default="", help=text)
+    text = "leave out all modules but those in this list, which lsmod has printed on the machine"
+    verb.add_argument("--modules", type=Path, metavar="FILE", help=text)
     verb.set_defaults(interrupted="Interrupted; the same command goes on compiling where it was.")
 
     options.add_command(verbs, "release", _release.__doc__, _release)

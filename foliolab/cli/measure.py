@@ -46,29 +46,20 @@ def request_of(arguments: argparse.Namespace, backend: str, **others: Any) -> Re
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_plan(parser)
-    parser.add_argument(
-        "--backend",
-        metavar="|".join(BACKENDS),
-        help="qemu: a kernel in a guest; host: on the machine of --host; model: no kernel, but what the model of its"
-        " page cache says (default: qemu)",
-    )
+    text = "qemu: a kernel in a guest; host: on the machine of --host; model: no kernel, but what the model of its"
+    text += " page cache says (default: qemu)"
+    parser.add_argument("--backend", metavar="|".join(BACKENDS), help=text)
     options.add_host(parser)
     options.add_accelerator(parser)
     options.add_device(parser)
-    parser.add_argument(
-        "--hardware-counters",
-        action="store_true",
-        help="count instructions, cycles, and misses of TLBs and the last cache, where the processor can",
-    )
+    text = "count instructions, cycles, and misses of TLBs and the last cache, where the processor can"
+    parser.add_argument("--hardware-counters", action="store_true", help=text)
     options.add_machine(parser)
     options.add_workers(parser)
     options.add_profile(parser, None)
     options.add_json(parser, '{"samples": [...]}')
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="exit with 1 if an expectation of the experiment fails or the model is too far off",
-    )
+    text = "exit with 1 if an expectation of the experiment fails or the model is too far off"
+    parser.add_argument("--check", action="store_true", help=text)
 
 
 def requested(arguments: argparse.Namespace) -> Request:

@@ -24,9 +24,8 @@ from foliolab.vm.accel import HOST
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "store", nargs="+", type=Path, help="a samples.jsonl or its directory, or a compressed samples.jsonl.xz"
-    )
+    text = "a samples.jsonl or its directory, or a compressed samples.jsonl.xz"
+    parser.add_argument("store", nargs="+", type=Path, help=text)
 
 
 def handle(arguments: argparse.Namespace) -> int:

@@ -44,9 +44,8 @@ def machine(arguments: argparse.Namespace) -> tuple[Architecture, int]:
 
 def add_kernels(parser: argparse.ArgumentParser, text: str) -> None:
     """``--kernel``, which may be repeated."""
-    parser.add_argument(
-        "--kernel", dest="kernels", metavar="NAME", action="append", default=[], help=f"{text}; may be repeated. {HELP}"
-    )
+    text = f"{text}; may be repeated. {HELP}"
+    parser.add_argument("--kernel", dest="kernels", metavar="NAME", action="append", default=[], help=text)
 
 
 def add_profile(parser: argparse.ArgumentParser, default: str | None = "lab") -> None:
@@ -135,12 +134,8 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     who = parser.add_mutually_exclusive_group()
     who.add_argument("--workers", metavar="N", type=int, help="boot so many guests at a time")
     who.add_argument("--cluster", metavar="ADDRESS", help="boot guests by the workers of a Dask scheduler")
-    parser.add_argument(
-        "--shard",
-        metavar="I/N",
-        type=_shard,
-        help="measure only the Ith of N parts; './lab merge' brings them together",
-    )
+    text = "measure only the Ith of N parts; './lab merge' brings them together"
+    parser.add_argument("--shard", metavar="I/N", type=_shard, help=text)
 
 
 def _shard(text: str) -> Shard:

@@ -43,48 +43,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_cells(parser)
     parser.add_argument("--machine", help="only this, such as arm64-16k")
     parser.add_argument("--backend", help="only what this backend measured, such as qemu-tcg or model")
-    parser.add_argument(
-        "--device", metavar="PROFILE", help=f"only of disks that take time as this one's; {_NO_DEVICE}: that take none"
-    )
-    parser.add_argument(
-        "--released", action="store_true", help="of the samples in release/, which are behind README and docs"
-    )
+    text = f"only of disks that take time as this one's; {_NO_DEVICE}: that take none"
+    parser.add_argument("--device", metavar="PROFILE", help=text)
+    text = "of the samples in release/, which are behind README and docs"
+    parser.add_argument("--released", action="store_true", help=text)
     form = parser.add_mutually_exclusive_group()
     add_tables(form)
-    form.add_argument(
-        "--pictures",
-        metavar="DIRECTORY",
-        type=Path,
-        help="write pictures (SVG): losses and gains of workloads, and times by disk; without an experiment also what"
-        " faults read, what ways to read cost in the model, and the touches in traces/",
-    )
+    text = "write pictures (SVG): losses and gains of workloads, and times by disk; without an experiment also what"
+    text += " faults read, what ways to read cost in the model, and the touches in traces/"
+    form.add_argument("--pictures", metavar="DIRECTORY", type=Path, help=text)
     add_json(form, '{"rows": [...], "verdicts": [...], "agreement": [...]}')
-    parser.add_argument(
-        "--column",
-        metavar="HEAD=VARIANT",
-        action="append",
-        default=[],
-        help="with --table: a column for this variant under this head, and rows for cells and metrics; may be repeated."
-        " What was not measured says so, if anything else was",
-    )
+    text = "with --table: a column for this variant under this head, and rows for cells and metrics; may be repeated."
+    text += " What was not measured says so, if anything else was"
+    parser.add_argument("--column", metavar="HEAD=VARIANT", action="append", default=[], help=text)
     parser.add_argument("--metric", metavar="M,...", help="with --column: these (default: the experiment's own)")
-    parser.add_argument(
-        "--prices",
-        choices=PRICES,
-        help="with --table, of stores: a row for each store, with what look-ups and scans cost with the adaptive window"
-        " against none; for each workload, with price and major faults; or for pairs of works that users want both of",
-    )
-    parser.add_argument(
-        "--by-device",
-        action="store_true",
-        help="with --table: for each cell what the adaptive window takes and costs against none, on each timed disk",
-    )
-    parser.add_argument(
-        "--again", action="store_true", help="how often kernels that were measured twice differ from themselves"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="exit with 1 if an expectation fails or the model is too far off"
-    )
+    text = "with --table, of stores: a row for each store, with what look-ups and scans cost with the adaptive window"
+    text += " against none; for each workload, with price and major faults; or for pairs of works that users want"
+    text += " both of"
+    parser.add_argument("--prices", choices=PRICES, help=text)
+    text = "with --table: for each cell what the adaptive window takes and costs against none, on each timed disk"
+    parser.add_argument("--by-device", action="store_true", help=text)
+    text = "how often kernels that were measured twice differ from themselves"
+    parser.add_argument("--again", action="store_true", help=text)
+    text = "exit with 1 if an expectation fails or the model is too far off"
+    parser.add_argument("--check", action="store_true", help=text)
 
 
 def _only(samples: list[Sample], what: str, wanted: str | None) -> list[Sample]:

@@ -25,9 +25,8 @@ from foliolab.vm.switches import SWITCHES, switch_path
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument(
-        "--variant", default="adaptive", help="settings of our kernel, or 'unpatched' (default: adaptive)"
-    )
+    text = "settings of our kernel, or 'unpatched' (default: adaptive)"
+    chosen.add_argument("--variant", default="adaptive", help=text)
     chosen.add_argument("--kernel", metavar="NAME", help=f"this kernel, as it boots. {HELP}")
     add_extras(parser)
     add_guest(parser)

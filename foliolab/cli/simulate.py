@@ -28,34 +28,22 @@ from foliolab.simulate.summary import summary_to_json, verdicts
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--pattern", metavar="NAME,...", action="append", help="only these, also traces and reports; may be repeated"
-    )
-    parser.add_argument(
-        "--trace", metavar="FILE", action="append", default=[], type=Path, help="a trace as well; may be repeated"
-    )
-    parser.add_argument(
-        "--device", metavar="NAME,...", action="append", help=f"only these (default: all with a name): {help_text()}"
-    )
+    text = "only these, also traces and reports; may be repeated"
+    parser.add_argument("--pattern", metavar="NAME,...", action="append", help=text)
+    text = "a trace as well; may be repeated"
+    parser.add_argument("--trace", metavar="FILE", action="append", default=[], type=Path, help=text)
+    text = f"only these (default: all with a name): {help_text()}"
+    parser.add_argument("--device", metavar="NAME,...", action="append", help=text)
     parser.add_argument("--all", action="store_true", help="list every cell where adaptive costs much, not how many")
-    parser.add_argument(
-        "--table",
-        action="store_true",
-        help="print the means, or the --ablation, in Markdown for a document; with --json the means; of all cells",
-    )
+    text = "print the means, or the --ablation, in Markdown for a document; with --json the means; of all cells"
+    parser.add_argument("--table", action="store_true", help=text)
     add_json(parser, '{"rows": [...]} or {"mechanisms": [...]}')
-    parser.add_argument(
-        "--ablation",
-        action="store_true",
-        help="switch each mechanism of the adaptive window off in turn, and tell how much longer programs take; this"
-        " lasts ten minutes",
-    )
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="exit with 1 if the regrets of adaptive are over their bounds, or a rival has as good a mean or worst one;"
-        " of the whole suite",
-    )
+    text = "switch each mechanism of the adaptive window off in turn, and tell how much longer programs take; this"
+    text += " lasts ten minutes"
+    parser.add_argument("--ablation", action="store_true", help=text)
+    text = "exit with 1 if the regrets of adaptive are over their bounds, or a rival has as good a mean or worst one;"
+    text += " of the whole suite"
+    parser.add_argument("--check", action="store_true", help=text)
 
 
 def handle(arguments: argparse.Namespace) -> int:

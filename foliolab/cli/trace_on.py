@@ -27,20 +27,14 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("seconds of a disk of this machine")
     where = group.add_mutually_exclusive_group()
     where.add_argument("--on", metavar="FILE", type=Path, help="really read from this file what the model decides to")
-    where.add_argument(
-        "--scratch", metavar="DIRECTORY", type=Path, help="the same, from a file that is made there for it"
-    )
-    group.add_argument(
-        "--repetitions", metavar="N", type=int, help=f"that are counted (default, and least: {LEAST_REPETITIONS})"
-    )
+    text = "the same, from a file that is made there for it"
+    where.add_argument("--scratch", metavar="DIRECTORY", type=Path, help=text)
+    text = f"that are counted (default, and least: {LEAST_REPETITIONS})"
+    group.add_argument("--repetitions", metavar="N", type=int, help=text)
     group.add_argument("--request-us", metavar="US", type=float, help="what the disk takes for a request ...")
     group.add_argument("--page-us", metavar="US", type=float, help="... and for a page, to predict seconds from counts")
-    group.add_argument(
-        "--kernel-too",
-        action="store_true",
-        default=None,
-        help="also let the kernel that runs here read: with its window, and memory for all",
-    )
+    text = "also let the kernel that runs here read: with its window, and memory for all"
+    group.add_argument("--kernel-too", action="store_true", default=None, help=text)
 
 
 def on_file(arguments: argparse.Namespace) -> bool:

@@ -33,9 +33,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", metavar="FILE", type=Path, required=True, help="where the trace goes")
     add("--window", type=int, default=WINDOW, help=f"touches within so many pages may be missing (default: {WINDOW})")
     add("--most", type=int, default=MOST_TOUCHES, help=f"touches, and none after them (default: {MOST_TOUCHES})")
-    add(
-        "--variant", metavar="NAME,...", help="run it afterwards with these, too, and put what was counted in the trace"
-    )
+    text = "run it afterwards with these, too, and put what was counted in the trace"
+    add("--variant", metavar="NAME,...", help=text)
     add("--read-ahead-kb", metavar="KIB,...", help="of those runs (the kernel's own)")
     add_program(parser, nargs="?")
     here = parser.add_argument_group(
@@ -43,9 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "With --live, the kernel that runs here tells of its faults, by its own tracepoints; root is needed. It tells"
         " less than a guest: no touch of a page that is mapped already, and a fault maps up to 16.",
     )
-    here.add_argument(
-        "--live", action="store_true", help="record here, in place of a guest; of the options above only -o"
-    )
+    text = "record here, in place of a guest; of the options above only -o"
+    here.add_argument("--live", action="store_true", help=text)
     live.add_live_options(here)
 
 

@@ -30,18 +30,13 @@ _WINDOWS = "128,4096"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="*", type=Path, help="default: those in traces/")
-    parser.add_argument(
-        "--variant",
-        metavar="NAME,...",
-        default=",".join(RULES[:3]),
-        help=f"of {', '.join(RULES)} (default: the first three)",
-    )
+    text = f"of {', '.join(RULES)} (default: the first three)"
+    parser.add_argument("--variant", metavar="NAME,...", default=",".join(RULES[:3]), help=text)
     parser.add_argument("--read-ahead-kb", metavar="KIB,...", help=f"default: {_WINDOWS}")
     parser.add_argument("--memory", metavar="SIZE", help="for the files (default: as the trace says)")
     add_device(parser, "tell seconds on this device, and the window what a request costs there")
-    parser.add_argument(
-        "--released", action="store_true", help="beside the samples in release/, which are behind README and docs"
-    )
+    text = "beside the samples in release/, which are behind README and docs"
+    parser.add_argument("--released", action="store_true", help=text)
     add_file_options(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--table", action="store_true", help="print Markdown for a document: how far the model is off")
