@@ -7,7 +7,7 @@ from pathlib import Path
 from foliolab.arch import NATIVE
 from foliolab.cli.options import add_command, add_verbs
 from foliolab.errors import UsageError
-from foliolab.kernel import module, module_deb
+from foliolab.kernel import module
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.name import MODULE, parse_name
 from foliolab.progress import Reporter
@@ -44,5 +44,5 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _package(arguments: argparse.Namespace) -> int:
     """Write a Debian package with the sources, which has DKMS build them."""
-    print(module_deb.package(arguments.directory))
+    print(module.package(arguments.directory))
     return 0

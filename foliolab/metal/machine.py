@@ -64,49 +64,19 @@ class Unreachable(HostLost):
 
 
 @dataclass(frozen=True)
-class MachineConfig:
-    """How to get to a machine, and what it may be used for."""
+class RemoteMachine:
+    """Runs commands there, as root."""
 
-    name: str
-    """As the user calls it."""
+    called: str
+    """By the user."""
     ssh: tuple[str, ...]
     """What ssh takes to get there: a destination, perhaps with options before it."""
     options: tuple[str, ...] = ()
     """Of the runner."""
 
-
-def machine_config(name: str, hosts: Path | None, options: Sequence[str] = ()) -> MachineConfig:
-    """That of a destination of ssh, or of an entry of a TOML file; UsageError without such an entry."""
-    if hosts is None:
-        if not name or name.startswith("-"):
-            raise UsageError(f"'{name}' is no destination of ssh.")
-        return MachineConfig(name, (name,), tuple(options))
-    entries = read_toml(hosts)
-    if name not in entries:
-        raise UsageError(f"{hosts} has no machine '{name}'; known: {', '.join(entries)}.")
-    place = Place(hosts, name)
-    entry = entries[name]
-    if not isinstance(entry, dict) or not set(entry) <= {"ssh", "spare"}:
-        place.fail("takes 'ssh' and 'spare', and nothing else")
-    if not all(isinstance(words, str) and words for words in entry.values()):
-        place.fail("has something that is no text, or empty")
-    try:
-        words = shlex.split(entry.get("ssh", name))
-    except ValueError as error:
-        place.at("ssh").fail(f"is no command line: {error}")
-    spare = ["--spare", entry["spare"]] if "spare" in entry and "--spare" not in options else []
-    return MachineConfig(name, tuple(words), (*options, *spare))
-
-
-@dataclass(frozen=True)
-class RemoteMachine:
-    """Runs commands there, as root."""
-
-    config: MachineConfig
-
     def run(self, command: str, send: IO[bytes] | None = None) -> bytes:
         """What a command line of the shell prints; Unreachable if ssh fails, UsageError for what the runner refuses."""
-        argv = ["ssh", *_SSH, *self.config.ssh, self._sudo(command)]
+        argv = ["ssh", *_SSH, *self.ssh, self._sudo(command)]
         done = subprocess.run(
             dying_with_parent(argv), stdin=send or subprocess.DEVNULL, capture_output=True, check=False
         )
@@ -115,7 +85,7 @@ class RemoteMachine:
             raise UsageError(words[-1])
         if done.returncode:
             hint = " It does not answer while it measures." if done.returncode == _SSH_FAILED else ""
-            raise Unreachable(f"{self.config.name} cannot be used by ssh: {words[-1]}.{hint}")
+            raise Unreachable(f"{self.called} cannot be used by ssh: {words[-1]}.{hint}")
         return done.stdout
 
     def _sudo(self, command: str) -> str:
@@ -151,14 +121,37 @@ class RemoteMachine:
 
     def start(self) -> None:
         """Begin what was sent; UsageError, in a sentence, if it cannot."""
-        self.runner("start", "--lease", str(_LEASE_SECONDS), *self.config.options)
+        self.runner("start", "--lease", str(_LEASE_SECONDS), *self.options)
+
+
+def remote_machine(name: str, hosts: Path | None, options: Sequence[str] = ()) -> RemoteMachine:
+    """That of a destination of ssh, or of an entry of a TOML file; UsageError without such an entry."""
+    if hosts is None:
+        if not name or name.startswith("-"):
+            raise UsageError(f"'{name}' is no destination of ssh.")
+        return RemoteMachine(name, (name,), tuple(options))
+    entries = read_toml(hosts)
+    if name not in entries:
+        raise UsageError(f"{hosts} has no machine '{name}'; known: {', '.join(entries)}.")
+    place = Place(hosts, name)
+    entry = entries[name]
+    if not isinstance(entry, dict) or not set(entry) <= {"ssh", "spare"}:
+        place.fail("takes 'ssh' and 'spare', and nothing else")
+    if not all(isinstance(words, str) and words for words in entry.values()):
+        place.fail("has something that is no text, or empty")
+    try:
+        words = shlex.split(entry.get("ssh", name))
+    except ValueError as error:
+        place.at("ssh").fail(f"is no command line: {error}")
+    spare = ["--spare", entry["spare"]] if "spare" in entry and "--spare" not in options else []
+    return RemoteMachine(name, tuple(words), (*options, *spare))
 
 
 class OnMachine:
     """Executes jobs of a HostBackend on a machine."""
 
-    def __init__(self, config: MachineConfig, report: Reporter) -> None:
-        self._machine = RemoteMachine(config)
+    def __init__(self, machine: RemoteMachine, report: Reporter) -> None:
+        self._machine = machine
         self._report = report
 
     def timed_on(self) -> str:

@@ -11,12 +11,12 @@ from foliolab.apt import Downloads, unpack
 from foliolab.arch import ARM64, NATIVE, X86_64
 from foliolab.cli.main import main
 from foliolab.files import MODULE, cache_directory, made_once
-from foliolab.kernel import module, module_deb
+from foliolab.kernel import module
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.debian_headers import headers, make_command
 from foliolab.progress import Reporter
 
-NAME, VERSION = module_deb.name_and_version()
+NAME, VERSION = module.name_and_version()
 WHICH = ("-m", NAME, "-v", VERSION)
 SOURCES = "9c77f474a227ebb7"
 """Hash of what this version is made of."""
@@ -31,7 +31,7 @@ def unpacked(package: Path, place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return module_deb.package(tmp_path_factory.mktemp("package"))
+    return module.package(tmp_path_factory.mktemp("package"))
 
 
 def test_the_package_is_complete(package: Path, tmp_path: Path) -> None:

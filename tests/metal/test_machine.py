@@ -21,7 +21,7 @@ from foliolab.experiment.spec import Experiment, Parameters
 from foliolab.experiment.variants import choose, load_variants
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.kernel.built import BuiltKernel
-from foliolab.metal.machine import MachineConfig, OnMachine
+from foliolab.metal.machine import OnMachine, RemoteMachine
 from foliolab.progress import Reporter
 from tests.machines import ALL_KERNELS
 from tests.metal.stand_in import StandIn, stand_in
@@ -72,9 +72,9 @@ def plan_with(place: Path, commands: Mapping[str, list[str]]) -> Plan:
 
 def measured(place: Path, plan: Plan, kernel: BuiltKernel, options: tuple[str, ...], machine: StandIn) -> list[Sample]:
     backend = AnyProgram(NATIVE, Reporter())
-    config = MachineConfig("stand-in", tuple(machine.ssh.split()), options)
+    remote = RemoteMachine("stand-in", tuple(machine.ssh.split()), options)
     with open_store(place / "samples.jsonl") as store:
-        return run_plan(plan, store, backend, lambda name: kernel, Reporter(), OnMachine(config, Reporter()))
+        return run_plan(plan, store, backend, lambda name: kernel, Reporter(), OnMachine(remote, Reporter()))
 
 
 @pytest.fixture
