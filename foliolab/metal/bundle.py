@@ -20,6 +20,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -44,21 +45,20 @@ def make_bundle(place: Path, jobs: Iterable[Job], report: Reporter) -> int:
     files = place / "files"
     files.mkdir(parents=True)
     lines: dict[str, None] = {}
-    count = 0
+    boots = 0
     with full_disk_named(place):
-        for job in jobs:
+        for boots, job in enumerate(jobs, start=1):
             bootable = job.bootable
             assert isinstance(bootable, HostBootable)
-            count += 1
             lines |= dict.fromkeys(_plan(files, bootable, report))
-            boot = place / f"run/boots/{name}-{count:04}"
+            boot = place / f"run/boots/{name}-{boots:04}"
             boot.mkdir(parents=True)
             kernel = _added(files, bootable.kernel.image)
             write_atomic(boot / "kernel", f"{kernel} {bootable.boot_arguments}\n")
             _write_jobs(boot, job, bootable)
         write_atomic(place / "run/plan", "".join(f"{line}\n" for line in lines))
         shutil.copyfile(RUNNER, place / "runner")
-    return count
+    return boots
 
 
 def pack(place: Path, archive: Path) -> None:
@@ -84,18 +84,14 @@ def _plan(files: Path, bootable: HostBootable, report: Reporter) -> list[str]:
 
 def _write_jobs(boot: Path, job: Job, bootable: HostBootable) -> None:
     probe = ProbeJobs(bootable.plan, job.kernel, _DISK.format(0))
-    identity = 0
-    lines = []
-    for argv in bootable.settings(_DISK.format):
-        identity += 1
-        lines.append(_line(identity, 0, argv, 60))
+    numbers = count(1)
+    lines = [_line(next(numbers), 0, argv, 60) for argv in bootable.settings(_DISK.format)]
     works = []
-    for number, work in enumerate(job.works, start=1):
+    for step, work in enumerate(job.works, start=1):
         asked = {}
-        for argv, deadline in probe.jobs(work.step):
-            identity += 1
-            lines.append(_line(identity, number, argv, deadline))
-            asked[identity] = argv
+        for (argv, deadline), number in zip(probe.jobs(work.step), numbers, strict=False):
+            lines.append(_line(number, step, argv, deadline))
+            asked[number] = argv
         works.append({"jobs": asked, "form": work.form.to_json()})
     write_atomic(boot / "jobs", "".join(lines))
     write_atomic(boot / "works.json", json.dumps({"metric": bootable.plan.experiment.metric, "works": works}))

@@ -47,10 +47,6 @@ def policy_hash() -> str:
 @cache
 def identity() -> str:
     """A hash of all that decides what the model answers, as it was when this was first asked for."""
-    return _hash()
-
-
-def _hash() -> str:
     return _hash_of(sources())
 
 
@@ -73,9 +69,9 @@ def compiled(report: Reporter, window: str = "") -> Path:
             policy.write_text(window)
             flags.append(_OTHER_WINDOW)
         with report.task("compiling the model"):
-            sources = map(str, (*_compiled(), policy))
-            process.run([process.tool("cc"), *flags, "-o", str(partial / "model.so"), *sources], BuildError)
-        if _hash() != identity():
+            files = map(str, (*_compiled(), policy))
+            process.run([process.tool("cc"), *flags, "-o", str(partial / "model.so"), *files], BuildError)
+        if _hash_of(sources()) != identity():
             raise BuildError("The model's sources changed while they were compiled; start again.")
 
     name = digest([identity(), window]) if window else identity()

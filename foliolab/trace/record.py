@@ -2,7 +2,6 @@
 """Recording: a program in a guest, and which pages of mapped files it touched."""
 
 import json
-import sys
 from array import array
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -54,8 +53,6 @@ def record(
     touches = array("I", body)
     if len(touches) != 2 * header["touches"]:
         raise NoResult("The guest has not written down all that was touched.")
-    if sys.byteorder == "big":  # guests are not
-        touches.byteswap()
     file_of, page_of = without_repeats(touches[::2], touches[1::2], window // 2)
     trace = Trace(
         files=tuple(TraceFile(each["name"], each["pages"]) for each in header["files"]),

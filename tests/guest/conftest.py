@@ -9,19 +9,14 @@ from foliolab.arch import NATIVE
 from foliolab.errors import BuildError
 from foliolab.progress import Reporter
 from foliolab.vm.image import guest_programs
-from tests.guest.program import PAGE, Plan
+from tests.guest.program import PAGE, Plan, sanitized
 from tests.tmpfs import tmpfs
 
 
 @pytest.fixture(scope="session")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     """The pages of access patterns, without any access."""
-    program = tmp_path_factory.mktemp("patterns") / "pattern_pages"
-    flags = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
-    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    source = str(Path(__file__).with_name("pattern_pages.c"))
-    compiler = process.tool(NATIVE.compiler)
-    process.run([compiler, *flags, "-o", str(program), source], BuildError)
+    program = sanitized("pattern_pages", tmp_path_factory.mktemp("patterns"))
 
     def pages(
         name: str,
@@ -37,7 +32,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
         seed: int = 1,
     ) -> list[int]:
         settings = [name, order, stride, streams, object_pages, burst, region, seed, file_pages, count]
-        output = process.run([str(program), *map(str, settings)], BuildError)
+        output = process.run([program, *map(str, settings)], BuildError)
         return [int(line) for line in output.split()]
 
     return pages

@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from foliolab import process
+from foliolab.arch import NATIVE
+from foliolab.errors import BuildError
+
 Plan = Callable[..., list[int]]
 """The pages of an access pattern, which is named first."""
 PAGE = os.sysconf("SC_PAGESIZE")
@@ -17,6 +21,15 @@ PAGE = os.sysconf("SC_PAGESIZE")
 MIB = 1 << 20
 THP = Path("/sys/kernel/mm/transparent_hugepage")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root sees in which folios memory is")
+
+
+def sanitized(name: str, place: Path) -> str:
+    """A program of this directory, compiled into ``place`` so that it ends where it does what C does not define."""
+    flags = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
+    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    program, source = str(place / name), str(Path(__file__).with_name(f"{name}.c"))
+    process.run([process.tool(NATIVE.compiler), *flags, "-o", program, source], BuildError)
+    return program
 
 
 def run(program: Path, *arguments: str | Path) -> dict[str, Any]:

@@ -4,14 +4,13 @@
 from collections import Counter
 from collections.abc import Callable
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from foliolab import process
-from foliolab.arch import NATIVE
 from foliolab.errors import BuildError
+from tests.guest.program import sanitized
 
 NAMES = ("openers", "pieces", "snapshot", "parts", "reclaim", "remote", "writes")
 
@@ -29,15 +28,11 @@ Touches = Callable[..., list[Touch]]
 
 @pytest.fixture(scope="session")
 def touches(tmp_path_factory: pytest.TempPathFactory) -> Touches:
-    program = tmp_path_factory.mktemp("cases") / "case_touches"
-    flags = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
-    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    source = str(Path(__file__).with_name("case_touches.c"))
-    process.run([process.tool(NATIVE.compiler), *flags, "-o", str(program), source], BuildError)
+    program = sanitized("case_touches", tmp_path_factory.mktemp("cases"))
 
     def plan(name: str, seed: int = 1, **given: int) -> list[Touch]:
         settings = (given.pop(each, 0) for each in ("pages", "runners", "in_turn", "unit", "units", "count", "passes"))
-        argv = [str(program), name, *map(str, settings), str(seed)]
+        argv = [program, name, *map(str, settings), str(seed)]
         assert not given
         return [Touch(*map(int, line.split())) for line in process.run(argv, BuildError).splitlines()]
 

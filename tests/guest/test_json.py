@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
-from pathlib import Path
 
 import pytest
 
 from foliolab import process
-from foliolab.arch import NATIVE
 from foliolab.errors import BuildError
+from tests.guest.program import sanitized
 
 GOOD = [
     "",
@@ -39,28 +38,23 @@ BAD = [
 
 
 @pytest.fixture(scope="module")
-def echo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    program = tmp_path_factory.mktemp("json") / "json_echo"
-    flags = ["-g", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fsanitize=address,undefined"]
-    source = str(Path(__file__).with_name("json_echo.c"))
-    compiler = process.tool(NATIVE.compiler)
-    process.run([compiler, *flags, "-o", str(program), source], BuildError)
-    return program
+def echo(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return sanitized("json_echo", tmp_path_factory.mktemp("json"))
 
 
-def echoed(program: Path, lines: list[str]) -> list[str]:
+def echoed(program: str, lines: list[str]) -> list[str]:
     text = "".join(f"{line}\n" for line in lines)
-    return process.run([str(program)], BuildError, stdin=text.encode()).decode().splitlines()
+    return process.run([program], BuildError, stdin=text.encode()).decode().splitlines()
 
 
-def test_strings_come_through(echo: Path) -> None:
+def test_strings_come_through(echo: str) -> None:
     lines = echoed(echo, [json.dumps(text, ensure_ascii=False) for text in GOOD])
     assert [json.loads(line) for line in lines] == GOOD
 
 
-def test_escapes_are_decoded(echo: Path) -> None:
+def test_escapes_are_decoded(echo: str) -> None:
     assert [json.loads(line) for line in echoed(echo, list(ESCAPED))] == list(ESCAPED.values())
 
 
-def test_what_is_no_string_is_refused(echo: Path) -> None:
+def test_what_is_no_string_is_refused(echo: str) -> None:
     assert echoed(echo, BAD) == ["error"] * len(BAD)
