@@ -248,10 +248,8 @@ def run_boot(
             before(cell)
             guest.run(switched(cell.variant.switches)).checked()
             limit = _limit(guest, program, cell.read_ahead_kb)
-            environment = program.whole_environment
-            job = guest.run(
-                program.command(guest.config), program.deadline_seconds, env=environment, on_output=on_output
-            )
+            command, environment = program.command(guest.config), program.whole_environment
+            job = guest.run(command, program.deadline_seconds, env=environment, on_output=on_output)
             counts = _counts(guest, program)
             titles = splats(guest.console())
             new, seen = titles[seen:], len(titles)

@@ -119,7 +119,7 @@ def replay_on(
 
 
 @contextmanager
-def _opened(path: Path, flags: int = 0) -> Iterator[int]:
+def opened(path: Path, flags: int = 0) -> Iterator[int]:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
     try:
         yield file
@@ -130,7 +130,7 @@ def _opened(path: Path, flags: int = 0) -> Iterator[int]:
 @contextmanager
 def _reads(queue: int, path: Path, files: Sequence[int]) -> Iterator[int]:
     library = _load()
-    with _opened(path, os.O_DIRECT) as file:
+    with opened(path, os.O_DIRECT) as file:
         reads = library.real_reads_new(queue, file, os.fstat(file).st_size, numbers_of(files), len(files))
         if not reads:
             raise last_error("Memory for reads")
@@ -153,7 +153,7 @@ def touch_mapped(path: Path, pages: "array[int]", *, random: bool) -> KernelRun:
     With ``random`` the mapping has the hint for random access. OSError if the file cannot be mapped. What others have
     mapped of the file stays cached.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         _drop(file)
         size = os.fstat(file).st_size
         with mapping(file, size) as address:

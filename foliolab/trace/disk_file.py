@@ -12,6 +12,7 @@ from pathlib import Path
 from foliohost.extents import plain_extents
 from foliolab.errors import DiskFull, UsageError
 from foliolab.files import full_disk_named
+from foliolab.model.reads import opened
 from foliolab.progress import Reporter
 
 _CHUNK = 1 << 20
@@ -58,11 +59,8 @@ def _refused(name: str) -> Iterator[None]:
 
 def _extents(path: Path, size: int) -> Iterator[tuple[int, int]]:
     """Start and end of the plain data up to there; OSError if the file system does not tell."""
-    file = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
-    try:
+    with opened(path, os.O_DIRECT) as file:
         yield from plain_extents(file, size)
-    finally:
-        os.close(file)
 
 
 @contextmanager

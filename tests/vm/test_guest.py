@@ -33,6 +33,11 @@ def guest(config: GuestConfig, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield running
 
 
+@pytest.fixture
+def console(tmp_path: Path) -> Path:
+    return tmp_path / "console.log"
+
+
 def test_a_guest_tells_what_it_is(guest: Guest, machine: Machine) -> None:
     assert guest.ready.page_size == machine.page_size
     assert guest.ready.cpus == 2
@@ -112,95 +117,83 @@ def outcome_of(error: LabError) -> Outcome:
     return error.outcome
 
 
-def test_a_crash_comes_with_the_kernels_report(config: GuestConfig, tmp_path: Path) -> None:
-    with (
-        pytest.raises(GuestCrashed, match="sysrq triggered crash") as caught,
-        Guest(config, tmp_path / "console.log") as guest,
-    ):
+def test_a_crash_comes_with_the_kernels_report(config: GuestConfig, console: Path) -> None:
+    with pytest.raises(GuestCrashed, match="sysrq triggered crash") as caught, Guest(config, console) as guest:
         guest.run([":write", "/proc/sysrq-trigger", "c"])
     assert caught.value.status == 31
     assert "write_sysrq_trigger" in outcome_of(caught.value).report
 
 
-def test_a_kernel_that_panics_at_boot(config: GuestConfig, programs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_kernel_that_panics_at_boot(config: GuestConfig, programs: dict[str, Path], console: Path) -> None:
     without_init = replace(config, initramfs=initramfs({"sparse-mmap": programs["sparse-mmap"]}))
-    with (
-        pytest.raises(GuestCrashed, match="Unable to mount root fs") as caught,
-        Guest(without_init, tmp_path / "console.log"),
-    ):
+    with pytest.raises(GuestCrashed, match="Unable to mount root fs") as caught, Guest(without_init, console):
         pass
     assert outcome_of(caught.value).kind is OutcomeKind.GUEST_CRASH
 
 
-def test_a_hang_shows_where_it_hangs(config: GuestConfig, tmp_path: Path) -> None:
+def test_a_hang_shows_where_it_hangs(config: GuestConfig, console: Path) -> None:
     with (
         pytest.raises(GuestHung, match="The guest did not end sparse-mmap within") as caught,
-        Guest(config, tmp_path / "console.log") as guest,
+        Guest(config, console) as guest,
     ):
         guest.run(ENDLESS, deadline_seconds=0.5)
     assert caught.value.status == 32
     assert "Comm: sparse-mmap" in outcome_of(caught.value).report
 
 
-def test_a_boot_that_hangs(config: GuestConfig, tmp_path: Path) -> None:
+def test_a_boot_that_hangs(config: GuestConfig, console: Path) -> None:
     with (
         pytest.raises(GuestHung, match="The guest did not end its boot within"),
-        Guest(replace(config, boot_deadline_seconds=0.1), tmp_path / "console.log"),
+        Guest(replace(config, boot_deadline_seconds=0.1), console),
     ):
         pass
 
 
-def test_a_panic_for_want_of_memory(config: GuestConfig, tmp_path: Path) -> None:
+def test_a_panic_for_want_of_memory(config: GuestConfig, console: Path) -> None:
     with (
         pytest.raises(GuestOutOfMemory, match="panic_on_oom") as caught,
-        Guest(replace(config, boot_arguments="sysctl.vm.panic_on_oom=1"), tmp_path / "console.log") as guest,
+        Guest(replace(config, boot_arguments="sysctl.vm.panic_on_oom=1"), console) as guest,
     ):
         guest.run(OVERCOMMIT).checked()
         guest.run(HUNGRY)
     assert caught.value.status == 33
 
 
-def test_a_guest_that_leaves_without_an_answer(config: GuestConfig, tmp_path: Path) -> None:
+def test_a_guest_that_leaves_without_an_answer(config: GuestConfig, console: Path) -> None:
     with (
         pytest.raises(NoResult, match="switched itself off without an answer") as caught,
-        Guest(config, tmp_path / "console.log") as guest,
+        Guest(config, console) as guest,
     ):
         guest.run([":write", "/proc/sysrq-trigger", "o"])
         guest.run(ENDLESS)
     assert caught.value.status == 34
 
 
-def test_a_reset_without_a_word(config: GuestConfig, tmp_path: Path) -> None:
-    with (
-        pytest.raises(GuestCrashed, match="reset itself without a word"),
-        Guest(config, tmp_path / "console.log") as guest,
-    ):
+def test_a_reset_without_a_word(config: GuestConfig, console: Path) -> None:
+    with pytest.raises(GuestCrashed, match="reset itself without a word"), Guest(config, console) as guest:
         guest.run([":write", "/proc/sysrq-trigger", "b"])
 
 
-def test_qemu_killed_is_a_lost_host(native_config: GuestConfig, tmp_path: Path) -> None:
+def test_qemu_killed_is_a_lost_host(native_config: GuestConfig, console: Path) -> None:
     with (
         pytest.raises(HostLost, match="QEMU went away: killed by SIGKILL") as caught,
-        Guest(native_config, tmp_path / "console.log") as guest,
+        Guest(native_config, console) as guest,
     ):
         os.kill(guest._qemu._process.pid, signal.SIGKILL)
         guest.run(["sparse-mmap", "--help"])
     assert caught.value.status == 35
 
 
-def test_a_kernel_that_qemu_cannot_load(config: GuestConfig, tmp_path: Path) -> None:
-    with (
-        pytest.raises(HostLost, match="'/no/kernel'"),
-        Guest(replace(config, kernel=Path("/no/kernel")), tmp_path / "console.log"),
-    ):
+def test_a_kernel_that_qemu_cannot_load(config: GuestConfig, console: Path) -> None:
+    with pytest.raises(HostLost, match="'/no/kernel'"), Guest(replace(config, kernel=Path("/no/kernel")), console):
         pass
 
 
-def test_counted_instructions_repeat(config: GuestConfig, tmp_path: Path) -> None:
+def test_counted_instructions_repeat(config: GuestConfig, console: Path) -> None:
     arguments = config.arch.counting_boot_arguments
     counting = replace(config, accelerator=choose(config.arch, "icount"), cpus=1, boot_arguments=arguments)
     seconds = []
-    with Guest(counting, tmp_path / "console.log") as guest:
+    with Guest(counting, console) as guest:
         for _ in range(5):
             argv = ["sparse-mmap", "--file", "/tmp/file", "--create", "4M", "--count", "2000", "--passes", "200"]
             result = guest.run(argv).checked().stdout
