@@ -31,11 +31,6 @@ def results(tmp_path: Path) -> str:
         (["measure", "no-such"], 10, "no experiment 'no-such'"),
         (["measure", "sparse-mmap", "--variant", "off,no-such"], 11, "no variant 'no-such'; known: unpatched, off"),
         (["measure", "sparse-mmap", "--cell", "pattern=no-such"], 12, "no-such"),
-        (
-            ["measure", "sparse-mmap", "--arch", "x86_64", "--page-size", "64k"],
-            2,
-            "x86_64 has no pages of 64k; it has 4k",
-        ),
         (["exec", "--arch", "x86_64", "--page-size", "16k", "--", "./x"], 2, "x86_64 has no pages of 16k; it has 4k"),
         (["kernel", "build", "--arch", "x86_64", "--page-size", "16k"], 2, "x86_64 has no pages of 16k; it has 4k"),
         (["kernel", "build", "--kernel", "/no/such/tree"], 24, "no kernel tree or tarball at /no/such/tree"),

@@ -14,7 +14,6 @@ from foliolab.errors import (
     NoResult,
     StoreError,
     UnknownCell,
-    UnknownExperiment,
     UnknownVariant,
     UsageError,
 )
@@ -58,12 +57,6 @@ def test_wrong_requests_end_before_anything_is_built(
 ) -> None:
     with pytest.raises(error, match=words):
         call("measure", "sparse-mmap", *argv)
-    assert not store.exists()
-
-
-def test_an_experiment_that_is_not_there(store: Path) -> None:
-    with pytest.raises(UnknownExperiment, match="no experiment 'dense-mmap'"):
-        call("measure", "dense-mmap")
     assert not store.exists()
 
 
