@@ -53,6 +53,9 @@ class MatrixPart:
     group: Group | None
     """Where their samples are; None if nothing was measured."""
 
+    def gap(self, cell: Cell, variant: str, outcome: str, sentence: str) -> "Gap":
+        return Gap(self.experiment.name, cell, workload_name(self.experiment, cell), variant, outcome, sentence)
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -81,6 +84,11 @@ class Difference:
     p_corrected: float | None = None
     """The same for one of all figures that are compared."""
     change: Change = Change.NOT_SHOWN
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """By which what loses most comes first."""
+        return list(Change).index(self.change), -self.loss
 
     @property
     def smallest_visible(self) -> float | None:
@@ -129,7 +137,7 @@ def compare(
     arms = [by_repetition(samples) for samples in (baseline, mine, again)]
     repetitions = sorted(arms[0].keys() & arms[1].keys())
     if arms[0] and arms[1] and not repetitions:
-        yield gap_of(part, cell, variant, NOT_MEASURED, "The baseline has other repetitions only.")
+        yield part.gap(cell, variant, NOT_MEASURED, "The baseline has other repetitions only.")
     if not repetitions:
         return
     for metric in part.experiment.compared:
@@ -139,7 +147,7 @@ def compare(
             yield _difference(part, cell, variant, metric, *figures, [twice.get(number) for number in both])
         else:
             outcome = NOT_MEASURED if base.keys() & set(repetitions) else NOT_COUNTED
-            yield gap_of(part, cell, variant, outcome, f"{metric} is missing.")
+            yield part.gap(cell, variant, outcome, f"{metric} is missing.")
 
 
 def _figures(samples: Mapping[int, Sample], metric: str) -> dict[int, float]:
@@ -199,7 +207,8 @@ def judged(differences: Iterable[Difference], threshold: float) -> list[Differen
     chances = iter(corrected([each.p for each in all_ if each.p is not None]))
     found = [replace(each, p_corrected=None if each.p is None else next(chances)) for each in all_]
     needed = needed_for(found)
-    return sorted((replace(each, change=_change(each, threshold, needed)) for each in found), key=rank)
+    changed = (replace(each, change=_change(each, threshold, needed)) for each in found)
+    return sorted(changed, key=lambda each: each.rank)
 
 
 def needed_for(differences: Iterable[Difference]) -> int:
@@ -218,11 +227,3 @@ def _change(difference: Difference, threshold: float, needed: int) -> Change:
     if difference.interval and not any(difference.counts(end, threshold) for end in difference.interval):
         return Change.SAME
     return Change.NOT_SHOWN
-
-
-def gap_of(part: MatrixPart, cell: Cell, variant: str, outcome: str, sentence: str) -> Gap:
-    return Gap(part.experiment.name, cell, workload_name(part.experiment, cell), variant, outcome, sentence)
-
-
-def rank(difference: Difference) -> tuple[int, float]:
-    return list(Change).index(difference.change), -difference.loss

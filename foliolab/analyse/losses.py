@@ -7,18 +7,7 @@ The baseline is measured twice, and compared with itself as well: what differs t
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from foliolab.analyse.differences import (
-    NOT_MEASURED,
-    Change,
-    Difference,
-    Gap,
-    MatrixPart,
-    compare,
-    gap_of,
-    judged,
-    needed_for,
-    rank,
-)
+from foliolab.analyse.differences import NOT_MEASURED, Change, Difference, Gap, MatrixPart, compare, judged, needed_for
 from foliolab.analyse.rows import Group, group_samples
 from foliolab.campaign.sample import OK, Sample
 from foliolab.experiment.cell import Cell
@@ -111,7 +100,7 @@ def make_pairs(matrix: Matrix) -> list[Pair]:
         gains = [each for each in differences if each.change is Change.BETTER]
         gain = min(gains, key=lambda each: each.loss) if gains else None
         pairs.append(Pair(_deciding(matrix, differences, gain), gain))
-    return sorted(pairs, key=lambda pair: rank(pair.deciding))
+    return sorted(pairs, key=lambda pair: pair.deciding.rank)
 
 
 def _deciding(matrix: Matrix, differences: Sequence[Difference], gain: Difference | None) -> Difference:
@@ -150,10 +139,10 @@ def by_variant(matrix: Matrix) -> list[VariantSummary]:
 def _gaps(part: MatrixPart, cell: Cell, variant: str, samples: Sequence[Sample]) -> Iterator[Gap]:
     """What failed, or that nothing was tried."""
     if not samples:
-        yield gap_of(part, cell, variant, NOT_MEASURED, "")
+        yield part.gap(cell, variant, NOT_MEASURED, "")
     failures = {(sample.outcome, sample.sentence) for sample in samples if sample.outcome != OK}
     for outcome, sentence in sorted(failures):
-        yield gap_of(part, cell, variant, outcome, sentence)
+        yield part.gap(cell, variant, outcome, sentence)
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,9 @@ def print_timed(console: Console, timed: Sequence[TimedReplay], costs: ReadCosts
     columns += [*_seconds(timed), *_predicted(timed, costs), *_kernel(timed), *_reads(timed)]
     print_table(console, columns, groups=[each.replay.trace for each in timed])
     console.print()
-    console.print(Text(_remark(timed), style="dim"))
-
-
-def _remark(timed: Sequence[TimedReplay]) -> str:
     runs = timed[0].runs
-    return f"Medians of {len(runs)} replays, read by {runs[0].read_by}. Ranges that overlap are {_NOISE}."
+    remark = f"Medians of {len(runs)} replays, read by {runs[0].read_by}. Ranges that overlap are {_NOISE}."
+    console.print(Text(remark, style="dim"))
 
 
 def _seconds(timed: Sequence[TimedReplay]) -> Iterator[Column]:
