@@ -90,15 +90,10 @@ def _guests(arch: Architecture) -> Finding:
         return Finding(subject, "ok", "run under KVM: a guest was booted to see")
     emulated = choose(arch, "tcg")
     if failure := boot_tiny_guest(arch, emulated):
-        return Finding(
-            subject, "missing", f"cannot run: {failure}", f"apt-get install --reinstall {package_of(arch.qemu)}"
-        )
-    return Finding(
-        subject,
-        "limited",
-        f"run by emulation; no KVM: {reason}",
-        "counts are exact all the same; for seconds, use a machine whose KVM works",
-    )
+        cure = f"apt-get install --reinstall {package_of(arch.qemu)}"
+        return Finding(subject, "missing", f"cannot run: {failure}", cure)
+    cure = "counts are exact all the same; for seconds, use a machine whose KVM works"
+    return Finding(subject, "limited", f"run by emulation; no KVM: {reason}", cure)
 
 
 def _stores() -> Iterator[Finding]:
