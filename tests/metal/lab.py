@@ -15,7 +15,7 @@ from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import choose, load_variants
 from foliolab.kernel.built import BuiltKernel
 from foliolab.metal.bundle import make_bundle
-from foliolab.metal.machine import MachineConfig, OnMachine
+from foliolab.metal.machine import OnMachine, RemoteMachine
 from foliolab.progress import Reporter
 from tests.small import small_experiment
 
@@ -58,9 +58,9 @@ class Lab:
         return Anything(NATIVE, Reporter(), self.place)
 
     def measure(self) -> list[Sample]:
-        config = MachineConfig("bench1", ("bench1",), ("--no-watchdog", "--pause", "0"))
+        machine = RemoteMachine("bench1", ("bench1",), ("--no-watchdog", "--pause", "0"))
         with open_store(self.store) as store:
-            on = OnMachine(config, Reporter())
+            on = OnMachine(machine, Reporter())
             return run_plan(self.plan, store, self.backend, lambda name: self.kernel, Reporter(), on)
 
     def bundle(self, place: Path) -> None:

@@ -17,7 +17,7 @@ from foliolab.errors import BadExperiment, HostLost, LabError
 from foliolab.experiment.plan import Plan
 from foliolab.kernel.build import KernelRequest
 from foliolab.kernel.built import BuiltKernel
-from foliolab.metal.machine import HOME, MachineConfig, RemoteMachine, machine_config
+from foliolab.metal.machine import HOME, RemoteMachine, remote_machine
 from foliolab.progress import Reporter
 from tests.metal.lab import Lab
 from tests.metal.pretended import Pretended
@@ -42,7 +42,7 @@ def test_a_runner_that_was_killed_is_noticed_and_goes_on(lab: Lab, pretence: Pre
 def test_files_that_were_copied_in_part_are_copied_again(lab: Lab, pretence: Pretended, whole: int) -> None:
     bundle = lab.place / "bundle"
     lab.bundle(bundle)
-    there = RemoteMachine(MachineConfig("bench1", ("bench1",)))
+    there = RemoteMachine("bench1", ("bench1",))
     pretence.stub("tar", f'head -c {whole} | /usr/bin/tar "$@"; exit 2\n')
     with pytest.raises(LabError):
         there.send(bundle)
@@ -68,10 +68,10 @@ def test_entries_of_hosts(tmp_path: Path, entry: str, found: str | tuple[str, ..
     hosts = tmp_path / "hosts.toml"
     hosts.write_text(f"[bench1]\n{entry}\n")
     if isinstance(found, tuple):
-        assert machine_config("bench1", hosts) == MachineConfig("bench1", found)
+        assert remote_machine("bench1", hosts) == RemoteMachine("bench1", found)
     else:
         with pytest.raises(BadExperiment, match=found):
-            machine_config("bench1", hosts)
+            remote_machine("bench1", hosts)
 
 
 def test_a_machine_that_does_not_answer_may_measure(lab: Lab, pretence: Pretended) -> None:
