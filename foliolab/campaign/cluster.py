@@ -245,5 +245,5 @@ class _Execution:
         if isinstance(error, LabError | OSError):
             raise error
         if error:
-            raise ClusterError(f"A worker failed: {error or type(error).__name__}")
+            raise ClusterError(f"A worker failed: {str(error) or type(error).__name__}")
         raise ClusterError(_GONE)  # what a scheduler takes along is cancelled
