@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from heapq import merge
 from operator import itemgetter
 
 from foliohost.errors import FolioError
 from foliohost.processes import PAGE_BYTES
-from foliohost.ringbuffer import Event
+from foliohost.ringbuffer import Event, filled, first_time
 from foliohost.touches import ADD, FAULT, FIELDS, MAP, File, device_name
 from foliohost.tracefs import Instance, tracefs
 
@@ -23,6 +26,10 @@ MOST_LOST = 0.05
 _DRAIN_PERIOD, _SHORTEST_PERIOD = 0.1, 0.005
 _MUCH = 8
 """A buffer of which this part was full is emptied again at once."""
+_BATCH = 4096
+"""Events that are sorted together, at least: an event takes seven times as much memory as on its page."""
+_END = 1 << 64
+"""After all events, in nanoseconds."""
 
 
 @dataclass(frozen=True)
@@ -89,20 +96,38 @@ class FaultTrace:
     def __init__(self, instance: Instance, but: int | None) -> None:
         self._instance = instance
         self._counts = FaultCounts(but)
+        self._pages: list[bytes] = []
+        """Those that others may still come before: they were not there yet when the others were fetched."""
         self._early: list[Event] = []
-        """Events that others may still come before: they were not there yet when the others were fetched."""
+        """Events of other pages, of which the same is true."""
         self._fetched = 0
         """When that began last, in nanoseconds."""
         self._failed = ""
-        self.period = _DRAIN_PERIOD
-        """Seconds until ``drain`` should be called again."""
+        self._period = _DRAIN_PERIOD
+        """Seconds until the next ``drain``."""
         self.longest = 0.0
         """Seconds that it took at most."""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._drain_on, daemon=True)
 
     @property
     def watcher(self) -> int:
         """The process that cleans up after us."""
         return self._instance.watcher
+
+    def begin(self) -> None:
+        """Count from now on, whatever the caller does meanwhile. No program is to be started then: that forks."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Count no more."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _drain_on(self) -> None:
+        while not self._over.wait(self._period):
+            self.drain()
 
     def drain(self) -> None:
         """Count what there is. What the kernel has no room for until then is lost."""
@@ -118,33 +143,44 @@ class FaultTrace:
         self._fetched = began
         self.longest = max(self.longest, (time.monotonic_ns() - began) / 1e9)
 
-    def _count(self, until: int | None) -> None:
-        """Fetch all, and count what came before a time, or with None everything."""
-        most, pages, last = 0, 0, None
-        for processor, page in self._instance.fetch():
-            pages = pages + 1 if processor == last else 1
-            most, last = max(most, pages), processor
+    def _count(self, until: int) -> None:
+        """Fetch all, and count what came before a time.
+
+        Pages are taken by their times, and their events as soon as no page can have earlier ones: so there are no more
+        events in memory than on two pages of each processor, however many are fetched.
+        """
+        pages, self._pages = [(0, page) for page in self._pages], []
+        left = most = 0
+        for number, page in merge(pages, *(enumerate(each, 1) for each in self._instance.fetch()), key=_first_time):
+            most = max(most, number)
+            if first_time(page) >= until:
+                self._pages.append(filled(page))
+                continue
+            if len(self._early) > 2 * left + _BATCH:
+                left = self._take(first_time(page))
             self._early += self._instance.parsed(page)
-        much = most * PAGE_BYTES * _MUCH > self._instance.buffer_bytes
-        self.period = _SHORTEST_PERIOD if much else _DRAIN_PERIOD
+        self._take(until)
+        self._period = _SHORTEST_PERIOD if most * PAGE_BYTES * _MUCH > self._instance.buffer_bytes else _DRAIN_PERIOD
+
+    def _take(self, until: int) -> int:
+        """Count the early events before a time; returns how many others there are."""
         self._early.sort(key=itemgetter(0))
-        counted = len(self._early)
-        if until is not None:
-            while counted and self._early[counted - 1][0] >= until:
-                counted -= 1
+        counted = bisect_left(self._early, (until,))
         self._counts.take(self._early[:counted])
         del self._early[:counted]
+        return len(self._early)
 
     def faults(self) -> tuple[dict[tuple[str, int], FileFaults], str]:
         """End recording, and tell of each file, by device and inode as ``Mapping.file`` has them; and what is doubtful.
 
         FolioError if events were lost that matter.
         """
+        self.end()
         if self._failed:
             raise FolioError(self._failed)
         try:
             self._instance.stop()
-            self._count(None)
+            self._count(_END)
             lost = self._instance.lost()
         except OSError as error:
             raise FolioError(f"The kernel's trace cannot be read: {error.strerror}.") from error
@@ -153,6 +189,10 @@ class FaultTrace:
         if lost > every * MOST_LOST:
             raise FolioError(f"{share}, too many to count by the others.")
         return self._counts.by_file(), f"{share}: reads and waits may be more by about that share." if lost else ""
+
+
+def _first_time(numbered: tuple[int, bytes]) -> int:
+    return first_time(numbered[1])
 
 
 @contextmanager
@@ -169,22 +209,16 @@ def followed(pids: Collection[int], but: int | None = None) -> Iterator[FaultTra
     fields[MAP] = FIELDS[MAP][:2]
     with Instance(fields, buffers_kib=BUFFERS_KIB) as instance:
         instance.start(pids)
-        yield FaultTrace(instance, but)
+        trace = FaultTrace(instance, but)
+        try:
+            yield trace
+        finally:
+            trace.end()
 
 
 def reading_seconds(trace: FaultTrace | str) -> float:
     """How long ``faults_of`` may take."""
     return trace.longest if isinstance(trace, FaultTrace) else 0.0
-
-
-def wait(left: Callable[[], float], trace: FaultTrace | str) -> None:
-    """Sleep until no seconds are ``left``, and fetch what the trace has meanwhile."""
-    while (seconds := left()) > 0:
-        if isinstance(trace, FaultTrace):
-            time.sleep(min(seconds, trace.period))
-            trace.drain()
-        else:
-            time.sleep(seconds)
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from foliohost.errors import NotPermitted, UsageError
-from foliohost.faults import FaultTrace, FileFaults, Traced, faults_of, reading_seconds, wait
+from foliohost.faults import FaultTrace, FileFaults, Traced, faults_of, reading_seconds
 from foliohost.observation import FileSeen, Observation
 from foliohost.processes import Counters, counters, mappings
 from foliohost.shares import FileShare, share_out
 from foliohost.survey import Survey
 from foliohost.verdict import DiagnosisKind, judge
-from foliohost.watch import Watch
+from foliohost.watch import Watch, wait
 
 _NOT_TRACED = Traced({})
 _ROOT = re.compile(r"^/proc/\d+/root(?=/)")
@@ -72,6 +72,8 @@ class HostLoad:
 def watch_host(found: Survey, seconds: float, trace: FaultTrace | str) -> HostLoad:
     """Watch the processes that a survey found for so many seconds."""
     end = time.monotonic() + seconds
+    if isinstance(trace, FaultTrace):
+        trace.begin()
     members: dict[str, list[int]] = {}
     for pid, group in found.groups.items():
         members.setdefault(group, []).append(pid)
@@ -95,7 +97,7 @@ def _look_until(end: float, watches: Collection[Watch], longest: float, trace: F
         pause = max(_PERIOD, _SHARE * longest)
         last = pause >= left
         until = time.monotonic() + min(pause, left)
-        wait(partial(_left, until), trace)
+        wait(partial(_left, until))
         began = time.monotonic()
         for watch in watches:
             watch.look()

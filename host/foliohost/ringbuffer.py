@@ -57,6 +57,12 @@ def layout(text: str, fields: Sequence[str]) -> Layout:
     return Layout(int(number[1]), struct.Struct(code), tuple(ordered.index(name) for name in fields))
 
 
+def first_time(page: bytes) -> int:
+    """The time of the first event of a page, in nanoseconds."""
+    time: int = _HEADER.unpack_from(page)[0]
+    return time
+
+
 def filled(page: bytes) -> bytes:
     """The part of a page that holds anything."""
     _, commit = _HEADER.unpack_from(page)

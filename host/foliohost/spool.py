@@ -23,11 +23,13 @@ class Spool:
         self.size = 0
         """Bytes."""
 
-    def add(self, pages: Iterable[tuple[int, bytes]]) -> None:
-        """Write pages, each with its processor. OSError if there is no room."""
-        for processor, page in pages:
-            self._places.setdefault(processor, array("Q")).append(self.size)
-            self.size += os.pwrite(self._file.fileno(), filled(page), self.size)
+    def add(self, fetched: Iterable[Iterable[bytes]]) -> None:
+        """Write the pages of each processor. OSError if there is no room."""
+        for processor, pages in enumerate(fetched):
+            places = self._places.setdefault(processor, array("Q"))
+            for page in pages:
+                places.append(self.size)
+                self.size += os.pwrite(self._file.fileno(), filled(page), self.size)
 
     def events(self, parsed: Callable[[bytes], Iterable[Event]]) -> Iterator[Event]:
         """The events of all pages in order, once."""

@@ -161,18 +161,20 @@ class Instance:
         """Those that are recorded and have not ended."""
         return [int(word) for word in (self._path / "set_event_pid").read_text().split() if word.isdecimal()]
 
-    def fetch(self) -> Iterator[tuple[int, bytes]]:
-        """What was recorded since, in pages, each with the number of its processor.
+    def fetch(self) -> list[Iterator[bytes]]:
+        """What was recorded since, in pages, of each processor.
 
         Of each no more than its buffer holds, whatever comes meanwhile: the others wait.
         """
-        for processor, handle in enumerate(self._handles):
-            with suppress(BlockingIOError):
-                for _ in range(self.buffer_bytes // PAGE_BYTES + 1):
-                    page = os.read(handle, PAGE_BYTES)
-                    if not page:
-                        break
-                    yield processor, page
+        return [self._pages(handle) for handle in self._handles]
+
+    def _pages(self, handle: int) -> Iterator[bytes]:
+        with suppress(BlockingIOError):
+            for _ in range(self.buffer_bytes // PAGE_BYTES + 1):
+                page = os.read(handle, PAGE_BYTES)
+                if not page:
+                    break
+                yield page
 
     def parsed(self, page: bytes) -> Iterator[Event]:
         """The events of a page."""

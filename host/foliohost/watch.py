@@ -16,7 +16,7 @@ from foliohost.details import Details, details
 from foliohost.devices import HostDevice, find_device, module_was_tried, windows_adapt
 from foliohost.engines import engine_of
 from foliohost.errors import NotPermitted, UsageError
-from foliohost.faults import FaultTrace, FileFaults, faults_of, reading_seconds, wait
+from foliohost.faults import FaultTrace, FileFaults, faults_of, reading_seconds
 from foliohost.observation import FileSeen, Observation
 from foliohost.pages import PageBits
 from foliohost.processes import PAGE_BYTES, Counters, Mapping, Tally, mappings, open_files, runs, seen_by
@@ -72,6 +72,8 @@ class Watch:
         fresh: bool = False,
         trace: FaultTrace | str = "Nobody asked for it.",
     ):
+        if isinstance(trace, FaultTrace):
+            trace.begin()
         self._pids = pids
         self._trace = trace
         self._only = only
@@ -113,7 +115,7 @@ class Watch:
 
     def _wait(self, period: float, seconds: float | None) -> None:
         end = time.monotonic() + period
-        wait(lambda: min(end - time.monotonic(), self._left(seconds)), self._trace)
+        wait(lambda: min(end - time.monotonic(), self._left(seconds)))
 
     def look(self) -> None:
         """Add up what is new since the last look; of many files, first of those that were not looked at for long."""
@@ -270,6 +272,12 @@ class Watch:
             one_in=file.one_in,
             come_and_gone=file.processes.keys() != file.pieces.keys(),
         )
+
+
+def wait(left: Callable[[], float]) -> None:
+    """Sleep until no seconds are ``left``, which may become fewer meanwhile."""
+    while (seconds := left()) > 0:
+        time.sleep(min(seconds, _LONGEST_PERIOD))
 
 
 def _outlasting(pid: int, path: str) -> Path:
