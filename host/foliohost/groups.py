@@ -78,6 +78,15 @@ def group_of(pid: int) -> str:
     return paths.get("memory", paths.get("", ""))
 
 
+def top_groups() -> str:
+    """The files by which a process moves into the topmost group, of each hierarchy if there are several, with blanks
+    between them.
+    """
+    root, *_ = _ROOTS
+    whole = root / "cgroup.procs"
+    return " ".join(map(str, [whole] if whole.exists() else sorted(root.glob("*/cgroup.procs"))))
+
+
 def name_of(path: str) -> str:
     """Whose group that is, in words: of a pod, a container or a unit."""
     words = []

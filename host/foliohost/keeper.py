@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import foliohost
+from foliohost.groups import top_groups
 
 _WORDS = """import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -26,7 +27,6 @@ _SECONDS = 5.0
 """For a keeper to be there."""
 _DETACH = 'for group in $1; do echo 0 >"$group"; done 2>/dev/null; shift; "$@" &'
 """Out of the control group, and no child of ours."""
-_GROUPS = Path("/sys/fs/cgroup")
 
 
 def start_keeper(directory: Path) -> bool:
@@ -36,7 +36,7 @@ def start_keeper(directory: Path) -> bool:
     package = Path(foliohost.__file__).parent.parent
     argv = [sys.executable, "-I", "-S", "-c", _WORDS, str(package), str(directory.absolute())]
     unit = ["systemd-run", "--collect", "--quiet", "--property=DefaultDependencies=no", *argv]
-    alone = ["/bin/sh", "-c", _DETACH, "sh", " ".join(map(str, _top_groups())), *argv]
+    alone = ["/bin/sh", "-c", _DETACH, "sh", top_groups(), *argv]
     ways = [unit, alone] if Path("/run/systemd/system").is_dir() else [alone]
     return any(_run(way) and _comes(directory) for way in ways)
 
@@ -66,12 +66,6 @@ def _run(argv: list[str]) -> bool:
         )
         return done.returncode == 0
     return False
-
-
-def _top_groups() -> list[Path]:
-    """The files by which a process moves into the topmost control group, of each hierarchy if there are several."""
-    whole = _GROUPS / "cgroup.procs"
-    return [whole] if whole.exists() else sorted(_GROUPS.glob("*/cgroup.procs"))
 
 
 def _comes(directory: Path) -> bool:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from foliohost.errors import FolioError, UsageError
+from foliohost.groups import top_groups
 from foliohost.limits import raise_limit
 from foliohost.processes import PAGE_BYTES, runs, start_time, tasks_of
 from foliohost.ringbuffer import Event, Layout, events, layout
@@ -28,9 +29,11 @@ _LEAST_KIB, _MOST_KIB = 512, 8192
 _GENERATIONS = 8
 """Of threads that are started while their parents are being found: some programs start one all the time."""
 # Whatever ends us closes its standard input. Our files in the trace may be closed a moment later. What asks us to end
-# is for it as well if a whole service or terminal is asked.
+# is for it as well if a whole service or terminal is asked, and a kill of our control group would be.
 _CLEAN_UP = """
 trap '' HUP INT TERM
+for group in $4; do echo 0 >"$group"; done 2>/dev/null
+echo
 read -r _
 [ -z "$2" ] || echo "$2" >"$3"
 tries=0
@@ -93,13 +96,15 @@ class Instance:
 
     def __enter__(self) -> Instance:
         self._watcher = subprocess.Popen(
-            ["/bin/sh", "-c", _CLEAN_UP, "sh", str(self._path), self._around, str(FAULT_AROUND)],
+            ["/bin/sh", "-c", _CLEAN_UP, "sh", str(self._path), self._around, str(FAULT_AROUND), top_groups()],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
         try:
+            assert self._watcher.stdout
+            self._watcher.stdout.readline()  # it is ready
             self._path.mkdir(mode=0o700)
             self._set_up()
         except BaseException as error:

@@ -226,6 +226,18 @@ def test_the_keeper_survives_the_control_group(machine: Machine, group: Path) ->
     group.rmdir()
 
 
+@here
+def test_nothing_of_a_recording_survives_the_control_group(group: Path, cold: Path, tmp_path: Path) -> None:
+    argv = [*ARGV, "record", "-o", str(tmp_path / "t"), "--file", str(cold), "--", "sleep", "300"]
+    script = f'echo 0 >"{group}/cgroup.procs"; exec "$@"'
+    with subprocess.Popen(["sh", "-c", script, "sh", *argv]) as running:
+        assert wait_until(lambda: any((each / "set_event_pid").read_text() for each in instances(running.pid)))
+        (group / "cgroup.kill").write_text("1")
+    assert wait_until(lambda: not instances(running.pid))
+    assert wait_until(lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
+
+
 def with_all_below(pid: int) -> None:
     """Kill a process and all that it has started, as a kill of its control group does."""
     others = descendants(pid)

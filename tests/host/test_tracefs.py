@@ -234,8 +234,8 @@ def test_who_cleans_up_outlasts_what_asks_a_whole_service_to_end(tmp_path: Path)
     instance, around = tmp_path / "instance", tmp_path / "around"
     instance.mkdir()
     around.write_text("4096\n")
-    argv = ["/bin/sh", "-c", live_tracefs._CLEAN_UP, "sh", str(instance), "65536", str(around)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE) as watcher:
+    argv = ["/bin/sh", "-c", live_tracefs._CLEAN_UP, "sh", str(instance), "65536", str(around), ""]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as watcher:
         asked = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
         assert wait_until(lambda: asked <= ignored(watcher.pid), 5)
         for number in asked:
@@ -250,7 +250,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (32, resource.getrlimit(resource.RLIM
 from foliohost.program import start
 from foliohost.touches import ADD, FIELDS
 from foliohost.tracefs import Instance
-taken = [os.dup(0) for _ in range(24)]
+taken = [os.dup(0) for _ in range(22)]
 with Instance({ADD: FIELDS[ADD]}) as instance:
     instance.start([os.getpid()])
     print(start(["sh", "-c", "ulimit -n"], stdout=subprocess.PIPE).communicate()[0].decode(), end="")
