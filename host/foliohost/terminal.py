@@ -18,6 +18,8 @@ _NAME = 24
 _LEAST_NAME = 12
 """Characters that a name's column keeps at least, if any of its words is as long."""
 _DEFAULT_WIDTH = 80
+_ANY_WIDTH = 10_000
+"""Characters, where no terminal bounds a table."""
 _CODES = {"bold": "1", "dim": "2", "yellow": "33"}
 _ESCAPES = {number: f"\\x{number:02x}" for number in (*range(0x20), *range(0x7F, 0xA0))}
 
@@ -30,9 +32,10 @@ def printable(text: str) -> str:
 class Terminal:
     """A stream of lines, some of them styled where a terminal shows that."""
 
-    def __init__(self, stream: TextIO, width: int) -> None:
+    def __init__(self, stream: TextIO, width: int, table_width: int = 0) -> None:
         self.width = width
         """Characters of a line."""
+        self.table_width = table_width or width
         self._stream = stream
         self._styled = stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
 
@@ -45,10 +48,14 @@ class Terminal:
 
 
 def terminal(*, stderr: bool = False) -> Terminal:
-    """The standard output, or error output, as wide as the terminal or as ``$COLUMNS`` says."""
-    chosen = os.environ.get("COLUMNS", "")
-    width = int(chosen) if chosen.isdecimal() and int(chosen) else _terminal_width()
-    return Terminal(sys.stderr if stderr else sys.stdout, width)
+    """The standard output, or error output, as wide as the terminal or as ``$COLUMNS`` says.
+
+    Of a file or a pipe, tables are as wide as they have to be, unless that says otherwise.
+    """
+    stream, chosen = sys.stderr if stderr else sys.stdout, os.environ.get("COLUMNS", "")
+    given = int(chosen) if chosen.isdecimal() else 0
+    width = given or _terminal_width()
+    return Terminal(stream, width, width if given or stream.isatty() else _ANY_WIDTH)
 
 
 def _terminal_width() -> int:
@@ -95,8 +102,8 @@ def print_table(console: Terminal, columns: Sequence[Column]) -> None:
     Where room is short, columns are left out and names wrap. Figures are never cut: if all that is left still does not
     fit, the table is wider than the terminal.
     """
-    kept = fitting(columns, console.width)
-    widths = column_widths(kept, console.width)
+    kept = fitting(columns, console.table_width)
+    widths = column_widths(kept, console.table_width)
     for texts in zip(*(column.title for column in kept)):
         _print_row(console, kept, widths, texts)
     console.out("─" * (sum(widths) + _GAP * (len(widths) - 1)))
