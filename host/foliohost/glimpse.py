@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from contextlib import suppress
 from pathlib import Path
 from statistics import mean
 
@@ -27,6 +28,8 @@ LEAST_BYTES = 64 << 20
 
 _SIZES = tuple(max(1, kib * 1024 // PAGE_BYTES) for kib in (4, 64, 128))
 _LEAST_ROUNDS = 4
+_TRIES = 100
+"""To find data in a file with holes."""
 _TRIMMED = 10
 """Of the times, one in so many at either end is left out."""
 
@@ -40,26 +43,38 @@ def glimpse(path: Path, seconds: float = SECONDS) -> DiskCost:
     try:
         if (size := os.fstat(handle).st_size) < LEAST_BYTES:
             raise NoProbe(f"{path} is smaller than {LEAST_BYTES >> 20} MiB.")
-        return _cost(handle, size, seconds)
+        return _cost(path, handle, size, seconds)
     except OSError as error:
         raise NoProbe(f"{path} cannot be read past the page cache: {error.strerror}.") from error
     finally:
         os.close(handle)
 
 
-def _cost(handle: int, size: int, seconds: float) -> DiskCost:
+def _cost(path: Path, handle: int, size: int, seconds: float) -> DiskCost:
     buffer = scattered(max(_SIZES))
-    numbers = random.Random()
-    last = size - max(_SIZES) * PAGE_BYTES
     times: dict[int, list[float]] = {pages: [] for pages in _SIZES}
     until, read = time.monotonic() + seconds, 0
     while len(times[_SIZES[-1]]) < _LEAST_ROUNDS or (time.monotonic() < until and read < MOST_BYTES):
-        for pages in numbers.sample(_SIZES, len(_SIZES)):
-            place = numbers.randrange(last) // PAGE_BYTES * PAGE_BYTES
+        for pages in random.sample(_SIZES, len(_SIZES)):
+            place = _place(handle, size, pages * PAGE_BYTES)
+            if place is None:
+                raise NoProbe(f"{path} is mostly holes.")
             before = time.perf_counter_ns()
             read += os.preadv(handle, [buffer[: pages * PAGE_BYTES]], place)
             times[pages].append((time.perf_counter_ns() - before) / 1000)
     return DiskCost(*fit({pages: _typical(each) for pages, each in times.items()}))
+
+
+def _place(handle: int, size: int, length: int) -> int | None:
+    """Where a read of that length begins and ends in data: of a hole, the disk reads nothing."""
+    for _ in range(_TRIES):
+        with suppress(OSError):  # there is none behind it
+            data = os.lseek(handle, random.randrange(size - length), os.SEEK_DATA)
+            place = -(-data // PAGE_BYTES) * PAGE_BYTES
+            end = place + length - PAGE_BYTES
+            if end + PAGE_BYTES <= size and os.lseek(handle, end, os.SEEK_DATA) == end:
+                return place
+    return None
 
 
 def _typical(times: list[float]) -> float:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +40,32 @@ def test_the_disk_is_probed_where_something_is_wrong_unless_nobody_may(large_fil
 def test_a_glimpse_of_a_disk(large_file: Path) -> None:
     cost = glimpse(large_file, 0.2)
     assert cost.request_us + cost.page_us > 1
+
+
+def test_holes_are_not_taken_for_a_fast_disk(large_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = large_file.with_name("sparse")
+    start, end = 100 << 20, 108 << 20
+    with path.open("wb") as stream:
+        stream.truncate(1 << 30)
+        stream.seek(start)
+        stream.write(b"x" * (end - start))
+        os.fsync(stream.fileno())
+    read = os.preadv
+    places = []
+
+    def noted(handle: int, buffers: Sequence[memoryview], place: int) -> int:
+        places.append((place, place + sum(map(len, buffers))))
+        return read(handle, buffers, place)
+
+    monkeypatch.setattr(os, "preadv", noted)
+    try:
+        glimpse(path, 0.2)
+        assert all(start <= first and last <= end for first, last in places)
+        os.truncate(path, start)
+        with pytest.raises(NoProbe, match=r"sparse is mostly holes\.$"):
+            glimpse(path)
+    finally:
+        path.unlink()
 
 
 def test_why_a_disk_cannot_be_probed(tmp_path: Path) -> None:
