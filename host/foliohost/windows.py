@@ -90,16 +90,20 @@ def require_window(read_ahead_kb: int) -> None:
 
 def require_heeded(files: Sequence[OpenFile]) -> None:
     """NoCure if all these processes map their file in the one way that has no window."""
-    for file in files:
-        told = details(file.pid) or {}
+    if all(map(_is_unheeded, files)):
+        raise NoCure(
+            f"Process {files[0].pid} maps this file with the hint for random access, so it reads single pages, whatever"
+            " the window is."
+        )
+
+
+def _is_unheeded(file: OpenFile) -> bool:
+    """Whether a process maps its file by that hint alone; not if it has ended, which is told later."""
+    told = details(file.pid) or {}
+    with suppress(UsageError):
         mine = (mapping.start for mapping in mappings(file.pid) if same_file(file.pid, mapping, file.status))
-        hints = {told.get(start, Details()).hint for start in mine}
-        if hints != {"random"}:
-            return
-    raise NoCure(
-        f"Process {files[0].pid} maps this file with the hint for random access, so it reads single pages, whatever the"
-        " window is."
-    )
+        return {told.get(start, Details()).hint for start in mine} == {"random"}
+    return False
 
 
 def window_of(attribute: Path) -> int:
@@ -187,7 +191,8 @@ def held(file: OpenFile, told: Descriptors | None = None) -> Iterator[list[int]]
         fetched: list[int] = []
         try:
             for number in numbers:
-                fetched.append(_fetch(pidfd, file.pid, number))
+                with suppress(_Closed):
+                    fetched.append(_fetch(pidfd, file.pid, number))
             mine = [handle for handle in fetched if _takes_advice(handle, file)]
             if not mine:
                 raise NoCure(f"Process {file.pid} closed the file meanwhile, or has it open by O_PATH alone.")
@@ -195,6 +200,10 @@ def held(file: OpenFile, told: Descriptors | None = None) -> Iterator[list[int]]
         finally:
             for handle in fetched:
                 os.close(handle)
+
+
+class _Closed(Exception):
+    """A descriptor that a process had when we looked, and has closed since; it may have others of the file."""
 
 
 def _takes_advice(handle: int, file: OpenFile) -> bool:
@@ -226,6 +235,8 @@ def _fetch(pidfd: int, pid: int, number: int) -> int:
     except OSError as error:
         if error.errno == errno.ENOSYS:
             raise NoCure("This kernel has no pidfd_getfd; Linux 5.6 has.") from error
+        if error.errno == errno.EBADF:
+            raise _Closed from error
         raise NoCure(f"Descriptor {number} of process {pid} cannot be taken: {error.strerror}.") from error
 
 

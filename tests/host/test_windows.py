@@ -13,6 +13,7 @@ from foliohost.devices import HostDevice, device_of
 from foliohost.errors import NoCure, UsageError
 from foliohost.windows import (
     MOST_KB,
+    Descriptors,
     give_window,
     held,
     open_anywhere,
@@ -65,6 +66,20 @@ def test_what_cannot_have_one(device: HostDevice, private_disk: Path, start: Cal
     with pytest.raises(NoCure, match="hint for random access"):
         require_heeded([hinted])
     require_heeded([hinted, open_in(start(path).pid, path)])
+    require_heeded([replace(file, pid=4194305), hinted])  # it has ended meanwhile
+
+
+def test_a_descriptor_that_is_closed_meanwhile_keeps_no_other(
+    device: HostDevice, private_disk: Path, start: Callable[..., Toucher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = private_disk / "file"
+    program = start(path)
+    told = Descriptors()
+    numbers = told.of(open_in(program.pid, path))
+    assert numbers
+    numbers.insert(0, 4095)
+    with held(open_in(program.pid, path), told) as handles:
+        assert len(handles) == len(numbers) - 1
 
 
 def test_a_signal_in_the_moment_waits(
