@@ -51,11 +51,26 @@ def read_policies(directory: Path) -> list[Policy]:
         try:
             parser.read_string(path.read_text(), str(path))
             found += [_policy(name, parser[name]) for name in parser.sections()]
-        except (configparser.Error, UnicodeDecodeError) as error:
-            raise UsageError(f"{path}: {' '.join(str(error).split())}") from error
+        except configparser.Error as error:
+            raise UsageError(f"{path}: {_wrong(error)}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{path} is no text.") from error
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from error
     return found
+
+
+def _wrong(error: configparser.Error) -> str:
+    """What is wrong with a file, in a sentence of ours."""
+    if isinstance(error, configparser.DuplicateOptionError):
+        return f"Line {error.lineno} gives '{error.option}' of [{error.section}] again."
+    if isinstance(error, configparser.DuplicateSectionError):
+        return f"Line {error.lineno} begins [{error.section}] again."
+    if isinstance(error, configparser.MissingSectionHeaderError):
+        return f"Line {error.lineno} is in no section; one such as [lmdb] has to come first."
+    if isinstance(error, configparser.ParsingError) and error.errors:
+        return f"Line {error.errors[0][0]} is no 'NAME = VALUE'."
+    return " ".join(str(error).split())
 
 
 def _policy(name: str, section: configparser.SectionProxy) -> Policy:

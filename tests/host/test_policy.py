@@ -36,15 +36,17 @@ def test_policies_are_read_in_the_order_of_their_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("files = /x", "no section headers"),
+        ("files = /x", ": Line 1 is in no section; one such as [lmdb] has to come first."),
+        ("[x]\nfiles\n", ": Line 2 is no 'NAME = VALUE'."),
+        ("[x]\nfiles = /x\nFiles = /y\n", ": Line 3 gives 'files' of [x] again."),
         ("[x]\nfiles = /x\n", "[x] has to have 'files' and 'read_ahead_kb', and nothing else."),
         ("[x]\nfiles = /x\nread_ahead_kb = 16\nmore = 1\n", "and nothing else."),
         ("[x]\nfiles = x\nread_ahead_kb = 16\n", "[x] 'files' are patterns of whole paths, a line each."),
         ("[x]\nfiles =\nread_ahead_kb = 16\n", "are patterns"),
         ("[x]\nfiles = /x\nread_ahead_kb = 16K\n", "[x] 'read_ahead_kb' is a number, not '16K'."),
         ("[x]\nfiles = /x\nread_ahead_kb = 5\n", "[x] read_ahead_kb is a multiple of 4 from 0"),
-        ("[x]\nfiles = /x\nread_ahead_kb = 16\n[x]\n", "already exists"),
-        ("\udcff", "utf-8"),
+        ("[x]\nfiles = /x\nread_ahead_kb = 16\n[x]\n", ": Line 4 begins [x] again."),
+        ("\udcff", " is no text."),
     ],
 )
 def test_what_is_no_policy(text: str, words: str, tmp_path: Path) -> None:
