@@ -94,6 +94,13 @@ def start_time(pid: int) -> int:
         return int(stat_fields(pid)[19])
 
 
+def require_running(pid: int) -> None:
+    """UsageError if there is no such process, or it has ended and its parent has not taken note."""
+    start_time(pid)
+    if not runs(pid):
+        raise UsageError(f"Process {pid} has ended.")
+
+
 def runs(pid: int) -> bool:
     """Whether a process is there and has not ended; until its parent takes note, it is there all the same."""
     try:

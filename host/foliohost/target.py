@@ -7,11 +7,10 @@ import os
 import shutil
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Union
 
 from foliohost.errors import UsageError
-from foliohost.processes import runs
+from foliohost.processes import require_running, runs
 from foliohost.program import start
 
 
@@ -20,8 +19,7 @@ class Process:
 
     def __init__(self, process: int) -> None:
         self.process = process
-        if not Path(f"/proc/{process}/task").exists():
-            raise UsageError(f"There is no process {process}.")
+        require_running(process)
 
     def begin(self) -> None:
         """It is recorded now."""

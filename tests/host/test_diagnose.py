@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from foliohost.cli import diagnose
 from foliohost.cli.diagnose import _SECONDS
 from foliohost.cli.main import main
 from foliohost.errors import FolioError
 from foliohost.folios import text_folios
+from foliohost.processes import runs
 from foliohost.remedies import KERNEL, MODULE
 from tests.host import toucher
 from tests.host.command import ARGV, host
@@ -115,6 +117,24 @@ def test_who_asks_twice_for_the_end_gets_a_report() -> None:
         _, said = running.communicate()
     assert "Nothing wrong" in said
     assert running.returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("command", [["diagnose"], ["record", "-o", "/tmp/trace"]], ids=lambda command: command[0])
+def test_a_process_that_has_ended_and_that_nobody_waits_for(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        assert wait_until(lambda: not runs(ended.pid))
+        assert main([*command, "--pid", str(ended.pid)]) == 2
+    assert capsys.readouterr().err == f"foliolab-host: Process {ended.pid} has ended.\n"
+
+
+def test_who_maps_a_file_and_ends_at_once_is_left_out(
+    large_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(diagnose, "mapped_by", lambda status: ([4194305], 0))
+    assert main(["diagnose", "--json", "--file", str(large_file)]) == 0
+    assert json.loads(capsys.readouterr().out)["processes"] == {}
 
 
 def test_a_kill_takes_the_command_along() -> None:

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,18 @@ from foliohost.folios import TextFolios, text_folios
 from foliohost.groups import Groups
 from foliohost.host import watch_host
 from foliohost.observation import Observation
-from foliohost.processes import PAGE_BYTES, Counters, Tally, counters, descendants, mapped_by, mappings, name
+from foliohost.processes import (
+    PAGE_BYTES,
+    Counters,
+    Tally,
+    counters,
+    descendants,
+    mapped_by,
+    mappings,
+    name,
+    require_running,
+    runs,
+)
 from foliohost.program import adopt_orphans, start
 from foliohost.report import host
 from foliohost.report.diagnosis import SCHEMA, print_diagnosis, print_file, to_json
@@ -90,6 +101,7 @@ def handle(arguments: argparse.Namespace) -> int:
     if arguments.file:
         return _file(arguments.file, seconds, arguments.json, arguments.probe)
     for pid in arguments.pid:
+        require_running(pid)
         counters(pid)
         mappings(pid)
     groups = Groups(arguments.pid)
@@ -133,9 +145,7 @@ def _watched(pids: list[int], seconds: float, only: os.stat_result | None = None
         took = time.monotonic() - began  # to let go of the trace takes as long
         watch = Watch(lambda: pids, only, trace=trace)
         try:
-            watch.run(
-                max(seconds - 2 * took, seconds / 4), lambda: not any(Path(f"/proc/{pid}/io").exists() for pid in pids)
-            )
+            watch.run(max(seconds - 2 * took, seconds / 4), lambda: not any(map(runs, pids)))
         except KeyboardInterrupt:
             print(f"{Path(called()).name}: Interrupted; this is what was seen so far.", file=sys.stderr)
         return watch.finish()
@@ -183,7 +193,12 @@ def _report(
 def _file(path: Path, seconds: float, as_json: bool, probe: bool | None) -> int:
     device = device_of(path)
     status = path.stat()
-    pids, hidden = mapped_by(status)
+    mapping, hidden = mapped_by(status)
+    names = {}
+    for pid in mapping:
+        with suppress(UsageError):  # it has ended meanwhile
+            names[pid] = name(pid)
+    pids = list(names)
     there = pages.cached(path)
     facts: dict[str, Any] = {
         "path": str(path.absolute()),
@@ -193,7 +208,7 @@ def _file(path: Path, seconds: float, as_json: bool, probe: bool | None) -> int:
         "engine": engine_of(path) or None,
         "size_bytes": status.st_size,
         "resident_bytes": None if there is None else count_ones(there) * PAGE_BYTES,
-        "processes": {pid: name(pid) for pid in pids},
+        "processes": names,
         "hidden_processes": hidden,
     }
     if not as_json:
