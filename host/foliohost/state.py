@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -199,11 +199,12 @@ def _path() -> Path:
 def changing() -> Iterator[State]:
     """The state, while nobody else changes it; what a kill has left half done is put back."""
     directory = state_directory()
-    with suppress(PermissionError):
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not os.access(directory, os.W_OK):
-        raise _for_root()
-    with locked(directory / "lock"):
+    with ExitStack() as block:
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            block.enter_context(locked(directory / "lock"))
+        except PermissionError as error:
+            raise _for_root() from error
         state = State.load()
         state.recover()
         yield state

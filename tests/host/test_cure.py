@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
+import os
+import signal
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -7,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from foliohost import windows
 from foliohost.cli.main import main
 from foliohost.devices import device_of
 from foliohost.errors import NoCure
 from foliohost.state import boot_id
 from foliohost.windows import set_device
-from tests.host.command import host
+from tests.host.command import ARGV, host
 from tests.host.conftest import Toucher, nobody, private_disk, start
 from tests.host.windows import read_kb
 
@@ -132,6 +136,64 @@ def test_policies(private_disk: Path, start: Callable[..., Toucher], cure: Calla
     assert read_kb(program, path) == 1024
 
 
+def test_what_the_kernel_refuses_keeps_no_other_policy(
+    private_disk: Path,
+    start: Callable[..., Toucher],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As a process that a security module protects."""
+    paths = [private_disk / name for name in ("first", "second")]
+    for path in paths:
+        path.write_bytes(b"x" * (1 << 20))
+    text = "".join(f"[{path.name}]\nfiles = {path}\nread_ahead_kb = 64\n" for path in paths)
+    (tmp_path / "x.conf").write_text(text)
+    programs = [start(path) for path in paths]
+    fetch = windows.pidfd_getfd
+
+    def refuse(pidfd: int, number: int) -> int:
+        if f"Pid:\t{programs[0].pid}\n" in Path(f"/proc/self/fdinfo/{pidfd}").read_text():
+            raise PermissionError
+        return fetch(pidfd, number)
+
+    monkeypatch.setattr(windows, "pidfd_getfd", refuse)
+    assert main(["cure", "enforce", "--policies", str(tmp_path)]) == 41
+    out, err = capsys.readouterr()
+    assert f"{paths[1]} in process {programs[1].pid}: 64 KiB (policy 'second').\n" in out
+    assert err == f"foliolab-host: Only root may take a descriptor of process {programs[0].pid}.\n"
+
+
+def test_a_reader_that_has_gone_keeps_nothing_from_being_put_back(
+    private_disk: Path, start: Callable[..., Toucher], cure: Callable[..., str]
+) -> None:
+    path = private_disk / "file"
+    before, program = device_of(path).read_ahead_kb, start(path)
+    cure("apply", "--device-of", str(path), "--read-ahead-kb", "64")
+    cure("apply", "--file", str(path), "--read-ahead-kb", "32")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*ARGV, "cure", "undo"], stdout=writer, env={**os.environ, "PYTHONUNBUFFERED": "1"}, check=False
+    )
+    os.close(writer)
+    assert done.returncode == 128 + signal.SIGPIPE
+    assert json.loads(cure("show", "--json")) == {"cures": []}
+    assert device_of(path).read_ahead_kb == before
+    program.end()
+
+
+def test_undo_finds_a_file_by_another_name(
+    private_disk: Path, start: Callable[..., Toucher], cure: Callable[..., str], tmp_path: Path
+) -> None:
+    """A container has others, too."""
+    path, link = private_disk / "file", tmp_path / "link"
+    link.symlink_to(path)
+    program = start(path)
+    cure("apply", "--file", str(link), "--read-ahead-kb", "32")
+    assert f"in process {program.pid}: back to" in cure("undo", "--file", str(path))
+
+
 @pytest.mark.parametrize("command", [["cure", "show"], ["diagnose", "--file"]])
 def test_the_next_command_puts_back_what_a_killed_one_left(
     command: list[str], private_disk: Path, state: Path, capsys: pytest.CaptureFixture[str]
@@ -169,6 +231,18 @@ def test_wrong_requests(argv: list[str], status: int, words: str, capsys: pytest
     out, err = capsys.readouterr()
     assert words in err
     assert (out, err.count("\n")) == ("", 1)
+
+
+def test_a_place_that_cannot_be_written_is_named(state: Path) -> None:
+    """Root is not told that only root may."""
+    place = state.parent
+    place.mkdir()
+    script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
+    argv = ["unshare", "--mount", "sh", "-c", script, "sh", str(place), *ARGV, "cure", "undo"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if os.geteuid() or done.returncode in (1, 32):
+        pytest.skip("a mount of one's own takes root")
+    assert (done.returncode, done.stderr) == (3, f"foliolab-host: {place}/lock: Read-only file system.\n")
 
 
 def test_it_takes_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], nobody: None) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from foliohost.called import called
 from foliohost.cli.options import add_command, add_json, add_verbs
 from foliohost.cures import Given, apply_to_device, apply_to_open_files, forget_ended, state_of, still_given, undo
 from foliohost.devices import device_of
-from foliohost.errors import FolioError, NoCure, UsageError
+from foliohost.errors import FolioError, NoCure, NotPermitted, UsageError
 from foliohost.sizes import count
 from foliohost.state import Cure, applied, named, restore
 from foliohost.terminal import Column, print_table, printable, terminal
@@ -96,28 +96,24 @@ def _undo(arguments: argparse.Namespace) -> int:
     if not everything:
         _require_one(arguments)
     tell_restored()
-    undone = undo((lambda cure: True) if everything else _chosen(arguments))
-    if arguments.json:
-        return _print_undone(undone)
-    found = False
-    for cure, words in undone:
-        found = True
-        again = f" Policy '{cure.policy}' gives it {cure.read_ahead_kb} KiB again when it is enforced."
-        print(printable(f"{_what(cure)}: {words}.{again if cure.policy else ''}"))
-    if not found:
+    undone: list[tuple[Cure, str]] = []
+    try:
+        # All of it before a word: whoever reads these may have gone.
+        undone.extend(undo((lambda cure: True) if everything else _chosen(arguments)))
+    finally:
+        _print_undone(undone, arguments.json)
+    if not (undone or arguments.json):
         print("Nothing is applied.")
     return 0
 
 
-def _print_undone(undone: Iterable[tuple[Cure, str]]) -> int:
-    """Also if some cannot be put back, which is told then."""
-    found = []
-    try:
-        for cure, words in undone:
-            found.append({**asdict(cure), "result": words})
-    finally:
-        _print_json(cures=found)
-    return 0
+def _print_undone(undone: Iterable[tuple[Cure, str]], as_json: bool) -> None:
+    if as_json:
+        _print_json(cures=[{**asdict(cure), "result": words} for cure, words in undone])
+        return
+    for cure, words in undone:
+        again = f" Policy '{cure.policy}' gives it {cure.read_ahead_kb} KiB again when it is enforced."
+        print(printable(f"{_what(cure)}: {words}.{again if cure.policy else ''}"))
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -154,7 +150,6 @@ def _enforce(arguments: argparse.Namespace) -> int:
     if found or applied():
         forget_ended()
     known, told = applied(), Descriptors()
-    keys = {cure.key for cure in known}
     kept: list[Cure] = []
     due: list[policy.Named] = []
     for each in found:
@@ -162,21 +157,31 @@ def _enforce(arguments: argparse.Namespace) -> int:
             kept.append(cure)
         else:
             due.append(each)
-    results = [Given(tuple(kept), (), 0), *_enforced(due)]
+    refused: list[NotPermitted] = []
+    results = [Given(tuple(kept), (), 0), *_enforced(due, refused)]
     if arguments.json:
-        return _print_json(**_given_json(results))
-    for given in results:
-        for cure in given.cures:
-            if cure.key not in keys:
-                print(_asked(_what(cure), cure.read_ahead_kb, cure.policy))
-        _tell_opened(given)
-    number = sum(len(given.cures) for given in results)
-    print(f"{number} open file{' has' if number == 1 else 's have'} the window of a policy.")
+        _print_json(**_given_json(results))
+    else:
+        _print_enforced(results, {cure.key for cure in known})
+    if refused:
+        raise refused[0]
     return 0
 
 
-def _enforced(found: Iterable[policy.Named]) -> Iterator[Given]:
-    """The device has a policy's window once for all its files."""
+def _print_enforced(results: Iterable[Given], known: Collection[tuple[object, ...]]) -> None:
+    """Tell of those that are new, and how many there are."""
+    number = 0
+    for given in results:
+        number += len(given.cures)
+        for cure in given.cures:
+            if cure.key not in known:
+                print(_asked(_what(cure), cure.read_ahead_kb, cure.policy))
+        _tell_opened(given)
+    print(f"{number} open file{' has' if number == 1 else 's have'} the window of a policy.")
+
+
+def _enforced(found: Iterable[policy.Named], refused: list[NotPermitted]) -> Iterator[Given]:
+    """The device has a policy's window once for all its files. What the kernel refuses keeps no other policy."""
     groups: dict[tuple[policy.Policy, Path], list[policy.Named]] = {}
     for each in found:
         groups.setdefault((each.policy, each.device.attribute), []).append(each)
@@ -185,6 +190,8 @@ def _enforced(found: Iterable[policy.Named]) -> Iterator[Given]:
             yield apply_to_open_files([each.file for each in some], some[0].device, asked.read_ahead_kb, asked.name)
         except (NoCure, UsageError) as error:  # they were closed meanwhile, or the device is gone
             print(f"Policy '{asked.name}': {error}", file=sys.stderr)
+        except NotPermitted as error:
+            refused.append(error)
 
 
 def _print_found(found: Iterable[policy.Named], as_json: bool) -> int:
@@ -260,8 +267,17 @@ def _chosen(arguments: argparse.Namespace) -> Callable[[Cure], bool]:
     if arguments.device_of:
         attribute = str(device_of(arguments.device_of).attribute)
         return lambda cure: cure.pid is None and cure.attribute == attribute
-    place, pid = str(arguments.file.absolute()), arguments.pid
-    return lambda cure: cure.pid is not None and cure.file == place and pid in (None, cure.pid)
+    place, pid = arguments.file.absolute(), arguments.pid
+    try:
+        status = place.stat()
+        file = (status.st_dev, status.st_ino)
+    except OSError:  # it was removed, and is open still
+        file = (0, 0)
+    return lambda cure: (
+        cure.pid is not None
+        and pid in (None, cure.pid)
+        and (cure.file == str(place) or (cure.number, cure.inode) == file)
+    )
 
 
 def _what(cure: Cure) -> str:
