@@ -67,14 +67,16 @@ def files_of(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    device = path.stat().st_dev
-    found = [(facts.st_blocks, place) for place, facts in _walk(path) if facts.st_dev == device]
+    found = [(facts.st_blocks, place) for place, facts in _walk(path)]
     return [place for blocks, place in sorted(found, reverse=True)[:_MOST_FILES] if blocks * 512 >= BLOCK_BYTES]
 
 
 def _walk(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Regular files, those of higher directories first; what may not be looked into is passed over."""
-    until = time.monotonic() + _WALK_SECONDS
+    """Regular files of a file system, those of higher directories first.
+
+    Other file systems are not looked into, as that may mount them, nor what may not be looked into.
+    """
+    until, device = time.monotonic() + _WALK_SECONDS, directory.stat().st_dev
     waiting = deque([directory])
     while waiting:
         with suppress(OSError), os.scandir(waiting.popleft()) as entries:
@@ -82,6 +84,8 @@ def _walk(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
                 if time.monotonic() > until:
                     return
                 facts = entry.stat(follow_symlinks=False)
+                if facts.st_dev != device:
+                    continue
                 if stat.S_ISDIR(facts.st_mode):
                     waiting.append(Path(entry.path))
                 elif stat.S_ISREG(facts.st_mode):

@@ -9,6 +9,7 @@ import pytest
 from foliohost import extents, places
 from foliohost.errors import NoProbe, NotPermitted
 from foliohost.places import BLOCK_BYTES, LEAST_BYTES, data_blocks, files_of, places_of
+from tests.tmpfs import tmpfs
 
 
 def file_of(path: Path, *parts: int, sync: bool = True) -> Path:
@@ -169,3 +170,17 @@ def test_a_file_is_closed_however_it_ends(large_file: Path) -> None:
     with places_of(large_file, 1):
         assert len(list(Path("/proc/self/fd").iterdir())) == before + 1
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_other_file_systems_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That may mount them, or never end."""
+    look, looked = os.scandir, []
+
+    def noted(place: Path) -> object:
+        looked.append(place)
+        return look(place)
+
+    with tmpfs(tmp_path / "other", "size=4M"):
+        monkeypatch.setattr(os, "scandir", noted)
+        assert files_of(tmp_path) == []
+    assert looked == [tmp_path]
