@@ -58,7 +58,7 @@ def text_folios(pids: Iterable[int]) -> TextFolios:
         raise FolioError("This kernel has no /proc/kpageflags (CONFIG_PROC_PAGE_MONITOR).") from None
     try:
         if not there:
-            raise UsageError("The program has ended; './lab folios --text -- COMMAND' looks before that.")
+            raise UsageError("The program has ended before that could be seen.")
         found = _Sum(flags)
         for pid in there:
             found.add_process(pid)

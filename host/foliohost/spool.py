@@ -8,7 +8,9 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
+from pathlib import Path
 
+from foliohost.files import full_disk_named
 from foliohost.processes import PAGE_BYTES
 from foliohost.ringbuffer import Event, filled
 
@@ -24,12 +26,13 @@ class Spool:
         """Bytes."""
 
     def add(self, fetched: Iterable[Iterable[bytes]]) -> None:
-        """Write the pages of each processor. OSError if there is no room."""
-        for processor, pages in enumerate(fetched):
-            places = self._places.setdefault(processor, array("Q"))
-            for page in pages:
-                places.append(self.size)
-                self.size += os.pwrite(self._file.fileno(), filled(page), self.size)
+        """Write the pages of each processor. DiskFull if there is no room."""
+        with full_disk_named(Path(tempfile.gettempdir())):
+            for processor, pages in enumerate(fetched):
+                places = self._places.setdefault(processor, array("Q"))
+                for page in pages:
+                    places.append(self.size)
+                    self.size += os.pwrite(self._file.fileno(), filled(page), self.size)
 
     def events(self, parsed: Callable[[bytes], Iterable[Event]]) -> Iterator[Event]:
         """The events of all pages in order, once."""

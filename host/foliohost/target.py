@@ -53,8 +53,8 @@ class StartedProgram:
         return self._child.poll() is not None
 
     def end(self) -> None:
-        self._child.send_signal(signal.SIGCONT)
         self._child.terminate()
+        self._child.send_signal(signal.SIGCONT)  # behind the other, or what waits to begin would
 
     def status(self) -> int:
         status = self._child.wait()

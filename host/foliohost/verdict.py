@@ -57,8 +57,6 @@ class Diagnosis:
     places: int
     """Blocks of 64 KiB of data files with a touch, or major faults if these are more."""
     major_faults: int
-    unseen_faults: int
-    """Minor faults after the last look, each of which may be one more place."""
     files: tuple[FileShare, ...]
     """Those that anything was read or mapped of, the one that was read most first."""
 
@@ -92,7 +90,6 @@ def judge(seen: Observation) -> Diagnosis:
         used_most,
         places,
         seen.counted.major_faults,
-        unseen.minor_faults,
         files,
     )
     kind, sentence = _decide(seen, draft, data)

@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Recording on this machine, where its kernel lets us: root, and a tracefs that is mounted."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
 from foliohost.cli.main import main
-from foliohost.errors import FolioError
+from foliohost.errors import DiskFull, FolioError
+from foliohost.processes import PAGE_BYTES
 from foliohost.record import record
+from foliohost.spool import Spool
 from foliohost.target import Process, StartedProgram
 from foliohost.trace import read_trace
 from foliohost.tracefs import FAULT_AROUND, fault_around_bytes
@@ -169,3 +173,29 @@ def test_what_makes_no_sense(
 ) -> None:
     assert main(["record", "-o", str(tmp_path / "t"), *words]) == 2
     assert capsys.readouterr().err == f"foliolab-host: {sentence}\n"
+
+
+def test_a_program_that_is_asked_to_end_before_it_has_begun_does_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long we take between two signals."""
+    send = subprocess.Popen.send_signal
+
+    def send_and_wait(child: subprocess.Popen[bytes], number: int) -> None:
+        send(child, number)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(subprocess.Popen, "send_signal", send_and_wait)
+    program = StartedProgram(["touch", str(tmp_path / "touched")])
+    program.end()
+    assert program.status() == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*words: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(DiskFull, match=f"No space left on the disk that holds {tempfile.gettempdir()}"):
+        Spool().add([[bytes(PAGE_BYTES)]])
