@@ -21,7 +21,7 @@ from foliohost.processes import Counters, counters, mappings
 from foliohost.shares import FileShare, share_out
 from foliohost.survey import Survey
 from foliohost.verdict import DiagnosisKind, judge
-from foliohost.watch import Watch, wait
+from foliohost.watch import Watch
 
 _NOT_TRACED = Traced({})
 _ROOT = re.compile(r"^/proc/\d+/root(?=/)")
@@ -96,16 +96,11 @@ def _look_until(end: float, watches: Collection[Watch], longest: float, trace: F
         left = end - longest - reading_seconds(trace) - time.monotonic()
         pause = max(_PERIOD, _SHARE * longest)
         last = pause >= left
-        until = time.monotonic() + min(pause, left)
-        wait(partial(_left, until))
+        time.sleep(max(0.0, min(pause, left)))
         began = time.monotonic()
         for watch in watches:
             watch.look()
         longest = max(longest, time.monotonic() - began)
-
-
-def _left(until: float) -> float:
-    return until - time.monotonic()
 
 
 def _counted(pids: Iterable[int]) -> dict[int, Counters]:

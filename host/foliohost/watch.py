@@ -115,7 +115,8 @@ class Watch:
 
     def _wait(self, period: float, seconds: float | None) -> None:
         end = time.monotonic() + period
-        wait(lambda: min(end - time.monotonic(), self._left(seconds)))
+        while (left := min(end - time.monotonic(), self._left(seconds))) > 0:
+            time.sleep(min(left, _LONGEST_PERIOD))
 
     def look(self) -> None:
         """Add up what is new since the last look; of many files, first of those that were not looked at for long."""
@@ -272,12 +273,6 @@ class Watch:
             one_in=file.one_in,
             come_and_gone=file.processes.keys() != file.pieces.keys(),
         )
-
-
-def wait(left: Callable[[], float]) -> None:
-    """Sleep until no seconds are ``left``, which may become fewer meanwhile."""
-    while (seconds := left()) > 0:
-        time.sleep(min(seconds, _LONGEST_PERIOD))
 
 
 def _outlasting(pid: int, path: str) -> Path:
