@@ -69,7 +69,7 @@ def record(
     on the whole machine. ``reads`` takes what is read as well, an event for each folio. ``command`` is what the trace
     tells of what was run.
 
-    UsageError where nothing can be recorded, FolioError on a kernel without the tracepoints.
+    FolioError where nothing can be recorded, as on a kernel without the tracepoints.
     """
     fields = _fields(tracefs(), fine, reads)
     names = named(patterns)

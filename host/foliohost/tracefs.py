@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from foliohost.errors import FolioError, UsageError
+from foliohost.errors import FolioError, NotPermitted, UsageError
 from foliohost.groups import top_groups
 from foliohost.limits import raise_limit
 from foliohost.processes import PAGE_BYTES, runs, start_time, tasks_of
@@ -42,9 +42,9 @@ while [ -d "$1" ] && ! rmdir "$1" 2>/dev/null && [ $tries -lt 100 ]; do tries=$(
 
 
 def tracefs() -> Path:
-    """Where the kernel's trace is; UsageError if we cannot have it."""
+    """Where the kernel's trace is; FolioError if we cannot have it."""
     if os.geteuid():
-        raise UsageError("Recording on this machine needs root.")
+        raise NotPermitted("Recording on this machine needs root.")
     numbers = Path("/proc/self/ns/pid")
     if numbers.is_symlink() and numbers.readlink().name != _MACHINE:
         raise UsageError("The kernel's trace goes by the machine's process numbers; this container has its own.")
@@ -109,6 +109,11 @@ class Instance:
             self._set_up()
         except BaseException as error:
             self.__exit__(error)
+            if isinstance(error, PermissionError):
+                raise NotPermitted(
+                    "The kernel lets nobody trace here: it is locked down (/sys/kernel/security/lockdown tells), or a"
+                    " security module forbids it."
+                ) from error
             raise
         return self
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """An instance of this machine's tracefs: who is recorded, what is cut, and what is left."""
 
+import errno
 import os
 import re
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from foliohost import tracefs as live_tracefs
-from foliohost.errors import UsageError
+from foliohost.errors import NotPermitted, UsageError
 from foliohost.processes import PAGE_BYTES, descendants, tasks_of
 from foliohost.record import record
 from foliohost.spool import Spool
@@ -123,6 +124,23 @@ def test_a_signal_between_two_steps_leaves_nothing(monkeypatch: pytest.MonkeyPat
     with pytest.raises(KeyboardInterrupt), Instance({ADD: FIELDS[ADD]}):
         pass
     assert instances(os.getpid()) == []
+
+
+def test_a_kernel_that_is_locked_down_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "instances").mkdir()
+    monkeypatch.setattr(live_tracefs, "tracefs", lambda: tmp_path)
+
+    def locked(self: Instance, name: str, text: str, flags: int = 0) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), name)
+
+    def set_up(self: Instance) -> None:
+        self._write("tracing_on", "0")
+
+    monkeypatch.setattr(Instance, "_write", locked)
+    monkeypatch.setattr(Instance, "_set_up", set_up)
+    with pytest.raises(NotPermitted, match=r"^The kernel lets nobody trace here: it is locked down"), Instance({}):
+        pass
+    assert list((tmp_path / "instances").iterdir()) == []
 
 
 @here
