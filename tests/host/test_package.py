@@ -44,6 +44,12 @@ def test_it_has_the_file_that_runs_and_says_what_it_takes(package: Path, tree: P
     assert sorted(path.name for path in package.parent.iterdir()) == [package.name, "tree"]
 
 
+def test_the_program_alone_can_be_run(tree: Path) -> None:
+    files = [path for path in tree.rglob("*") if path.is_file()]
+    assert [path for path in files if path.stat().st_mode & 0o111] == [tree / "usr/bin/foliolab-host"]
+    assert {path.stat().st_mode & 0o777 for path in (*files, *tree.rglob("*/"))} == {0o644, 0o755}
+
+
 def test_it_has_all_units_and_enables_none(tree: Path) -> None:
     units = sorted(unit.name for unit in (tree / "usr/lib/systemd/system").iterdir())
     assert units == sorted(unit.name for unit in (REPOSITORY / "host/systemd").iterdir()) != []
