@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Measure what reads of several sizes take on a disk: direct reads of random places in files that hold data.
 
-Nothing is written and nothing is set, and no right is needed but to read the files. The reads go past the page cache
-into pages that are scattered as those of the page cache are: a disk that gets one contiguous buffer is faster.
+Dirty pages of the files are written before, and nothing is set. No right is needed but to read the files. The reads go
+past the page cache into pages that are scattered as those of the page cache are: a disk that gets one contiguous buffer
+is faster.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Measure in seconds what a read request and a page cost on the disk under a file, and tell the request_kb that
-follows. Data is read past the page cache; nothing is written or set, and root is not needed. Of a directory, the
-largest files below it are read.
+follows. Data is read past the page cache, and dirty pages of the file are written before; nothing is set, and root is
+not needed. Of a directory, the largest files below it are read.
 
 example: foliolab-host probe /srv/db/data.mdb
 """
