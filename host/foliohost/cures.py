@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from foliohost.errors import FolioError, NoCure, UsageError
 from foliohost.openings import Opened, Openings, give_back
 from foliohost.processes import start_time
 from foliohost.state import Cure, State, WindowChange, changing
-from foliohost.windows import Descriptors, OpenFile
+from foliohost.windows import Descriptors, OpenFile, all_held
 
 _AGAIN_SECONDS = 3600
 """After which a policy gives a file its window again although nothing has changed that we see."""
@@ -41,7 +41,7 @@ def apply_to_device(file: Path, read_ahead_kb: int) -> Cure:
         now = device.read_ahead_kb
         place = str(file.absolute())
         cure = Cure(place, device.name, str(device.attribute), read_ahead_kb, now, _ticks())
-        if old := state.find(cure):
+        if old := state.by_key().get(cure.key):
             cure = replace(cure, before_kb=old.before_kb, since=old.since)
         change = WindowChange(device.name, cure.attribute, now, read_ahead_kb, ())
         after = [*state.without([cure]), cure]
@@ -55,63 +55,62 @@ def apply_to_open_files(files: Sequence[OpenFile], device: HostDevice, read_ahea
     Those that are closed meanwhile are left out; NoCure, or what else it is, if that is all of them.
     """
     windows.require_window(read_ahead_kb)
-    with changing() as state, ExitStack() as block:
+    with changing() as state:
         state.have_keeper()
         told = Descriptors()
-        handles, reached = _held(files, block, told)
-        new = [
-            replace(
-                _cure_of(file, device, read_ahead_kb, policy, state), given=_ticks(), descriptors=tuple(told.of(file))
+        with all_held(files, told) as (handles, reached, faults):
+            if not reached:
+                raise faults[-1] if faults else NoCure("No process has this file open.")
+            known = state.by_key()
+            new = [
+                replace(
+                    _cure_of(file, device, read_ahead_kb, policy, known),
+                    given=_ticks(),
+                    descriptors=tuple(told.of(file)),
+                )
+                for file in reached
+            ]
+            old = [replace(cure, read_ahead_kb=_window_now(cure, known)) for cure in new]
+            change = WindowChange(device.name, str(device.attribute), device.read_ahead_kb, read_ahead_kb, tuple(old))
+            opened, moment = state.step(
+                change, [*state.without(new), *new], lambda: _give(device.attribute, read_ahead_kb, handles, reached)
             )
-            for file in reached
-        ]
-        old = [replace(cure, read_ahead_kb=_window_now(cure, state)) for cure in new]
-        change = WindowChange(device.name, str(device.attribute), device.read_ahead_kb, read_ahead_kb, tuple(old))
-        opened, moment = state.step(
-            change, [*state.without(new), *new], lambda: _give(device.attribute, read_ahead_kb, handles, reached)
-        )
     return Given(tuple(new), opened, moment // 1000)
 
 
 def undo(wanted: Callable[[Cure], bool]) -> Iterator[tuple[Cure, str]]:
     """Put back what is wanted, the last first, and forget it; tells of each what became of it.
 
-    FolioError, at the end, if some could not be put back.
+    Open files of a device that had the same window get it back together, as each time is another moment in which their
+    device has it. FolioError, at the end, if some could not be put back.
     """
     faults: list[FolioError | OSError] = []
     with changing() as state:
-        for cure in reversed(state.cures):
-            if not wanted(cure):
-                continue
+        together: dict[tuple[object, ...], list[Cure]] = {}
+        for cure in filter(wanted, reversed(state.cures)):
+            together.setdefault((cure.attribute, cure.before_kb, cure.pid is None), []).append(cure)
+        for cures in together.values():
             try:
-                words = _put_back(cure, state)
+                yield from _put_back(cures, state, faults)
             except (FolioError, OSError) as error:
                 faults.append(error)
-                continue
-            yield cure, words
     if len(faults) == 1:
         raise faults[0]
     if faults:
         raise NoCure(" ".join(map(str, faults)))
 
 
-def still_given(
-    file: OpenFile, read_ahead_kb: int, policy: str, known: Sequence[Cure], told: Descriptors
-) -> Cure | None:
-    """The one of the ``known`` cures by which a policy has given an open file its window, if nothing has changed since.
+def still_given(cure: Cure, read_ahead_kb: int, policy: str, told: Descriptors) -> bool:
+    """Whether an open file has this window by this policy, and nothing has changed since.
 
-    None as well if that is long ago: a program may have closed the file and opened it again under the same number.
+    Not if that is long ago: a program may have closed the file and opened it again under the same number.
     """
-    for cure in known:
-        if cure.pid is None or cure.open_file != replace(file, path=cure.file):
-            continue
-        asked = (cure.read_ahead_kb, cure.policy) == (read_ahead_kb, policy)
-        lately = _ticks() - cure.given < _AGAIN_SECONDS * os.sysconf("SC_CLK_TCK")
-        try:
-            return cure if asked and lately and cure.descriptors == tuple(told.of(file)) else None
-        except FolioError:  # it ends just now, which whoever gives it its window will tell
-            return None
-    return None
+    asked = (cure.read_ahead_kb, cure.policy) == (read_ahead_kb, policy)
+    lately = _ticks() - cure.given < _AGAIN_SECONDS * os.sysconf("SC_CLK_TCK")
+    try:
+        return asked and lately and cure.descriptors == tuple(told.of(cure.open_file))
+    except FolioError:  # it ends just now, which whoever gives it its window will tell
+        return False
 
 
 def forget_ended() -> None:
@@ -139,39 +138,25 @@ def state_of(cure: Cure, told: Descriptors | None = None) -> str:
         return "the process has ended"
 
 
-def _held(files: Sequence[OpenFile], block: ExitStack, told: Descriptors) -> tuple[list[int], list[OpenFile]]:
-    """Descriptors of ours, which ``block`` closes, and the files that they are of."""
-    handles: list[int] = []
-    reached: list[OpenFile] = []
-    fault: FolioError = NoCure("No process has this file open.")
-    for file in files:
-        try:
-            handles += block.enter_context(windows.held(file, told))
-            reached.append(file)
-        except FolioError as error:
-            fault = error
-    if not reached:
-        raise fault
-    return handles, reached
-
-
-def _cure_of(file: OpenFile, device: HostDevice, read_ahead_kb: int, policy: str, state: State) -> Cure:
+def _cure_of(
+    file: OpenFile, device: HostDevice, read_ahead_kb: int, policy: str, known: Mapping[tuple[object, ...], Cure]
+) -> Cure:
     attribute = str(device.attribute)
     cure = Cure(
         file.path, device.name, attribute, read_ahead_kb, device.read_ahead_kb, _ticks(),
         file.pid, file.started, file.number, file.inode, policy,
     )  # fmt: skip
-    if old := state.find(cure):
+    if old := known.get(cure.key):
         return replace(cure, before_kb=old.before_kb, since=old.since)
     # Files get the device's window when they are opened: programs open theirs when they start.
-    whole = next((other for other in state.cures if other.pid is None and other.attribute == attribute), None)
+    whole = known.get((attribute,))
     if whole and file.started <= whole.since:
         return replace(cure, before_kb=whole.before_kb)
     return cure
 
 
-def _window_now(cure: Cure, state: State) -> int:
-    old = state.find(cure)
+def _window_now(cure: Cure, known: Mapping[tuple[object, ...], Cure]) -> int:
+    old = known.get(cure.key)
     return old.read_ahead_kb if old else cure.before_kb
 
 
@@ -190,27 +175,51 @@ def _give(
         openings.forget()
         spent = windows.give_window(attribute, read_ahead_kb, handles)
         opened, all_told = openings.found() if spent else ([], True)
-    known = {replace(file, path="") for file in ours}
-    back = give_back([file for file in opened if replace(file, path="") not in known])
+    known = {file.key for file in ours}
+    back = give_back([file for file in opened if file.key not in known])
     return tuple(back) if all_told else None, spent
 
 
-def _put_back(cure: Cure, state: State) -> str:
-    words = state_of(cure)
-    if words != "holds":
-        state.forget([cure])
-        return words
-    attribute, after = Path(cure.attribute), state.without([cure])
-    now = windows.window_of(attribute)
-    if cure.pid is None:
-        change = WindowChange(cure.device, cure.attribute, now, cure.before_kb, ())
-        state.step(change, after, lambda: windows.set_device(attribute, cure.before_kb))
+def _put_back(cures: Sequence[Cure], state: State, faults: list[FolioError | OSError]) -> Iterator[tuple[Cure, str]]:
+    """Put back open files of a device, or this device, that had the same window; adds why some cannot be."""
+    told = Descriptors()
+    words = {cure: state_of(cure, told) for cure in cures}
+    if ended := [cure for cure in cures if words[cure] != "holds"]:
+        state.forget(ended)
+        yield from ((cure, words[cure]) for cure in ended)
+    there = [cure for cure in cures if words[cure] == "holds"]
+    if not there:
+        return
+    if there[0].pid is None:
+        _put_device_back(there[0], state)
     else:
-        change = WindowChange(cure.device, cure.attribute, now, cure.before_kb, (cure,))
-        state.have_keeper()
-        with windows.held(cure.open_file) as handles:
-            state.step(change, after, lambda: _give(attribute, cure.before_kb, handles, [cure.open_file]))
-    return f"back to {cure.before_kb} KiB"
+        there = _put_files_back(there, state, told, faults)
+    yield from ((cure, f"back to {cure.before_kb} KiB") for cure in there)
+
+
+def _put_device_back(cure: Cure, state: State) -> None:
+    attribute = Path(cure.attribute)
+    change = WindowChange(cure.device, cure.attribute, windows.window_of(attribute), cure.before_kb, ())
+    state.step(change, state.without([cure]), lambda: windows.set_device(attribute, cure.before_kb))
+
+
+def _put_files_back(
+    cures: Sequence[Cure], state: State, told: Descriptors, faults: list[FolioError | OSError]
+) -> list[Cure]:
+    """Those that could be."""
+    first = cures[0]
+    attribute = Path(first.attribute)
+    state.have_keeper()
+    with all_held([cure.open_file for cure in cures], told) as (handles, reached, unreached):
+        faults += unreached
+        keys = {file.key for file in reached}
+        back = [cure for cure in cures if cure.key in keys]
+        if back:
+            change = WindowChange(
+                first.device, first.attribute, windows.window_of(attribute), first.before_kb, tuple(back)
+            )
+            state.step(change, state.without(back), lambda: _give(attribute, first.before_kb, handles, reached))
+    return back
 
 
 def _ticks() -> int:

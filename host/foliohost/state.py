@@ -20,7 +20,7 @@ from foliohost import windows
 from foliohost.errors import FolioError, NoCure, NotPermitted
 from foliohost.files import locked, state_directory, write_atomic
 from foliohost.keeper import start_keeper
-from foliohost.windows import OpenFile
+from foliohost.windows import Descriptors, OpenFile
 
 _Result = TypeVar("_Result")
 
@@ -53,7 +53,7 @@ class Cure:
     @property
     def key(self) -> tuple[object, ...]:
         """Two cures with the same key replace each other."""
-        return (self.attribute,) if self.pid is None else (self.pid, self.started, self.number, self.inode)
+        return (self.attribute,) if self.pid is None else self.open_file.key
 
     @property
     def open_file(self) -> OpenFile:
@@ -139,20 +139,23 @@ class State:
                 f"{change.device} has {change.device_kb} KiB again. What others opened while it had"
                 f" {change.meanwhile_kb} KiB keeps that until it is closed."
             )
-        for cure in change.files:
-            with suppress(FolioError), windows.held(cure.open_file) as handles:  # else it is closed
-                now, wanted = windows.window_of(attribute), cure.read_ahead_kb
-                self._save(self.cures, replace(change, device_kb=now, meanwhile_kb=wanted))
-                windows.give_window(attribute, wanted, handles)
-                words.append(f"{named(cure)} has {wanted} KiB again.")
+        told = Descriptors()
+        for wanted in dict.fromkeys(cure.read_ahead_kb for cure in change.files):
+            files = (cure.open_file for cure in change.files if cure.read_ahead_kb == wanted)
+            with suppress(FolioError), windows.all_held(files, told) as (handles, reached, _):  # others are closed
+                if reached:
+                    now = windows.window_of(attribute)
+                    self._save(self.cures, replace(change, device_kb=now, meanwhile_kb=wanted))
+                    windows.give_window(attribute, wanted, handles)
+                    words += [f"{named(file)} has {wanted} KiB again." for file in reached]
         self._save(self.cures, None)
         return words
 
     def forget(self, cures: Iterable[Cure]) -> None:
         self._save(self.without(cures), self._change)
 
-    def find(self, cure: Cure) -> Cure | None:
-        return next((other for other in self.cures if other.key == cure.key), None)
+    def by_key(self) -> dict[tuple[object, ...], Cure]:
+        return {cure.key: cure for cure in self.cures}
 
     def without(self, cures: Iterable[Cure]) -> list[Cure]:
         keys = {cure.key for cure in cures}
@@ -210,8 +213,8 @@ def changing() -> Iterator[State]:
         yield state
 
 
-def named(cure: Cure) -> str:
-    return f"{cure.file} in process {cure.pid}"
+def named(file: OpenFile) -> str:
+    return f"{file.path} in process {file.pid}"
 
 
 def _has(attribute: Path, read_ahead_kb: int) -> bool:

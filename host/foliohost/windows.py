@@ -14,8 +14,8 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +42,11 @@ class OpenFile:
     number: int
     """Of the file system, as ``os.stat`` has it."""
     inode: int
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells it from other open files; its path may be another one by now."""
+        return self.pid, self.started, self.number, self.inode
 
     @property
     def status(self) -> os.stat_result:
@@ -200,6 +205,24 @@ def held(file: OpenFile, told: Descriptors | None = None) -> Iterator[list[int]]
         finally:
             for handle in fetched:
                 os.close(handle)
+
+
+@contextmanager
+def all_held(
+    files: Iterable[OpenFile], told: Descriptors
+) -> Iterator[tuple[list[int], list[OpenFile], list[FolioError]]]:
+    """Descriptors of ours for open files, the files that these are of, and why others of them cannot be held."""
+    handles: list[int] = []
+    reached: list[OpenFile] = []
+    faults: list[FolioError] = []
+    with ExitStack() as block:
+        for file in files:
+            try:
+                handles += block.enter_context(held(file, told))
+                reached.append(file)
+            except FolioError as error:
+                faults.append(error)
+        yield handles, reached, faults
 
 
 class _Closed(Exception):

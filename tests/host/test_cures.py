@@ -2,7 +2,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import permutations, product
 from pathlib import Path
 
@@ -111,6 +111,16 @@ def test_a_process_with_many_files_is_looked_at_once(private_disk: Path, monkeyp
         forget_ended()
         assert len(given.cures) == len(applied()) == 50
         assert looked == [program.pid, program.pid]
+        give = windows.give_window
+        moments: list[int] = []
+
+        def noted(attribute: Path, window: int, handles: Sequence[int]) -> int:
+            moments.append(len(handles))
+            return give(attribute, window, handles)
+
+        monkeypatch.setattr(windows, "give_window", noted)
+        assert len(undo_all()) == 50
+        assert (moments, looked, applied()) == ([50], [program.pid] * 3, [])
         program.kill()
     for handle in handles:
         os.close(handle)

@@ -149,11 +149,12 @@ def _enforce(arguments: argparse.Namespace) -> int:
     tell_restored()
     if found or applied():
         forget_ended()
-    known, told = applied(), Descriptors()
+    known, told = {cure.key: cure for cure in applied()}, Descriptors()
     kept: list[Cure] = []
     due: list[policy.Named] = []
     for each in found:
-        if cure := still_given(each.file, each.policy.read_ahead_kb, each.policy.name, known, told):
+        cure = known.get(each.file.key)
+        if cure and still_given(cure, each.policy.read_ahead_kb, each.policy.name, told):
             kept.append(cure)
         else:
             due.append(each)
@@ -162,7 +163,7 @@ def _enforce(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json(**_given_json(results))
     else:
-        _print_enforced(results, {cure.key for cure in known})
+        _print_enforced(results, known)
     if refused:
         raise refused[0]
     return 0
@@ -198,7 +199,7 @@ def _print_found(found: Iterable[policy.Named], as_json: bool) -> int:
     if as_json:
         return _print_json(files=[{**asdict(each.file), **asdict(each.policy)} for each in found])
     for each in found:
-        print(_asked(f"{each.file.path} in process {each.file.pid}", each.policy.read_ahead_kb, each.policy.name))
+        print(_asked(named(each.file), each.policy.read_ahead_kb, each.policy.name))
     return 0
 
 
@@ -281,4 +282,4 @@ def _chosen(arguments: argparse.Namespace) -> Callable[[Cure], bool]:
 
 
 def _what(cure: Cure) -> str:
-    return cure.device if cure.pid is None else named(cure)
+    return cure.device if cure.pid is None else named(cure.open_file)
