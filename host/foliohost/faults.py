@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from heapq import merge
@@ -48,23 +48,24 @@ class FaultCounts:
     What comes into the cache between a task's fault and what the fault maps then is read for that fault.
     """
 
-    def __init__(self, but: int | None = None) -> None:
+    def __init__(self, but: Iterable[int] = ()) -> None:
         self.read_pages: dict[File, int] = {}
         self.major_faults: dict[File, int] = {}
         self.events = 0
-        self._but = but
+        self.but = set(but)
+        """Tasks whose faults do not count."""
         self._missing: dict[int, tuple[File, int, bool]] = {}
         """By task: the file and the page of its fault, and whether what comes into the cache now is for that."""
 
     def take(self, events: Sequence[Event]) -> None:
         self.events += len(events)
-        missing = self._missing
+        missing, but = self._missing, self.but
         for _, name, fields in events:
             task = fields[0]
             if name == MAP:  # most of them
                 if task in missing:
                     del missing[task]
-            elif task == self._but:
+            elif task in but:
                 continue
             elif name == FAULT:
                 file, page = (fields[1], fields[2]), fields[3]
@@ -93,7 +94,7 @@ class FaultCounts:
 class FaultTrace:
     """The faults of processes that are ``followed``, counted as they come."""
 
-    def __init__(self, instance: Instance, but: int | None) -> None:
+    def __init__(self, instance: Instance, but: Iterable[int] = ()) -> None:
         self._instance = instance
         self._counts = FaultCounts(but)
         self._pages: list[bytes] = []
@@ -118,6 +119,8 @@ class FaultTrace:
     def begin(self) -> None:
         """Count from now on, whatever the caller does meanwhile. No program is to be started then: that forks."""
         self._thread.start()
+        if self._thread.native_id:  # it is followed where we are, as all that we start
+            self._counts.but.add(self._thread.native_id)
 
     def end(self) -> None:
         """Count no more."""
@@ -209,7 +212,7 @@ def followed(pids: Collection[int], but: int | None = None) -> Iterator[FaultTra
     fields[MAP] = FIELDS[MAP][:2]
     with Instance(fields, buffers_kib=BUFFERS_KIB) as instance:
         instance.start(pids)
-        trace = FaultTrace(instance, but)
+        trace = FaultTrace(instance, () if but is None else (but,))
         try:
             yield trace
         finally:

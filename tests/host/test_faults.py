@@ -228,7 +228,7 @@ def test_few_events_are_in_memory_however_many_are_fetched() -> None:
         told[number * 3 % processors].append((moment + 5, ADD, (1, *file, page - page % 4, 2)))
     counts.take(sorted(event for some in told for event in some))
     buffers.waiting = [[page_of(some[at : at + each]) for at in range(0, len(some), each)] for some in told]
-    trace = FaultTrace(buffers, None)
+    trace = FaultTrace(buffers)
     most = 0
 
     def parsed(page: bytes) -> Iterator[Event]:
@@ -246,10 +246,12 @@ def test_few_events_are_in_memory_however_many_are_fetched() -> None:
 
 def test_events_are_fetched_while_a_look_takes_long() -> None:
     buffers = Buffers(1)
-    trace = FaultTrace(buffers, None)
+    trace = FaultTrace(buffers)
     Watch(list, trace=trace)
-    buffers.waiting = [[page_of([(1, FAULT, (1, 8, 5, 3))])]]
-    assert wait_until(lambda: trace._counts.events == 1, 60)
+    ours = trace._thread.native_id or 0
+    buffers.waiting = [[page_of([(1, FAULT, (1, 8, 5, 3)), (2, FAULT, (ours, 8, 6, 3))])]]
+    assert wait_until(lambda: trace._counts.events == 2, 60)
+    assert trace._counts.by_file() == {("0:8", 5): FileFaults()}
     trace.end()
     fetched = buffers.fetched
     time.sleep(0.3)
@@ -265,7 +267,7 @@ def test_reads_are_of_the_fault_that_waits_for_them() -> None:
     def add(task: int, number: tuple[int, int], first: int, order: int = 0) -> Event:
         return 0, ADD, (task, *number, first, order)
 
-    counts = FaultCounts(but=9)
+    counts = FaultCounts(but=[9])
     counts.take([fault(1, file, 5), add(1, file, 4), add(1, file, 5, 1), add(1, other, 5), add(2, file, 8)])
     counts.take([(0, MAP, (1, 7)), add(1, file, 8)])  # by read(), after the fault
     counts.take([fault(2, file, 9), fault(1, other, 1), add(2, file, 9), fault(2, file, 9), add(2, file, 10)])
