@@ -118,6 +118,8 @@ def test_bash_completes_what_there_is(tree: Path) -> None:
         (["di"], "diagnose"),
         (["cure", "ap"], "apply"),
         (["cure", "apply", "--dev"], "--device-of"),
+        (["cure", "apply", "--file", ""], ""),  # then bash names files
+        (["cure", "show", ""], "--json --help"),
     ):
         argv = ["bash", "-euc", f"{script}\n{source}", "bash", "foliolab-host", *words]
         assert subprocess.run(argv, capture_output=True, check=True, text=True).stdout.strip() == offered

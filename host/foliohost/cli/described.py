@@ -62,15 +62,19 @@ def manual(program: CommandLine) -> str:
 
 
 def completion(program: CommandLine) -> str:
-    """A script for bash: what may follow a command and its verb. Elsewhere, names of files do."""
+    """A script for bash: what may follow a command and its verb. Elsewhere, as behind options, names of files do."""
     function = f"_{program.name.replace('-', '_')}"
     cases = [line for name, parser in program.commands.items() for line in _cases(name, parser)]
+    valued = dict.fromkeys(option for parser in program.commands.values() for option in _valued(parser))
     return "\n".join(
         [
             "# SPDX-License-Identifier: GPL-2.0-only",
             f"{function}()",
             "{",
             "\tlocal words",
+            '\tcase "${COMP_WORDS[COMP_CWORD - 1]}" in',
+            f"\t{' | '.join(valued)}) COMPREPLY=(); return ;;",
+            "\tesac",
             '\tcase "${COMP_WORDS[*]:1:COMP_CWORD-1} " in',
             '\t*" -- "*) words= ;;',
             *cases,
@@ -91,6 +95,12 @@ def _cases(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
         yield from _cases(f"{name} {verb}", its)
     options = [option for action in _told(parser) for option in action.option_strings]
     yield f'\t"{name} "*) words="{" ".join([*verbs, *options, "--help"])}" ;;'
+
+
+def _valued(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The options that a value follows, also those of verbs."""
+    for each in (parser, *_choices(parser).values()):
+        yield from (option for action in _told(each) if action.nargs != 0 for option in action.option_strings)
 
 
 def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
