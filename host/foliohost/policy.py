@@ -44,9 +44,12 @@ class Named:
 
 
 def read_policies(directory: Path) -> list[Policy]:
-    """Those of all files ``*.conf``, in their order; UsageError for what is none."""
+    """Those of all files ``*.conf``, in their order; UsageError for what is none.
+
+    Names that begin with a dot are left out: an editor has them beside what it edits.
+    """
     found: list[Policy] = []
-    for path in sorted(directory.glob("*.conf")):
+    for path in sorted(directory.glob("[!.]*.conf")):
         parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), default_section="")
         try:
             parser.read_string(path.read_text(), str(path))

@@ -25,6 +25,7 @@ def test_policies_are_read_in_the_order_of_their_files(tmp_path: Path) -> None:
         "[first]\nfiles =\n  /a = b\n  /b/%d\nread_ahead_kb = 64\n[second]\nread_ahead_kb=4\nfiles=/c\n",
     )
     write(place, "ignored.txt", "[")
+    (place / ".#a.conf").symlink_to("somebody@here.1234")
     assert read_policies(place) == [
         Policy("first", ("/a = b", "/b/%d"), 64),
         Policy("second", ("/c",), 4),
