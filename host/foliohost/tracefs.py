@@ -104,7 +104,8 @@ class Instance:
         )
         try:
             assert self._watcher.stdout
-            self._watcher.stdout.readline()  # it is ready
+            if not self._watcher.stdout.readline():
+                raise FolioError("Nothing is recorded: the shell that would clean up after us has ended.")
             self._path.mkdir(mode=0o700)
             self._set_up()
         except BaseException as error:

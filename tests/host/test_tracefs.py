@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from foliohost import tracefs as live_tracefs
-from foliohost.errors import NotPermitted, UsageError
+from foliohost.errors import FolioError, NotPermitted, UsageError
 from foliohost.processes import PAGE_BYTES, descendants, tasks_of
 from foliohost.record import record
 from foliohost.spool import Spool
@@ -124,6 +124,16 @@ def test_a_signal_between_two_steps_leaves_nothing(monkeypatch: pytest.MonkeyPat
     with pytest.raises(KeyboardInterrupt), Instance({ADD: FIELDS[ADD]}):
         pass
     assert instances(os.getpid()) == []
+
+
+def test_nothing_is_changed_without_somebody_to_clean_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "instances").mkdir()
+    monkeypatch.setattr(live_tracefs, "tracefs", lambda: tmp_path)
+    monkeypatch.setattr(live_tracefs, "_CLEAN_UP", "exit 1")
+    monkeypatch.setattr(Instance, "_set_up", lambda self: None)
+    with pytest.raises(FolioError, match=r"^Nothing is recorded"), Instance({}):
+        pass
+    assert list((tmp_path / "instances").iterdir()) == []
 
 
 def test_a_kernel_that_is_locked_down_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
