@@ -369,6 +369,12 @@ static void check_bounds(const struct mmap_readahead_miss *miss,
 		broken("a read is larger than the limit", miss, answer);
 	if (1UL << answer->order > answer->size)
 		broken("a folio is larger than the read", miss, answer);
+	if (miss->writes && answer->order && answer->kind != MMAP_READAHEAD_FORWARD)
+		broken("a page that is written dirties others", miss, answer);
+	if (answer->kind == MMAP_READAHEAD_FORWARD && answer->async_size &&
+	    answer->async_size < answer->size &&
+	    1UL << answer->order > answer->start + answer->size - answer->async_size - miss->index)
+		broken("a folio has both the miss and the mark", miss, answer);
 	if (answer->async_size > answer->size)
 		broken("a mark lies before the read", miss, answer);
 }
@@ -847,6 +853,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		.request_pages = take_limit(&input, 16384),
 		.max_order = take_byte(&input) % 12,
 		.block_shift = take_byte(&input) % 10,
+		.writes = take_byte(&input) & 1,
 		.look = look,
 		.next_miss = next_miss,
 	};

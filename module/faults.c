@@ -42,6 +42,7 @@
  * @mark: page of the readahead mark that the fault has come to
  * @marked: the read for that mark, if it has come to one; only to be compared
  * @adapts: it may still read
+ * @writes: the mapping can write to the file
  * @nr_adaptive: faults that might
  * @nr_unread: of those that were looked at, how many missed since one was read for
  * @arriving: of the file, if what @answer asked for is not in the page cache yet; only to be
@@ -56,6 +57,7 @@ struct slot {
 	pgoff_t mark;
 	const struct readahead_control *marked;
 	bool adapts;
+	bool writes;
 	unsigned int nr_adaptive;
 	unsigned int nr_unread;
 	const struct address_space *arriving;
@@ -130,6 +132,7 @@ bool fault_begins(struct vm_fault *vmf, bool adaptive)
 	slot->file = file;
 	slot->index = vmf->pgoff;
 	slot->adapts = adapts;
+	slot->writes = (vma->vm_flags & (VM_SHARED | VM_WRITE)) == (VM_SHARED | VM_WRITE);
 	slot->marked = NULL;
 	slot->arriving = NULL;
 	if (adapts)
@@ -323,6 +326,7 @@ void fault_reads(struct readahead_control *ractl, struct file_ra_state *ra)
 		slot->nr_unread = 0;
 	device = device_of(ractl->mapping->host);
 	describe(ractl, marked ? slot->mark : slot->index, device, &miss);
+	miss.writes = slot->writes;
 	if (miss.index >= miss.file_pages || !(marked || is_around(ractl, miss.index)))
 		goto out;
 	slot->adapts = false;

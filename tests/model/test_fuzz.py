@@ -133,9 +133,19 @@ BREAKAGES = {
         "runtime error: ",
     ),
     "a folio is larger than what is read": (
-        "return size >= 64 ? ilog2(size) - 3 : size >= 4 ? 2 : 0;",
+        "return writes || size < 4 ? 0 : size < 64 ? 2 : ilog2(size) - 3;",
         "return 2;",
         "a folio is larger than the read",
+    ),
+    "a mark in the folio of its miss": (
+        "return ilog2(answer->async_size ?: size);",
+        "return ilog2(size);",
+        "a folio has both the miss and the mark",
+    ),
+    "blocks that may be written": (
+        "return writes ? 0 : ilog2(size);",
+        "return ilog2(size);",
+        "a page that is written dirties others",
     ),
     "all of a run is looked at": ("pages *= 2;", "pages++;", "looks at too many pages"),
 }

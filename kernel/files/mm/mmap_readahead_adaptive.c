@@ -77,6 +77,7 @@ static void describe(const struct vm_fault *vmf, struct mmap_readahead_miss *mis
 	miss->max_pages = min(READ_ONCE(file->f_ra.ra_pages), SZ_1G >> PAGE_SHIFT);
 	miss->max_order = mapping_max_folio_order(file->f_mapping);
 	miss->block_shift = ilog2(max(READ_ONCE(fault_around_pages), 1UL));
+	miss->writes = (vmf->vma->vm_flags & (VM_SHARED | VM_WRITE)) == (VM_SHARED | VM_WRITE);
 	miss->look = look;
 	miss->next_miss = next_miss;
 	miss->cache = file->f_mapping;

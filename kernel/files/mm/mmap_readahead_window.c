@@ -79,21 +79,27 @@ static bool is_used(const struct mmap_readahead_miss *miss, unsigned long index)
 
 /*
  * Folio size of a read. What goes on, or fills a region, is used to the last page, and one
- * folio may hold all of it. Of a single miss, and backward, folios have 4 pages, or an eighth
- * of 64 and more.
+ * folio may hold all of it, but not a miss together with its mark: a fault that maps all of
+ * a folio would hide the mark. Of a single miss, and backward, folios have 4 pages, or an
+ * eighth of 64 and more. Where @writes may hit pages here and there, each has a folio of its
+ * own, since all of a folio is written back.
  */
-static unsigned int order_of(unsigned int size, enum mmap_readahead_kind kind)
+static unsigned int order_of(const struct mmap_readahead_answer *answer, bool writes)
 {
-	if (kind == MMAP_READAHEAD_FORWARD || kind == MMAP_READAHEAD_FILL)
-		return ilog2(size);
-	return size >= 64 ? ilog2(size) - 3 : size >= 4 ? 2 : 0;
+	unsigned int size = answer->size;
+
+	if (answer->kind == MMAP_READAHEAD_FORWARD)
+		return ilog2(answer->async_size ?: size);
+	if (answer->kind == MMAP_READAHEAD_FILL)
+		return writes ? 0 : ilog2(size);
+	return writes || size < 4 ? 0 : size < 64 ? 2 : ilog2(size) - 3;
 }
 
 /* Did the fault that asked for a read map a page, or another one of its folio? */
 static bool own_fault(const struct mmap_readahead_miss *miss,
 		      const struct mmap_readahead_read *read, unsigned long page)
 {
-	unsigned int order = min(order_of(read->size, read->kind), miss->max_order);
+	unsigned int order = min_t(unsigned int, read->order, miss->max_order);
 	unsigned int shift = max(order, miss->block_shift);
 
 	return page >> shift == read->index >> shift;
@@ -466,13 +472,14 @@ static void finish(struct mmap_readahead_state *state, const struct mmap_readahe
 		answer->size = miss->file_pages - answer->start;
 		answer->async_size = 0;
 	}
-	answer->order = order_of(answer->size, answer->kind);
+	answer->order = order_of(answer, miss->writes);
 	if (!read)
 		return;
 	answer->read = read - state->reads;
 	read->index = miss->index;
 	read->end = max(read->end, answer->start + answer->size - 1);
 	read->size = answer->size;
+	read->order = answer->order;
 	read->pending = answer->size > 1;
 }
 

@@ -31,6 +31,7 @@ enum mmap_readahead_kind {
  * @end: last page of all
  * @size: pages of the last one, 0 if there was none
  * @kind: &enum mmap_readahead_kind of the last one
+ * @order: folio size that it asked for
  * @pending: whether pages of it may not be in the page cache yet
  */
 struct mmap_readahead_read {
@@ -39,6 +40,7 @@ struct mmap_readahead_read {
 	unsigned long end;
 	unsigned int size;
 	unsigned char kind;
+	unsigned char order;
 	bool pending;
 };
 
@@ -119,6 +121,7 @@ enum mmap_readahead_page {
  * @request_pages: what one request costs, in pages read, at least 1
  * @max_order: the largest folio that the file can have is of 2^max_order pages
  * @block_shift: a fault maps what is cached of 2^block_shift pages around itself
+ * @writes: whether the mapping can write to the file
  * @look: what the page cache has of a page
  * @next_miss: the first page from @index on that is not cached, or @most pages on
  * @cache: for these two
@@ -133,6 +136,7 @@ struct mmap_readahead_miss {
 	unsigned int request_pages;
 	unsigned int max_order;
 	unsigned int block_shift;
+	bool writes;
 	enum mmap_readahead_page (*look)(const void *cache,
 					 unsigned long index);
 	unsigned long (*next_miss)(const void *cache, unsigned long index,

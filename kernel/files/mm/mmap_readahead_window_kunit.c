@@ -174,8 +174,11 @@ static void fake_miss(struct fake_file *file, unsigned long index)
 	KUNIT_ASSERT_LT(file->test, index - answer->start, answer->size);
 	KUNIT_ASSERT_LE(file->test, answer->size, miss->file_pages - answer->start);
 	KUNIT_ASSERT_LE(file->test, answer->async_size, answer->size);
-	KUNIT_ASSERT_EQ(file->test, answer->order,
-			order_of(answer->size, answer->kind));
+	KUNIT_ASSERT_EQ(file->test, answer->order, order_of(answer, miss->writes));
+	/* A fault that maps all of its folio must not map the mark of its stream. */
+	if (answer->kind == FORWARD && answer->async_size)
+		KUNIT_ASSERT_LE(file->test, 1UL << answer->order,
+				answer->start + answer->size - answer->async_size - index);
 	KUNIT_ASSERT_TRUE(file->test, state_fits(&file->state));
 	KUNIT_ASSERT_LE(file->test, file->looks, MOST_LOOKS);
 }
@@ -323,14 +326,19 @@ static void test_arithmetic(struct kunit *test)
 	static const unsigned int orders[][3] = {
 		{ 1, 0, 0 }, { 3, 0, 1 }, { 4, 2, 2 }, { 63, 2, 5 }, { 64, 3, 6 }, { 128, 4, 7 },
 	};
-	enum mmap_readahead_kind kind;
-	unsigned int i;
+	struct mmap_readahead_answer read = {};
+	unsigned int i, all;
 
 	KUNIT_EXPECT_LE(test, sizeof(struct mmap_readahead_state), 384);
 	for (i = 0; i < ARRAY_SIZE(orders); i++)
-		for (kind = SINGLE; kind <= FILL; kind++)
-			KUNIT_EXPECT_EQ(test, order_of(orders[i][0], kind),
-					orders[i][kind == FORWARD || kind == FILL ? 2 : 1]);
+		for (read.kind = SINGLE; read.kind <= FILL; read.kind++) {
+			read.size = orders[i][0];
+			all = read.kind == FORWARD || read.kind == FILL ? 2 : 1;
+			KUNIT_EXPECT_EQ(test, order_of(&read, false), orders[i][all]);
+			/* Who writes here and there dirties no neighbours. */
+			KUNIT_EXPECT_EQ(test, order_of(&read, true),
+					read.kind == FORWARD ? orders[i][all] : 0);
+		}
 	for (i = 0; i < 255; i++) {
 		KUNIT_EXPECT_GT(test, moved_share(i, true), i);
 		KUNIT_EXPECT_LE(test, moved_share(i + 1, false), i);
@@ -1399,6 +1407,7 @@ static void test_extremes(struct kunit *test)
 			miss->request_pages = requests[next_random(&random, ARRAY_SIZE(requests))];
 			miss->memory_pages = memories[next_random(&random, ARRAY_SIZE(memories))];
 			miss->block_shift = next_random(&random, 10);
+			miss->writes = next_random(&random, 2);
 		}
 		/* In the end the file is cut off after its first page. */
 		miss->file_pages = n % 100 < 90 ? HIGHEST_PAGE + 1 : 1;
