@@ -401,7 +401,9 @@ go() {
 		'' | "$(boot_id)") rm "$boot/started" ;; # this was killed before that kernel began
 		*)
 			end_boot "$boot"
-			touch "$run/asked" # the lease starts anew: nobody could poll during the boot
+			# Nobody could poll during the boot, which does not count.
+			asked=$(($(stat -c %Y "$run/asked") + $(date +%s) - $(stat -c %Y "$boot/started")))
+			touch -d "@$asked" "$run/asked"
 			;;
 		esac
 	fi

@@ -38,6 +38,18 @@ def test_a_runner_that_was_killed_is_noticed_and_goes_on(lab: Lab, pretence: Pre
     assert pretence.left() == []
 
 
+def test_a_machine_that_nobody_asks_any_more_ends_its_run(lab: Lab, pretence: Pretended) -> None:
+    lab.bundle(pretence.home)
+    load = (pretence.root / "stubs/kexec").read_text()
+    pretence.stub("kexec", f"{load}\ntouch -d '2 hours ago' {HOME}/run/asked\n")
+    pretence.runner("start", "--no-watchdog", "--pause", "0", "--lease", "3600")
+    assert wait_until(lambda: pretence.ended, 20)
+    journal = (pretence.run / "journal").read_text()
+    assert journal.count(" ended ") == 1
+    assert "nobody has asked for 72" in journal
+    assert pretence.left() == []
+
+
 @pytest.mark.parametrize("whole", [512, 1500, 5000, 9000])
 def test_files_that_were_copied_in_part_are_copied_again(lab: Lab, pretence: Pretended, whole: int) -> None:
     bundle = lab.place / "bundle"
