@@ -26,7 +26,7 @@ umount "$tree/proc"
 mke2fs -q -F -t ext4 -b 4096 -O ^metadata_csum_seed,^orphan_file -d "$tree" \
 	-E "offset=$offset,lazy_itable_init=0,lazy_journal_init=0" "$disk" "$blocks"
 """
-"""Of a shell with mounts, and unless it is root's a user namespace, of its own: however it ends, no tree is left.
+"""For a shell in its own mount namespace, and user namespace if not root: the mounts end with it.
 
 GRUB of Debian 12 does not know the two features that the file system does without.
 """
@@ -64,7 +64,7 @@ def make_debian(
     tree.mkdir()
     for name in ("mmdebstrap", "mke2fs"):
         tool(name)
-    # With the first process of a PID namespace all others of it die, and with the last one of them the mounts.
+    # When the first process of a PID namespace ends, all others are killed, and the mounts go with the last one.
     argv = [tool("unshare"), "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]
     if os.geteuid():
         tool("newuidmap")

@@ -87,7 +87,7 @@ class Difference:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """By which what loses most comes first."""
+        """A sort key: the greatest loss comes first."""
         return list(Change).index(self.change), -self.loss
 
     @property

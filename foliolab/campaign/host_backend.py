@@ -24,7 +24,7 @@ from foliolab.vm.image import guest_programs
 class HostBackend(Backend):
     """Boots kernels on a machine. Guests of this one only make its disks.
 
-    It has an obstacle to no step: what it cannot execute at all is refused before, by ``require_bootable``.
+    No step has an obstacle here: ``require_bootable`` has already refused what cannot run on a machine.
     """
 
     architecture: Architecture

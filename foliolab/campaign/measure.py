@@ -173,7 +173,7 @@ def _on_host(request: Request, plan: Plan, arch: Architecture, report: Reporter)
 
 
 def _filesystems(plan: Plan) -> tuple[str, ...]:
-    """The extras by which kernels have the plan's file systems."""
+    """The kernel extras that the plan's file systems need."""
     return tuple(extra for extra in OPTIONAL if extra in plan.scale.parameters.filesystems)
 
 
@@ -184,7 +184,7 @@ def require_counting(metric: str, wanted: Wanted) -> None:
 
 
 def _on_model(request: Request, plan: Plan, arch: Architecture, page_size: int) -> Plan:
-    """The plan as the model can run it; UsageError for what it cannot."""
+    """The plan as the model can run it; UsageError if it cannot."""
     other = arch != NATIVE or page_size != PAGE_BYTES
     counted = plan.scale.parameters.hardware_counters
     if counted or request.accelerator or request.profile != "lab" or request.kernels or other:

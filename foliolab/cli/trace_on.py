@@ -33,7 +33,7 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--repetitions", metavar="N", type=int, help=text)
     group.add_argument("--request-us", metavar="US", type=float, help="what the disk takes for a request ...")
     group.add_argument("--page-us", metavar="US", type=float, help="... and for a page, to predict seconds from counts")
-    text = "also let the kernel that runs here read: with its window, and memory for all"
+    text = "also let the running kernel read, with the disk's window and all free memory"
     group.add_argument("--kernel-too", action="store_true", default=None, help=text)
 
 
@@ -68,7 +68,7 @@ def replay_on_file(
     windows_kb: Sequence[int],
     memory_bytes: int | None,
 ) -> int:
-    """Replay, and print what came out; beside ``arguments`` stands what ordinary replays take as well."""
+    """Replay on a file, and print the times. What ordinary replays take too is passed by itself."""
     costs = None if arguments.request_us is None else ReadCosts(arguments.request_us, arguments.page_us)
     kernel = _kernel_variants(variants) if arguments.kernel_too else {}
     report = Reporter()

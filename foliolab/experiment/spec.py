@@ -73,7 +73,7 @@ class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     programs: bool = False
     """Whether there is a second disk, mounted on /programs, with the root directory of that name."""
     writable: bool = False
-    """Whether the probe may write to the disk; what it writes is gone with a guest, and stays on a machine."""
+    """Whether the probe may write to the disk; a guest discards what it writes, a machine keeps it."""
     boot_each: bool = False
     """Whether each measurement has a boot of its own, where a kernel learns from those before."""
     requests_per_second: Count = 0

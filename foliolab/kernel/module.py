@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The adaptive window as a module for kernels that Debian has built, and a Debian package of which DKMS builds it."""
+"""The adaptive window as a module for kernels that Debian has built, and its Debian package for DKMS."""
 
 import os
 import re
@@ -47,7 +47,7 @@ License: GPL-2.0-only
  On Debian, the licence is in /usr/share/common-licenses/GPL-2.
 """
 _SCRIPTS = {
-    # What DKMS has for packages: it builds for the kernel that runs and the newest, or in a chroot for all there are.
+    # DKMS's helper for packages builds for the running and the newest kernel; in a chroot, for all that are installed.
     "postinst": 'case $1 in configure) /usr/lib/dkms/common.postinst {name} {version} "" "" "${{2-}}" ;; esac',
     "prerm": "case $1 in remove | upgrade | deconfigure) dkms remove -m {name} -v {version} --all || true ;; esac",
 }
@@ -110,7 +110,7 @@ def package(directory: Path) -> Path:
         for entry in (tree, *tree.rglob("*")):
             entry.chmod(0o755 if entry.is_dir() or entry.name in _SCRIPTS else 0o644)
         built = Path(scratch) / file.name
-        # Time stamps that are newer become this one.
+        # dpkg-deb clamps newer time stamps to this one.
         environment = os.environ | {"SOURCE_DATE_EPOCH": "0"}
         make = [tool("dpkg-deb"), "--root-owner-group", "-Zxz", "--build", str(tree), str(built)]
         run(make, BuildError, env=environment)

@@ -28,10 +28,10 @@ _SILENT = "The machine was reset without a word: its kernel hung, or nothing kep
 
 
 def facts_of(text: str) -> dict[str, str]:
-    """What a machine says of itself: a name and words in each line. LabError without what samples have of it."""
+    """What a machine says of itself: a name and words in each line. LabError if what samples need is missing."""
     facts = {name: words for name, _, words in (line.partition(" ") for line in text.splitlines())}
     if not facts.get("name") or not facts.get("memory_kib", "0").isdecimal():
-        raise LabError("The machine's facts are damaged: they lack its name, or its memory is no number.")
+        raise LabError("The machine's facts are damaged: its name is missing, or its memory is not a number.")
     return facts
 
 
@@ -70,7 +70,7 @@ class _End(msgspec.Struct, tag_field="event", tag="end"):
 
 
 _Event = _Ready | _Start | _Output | _Exit | _Deadline | _Error | _End
-"""Those that guest/system/init.c has."""
+"""The events that guest/system/init.c writes."""
 
 
 class _Request(msgspec.Struct):
@@ -102,7 +102,7 @@ class Answers:
     page_size: int = 0
     deadline: bool = False
     damaged: dict[int, str] = field(default_factory=dict)
-    """What is wrong with lines, by the step that had begun last before them."""
+    """The first damaged line of a step, and what is wrong with it, by the step that was running."""
 
     @classmethod
     def read(cls, text: str) -> "Answers":
@@ -135,7 +135,7 @@ class Answers:
 
 
 class BootRead:
-    """One boot on a machine, and what it says. LabError, with the file, for one of which nothing can be told."""
+    """One boot on a machine, and what it says. LabError, which names the file, if the boot cannot be read at all."""
 
     def __init__(self, place: Path, facts: Mapping[str, str]) -> None:
         self._place = place
@@ -162,10 +162,10 @@ class BootRead:
     def samples(self) -> Iterator[Sample]:
         """One for each step that has begun; for all steps if the kernel came to none.
 
-        What answers are damaged or missing of is lost to the host: it is no result of the kernel's.
+        A step whose answers are damaged or missing is LOST_HOST: it says nothing of the kernel.
         """
         for step, (work, form) in enumerate(zip(self._works, self._forms, strict=True), start=1):
-            # Others were in an earlier boot, or follow in a later one.
+            # The other steps ran in an earlier boot, or will run in a later one.
             if step in self._asked and (step <= (self._answers.begun or step) or self._ending == "end"):
                 yield self._sample(step, work, form)
 
@@ -205,7 +205,7 @@ class BootRead:
         if not answers.begun and (failed := self._failed_setting()):
             return failed
         if self._ending == "end" or step < answers.begun:
-            return self._unreadable("lacks what this came to")
+            return self._unreadable("has no result for this step")
         if answers.deadline:
             outcome = classify(self.console, Ending.DEADLINE, waited="end it by its deadline")
         else:
@@ -218,7 +218,7 @@ class BootRead:
         return replace(outcome, sentence=sentence)
 
     def _failed_setting(self) -> Outcome | None:
-        """How a job ended that all steps need, if one failed. Those of the runner's own find disks."""
+        """The failure of a job that all steps need, or None. The runner's own jobs find disks: theirs is LOST_HOST."""
         for number, result in self._answers.results.items():
             outcome = replace(result, argv=self._argv.get(number, ("The runner's job",))).outcome
             if outcome.kind is not OutcomeKind.OK:
@@ -255,7 +255,7 @@ class BootRead:
             self._fail(name, error)
 
     def _called(self, name: str) -> str:
-        """What people call a file of this boot, wherever it has been unpacked."""
+        """A file of this boot, as messages name it: its path inside the result."""
         return f"boots/{self._place.name}/{name}"
 
     def _fail(self, name: str, error: Exception) -> NoReturn:
@@ -265,7 +265,7 @@ class BootRead:
 def result_samples(archive: Path, place: Path, complain: Callable[[str], None]) -> list[tuple[Sample, Path]]:
     """The samples in what ``runner result`` has packed, each with the directory of its console; ``place`` is empty.
 
-    Complains in a sentence of each boot that is damaged.
+    Calls ``complain`` with a sentence for each damaged boot.
     """
     with archive.open("rb") as stream:
         unpack(stream, place, str(archive))

@@ -34,7 +34,7 @@ from foliolab.progress import Reporter
 
 RUNNER = Path(__file__).with_name("runner.sh")
 RESULT_BYTES = 4 << 30
-"""More than any result takes, which is text."""
+"""A bound on unpacked results. They are text, and far smaller."""
 _DISK = "@disk{}@"
 """For what the machine calls a disk, which its runner knows."""
 
@@ -150,7 +150,7 @@ def unpack(archive: IO[bytes], place: Path, name: str) -> None:
             with tarfile.open(fileobj=plain, mode="r:") as stream:
                 for member in stream:
                     if complaint := _complaint(member):
-                        raise tarfile.TarError(f"it has {complaint} '{member.name}'")
+                        raise tarfile.TarError(f"it contains {complaint}, '{member.name}'")
                     _write(stream, member, place)
     except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
         raise LabError(f"{name} is no result of a bundle: {error}.") from None
@@ -174,17 +174,17 @@ def _copy_plain(archive: IO[bytes], plain: IO[bytes]) -> None:
 
 
 def _complaint(member: tarfile.TarInfo) -> str:
-    """What a member is that no result has; nothing for one that may be unpacked."""
+    """Why a member must not be unpacked; empty if it may."""
     path = PurePosixPath(member.name)
     if member.issym() or member.islnk():
-        return "the link"
+        return "a link"
     if member.issparse():
-        return "the file with holes"  # which takes more room than the archive
+        return "a sparse file"  # which takes more room than the archive
     if not (member.isreg() or member.isdir()):
-        return "the device"
+        return "a special file"
     if path.is_absolute():
-        return "the absolute path"
-    return "the path out of its directory" if ".." in path.parts else ""
+        return "an absolute path"
+    return "a path out of its directory" if ".." in path.parts else ""
 
 
 def _write(stream: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:

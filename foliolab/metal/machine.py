@@ -35,7 +35,7 @@ _REFUSED = 3
 _SSH_FAILED = 255
 _POLL_SECONDS = 5.0
 _DEAD_POLLS = 3
-"""How many in a row say that the runner is gone until we believe it: it goes and comes with the machine, too."""
+"""Polls in a row that find no runner before we give up: while the machine reboots, there is none for a moment."""
 _SSH = [f"-o{option}" for option in ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15")]
 _LEASE_SECONDS = 4 * 3600
 """How long a machine goes on unasked, and may not answer: it has no network while it measures."""
@@ -56,7 +56,7 @@ mv new/run run
 rm -r new
 sync
 """
-"""Unpacks a bundle. All of it gets its name when it is whole. What came of the last run stays until the next one."""
+"""Unpacks a bundle aside, and renames it when it is whole. Keeps the results of the last run until the next bundle."""
 
 
 class Unreachable(HostLost):
@@ -68,7 +68,7 @@ class RemoteMachine:
     """Runs commands there, as root."""
 
     called: str
-    """By the user."""
+    """The name that the user gave."""
     ssh: tuple[str, ...]
     """What ssh takes to get there: a destination, perhaps with options before it."""
     options: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class RemoteMachine:
         return self.run("uname -n").decode().strip()
 
     def has_run(self) -> bool:
-        """Whether there is one, which may have ended; one that something has killed goes on."""
+        """Whether the machine has a run, ended or not. Resumes one that was killed."""
         command = f"if [ -e {HOME}/run/journal ]; then sh {HOME}/runner resume; echo yes; fi"
         return self.run(command) != b""
 
@@ -125,7 +125,7 @@ class RemoteMachine:
 
 
 def remote_machine(name: str, hosts: Path | None, options: Sequence[str] = ()) -> RemoteMachine:
-    """That of a destination of ssh, or of an entry of a TOML file; UsageError without such an entry."""
+    """The machine at an ssh destination, or of an entry in a TOML file; UsageError if there is no such entry."""
     if hosts is None:
         if not name or name.startswith("-"):
             raise UsageError(f"'{name}' is no destination of ssh.")
@@ -138,7 +138,7 @@ def remote_machine(name: str, hosts: Path | None, options: Sequence[str] = ()) -
     if not isinstance(entry, dict) or not set(entry) <= {"ssh", "spare"}:
         place.fail("takes 'ssh' and 'spare', and nothing else")
     if not all(isinstance(words, str) and words for words in entry.values()):
-        place.fail("has something that is no text, or empty")
+        place.fail("has a value that is empty or not a string")
     try:
         words = shlex.split(entry.get("ssh", name))
     except ValueError as error:
@@ -178,9 +178,9 @@ class OnMachine:
             raise HostLost(f"{self._machine.name} has ended before all was measured: {self._last_words}.")
 
     def _follow(self, wanted: set[str], consoles: Path, watcher: Watcher, *, earlier: bool = False) -> set[str]:
-        """Record what a run has of the wanted samples, by their keys, until it ends; returns the keys that it had.
+        """Record the samples of a run whose keys are wanted, until it ends. Returns the keys that were recorded.
 
-        What an ``earlier`` one of us has lost to the host is to be measured once more.
+        In an ``earlier`` run, samples that are LOST_HOST do not count: they are measured again.
         """
         known: set[str] = set()
         found: set[str] = set()
@@ -212,7 +212,7 @@ class OnMachine:
                     said = " / ".join(_said(place / "dead").splitlines())
                     raise HostLost(
                         f"The runner of {self._machine.name} was killed before all was measured; its log ends with"
-                        f" '{said}'. The same command goes on with it."
+                        f" '{said}'. Repeat the command to continue."
                     )
             time.sleep(_POLL_SECONDS)
 
@@ -231,5 +231,5 @@ class OnMachine:
 
 
 def _said(file: Path) -> str:
-    """What a file of the machine's says; nothing if that has not sent it."""
+    """The text of a file that the machine has sent; empty if it has not."""
     return file.read_text(errors="replace") if file.exists() else ""

@@ -12,7 +12,7 @@
 #   sh runner result              a tar file of all that came of it
 #   sh runner stop                put everything back, also in the middle
 #   sh runner go                  what the unit does
-#   sh runner name-spare WHICH    what test kernels do
+#   sh runner name-spare WHICH    link the spare device to fixed names; init calls it in a test kernel
 set -eu
 LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
@@ -65,7 +65,7 @@ check_spare() {
 	[ -b "$spare" ] || refuse "$spare is no block device."
 	[ -e "/sys/block/${spare#/dev/}" ] || refuse "$spare is no whole disk; a spare device is one, such as /dev/nvme1n1."
 	[ "$(disks_like "$(identify "${spare#/dev/}")")" = "$spare" ] ||
-		refuse "$spare cannot be told from another disk, which has the same size and the same number."
+		refuse "$spare cannot be told from another disk with the same size and serial number."
 	[ -z "$(lsblk -nro MOUNTPOINT "$spare" | tr -d '\n')" ] || refuse "$spare is mounted."
 	[ "$(lsblk -nro NAME "$spare" | wc -l)" -eq 1 ] || refuse "$spare has partitions, or something is made of it."
 	# Another status than 2 says that there is something, or that it is not known.
@@ -129,7 +129,7 @@ check_memory() {
 		refuse "This machine has less than the $size MiB of memory that are wanted."
 }
 
-# What tells a disk from others, whatever a kernel calls it: its size, and the number that it has by itself, if any.
+# What identifies a disk under any kernel: its size, and its serial number or WWID if it has one.
 identify() {
 	number=''
 	for name in serial device/serial device/wwid wwid; do
@@ -138,11 +138,11 @@ identify() {
 	echo "$(cat "/sys/block/$1/size")-$number"
 }
 
-# The disks that are the one with this identity, or cannot be told from it.
+# All disks with this identity.
 disks_like() {
 	for directory in /sys/block/*; do
 		disk=${directory##*/}
-		# One path of several to a disk is listed, too, but is no device.
+		# With multipath, sysfs lists each path to a disk; paths have no device node.
 		if [ -e "/dev/$disk" ] && [ "$(identify "$disk")" = "$1" ]; then
 			echo "/dev/$disk"
 		fi
@@ -160,9 +160,9 @@ find_disk() {
 	[ "$(echo "$found" | wc -w)" -eq 1 ]
 }
 
-# A test kernel may call the spare device something else: links have names for it that its jobs know.
+# A test kernel may give the spare device another name, so its jobs use these links.
 name_spare() {
-	spare=$(find_disk "$1") || refuse "This kernel has no disk that is surely the spare device ($1)."
+	spare=$(find_disk "$1") || refuse "This kernel has no disk, or several, with the size and serial number of the spare device ($1)."
 	ln -sf "$spare" /dev/foliolab-spare
 	ln -sfn "/sys/block/${spare#/dev/}" /dev/foliolab-spare-block
 }
@@ -208,7 +208,7 @@ start_unit() {
 	systemctl --no-block start "$unit"
 }
 
-# The machine's next boot starts the unit again, too; this is for whoever does not want to wait for that.
+# Start the unit again if it was killed. Without this, it starts at the machine's next boot.
 resume() {
 	[ -e "$run/journal" ] && [ ! -e "$run/ended" ] || exit 0
 	systemctl --quiet is-active "$unit" || start_unit
@@ -274,7 +274,7 @@ initramfs() {
 	fi
 }
 
-# What init is to do: the disks first.
+# Write what init is to do, disks first.
 write_requests() {
 	device=/dev/loop0 block=/sys/block/loop0
 	if [ -n "$spare" ]; then
@@ -321,7 +321,7 @@ begin_boot() {
 	exit 1
 }
 
-# A name that each boot of this machine has for itself.
+# An identifier that is different for each boot of this machine.
 boot_id() {
 	cat /proc/sys/kernel/random/boot_id
 }
@@ -401,7 +401,9 @@ go() {
 		'' | "$(boot_id)") rm "$boot/started" ;; # this was killed before that kernel began
 		*)
 			end_boot "$boot"
-			touch "$run/asked" # nobody could while it ran
+			# Nobody could poll during the boot, which does not count.
+			asked=$(($(stat -c %Y "$run/asked") + $(date +%s) - $(stat -c %Y "$boot/started")))
+			touch -d "@$asked" "$run/asked"
 			;;
 		esac
 	fi

@@ -94,9 +94,9 @@ class ForeignSuite:
     def _boot(self, call: Call, config: GuestConfig, log: Path) -> dict[str, str]:
         """Have a guest perform a test, and leave all that was said in ``log``.
 
-        Returns what the test has printed, and what else there is to judge: its exit status and the kernel's log; as
-        "remark" what was odd and is no failure, as "died" how the guest did, if so, and as "complaint" the first one
-        of the kernel's.
+        Returns what the test printed, and the verdicts on its exit status and on the kernel's log. "remark" is what was
+        odd but is no failure, "died" how the guest died, and "complaint" the kernel's first complaint; each may be
+        empty.
         """
         console, died = log.with_suffix(".console"), ""
         printed = {1: bytearray(), 2: bytearray()}
@@ -126,7 +126,7 @@ class ForeignSuite:
         }
 
     def run_all(self, what: str, kernels: Sequence[BuiltKernel], report: Reporter, *, again: bool) -> Results:
-        """Every test on every kernel; ``what`` is said to run."""
+        """Run every test on every kernel; ``what`` names them in the progress report."""
         results = {}
         with report.task(f"running {what}", len(self.calls) * len(kernels)) as task:
 

@@ -61,11 +61,11 @@ def full_disk_suspected(directory: Path) -> Iterator[None]:
 
 
 def written_by_guest(guest: GuestConfig, jobs: Iterable[Sequence[str]], place: Path, seconds: float) -> None:
-    """Boot a guest, have it do these jobs, each within so many seconds, and end it when its disks have all of that.
+    """Boot a guest, run these jobs, each within ``seconds``, and power it off, so that all is on its disks.
 
-    ``place`` is the directory with its disks; it gets the console.
+    ``place`` is the directory with the disks; the console's log goes there, too.
     """
-    # While what was written is still there to be looked at.
+    # Look for a full disk before a failure removes the files that fill it.
     with full_disk_suspected(place), Guest(guest, place / "console") as machine:
         for job in jobs:
             machine.run(job, seconds).checked()

@@ -119,12 +119,12 @@ def initramfs(
 def require_memory(arch: Architecture, memory_mib: int, kernel: Path, initramfs: Path) -> None:
     """Raise UsageError for a guest that can hardly boot: it would reset itself or hang, and not say why.
 
-    That is an estimate, right to some MiB; with base pages of 64 KiB a kernel takes more.
+    An estimate, accurate to a few MiB. Kernels with base pages of 64 KiB need more than it says.
     """
     at, form = arch.image_bytes
     with kernel.open("rb") as stream:
         (image,) = struct.unpack_from(form, stream.read(1024), at)
-    # The archive goes into a file system that takes at most half of what the kernel and the archive leave.
+    # The archive is unpacked into a tmpfs, whose limit is half of the memory that the kernel and the archive leave.
     least = -(-(int(image) + 3 * initramfs.stat().st_size + _WORKING_BYTES) >> 20)
     if memory_mib < least:
         raise UsageError(

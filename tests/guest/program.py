@@ -24,7 +24,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root sees in whi
 
 
 def sanitized(name: str, place: Path) -> str:
-    """A program of this directory, compiled into ``place`` so that it ends where it does what C does not define."""
+    """A program of this directory, compiled into ``place`` with sanitizers, so that undefined behaviour ends it."""
     flags = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-std=gnu11"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     program, source = str(place / name), str(Path(__file__).with_name(f"{name}.c"))

@@ -24,7 +24,7 @@ BOOTS = 2
 
 @dataclass(frozen=True)
 class Anything(HostBackend):
-    """Boots what is no kernel."""
+    """A backend whose kernels are arbitrary files."""
 
     place: Path
 

@@ -58,7 +58,7 @@ if [ -n "${UNIT:-}" ] && [ -s /state/kill ]; then
 	fi
 fi
 """
-"""With which a program begins that the unit may be killed before."""
+"""The start of each stub: kills the unit if its count of programs has run out."""
 
 _STUBS = {
     "systemctl": """\
@@ -119,7 +119,7 @@ esac
 @dataclass(frozen=True)
 class Pretended:
     place: Path
-    """Of its root, and of an ssh that gets there."""
+    """The directory with the machine's root, and with an ssh that reaches it."""
 
     @property
     def root(self) -> Path:
@@ -136,12 +136,12 @@ class Pretended:
         return self.home / "run"
 
     def argv(self, *command: str) -> list[str]:
-        """What executes a command there."""
+        """The command line that executes a command on the machine."""
         alone = ["--user", "--map-root-user"] if os.geteuid() else []
         return ["unshare", *alone, "--mount", "sh", "-ec", _ENTER, "sh", str(self.root), *command]
 
     def called(self, *command: str) -> "subprocess.CompletedProcess[bytes]":
-        """What came of a command there."""
+        """Execute a command on the machine; returns how it ended."""
         return subprocess.run(self.argv(*command), stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
     def runner(self, *words: str) -> bytes:
@@ -155,7 +155,7 @@ class Pretended:
         file.write_text(text)
 
     def stub(self, name: str, text: str) -> None:
-        """Have a program there."""
+        """Install a program on the machine."""
         _write_program(self.root / "stubs" / name, _MOMENT + text)
 
     def has(self, name: str) -> bool:
@@ -166,7 +166,7 @@ class Pretended:
         (self.root / "state/kill").write_text(f"{programs} {sent.name.removeprefix('SIG')}\n")
 
     def was_killed(self) -> bool:
-        """Wait for the end of the run, or of a unit that is killed; whether that was it."""
+        """Wait until the run ends or the unit is killed. Returns true if it was killed."""
         assert wait_until(lambda: self.ended or self.has("state/killed"), 20), (self.run / "journal").read_text()
         (self.root / "state/kill").unlink(missing_ok=True)
         group = self._number("state/killed")
@@ -200,7 +200,7 @@ class Pretended:
 
 
 def _processes_of(group: int) -> list[str]:
-    """Those that have not ended, without those that nobody has waited for."""
+    """The living processes of a group, without zombies."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -212,7 +212,7 @@ def _processes_of(group: int) -> list[str]:
 
 @contextmanager
 def pretended(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pretended]:
-    """A new one in an empty directory, to which ssh gets until the end of the block."""
+    """A new machine in an empty directory. ssh reaches it inside the block."""
     machine = Pretended(place)
     for name in _DIRECTORIES:
         (machine.root / name).mkdir(parents=True)

@@ -164,7 +164,7 @@ def test_answers_that_were_cut_off_are_no_result_of_the_kernel(boot: Path) -> No
     (boot / "answers").write_text("".join(lines[: FIRST_OF_STEP_2 + 2]))
     samples = list(BootRead(boot, FACTS).samples())
     assert [each.outcome for each in samples] == ["ok", "lost-host", "lost-host"]
-    assert samples[2].sentence == f"boots/{boot.name}/answers lacks what this came to."
+    assert samples[2].sentence == f"boots/{boot.name}/answers has no result for this step."
     (boot / "answers").write_text("".join(lines[:FIRST_OF_STEP_2]) + '{"event": "sta')
     (boot / "outcome").write_text("reset")
     # A reset leaves such a line. The step before has its answer, and those behind are of the next boot.
@@ -239,13 +239,13 @@ def member(name: str, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
 @pytest.mark.parametrize(
     ("name", "kind", "complaint"),
     [
-        ("/facts", tarfile.REGTYPE, "it has the absolute path '/facts'"),
-        ("boots/../../facts", tarfile.REGTYPE, "it has the path out of its directory 'boots/../../facts'"),
-        ("link", tarfile.SYMTYPE, "it has the link 'link'"),
-        ("link", tarfile.LNKTYPE, "it has the link 'link'"),
-        ("null", tarfile.CHRTYPE, "it has the device 'null'"),
-        ("disk", tarfile.BLKTYPE, "it has the device 'disk'"),
-        ("pipe", tarfile.FIFOTYPE, "it has the device 'pipe'"),
+        ("/facts", tarfile.REGTYPE, "it contains an absolute path, '/facts'"),
+        ("boots/../../facts", tarfile.REGTYPE, "it contains a path out of its directory, 'boots/../../facts'"),
+        ("link", tarfile.SYMTYPE, "it contains a link, 'link'"),
+        ("link", tarfile.LNKTYPE, "it contains a link, 'link'"),
+        ("null", tarfile.CHRTYPE, "it contains a special file, 'null'"),
+        ("disk", tarfile.BLKTYPE, "it contains a special file, 'disk'"),
+        ("pipe", tarfile.FIFOTYPE, "it contains a special file, 'pipe'"),
         ("x" * 300, tarfile.REGTYPE, "File name too long"),
     ],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kills at random moments, of the lab and of the runner: what was measured is taken up, and nothing is left."""
+"""Kills at random moments, of the lab and of the runner: no result is lost, and no file is left behind."""
 
 import os
 import random
@@ -19,7 +19,7 @@ from tests.metal.pretended import pretended
 
 
 def forked(work: Callable[[], object]) -> int:
-    """The number of a process that does so, and ends with the status of an error."""
+    """Fork a process that does ``work``. Returns its PID; it exits with the status of an error."""
     if process := os.fork():
         return process
     status = 99

@@ -31,10 +31,22 @@ def test_a_runner_that_was_killed_is_noticed_and_goes_on(lab: Lab, pretence: Pre
     with pytest.raises(HostLost) as caught:
         lab.measure()
     assert str(caught.value).endswith(
-        "was killed before all was measured; its log ends with 'its last words'. The same command goes on with it."
+        "was killed before all was measured; its log ends with 'its last words'. Repeat the command to continue."
     )
     assert pretence.was_killed()
     assert [sample.outcome for sample in lab.measure()] == ["ok"] * len(lab.plan.steps)
+    assert pretence.left() == []
+
+
+def test_a_machine_that_nobody_asks_any_more_ends_its_run(lab: Lab, pretence: Pretended) -> None:
+    lab.bundle(pretence.home)
+    load = (pretence.root / "stubs/kexec").read_text()
+    pretence.stub("kexec", f"{load}\ntouch -d '2 hours ago' {HOME}/run/asked\n")
+    pretence.runner("start", "--no-watchdog", "--pause", "0", "--lease", "3600")
+    assert wait_until(lambda: pretence.ended, 20)
+    journal = (pretence.run / "journal").read_text()
+    assert journal.count(" ended ") == 1
+    assert "nobody has asked for 72" in journal
     assert pretence.left() == []
 
 
@@ -58,8 +70,8 @@ def test_files_that_were_copied_in_part_are_copied_again(lab: Lab, pretence: Pre
     [
         ("", ("bench1",)),
         ('ssh = "-p 22 root@bench1"', ("-p", "22", "root@bench1")),
-        ("ssh = 22", "has something that is no text, or empty"),
-        ('ssh = ""', "has something that is no text, or empty"),
+        ("ssh = 22", "has a value that is empty or not a string"),
+        ('ssh = ""', "has a value that is empty or not a string"),
         ('ssh = "\'"', "is no command line: No closing quotation"),
         ('host = "bench1"', "takes 'ssh' and 'spare', and nothing else"),
     ],
@@ -85,7 +97,7 @@ IDENTITY = "8-S1"
 
 @pytest.fixture
 def spare(lab: Lab, pretence: Pretended) -> Pretended:
-    """One on which a run has begun that has its data on a spare device, by then /dev/vdb."""
+    """A machine with a run under way, whose data is on a spare device, /dev/vdb at its start."""
     lab.bundle(pretence.home)
     (pretence.run / "options").write_text(
         f"spare='/dev/vdb' identity='{IDENTITY}' watchdog=no lease=0 pause=0\n",
@@ -97,7 +109,7 @@ def spare(lab: Lab, pretence: Pretended) -> Pretended:
 
 
 def disks(machine: Pretended, **serials: str) -> None:
-    """Have these disks, of which none has the same content."""
+    """Replace the machine's disks by these. Each has its own content."""
     shutil.rmtree(machine.root / "sys/block")
     for name, serial in serials.items():
         machine.write(f"sys/block/{name}/size", "8\n")
@@ -135,7 +147,7 @@ def test_another_disk_is_never_taken_for_the_spare_device(spare: Pretended, seri
     done = spare.called("sh", f"{HOME}/runner", "name-spare", IDENTITY)
     assert done.returncode != 0
     assert done.stderr.decode().splitlines() == [
-        f"This kernel has no disk that is surely the spare device ({IDENTITY})."
+        f"This kernel has no disk, or several, with the size and serial number of the spare device ({IDENTITY})."
     ]
     assert not spare.has("dev/foliolab-spare")
     (spare.run / "journal").write_text("earlier disk /dev/vdb of 4096 bytes\n")
