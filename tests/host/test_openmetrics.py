@@ -118,7 +118,7 @@ def test_the_number_of_series_is_bounded_and_the_worst_files_have_them() -> None
     load = loaded(300)
     few, many = read(to_metrics(load, 5)), read(to_metrics(load, 20))
     assert len(many) - len(few) == 15 * 8
-    assert len(few) == 5 * 8 + 9
+    assert len(few) == 5 * 8 + 10
     named = {re.sub(r'.*file="(.*?)".*', r"\1", labels) for _, labels in few if "file=" in labels}
     assert named == {f"/srv/{number}" for number in range(295, 300)}
     assert few["foliolab_host_files_left_out", ""] == 295

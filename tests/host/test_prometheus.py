@@ -2,6 +2,7 @@
 """Debian's node_exporter and Prometheus with our metrics: an alert fires while a program wastes reads, and clears."""
 
 import json
+import re
 import socket
 import subprocess
 import time
@@ -46,6 +47,30 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if package.file.name.partition("_")[0] in PACKAGES:
             unpack(package.file, tree)
     return tree / "usr/bin"
+
+
+def test_a_window_that_no_longer_adapts_is_told_once_it_did(programs: Path, tmp_path: Path) -> None:
+    lost, never = ('foliolab_host_window_adapts{instance="lost"}', 'foliolab_host_window_adapts{instance="never"}')
+    told = {"exp_labels": {"severity": "info", "instance": "lost"}, "exp_annotations": annotations("lost")}
+    case = {
+        "interval": "1m",
+        "input_series": [{"series": lost, "values": "1+0x30 0+0x30"}, {"series": never, "values": "0+0x61"}],
+        "alert_rule_test": [
+            {"eval_time": "35m", "alertname": "MappedFileWindowLost", "exp_alerts": []},
+            {"eval_time": "50m", "alertname": "MappedFileWindowLost", "exp_alerts": [told]},
+        ],
+    }
+    file = tmp_path / "tests.yml"  # JSON is YAML
+    file.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [case]}))
+    done = subprocess.run([programs / "promtool", "test", "rules", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def annotations(instance: str) -> dict[str, str]:
+    """Those of the alert, as promtool fills them."""
+    text = RULES.read_text().partition("- alert: MappedFileWindowLost")[2].partition("- alert:")[0]
+    found = re.findall(r'^ +(summary|description): "(.*)"$', text, re.MULTILINE)
+    return {name: words.replace("{{ $labels.instance }}", instance) for name, words in found}
 
 
 @dataclass(frozen=True)
