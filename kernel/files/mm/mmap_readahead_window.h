@@ -31,8 +31,8 @@ enum mmap_readahead_kind {
  * @end: last page of all
  * @size: pages of the last one, 0 if there was none
  * @kind: &enum mmap_readahead_kind of the last one
- * @order: folio size that it asked for
  * @pending: whether pages of it may not be in the page cache yet
+ * @order: folio size that it asked for
  */
 struct mmap_readahead_read {
 	unsigned long index;
@@ -40,8 +40,8 @@ struct mmap_readahead_read {
 	unsigned long end;
 	unsigned int size;
 	unsigned char kind;
-	unsigned char order;
 	bool pending;
+	unsigned char order;
 };
 
 /**

@@ -125,6 +125,7 @@ static struct fake_file *file_with_read(struct kunit *test,
 					unsigned long start, unsigned int size,
 					unsigned long index)
 {
+	const struct mmap_readahead_answer answer = { .size = size, .kind = kind };
 	struct fake_file *file = known_file(test);
 
 	file->state.reads[0] = (struct mmap_readahead_read) {
@@ -133,6 +134,7 @@ static struct fake_file *file_with_read(struct kunit *test,
 		.end = start + size - 1,
 		.size = size,
 		.kind = kind,
+		.order = order_of(&answer, false),
 	};
 	return file;
 }
@@ -1250,6 +1252,7 @@ static void test_mark(struct kunit *test)
 	if (!param->learns && param->read.kind == FORWARD && param->answer.size) {
 		after.reads[0].index = param->miss;
 		after.reads[0].size = param->answer.size;
+		after.reads[0].order = ilog2(param->answer.size);
 		after.reads[0].pending = true;
 		after.reads[0].end += param->answer.size;
 	}
