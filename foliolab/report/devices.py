@@ -74,13 +74,11 @@ def device_columns(views: Sequence[View]) -> list[Column]:
             (f"{title}:", device), tuple(spell(figures[each]) if each in figures else "" for each in places), 0
         )
 
-    beside = [
-        column(f"{variant} over {before}", device, variant, times, rate) for variant in others for device in devices
-    ]
-    return [
-        Column(("", ", ".join(("cell", *(f"{name} {value}" for name, value in shared)))), tuple(labels), 0, left=True),
+    cell = ", ".join(("cell", *(f"{name} {value}" for name, value in shared)))
+    columns = [
         *(column("seconds", device, after, times, rate) for device in devices),
         *(column(" ".join(METRICS[metric].title).strip(), device, after, costs, rate) for device in devices),
         *(column(f"seconds of {before}", device, before, taken, seconds) for device in devices),
-        *(each for each in beside if any(each.cells)),
+        *(column(f"{variant} over {before}", device, variant, times, rate) for variant in others for device in devices),
     ]
+    return [Column(("", cell), tuple(labels), 0, left=True), *(each for each in columns if any(each.cells))]
