@@ -2,6 +2,7 @@
 """What the adaptive window takes and costs on timed disks, against the same without, and against other kernels."""
 
 from collections.abc import Callable, Iterable, Sequence
+from statistics import geometric_mean
 
 from foliolab.analyse.rows import place_of
 from foliolab.device import device_of
@@ -55,7 +56,8 @@ def over(figures: TimedFigures, before: str) -> TimedFigures:
 def device_columns(views: Sequence[View]) -> list[Column]:
     """A row for each cell. For each disk there are columns for the seconds of the variant with the window, and for its
     metric of the table, over those of the variant without; for the seconds of the latter; and for those of each other
-    variant and kernel over them. What all cells share is in the title of the first column.
+    variant and kernel over them. What all cells share is in the title of the first column. The last row has geometric
+    means of ratios.
 
     What was not measured is blank, and what was measured in no cell has no column.
     """
@@ -69,10 +71,11 @@ def device_columns(views: Sequence[View]) -> list[Column]:
     others = dict.fromkeys(row.variant for view in views for row in view.rows if row.variant not in (before, after))
 
     def column(title: str, device: str, variant: str, figures: TimedFigures, spell: Callable[[float], str]) -> Column:
-        places = [(cell, device, variant) for cell in cells]
-        return Column(
-            (f"{title}:", device), tuple(spell(figures[each]) if each in figures else "" for each in places), 0
-        )
+        found = [figures.get((cell, device, variant)) for cell in cells]
+        known = [figure for figure in found if figure is not None]
+        mean = rate(geometric_mean(known)) if known and all(known) and spell is rate else ""
+        texts = ["" if figure is None else spell(figure) for figure in found]
+        return Column((f"{title}:", device), (*texts, mean), 0)
 
     cell = ", ".join(("cell", *(f"{name} {value}" for name, value in shared)))
     columns = [
@@ -81,4 +84,5 @@ def device_columns(views: Sequence[View]) -> list[Column]:
         *(column(f"seconds of {before}", device, before, taken, seconds) for device in devices),
         *(column(f"{variant} over {before}", device, variant, times, rate) for variant in others for device in devices),
     ]
-    return [Column(("", cell), tuple(labels), 0, left=True), *(each for each in columns if any(each.cells))]
+    rows = Column(("", cell), (*labels, "geometric mean"), 0, left=True)
+    return [rows, *(each for each in columns if any(each.cells))]

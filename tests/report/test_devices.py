@@ -33,12 +33,15 @@ def test_each_disk_has_columns_and_the_quickest_comes_first() -> None:
         timed("nvme", "unpatched", 0.021),
         timed("", "off", 9),
         timed("", "adaptive", 90),
+        timed("nvme", "off", 1, cell={"case": "parts"}),
+        timed("nvme", "adaptive", 6, cell={"case": "parts"}),
     )
-    head, _, row, _, *about = devices_to_table(views).splitlines()
+    head, _, row, _, means, _, *about = devices_to_table(views).splitlines()
     titles = "seconds: nvme | seconds: hdd | price: nvme | price: hdd | seconds of off: nvme | seconds of off: hdd"
     titles += " | unpatched over off: nvme"
     assert head == f"| cell | {titles} |"
     assert row == "| writes | 1.50 | 0.50 | 1.00 | 1.25 | 0.020 | 8.000 | 1.05 |"
+    assert means == "| geometric mean | 3.00 | 0.50 | 1.00 | 1.25 |  |  | 1.05 |"
     assert [line.partition("--device ")[2].split()[0] for line in about] == ["nvme", "hdd"]
     assert all(line.startswith("- n = 1, qemu-icount") for line in about)
 
