@@ -141,7 +141,8 @@ def test_report_json_is_one_document(store: Path, capsys: pytest.CaptureFixture[
 def test_report_of_a_timed_disk(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(store)
     with open_store(store) as opened:
-        opened.append(sample(30 << 30, device="nvme", backend="qemu-icount", parameters={"device": "80,3000,0,64"}))
+        timed = {"device": "nvme", "backend": "qemu-icount", "parameters": {"device": "80,3000,0,64"}}
+        opened.append(sample(metrics={"read_bytes": 30 << 30, "seconds": 1.5}, **timed))
     for device, devices in (("nvme", {"nvme"}), ("none", {""})):
         assert call("report", "--json", "--device", device) == 0
         assert {row["device"] for row in json.loads(capsys.readouterr().out)["rows"]} == devices
@@ -150,7 +151,7 @@ def test_report_of_a_timed_disk(store: Path, capsys: pytest.CaptureFixture[str])
     with pytest.raises(UsageError, match="--by-device is a --table of its own"):
         call("report", "--by-device")
     assert call("report", "--by-device", "--table") == 0
-    assert "| cell | seconds: nvme |" in capsys.readouterr().out
+    assert "| cell | seconds of off: nvme |" in capsys.readouterr().out
 
 
 def test_report_of_an_experiment_whose_file_is_gone(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
