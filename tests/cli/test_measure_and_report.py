@@ -2,6 +2,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,7 +142,7 @@ def test_report_json_is_one_document(store: Path, capsys: pytest.CaptureFixture[
 def test_report_of_a_timed_disk(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(store)
     with open_store(store) as opened:
-        timed = {"device": "nvme", "backend": "qemu-icount", "parameters": {"device": "80,3000,0,64"}}
+        timed: dict[str, Any] = {"device": "nvme", "backend": "qemu-icount", "parameters": {"device": "80,3000,0,64"}}
         opened.append(sample(metrics={"read_bytes": 30 << 30, "seconds": 1.5}, **timed))
     for device, devices in (("nvme", {"nvme"}), ("none", {""})):
         assert call("report", "--json", "--device", device) == 0
