@@ -20,12 +20,15 @@ from tests.processes import wait_until
 
 LINE = b'{"seconds": 0.5, "read_bytes": 4096, "floor_bytes": 4096}'
 """What every program prints there."""
+PATIENCE_SECONDS = 120
+"""How long something may take that takes a second or two where nothing else runs."""
 
 _ENTER = """\
 mount --rbind /usr "$1/usr"
+if [ "$2" = protect ]; then mount -o remount,bind,ro "$1/usr"; fi
 mount --bind /dev/null "$1/dev/null"
 root=$1
-shift
+shift 2
 exec chroot "$root" /usr/bin/env -i PATH=/stubs:/usr/bin:/usr/sbin "$@"
 """
 
@@ -96,6 +99,7 @@ boot=$(sed 's/.* foliolab_job=\\([^ ]*\\) .*/\\1/' /state/loaded)
 	sed -n '{_ANSWERS.replace("DATA", base64.b64encode(LINE).decode())}' "$boot/requests"
 	echo '{{"event": "end"}}'
 }} >"$boot/answers"
+echo "$boot" >>/state/boots
 date +%s%N >/proc/sys/kernel/random/boot_id
 [ ! -e /state/enabled ] || systemctl start
 rm -rf /state/down /state/rebooting
@@ -137,8 +141,9 @@ class Pretended:
 
     def argv(self, *command: str) -> list[str]:
         """The command line that executes a command on the machine."""
-        alone = ["--user", "--map-root-user"] if os.geteuid() else []
-        return ["unshare", *alone, "--mount", "sh", "-ec", _ENTER, "sh", str(self.root), *command]
+        # Others than root cannot write to /usr anyway.
+        alone, usr = (["--user", "--map-root-user"], "keep") if os.geteuid() else ([], "protect")
+        return ["unshare", *alone, "--mount", "sh", "-ec", _ENTER, "sh", str(self.root), usr, *command]
 
     def called(self, *command: str) -> "subprocess.CompletedProcess[bytes]":
         """Execute a command on the machine; returns how it ended."""
@@ -167,11 +172,11 @@ class Pretended:
 
     def was_killed(self) -> bool:
         """Wait until the run ends or the unit is killed. Returns true if it was killed."""
-        assert wait_until(lambda: self.ended or self.has("state/killed"), 20), (self.run / "journal").read_text()
+        assert wait_until(lambda: self.ended or self.has("state/killed"), PATIENCE_SECONDS), (self.run / "journal").read_text()
         (self.root / "state/kill").unlink(missing_ok=True)
         group = self._number("state/killed")
         if group:
-            assert wait_until(lambda: not _processes_of(group), 10)
+            assert wait_until(lambda: not _processes_of(group), PATIENCE_SECONDS)
             (self.root / "state/killed").unlink()
         return group != 0
 

@@ -14,8 +14,11 @@ import pytest
 from foliolab.campaign.store import read_samples
 from foliolab.errors import HostLost, LabError
 from foliolab.metal.answers import result_samples
-from tests.metal.lab import Lab
+from tests.metal.lab import BOOTS, Lab
 from tests.metal.pretended import pretended
+
+LIMIT = 50
+"""How often something is repeated at most, so that a test ends in any case."""
 
 
 def forked(work: Callable[[], object]) -> int:
@@ -46,15 +49,22 @@ def test_a_lab_that_is_killed_takes_up_what_was_measured(
                 time.sleep(moments.uniform(0, 0.4))
                 os.kill(process, signal.SIGKILL)
                 os.waitpid(process, 0)
-            finished(lab)
+            finish(lab)
             assert machine.ended
             assert machine.left() == []
+            # Nothing was measured twice.
+            assert len((machine.root / "state/boots").read_text().splitlines()) == BOOTS
 
 
-def finished(lab: Lab) -> None:
+def finish(lab: Lab) -> None:
     """Measure what is missing. A machine that measures does not answer."""
-    while status := os.waitstatus_to_exitcode(os.waitpid(forked(lab.measure), 0)[1]):
+    for _ in range(LIMIT):
+        status = os.waitstatus_to_exitcode(os.waitpid(forked(lab.measure), 0)[1])
+        if status == 0:
+            break
         assert status == HostLost.status
+    else:
+        pytest.fail(f"The machine was lost {LIMIT} times.")
     samples = read_samples(lab.store)
     assert [sample.outcome for sample in samples] == ["ok"] * len(lab.plan.steps)
     assert len({sample.key for sample in samples}) == len(samples)
@@ -64,13 +74,16 @@ def test_a_runner_that_is_killed_goes_on_and_puts_all_back(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moments = random.Random(2)
-    kills = number = 0
-    while kills < 20:
-        number += 1
+    kills = 0
+    for number in range(LIMIT):
+        if kills >= 20:
+            break
         with pretended(tmp_path / str(number), monkeypatch) as machine:
             lab.bundle(machine.home)
             verb = ["start", "--no-watchdog", "--pause", "0"]
-            while not machine.ended:
+            for _ in range(LIMIT):
+                if machine.ended:
+                    break
                 machine.kill_after(moments.randrange(30), moments.choice((signal.SIGTERM, signal.SIGKILL)))
                 machine.runner(*verb)
                 kills += machine.was_killed()
@@ -81,3 +94,4 @@ def test_a_runner_that_is_killed_goes_on_and_puts_all_back(
             archive.write_bytes(machine.runner("result"))
             samples = result_samples(archive, tmp_path / f"{number}/result", pytest.fail)
             assert [sample.outcome for sample, _ in samples] == ["ok"] * len(lab.plan.steps)
+    assert kills >= 20
