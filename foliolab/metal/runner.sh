@@ -23,6 +23,7 @@ run=$here/run
 unit=foliolab-metal.service
 unit_file=/etc/systemd/system/$unit
 watchdog_seconds=600 # in which this kernel has to go down, and the other one to come up
+patience_seconds=480 # in which this kernel has to go down; then there is time to stop the watchdog
 
 spare='' identity='' watchdog=yes in_use=no lease=0 pause=10
 
@@ -208,9 +209,18 @@ start_unit() {
 	systemctl --no-block start "$unit"
 }
 
-# Start the unit again if it was killed. Without this, it starts at the machine's next boot.
+# Disable the unit and remove it. This can happen twice: resume may write it again while the run ends.
+remove_unit() {
+	[ -e "$unit_file" ] || return 0
+	systemctl --quiet disable "$unit" || note "left: $unit is enabled"
+	rm -f "$unit_file"
+	systemctl daemon-reload || true
+}
+
+# Start the unit again if it was killed. Without this, it starts at the machine's next boot. A run that is being
+# stopped is left to whoever stops it.
 resume() {
-	[ -e "$run/journal" ] && [ ! -e "$run/ended" ] || exit 0
+	[ -e "$run/journal" ] && [ ! -e "$run/ended" ] && [ ! -e "$run/stop" ] || exit 0
 	systemctl --quiet is-active "$unit" || start_unit
 }
 
@@ -232,12 +242,17 @@ make_disks() {
 	mark "$run/made"
 }
 
+# Undo what the journal says, and end the run. After a power cut in the middle, the unit begins this anew: it is
+# removed when all else is done.
 put_back() {
-	[ ! -e "$run/ended" ] || return 0
-	# First of all, nothing of this is started any more.
-	[ ! -e "$unit_file" ] || systemctl --quiet disable "$unit" || note "left: $unit is enabled"
-	rm -f "$unit_file"
-	systemctl daemon-reload || true
+	if [ -e "$run/ended" ]; then
+		remove_unit
+		return
+	fi
+	note "ending: $1"
+	# A machine that still goes down starts its own kernel, because no other is loaded any more.
+	kexec -u 2>/dev/null || true
+	disarm_watchdog
 	rm -f "$run/made" "$run"/disk[0-9]
 	if grep -q ' disk /dev/' "$run/journal"; then
 		{ spare=$(find_disk "$identity") && wipefs -qa "$spare" &&
@@ -247,8 +262,26 @@ put_back() {
 	sed -n 's/^[^ ]* directory //p' "$run/journal" | while read -r directory; do
 		[ ! -d "$directory" ] || rmdir "$directory" || note "left: $directory"
 	done
+	remove_unit
 	note "end: $1"
 	mark "$run/ended"
+}
+
+# Have the watchdog survive this kernel: it is closed without the word that stops it.
+arm_watchdog() {
+	[ "$watchdog" = yes ] && [ "$(cat /sys/module/watchdog/parameters/stop_on_reboot)" = 0 ] || return 0
+	if ! wdctl -s "$watchdog_seconds" >/dev/null 2>&1; then
+		note "no watchdog from kernel to kernel: it cannot be set to $watchdog_seconds seconds"
+		return
+	fi
+	boot_id >"$run/armed"
+	(echo >/dev/watchdog) 2>/dev/null || note "no watchdog from kernel to kernel: somebody else has it"
+}
+
+# Stop the watchdog if it was armed since the machine has come up. Otherwise it is not opened, which would arm it.
+disarm_watchdog() {
+	[ "$(cat "$run/armed" 2>/dev/null)" = "$(boot_id)" ] || return 0
+	(printf V >/dev/watchdog) 2>/dev/null || true
 }
 
 # The command line of a test kernel: what this machine's own kernel was told, but for how much of the machine it has,
@@ -304,20 +337,19 @@ begin_boot() {
 	fi
 	note "boot $(basename "$boot"): $command_line"
 	rm -f "$boot/answers" "$boot/console"
+	arm_watchdog
+	# From here on, a power cut counts as a reset of the test kernel, also in the seconds before that begins.
 	boot_id >"$boot/started"
 	sync "$boot/started" "$boot"
-	if [ "$watchdog" = yes ] && [ "$(cat /sys/module/watchdog/parameters/stop_on_reboot)" = 0 ]; then
-		# It survives the old kernel: closed without the word that ends it.
-		wdctl -s "$watchdog_seconds" >/dev/null 2>&1 || true
-		(echo >/dev/watchdog) 2>/dev/null || note "no watchdog from kernel to kernel: somebody else has it"
-	fi
 	trap - EXIT
-	if ! systemctl kexec; then
-		put_back "kexec does not work"
-		exit 1
+	if systemctl kexec; then
+		sleep "$patience_seconds"
+		reason="the machine does not go down"
+	else
+		reason="kexec does not work"
 	fi
-	sleep 600
-	put_back "the machine does not go down"
+	rm -f "$boot/started"
+	put_back "$reason"
 	exit 1
 }
 
@@ -371,8 +403,11 @@ end_boot() {
 # Why there is to be no more boot, if so.
 reason_to_end() {
 	asked=$(($(date +%s) - $(stat -c %Y "$run/asked")))
+	ending=$(sed -n 's/^[^ ]* ending: //p' "$run/journal" | tail -n 1)
 	if [ -e "$run/stop" ]; then
 		echo "told to stop"
+	elif [ -n "$ending" ]; then
+		echo "$ending"
 	elif [ "$lease" -gt 0 ] && [ "$asked" -gt "$lease" ]; then
 		echo "nobody has asked for $asked seconds"
 	fi
@@ -389,7 +424,10 @@ next_boot() {
 go() {
 	# shellcheck source=/dev/null
 	. "$run/options"
-	[ ! -e "$run/ended" ] || exit 0
+	if [ -e "$run/ended" ]; then
+		remove_unit
+		exit 0
+	fi
 	trap 'put_back "something failed; journalctl -u $unit tells what"' EXIT
 	if [ -n "$identity" ] && ! spare=$(find_disk "$identity"); then
 		put_back "the spare device ($identity) is gone"
@@ -448,7 +486,6 @@ stop() {
 	. "$run/options"
 	mark "$run/stop"
 	systemctl stop "$unit" 2>/dev/null || true
-	kexec -u 2>/dev/null || true
 	put_back "told to stop"
 }
 

@@ -8,6 +8,7 @@ import base64
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ _FILES = {
     "proc/sys/kernel/kexec_load_disabled": "0\n",
     "proc/sys/kernel/random/boot_id": "0\n",
     "sys/module/watchdog/parameters/stop_on_reboot": "0\n",
+    "state/shell": "/bin/sh\n",
     "dev/null": "",
     "dev/zero": "\0" * (1 << 20),
 }
@@ -73,7 +75,8 @@ start)
 	[ ! -e /state/pid ] || exit 0
 	echo >/state/pid
 	command=$(sed -n 's/^ExecStart=//p' $unit)
-	UNIT=1 setsid sh -c "echo \\$\\$ >/state/pid; $command; rm -f /state/pid" </dev/null >>/state/log 2>&1 &
+	read -r shell </state/shell
+	UNIT=1 setsid sh -c "echo \\$\\$ >/state/pid; $shell ${command#* }; rm -f /state/pid" </dev/null >>/state/log 2>&1 &
 	;;
 stop)
 	[ ! -s /state/pid ] || kill -s TERM -- "-$(cat /state/pid)"
@@ -83,6 +86,7 @@ is-active) [ -e /state/pid ] ;;
 enable) : >/state/enabled ;;
 disable) [ -e $unit ] && rm -f /state/enabled ;;
 kexec)
+	[ ! -e /state/stays ] || exit "$(cat /state/stays)"
 	: >/state/down
 	UNIT='' setsid reboot </dev/null >>/state/log 2>&1 &
 	;;
@@ -93,13 +97,18 @@ mkdir /state/rebooting 2>/dev/null || exit 0
 echo $$ >/state/rebooting/pid
 [ ! -s /state/pid ] || kill -s KILL -- "-$(cat /state/pid)"
 rm -f /state/pid
-boot=$(sed 's/.* foliolab_job=\\([^ ]*\\) .*/\\1/' /state/loaded)
-{{
-	echo '{{"event": "ready", "page_size": 4096}}'
-	sed -n '{_ANSWERS.replace("DATA", base64.b64encode(LINE).decode())}' "$boot/requests"
-	echo '{{"event": "end"}}'
-}} >"$boot/answers"
-echo "$boot" >>/state/boots
+sync
+if [ -e /state/loaded ]; then
+	boot=$(sed 's/.* foliolab_job=\\([^ ]*\\) .*/\\1/' /state/loaded)
+	rm /state/loaded
+	{{
+		echo '{{"event": "ready", "page_size": 4096}}'
+		sed -n '{_ANSWERS.replace("DATA", base64.b64encode(LINE).decode())}' "$boot/requests"
+		echo '{{"event": "end"}}'
+	}} >"$boot/answers"
+	sync
+	echo "$boot" >>/state/boots
+fi
 date +%s%N >/proc/sys/kernel/random/boot_id
 [ ! -e /state/enabled ] || systemctl start
 rm -rf /state/down /state/rebooting
@@ -115,7 +124,11 @@ esac
     "df": "echo Avail; echo 99999999\n",
     "journalctl": "tail -n 5 /state/log\n",
     "blkid": "exit 2\n",
-    **dict.fromkeys(("losetup", "sync", "wdctl", "wipefs"), ""),
+    "sync": """\
+[ $# -gt 0 ] || set -- /var/lib /etc/systemd/system
+find "$@" -type f -printf '%i %s %T@\\n' >>/state/synced
+""",
+    **dict.fromkeys(("losetup", "wdctl", "wipefs"), ""),
     **{name: f'exec /usr/bin/{name} "$@"\n' for name in ("cat", "cp", "dd", "gzip", "mkdir", "mv", "rm", "rmdir")},
 }
 
@@ -187,8 +200,28 @@ class Pretended:
 
     def left(self) -> Sequence[Path]:
         """What a run has made and not put back."""
-        names = ("etc/systemd/system/*", "data", "programs", "state/enabled", "state/pid")
+        names = ("etc/systemd/system/*", "data", "programs", "state/enabled", "state/loaded", "state/pid")
         return [path for name in names for path in self.root.glob(name)] + list(self.run.glob("disk*"))
+
+    def stay_up(self, status: int) -> None:
+        """Have systemctl kexec do nothing but to exit with this status."""
+        self.write("state/stays", f"{status}\n")
+
+    def cut_power(self) -> None:
+        """Lose of each file what was not synced, and start again. The machine has to be up, and its unit killed."""
+        synced = dict(line.split(" ", 1) for line in (self.root / "state/synced").read_text().splitlines())
+        for file in (*self.run.rglob("*"), *self.root.glob("etc/systemd/system/*")):
+            # The data of disks is synced by dd.
+            if file.is_file() and not file.name.startswith("disk"):
+                status = file.stat()
+                size, _, written = synced.get(str(status.st_ino), "0 0.0").partition(" ")
+                if written != f"{status.st_mtime_ns // 10**9}.{status.st_mtime_ns % 10**9:09}0":
+                    os.truncate(file, min(int(size), status.st_size))
+        self.write("proc/sys/kernel/random/boot_id", f"{time.time_ns()}\n")
+        for name in ("state/pid", "state/loaded"):
+            (self.root / name).unlink(missing_ok=True)
+        if self.has("state/enabled"):
+            assert self.called("systemctl", "start").returncode == 0
 
     def _number(self, name: str) -> int:
         try:
