@@ -429,6 +429,8 @@ go() {
 		exit 0
 	fi
 	trap 'put_back "something failed; journalctl -u $unit tells what"' EXIT
+	# Some shells run the trap above when a signal ends them. A run that was killed is to go on instead.
+	trap 'trap - EXIT; exit 143' TERM INT HUP
 	if [ -n "$identity" ] && ! spare=$(find_disk "$identity"); then
 		put_back "the spare device ($identity) is gone"
 		exit 1

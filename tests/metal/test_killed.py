@@ -70,15 +70,18 @@ def finish(lab: Lab) -> None:
     assert len({sample.key for sample in samples}) == len(samples)
 
 
+@pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_a_runner_that_is_killed_goes_on_and_puts_all_back(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str
 ) -> None:
+    """On some distributions, /bin/sh is bash."""
     moments = random.Random(2)
     kills = 0
     for number in range(LIMIT):
         if kills >= 20:
             break
         with pretended(tmp_path / str(number), monkeypatch) as machine:
+            machine.write("state/shell", f"/bin/{shell}\n")
             lab.bundle(machine.home)
             verb = ["start", "--no-watchdog", "--pause", "0"]
             for _ in range(LIMIT):
