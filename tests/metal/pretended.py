@@ -41,7 +41,9 @@ _FILES = {
     "proc/sys/kernel/kexec_load_disabled": "0\n",
     "proc/sys/kernel/random/boot_id": "0\n",
     "sys/module/watchdog/parameters/stop_on_reboot": "0\n",
+    "state/free": "99999999\n",
     "state/shell": "/bin/sh\n",
+    "state/size": "2097152\n",
     "dev/null": "",
     "dev/zero": "\0" * (1 << 20),
 }
@@ -119,9 +121,18 @@ case $1 in
 -u) rm -f /state/loaded ;;
 esac
 """,
-    "lsblk": 'case $* in *PARTUUID*) echo 1234 ;; *TYPE*) echo part ;; *) echo "Disk nvme" ;; esac\n',
+    "lsblk": """\
+case $* in
+*PARTUUID*) echo 1234 ;;
+*TYPE*) echo part ;;
+*MOUNTPOINT*) [ ! -e /state/mounted ] || cat /state/mounted ;;
+*NAME*) echo vdb && [ ! -e /state/partition ] || echo vdb1 ;;
+*SIZE*) cat /state/size ;;
+*) echo "Disk nvme" ;;
+esac
+""",
     "findmnt": "case $* in *SOURCE*) echo /dev/vda1 ;; *) echo ext4 ;; esac\n",
-    "df": "echo Avail; echo 99999999\n",
+    "df": "echo Avail; cat /state/free\n",
     "journalctl": "tail -n 5 /state/log\n",
     "blkid": "exit 2\n",
     "sync": """\

@@ -2,9 +2,7 @@
 """The lab and the runner on a pretended machine: all but the kernels."""
 
 import hashlib
-import json
 import re
-import shutil
 import signal
 from pathlib import Path
 
@@ -91,75 +89,6 @@ def test_a_machine_that_does_not_answer_may_measure(lab: Lab, pretence: Pretende
     pretence.write("state/down", "")
     with pytest.raises(HostLost, match=r"^bench1 cannot be used by ssh: .* It does not answer while it measures\.$"):
         lab.measure()
-
-
-IDENTITY = "8-S1"
-
-
-@pytest.fixture
-def spare(lab: Lab, pretence: Pretended) -> Pretended:
-    """A machine with a run under way, whose data is on a spare device, /dev/vdb at its start."""
-    lab.bundle(pretence.home)
-    (pretence.run / "options").write_text(
-        f"spare='/dev/vdb' identity='{IDENTITY}' watchdog=no lease=0 pause=0\n",
-    )
-    for name in ("asked", "journal"):
-        (pretence.run / name).touch()
-    pretence.stub("sleep", '[ "$1" -lt 60 ] || exec /usr/bin/sleep "$1"\n')
-    return pretence
-
-
-def disks(machine: Pretended, **serials: str) -> None:
-    """Replace the machine's disks by these. Each has its own content."""
-    shutil.rmtree(machine.root / "sys/block")
-    for name, serial in serials.items():
-        machine.write(f"sys/block/{name}/size", "8\n")
-        machine.write(f"sys/block/{name}/device/serial", f"{serial}  \n")
-        machine.write(f"dev/{name}", f"on {name}")
-
-
-def test_a_spare_device_is_found_by_its_number(spare: Pretended) -> None:
-    disks(spare, vdb="S2", vdc="S1")
-    spare.runner("resume")
-    assert wait_until(lambda: spare.ended, PATIENCE_SECONDS)
-    assert "end: all is done" in (spare.run / "journal").read_text()
-    assert (spare.root / "dev/vdb").read_text() == "on vdb"
-    assert " disk /dev/vdc of " in (spare.run / "journal").read_text()
-    assert set((spare.root / "dev/vdc").read_bytes()) == {0}
-    boot, *_ = (spare.run / "boots").iterdir()
-    requests = [json.loads(line) for line in (boot / "requests").read_text().splitlines()]
-    assert requests[0]["argv"] == ["sh", f"{HOME}/runner", "name-spare", IDENTITY]
-    assert {word for each in requests for word in each["argv"] if word.startswith("/dev/")} == {
-        "/dev/foliolab-spare",
-        "/dev/foliolab-spare-block/queue/read_ahead_kb",
-    }
-    # Another kernel calls it something else again.
-    disks(spare, vda="S1", vdb="S2")
-    assert spare.called(*requests[0]["argv"]).returncode == 0
-    assert {name: (spare.root / "dev" / name).readlink() for name in ("foliolab-spare", "foliolab-spare-block")} == {
-        "foliolab-spare": Path("/dev/vda"),
-        "foliolab-spare-block": Path("/sys/block/vda"),
-    }
-
-
-@pytest.mark.parametrize("serials", [{"vdb": "S2"}, {"vdb": "S1", "vdc": "S1"}, {"vdb": ""}])
-def test_another_disk_is_never_taken_for_the_spare_device(spare: Pretended, serials: dict[str, str]) -> None:
-    disks(spare, **serials)
-    done = spare.called("sh", f"{HOME}/runner", "name-spare", IDENTITY)
-    assert done.returncode != 0
-    assert done.stderr.decode().splitlines() == [
-        f"This kernel has no disk, or several, with the size and serial number of the spare device ({IDENTITY})."
-    ]
-    assert not spare.has("dev/foliolab-spare")
-    (spare.run / "journal").write_text("earlier disk /dev/vdb of 4096 bytes\n")
-    spare.runner("resume")
-    assert wait_until(lambda: spare.ended, PATIENCE_SECONDS)
-    said = (spare.run / "journal").read_text()
-    assert f"left: what was written to the spare device ({IDENTITY})" in said
-    assert f"end: the spare device ({IDENTITY}) is gone" in said
-    assert {name: (spare.root / "dev" / name).read_text() for name in serials} == {
-        name: f"on {name}" for name in serials
-    }
 
 
 @pytest.mark.skipif(NATIVE.name != "x86_64", reason="there are kernels for machines of x86_64 only")
