@@ -221,6 +221,7 @@ start() {
 		chmod 755 "$run/programs/$name"
 	done
 	mark "$run/asked"
+	sync
 	note "start: unit $unit_file"
 	start_unit
 }
@@ -234,6 +235,7 @@ start_unit() {
 		[Install]
 		WantedBy=multi-user.target
 	EOF
+	sync "$unit_file"
 	systemctl daemon-reload
 	systemctl --quiet enable "$unit"
 	systemctl --no-block start "$unit"
@@ -410,6 +412,7 @@ step_begun() {
 keep_last_words() {
 	for file in $(find /sys/fs/pstore /var/lib/systemd/pstore -type f -newer "$1/started" 2>/dev/null | sort -r); do
 		cat "$file" >>"$1/pstore"
+		sync "$1/pstore"
 		case $file in
 		/sys/*) rm -f "$file" ;;
 		esac
@@ -440,6 +443,7 @@ end_boot() {
 		fi
 	fi
 	echo "$ending" >"$boot/outcome"
+	sync # What was written is to be whole before a mark says so.
 	mark "$boot/outcome.whole"
 	note "ended $(basename "$boot"): $ending"
 }
@@ -475,10 +479,6 @@ go() {
 	trap 'put_back "something failed; journalctl -u $unit tells what"' EXIT
 	# Some shells run the trap above when a signal ends them. A run that was killed is to go on instead.
 	trap 'trap - EXIT; exit 143' TERM INT HUP
-	if [ -n "$identity" ] && ! spare=$(find_disk "$identity"); then
-		put_back "the spare device ($identity) is gone"
-		exit 1
-	fi
 	boot=$(next_boot)
 	if [ -n "$boot" ] && [ -e "$boot/started" ]; then
 		case $(cat "$boot/started") in
@@ -490,6 +490,10 @@ go() {
 			touch -d "@$asked" "$run/asked"
 			;;
 		esac
+	fi
+	if [ -n "$identity" ] && ! spare=$(find_disk "$identity"); then
+		put_back "the spare device ($identity) is gone"
+		exit 1
 	fi
 	[ -z "$(next_boot)" ] || [ -n "$(reason_to_end)" ] || make_disks
 	# The rest of the machine comes up meanwhile, and whoever wants to stop this can.

@@ -54,10 +54,10 @@ _ANSWERS = r"""s/.*"id": \(-\{0,1\}[0-9]*\), "step": \([0-9]*\),.*/{"event": "st
 {"event": "exit", "id": \1, "status": 0, "signal": 0, "oom_kills": 0, "cpu_us": 1}/p"""
 
 _MOMENT = """\
-if [ -n "${UNIT:-}" ] && [ -s /state/kill ]; then
-	read -r left signal </state/kill
+if [ -n "${UNIT:-}" ] && read -r left signal 2>/dev/null </state/kill; then
 	if [ "$left" -gt 0 ]; then
-		echo "$((left - 1)) $signal" >/state/kill
+		echo "$((left - 1)) $signal" >/state/kill.$$
+		/usr/bin/mv /state/kill.$$ /state/kill
 	else
 		/usr/bin/rm /state/kill
 		/usr/bin/mv /state/pid /state/killed
@@ -65,7 +65,7 @@ if [ -n "${UNIT:-}" ] && [ -s /state/kill ]; then
 	fi
 fi
 """
-"""The start of each stub: kills the unit if its count of programs has run out."""
+"""The start of each stub: kills the unit if its count of programs has run out. Two stubs of a pipe run at once."""
 
 _STUBS = {
     "systemctl": """\

@@ -15,7 +15,7 @@ from foliolab.campaign.store import read_samples
 from foliolab.errors import HostLost, LabError
 from foliolab.metal.answers import result_samples
 from tests.metal.lab import BOOTS, Lab
-from tests.metal.pretended import pretended
+from tests.metal.pretended import Pretended, pretended
 
 LIMIT = 50
 """How often something is repeated at most, so that a test ends in any case."""
@@ -93,8 +93,37 @@ def test_a_runner_that_is_killed_goes_on_and_puts_all_back(
                 verb = ["resume"]
             assert machine.left() == []
             assert " left: " not in (machine.run / "journal").read_text()
-            archive = tmp_path / "result.tar.gz"
-            archive.write_bytes(machine.runner("result"))
-            samples = result_samples(archive, tmp_path / f"{number}/result", pytest.fail)
-            assert [sample.outcome for sample, _ in samples] == ["ok"] * len(lab.plan.steps)
+            assert set(outcomes(lab, machine, tmp_path / f"{number}/result")) == {"ok"}
     assert kills >= 20
+
+
+def outcomes(lab: Lab, machine: Pretended, place: Path) -> list[str]:
+    """What the machine has for the steps, each of which has one result."""
+    archive = machine.place / "result.tar.gz"
+    archive.write_bytes(machine.runner("result"))
+    samples = result_samples(archive, place, pytest.fail)
+    assert len(samples) == len(lab.plan.steps)
+    return [sample.outcome for sample, _ in samples]
+
+
+def test_a_power_cut_at_any_moment_loses_no_result(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cuts = hangs = 0
+    for number in range(LIMIT):
+        with pretended(tmp_path / str(number), monkeypatch) as machine:
+            lab.bundle(machine.home)
+            machine.called("sync")
+            machine.kill_after(5 * number, signal.SIGKILL)
+            machine.runner("start", "--no-watchdog", "--pause", "0")
+            if not machine.was_killed():
+                break
+            cuts += 1
+            machine.cut_power()
+            machine.runner("resume")
+            assert not machine.was_killed()
+            assert machine.left() == []
+            found = set(outcomes(lab, machine, tmp_path / f"{number}/result"))
+            assert found <= {"ok", "hang"}
+            hangs += "hang" in found
+    assert cuts > 10
+    # A cut just before kexec cannot be told from a test kernel that hangs.
+    assert hangs <= BOOTS
