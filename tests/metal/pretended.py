@@ -196,7 +196,9 @@ class Pretended:
 
     def was_killed(self) -> bool:
         """Wait until the run ends or the unit is killed. Returns true if it was killed."""
-        assert wait_until(lambda: self.ended or self.has("state/killed"), PATIENCE_SECONDS), (self.run / "journal").read_text()
+        assert wait_until(lambda: self.ended or self.has("state/killed"), PATIENCE_SECONDS), (
+            self.run / "journal"
+        ).read_text()
         (self.root / "state/kill").unlink(missing_ok=True)
         group = self._number("state/killed")
         if group:

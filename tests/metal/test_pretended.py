@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The lab and the runner on a pretended machine: all but the kernels."""
 
+import fcntl
 import hashlib
+import os
 import re
 import signal
 from pathlib import Path
@@ -12,7 +14,7 @@ from foliolab.arch import NATIVE
 from foliolab.campaign.host_backend import HostBackend, HostBootable
 from foliolab.campaign.store import read_samples
 from foliolab.cli.main import main
-from foliolab.errors import BadExperiment, HostLost, LabError
+from foliolab.errors import BadExperiment, HostLost, LabError, UsageError
 from foliolab.experiment.plan import Plan
 from foliolab.kernel.build import KernelRequest
 from foliolab.kernel.built import BuiltKernel
@@ -83,6 +85,42 @@ def test_entries_of_hosts(tmp_path: Path, entry: str, found: str | tuple[str, ..
     else:
         with pytest.raises(BadExperiment, match=found):
             remote_machine("bench1", hosts)
+
+
+@pytest.mark.parametrize(
+    ("program", "text"),
+    [
+        ("tar", '[ "$1" != -cf ] || { echo broken >&2 && exit 2; }\nexec /usr/bin/tar "$@"\n'),
+        ("kexec", f"echo broken >{HOME}/runner\n"),
+    ],
+)
+def test_a_machine_that_is_reached_and_fails_is_not_asked_for_hours(
+    lab: Lab, pretence: Pretended, program: str, text: str
+) -> None:
+    pretence.stub(program, text)
+    with pytest.raises(HostLost, match=r"^bench1 fails: .*(broken|not found)"):
+        lab.measure()
+
+
+def test_an_ended_run_of_an_earlier_runner_is_replaced(lab: Lab, pretence: Pretended) -> None:
+    for name in ("ended", "journal"):
+        pretence.write(f"{HOME[1:]}/run/{name}", "")
+    pretence.write(f"{HOME[1:]}/runner", '[ "$1" = poll ] || exit 2\ncd "${0%/*}/run" && tar -cf - ended facts\n')
+    pretence.write(f"{HOME[1:]}/run/facts", "name bench1\nmemory_kib 1\n")
+    assert [sample.outcome for sample in lab.measure()] == ["ok"] * len(lab.plan.steps)
+
+
+def test_one_lab_sends_at_a_time(lab: Lab, pretence: Pretended) -> None:
+    lab.bundle(lab.place / "bundle")
+    there = RemoteMachine("bench1", ("bench1",))
+    pretence.home.mkdir(parents=True)
+    place = os.open(pretence.home, os.O_RDONLY)
+    fcntl.flock(place, fcntl.LOCK_EX)
+    with pytest.raises(UsageError, match=r"^Another lab is copying to this machine\.$"):
+        there.send(lab.place / "bundle")
+    os.close(place)
+    there.send(lab.place / "bundle")
+    assert (pretence.home / "runner").exists()
 
 
 def test_a_machine_that_does_not_answer_may_measure(lab: Lab, pretence: Pretended) -> None:

@@ -166,7 +166,9 @@ def test_a_spare_device_that_is_in_use_by_now_is_not_written(spare: Pretended, n
 def test_a_boot_that_has_ended_is_kept_when_the_spare_device_is_gone(spare: Pretended) -> None:
     disks(spare, vdb="S1")
     boot, *_ = sorted((spare.run / "boots").iterdir())
-    spare.stub("date", f'[ ! -e {HOME}/run/boots/{boot.name}/started ] || rm -rf /sys/block/vdb\nexec /usr/bin/date "$@"\n')
+    spare.stub(
+        "date", f'[ ! -e {HOME}/run/boots/{boot.name}/started ] || rm -rf /sys/block/vdb\nexec /usr/bin/date "$@"\n'
+    )
     spare.runner("resume")
     assert wait_until(lambda: spare.ended, PATIENCE_SECONDS)
     assert f"end: the spare device ({IDENTITY}) is gone" in (spare.run / "journal").read_text()
@@ -185,7 +187,7 @@ def test_a_disk_has_the_same_identity_under_each_kernel(spare: Pretended) -> Non
 
 
 def test_a_root_that_no_kernel_finds_is_refused(ready: Pretended) -> None:
-    ready.stub("lsblk", 'case $* in *PARTUUID*) ;; *TYPE*) echo part ;; esac\n')
+    ready.stub("lsblk", "case $* in *PARTUUID*) ;; *TYPE*) echo part ;; esac\n")
     refused = ready.called("sh", f"{HOME}/runner", "check", "--no-watchdog")
     assert refused.returncode == 3
     assert "no test kernel would find it" in refused.stderr.decode()
