@@ -293,6 +293,7 @@ put_back() {
 	note "ending: $1"
 	# A machine that still goes down starts its own kernel, because no other is loaded any more.
 	kexec -u 2>/dev/null || true
+	forget_start
 	disarm_watchdog
 	rm -f "$run/made" "$run"/disk[0-9]
 	if grep -q ' disk /dev/' "$run/journal"; then
@@ -394,7 +395,6 @@ begin_boot() {
 	else
 		reason="kexec does not work"
 	fi
-	rm -f "$boot/started"
 	put_back "$reason"
 	exit 1
 }
@@ -417,6 +417,15 @@ keep_last_words() {
 		/sys/*) rm -f "$file" ;;
 		esac
 	done
+}
+
+# Forget that a boot was to start if this kernel still runs: then that boot's kernel has not begun.
+forget_start() {
+	boot=$(next_boot)
+	[ -n "$boot" ] && [ -e "$boot/started" ] || return 0
+	case $(cat "$boot/started") in
+	'' | "$(boot_id)") rm "$boot/started" ;;
+	esac
 }
 
 # Say how a boot has ended. What it had still to do when the machine was reset becomes a boot of its own.
@@ -479,17 +488,13 @@ go() {
 	trap 'put_back "something failed; journalctl -u $unit tells what"' EXIT
 	# Some shells run the trap above when a signal ends them. A run that was killed is to go on instead.
 	trap 'trap - EXIT; exit 143' TERM INT HUP
+	forget_start
 	boot=$(next_boot)
 	if [ -n "$boot" ] && [ -e "$boot/started" ]; then
-		case $(cat "$boot/started") in
-		'' | "$(boot_id)") rm "$boot/started" ;; # this was killed before that kernel began
-		*)
-			end_boot "$boot"
-			# Nobody could poll during the boot, which does not count.
-			asked=$(($(stat -c %Y "$run/asked") + $(date +%s) - $(stat -c %Y "$boot/started")))
-			touch -d "@$asked" "$run/asked"
-			;;
-		esac
+		end_boot "$boot"
+		# Nobody could poll during the boot, which does not count.
+		asked=$(($(stat -c %Y "$run/asked") + $(date +%s) - $(stat -c %Y "$boot/started")))
+		touch -d "@$asked" "$run/asked"
 	fi
 	if [ -n "$identity" ] && ! spare=$(find_disk "$identity"); then
 		put_back "the spare device ($identity) is gone"

@@ -58,6 +58,7 @@ def test_stop_takes_back_the_kernel_and_the_watchdog(begun: Pretended) -> None:
     begun.runner("stop")
     assert "end: told to stop" in ended(begun)
     assert (begun.root / "dev/watchdog").read_text() == "V"
+    assert not [*begun.run.glob("boots/*/started")]
 
 
 def test_a_watchdog_that_takes_less_time_is_left_alone(begun: Pretended) -> None:
