@@ -94,7 +94,8 @@ def metrics_of(
         _count_instructions(metrics, result)
     if wanted not in metrics:
         words = result.stdout.decode(errors="replace")
-        if wanted in beside.not_counted or json.loads(result.stdout).get(wanted, "") is None:
+        printed = json.loads(result.stdout)
+        if wanted in beside.not_counted or (wanted in printed and printed[wanted] is None):
             sentence = f"{result.argv[0]} cannot count {wanted} on this kernel."
             raise failure(Outcome(OutcomeKind.NOT_APPLICABLE, sentence, words))
         raise failure(Outcome(OutcomeKind.NO_RESULT, f"{result.argv[0]} printed no {wanted}.", words))
@@ -116,10 +117,15 @@ def _printed(result: JobResult) -> dict[str, int | float]:
     """The metrics in the probe's JSON line; what the guest could not count is left out."""
     try:
         line = json.loads(result.stdout)
-        metrics = {name: line[name] for name in METRICS if isinstance(line.get(name), int | float)}
+        metrics = {name: line[name] for name in METRICS if _is_number(line.get(name))}
     except (ValueError, AttributeError):
         metrics = {}
     if "seconds" not in metrics:
         sentence = f"{result.argv[0]} printed no result."
         raise failure(Outcome(OutcomeKind.NO_RESULT, sentence, result.stdout.decode(errors="replace")))
     return metrics
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value of JSON is one: to Python, true is a whole number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -131,8 +131,9 @@ class _Campaign:
             key, variant = self._key(step), step.variant
             kernel = self._kernels[variant.kernel]
             machine = machine_name(kernel.arch.name, kernel.page_size)
-            obstacle = variant.obstacle(machine) or variant.lacking(kernel.ours)
-            obstacle = obstacle or self._backend.obstacle(self._plan, step)
+            obstacle = (
+                variant.obstacle(machine) or variant.lacking(kernel.ours) or self._backend.obstacle(self._plan, step)
+            )
             if key in self._had or not obstacle:
                 continue
             if key not in known:

@@ -75,13 +75,14 @@ def replay_on_file(
     timed: list[TimedReplay] = []
     with _file(arguments, max(_bytes(trace) for _, trace in traces), report) as file:
         for name, trace in traces:
+            replayed, windows, memory = trace, windows_kb, memory_bytes
             if kernel:
                 # The kernel reads beyond what the trace has, and knows of one file only.
-                trace = joined(trace, -(-file.stat().st_size // PAGE_BYTES))
-                windows_kb = [device_of(file).read_ahead_kb]
-                memory_bytes = max(_bytes(trace), 2 * windows_kb[0] << 10)
-            found = list(replays(name, trace, variants, windows_kb, memory_bytes))
-            timed += time_replays(trace, found, file, arguments.repetitions or LEAST_REPETITIONS, kernel, report)
+                replayed = joined(trace, -(-file.stat().st_size // PAGE_BYTES))
+                windows = [device_of(file).read_ahead_kb]
+                memory = max(_bytes(replayed), 2 * windows[0] << 10)
+            found = list(replays(name, replayed, variants, windows, memory))
+            timed += time_replays(replayed, found, file, arguments.repetitions or LEAST_REPETITIONS, kernel, report)
     if arguments.json:
         print_rows("replays", (each.to_json(base, costs) for each, base in zip(timed, bases(timed), strict=True)))
     else:

@@ -74,9 +74,16 @@ class _Inputs:
     @cached_property
     def options(self) -> str:
         """The fragments."""
-        asked, version, label = self.request, self.source.version, self.kernel.label
-        kind = asked.arch, asked.page_size, asked.profile, asked.extras
-        return config.merge(*kind, version=version, label=label, ours=self.ours)
+        asked = self.request
+        return config.merge(
+            asked.arch,
+            asked.page_size,
+            asked.profile,
+            asked.extras,
+            version=self.source.version,
+            label=self.kernel.label,
+            ours=self.ours,
+        )
 
     @property
     def hash(self) -> str:

@@ -102,7 +102,10 @@ class Answers:
     page_size: int = 0
     deadline: bool = False
     damaged: dict[int, str] = field(default_factory=dict)
-    """The first damaged line of a step, and what is wrong with it, by the step that was running."""
+    """The first damaged line of a step, and what is wrong with it, by the step that was running.
+
+    A damaged line "start" counts to the step before it, which is lost then.
+    """
 
     @classmethod
     def read(cls, text: str) -> "Answers":

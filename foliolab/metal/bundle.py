@@ -150,7 +150,7 @@ def unpack(archive: IO[bytes], place: Path, name: str) -> None:
             with tarfile.open(fileobj=plain, mode="r:") as stream:
                 for member in stream:
                     if complaint := _complaint(member):
-                        raise tarfile.TarError(f"it contains {complaint}, '{member.name}'")
+                        raise tarfile.TarError(f"it contains {complaint}, {member.name!r}")
                     _write(stream, member, place)
     except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
         raise LabError(f"{name} is no result of a bundle: {error}.") from None

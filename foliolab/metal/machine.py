@@ -34,6 +34,8 @@ _REFUSED = 3
 """Exit status of the runner for a machine that cannot do it."""
 _SSH_FAILED = 255
 _POLL_SECONDS = 5.0
+_FAILED_POLLS = 3
+"""Polls in a row that get there and fail, before we give up: while the machine comes up, some may."""
 _DEAD_POLLS = 3
 """Polls in a row that find no runner before we give up: while the machine reboots, there is none for a moment."""
 _SSH = [f"-o{option}" for option in ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15")]
@@ -43,6 +45,8 @@ _LEASE_SECONDS = 4 * 3600
 
 _RECEIVE = f"""\
 cd {HOME}
+exec 9<.
+if ! flock -n 9; then echo 'Another lab is copying to this machine.' >&2; exit 3; fi
 if [ -e run/journal ] && [ ! -e run/ended ]; then echo 'There is another run on this machine.' >&2; exit 3; fi
 rm -rf new
 mkdir new
@@ -75,7 +79,10 @@ class RemoteMachine:
     """Of the runner."""
 
     def run(self, command: str, send: IO[bytes] | None = None) -> bytes:
-        """What a command line of the shell prints; Unreachable if ssh fails, UsageError for what the runner refuses."""
+        """What a command line of the shell prints.
+
+        Unreachable if ssh fails, UsageError for what the runner refuses, HostLost for any other failure.
+        """
         argv = ["ssh", *_SSH, *self.ssh, self._sudo(command)]
         done = subprocess.run(
             dying_with_parent(argv), stdin=send or subprocess.DEVNULL, capture_output=True, check=False
@@ -83,9 +90,11 @@ class RemoteMachine:
         words = done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"]
         if done.returncode == _REFUSED:
             raise UsageError(words[-1])
+        if done.returncode == _SSH_FAILED:
+            sentence = f"{self.called} cannot be used by ssh: {words[-1]}. It does not answer while it measures."
+            raise Unreachable(sentence)
         if done.returncode:
-            hint = " It does not answer while it measures." if done.returncode == _SSH_FAILED else ""
-            raise Unreachable(f"{self.called} cannot be used by ssh: {words[-1]}.{hint}")
+            raise HostLost(f"{self.called} fails: {words[-1]}.")
         return done.stdout
 
     def _sudo(self, command: str) -> str:
@@ -103,7 +112,9 @@ class RemoteMachine:
 
     def has_run(self) -> bool:
         """Whether the machine has a run, ended or not. Resumes one that was killed."""
-        command = f"if [ -e {HOME}/run/journal ]; then sh {HOME}/runner resume; echo yes; fi"
+        # The runner of an earlier version may know no 'resume'. A run that has ended does not need it.
+        resume = f"[ -e {HOME}/run/ended ] || sh {HOME}/runner resume"
+        command = f"if [ -e {HOME}/run/journal ]; then {resume}; echo yes; fi"
         return self.run(command) != b""
 
     def send(self, bundle: Path) -> None:
@@ -115,6 +126,8 @@ class RemoteMachine:
                     if file.name not in there:
                         stream.add(file, f"files/{file.name}")
                 stream.add(bundle / "run", "run")
+                # The runner is last: GNU tar takes a stream that is cut between two members for whole, and then
+                # the machine has no runner to rename.
                 stream.add(bundle / "runner", "runner")
             packed.seek(0)
             self.run(_RECEIVE, packed)
@@ -219,6 +232,7 @@ class OnMachine:
     def _poll(self, place: Path, known: set[str]) -> None:
         """Fetch what is new; a machine that starts again does not answer for a while."""
         deadline = time.monotonic() + _LEASE_SECONDS
+        failed = 0
         while True:
             try:
                 packed = self._machine.runner("poll", *sorted(known))
@@ -226,7 +240,11 @@ class OnMachine:
             except Unreachable:
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(_POLL_SECONDS)
+            except HostLost:
+                failed += 1
+                if failed == _FAILED_POLLS:
+                    raise
+            time.sleep(_POLL_SECONDS)
         unpack(BytesIO(packed), place, f"What {self._machine.name} sends")
 
 

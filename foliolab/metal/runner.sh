@@ -23,6 +23,7 @@ run=$here/run
 unit=foliolab-metal.service
 unit_file=/etc/systemd/system/$unit
 watchdog_seconds=600 # in which this kernel has to go down, and the other one to come up
+patience_seconds=480 # in which this kernel has to go down; then there is time to stop the watchdog
 
 spare='' identity='' watchdog=yes in_use=no lease=0 pause=10
 
@@ -47,12 +48,22 @@ planned() {
 	sed -n "s/^$1 //p" "$run/plan"
 }
 
+# Refuse an option's value that is no number.
+require_seconds() {
+	case ${2:-} in
+	'' | *[!0-9]*) refuse "$1 takes a number of seconds." ;;
+	esac
+}
+
 take_options() {
 	while [ $# -gt 0 ]; do
 		case $1 in
-		--spare) spare=${2:?a device} && shift ;;
-		--lease) lease=${2:?seconds} && shift ;;
-		--pause) pause=${2:?seconds} && shift ;;
+		--spare)
+			[ $# -gt 1 ] || refuse "--spare takes a device."
+			spare=$2 && shift
+			;;
+		--lease) require_seconds "$@" && lease=$2 && shift ;;
+		--pause) require_seconds "$@" && pause=$2 && shift ;;
 		--no-watchdog) watchdog=no ;;
 		--though-in-use) in_use=yes ;;
 		*) refuse "The runner knows no option '$1'." ;;
@@ -61,17 +72,36 @@ take_options() {
 	done
 }
 
+# Why a disk must not be written; nothing if it may.
+use_of() {
+	if [ -n "$(lsblk -nro MOUNTPOINT "$1" | tr -d '\n')" ]; then
+		echo "$1 is mounted."
+	elif [ "$(lsblk -nro NAME "$1" | wc -l)" -ne 1 ]; then
+		echo "$1 has partitions, or something is made of it."
+	fi
+}
+
+# Whether the data of a disk goes to the spare device, by the disk's number.
+on_spare() {
+	[ "$1" -eq 0 ] && [ -n "$spare" ]
+}
+
 check_spare() {
+	device=$(readlink -f "$spare") || refuse "$spare is no block device."
+	spare=$device
 	[ -b "$spare" ] || refuse "$spare is no block device."
 	[ -e "/sys/block/${spare#/dev/}" ] || refuse "$spare is no whole disk; a spare device is one, such as /dev/nvme1n1."
-	[ "$(disks_like "$(identify "${spare#/dev/}")")" = "$spare" ] ||
+	identity=$(identify "${spare#/dev/}")
+	[ "${identity%-}" = "$identity" ] ||
+		refuse "$spare has no number of its own, by which it could be known again."
+	[ "$(disks_like "$identity")" = "$spare" ] ||
 		refuse "$spare cannot be told from another disk with the same size and serial number."
-	[ -z "$(lsblk -nro MOUNTPOINT "$spare" | tr -d '\n')" ] || refuse "$spare is mounted."
-	[ "$(lsblk -nro NAME "$spare" | wc -l)" -eq 1 ] || refuse "$spare has partitions, or something is made of it."
+	used=$(use_of "$spare")
+	[ -z "$used" ] || refuse "$used"
 	# Another status than 2 says that there is something, or that it is not known.
 	kind=$(blkid -p -o value -s TYPE "$spare") && status=0 || status=$?
 	[ "$status" -eq 2 ] || refuse "$spare holds ${kind:-something}; a spare device is empty."
-	[ "$(head -c 1048576 "$spare" | tr -d '\0' | wc -c)" -eq 0 ] || refuse "The first MiB of $spare is not empty."
+	cmp -s -n 1048576 "$spare" /dev/zero || refuse "The first MiB of $spare is not empty, or cannot be read."
 	[ "$(lsblk -bdnro SIZE "$spare")" -ge "$(planned disk | head -n 1 | cut -d ' ' -f 3)" ] ||
 		refuse "$spare is too small."
 }
@@ -79,8 +109,8 @@ check_spare() {
 check_disk_space() {
 	free=$(($(df -k --output=avail "$here" | tail -n 1) * 1024))
 	wanted=$((1 << 30)) # which stays free
-	for size in $(planned disk | cut -d ' ' -f 3); do
-		wanted=$((wanted + size))
+	for bytes in $(planned disk | while read -r number _ size; do on_spare "$number" || echo "$size"; done); do
+		wanted=$((wanted + bytes))
 	done
 	[ "$free" -gt "$wanted" ] || refuse "There are $((free >> 20)) MiB left in $here, and $((wanted >> 20)) are wanted."
 }
@@ -88,7 +118,7 @@ check_disk_space() {
 check() {
 	[ "$(id -u)" -eq 0 ] || refuse "Only root can start another kernel."
 	[ "$(uname -m)" = "$(planned machine)" ] || refuse "This is a $(uname -m) machine; the kernels are for $(planned machine)."
-	for program in kexec systemctl losetup lsblk blkid findmnt gzip tar; do
+	for program in cmp kexec systemctl losetup lsblk blkid findmnt gzip tar; do
 		command -v "$program" >/dev/null || refuse "This machine lacks $program."
 	done
 	[ -d /run/systemd/system ] || refuse "This machine was not started by systemd."
@@ -103,6 +133,8 @@ check() {
 	[ ! -e "$run/journal" ] ||
 		refuse "There is another run on this machine: see $run/journal. 'runner resume' goes on with it if it was killed."
 	[ ! -e "$unit_file" ] || refuse "There is another run on this machine: see $unit_file."
+	root_is_plain || [ -n "$(initramfs)" ] ||
+		refuse "The root file system is on no plain partition, and there is no initramfs in /boot: no test kernel would find it."
 	check_disk_space
 	check_memory
 	[ -z "$spare" ] || check_spare
@@ -129,10 +161,11 @@ check_memory() {
 		refuse "This machine has less than the $size MiB of memory that are wanted."
 }
 
-# What identifies a disk under any kernel: its size, and its serial number or WWID if it has one.
+# What identifies a disk under any kernel: its size, and its serial number or WWID if it has one. For SCSI, newer
+# kernels have device/serial, and all have device/wwid.
 identify() {
 	number=''
-	for name in serial device/serial device/wwid wwid; do
+	for name in serial device/wwid device/serial wwid; do
 		[ -n "$number" ] || number=$(head -c 256 "/sys/block/$1/$name" 2>/dev/null | tr -cd '[:alnum:]')
 	done
 	echo "$(cat "/sys/block/$1/size")-$number"
@@ -179,9 +212,7 @@ facts() {
 
 start() {
 	take_options "$@"
-	[ -z "$spare" ] || spare=$(readlink -f "$spare")
 	check
-	[ -z "$spare" ] || identity=$(identify "${spare#/dev/}")
 	facts >"$run/facts"
 	echo "spare='$spare' identity='$identity' watchdog=$watchdog lease=$lease pause=$pause" >"$run/options"
 	mkdir -p "$run/programs"
@@ -190,6 +221,7 @@ start() {
 		chmod 755 "$run/programs/$name"
 	done
 	mark "$run/asked"
+	sync
 	note "start: unit $unit_file"
 	start_unit
 }
@@ -203,52 +235,95 @@ start_unit() {
 		[Install]
 		WantedBy=multi-user.target
 	EOF
+	sync "$unit_file"
 	systemctl daemon-reload
 	systemctl --quiet enable "$unit"
 	systemctl --no-block start "$unit"
 }
 
-# Start the unit again if it was killed. Without this, it starts at the machine's next boot.
+# Disable the unit and remove it. This can happen twice: resume may write it again while the run ends.
+remove_unit() {
+	[ -e "$unit_file" ] || return 0
+	systemctl --quiet disable "$unit" || note "left: $unit is enabled"
+	rm -f "$unit_file"
+	systemctl daemon-reload || true
+}
+
+# Start the unit again if it was killed. Without this, it starts at the machine's next boot. A run that is being
+# stopped is left to whoever stops it.
 resume() {
-	[ -e "$run/journal" ] && [ ! -e "$run/ended" ] || exit 0
+	[ -e "$run/journal" ] && [ ! -e "$run/ended" ] && [ ! -e "$run/stop" ] || exit 0
 	systemctl --quiet is-active "$unit" || start_unit
 }
 
 # Have directories to mount on, and what is to be on disks really written: a hole would be read without a disk.
 make_disks() {
 	[ ! -e "$run/made" ] || return 0
+	if [ -n "$spare" ] && ! grep -q ' disk /dev/' "$run/journal"; then
+		# It was checked at the start, and much can happen until it is written for the first time.
+		used=$(use_of "$spare")
+		if [ -n "$used" ]; then
+			put_back "$used"
+			exit 1
+		fi
+	fi
 	for directory in /data /programs; do
 		[ -e "$directory" ] && continue
 		note "directory $directory"
 		mkdir "$directory"
 	done
 	planned disk | while read -r number file size; do
-		place=$run/disk$number
-		[ "$number" -ne 0 ] || [ -z "$spare" ] || place=$spare
+		place=$run/disk$number flags=fsync
+		# If the disk has gone, no file is to be made in its place.
+		! on_spare "$number" || { place=$spare && flags=fsync,nocreat; }
 		gzip -t "$here/files/$file"
 		note "disk $place of $size bytes"
-		gzip -dc "$here/files/$file" | dd "of=$place" bs=1M iflag=fullblock conv=fsync status=none
+		gzip -dc "$here/files/$file" | dd "of=$place" bs=1M iflag=fullblock "conv=$flags" status=none
 	done
 	mark "$run/made"
 }
 
+# Undo what the journal says, and end the run. After a power cut in the middle, the unit begins this anew: it is
+# removed when all else is done.
 put_back() {
-	[ ! -e "$run/ended" ] || return 0
-	# First of all, nothing of this is started any more.
-	[ ! -e "$unit_file" ] || systemctl --quiet disable "$unit" || note "left: $unit is enabled"
-	rm -f "$unit_file"
-	systemctl daemon-reload || true
+	if [ -e "$run/ended" ]; then
+		remove_unit
+		return
+	fi
+	note "ending: $1"
+	# A machine that still goes down starts its own kernel, because no other is loaded any more.
+	kexec -u 2>/dev/null || true
+	forget_start
+	disarm_watchdog
 	rm -f "$run/made" "$run"/disk[0-9]
 	if grep -q ' disk /dev/' "$run/journal"; then
 		{ spare=$(find_disk "$identity") && wipefs -qa "$spare" &&
-			dd if=/dev/zero "of=$spare" bs=1M count=1 conv=fsync status=none; } ||
+			dd if=/dev/zero "of=$spare" bs=1M count=1 conv=fsync,nocreat status=none; } ||
 			note "left: what was written to the spare device ($identity)"
 	fi
 	sed -n 's/^[^ ]* directory //p' "$run/journal" | while read -r directory; do
 		[ ! -d "$directory" ] || rmdir "$directory" || note "left: $directory"
 	done
+	remove_unit
 	note "end: $1"
 	mark "$run/ended"
+}
+
+# Have the watchdog survive this kernel: it is closed without the word that stops it.
+arm_watchdog() {
+	[ "$watchdog" = yes ] && [ "$(cat /sys/module/watchdog/parameters/stop_on_reboot)" = 0 ] || return 0
+	if ! wdctl -s "$watchdog_seconds" >/dev/null 2>&1; then
+		note "no watchdog from kernel to kernel: it cannot be set to $watchdog_seconds seconds"
+		return
+	fi
+	boot_id >"$run/armed"
+	(echo >/dev/watchdog) 2>/dev/null || note "no watchdog from kernel to kernel: somebody else has it"
+}
+
+# Stop the watchdog if it was armed since the machine has come up. Otherwise it is not opened, which would arm it.
+disarm_watchdog() {
+	[ "$(cat "$run/armed" 2>/dev/null)" = "$(boot_id)" ] || return 0
+	(printf V >/dev/watchdog) 2>/dev/null || true
 }
 
 # The command line of a test kernel: what this machine's own kernel was told, but for how much of the machine it has,
@@ -264,10 +339,15 @@ arguments() {
 	echo "hung_task_panic=1 softlockup_panic=1 nmi_watchdog=panic $3"
 }
 
+# Whether a kernel finds the root file system by itself.
+root_is_plain() {
+	root=$(findmnt -nro SOURCE /)
+	[ "$(lsblk -dnro TYPE "$root")" = part ] && [ -n "$(lsblk -dnro PARTUUID "$root")" ]
+}
+
 # The host's own initramfs, where the kernel cannot find the root by itself.
 initramfs() {
-	root=$(findmnt -nro SOURCE /)
-	if [ "$(lsblk -dnro TYPE "$root")" != part ] || [ -z "$(lsblk -dnro PARTUUID "$root")" ]; then
+	if ! root_is_plain; then
 		for file in "/boot/initrd.img-$(uname -r)" "/boot/initramfs-$(uname -r).img"; do
 			[ ! -e "$file" ] || echo "$file"
 		done
@@ -283,7 +363,7 @@ write_requests() {
 			"[\"sh\", \"$here/runner\", \"name-spare\", \"$identity\"]}"
 	fi >"$1/requests"
 	planned disk | while read -r number _ _; do
-		[ "$number" -ne 0 ] || [ -z "$spare" ] || continue
+		! on_spare "$number" || continue
 		echo "{\"id\": -$number, \"step\": 0, \"deadline\": 60, \"argv\": [\"losetup\", \"--direct-io=on\"," \
 			"\"/dev/loop$number\", \"$run/disk$number\"]}"
 	done >>"$1/requests"
@@ -304,20 +384,18 @@ begin_boot() {
 	fi
 	note "boot $(basename "$boot"): $command_line"
 	rm -f "$boot/answers" "$boot/console"
+	arm_watchdog
+	# From here on, a power cut counts as a reset of the test kernel, also in the seconds before that begins.
 	boot_id >"$boot/started"
 	sync "$boot/started" "$boot"
-	if [ "$watchdog" = yes ] && [ "$(cat /sys/module/watchdog/parameters/stop_on_reboot)" = 0 ]; then
-		# It survives the old kernel: closed without the word that ends it.
-		wdctl -s "$watchdog_seconds" >/dev/null 2>&1 || true
-		(echo >/dev/watchdog) 2>/dev/null || note "no watchdog from kernel to kernel: somebody else has it"
-	fi
 	trap - EXIT
-	if ! systemctl kexec; then
-		put_back "kexec does not work"
-		exit 1
+	if systemctl kexec; then
+		sleep "$patience_seconds"
+		reason="the machine does not go down"
+	else
+		reason="kexec does not work"
 	fi
-	sleep 600
-	put_back "the machine does not go down"
+	put_back "$reason"
 	exit 1
 }
 
@@ -334,10 +412,20 @@ step_begun() {
 keep_last_words() {
 	for file in $(find /sys/fs/pstore /var/lib/systemd/pstore -type f -newer "$1/started" 2>/dev/null | sort -r); do
 		cat "$file" >>"$1/pstore"
+		sync "$1/pstore"
 		case $file in
 		/sys/*) rm -f "$file" ;;
 		esac
 	done
+}
+
+# Forget that a boot was to start if this kernel still runs: then that boot's kernel has not begun.
+forget_start() {
+	boot=$(next_boot)
+	[ -n "$boot" ] && [ -e "$boot/started" ] || return 0
+	case $(cat "$boot/started") in
+	'' | "$(boot_id)") rm "$boot/started" ;;
+	esac
 }
 
 # Say how a boot has ended. What it had still to do when the machine was reset becomes a boot of its own.
@@ -364,6 +452,7 @@ end_boot() {
 		fi
 	fi
 	echo "$ending" >"$boot/outcome"
+	sync # What was written is to be whole before a mark says so.
 	mark "$boot/outcome.whole"
 	note "ended $(basename "$boot"): $ending"
 }
@@ -371,8 +460,11 @@ end_boot() {
 # Why there is to be no more boot, if so.
 reason_to_end() {
 	asked=$(($(date +%s) - $(stat -c %Y "$run/asked")))
+	ending=$(sed -n 's/^[^ ]* ending: //p' "$run/journal" | tail -n 1)
 	if [ -e "$run/stop" ]; then
 		echo "told to stop"
+	elif [ -n "$ending" ]; then
+		echo "$ending"
 	elif [ "$lease" -gt 0 ] && [ "$asked" -gt "$lease" ]; then
 		echo "nobody has asked for $asked seconds"
 	fi
@@ -389,23 +481,24 @@ next_boot() {
 go() {
 	# shellcheck source=/dev/null
 	. "$run/options"
-	[ ! -e "$run/ended" ] || exit 0
+	if [ -e "$run/ended" ]; then
+		remove_unit
+		exit 0
+	fi
 	trap 'put_back "something failed; journalctl -u $unit tells what"' EXIT
+	# Some shells run the trap above when a signal ends them. A run that was killed is to go on instead.
+	trap 'trap - EXIT; exit 143' TERM INT HUP
+	forget_start
+	boot=$(next_boot)
+	if [ -n "$boot" ] && [ -e "$boot/started" ]; then
+		end_boot "$boot"
+		# Nobody could poll during the boot, which does not count.
+		asked=$(($(stat -c %Y "$run/asked") + $(date +%s) - $(stat -c %Y "$boot/started")))
+		touch -d "@$asked" "$run/asked"
+	fi
 	if [ -n "$identity" ] && ! spare=$(find_disk "$identity"); then
 		put_back "the spare device ($identity) is gone"
 		exit 1
-	fi
-	boot=$(next_boot)
-	if [ -n "$boot" ] && [ -e "$boot/started" ]; then
-		case $(cat "$boot/started") in
-		'' | "$(boot_id)") rm "$boot/started" ;; # this was killed before that kernel began
-		*)
-			end_boot "$boot"
-			# Nobody could poll during the boot, which does not count.
-			asked=$(($(stat -c %Y "$run/asked") + $(date +%s) - $(stat -c %Y "$boot/started")))
-			touch -d "@$asked" "$run/asked"
-			;;
-		esac
 	fi
 	[ -z "$(next_boot)" ] || [ -n "$(reason_to_end)" ] || make_disks
 	# The rest of the machine comes up meanwhile, and whoever wants to stop this can.
@@ -448,7 +541,6 @@ stop() {
 	. "$run/options"
 	mark "$run/stop"
 	systemctl stop "$unit" 2>/dev/null || true
-	kexec -u 2>/dev/null || true
 	put_back "told to stop"
 }
 

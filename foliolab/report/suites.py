@@ -3,7 +3,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
 
 from rich.text import Text
 
@@ -56,8 +55,14 @@ def _told(results: Results, words: Callable[[Result], str]) -> list[str]:
     return [f"{command} ({kernel}): {told}" for command, kernel, result in each if (told := words(result))]
 
 
-_ACCIDENT: Callable[[Result], str] = attrgetter("accident")
-_REMARK: Callable[[Result], str] = attrgetter("remark")
+def _accidents(results: Results) -> list[str]:
+    """A line for each guest that crashed or hung or whose kernel complained."""
+    return _told(results, lambda result: result.accident)
+
+
+def _remarks(results: Results) -> list[str]:
+    """A line for each test during which a guest had too little time."""
+    return _told(results, lambda result: result.remark)
 
 
 def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: Mapping[str, str] | None = None) -> str:
@@ -82,9 +87,9 @@ def markdown(title: str, results: Results, left_out: Mapping[str, str], groups: 
         ending = "WORSE" if any(map(regressions, members)) else "ok" if len(ends) > 1 else "not compared"
         lines.append(markdown_row((name, " → ".join(ends) if len(set(ends)) > 1 else ends[0], ending)))
     lines += ["", "What fails:", "", *(f"- {line}" for line in _not_passed(results) or ["nothing"])]
-    if accidents := _told(results, _ACCIDENT):
+    if accidents := _accidents(results):
         lines += ["", "Crashes, hangs and complaints of kernels:", "", *(f"- {line}" for line in accidents)]
-    if remarks := _told(results, _REMARK):
+    if remarks := _remarks(results):
         lines += ["", "Too slow by emulation, which is no failure:", "", *(f"- {line}" for line in remarks)]
     if left_out:
         lines += ["", "Left out:", "", *(f"- {names}: {reason}" for names, reason in left_out.items())]
@@ -96,7 +101,7 @@ def print_results(title: str, results: Results, left_out: Mapping[str, str]) -> 
     console = terminal()
     print_title(console, title)
     print_table(console, columns(results), ["red" if regressions(test) else "" for test in results.values()])
-    for line in (*_not_passed(results), *_told(results, _ACCIDENT), *_told(results, _REMARK)):
+    for line in (*_not_passed(results), *_accidents(results), *_remarks(results)):
         console.print(Text(line))
     for found in results.values():
         worse = list(found.values())[1:] if regressions(found) else []

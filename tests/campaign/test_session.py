@@ -57,6 +57,8 @@ class Printing:
         ("", "sparse-mmap printed no result."),
         ('{"read_bytes": 1}', "sparse-mmap printed no result."),
         ('{"seconds": 1}', "sparse-mmap printed no read_bytes."),
+        ('{"seconds": 1, "read_bytes": true}', "sparse-mmap printed no read_bytes."),
+        ('{"seconds": 1, "read_bytes": ""}', "sparse-mmap printed no read_bytes."),
     ],
 )
 def test_a_result_without_what_was_asked_for_is_none(tmp_path: Path, line: str, complaint: str) -> None:

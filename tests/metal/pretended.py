@@ -8,6 +8,7 @@ import base64
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,12 +21,15 @@ from tests.processes import wait_until
 
 LINE = b'{"seconds": 0.5, "read_bytes": 4096, "floor_bytes": 4096}'
 """What every program prints there."""
+PATIENCE_SECONDS = 120
+"""How long something may take that takes a second or two where nothing else runs."""
 
 _ENTER = """\
 mount --rbind /usr "$1/usr"
+if [ "$2" = protect ]; then mount -o remount,bind,ro "$1/usr"; fi
 mount --bind /dev/null "$1/dev/null"
 root=$1
-shift
+shift 2
 exec chroot "$root" /usr/bin/env -i PATH=/stubs:/usr/bin:/usr/sbin "$@"
 """
 
@@ -37,6 +41,9 @@ _FILES = {
     "proc/sys/kernel/kexec_load_disabled": "0\n",
     "proc/sys/kernel/random/boot_id": "0\n",
     "sys/module/watchdog/parameters/stop_on_reboot": "0\n",
+    "state/free": "99999999\n",
+    "state/shell": "/bin/sh\n",
+    "state/size": "2097152\n",
     "dev/null": "",
     "dev/zero": "\0" * (1 << 20),
 }
@@ -47,10 +54,10 @@ _ANSWERS = r"""s/.*"id": \(-\{0,1\}[0-9]*\), "step": \([0-9]*\),.*/{"event": "st
 {"event": "exit", "id": \1, "status": 0, "signal": 0, "oom_kills": 0, "cpu_us": 1}/p"""
 
 _MOMENT = """\
-if [ -n "${UNIT:-}" ] && [ -s /state/kill ]; then
-	read -r left signal </state/kill
+if [ -n "${UNIT:-}" ] && read -r left signal 2>/dev/null </state/kill; then
 	if [ "$left" -gt 0 ]; then
-		echo "$((left - 1)) $signal" >/state/kill
+		echo "$((left - 1)) $signal" >/state/kill.$$
+		/usr/bin/mv /state/kill.$$ /state/kill
 	else
 		/usr/bin/rm /state/kill
 		/usr/bin/mv /state/pid /state/killed
@@ -58,7 +65,7 @@ if [ -n "${UNIT:-}" ] && [ -s /state/kill ]; then
 	fi
 fi
 """
-"""The start of each stub: kills the unit if its count of programs has run out."""
+"""The start of each stub: kills the unit if its count of programs has run out. Two stubs of a pipe run at once."""
 
 _STUBS = {
     "systemctl": """\
@@ -70,7 +77,8 @@ start)
 	[ ! -e /state/pid ] || exit 0
 	echo >/state/pid
 	command=$(sed -n 's/^ExecStart=//p' $unit)
-	UNIT=1 setsid sh -c "echo \\$\\$ >/state/pid; $command; rm -f /state/pid" </dev/null >>/state/log 2>&1 &
+	read -r shell </state/shell
+	UNIT=1 setsid sh -c "echo \\$\\$ >/state/pid; $shell ${command#* }; rm -f /state/pid" </dev/null >>/state/log 2>&1 &
 	;;
 stop)
 	[ ! -s /state/pid ] || kill -s TERM -- "-$(cat /state/pid)"
@@ -80,6 +88,7 @@ is-active) [ -e /state/pid ] ;;
 enable) : >/state/enabled ;;
 disable) [ -e $unit ] && rm -f /state/enabled ;;
 kexec)
+	[ ! -e /state/stays ] || exit "$(cat /state/stays)"
 	: >/state/down
 	UNIT='' setsid reboot </dev/null >>/state/log 2>&1 &
 	;;
@@ -90,12 +99,18 @@ mkdir /state/rebooting 2>/dev/null || exit 0
 echo $$ >/state/rebooting/pid
 [ ! -s /state/pid ] || kill -s KILL -- "-$(cat /state/pid)"
 rm -f /state/pid
-boot=$(sed 's/.* foliolab_job=\\([^ ]*\\) .*/\\1/' /state/loaded)
-{{
-	echo '{{"event": "ready", "page_size": 4096}}'
-	sed -n '{_ANSWERS.replace("DATA", base64.b64encode(LINE).decode())}' "$boot/requests"
-	echo '{{"event": "end"}}'
-}} >"$boot/answers"
+sync
+if [ -e /state/loaded ]; then
+	boot=$(sed 's/.* foliolab_job=\\([^ ]*\\) .*/\\1/' /state/loaded)
+	rm /state/loaded
+	{{
+		echo '{{"event": "ready", "page_size": 4096}}'
+		sed -n '{_ANSWERS.replace("DATA", base64.b64encode(LINE).decode())}' "$boot/requests"
+		echo '{{"event": "end"}}'
+	}} >"$boot/answers"
+	sync
+	echo "$boot" >>/state/boots
+fi
 date +%s%N >/proc/sys/kernel/random/boot_id
 [ ! -e /state/enabled ] || systemctl start
 rm -rf /state/down /state/rebooting
@@ -106,12 +121,25 @@ case $1 in
 -u) rm -f /state/loaded ;;
 esac
 """,
-    "lsblk": 'case $* in *PARTUUID*) echo 1234 ;; *TYPE*) echo part ;; *) echo "Disk nvme" ;; esac\n',
+    "lsblk": """\
+case $* in
+*PARTUUID*) echo 1234 ;;
+*TYPE*) echo part ;;
+*MOUNTPOINT*) [ ! -e /state/mounted ] || cat /state/mounted ;;
+*NAME*) echo vdb && [ ! -e /state/partition ] || echo vdb1 ;;
+*SIZE*) cat /state/size ;;
+*) echo "Disk nvme" ;;
+esac
+""",
     "findmnt": "case $* in *SOURCE*) echo /dev/vda1 ;; *) echo ext4 ;; esac\n",
-    "df": "echo Avail; echo 99999999\n",
+    "df": "echo Avail; cat /state/free\n",
     "journalctl": "tail -n 5 /state/log\n",
     "blkid": "exit 2\n",
-    **dict.fromkeys(("losetup", "sync", "wdctl", "wipefs"), ""),
+    "sync": """\
+[ $# -gt 0 ] || set -- /var/lib /etc/systemd/system
+find "$@" -type f -printf '%i %s %T@\\n' >>/state/synced
+""",
+    **dict.fromkeys(("losetup", "wdctl", "wipefs"), ""),
     **{name: f'exec /usr/bin/{name} "$@"\n' for name in ("cat", "cp", "dd", "gzip", "mkdir", "mv", "rm", "rmdir")},
 }
 
@@ -137,8 +165,9 @@ class Pretended:
 
     def argv(self, *command: str) -> list[str]:
         """The command line that executes a command on the machine."""
-        alone = ["--user", "--map-root-user"] if os.geteuid() else []
-        return ["unshare", *alone, "--mount", "sh", "-ec", _ENTER, "sh", str(self.root), *command]
+        # Others than root cannot write to /usr anyway.
+        alone, usr = (["--user", "--map-root-user"], "keep") if os.geteuid() else ([], "protect")
+        return ["unshare", *alone, "--mount", "sh", "-ec", _ENTER, "sh", str(self.root), usr, *command]
 
     def called(self, *command: str) -> "subprocess.CompletedProcess[bytes]":
         """Execute a command on the machine; returns how it ended."""
@@ -167,11 +196,13 @@ class Pretended:
 
     def was_killed(self) -> bool:
         """Wait until the run ends or the unit is killed. Returns true if it was killed."""
-        assert wait_until(lambda: self.ended or self.has("state/killed"), 20), (self.run / "journal").read_text()
+        assert wait_until(lambda: self.ended or self.has("state/killed"), PATIENCE_SECONDS), (
+            self.run / "journal"
+        ).read_text()
         (self.root / "state/kill").unlink(missing_ok=True)
         group = self._number("state/killed")
         if group:
-            assert wait_until(lambda: not _processes_of(group), 10)
+            assert wait_until(lambda: not _processes_of(group), PATIENCE_SECONDS)
             (self.root / "state/killed").unlink()
         return group != 0
 
@@ -182,8 +213,28 @@ class Pretended:
 
     def left(self) -> Sequence[Path]:
         """What a run has made and not put back."""
-        names = ("etc/systemd/system/*", "data", "programs", "state/enabled", "state/pid")
+        names = ("etc/systemd/system/*", "data", "programs", "state/enabled", "state/loaded", "state/pid")
         return [path for name in names for path in self.root.glob(name)] + list(self.run.glob("disk*"))
+
+    def stay_up(self, status: int) -> None:
+        """Have systemctl kexec do nothing but to exit with this status."""
+        self.write("state/stays", f"{status}\n")
+
+    def cut_power(self) -> None:
+        """Lose of each file what was not synced, and start again. The machine has to be up, and its unit killed."""
+        synced = dict(line.split(" ", 1) for line in (self.root / "state/synced").read_text().splitlines())
+        for file in (*self.run.rglob("*"), *self.root.glob("etc/systemd/system/*")):
+            # The data of disks is synced by dd.
+            if file.is_file() and not file.name.startswith("disk"):
+                status = file.stat()
+                size, _, written = synced.get(str(status.st_ino), "0 0.0").partition(" ")
+                if written != f"{status.st_mtime_ns // 10**9}.{status.st_mtime_ns % 10**9:09}0":
+                    os.truncate(file, min(int(size), status.st_size))
+        self.write("proc/sys/kernel/random/boot_id", f"{time.time_ns()}\n")
+        for name in ("state/pid", "state/loaded"):
+            (self.root / name).unlink(missing_ok=True)
+        if self.has("state/enabled"):
+            assert self.called("systemctl", "start").returncode == 0
 
     def _number(self, name: str) -> int:
         try:

@@ -245,6 +245,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE) -> tarfile.TarInfo:
         ("link", tarfile.LNKTYPE, "it contains a link, 'link'"),
         ("null", tarfile.CHRTYPE, "it contains a special file, 'null'"),
         ("disk", tarfile.BLKTYPE, "it contains a special file, 'disk'"),
+        ("\x1b[2J", tarfile.SYMTYPE, r"it contains a link, '\x1b[2J'"),
         ("pipe", tarfile.FIFOTYPE, "it contains a special file, 'pipe'"),
         ("x" * 300, tarfile.REGTYPE, "File name too long"),
     ],

@@ -14,8 +14,11 @@ import pytest
 from foliolab.campaign.store import read_samples
 from foliolab.errors import HostLost, LabError
 from foliolab.metal.answers import result_samples
-from tests.metal.lab import Lab
-from tests.metal.pretended import pretended
+from tests.metal.lab import BOOTS, Lab
+from tests.metal.pretended import Pretended, pretended
+
+LIMIT = 50
+"""How often something is repeated at most, so that a test ends in any case."""
 
 
 def forked(work: Callable[[], object]) -> int:
@@ -46,38 +49,81 @@ def test_a_lab_that_is_killed_takes_up_what_was_measured(
                 time.sleep(moments.uniform(0, 0.4))
                 os.kill(process, signal.SIGKILL)
                 os.waitpid(process, 0)
-            finished(lab)
+            finish(lab)
             assert machine.ended
             assert machine.left() == []
+            # Nothing was measured twice.
+            assert len((machine.root / "state/boots").read_text().splitlines()) == BOOTS
 
 
-def finished(lab: Lab) -> None:
+def finish(lab: Lab) -> None:
     """Measure what is missing. A machine that measures does not answer."""
-    while status := os.waitstatus_to_exitcode(os.waitpid(forked(lab.measure), 0)[1]):
+    for _ in range(LIMIT):
+        status = os.waitstatus_to_exitcode(os.waitpid(forked(lab.measure), 0)[1])
+        if status == 0:
+            break
         assert status == HostLost.status
+    else:
+        pytest.fail(f"The machine was lost {LIMIT} times.")
     samples = read_samples(lab.store)
     assert [sample.outcome for sample in samples] == ["ok"] * len(lab.plan.steps)
     assert len({sample.key for sample in samples}) == len(samples)
 
 
+@pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_a_runner_that_is_killed_goes_on_and_puts_all_back(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str
 ) -> None:
+    """On some distributions, /bin/sh is bash."""
     moments = random.Random(2)
-    kills = number = 0
-    while kills < 20:
-        number += 1
+    kills = 0
+    for number in range(LIMIT):
+        if kills >= 20:
+            break
         with pretended(tmp_path / str(number), monkeypatch) as machine:
+            machine.write("state/shell", f"/bin/{shell}\n")
             lab.bundle(machine.home)
             verb = ["start", "--no-watchdog", "--pause", "0"]
-            while not machine.ended:
+            for _ in range(LIMIT):
+                if machine.ended:
+                    break
                 machine.kill_after(moments.randrange(30), moments.choice((signal.SIGTERM, signal.SIGKILL)))
                 machine.runner(*verb)
                 kills += machine.was_killed()
                 verb = ["resume"]
             assert machine.left() == []
             assert " left: " not in (machine.run / "journal").read_text()
-            archive = tmp_path / "result.tar.gz"
-            archive.write_bytes(machine.runner("result"))
-            samples = result_samples(archive, tmp_path / f"{number}/result", pytest.fail)
-            assert [sample.outcome for sample, _ in samples] == ["ok"] * len(lab.plan.steps)
+            assert set(outcomes(lab, machine, tmp_path / f"{number}/result")) == {"ok"}
+    assert kills >= 20
+
+
+def outcomes(lab: Lab, machine: Pretended, place: Path) -> list[str]:
+    """What the machine has for the steps, each of which has one result."""
+    archive = machine.place / "result.tar.gz"
+    archive.write_bytes(machine.runner("result"))
+    samples = result_samples(archive, place, pytest.fail)
+    assert len(samples) == len(lab.plan.steps)
+    return [sample.outcome for sample, _ in samples]
+
+
+def test_a_power_cut_at_any_moment_loses_no_result(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cuts = hangs = 0
+    for number in range(LIMIT):
+        with pretended(tmp_path / str(number), monkeypatch) as machine:
+            lab.bundle(machine.home)
+            machine.called("sync")
+            machine.kill_after(5 * number, signal.SIGKILL)
+            machine.runner("start", "--no-watchdog", "--pause", "0")
+            if not machine.was_killed():
+                break
+            cuts += 1
+            machine.cut_power()
+            machine.runner("resume")
+            assert not machine.was_killed()
+            assert machine.left() == []
+            found = set(outcomes(lab, machine, tmp_path / f"{number}/result"))
+            assert found <= {"ok", "hang"}
+            hangs += "hang" in found
+    assert cuts > 10
+    # A cut just before kexec cannot be told from a test kernel that hangs.
+    assert hangs <= BOOTS

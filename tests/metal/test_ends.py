@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How a run ends where something fails, and where two things happen at once: the machine is as before."""
+
+import pytest
+
+from foliolab.metal.machine import HOME
+from tests.metal.lab import BOOTS, Lab
+from tests.metal.pretended import PATIENCE_SECONDS, Pretended
+from tests.processes import wait_until
+
+UNIT = "etc/systemd/system/foliolab-metal.service"
+
+
+@pytest.fixture
+def begun(lab: Lab, pretence: Pretended) -> Pretended:
+    """A machine with a run under way, which has a watchdog. The runner waits only while the machine goes down."""
+    lab.bundle(pretence.home)
+    options(pretence)
+    for name in ("asked", "journal"):
+        (pretence.run / name).touch()
+    pretence.write("dev/watchdog", "")
+    pretence.stub("sleep", '[ -e /state/stays ] || [ "$1" -lt 60 ] || exec /usr/bin/sleep "$1"\n')
+    pretence.called("sync")
+    return pretence
+
+
+def options(machine: Pretended, identity: str = "", watchdog: str = "yes") -> None:
+    words = f"spare='/dev/vdb' identity='{identity}'" if identity else "spare='' identity=''"
+    (machine.run / "options").write_text(f"{words} watchdog={watchdog} lease=0 pause=0\n")
+
+
+def ended(machine: Pretended) -> str:
+    """Wait until the run ends. Returns its journal."""
+    assert wait_until(lambda: machine.ended, PATIENCE_SECONDS), (machine.run / "journal").read_text()
+    assert machine.left() == []
+    return (machine.run / "journal").read_text()
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(1, "kexec does not work"), (0, "the machine does not go down")], ids=["fails", "hangs"]
+)
+def test_a_machine_that_stays_up_starts_its_own_kernel_next(begun: Pretended, status: int, reason: str) -> None:
+    begun.stay_up(status)
+    begun.runner("resume")
+    assert f"end: {reason}" in ended(begun)
+    assert (begun.root / "dev/watchdog").read_text() == "V"
+    # What was asked of systemd may still be done.
+    assert begun.called("reboot").returncode == 0
+    assert not begun.has("state/boots")
+    assert not [*begun.run.glob("boots/*/started")]
+
+
+def test_stop_takes_back_the_kernel_and_the_watchdog(begun: Pretended) -> None:
+    begun.stay_up(0)
+    begun.stub("sleep", '[ "$1" -lt 60 ] || exec /usr/bin/sleep "$1"\n')
+    begun.runner("resume")
+    assert wait_until(lambda: (begun.root / "dev/watchdog").read_text() == "\n", PATIENCE_SECONDS)
+    begun.runner("stop")
+    assert "end: told to stop" in ended(begun)
+    assert (begun.root / "dev/watchdog").read_text() == "V"
+    assert not [*begun.run.glob("boots/*/started")]
+
+
+def test_a_watchdog_that_takes_less_time_is_left_alone(begun: Pretended) -> None:
+    begun.stub("wdctl", "exit 1\n")
+    begun.runner("resume")
+    said = ended(begun)
+    assert said.count("no watchdog from kernel to kernel: it cannot be set to 600 seconds") == BOOTS
+    assert (begun.root / "dev/watchdog").read_text() == ""
+
+
+def test_a_watchdog_that_was_not_armed_is_not_touched(begun: Pretended) -> None:
+    # To open one arms it, and some cannot be stopped any more.
+    begun.write("sys/module/watchdog/parameters/stop_on_reboot", "1\n")
+    begun.runner("resume")
+    ended(begun)
+    assert (begun.root / "dev/watchdog").read_text() == ""
+
+
+def test_what_begins_after_the_end_removes_its_unit(begun: Pretended) -> None:
+    begun.runner("resume")
+    ended(begun)
+    begun.write(UNIT, f"ExecStart=/bin/sh {HOME}/runner go\n")
+    assert begun.called("systemctl", "enable").returncode == 0
+    begun.runner("go")
+    ended(begun)
+
+
+def test_a_run_that_is_being_stopped_is_not_resumed(begun: Pretended) -> None:
+    # The spare device is gone, so that whoever stops the run waits. Meanwhile the lab asks.
+    options(begun, "8-S1", watchdog="no")
+    (begun.run / "journal").write_text("earlier disk /dev/vdb of 4096 bytes\n")
+    begun.stub("sleep", f'[ "$1" -eq 0 ] || [ -e /state/asked ] || {{ : >/state/asked; sh {HOME}/runner resume; }}\n')
+    begun.runner("stop")
+    assert "end: told to stop" in ended(begun)
+    assert begun.has("state/asked")
+
+
+def test_a_power_cut_near_the_end_leaves_nothing_behind(begun: Pretended) -> None:
+    cut = "[ -e /state/cut ] || { : >/state/cut; kill -s KILL 0; }"
+    begun.stub("rmdir", f'{cut}\nexec /usr/bin/rmdir "$@"\n')
+    begun.runner("resume")
+    assert wait_until(lambda: begun.has("state/cut"), PATIENCE_SECONDS)
+    begun.cut_power()
+    assert "end: all is done" in ended(begun)
