@@ -50,7 +50,7 @@ LIMITS = {
     "docs/stores.md": 935,
     "docs/linux-7.3.md": 980,
     "docs/kselftests.md": 300,
-    "docs/seconds.md": 1150,
+    "docs/seconds.md": 1195,
     "docs/metal.md": 730,
 }
 """Words, also in tables that are typed."""
