@@ -66,6 +66,8 @@ class HostLoad:
     """By everybody, of all block devices."""
     major_faults: int
     """Of everybody."""
+    adaptive: bool
+    """Whether our kernel or module decides what misses read."""
     traced: Traced
 
 
@@ -157,6 +159,7 @@ def host_load(
         files=tuple(files),
         read_bytes=machine.machine_read_bytes,
         major_faults=machine.machine_major_faults,
+        adaptive=machine.adaptive,
         traced=traced,
     )
 

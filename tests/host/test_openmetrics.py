@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,14 @@ def test_without_tracepoints_waits_of_a_file_are_not_told_but_those_of_its_proce
     assert "foliolab_file_waits_per_second" not in names
     assert {"foliolab_file_process_waits_per_second", "foliolab_file_read_bytes_per_second"} <= names
     assert load.files[0].kind is DiagnosisKind.READS_TOO_MUCH
+
+
+def test_whether_windows_adapt_is_told_as_the_look_has_seen_it() -> None:
+    load = loaded(1)
+    told = [
+        read(to_metrics(each, 20))["foliolab_host_window_adapts", ""] for each in (load, replace(load, adaptive=True))
+    ]
+    assert told == [0, 1]
 
 
 def test_the_number_of_series_is_bounded_and_the_worst_files_have_them() -> None:

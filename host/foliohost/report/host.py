@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from foliohost.devices import windows_adapt
 from foliohost.host import FileLoad, HostLoad
 from foliohost.openmetrics import Gauge, metrics_text
 from foliohost.sizes import count, size
@@ -141,7 +140,7 @@ def _of_host(load: HostLoad, files_left_out: int) -> list[Gauge]:
         ("files_left_out", "Files of the last look that have no metrics, being less wasteful.", files_left_out),
         ("look_seconds", "How long the last look took, without its survey.", load.seconds),
         ("busy_seconds", "Processor time that the last look took.", load.busy_seconds),
-        ("window_adapts", "1 if the patched kernel or the module decides what misses read.", int(windows_adapt())),
+        ("window_adapts", "1 if the patched kernel or the module decides what misses read.", int(load.adaptive)),
     )
     traced = Gauge("foliolab_host_traced", "1 if what faults read is known exactly, by tracepoints.")
     if load.survey.groups:
