@@ -37,3 +37,11 @@ def test_no_more_than_windows(strides: tuple[int, ...]) -> None:
     adaptive, fixed = (cost(run(rules, pages, ROOM), WINDOW) for rules in ("adaptive", "fixed"))
     print(f"{adaptive / fixed:.2f} times the cost of windows")
     assert adaptive < 1.01 * fixed
+
+
+@pytest.mark.parametrize("stride", [15, 16, 17, 32])
+def test_what_fits_is_kept(stride: int) -> None:
+    """Read alone, all pages of the sweeps stay: those of the second half are all there."""
+    sweep = [*range(0, FILE_PAGES, stride)]
+    half, all_of_it = (run("adaptive", sweep * sweeps, ROOM) for sweeps in (6, 12))
+    assert all_of_it.pages_read == half.pages_read

@@ -143,6 +143,25 @@ static bool goes_on(const struct mmap_readahead_miss *miss,
 	       (!own_fault(miss, read, edge) && is_used(miss, edge));
 }
 
+/*
+ * Is a miss that goes on a step of a sweep whose pages could stay? While memory is short, what
+ * a sweep leaves out takes the place of what it needs the next time. If memory holds all pages
+ * that such steps touch in the file, reading each of them once, alone, is cheaper than four
+ * sweeps that read all in between. A reader in order would have met the mark of @read, and steps
+ * over two blocks show by themselves, as what lies between is not mapped.
+ */
+static bool is_sparse_sweep(const struct mmap_readahead_state *state,
+			    const struct mmap_readahead_miss *miss,
+			    const struct mmap_readahead_read *read)
+{
+	unsigned long step = abs_diff(miss->index, read->index);
+
+	return miss->page == MMAP_READAHEAD_EVICTED && memory_is_short(state) &&
+	       read->kind == MMAP_READAHEAD_SINGLE && !read->mark_met &&
+	       step <= 2UL << miss->block_shift && 4 * step > miss->request_pages &&
+	       step * miss->memory_pages > miss->file_pages;
+}
+
 /* Is another thread about to read the page, with the last window of @read? */
 static bool under_way(const struct mmap_readahead_miss *miss,
 		      const struct mmap_readahead_read *read)
@@ -481,6 +500,7 @@ static void finish(struct mmap_readahead_state *state, const struct mmap_readahe
 	read->size = answer->size;
 	read->order = answer->order;
 	read->pending = answer->size > 1;
+	read->mark_met = false;
 }
 
 bool mmap_readahead_settled(struct mmap_readahead_state *state,
@@ -516,7 +536,10 @@ void mmap_readahead_adapt(struct mmap_readahead_state *state,
 	read = find_stream(state, miss, &answer->kind);
 	if (read && answer->kind == MMAP_READAHEAD_SINGLE)
 		return;
-	if (read) {
+	if (read && is_sparse_sweep(state, miss, read)) {
+		answer->kind = MMAP_READAHEAD_SINGLE;
+		*read = (struct mmap_readahead_read) { .start = miss->index, .end = miss->index };
+	} else if (read) {
 		go_on(state, miss, read, answer);
 	} else {
 		read = &state->reads[state->next];
@@ -585,6 +608,8 @@ bool mmap_readahead_mark(struct mmap_readahead_state *state,
 	if (!read) {
 		if (!recall(state, mark, answer))
 			return false;
+	} else if (read->kind == MMAP_READAHEAD_SINGLE) {
+		read->mark_met = true;
 	} else if (read->kind == MMAP_READAHEAD_FORWARD && read->end - mark->index < read->size) {
 		answer->start = read->end + 1;
 		answer->size = min(2UL * read->size, most_at_once(mark));

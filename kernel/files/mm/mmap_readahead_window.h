@@ -33,6 +33,7 @@ enum mmap_readahead_kind {
  * @kind: &enum mmap_readahead_kind of the last one
  * @pending: whether pages of it may not be in the page cache yet
  * @order: folio size that it asked for
+ * @mark_met: whether somebody came to the mark of a single miss
  */
 struct mmap_readahead_read {
 	unsigned long index;
@@ -42,6 +43,7 @@ struct mmap_readahead_read {
 	unsigned char kind;
 	bool pending;
 	unsigned char order;
+	bool mark_met;
 };
 
 /**

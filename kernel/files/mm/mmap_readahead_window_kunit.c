@@ -913,6 +913,32 @@ static void test_sparse(struct kunit *test)
 	}
 }
 
+/*
+ * Memory holds half of the file, but all pages that sweeps of 16 pages a step touch, and soon
+ * keeps them. Of half as many steps it holds a quarter of what they touch: they are streams.
+ */
+static void test_sparse_sweeps(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 32, 32);
+	unsigned long page, misses;
+	unsigned int sweep, reads;
+
+	file->facts.memory_pages = FAKE_PAGES / 2;
+	for (sweep = 0; sweep < 8; sweep++)
+		for (page = 0, reads = 0; page < FAKE_PAGES; page += 16) {
+			fake_touch(file, page);
+			reads += file->answer.size > 0;
+		}
+	KUNIT_EXPECT_EQ(test, reads, 0);
+
+	file = fake_file(test, 32, 32);
+	file->facts.memory_pages = FAKE_PAGES / 32;
+	for (sweep = 0; sweep < 8; sweep++)
+		for (page = 0, misses = file->misses; page < FAKE_PAGES; page += 8)
+			fake_touch(file, page);
+	KUNIT_EXPECT_LE(test, file->misses - misses, 2);
+}
+
 /* Where a request is worth 128 pages, 4 on a side are free, unless memory is short. */
 static void test_least(struct kunit *test)
 {
@@ -1483,6 +1509,7 @@ static struct kunit_case mmap_readahead_window_cases[] = {
 	KUNIT_CASE_PARAM(test_continued, continued_gen_params),
 	KUNIT_CASE_PARAM(test_forgotten, forgotten_gen_params),
 	KUNIT_CASE_PARAM(test_sparse, machine_gen_params),
+	KUNIT_CASE(test_sparse_sweeps),
 	KUNIT_CASE(test_least),
 	KUNIT_CASE_PARAM(test_region, region_gen_params),
 	KUNIT_CASE_PARAM(test_settled, settled_gen_params),
