@@ -16,16 +16,19 @@ _PLACE = re.compile(r"^@@ .*", re.MULTILINE)
 NOT_BUILT = ("Documentation/", "MAINTAINERS", "tools/testing/")
 """Changes there make no other kernel."""
 
+KUNIT_TESTS = "_kunit.c"
+"""So end the names of files that only kernels with KUnit are built of. None is measured."""
+
 
 def code_hash(version: str, kernel: Path = KERNEL) -> str:
     """Over what our series for Linux ``version`` puts into a kernel: new files and hooks.
 
-    Neither documentation nor changelogs.
+    Neither documentation, changelogs nor tests.
     """
     parts: list[str | bytes] = []
     for feature in read_series(version, kernel):
         for file in feature.files:
-            if not file.startswith(NOT_BUILT):
+            if not (file.startswith(NOT_BUILT) or file.endswith(KUNIT_TESTS)):
                 parts += [file, (kernel / "files" / file).read_bytes()]
         for file, diff in diffs(feature.patch).items():
             if not file.startswith(NOT_BUILT):

@@ -121,8 +121,9 @@ def test_the_text_is_that_of_the_code(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "files/mm/a.c").write_text("one")
     (tmp_path / "files/Documentation/a.rst").write_text("text")
+    (tmp_path / "files/mm/a_kunit.c").write_text("one")
     series, hook = tmp_path / "patches/6.12/series", tmp_path / "patches/6.12/a.patch"
-    series.write_text("a.patch mm/a.c Documentation/a.rst")
+    series.write_text("a.patch mm/a.c mm/a_kunit.c Documentation/a.rst")
 
     def patch(message: str, place: str = "-1 +1", **hooks: str) -> None:
         diff = "".join(f"--- a/{file}\n+++ b/{file}\n@@ {place} @@\n-\n+{line}\n" for file, line in hooks.items())
@@ -131,6 +132,7 @@ def test_the_text_is_that_of_the_code(tmp_path: Path) -> None:
     patch("Why.", mm="one", MAINTAINERS="one")
     before = code_hash("6.12.3", tmp_path)
     (tmp_path / "files/Documentation/a.rst").write_text("words")
+    (tmp_path / "files/mm/a_kunit.c").write_text("two")
     patch("Why, in other words.", place="-7 +7", mm="one", MAINTAINERS="two")
     assert code_hash("6.12.3", tmp_path) == before
     patch("Why.", mm="two", MAINTAINERS="one")

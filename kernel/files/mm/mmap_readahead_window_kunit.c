@@ -1274,6 +1274,7 @@ static void test_mark(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, file->answer.start, param->answer.start);
 	if (param->learns)
 		learn_continued(&after, &file->facts, &after.ahead);
+	after.reads[0].mark_met = param->read.size && param->read.kind == SINGLE;
 	/* A stream went on. */
 	if (!param->learns && param->read.kind == FORWARD && param->answer.size) {
 		after.reads[0].index = param->miss;
