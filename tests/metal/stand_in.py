@@ -64,7 +64,7 @@ class StandIn:
     @property
     def release(self) -> str:
         """Of its own kernel."""
-        found, *_ = re.findall(rb"(\S+) \(debian-kernel@", (self.made / "vmlinuz").read_bytes())
+        found, *_ = re.findall(rb"([\w.+~-]+) \(debian-kernel@", (self.made / "vmlinuz").read_bytes())
         return str(found, "ascii")
 
     @property
