@@ -31,8 +31,8 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 LIMITS = {
     "README.md": 600,
     "docs/results.md": 1415,
-    "docs/window.md": 1810,
-    "docs/window-bound.md": 1110,
+    "docs/window.md": 1860,
+    "docs/window-bound.md": 1165,
     "docs/glossary.md": 800,
     "docs/README.md": 340,
     "docs/user-guide.md": 5180,

@@ -18,7 +18,7 @@ from foliolab.progress import Reporter
 
 NAME, VERSION = module.name_and_version()
 WHICH = ("-m", NAME, "-v", VERSION)
-SOURCES = "4a3010dba6ef48d7"
+SOURCES = "6ee210cd545d5206"
 """Hash of what this version is made of."""
 SKIPPED = 77
 """What DKMS ends with where it is not to build; scripts of packages go on then."""

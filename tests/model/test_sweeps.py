@@ -39,9 +39,33 @@ def test_no_more_than_windows(strides: tuple[int, ...]) -> None:
     assert adaptive < 1.01 * fixed
 
 
-@pytest.mark.parametrize("stride", [15, 16, 17, 32])
-def test_what_fits_is_kept(stride: int) -> None:
+@pytest.mark.parametrize("window", [WINDOW, 1024])
+@pytest.mark.parametrize("stride", [15, 16, 32])
+def test_what_fits_is_kept(stride: int, window: int) -> None:
     """Read alone, all pages of the sweeps stay: those of the second half are all there."""
-    sweep = [*range(0, FILE_PAGES, stride)]
-    half, all_of_it = (run("adaptive", sweep * sweeps, ROOM) for sweeps in (6, 12))
+    sweep = [*range(7, FILE_PAGES, stride)]
+    half, all_of_it = (run("adaptive", sweep * sweeps, ROOM, window) for sweeps in (6, 12))
     assert all_of_it.pages_read == half.pages_read
+
+
+@pytest.mark.parametrize("row", [9, 10, 12, 16])
+def test_a_file_that_fits_is_read_in_windows(row: int) -> None:
+    """Columns of a table, after another file has taken the memory, and a few look-ups."""
+    other = 2 * FILE_PAGES
+    pages = [*range(FILE_PAGES), *range(other), *range(0, FILE_PAGES, 7919)]
+    file_of = [0] * FILE_PAGES + [1] * other + [0] * len(range(0, FILE_PAGES, 7919))
+    columns = [page for column in range(row) for page in range(column, FILE_PAGES, row)]
+    machine = Machine("adaptive", FILE_PAGES + other, FILE_PAGES * 13 // 10, 1024)
+    files = (FILE_PAGES, other)
+    before = replay(machine, pages, file_of, files)
+    after = replay(machine, pages + columns, file_of + [0] * len(columns), files)
+    assert after.pages_read - before.pages_read < 1.02 * FILE_PAGES
+    assert after.requests - before.requests < FILE_PAGES / 100
+
+
+def test_what_never_stays_is_read_in_windows() -> None:
+    """Sweeps that begin one page later each time touch all of the file, which does not fit."""
+    pages = [page for sweep in range(27) for page in range(sweep % 9, FILE_PAGES, 9)]
+    adaptive, fixed = (run(rules, pages, FILE_PAGES // 4, 1024) for rules in ("adaptive", "fixed"))
+    alone = 4 * FILE_PAGES // 9
+    assert adaptive.requests < 1.1 * alone + 2 * fixed.requests

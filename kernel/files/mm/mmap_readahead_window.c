@@ -145,10 +145,11 @@ static bool goes_on(const struct mmap_readahead_miss *miss,
 
 /*
  * Is a miss that goes on a step of a sweep whose pages could stay? While memory is short, what
- * a sweep leaves out takes the place of what it needs the next time. If memory holds all pages
- * that such steps touch in the file, reading each of them once, alone, is cheaper than four
- * sweeps that read all in between. A reader in order would have met the mark of @read, and steps
- * over two blocks show by themselves, as what lies between is not mapped.
+ * a sweep leaves out takes the place of what it needs the next time. If memory cannot hold the
+ * file, but all pages that such steps touch, reading each of them once, alone, is cheaper than
+ * four sweeps that read all in between. If they still do not stay after as many, others need the
+ * memory. A reader in order would have met the mark of @read, which two pages do not have yet.
+ * Steps over more than two blocks are left to what is used.
  */
 static bool is_sparse_sweep(const struct mmap_readahead_state *state,
 			    const struct mmap_readahead_miss *miss,
@@ -158,8 +159,10 @@ static bool is_sparse_sweep(const struct mmap_readahead_state *state,
 
 	return miss->page == MMAP_READAHEAD_EVICTED && memory_is_short(state) &&
 	       read->kind == MMAP_READAHEAD_SINGLE && !read->mark_met &&
-	       step <= 2UL << miss->block_shift && 4 * step > miss->request_pages &&
-	       step * miss->memory_pages > miss->file_pages;
+	       step > 2 && 4 * step > miss->request_pages && step <= 2UL << miss->block_shift &&
+	       miss->file_pages > miss->memory_pages &&
+	       1ULL * step * miss->memory_pages > miss->file_pages &&
+	       state->swept < 4ULL * miss->file_pages;
 }
 
 /* Is another thread about to read the page, with the last window of @read? */
@@ -538,6 +541,7 @@ void mmap_readahead_adapt(struct mmap_readahead_state *state,
 		return;
 	if (read && is_sparse_sweep(state, miss, read)) {
 		answer->kind = MMAP_READAHEAD_SINGLE;
+		state->swept += abs_diff(miss->index, read->index);
 		*read = (struct mmap_readahead_read) { .start = miss->index, .end = miss->index };
 	} else if (read) {
 		go_on(state, miss, read, answer);

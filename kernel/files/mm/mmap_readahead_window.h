@@ -86,6 +86,7 @@ struct mmap_readahead_regions {
  * @ahead: what single misses read ahead
  * @behind: what they read behind
  * @regions: where they gather
+ * @swept: pages that sweeps stepped over while their pages were read alone
  * @next: which of the reads to forget next
  * @evicted: how often single misses met pages that had been evicted, in 1/255
  */
@@ -94,6 +95,7 @@ struct mmap_readahead_state {
 	struct mmap_readahead_side ahead;
 	struct mmap_readahead_side behind;
 	struct mmap_readahead_regions regions;
+	unsigned long swept;
 	unsigned char next;
 	unsigned char evicted;
 };

@@ -913,30 +913,126 @@ static void test_sparse(struct kunit *test)
 	}
 }
 
-/*
- * Memory holds half of the file, but all pages that sweeps of 16 pages a step touch, and soon
- * keeps them. Of half as many steps it holds a quarter of what they touch: they are streams.
- */
-static void test_sparse_sweeps(struct kunit *test)
-{
-	struct fake_file *file = fake_file(test, 32, 32);
-	unsigned long page, misses;
-	unsigned int sweep, reads;
+struct step_case {
+	const char *name;
+	unsigned int step, request;
+	unsigned long memory, swept;
+	enum mmap_readahead_kind kind;
+	enum mmap_readahead_page page;
+	bool mark_met;
+	unsigned char evicted;
+	bool alone;
+};
 
-	file->facts.memory_pages = FAKE_PAGES / 2;
-	for (sweep = 0; sweep < 8; sweep++)
-		for (page = 0, reads = 0; page < FAKE_PAGES; page += 16) {
+static const struct step_case step_cases[] = {
+	{ "so far", 9, 32, 8000, 0, SINGLE, EVICTED, false, 33, true },
+	{ "a quarter of a request", 8, 32, 8000, 0, SINGLE, EVICTED, false, 33 },
+	{ "two blocks", 32, 32, 8000, 0, SINGLE, EVICTED, false, 33, true },
+	{ "more than two blocks", 33, 32, 8000, 0, SINGLE, EVICTED, false, 33 },
+	{ "three pages", 3, 2, FAKE_PAGES / 2, 0, SINGLE, EVICTED, false, 33, true },
+	{ "two pages, without a mark yet", 2, 2, FAKE_PAGES - 1, 0, SINGLE, EVICTED, false, 33 },
+	{ "the mark was met", 16, 32, 8000, 0, SINGLE, EVICTED, true, 33 },
+	{ "of a stream", 16, 32, 8000, 0, FORWARD, EVICTED, false, 33 },
+	{ "was not read before", 16, 32, 8000, 0, SINGLE, ABSENT, false, 33 },
+	{ "memory is not short", 16, 32, 8000, 0, SINGLE, EVICTED, false, 32 },
+	{ "memory just holds no such", 16, 32, FAKE_PAGES / 16, 0, SINGLE, EVICTED, false, 33 },
+	{ "memory just holds all", 16, 32, FAKE_PAGES / 16 + 1, 0, SINGLE, EVICTED, false, 33,
+	  true },
+	{ "memory does not hold the file", 16, 32, FAKE_PAGES - 1, 0, SINGLE, EVICTED, false, 33,
+	  true },
+	{ "memory holds the file", 16, 32, FAKE_PAGES, 0, SINGLE, EVICTED, false, 33 },
+	{ "nearly four sweeps", 16, 32, 8000, 4 * FAKE_PAGES - 1, SINGLE, EVICTED, false, 33,
+	  true },
+	{ "four sweeps", 16, 32, 8000, 4 * FAKE_PAGES, SINGLE, EVICTED, false, 33 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(step, step_cases, name);
+
+/* Which steps are read alone, forward and backward. */
+static void test_step(struct kunit *test)
+{
+	const struct step_case *param = test->param_value;
+	struct fake_file *file = fake_file(test, 1024, param->request);
+	struct mmap_readahead_read read = {
+		.index = 4000,
+		.start = 4000,
+		.end = 4000,
+		.size = 1,
+		.kind = param->kind,
+		.mark_met = param->mark_met,
+	};
+
+	file->facts.memory_pages = param->memory;
+	file->facts.page = param->page;
+	file->state.evicted = param->evicted;
+	file->state.swept = param->swept;
+	file->facts.index = 4000 + param->step;
+	KUNIT_EXPECT_EQ(test, is_sparse_sweep(&file->state, &file->facts, &read), param->alone);
+	file->facts.index = 4000 - param->step;
+	KUNIT_EXPECT_EQ(test, is_sparse_sweep(&file->state, &file->facts, &read), param->alone);
+}
+
+struct sweep_case {
+	const char *name;
+	unsigned int step;
+	unsigned long memory;
+	/* Whether the pages of sweeps stay, or are read in windows. */
+	bool stay;
+};
+
+static const struct sweep_case sweep_cases[] = {
+	{ "all pages of the sweeps fit", 16, FAKE_PAGES / 2, true },
+	{ "steps of two blocks", 32, FAKE_PAGES / 16, true },
+	{ "they do not fit", 16, FAKE_PAGES / 20 },
+	{ "steps over a little", 8, FAKE_PAGES / 2 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(sweep, sweep_cases, name);
+
+/* What sweeps need again stays, if memory can hold that and not the file. */
+static void test_sweeps(struct kunit *test)
+{
+	const struct sweep_case *param = test->param_value;
+	struct fake_file *file = fake_file(test, 32, 32);
+	unsigned int sweep, reads, misses;
+	unsigned long page;
+
+	file->facts.memory_pages = param->memory;
+	for (sweep = 0; sweep < 8; sweep++) {
+		reads = 0;
+		misses = file->misses;
+		for (page = 0; page < FAKE_PAGES; page += param->step) {
 			fake_touch(file, page);
 			reads += file->answer.size > 0;
 		}
-	KUNIT_EXPECT_EQ(test, reads, 0);
+	}
+	if (param->stay) {
+		KUNIT_EXPECT_EQ(test, reads, 0);
+		return;
+	}
+	/* Each read is a window, and nearly all begin at marks. */
+	KUNIT_EXPECT_GE(test, reads, FAKE_PAGES / 64);
+	KUNIT_EXPECT_LE(test, file->misses - misses, 8);
+}
 
-	file = fake_file(test, 32, 32);
-	file->facts.memory_pages = FAKE_PAGES / 32;
-	for (sweep = 0; sweep < 8; sweep++)
-		for (page = 0, misses = file->misses; page < FAKE_PAGES; page += 8)
+/* Others need the memory: sweeps whose pages never stay are read in windows after four. */
+static void test_sweeps_in_vain(struct kunit *test)
+{
+	struct fake_file *file = fake_file(test, 32, 32);
+	unsigned int sweep, misses;
+	unsigned long page;
+
+	file->facts.memory_pages = FAKE_PAGES / 2;
+	for (sweep = 0; sweep < 8; sweep++) {
+		misses = file->misses;
+		/* But for one, as nothing is known of a file of which nothing is cached. */
+		fake_set(file, 0, FAKE_PAGES - 1, EVICTED);
+		fake_set(file, FAKE_PAGES - 1, 1, CACHED);
+		for (page = 0; page < FAKE_PAGES - 16; page += 16)
 			fake_touch(file, page);
-	KUNIT_EXPECT_LE(test, file->misses - misses, 2);
+	}
+	KUNIT_EXPECT_GE(test, file->state.swept, 4 * FAKE_PAGES);
+	KUNIT_EXPECT_LE(test, file->misses - misses, 8);
 }
 
 /* Where a request is worth 128 pages, 4 on a side are free, unless memory is short. */
@@ -1510,7 +1606,9 @@ static struct kunit_case mmap_readahead_window_cases[] = {
 	KUNIT_CASE_PARAM(test_continued, continued_gen_params),
 	KUNIT_CASE_PARAM(test_forgotten, forgotten_gen_params),
 	KUNIT_CASE_PARAM(test_sparse, machine_gen_params),
-	KUNIT_CASE(test_sparse_sweeps),
+	KUNIT_CASE_PARAM(test_step, step_gen_params),
+	KUNIT_CASE_PARAM(test_sweeps, sweep_gen_params),
+	KUNIT_CASE(test_sweeps_in_vain),
 	KUNIT_CASE(test_least),
 	KUNIT_CASE_PARAM(test_region, region_gen_params),
 	KUNIT_CASE_PARAM(test_settled, settled_gen_params),
