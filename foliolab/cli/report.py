@@ -4,14 +4,12 @@
 import argparse
 import json
 from collections.abc import Sequence
-from itertools import chain
-from pathlib import Path
 
 from foliolab.analyse.agreement import Agreement, compare
 from foliolab.analyse.losses import Arm, make_arms
 from foliolab.campaign.sample import Sample
 from foliolab.campaign.store import read_samples, store_file
-from foliolab.cli.options import add_cells, add_json, add_tables, names_of, require_room_for
+from foliolab.cli.options import add_cells, add_json, add_tables, names_of
 from foliolab.device import device_of
 from foliolab.errors import NoResult, UnknownCell, UsageError, require_known
 from foliolab.experiment.cell import Cell, choose
@@ -19,12 +17,10 @@ from foliolab.experiment.load import experiment_names, find_experiment
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.spec import Experiment
 from foliolab.experiment.variants import check_name
-from foliolab.files import RELEASE, results_directory
 from foliolab.report import again, agreement
 from foliolab.report.columns import variant_columns
 from foliolab.report.devices import by_device
 from foliolab.report.markdown import again_to_table, devices_to_table, to_markdown, to_table
-from foliolab.report.reads import RECORDED
 from foliolab.report.section import sections
 from foliolab.report.store_prices import PRICES
 from foliolab.report.terminal import print_section, print_table, terminal
@@ -49,9 +45,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--released", action="store_true", help=text)
     form = parser.add_mutually_exclusive_group()
     add_tables(form)
-    text = "write pictures (SVG): losses and gains of workloads, and times by disk; without an experiment also what"
-    text += " faults read, what ways to read cost in the model, and the touches in traces/"
-    form.add_argument("--pictures", metavar="DIRECTORY", type=Path, help=text)
     add_json(form, '{"rows": [...], "verdicts": [...], "agreement": [...]}')
     text = "with --table: a column for this variant under this head, and rows for cells and metrics; may be repeated."
     text += " What was not measured says so, if anything else was"
@@ -140,17 +133,6 @@ def _print_again(arms: Sequence[Arm], arguments: argparse.Namespace) -> None:
         console.print(again.sentence(arms))
 
 
-def _draw(views: Sequence[View], experiments: dict[str, Experiment], arguments: argparse.Namespace) -> None:
-    require_room_for("--pictures", arguments.pictures / "cost.svg")
-    from foliolab.cli import report_pictures  # takes a second, which no table needs
-
-    pictures = report_pictures.of_samples(views, experiments)
-    if not arguments.experiment:
-        place = RELEASE if arguments.released else results_directory()
-        pictures = chain(pictures, report_pictures.of_all_else(place / RECORDED))
-    report_pictures.write_pictures(pictures, arguments.pictures)
-
-
 def handle(arguments: argparse.Namespace) -> int:
     _require_one_form(arguments)
     heads = _heads(arguments)
@@ -159,9 +141,6 @@ def handle(arguments: argparse.Namespace) -> int:
         _print_again(make_arms(samples, experiments), arguments)
         return 0
     views = make_views(samples, experiments)
-    if arguments.pictures:
-        _draw(views, experiments, arguments)
-        return 0
     comparisons = compare([view.group for view in views], experiments)
     _print(views, comparisons, heads, arguments)
     if arguments.check:
@@ -177,8 +156,6 @@ def _require_one_form(arguments: argparse.Namespace) -> None:
         raise UsageError("--by-device is a --table of its own: it goes with neither --prices nor --column.")
     if arguments.again and (arguments.check or arguments.column):
         raise UsageError("--again is a table of its own: it goes with neither --check nor --column.")
-    if arguments.pictures and (arguments.check or arguments.again):
-        raise UsageError("--pictures prints no table: it goes with neither --check nor --again.")
 
 
 def _wanted(arguments: argparse.Namespace, columns: Sequence[str]) -> tuple[list[Sample], dict[str, Experiment]]:

@@ -231,7 +231,7 @@ def _fill(parts: Sequence[Part]) -> None:
 
 
 def _drawn() -> dict[Path, str]:
-    from foliolab.cli.report_pictures import of_documents  # takes a second, which plans do not need
+    from foliolab.report.pictures import of_documents  # takes a second, which plans do not need
 
     return of_documents(recorded_reads(RELEASE / RECORDED), read_released())
 
