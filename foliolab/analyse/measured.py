@@ -4,9 +4,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from foliohost.trace import Measured, Trace
 from foliolab.analyse.rows import Group, group_samples
 from foliolab.campaign.sample import OK, Sample
-from foliolab.trace.format import Measured, Trace
 
 EXPERIMENT = "stores"
 SCALE = "full"

@@ -12,7 +12,6 @@ import msgspec
 from foliolab.arch import machine_name
 from foliolab.files import digest
 from foliolab.kernel.built import BuiltKernel
-from foliolab.renamed import present_name
 from foliolab.vm.accel import real_time
 
 OK = "ok"
@@ -106,23 +105,8 @@ class Sample:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Sample":
-        """The inverse of ``to_json``; ValueError for what is missing or of another type.
-
-        A variant has its present name, and the key goes with it: a new name makes no measurement stale. It goes with
-        the host that seconds are of, too, which keys were once without. Samples of before kernels had names have what
-        is said of the kernel beside each other.
-        """
-        kernel = data.get("kernel")
-        if isinstance(kernel, str):
-            release = str(data.get("kernel_release"))
-            version = release.partition("-foliolab")[0]
-            kernel = {"name": data.get("flavour"), "version": version, "release": release, "hash": kernel}
-        sample = msgspec.convert({**data, "kernel": kernel}, cls)
-        # A kernel as it boots has the name that it was asked for.
-        name = sample.variant if sample.variant == sample.kernel.name else present_name(sample.variant)
-        if sample.variant == name and not sample.timed_on:
-            return sample
-        return with_key(dataclasses.replace(sample, variant=name))
+        """The inverse of ``to_json``; ValueError for what is missing or of another type."""
+        return msgspec.convert(data, cls)
 
 
 def with_key(sample: Sample) -> Sample:

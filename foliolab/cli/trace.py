@@ -4,11 +4,11 @@
 import argparse
 from pathlib import Path
 
+from foliohost.trace import read_trace
 from foliolab.cli import trace_heatmap, trace_record, trace_replay, trace_store
 from foliolab.cli.options import add_command, add_module, add_verbs
 from foliolab.report.terminal import terminal
 from foliolab.report.trace import print_trace
-from foliolab.trace.format import read_trace
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -9,9 +9,9 @@ import argparse
 from pathlib import Path
 
 from foliohost.cli import heatmap
+from foliohost.trace import read_trace
 from foliolab.cli.options import require_room_for
 from foliolab.files import write_atomic
-from foliolab.trace.format import read_trace
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from foliohost.devices import device_of, windows_adapt
+from foliohost.trace import Trace
 from foliolab.cli.options import print_rows
 from foliolab.errors import UsageError
 from foliolab.model.library import PAGE_BYTES
@@ -14,7 +15,6 @@ from foliolab.progress import Reporter
 from foliolab.report.on_file import print_timed
 from foliolab.report.terminal import terminal
 from foliolab.trace.disk_file import require_on_disk, scratch_file
-from foliolab.trace.format import Trace
 from foliolab.trace.on_file import LEAST_REPETITIONS, ReadCosts, TimedReplay, bases, joined, time_replays
 from foliolab.trace.replay import replays
 

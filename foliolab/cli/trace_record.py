@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from foliohost.cli import record as live
+from foliohost.trace import Measured, Trace, write_trace
 from foliolab.campaign.program import Program, ProgramCell, Run, boots, run_boot
 from foliolab.cli.in_guest import Asked, Guests, add_program, pass_on, require_ours, variants_of
 from foliolab.cli.options import limits_of, require_room_for
@@ -18,7 +19,6 @@ from foliolab.errors import NoResult, UsageError
 from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import PATCHED
 from foliolab.progress import Reporter
-from foliolab.trace.format import Measured, Trace, write_trace
 from foliolab.trace.record import MOST_TOUCHES, WINDOW, record, require_bounds
 from foliolab.vm.guest import Guest, GuestConfig
 from foliolab.vm.scratch import scratch_directory

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from foliohost.trace import Trace, write_trace
 from foliolab.analyse.measured import EXPERIMENT, SCALE
 from foliolab.arch import Architecture, machine_name
 from foliolab.campaign.qemu_backend import QemuBackend
@@ -25,7 +26,6 @@ from foliolab.experiment.variants import choose_one
 from foliolab.kernel.build import KernelRequest, build
 from foliolab.progress import Reporter
 from foliolab.table import Value
-from foliolab.trace.format import Trace, write_trace
 from foliolab.trace.record import record
 from foliolab.vm.accel import choose
 

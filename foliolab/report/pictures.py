@@ -11,6 +11,7 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
 from foliohost.report.heatmap import heatmap
+from foliohost.trace import Trace
 from foliolab.campaign.sample import Sample
 from foliolab.errors import NoResult
 from foliolab.experiment.load import find_experiment
@@ -19,7 +20,6 @@ from foliolab.report.devices import by_device, medians, over, pair_of
 from foliolab.report.reads import READS, Panel, RecordedReads
 from foliolab.report.svg import COLOURS, HEAT, Picture, figure, ratio_rows, to_svg
 from foliolab.report.view import View, make_views
-from foliolab.trace.format import Trace
 
 _MIB = 1 << 20
 _LEAST_RUN = 0.006

@@ -8,11 +8,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from foliohost.trace import Trace
 from foliolab.analyse.agreement import apart
 from foliolab.errors import NoResult
 from foliolab.report.columns import Column, count, mib, off_by, percent, seconds
 from foliolab.report.terminal import print_table, print_title
-from foliolab.trace.format import Trace
 from foliolab.trace.replay import Figures, Replay
 
 _FIGURES: Sequence[tuple[str, str, Callable[[float], str], int]] = (

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from foliohost.trace import Trace
 from foliolab.device import Device
 from foliolab.errors import UsageError
 from foliolab.experiment.spec import Expectation
@@ -18,7 +19,6 @@ from foliolab.files import MODEL
 from foliolab.model.library import PAGE_BYTES, RULES, Counts, Pattern
 from foliolab.model.reported import Reported
 from foliolab.table import Count, Number, Place, Positive, Text, one_of, read_toml
-from foliolab.trace.format import Trace
 from foliolab.trace.replay import read_replayable
 
 PAGE_KB = PAGE_BYTES >> 10

@@ -9,10 +9,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from foliohost.trace import Trace, TraceFile
 from foliolab.model.library import PAGE_BYTES
 from foliolab.model.reads import KernelRun, ReadRun, read_queue, replay_on, touch_mapped
 from foliolab.progress import Reporter
-from foliolab.trace.format import Trace, TraceFile
 from foliolab.trace.replay import Replay
 
 LEAST_REPETITIONS = 3

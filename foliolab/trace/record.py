@@ -6,8 +6,8 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
+from foliohost.trace import Trace, TraceFile
 from foliolab.errors import NoResult, UsageError
-from foliolab.trace.format import Trace, TraceFile
 from foliolab.vm.guest import Guest, OnOutput
 
 WINDOW = 16

@@ -7,11 +7,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from foliohost.trace import Measured, Trace, read_trace
 from foliolab.device import Device
 from foliolab.errors import BadTrace, UsageError
 from foliolab.model.clock import Clock
 from foliolab.model.library import DEFAULT_REQUEST_KB, PAGE_BYTES, Counts, Machine, replay
-from foliolab.trace.format import Measured, Trace, read_trace
 
 RULES = ("off", "published", "adaptive", "random")
 """Variants that a trace can be replayed with."""

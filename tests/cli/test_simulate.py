@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from foliohost.trace import Trace, TraceFile, write_trace
 from foliolab.cli import simulate
 from foliolab.cli.main import main
 from foliolab.errors import UsageError
 from foliolab.files import REPOSITORY
 from foliolab.simulate.suite import load_suite
-from foliolab.trace.format import Trace, TraceFile, write_trace
 from tests.cli.command import lab, sentence
 from tests.processes import wait_until
 from tests.simulate.small import RIVALS, row

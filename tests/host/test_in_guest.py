@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from foliohost.record import _DRAIN_SECONDS, _LOOK_SECONDS
+from foliohost.trace import read_trace
 from foliolab.arch import NATIVE
 from foliolab.files import REPOSITORY
 from foliolab.progress import Reporter
-from foliolab.trace.format import read_trace
 from foliolab.trace.replay import replays
 from foliolab.vm.image import guest_programs
 from tests.cli.command import lab

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 from foliohost.report.heatmap import Axis, heatmap, print_heatmap
+from foliohost.trace import Trace, TraceFile, write_trace
 from foliolab.cli.main import main
 from foliolab.files import REPOSITORY
-from foliolab.trace.format import Trace, TraceFile, write_trace
 from tests.host.printed import printed
 
 TRACE = Trace(

@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from foliohost.report.heatmap import heatmap
+from foliohost.trace import Trace, TraceFile
 from foliolab.experiment.load import find_experiment
 from foliolab.report.devices import by_device
 from foliolab.report.pictures import reads_picture, times_picture, touches_picture
 from foliolab.report.reads import Panel, Reads, RecordedReads, Stretch
 from foliolab.report.view import make_views
-from foliolab.trace.format import Trace, TraceFile
 from tests.samples import sample
 
 MIB = 1 << 20

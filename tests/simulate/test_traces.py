@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from foliohost.trace import Trace, TraceFile, write_trace
 from foliolab.errors import BadTrace, UsageError
 from foliolab.model.clock import Clock
 from foliolab.model.library import Counts, Machine
@@ -15,7 +16,6 @@ from foliolab.simulate import runs
 from foliolab.simulate.rows import make_rows
 from foliolab.simulate.runs import run
 from foliolab.simulate.suite import PATTERNS, TRACES, TraceCase, trace_cases
-from foliolab.trace.format import Trace, TraceFile, write_trace
 from foliolab.trace.replay import simulate_trace
 from tests.simulate.small import DEVICES, SMALL
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from foliohost.trace import Measured, Trace, TraceFile, read_trace, write_trace
 from foliolab.errors import BadTrace
-from foliolab.trace.format import Measured, Trace, TraceFile, read_trace, write_trace
 
 TRACE = Trace(
     files=(TraceFile("data.mdb", 1 << 32), TraceFile("späť\n/index", 5), TraceFile("empty", 0)),

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from foliohost.devices import device_of, windows_adapt
+from foliohost.trace import Trace, TraceFile, write_trace
 from foliolab.cli.main import main
 from foliolab.errors import NoCure
 from foliolab.model.reads import KernelRun, ReadRun
 from foliolab.progress import Reporter
 from foliolab.report.on_file import print_timed
-from foliolab.trace.format import Trace, TraceFile, write_trace
 from foliolab.trace.on_file import ReadCosts, TimedReplay, _turns, apart_from, bases, joined, time_replays
 from foliolab.trace.replay import replays
 from tests.cli.command import lab

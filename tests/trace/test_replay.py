@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from foliohost.trace import Measured, Trace, TraceFile, write_trace
 from foliolab.analyse.agreement import apart
 from foliolab.device import Device
 from foliolab.errors import BadTrace, ModelError, NoResult, UsageError
@@ -18,7 +19,6 @@ from foliolab.model.library import replay as replay_pages
 from foliolab.report.columns import off_by
 from foliolab.report.markdown import replays_to_table
 from foliolab.report.trace import print_replays, print_trace
-from foliolab.trace.format import Measured, Trace, TraceFile, write_trace
 from foliolab.trace.replay import Figures, read_replayable, replays
 from tests.cli.command import lab, sentence
 from tests.printed import printed

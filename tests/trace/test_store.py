@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from foliohost.trace import Trace, read_trace
 from foliolab.analyse.measured import store_groups, with_measured
 from foliolab.campaign.store import open_store, store_file
 from foliolab.cli.main import main
 from foliolab.disks.stores import store_disk
 from foliolab.progress import Reporter
-from foliolab.trace.format import Trace, read_trace
 from tests.machines import ARM64_4K
 from tests.samples import sample
 
