@@ -34,7 +34,6 @@ class Architecture:
     source: str
     """Its directory below arch/ in the kernel's source."""
     debian: str
-    """Debian's name for it."""
     elf_machine: int
     """e_machine of its executables."""
     image: str
@@ -184,7 +183,6 @@ def machine_name(arch: str, page_size: int) -> str:
 
 
 MACHINES = tuple(machine_name(arch.name, size) for arch in ARCHITECTURES.values() for size in arch.page_sizes)
-"""As experiment files name them."""
 
 
 def applies(machines: Collection[str], machine: str) -> bool:

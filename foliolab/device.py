@@ -79,7 +79,6 @@ def load_devices(file: Path = EXPERIMENTS / "devices.toml") -> dict[str, Device]
 
 
 def help_text() -> str:
-    """Which devices there are, for the help of ``--device``."""
     names = ", ".join(load_devices())
     return f"{names}, or LATENCY_US,MB/S,REQUESTS/S,DEPTH such as 1000,125,3000,64 (0 requests/s: no limit)"
 

@@ -81,7 +81,6 @@ def require(purpose: str) -> None:
 
 
 def compiler(arch: Architecture) -> tuple[str, bytes]:
-    """The C compiler for an architecture, and what it says of its version."""
     found = tool(arch.compiler)
     return found, run([found, "--version"], BuildError)
 
@@ -95,7 +94,6 @@ def dying_with_parent(argv: Sequence[str]) -> list[str]:
 
 
 def error_line(lines: Sequence[str]) -> str | None:
-    """The first line in which a compiler, make or apt says what is wrong."""
     for pattern in (r"\b(?:error|ERROR):", r"\*\*\* ", r"^E: "):
         for text in lines:
             if re.search(pattern, text):

@@ -29,7 +29,6 @@ class Task:
             self._bar.update(self._id, completed=self._done)
 
     def note(self, text: str) -> None:
-        """Say what is being done right now."""
         if self._bar and self._id is not None:
             self._bar.update(self._id, note=text)
         elif time.monotonic() - self._last_word > _HEARTBEAT_SECONDS:
@@ -45,7 +44,6 @@ class Reporter:
         self._console = Console(stderr=True)
 
     def say(self, text: str) -> None:
-        """Print one line."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @contextmanager

@@ -77,7 +77,6 @@ def _text(document: Path) -> str:
 
 
 def _place(document: Path, link: str) -> Path:
-    """What a link of a document leads to, by its name in the repository."""
     return Path(os.path.normpath(document.parent / link))
 
 

@@ -21,7 +21,6 @@ class AgreementFigure:
     cell: Cell
     variant: str
     n: int
-    """Repetitions that both have."""
     metric: str
     model: float
     kernel: float
@@ -62,7 +61,6 @@ class Agreement:
 
     @property
     def beyond(self) -> list[AgreementFigure]:
-        """Those that differ by more than they may."""
         return [figure for figure in self.figures if not figure.within]
 
 

@@ -40,8 +40,6 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class MatrixPart:
-    """What one experiment contributes."""
-
     experiment: Experiment
     scale: str
     arch: str
@@ -80,7 +78,6 @@ class Difference:
     p: float | None
     """How often chance alone would go as far, by itself; None if the figure repeats."""
     n: int
-    """Repetitions that both have."""
     p_corrected: float | None = None
     """The same for one of all figures that are compared."""
     change: Change = Change.NOT_SHOWN

@@ -32,11 +32,9 @@ class Pair:
 class VariantSummary:
     variant: str
     workloads: int
-    """That were compared."""
     worse: tuple[Pair, ...]
     """The greatest loss first."""
     suspected: tuple[Pair, ...]
-    """Others that may, likewise."""
     better: tuple[Pair, ...]
     """Those that lose nothing, the greatest gain first."""
     missing: int
@@ -47,9 +45,7 @@ class VariantSummary:
 class Matrix:
     parts: tuple[MatrixPart, ...]
     baseline: str
-    """The variant that the others are compared with."""
     variants: tuple[str, ...]
-    """All others."""
     threshold: float
     """The share above which a loss counts."""
     differences: tuple[Difference, ...]

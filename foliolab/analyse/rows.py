@@ -26,7 +26,6 @@ class Group:
     """Bytes."""
     backend: str
     profile: str
-    """Of the kernels: lab or debug."""
     timed_on: str
     """The host, where seconds are measured; else empty, and samples are of any."""
     device: str

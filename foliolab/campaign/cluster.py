@@ -42,7 +42,6 @@ _NO_WORKER = f"The scheduler has had no worker for {_PATIENCE_SECONDS} seconds."
 _AGAIN = ("pending", "lost")
 """What a job is that is being done again, as the worker is gone that had its end."""
 _ANSWER_SECONDS = 10
-"""How long a scheduler may take to answer."""
 _FETCH_SECONDS = 5
 """How long the end of a job may take to be fetched from its worker, before it is taken for lost."""
 
@@ -96,8 +95,6 @@ def _be_quiet() -> None:
 
 
 class Cluster:
-    """The workers of a Dask scheduler."""
-
     def __init__(self, client: Any) -> None:
         self.client = client
 

@@ -34,11 +34,9 @@ class FileSource:
     """Hashes of their contents, by their paths below it."""
 
     def offer(self, files: Iterable[Path]) -> None:
-        """Let these be fetched."""
         self.offered.update({str(file.relative_to(self.cache)): _content_of(file) for file in map(resolved, files)})
 
     def elsewhere(self) -> "FileSource":
-        """As it is now, for others."""
         return replace(self, offered=dict(self.offered))
 
 

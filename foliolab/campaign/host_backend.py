@@ -61,8 +61,6 @@ def require_bootable(plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class HostBootable(Bootable):
-    """A kernel with its command line, programs and disks."""
-
     kernel: BuiltKernel
     programs: dict[str, Path]
     disks: tuple[Path, ...]

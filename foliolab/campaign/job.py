@@ -92,8 +92,6 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Work:
-    """A measurement to be made."""
-
     step: Step
     form: Sample
     """What is known of its sample before."""
@@ -105,7 +103,6 @@ class Job:
 
     bootable: Bootable
     kernel: str
-    """Its name."""
     works: tuple[Work, ...]
 
 
@@ -116,9 +113,7 @@ class Watcher:
     record: Callable[[Sample, bool], None]
     """Called with each attempt as it ends, and whether it is the last one at its measurement."""
     note: Callable[[str], None]
-    """Called with what is being done now."""
     say: Callable[[str], None]
-    """Called with what a person should read."""
 
 
 def execute(job: Job, consoles: Path, watcher: Watcher) -> None:

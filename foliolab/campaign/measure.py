@@ -54,9 +54,7 @@ class Request:
     """Bytes; None is the architecture's default."""
     accelerator: Wanted | None = None
     profile: str = "lab"
-    """Of the kernel: lab or debug."""
     backend: str = "qemu"
-    """One of BACKENDS."""
     device: str | None = None
     """Of which kind disks are that take time, as ``device_of`` takes it."""
     hardware_counters: bool = False

@@ -90,7 +90,6 @@ class ModelBootable(Bootable):
 
     @contextmanager
     def boot(self, consoles: Path) -> Iterator["ModelSession"]:
-        """Start afresh."""
         yield ModelSession(self.plan)
 
 
@@ -131,8 +130,6 @@ class ModelSession:
 
 @dataclass(frozen=True)
 class _Accesses:
-    """What a command does."""
-
     file_pages: int
     pattern: Pattern
     count: int

@@ -45,7 +45,6 @@ class ProbeJobs:
 
     plan: Plan
     kernel: str
-    """Its name."""
     disk: str
     """What the kernel calls the disk with the data."""
     counts_instructions: bool = False

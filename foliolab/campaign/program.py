@@ -34,8 +34,6 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class ProgramCell:
-    """One run of the program."""
-
     variant: Variant
     read_ahead_kb: int | None
     """Of the guest's disks; None: as the kernel has it."""
@@ -75,8 +73,6 @@ class Input:
 
 @dataclass(frozen=True)
 class Program:
-    """What is run, and where."""
-
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     deadline_seconds: float | None
@@ -98,7 +94,6 @@ class Program:
         return {"PATH": _PATH, **self.environment}
 
     def mount(self, guest: Guest) -> None:
-        """Mount its disks in a guest that has them."""
         names = self.names(guest.config)
         for each in self.mounted:
             place = _ROOT if each.use == "root" else f"/{each.use}"

@@ -83,7 +83,6 @@ class QemuBackend(Backend):
         return self._lacking(step.cell) if plan.scale.parameters.content == "stores" else ""
 
     def prepare(self, kernel: BuiltKernel, plan: Plan) -> "QemuBootable":
-        """What boots with the plan's disks."""
         parameters = plan.scale.parameters
         image = initramfs(guest_programs(self.architecture, self.report), modules=kernel.modules)
         counting = self.accelerator.counts_instructions
@@ -142,8 +141,6 @@ class QemuBackend(Backend):
 
 @dataclass(frozen=True)
 class QemuBootable(Bootable):
-    """A guest with a plan's disks."""
-
     config: GuestConfig
     plan: Plan
     """Without its boots."""
@@ -189,8 +186,6 @@ class QemuBootable(Bootable):
 
 
 class QemuSession:
-    """One running guest."""
-
     def __init__(self, boot: str, guest: Guest, plan: Plan, kernel: str) -> None:
         self.boot = boot
         self.guest = guest

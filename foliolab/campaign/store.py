@@ -85,7 +85,6 @@ class Store:
 
     @property
     def consoles(self) -> Path:
-        """The directory of the boots' console logs."""
         return consoles_of(self.file)
 
     def append(self, sample: Sample) -> None:

@@ -26,7 +26,6 @@ class Order:
     topic: str
     """Of the events that it sends."""
     source: FileSource
-    """Where files can be fetched."""
     code: str
     """Hash of the lab that is to execute it."""
 
@@ -48,7 +47,6 @@ class _Unwanted(Exception):
 
 
 def perform(order: Order) -> Done:
-    """Execute a job; in a worker."""
     worker = distributed.get_worker()
     key = worker.get_current_task()
     name = f"The worker at {worker.address} on {platform.node()}"
@@ -82,7 +80,6 @@ def perform(order: Order) -> Done:
 
 
 def lab_code() -> str:
-    """Hash of the lab that is here."""
     packages = [Path(str(package.__file__)).parent for package in (foliolab, foliohost)]
     parts = [digest_files(package.rglob("*.py"), package) for package in packages]
     return digest([*parts, (EXPERIMENTS / "metrics.toml").read_bytes()])

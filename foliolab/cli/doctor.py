@@ -115,7 +115,6 @@ def _compiling(arch: Architecture) -> tuple[str, str]:
 
 
 def _install(*names: str) -> str:
-    """What brings these programs and headers."""
     return f"apt-get install {' '.join(map(package_of, names))}"
 
 

@@ -55,8 +55,6 @@ def add_program(parser: argparse.ArgumentParser, *, nargs: str | None = None) ->
 
 @dataclass(frozen=True)
 class Asked:
-    """A program, and what its guests have."""
-
     arguments: argparse.Namespace
     arch: Architecture
     page_size: int
@@ -140,7 +138,6 @@ class Asked:
         return Guests(guests, self._bare(first, helper))
 
     def _bare(self, kernel: BuiltKernel, archive: Path) -> GuestConfig:
-        """A guest without disks."""
         counting = self.accelerator.counts_instructions
         words = kernel.boot_arguments(counting=counting, timed=self.device is not None)
         return GuestConfig(self.arch, kernel.image, archive, self.accelerator, boot_arguments=words)
@@ -189,7 +186,6 @@ def require_ours(variants: Sequence[Variant], kernels: Mapping[str, BuiltKernel]
 
 
 def pass_on(stream: int, data: bytes) -> None:
-    """Make a program's output or error output ours."""
     ours = sys.stdout.buffer if stream == 1 else sys.stderr.buffer
     ours.write(data)
     ours.flush()

@@ -86,7 +86,6 @@ def overview() -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command; returns the exit status."""
     if not argv or argv[0] in ("-h", "--help"):
         print(overview(), file=sys.stdout if argv else sys.stderr)
         return 0 if argv else 2

@@ -43,7 +43,6 @@ def machine(arguments: argparse.Namespace) -> tuple[Architecture, int]:
 
 
 def add_kernels(parser: argparse.ArgumentParser, text: str) -> None:
-    """``--kernel``, which may be repeated."""
     text = f"{text}; may be repeated. {HELP}"
     parser.add_argument("--kernel", dest="kernels", metavar="NAME", action="append", default=[], help=text)
 
@@ -55,7 +54,6 @@ def add_profile(parser: argparse.ArgumentParser, default: str | None = "lab") ->
 
 
 def add_host(parser: argparse.ArgumentParser) -> None:
-    """``--host``, and what goes with it."""
     text = "measure on this machine, a destination of ssh; it is restarted with each kernel (docs/metal.md)"
     parser.add_argument("--host", metavar="NAME", help=text)
     parser.add_argument("--hosts", metavar="FILE", type=Path, help="a TOML file in which --host is an entry")
@@ -67,7 +65,6 @@ def add_host(parser: argparse.ArgumentParser) -> None:
 
 
 def _on_host(arguments: argparse.Namespace) -> Workers:
-    """The machine of ``--host``."""
     if arguments.workers is not None or arguments.cluster is not None:
         raise UsageError("--host takes neither --workers nor --cluster: one machine runs one kernel at a time.")
     options = ["--spare", arguments.spare] if arguments.spare else []
@@ -130,7 +127,6 @@ Shard = tuple[int, int]
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
-    """``--workers``, ``--cluster`` and ``--shard``."""
     who = parser.add_mutually_exclusive_group()
     who.add_argument("--workers", metavar="N", type=int, help="boot so many guests at a time")
     who.add_argument("--cluster", metavar="ADDRESS", help="boot guests by the workers of a Dask scheduler")

@@ -96,7 +96,6 @@ def _cells(samples: Sequence[Sample], experiments: dict[str, Experiment], filter
 
 
 def _heads(arguments: argparse.Namespace) -> dict[str, str]:
-    """The variants of --column, by their heads."""
     heads: dict[str, str] = {}
     for column in arguments.column:
         head, _, variant = column.partition("=")

@@ -75,7 +75,6 @@ def _cell(scale: Scale, store: str, workload: str, times: int) -> Cell:
 def _traces(
     arch: Architecture, page_size: int, cells: list[Cell], seed: int, report: Reporter
 ) -> Iterator[tuple[Cell, Trace]]:
-    """Record cells of one store in one boot."""
     experiment = find_experiment(EXPERIMENT)
     # Recording takes no disk that is waited for.
     scale = experiment.scale("quick")

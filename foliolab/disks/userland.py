@@ -24,8 +24,6 @@ from foliolab.vm.tree import make_ext4, require_directory
 
 @dataclass(frozen=True)
 class Selection:
-    """What is on a disk."""
-
     packages: tuple[str, ...]
     """With all that they depend on."""
     work: tuple[Path, ...]

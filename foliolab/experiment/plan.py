@@ -40,7 +40,6 @@ class Step:
 @dataclass(frozen=True)
 class PlannedBoot:
     kernel: str
-    """Its name."""
     repetition: int
     """Counted from 1."""
     steps: tuple[Step, ...]

@@ -19,7 +19,6 @@ from foliolab.table import Place, Text, Texts, Value, read_toml
 class Variant:
     name: str
     kernel: str
-    """The name of the kernel it runs on."""
     switches: tuple[tuple[str, Value], ...]
     """Files and what to write to them; empty: leave all as booted.
 

@@ -44,11 +44,9 @@ class KernelRequest:
     kernel: str
     """Its name, as foliolab.kernel.name has them."""
     profile: str = "lab"
-    """One of config.PROFILES."""
     extras: tuple[str, ...] = ()
     """Optional fragments, by name; becomes sorted, each once."""
     newest: bool = False
-    """Ask apt whether there is a newer Debian package."""
     page_size: int = 0
     """Bytes; 0 becomes the architecture's default."""
 

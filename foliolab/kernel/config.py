@@ -20,7 +20,6 @@ OPTIONAL = tuple(sorted(fragment.stem for fragment in (KERNEL / "config/optional
 """What a kernel has only if it is asked for, because it takes long to build."""
 
 SPECIAL = KERNEL / "config/options.toml"
-"""What differs between versions."""
 
 
 _NAME = re.compile(r"CONFIG_\w+")

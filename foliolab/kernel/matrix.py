@@ -38,7 +38,6 @@ class Target(Struct, frozen=True, forbid_unknown_fields=True):
     """A configuration to compile for."""
 
     name: str
-    """By which the file has it."""
     arch: Text
     """As ``make ARCH=`` takes it."""
     compiler: Text
@@ -64,9 +63,7 @@ class TargetOutcome:
 
     target: str
     kernel: str
-    """Its name."""
     version: str
-    """Of Linux."""
     objects: tuple[str, ...]
     """Those that the configuration has of the series' files."""
     complaints: tuple[str, ...]

@@ -27,7 +27,6 @@ class Mailbox:
 
     name: str
     version: str
-    """Of Linux."""
     kernel: Path
     """The directory with the patches, and with the files that come with them."""
     left_out: tuple[str, ...] = ()

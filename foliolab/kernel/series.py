@@ -219,7 +219,6 @@ class Mail:
     message: str
     """The changelog, ending in a line feed."""
     diff: str
-    """All hooks."""
 
     def __str__(self) -> str:
         head = f"From: {self.author}\nDate: {self.date}\nSubject: [PATCH] {self.subject}\n\n"

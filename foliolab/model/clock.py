@@ -45,8 +45,6 @@ def load_processor(file: Path = MODEL / "processor.toml") -> Processor:
 
 @dataclass(frozen=True)
 class Clock:
-    """What tells the time of a simulation."""
-
     devices: tuple[Device, ...]
     """Each has a time of its own, and a name of its own."""
     processor: Processor = field(default_factory=load_processor)

@@ -13,9 +13,7 @@ from foliolab.progress import Reporter
 _HEADERS = KERNEL / "files/include/linux"
 _MM = KERNEL / "files/mm"
 WINDOW = _MM / "mmap_readahead_window.c"
-"""The adaptive window."""
 WINDOW_HEADER = WINDOW.with_suffix(".h")
-"""Its interface."""
 POLICIES = (WINDOW, WINDOW_HEADER, *(_HEADERS / f"mmap_readahead_{part}.h" for part in ("hits", "rule")))
 """The kernel's own files, which the model compiles."""
 _SOURCES = ("model.c", "memory.c", "clock.c", "openers.c", "play.c", "policies/*.c")

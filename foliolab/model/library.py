@@ -84,8 +84,6 @@ class Pattern(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Counts:
-    """What the accesses came to."""
-
     accesses: int
     major_faults: int
     minor_faults: int

@@ -141,7 +141,6 @@ def _reads(queue: int, path: Path, files: Sequence[int]) -> Iterator[int]:
 
 
 def _parts(numbers: "array[int]") -> "Iterator[ctypes.Array[ctypes.c_uint32]]":
-    """Parts of an array in place."""
     for first in range(0, len(numbers), _AT_ONCE):
         size = min(_AT_ONCE, len(numbers) - first)
         yield (ctypes.c_uint32 * size).from_buffer(numbers, first * numbers.itemsize)

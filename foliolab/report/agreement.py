@@ -42,7 +42,6 @@ def _difference(figure: AgreementFigure) -> str:
 
 
 def summary(comparison: Agreement) -> str:
-    """How many figures are too far apart."""
     tolerances = ", ".join(f"{name} {_tolerance(comparison, name)}" for name in comparison.metrics)
     figures, beyond = comparison.figures, comparison.beyond
     count = f"{len(beyond)} of {len(figures)}" if beyond else f"None of {len(figures)}"
@@ -55,7 +54,6 @@ def _tolerance(comparison: Agreement, metric: str) -> str:
 
 
 def explain(figure: AgreementFigure) -> str:
-    """One figure in words."""
     place = f"{figure.cell.label}, {figure.variant}, {figure.metric}"
     return f"{place}: {off_by(figure.difference)}, tolerance {figure.tolerance * 100:g} %"
 

@@ -215,7 +215,6 @@ def _data(case: ExportedCase) -> Iterator[str]:
 
 
 def _words(case: ExportedCase) -> list[str]:
-    """The options that the program is given."""
     parameters = case.scale.parameters
     data = "$place/data" if parameters.file_bytes else "$place"
     values = {**parameters.recorded(), "data": data, "repetition": 1, _WINDOW: "$kb"}

@@ -36,8 +36,6 @@ def seconds(duration: float) -> str:
 
 @dataclass(frozen=True)
 class Unit:
-    """How a kind of metric is printed."""
-
     name: str
     """As it stands in a title; empty if the title says it."""
     spell: Callable[[float], str]
@@ -56,7 +54,6 @@ UNITS: Mapping[Kind, Unit] = {
 
 
 def with_unit(metric: Metric) -> str:
-    """A metric and its unit."""
     return " ".join(part for part in (*metric.title, UNITS[metric.kind].name) if part)
 
 
@@ -93,7 +90,6 @@ _OF_TIME = (Kind.SECONDS, Kind.SPEED)
 
 
 def make_columns(view: View) -> list[Column]:
-    """All columns that have something to say."""
 
     def column(title: tuple[str, str], cell: Callable[[Row], str], rank: int = 0, left: bool = False) -> Column:
         return Column(title, tuple(cell(row) for row in view.rows), rank, left)

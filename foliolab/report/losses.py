@@ -86,7 +86,6 @@ def _verdict(difference: Difference) -> str:
 
 
 def remarks(matrix: Matrix) -> list[str]:
-    """The sentences below the table."""
     times = dict.fromkeys(time_remark(part.group) for part in matrix.parts if part.group)
     return [
         *filter(None, times),

@@ -34,7 +34,6 @@ _REPORTS, _WINDOW_KB = "reports", 128
 
 
 def of_documents(reads: RecordedReads | None, samples: Sequence[Sample]) -> dict[pathlib.Path, str]:
-    """What pictures of documents are, of what is shipped."""
     reports = [
         each
         for each in samples

@@ -64,9 +64,7 @@ class RecordedReads:
     panels: tuple[Panel, ...]
     file_bytes: int
     touched_bytes: int
-    """Of the pages that were touched."""
     remark: str
-    """What was done."""
     kernel: str
     """Its hash."""
     code: str

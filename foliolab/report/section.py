@@ -31,7 +31,6 @@ class Section:
     """What keeps rows apart there from those before them."""
     remarks: Sequence[str] = ()
     lines: Sequence[Line] = ()
-    """What it comes to."""
 
 
 def sections(views: Iterable[View], comparisons: Iterable[Agreement]) -> list[Section]:

@@ -156,7 +156,6 @@ def _regret(regret: float) -> str:
 
 
 def print_ablations(console: Console, found: Sequence[Ablation]) -> None:
-    """Print a row for each mechanism; the first one is the whole policy."""
     remark = (
         "Lines of code that it alone needs; time in multiples of that with the fastest fixed window: geometric means; "
         "who pays most, and which store or report on which disk, in multiples of the time with it."

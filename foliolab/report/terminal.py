@@ -53,7 +53,6 @@ def _line(line: Line) -> Text:
 
 
 def print_title(console: Console, title: str, remark: str = "", style: str = "bold") -> None:
-    """Print what stands above a table."""
     console.print(Text(title, style=style))
     if remark:
         console.print(Text(remark, style="italic"))

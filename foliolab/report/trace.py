@@ -91,7 +91,6 @@ def _columns(
 
 
 def print_trace(console: Console, name: str, trace: Trace) -> None:
-    """Print what a trace is of, and what was measured with it."""
     print_title(console, name)
     again = trace.touches - trace.distinct
     pages = sum(file.pages for file in trace.files)

@@ -66,8 +66,6 @@ def origin(group: Group, counts: Iterable[int], *commands: str) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """One table with what belongs above and below it."""
-
     group: Group
     experiment: Experiment | None
     rows: tuple[Row, ...]
@@ -152,7 +150,6 @@ class View:
         return [f"Boots of a row differ by up to {most:g} %{usual}."]
 
     def remarks(self) -> list[str]:
-        """The sentences below the table."""
         remarks = [time_remark(self.group)] if time_remark(self.group) else []
         if self.modelled:
             remarks.append(MODELLED)

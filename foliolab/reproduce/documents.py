@@ -167,8 +167,6 @@ Printed = Callable[[Sequence[str]], str]
 
 @dataclass(frozen=True)
 class FilledDocument:
-    """A document with what commands make."""
-
     text: str
     changed: tuple[str, ...]
     """The commands of blocks, and the names of figures, that had something else before."""
@@ -179,7 +177,6 @@ class FilledDocument:
 
 
 def shown(text: str, figures: Mapping[str, Figure]) -> set[str]:
-    """The commands whose output the document shows."""
     names = [found["name"] for found in _MADE.finditer(text)]
     blocks = {found["command"] for found in _MADE.finditer(text) if found["command"]}
     return blocks | {figures[name].command for name in names if name in figures}

@@ -122,7 +122,6 @@ class Progress:
 
     @property
     def older(self) -> bool:
-        """Whether some are of other code."""
         return self.done < len(self.samples)
 
     @property

@@ -27,7 +27,6 @@ COMPARED = ("off", "published", "adaptive")
 
 
 def fixed(window_kb: int) -> str:
-    """The variant whose window is always the same."""
     return f"fixed-{window_kb}"
 
 
@@ -80,8 +79,6 @@ class ReportCase(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Way(Struct, frozen=True, forbid_unknown_fields=True):
-    """A way to read: a variant."""
-
     name: Text
     rules: Annotated[str, one_of(RULES)] = ""
     """Of the model, if they have another name."""
@@ -107,8 +104,6 @@ REPORT = "report:"
 
 @dataclass(frozen=True)
 class TraceCase:
-    """What a program touched."""
-
     name: str
     trace: Trace
 

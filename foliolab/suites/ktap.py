@@ -21,8 +21,6 @@ Subtests = Mapping[str, End]
 
 @dataclass(frozen=True)
 class ResultLine:
-    """A line of a report with a result."""
-
     number: int
     name: str
     verdict: End

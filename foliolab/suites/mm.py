@@ -83,7 +83,6 @@ def selftests(file: Path = KERNEL / "kselftests.toml") -> Selftests:
 
 
 def mm_selftests(asked: SuiteOptions, arch: Architecture, report: Reporter) -> ForeignSuite:
-    """The suite, with its programs compiled."""
     asked.refuse("mm", "source", "seconds", "seed")
     tests = chosen_tests(asked.tests, arch.name)
     source = from_debian(BASE_VERSION, report)

@@ -23,8 +23,6 @@ SUITES = KERNEL / "suites.toml"
 
 @dataclass(frozen=True)
 class SuiteOptions:
-    """What the command line asks of a suite; None where it says nothing."""
-
     tests: tuple[str, ...] = ()
     """Names of tests or programs; empty for all."""
     source: Path | None = None

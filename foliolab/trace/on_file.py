@@ -21,8 +21,6 @@ LEAST_REPETITIONS = 3
 
 @dataclass(frozen=True)
 class ReadCosts:
-    """What a disk takes, in microseconds."""
-
     request_us: float
     page_us: float
 

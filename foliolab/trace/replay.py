@@ -14,7 +14,6 @@ from foliolab.model.clock import Clock
 from foliolab.model.library import DEFAULT_REQUEST_KB, PAGE_BYTES, Counts, Machine, replay
 
 RULES = ("off", "published", "adaptive", "random")
-"""Variants that a trace can be replayed with."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,7 @@ class Replay:
     seconds: float | None
     """On the device that was asked for, if one was."""
     counts: Counts
-    """Behind what is predicted."""
     machine: Machine
-    """The model's."""
 
     def to_json(self) -> dict[str, Any]:
         plain = asdict(self)

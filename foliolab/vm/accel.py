@@ -34,8 +34,6 @@ def real_time(backend: str) -> bool:
 
 @dataclass(frozen=True)
 class Accelerator:
-    """One way to execute guests."""
-
     backend: str
     """KVM, TCG or ICOUNT."""
     options: tuple[str, ...]
@@ -62,7 +60,6 @@ class Accelerator:
 
 
 def boot_tiny_guest(arch: Architecture, accelerator: Accelerator) -> str:
-    """Boot the architecture's tiny guest; returns why that failed, or nothing."""
     guest = arch.tiny_guest
     seconds = _TINY_GUEST_SECONDS * accelerator.patience
     with tempfile.NamedTemporaryFile(prefix="foliolab-kvm-") as image:

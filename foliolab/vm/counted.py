@@ -25,7 +25,6 @@ class CountedAround:
 
     metrics: dict[str, int | float] = field(default_factory=dict)
     not_counted: tuple[str, ...] = ()
-    """The metrics that could not be."""
     reason: str = ""
 
     @property

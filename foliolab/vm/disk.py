@@ -152,7 +152,6 @@ def publish(path: Path, text: str, make: Callable[[Path], Path], report: Reporte
 
 
 def _prepare(path: Path, content: _Content, text: str, guest: GuestConfig, report: Reporter) -> Disk:
-    """The disk at ``path``, made first if it is not there."""
     publish(path, text, lambda place: _make(guest, content, place), report)
     return Disk(path)
 

@@ -31,7 +31,6 @@ def disk_name(bus: Bus, number: int) -> str:
 
 
 def options(disk: Disk, bus: Bus, number: int) -> list[str]:
-    """QEMU's options for a disk."""
     path = str(disk.path).replace(",", ",,")  # a single one would end it
     parts = [f"file={path},format={disk.format},if=none,id=disk{number}"]
     parts.append("cache=unsafe,discard=unmap,detect-zeroes=unmap" if disk.keep_writes else "snapshot=on")

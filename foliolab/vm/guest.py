@@ -42,8 +42,6 @@ OnOutput = Callable[[int, bytes], None]
 
 @dataclass(frozen=True)
 class GuestConfig:
-    """All that decides how a guest is started."""
-
     arch: Architecture
     kernel: Path | None
     """None: the boot loader of the first disk has one, and decides about its command line."""
@@ -110,7 +108,6 @@ class Guest:
     """
 
     ready: Ready
-    """What the guest said when it was up."""
 
     def __init__(self, config: GuestConfig, console: Path) -> None:
         self.config = config
@@ -198,7 +195,6 @@ class Guest:
             raise DiskFull(f"The guest could not write to its disk; is there space left in {places}?")
 
     def console(self) -> str:
-        """The console's log so far."""
         return self._console.read_text(errors="replace")
 
     def _prepare_disks(self) -> None:

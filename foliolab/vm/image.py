@@ -57,8 +57,6 @@ def guest_programs(arch: Architecture, report: Reporter) -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class Entry:
-    """One member of an archive."""
-
     path: str
     """Without a leading slash."""
     mode: int

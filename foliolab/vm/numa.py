@@ -13,8 +13,6 @@ _LOCAL, _FARTHEST = 10, 254
 
 
 class Node(Struct, frozen=True, forbid_unknown_fields=True, rename={"memory_bytes": "memory"}):
-    """What lies on one node."""
-
     cpus: Count
     memory_bytes: int
     """In whole MiB; 0 is a node without memory."""

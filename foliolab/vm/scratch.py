@@ -32,7 +32,6 @@ def scratch_directory() -> Iterator[Path]:
 
 
 def sweep() -> None:
-    """Remove what kills have left."""
     home = _home()
     with locked(home / "lock"):
         _sweep(home)

@@ -16,7 +16,6 @@ LACKING = 77
 
 
 def switch_path(name: str) -> str:
-    """Where the file of a switch is."""
     return str(PurePosixPath(SWITCHES) / name)
 
 
