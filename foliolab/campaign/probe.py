@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from foliolab.experiment.metrics import METRICS
 from foliolab.experiment.plan import Plan, Step
@@ -39,33 +39,17 @@ def mounts(plan: Plan, disk: Callable[[int], str]) -> list[list[str]]:
     return jobs
 
 
-@dataclass(frozen=True)
-class ProbeJobs:
-    """The probe of a plan on one kernel."""
+def jobs_of(plan: Plan, step: Step, disk: str) -> list[tuple[list[str], float]]:
+    """What a step takes, each with its deadline in seconds. The first that fails is the last to be run.
 
-    plan: Plan
-    kernel: str
-    disk: str
-    """What the kernel calls the disk with the data."""
-    counts_instructions: bool = False
-    """Whether processor time is the number of instructions, in nanoseconds."""
-
-    def jobs(self, step: Step) -> list[tuple[list[str], float]]:
-        """What a step takes, each with its deadline in seconds. The first that fails is the last to be run."""
-        parameters = self.plan.scale.parameters
-        limit = [":write", f"/sys/block/{self.disk}/queue/read_ahead_kb", str(parameters.read_ahead_kb)]
-        data = DATA_FILE if parameters.file_bytes else DATA
-        command = self.plan.experiment.command(step.cell, parameters, step.repetition, data)
-        settings = [switched(step.variant.switches), limit]
-        return [*((argv, _SETTING_SECONDS) for argv in settings), (command, parameters.deadline_seconds)]
-
-    def metrics(
-        self, step: Step, results: Sequence[JobResult], beside: CountedAround = NOTHING_BESIDE
-    ) -> dict[str, int | float]:
-        """By name, of what the jobs came to, and what was counted around the probe; raises GuestFailure for none."""
-        wanted, variant = self.plan.experiment.metric, step.variant
-        switches, counting = dict(variant.switches), self.counts_instructions
-        return metrics_of(results, wanted, self.kernel, variant.name, switches, beside, counting=counting)
+    ``disk`` is what the kernel calls the disk with the data.
+    """
+    parameters = plan.scale.parameters
+    limit = [":write", f"/sys/block/{disk}/queue/read_ahead_kb", str(parameters.read_ahead_kb)]
+    data = DATA_FILE if parameters.file_bytes else DATA
+    command = plan.experiment.command(step.cell, parameters, step.repetition, data)
+    settings = [switched(step.variant.switches), limit]
+    return [*((argv, _SETTING_SECONDS) for argv in settings), (command, parameters.deadline_seconds)]
 
 
 def metrics_of(
@@ -80,7 +64,8 @@ def metrics_of(
 ) -> dict[str, int | float]:
     """By name, of what a step's jobs came to, among them the ``wanted`` one; raises GuestFailure if they came to none.
 
-    With ``counting``, processor time counts instructions.
+    With ``counting``, processor time is the number of instructions, in nanoseconds. ``beside`` was counted around the
+    probe.
     """
     # Ours has all switches: there, one that is missing is a mistake in the variant.
     if kernel != PATCHED and (name := lacking(results[0], switches.items())):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from foliolab.arch import Architecture
 from foliolab.campaign.job import Backend, Bootable
-from foliolab.campaign.probe import ProbeJobs, mounts, watermarks
+from foliolab.campaign.probe import jobs_of, metrics_of, mounts, watermarks
 from foliolab.disks import stores
-from foliolab.disks.userland import Userland
+from foliolab.disks.userland import SELECTIONS, Userland
 from foliolab.errors import MissingTool, UsageError
 from foliolab.experiment.cell import Cell
 from foliolab.experiment.plan import Plan, Step
@@ -23,11 +23,11 @@ from foliolab.kernel.built import BuiltKernel
 from foliolab.kernel.name import stem
 from foliolab.progress import Reporter
 from foliolab.vm.accel import Accelerator, qemu_version
-from foliolab.vm.counted import run_counted
+from foliolab.vm.counted import NOTHING_BESIDE, CountedAround, run_counted
 from foliolab.vm.disk import LAYOUT, DataDisk, FileTrees
 from foliolab.vm.guest import Disk, Guest, GuestConfig
 from foliolab.vm.image import guest_programs, initramfs, program_sources, with_headers
-from foliolab.vm.outcome import Outcome, OutcomeKind, complaints, failure, short_of_time, splats
+from foliolab.vm.outcome import JobResult, Outcome, OutcomeKind, complaints, failure, short_of_time, splats
 from foliolab.vm.switches import require_module
 
 
@@ -44,7 +44,7 @@ def probe_parts(experiment: Experiment, arch: Architecture, report: Reporter) ->
     names = {entry.content for entry in parameters} & ROOTS
     if any(entry.programs for entry in parameters):
         names |= {"programs"}
-    roots = [Userland.of(arch, name, report).hash for name in sorted(names)]
+    roots = [Userland.selected(arch, SELECTIONS[name], report).hash for name in sorted(names)]
     return [digest_files(with_headers(known[program])), LAYOUT, *roots]
 
 
@@ -116,10 +116,13 @@ class QemuBackend(Backend):
             case "stores":
                 disks = stores.prepare(self._stores(plan), guest, self.report)
             case root:
-                disks = [Userland.of(self.architecture, root, self.report).prepare(guest, self.report)]
+                disks = [self._userland(root).prepare(guest, self.report)]
         if parameters.programs:
-            disks.append(Userland.of(self.architecture, "programs", self.report).prepare(guest, self.report))
+            disks.append(self._userland("programs").prepare(guest, self.report))
         return disks
+
+    def _userland(self, name: str) -> Userland:
+        return Userland.selected(self.architecture, SELECTIONS[name], self.report)
 
     def _stores(self, plan: Plan) -> list[stores.StoreDisk]:
         """Of the stores that the plan's cells are about."""
@@ -190,8 +193,8 @@ class QemuSession:
         self.boot = boot
         self.guest = guest
         """For those who run something else in it as well."""
-        counts = guest.config.accelerator.counts_instructions
-        self._probe = ProbeJobs(plan, kernel, guest.config.disk_name(0), counts_instructions=counts)
+        self._plan = plan
+        self._kernel = kernel
         self._seen = 0
         self._look()
         self.remark = ""
@@ -204,19 +207,26 @@ class QemuSession:
     def measure(self, step: Step) -> dict[str, int | float]:
         """Run what a step takes; a kernel that complains meanwhile has crashed."""
         self.remark = ""
-        *settings, (command, deadline) = self._probe.jobs(step)
+        *settings, (command, deadline) = jobs_of(self._plan, step, self.guest.config.disk_name(0))
         results = []
         for argv, limit in settings:
             results.append(self.guest.run(argv, limit))
             if results[-1].outcome.kind is not OutcomeKind.OK:
-                return self._probe.metrics(step, results)
-        parameters = self._probe.plan.scale.parameters
+                return self._metrics(step, results)
+        parameters = self._plan.scale.parameters
         wanted = {"nodes": bool(parameters.nodes), "hardware": parameters.hardware_counters}
         result, counts = run_counted(self.guest, command, deadline, **wanted)
         if result.outcome.kind is OutcomeKind.OK:
             self._check_console()
         self.remark = " ".join(filter(None, (counts.remark, self.remark)))
-        return self._probe.metrics(step, [*results, result], counts)
+        return self._metrics(step, [*results, result], counts)
+
+    def _metrics(
+        self, step: Step, results: list[JobResult], beside: CountedAround = NOTHING_BESIDE
+    ) -> dict[str, int | float]:
+        wanted, variant, switches = self._plan.experiment.metric, step.variant.name, dict(step.variant.switches)
+        counting = self.guest.config.accelerator.counts_instructions
+        return metrics_of(results, wanted, self._kernel, variant, switches, beside, counting=counting)
 
     def _check_console(self) -> None:
         new = self._look()

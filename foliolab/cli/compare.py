@@ -218,6 +218,6 @@ def _from_store(
         return replace(part, variants=tuple(asked))
     group = group_of(mine[-1], mine)
     here = [each.variant for each in group.samples if Cell.of(each.cell) in part.cells]
-    measured = (name for name in here if not variants.is_again(name))
+    measured = (name for name in here if name == variants.first_name(name))
     names = asked or [name for name in ordered(measured, part.variants) if name != baseline]
     return replace(part, group=group, variants=tuple(names))

@@ -48,9 +48,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def handle(arguments: argparse.Namespace) -> int:
     if arguments.picture:
+        # These take a second, which the rest of the demo does not need.
+        from foliolab.report.pictures import reads_picture
+        from foliolab.report.svg import to_svg
+
         found = record(Reporter())
         write_atomic(results_directory() / RECORDED, json.dumps(asdict(found)))
-        write_atomic(arguments.picture, draw(found))
+        write_atomic(arguments.picture, to_svg(reads_picture(found)))
         return 0
     check_names(arguments.kernels, Reporter())
     console = terminal()
@@ -69,14 +73,6 @@ def _show(console: Console, request: Request) -> None:
     print_section(console, of_view(view_of(measured)[0]))
     if error := failure_of(measured.samples):
         raise error
-
-
-def draw(found: RecordedReads) -> str:
-    """An SVG that is a file of its own."""
-    from foliolab.report.pictures import reads_picture  # takes a second, which the rest of the demo does not need
-    from foliolab.report.svg import to_svg
-
-    return to_svg(reads_picture(found))
 
 
 def record(report: Reporter) -> RecordedReads:

@@ -45,7 +45,7 @@ def _program() -> cli.CommandLine:
 def version(repository: Path = REPOSITORY) -> str:
     """Lines with the version, the commit, and for each base the hash that samples have of our code in kernels."""
     codes = [f"kernel {base} {code_hash(base)}" for base in bases()]
-    return "\n".join([f"foliolab {_number(repository)}", f"commit {_commit(repository)}", *codes, ""])
+    return "\n".join([f"foliolab {_number(repository)}", f"commit {commit(repository)}", *codes, ""])
 
 
 def _number(repository: Path) -> str:
@@ -55,13 +55,14 @@ def _number(repository: Path) -> str:
     return str(project["version"])
 
 
-def _commit(repository: Path) -> str:
+def commit(repository: Path) -> str:
+    """The commit that a checkout stands on, and whether it has changes; "unknown" where git does not tell."""
     if not (repository / ".git").exists():  # an archive, which may lie in somebody else's repository
         return "unknown"
     try:
-        commit = git(LabError, "rev-parse", "--short=12", "HEAD", place=repository, alone=False).decode().strip()
+        found = git(LabError, "rev-parse", "--short=12", "HEAD", place=repository, alone=False).decode().strip()
         command = ("--no-optional-locks", "status", "--porcelain")
         changed = git(LabError, *command, place=repository, alone=False)
     except LabError:  # not even a commit, or no git
         return "unknown"
-    return f"{commit} with changes" if changed else commit
+    return f"{found} with changes" if changed else found

@@ -9,12 +9,12 @@ import argparse
 from pathlib import Path
 
 from foliolab.analyse.rows import group_samples
+from foliolab.cli.described import commit
 from foliolab.cli.options import add_cells, limits_of, require_room_for
-from foliolab.errors import LabError, UsageError
+from foliolab.errors import UsageError
 from foliolab.experiment import cell
 from foliolab.experiment.load import find_case
 from foliolab.files import REPOSITORY, write_atomic
-from foliolab.process import git
 from foliolab.report.case import ExportedCase, c_file, case_of, script
 from foliolab.reproduce.released import read_released
 
@@ -38,7 +38,7 @@ def handle(arguments: argparse.Namespace) -> int:
         if each.exists() and not arguments.force:
             raise UsageError(f"{each} exists already; --force overwrites it.")
     lines = script(case, group_samples(read_released()))
-    write_atomic(file, c_file(case, _commit()))
+    write_atomic(file, c_file(case, commit(REPOSITORY)))
     write_atomic(beside, lines)
     print(f"{file} and {beside} are written; on the machine to be tried: sh {beside.name} DIRECTORY")
     return 0
@@ -54,13 +54,3 @@ def _chosen(arguments: argparse.Namespace) -> tuple[ExportedCase, Path]:
     if arguments.output.suffix == ".c":
         return case_of(arguments.output.stem, experiment, scale, cells, windows), arguments.output.parent
     return case_of(name, experiment, scale, cells, windows), arguments.output
-
-
-def _commit() -> str:
-    """As git describes what stands here; empty where the lab lies in no repository of its own."""
-    if not (REPOSITORY / ".git").exists():
-        return ""
-    try:
-        return git(LabError, "describe", "--tags", "--always", "--dirty", place=REPOSITORY).decode().strip()
-    except LabError:
-        return ""

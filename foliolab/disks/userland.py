@@ -73,13 +73,8 @@ class Userland:
     selection: Selection = SELECTIONS["userland"]
 
     @classmethod
-    def of(cls, arch: Architecture, content: str, report: Reporter) -> "Userland":
-        """What it is made of, by a name of SELECTIONS; fetched first if the cache does not have it."""
-        return cls.selected(arch, SELECTIONS[content], report)
-
-    @classmethod
     def selected(cls, arch: Architecture, selection: Selection, report: Reporter) -> "Userland":
-        """Likewise, of a selection that has no name."""
+        """What it is made of; fetched first if the cache does not have it."""
         packages = fetch(arch, selection.packages, report, selection.suite)
         return cls(arch, packages, from_debian(BASE_VERSION, report), selection)
 

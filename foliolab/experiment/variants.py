@@ -114,12 +114,12 @@ def on_kernels(variants: Sequence[Variant], kernels: Iterable[str], *, asked: bo
     return tuple(chosen.values())
 
 
-def _as_booted(kernel: KernelName) -> Variant:
-    return Variant(kernel.text, kernel.text, (), ours=False)
-
-
 def _on(variant: Variant, kernel: KernelName) -> str:
     return variant.name if kernel.text == variant.kernel else f"{variant.name} on {kernel.text}"
+
+
+def _as_booted(kernel: KernelName) -> Variant:
+    return Variant(kernel.text, kernel.text, (), ours=False)
 
 
 def option_of(name: str, kernel: str) -> str:
@@ -142,11 +142,6 @@ def check_name(name: str) -> None:
 def again_name(name: str) -> str:
     """What a variant is called where it is measured a second time, which no variant of a file can be."""
     return f"{name} again"
-
-
-def is_again(name: str) -> bool:
-    """Whether ``again_name`` made this name."""
-    return name.endswith(again_name(""))
 
 
 def first_name(name: str) -> str:

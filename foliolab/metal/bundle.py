@@ -27,7 +27,7 @@ from typing import IO
 from foliolab import process
 from foliolab.campaign.host_backend import HostBootable
 from foliolab.campaign.job import Job
-from foliolab.campaign.probe import ProbeJobs
+from foliolab.campaign.probe import jobs_of
 from foliolab.errors import LabError
 from foliolab.files import cache_directory, digest, full_disk_named, made_once, sha256, write_atomic
 from foliolab.progress import Reporter
@@ -83,13 +83,12 @@ def _plan(files: Path, bootable: HostBootable, report: Reporter) -> list[str]:
 
 
 def _write_jobs(boot: Path, job: Job, bootable: HostBootable) -> None:
-    probe = ProbeJobs(bootable.plan, job.kernel, _DISK.format(0))
     numbers = count(1)
     lines = [_line(next(numbers), 0, argv, 60) for argv in bootable.settings(_DISK.format)]
     works = []
     for step, work in enumerate(job.works, start=1):
         asked = {}
-        for (argv, deadline), number in zip(probe.jobs(work.step), numbers, strict=False):
+        for (argv, deadline), number in zip(jobs_of(bootable.plan, work.step, _DISK.format(0)), numbers, strict=False):
             lines.append(_line(number, step, argv, deadline))
             asked[number] = argv
         works.append({"jobs": asked, "form": work.form.to_json()})

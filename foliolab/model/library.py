@@ -153,6 +153,7 @@ def load(window: str) -> ctypes.CDLL:
         (library.model_run, ctypes.c_bool, handle, ctypes.POINTER(PatternStruct), count, count),
         (library.model_has, ctypes.c_bool, handle, numbers, numbers, count),
         (library.model_replay, ctypes.c_bool, handle, numbers, numbers, count),
+        (library.model_play, ctypes.c_bool, handle, handle, count),
         (library.model_counts, None, handle, ctypes.POINTER(CountsStruct)),
         (library.model_free, None, handle),
         (library.model_observe, None, handle, handle),

@@ -5,7 +5,6 @@ Names stand in the order of the C enum, and fields in the order of the C struct,
 """
 
 import ctypes
-from functools import cache
 from typing import Annotated
 
 from msgspec import Struct
@@ -13,7 +12,7 @@ from msgspec.structs import astuple
 
 from foliolab.errors import ModelError
 from foliolab.model.clock import Clock
-from foliolab.model.library import Counts, Machine, load, number_of, require_whole, simulation
+from foliolab.model.library import Counts, Machine, number_of, require_whole, simulation
 from foliolab.table import one_of
 
 CASES = ("openers", "pieces", "snapshot", "parts", "reclaim", "remote", "writes")
@@ -53,14 +52,6 @@ class ReportedStruct(ctypes.Structure):
     )
 
 
-@cache
-def _load(window: str) -> ctypes.CDLL:
-    library = load(window)
-    library.model_play.restype = ctypes.c_bool
-    library.model_play.argtypes = (ctypes.c_void_p, ctypes.POINTER(ReportedStruct), ctypes.c_uint64)
-    return library
-
-
 def play(
     machine: Machine, reported: Reported, reclaimed_pages: int = 0, window: str = "", clock: Clock | None = None
 ) -> Counts:
@@ -73,9 +64,8 @@ def play(
     """
     struct = _struct_of(reported, machine)
     require_whole("reclaimed_pages", reclaimed_pages, 0, 64)
-    library = _load(window)
     with simulation(machine, (machine.file_pages,), window, clock) as model:
-        if not library.model_play(model.handle, struct, reclaimed_pages):
+        if not model.library.model_play(model.handle, ctypes.byref(struct), reclaimed_pages):
             raise ModelError(f"There is no memory to simulate what {reported.runners} runners access.")
         return model.counts()
 

@@ -114,9 +114,9 @@ def _without_window(cell: Cell) -> Cell:
 
 
 def c_file(case: ExportedCase, commit: str) -> str:
-    """The program with all its headers; ``commit`` is what git calls the tree that it is made from, if it does."""
+    """The program with all its headers; ``commit`` says what it is made from."""
     place = case.source.relative_to(REPOSITORY)
-    made = f"{place} of foliolab{f' ({commit})' if commit else ''} with its headers, for {case.name}.sh. To compile:"
+    made = f"{place} of foliolab ({commit}) with its headers, for {case.name}.sh. To compile:"
     comment = [f" * {line}" for line in textwrap.wrap(made, _WIDTH - 1, break_on_hyphens=False)]
     comment = ["/*", *comment, " *", f" *\tcc -O2 -pthread -o {case.name} {case.name}.c", " */"]
     return "\n".join(["// SPDX-License-Identifier: GPL-2.0-only", *comment, inlined(case.source)])

@@ -45,7 +45,8 @@ def run_counted(
     result = replace(guest.run([*wrapper, *argv], deadline_seconds), argv=tuple(argv))
     counts = _hardware_counts(guest) if hardware and result.outcome.kind is OutcomeKind.OK else CountedAround()
     if before:
-        counts.metrics["remote_share"] = _remote_share(before, _allocations(guest))
+        local, remote = (after - earlier for after, earlier in zip(_allocations(guest), before, strict=True))
+        counts.metrics["remote_share"] = remote / (local + remote) if local + remote else 0.0
     return result, counts
 
 
@@ -65,8 +66,3 @@ def _allocations(guest: Guest) -> tuple[int, int]:
 
 def _sum(texts: list[str], name: str) -> int:
     return sum(int(dict(line.split() for line in text.splitlines())[name]) for text in texts)
-
-
-def _remote_share(before: tuple[int, int], after: tuple[int, int]) -> float:
-    local, remote = after[0] - before[0], after[1] - before[1]
-    return remote / (local + remote) if local + remote else 0.0

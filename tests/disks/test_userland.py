@@ -159,7 +159,7 @@ def python_results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, A
     machine = ARM64_4K
     programs = guest_programs(machine.arch, Reporter())
     config = guest_config(machine.kernel(), programs)
-    disk = Userland.of(machine.arch, "userland", Reporter()).prepare(config, Reporter())
+    disk = Userland.selected(machine.arch, SELECTIONS["userland"], Reporter()).prepare(config, Reporter())
     console = tmp_path_factory.mktemp("python") / "console.log"
     results = []
     with Guest(replace(config, memory_mib=512, disks=(disk,), initramfs=initramfs(programs)), console) as guest:
@@ -217,7 +217,7 @@ def test_memory_can_be_broken_up_and_put_together_again(python_results: list[dic
 def test_a_database_reads_again_what_a_small_group_has_lost(tmp_path: Path) -> None:
     arch = ARM64_4K.arch
     config = guest_config(ARM64_4K.kernel(), guest_programs(arch, Reporter()))
-    disk = Userland.of(arch, "programs", Reporter()).prepare(config, Reporter())
+    disk = Userland.selected(arch, SELECTIONS["programs"], Reporter()).prepare(config, Reporter())
     argv = ["program-workload", "--root", "/data", "--workload", "sqlite", "--memory"]
     with Guest(replace(config, memory_mib=512, disks=(disk,)), tmp_path / "console.log") as guest:
         guest.run([":mount", "/dev/vda", "/data", "xfs", "ro"]).checked()
