@@ -19,7 +19,7 @@ from foliolab.errors import GuestCrashed, UsageError
 from foliolab.files import write_atomic
 from foliolab.kernel.built import BuiltKernel
 from foliolab.progress import Reporter
-from foliolab.vm.data import keep, require_no_image
+from foliolab.vm.data import keep
 from foliolab.vm.scratch import scratch_directory
 
 _DEFAULT = "adaptive"
@@ -54,8 +54,8 @@ def handle(arguments: argparse.Namespace) -> int:
         raise UsageError("--keep is of the data disk; give the guest one with --data, --data-size or --disk.")
     for option in ("keep", "json", "console"):
         require_room_for(f"--{option}", getattr(arguments, option))
-    if arguments.keep:
-        require_no_image(arguments.keep, arguments.force)
+    if arguments.keep and arguments.keep.exists() and not arguments.force:
+        raise UsageError(f"--keep: {arguments.keep} exists already; --force overwrites it.")
     files = asked.files()
     planned = boots(variants, limits)
     names = [cells[0].variant.kernel for cells in planned]

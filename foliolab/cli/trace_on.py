@@ -73,14 +73,14 @@ def replay_on_file(
     kernel = _kernel_variants(variants) if arguments.kernel_too else {}
     report = Reporter()
     timed: list[TimedReplay] = []
-    with _file(arguments, max(_bytes(trace) for _, trace in traces), report) as file:
+    with _file(arguments, max(trace.pages for _, trace in traces) * PAGE_BYTES, report) as file:
         for name, trace in traces:
             replayed, windows, memory = trace, windows_kb, memory_bytes
             if kernel:
                 # The kernel reads beyond what the trace has, and knows of one file only.
                 replayed = joined(trace, -(-file.stat().st_size // PAGE_BYTES))
                 windows = [device_of(file).read_ahead_kb]
-                memory = max(_bytes(replayed), 2 * windows[0] << 10)
+                memory = max(replayed.pages * PAGE_BYTES, 2 * windows[0] << 10)
             found = list(replays(name, replayed, variants, windows, memory))
             timed += time_replays(replayed, found, file, arguments.repetitions or LEAST_REPETITIONS, kernel, report)
     if arguments.json:
@@ -101,10 +101,6 @@ def _file(arguments: argparse.Namespace, size: int, report: Reporter) -> Iterato
         if arguments.kernel_too:
             require_on_disk(arguments.on, arguments.on.stat().st_size)
         yield arguments.on
-
-
-def _bytes(trace: Trace) -> int:
-    return sum(file.pages for file in trace.files) * PAGE_BYTES
 
 
 def _kernel_variants(asked: Sequence[str]) -> dict[str, bool]:

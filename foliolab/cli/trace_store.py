@@ -100,7 +100,7 @@ def _traces(
             if status:
                 words = said.decode(errors="replace").strip() or f"status {status}"
                 raise NoResult(f"{cell.label} failed: {words}")
-            size = sum(file.pages for file in trace.files) * trace.page_size
             # What it had while it was recorded does not matter; this is what the experiment gives it.
-            yield cell, replace(trace, memory_bytes=size // int(cell.as_dict()["times"]))
+            memory_bytes = trace.pages * trace.page_size // int(cell.as_dict()["times"])
+            yield cell, replace(trace, memory_bytes=memory_bytes)
             task.advance()

@@ -68,11 +68,11 @@ def mailboxes() -> Iterator[Mailbox]:
         yield Mailbox(f"first-steps-{version}.mbox", version, FIRST_STEPS)
 
 
-def release(report: Reporter, directory: Path = RELEASE) -> list[Path]:
-    """Make all mailboxes in ``directory``; returns the files that were not as they are to be."""
+def release(report: Reporter) -> list[Path]:
+    """Make all mailboxes; returns the files that were not as they are to be."""
     written = []
     for each in mailboxes():
-        text, file = each.made(from_debian(each.version, report)), directory / each.name
+        text, file = each.made(from_debian(each.version, report)), RELEASE / each.name
         if not file.exists() or file.read_text() != text:
             write_atomic(file, text)
             written.append(file)

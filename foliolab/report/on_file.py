@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Seconds of traces that were replayed on a file, as a table for the terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 from rich.console import Console
@@ -54,24 +54,23 @@ def _kernel(timed: Sequence[TimedReplay]) -> Iterator[Column]:
     """What the running kernel took, how far our seconds and reads are off it."""
     if not any(each.kernel for each in timed):
         return
-    rows = [_kernel_cells(each) if each.kernel else ("", "", "", "", "") for each in timed]
-    titles = (
-        ("kernel's", "seconds"), ("min to max", "seconds"), ("ours", "off by"), ("read MiB", "off by"),
-        ("major faults", "off by"),
-    )  # fmt: skip
-    for number, (title, rank) in enumerate(zip(titles, (0, 2, 0, 0, 0), strict=True)):
-        yield Column(title, tuple(row[number] for row in rows), rank)
 
+    def column(title: tuple[str, str], rank: int, cell: Callable[[TimedReplay], str]) -> Column:
+        return Column(title, tuple(cell(each) if each.kernel else "" for each in timed), rank)
 
-def _kernel_cells(each: TimedReplay) -> tuple[str, str, str, str, str]:
-    ours = each.runs[0]
-    return (
-        seconds(median(each.kernel_seconds)),
-        _range(each.kernel_seconds),
-        off_by(apart(median(each.seconds), median(each.kernel_seconds))),
-        off_by(apart(ours.read_bytes, median(run.read_bytes for run in each.kernel))),
-        off_by(apart(ours.counts.major_faults, median(run.major_faults for run in each.kernel))),
+    yield column(("kernel's", "seconds"), 0, lambda each: seconds(median(each.kernel_seconds)))
+    yield column(("min to max", "seconds"), 2, lambda each: _range(each.kernel_seconds))
+    yield column(("ours", "off by"), 0, lambda each: _off_by(median(each.seconds), each.kernel_seconds))
+    read = ("read MiB", "off by")
+    yield column(read, 0, lambda each: _off_by(each.runs[0].read_bytes, [run.read_bytes for run in each.kernel]))
+    faults = ("major faults", "off by")
+    yield column(
+        faults, 0, lambda each: _off_by(each.runs[0].counts.major_faults, [run.major_faults for run in each.kernel])
     )
+
+
+def _off_by(ours: float, kernel: Sequence[float]) -> str:
+    return off_by(apart(ours, median(kernel)))
 
 
 def _range(values: Sequence[float]) -> str:

@@ -93,15 +93,14 @@ def _columns(
 def print_trace(console: Console, name: str, trace: Trace) -> None:
     print_title(console, name)
     again = trace.touches - trace.distinct
-    pages = sum(file.pages for file in trace.files)
     lines = [
         ("program", shlex.join(trace.program) or "-"),
-        ("files", f"{len(trace.files)}, {mib(pages * trace.page_size)} MiB in pages of {trace.page_size} bytes"),
+        ("files", f"{len(trace.files)}, {mib(trace.pages * trace.page_size)} MiB in pages of {trace.page_size} bytes"),
         (
             "touches",
             f"{count(trace.touches)}, {_share(again, trace.touches)} of them of pages that were touched before",
         ),
-        ("pages", f"{count(trace.distinct)} touched, {_share(trace.distinct, pages)} of all"),
+        ("pages", f"{count(trace.distinct)} touched, {_share(trace.distinct, trace.pages)} of all"),
         ("window", f"a touch of one of the last {trace.window} pages may be missing"),
         (
             "lost",

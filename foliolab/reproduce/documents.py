@@ -33,8 +33,6 @@ from foliolab.table import Place, Text, Value, read_toml
 FIGURES = "figures.toml"
 """In release/."""
 
-_FACTORS = {"KiB": 1 / 1024, "MiB": 1 / (1 << 20), "GiB": 1 / (1 << 30), "MB": 1e-6, "million": 1e-6, "%": 100}
-
 _TAKE: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     "only": min,
     "least": min,
@@ -57,7 +55,7 @@ class Figure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     take: Literal["only", "least", "most", "farthest", "values", "rows"] = "only"
     """Of several rows: the least value, the greatest, the one farthest from 0 without its sign; how many values, or
     rows, there are."""
-    unit: Literal["", "KiB", "MiB", "GiB", "MB", "million", "%", "% more", "% less", "% gained", "times less"] = ""
+    unit: Literal["", "%", "% more", "% less", "% gained", "times less"] = ""
     list: str = ""
     """That has the row; the first of what the command prints unless it is named."""
     command: str = ""
@@ -130,7 +128,7 @@ def _converted(value: Any, unit: str) -> Any:
         return -value * 100
     if unit == "times less":
         return 1 / value
-    return value * _FACTORS[unit] if unit else value
+    return value * 100 if unit == "%" else value
 
 
 def _rows(output: str, name: str) -> list[PrintedRow]:

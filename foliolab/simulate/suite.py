@@ -109,8 +109,7 @@ class TraceCase:
 
     @property
     def file_pages(self) -> int:
-        """Of all files of the trace."""
-        return sum(file.pages for file in self.trace.files)
+        return self.trace.pages
 
     @property
     def judged_only(self) -> bool:

@@ -119,17 +119,8 @@ def parse(output: str) -> dict[str, End]:
     return found | ({"what was planned": End.FAIL} if read(output).errors else {})
 
 
-def worst(first: Subtests, second: Subtests) -> dict[str, End]:
-    """Two runs taken together: each subtest as it ended the worse time, or the only time that it ran."""
-    return _taken(first, second, min)
-
-
-def best(first: Subtests, second: Subtests) -> dict[str, End]:
-    """Two runs taken together: each subtest as it ended the better time, or the only time that it ran."""
-    return _taken(first, second, max)
-
-
-def _taken(first: Subtests, second: Subtests, choose: Callable[..., End]) -> dict[str, End]:
+def together(first: Subtests, second: Subtests, choose: Callable[..., End]) -> dict[str, End]:
+    """Two runs: each subtest as it ended the worse time (``min``), the better one (``max``), or the only one."""
     names = dict.fromkeys([*first, *second])
     return {name: choose((run[name] for run in (first, second) if name in run), key=list(End).index) for name in names}
 

@@ -16,7 +16,7 @@ from foliolab.errors import BuildError, SourceError, UsageError
 from foliolab.files import cache_directory, digest, full_disk_named, made_once
 from foliolab.progress import Reporter
 from foliolab.suites.debian import DebianGuest
-from foliolab.suites.ktap import End, worst
+from foliolab.suites.ktap import End, together
 from foliolab.suites.suite import SUITES, ForeignSuite, SuiteOptions, chosen
 from foliolab.table import Place, Text, Texts, read_toml
 from foliolab.vm.accel import Accelerator
@@ -177,5 +177,5 @@ def parse(output: str) -> dict[str, End]:
     for line in output.splitlines():
         if match := _WHAT.match(line):
             name = _CHANGING.sub("N", match["words"]).strip() or match["kind"]
-            found = worst(found, {name: _VERDICTS.get(match["kind"], End.FAIL)})
+            found = together(found, {name: _VERDICTS.get(match["kind"], End.FAIL)}, min)
     return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from foliolab.kernel.built import BuiltKernel
-from foliolab.suites.ktap import End, best, worse, worst
+from foliolab.suites.ktap import End, together, worse
 
 EXIT_STATUS = "exit status"
 """The subtest that a program's exit status is."""
@@ -63,7 +63,7 @@ def compared(kernels: Sequence[BuiltKernel], run: Callable[[BuiltKernel, int], R
         more = run(first, boot)
         so_far = found[first.name]
         lost = so_far.lost | (so_far.subtests.keys() ^ more.subtests.keys())
-        subtests, remark = worst(so_far.subtests, more.subtests), so_far.remark or more.remark
+        subtests, remark = together(so_far.subtests, more.subtests, min), so_far.remark or more.remark
         told = so_far if so_far.accident else more
         found[first.name] = replace(told, subtests=subtests, remark=remark, lost=lost)
     return found
@@ -74,7 +74,7 @@ def _better(result: Result, again: Result) -> Result:
     gone = result.subtests.keys() - again.subtests.keys()
     if again.died or gone or KERNEL_LOG in worse(result.subtests, again.subtests):
         return again
-    subtests, remark = best(result.subtests, again.subtests), again.remark or result.remark
+    subtests, remark = together(result.subtests, again.subtests, max), again.remark or result.remark
     once = frozenset(name for name in result.subtests if result.subtests[name] is not again.subtests[name])
     complaint = again.complaint or result.complaint
     return replace(again, subtests=subtests, remark=remark, once=once, complaint=complaint)

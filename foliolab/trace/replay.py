@@ -87,7 +87,7 @@ def replays(
             for memory in _memories(name, trace, measured, memory_bytes):
                 machine = Machine(
                     rules=variant,
-                    file_pages=sum(file.pages for file in trace.files),
+                    file_pages=trace.pages,
                     memory_pages=memory // PAGE_BYTES,
                     read_ahead_pages=max(window_kb * 1024 // PAGE_BYTES, 1),
                     request_pages=max(request_kb * 1024 // PAGE_BYTES, 1),

@@ -138,12 +138,6 @@ def _overlay(disk: Disk, scratch: Path) -> Disk:
     return Disk(path, keep_writes=True)
 
 
-def require_no_image(image: Path, force: bool) -> None:
-    """UsageError if there is one already that is not to be overwritten."""
-    if image.exists() and not force:
-        raise UsageError(f"--keep: {image} exists already; --force overwrites it.")
-
-
 def keep(disk: Disk, image: Path, force: bool, report: Reporter) -> None:
     """Save what a guest that ended cleanly has left on ``disk`` as a qcow2 image, which is whole or absent."""
     with report.task(f"keeping the disk in {image}"), full_disk_named(image.parent):

@@ -121,21 +121,9 @@ class Guest:
             self._console.parent.mkdir(parents=True, exist_ok=True)
             self._console.write_bytes(b"")
         self._qemu = Qemu(qemu_command(self.config), self._console)
-        try:
-            with self._deadline(self.config.boot_deadline_seconds, "end its boot"):
-                event = self._event()
-            self.ready = Ready(event["release"], event["page_size"], event["cpus"])
-        except GuestFailure as error:
-            self._qemu.close()
-            if not self.config.kernel_name or error.outcome.kind is OutcomeKind.LOST_HOST:
-                raise
-            sentence = f"{self.config.kernel_name} does not boot: {error}"
-            raise failure(replace(error.outcome, sentence=sentence, booted=False)) from error
-        except BaseException:
-            self._qemu.close()
-            raise
         with ExitStack() as stack:
             stack.callback(self._qemu.close)
+            self.ready = self._booted()
             self._prepare_disks()
             stack.pop_all()
         return self
@@ -196,6 +184,17 @@ class Guest:
 
     def console(self) -> str:
         return self._console.read_text(errors="replace")
+
+    def _booted(self) -> Ready:
+        try:
+            with self._deadline(self.config.boot_deadline_seconds, "end its boot"):
+                event = self._event()
+        except GuestFailure as error:
+            if not self.config.kernel_name or error.outcome.kind is OutcomeKind.LOST_HOST:
+                raise
+            sentence = f"{self.config.kernel_name} does not boot: {error}"
+            raise failure(replace(error.outcome, sentence=sentence, booted=False)) from error
+        return Ready(event["release"], event["page_size"], event["cpus"])
 
     def _prepare_disks(self) -> None:
         """Have each disk take time under another name, if that is wanted.

@@ -67,8 +67,7 @@ class Entry:
 def newc(entries: Iterable[Entry]) -> bytes:
     """A cpio archive in the "newc" format that the kernel unpacks; times, owners and links are zero."""
     archive = bytearray()
-
-    def add(number: int, entry: Entry) -> None:
+    for number, entry in (*enumerate(entries, start=1), (0, Entry("TRAILER!!!", 0))):
         name = entry.path.encode() + b"\0"
         links = 2 if stat.S_ISDIR(entry.mode) else 1
         fields = (number, entry.mode, 0, 0, links, 0, len(entry.content), 0, 0, *entry.device, len(name), 0)
@@ -76,10 +75,6 @@ def newc(entries: Iterable[Entry]) -> bytes:
         archive.extend(bytes(-len(archive) % 4))
         archive.extend(entry.content)
         archive.extend(bytes(-len(archive) % 4))
-
-    for number, entry in enumerate(entries, start=1):
-        add(number, entry)
-    add(0, Entry("TRAILER!!!", 0))
     return bytes(archive)
 
 

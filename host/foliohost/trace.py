@@ -86,6 +86,11 @@ class Trace:
         return len(self.page_of)
 
     @property
+    def pages(self) -> int:
+        """Of all its files, touched or not."""
+        return sum(file.pages for file in self.files)
+
+    @property
     def distinct(self) -> int:
         """How many pages were touched at all."""
         return len(PageSet(self.file_of, self.page_of))

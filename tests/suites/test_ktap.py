@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import pytest
 
-from foliolab.suites.ktap import End, parse, read, worse, worst
+from foliolab.suites.ktap import End, parse, read, together, worse
 
 PASS, SKIP, FAIL = End.PASS, End.SKIP, End.FAIL
 
@@ -159,5 +159,5 @@ def test_what_did_not_run_before_may_not_run_after_but_not_fail(after: dict[str,
 def test_two_runs_are_as_good_as_the_worse_one_of_those_that_got_there() -> None:
     first = {"a": PASS, "b": FAIL, "c": SKIP, "d": PASS}
     second = {"a": SKIP, "b": PASS, "c": SKIP, "e": PASS}
-    assert worst(first, second) == {"a": SKIP, "b": FAIL, "c": SKIP, "d": PASS, "e": PASS}
-    assert worst(first, {}) == worst({}, first) == first
+    assert together(first, second, min) == {"a": SKIP, "b": FAIL, "c": SKIP, "d": PASS, "e": PASS}
+    assert together(first, {}, min) == together({}, first, min) == first
