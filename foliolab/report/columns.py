@@ -90,7 +90,6 @@ _OF_TIME = (Kind.SECONDS, Kind.SPEED)
 
 
 def make_columns(view: View) -> list[Column]:
-
     def column(title: tuple[str, str], cell: Callable[[Row], str], rank: int = 0, left: bool = False) -> Column:
         return Column(title, tuple(cell(row) for row in view.rows), rank, left)
 
@@ -99,22 +98,12 @@ def make_columns(view: View) -> list[Column]:
         if any(name in row.metrics for row in view.rows):
             yield column(_title(METRICS[name], unit, view), lambda row: _median(row, name, unit), rank)
             yield from published(name, unit, rank)
-            yield from ratios(name, rank)
+            yield from _over_published(view, name, rank)
 
     def published(name: str, unit: Unit, rank: int) -> Iterator[Column]:
         if _comparable(METRICS[name], view) and any(name in row.published for row in view.rows):
             title = ("published", _published_unit(METRICS[name], unit, view))
             yield column(title, lambda row: unit.spell(row.published[name]) if name in row.published else "", rank)
-
-    def ratios(name: str, rank: int) -> Iterator[Column]:
-        """Ours beside what was published, each over the first row of the cell that something was published of."""
-        bases = published_bases(view, name)
-        if bases:
-            title = next(iter(bases.values())).variant
-            yield column(("over", title), lambda row: _over(row, bases.get(row.cell), name), rank)
-            yield column(
-                ("published", f"over {title}"), lambda row: _published_over(row, bases.get(row.cell), name), rank
-            )
 
     rows = view.rows
     main = METRICS[view.metric]
@@ -142,6 +131,18 @@ def make_columns(view: View) -> list[Column]:
             columns += measured(name, UNITS[METRICS[name].kind], 1 if tells else rank)
     columns.append(column(("", "n"), lambda row: str(row.n)))
     return columns
+
+
+def _over_published(view: View, name: str, rank: int) -> Iterator[Column]:
+    """Ours beside what was published, each over the first row of the cell that something was published of."""
+    bases = published_bases(view, name)
+    if bases:
+        title = next(iter(bases.values())).variant
+        pairs = [(row, bases.get(row.cell)) for row in view.rows]
+        yield Column(("over", title), tuple(_over(row, base, name) for row, base in pairs), rank)
+        yield Column(
+            ("published", f"over {title}"), tuple(_published_over(row, base, name) for row, base in pairs), rank
+        )
 
 
 def variant_columns(view: View, heads: Mapping[str, str], metrics: Sequence[str]) -> list[Column]:

@@ -28,6 +28,7 @@ from foliolab.vm.accel import Accelerator
 from foliolab.vm.disk import DataDisk
 from foliolab.vm.guest import Disk, Guest, GuestConfig, OnOutput
 from foliolab.vm.image import guest_programs, initramfs
+from foliolab.vm.numa import Node, Nodes
 from foliolab.vm.outcome import JobResult
 
 _MEMORY_MIB = 2048
@@ -106,10 +107,9 @@ def chosen_tests(names: Collection[str], arch: str) -> list[Test]:
 
 
 def _guest(test: Test, program: Path, report: Reporter, kernel: BuiltKernel, accelerator: Accelerator) -> GuestConfig:
-    if test.nodes > 1:
-        accelerator = replace(accelerator, options=(*accelerator.options, *_nodes(test)))
     archive = initramfs(guest_programs(kernel.arch, report), {f"/bin/{test.program}": program}, kernel.modules)
     config = GuestConfig(kernel.arch, kernel.image, archive, accelerator, memory_mib=_MEMORY_MIB, cpus=test.cpus)
+    config = replace(config, nodes=_nodes(test))
     return replace(config, disks=(DataDisk("ext4", 512 << 20).prepare(config, report), _swap(kernel.page_size)))
 
 
@@ -183,13 +183,10 @@ def reserve_huge_pages(guest: Guest, mib: int) -> str:
     return f"huge pages of {size} KiB: {got} of {count}\n"
 
 
-def _nodes(test: Test) -> list[str]:
-    """QEMU's options for a machine of several NUMA nodes. The first has all CPUs: they are of one package."""
-    options = []
-    for node in range(test.nodes):
-        options += ["-object", f"memory-backend-ram,id=node{node},size={_MEMORY_MIB // test.nodes}M"]
-        options += ["-numa", f"node,memdev=node{node}" + ("" if node else f",cpus=0-{test.cpus - 1}")]
-    return options
+def _nodes(test: Test) -> Nodes:
+    """Several NUMA nodes, if the test wants them. The first has all CPUs."""
+    share = (_MEMORY_MIB << 20) // test.nodes
+    return tuple(Node(0 if number else test.cpus, share) for number in range(test.nodes)) if test.nodes > 1 else ()
 
 
 def _swap(page_size: int) -> Disk:
