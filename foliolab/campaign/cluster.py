@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import distributed
+import msgspec
 from distributed.comm.addressing import get_address_host
 
 from foliolab.campaign.files import FileSource, resolved, serving
@@ -211,7 +212,7 @@ class _Execution:
         elif "say" in event:
             self._watcher.say(event["say"])
         else:
-            words, sample = json.dumps(event["sample"]), Sample.from_json(event["sample"])
+            words, sample = json.dumps(event["sample"]), msgspec.convert(event["sample"], Sample)
             # A job that another worker has begun again sends once more what was there.
             if words not in self._seen and sample.key not in self._final:
                 self._seen.add(words)

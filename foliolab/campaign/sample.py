@@ -3,11 +3,8 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from foliolab.arch import machine_name
 from foliolab.files import digest
@@ -102,11 +99,6 @@ class Sample:
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Sample":
-        """The inverse of ``to_json``; ValueError for what is missing or of another type."""
-        return msgspec.convert(data, cls)
 
 
 def with_key(sample: Sample) -> Sample:

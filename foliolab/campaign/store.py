@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import msgspec
+
 from foliolab.campaign.sample import Sample
 from foliolab.errors import StoreError
 from foliolab.files import full_disk_named, locked, results_directory
@@ -66,11 +68,8 @@ def _unpacked(packed: bytes) -> bytes:
 
 def _parse(file: Path, number: int, line: bytes) -> Sample:
     try:
-        data = json.loads(line)
-        if not isinstance(data, dict):
-            raise TypeError("not a JSON object")
-        return Sample.from_json(data)
-    except (ValueError, TypeError, RecursionError) as error:  # JSON and Unicode errors are ValueErrors too
+        return msgspec.json.decode(line, type=Sample)
+    except (ValueError, RecursionError) as error:
         raise StoreError(f"Line {number} of {file} is damaged ({error}); delete or repair that line.") from None
 
 

@@ -233,7 +233,7 @@ class BootRead:
         memory = int(facts.get("memory_kib", 0)) >> 20
         machine = f"{facts.get('processor', '')} with {facts.get('cpus')} processors and {memory} GiB"
         try:
-            form = Sample.from_json(work.form)
+            form = msgspec.convert(work.form, Sample)
         except ValueError as error:
             self._fail("works.json", error)
         made_with = "; ".join(filter(None, (machine.strip(), f"disk {facts.get('disk', '')}", form.made_with)))

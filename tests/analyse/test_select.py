@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from foliolab.analyse.rows import group_samples
-from foliolab.campaign.sample import Sample
+from foliolab.campaign.sample import Sample, with_key
 from tests.samples import sample
 
 
@@ -14,9 +14,7 @@ def kept(*samples: Sample) -> list[str]:
 def test_seconds_of_two_hosts_are_never_in_one_table() -> None:
     hosts = ["a", "b"]
     timed, emulated = ([sample(1, backend=name, host=host) for host in hosts] for name in ("qemu-kvm", "qemu-tcg"))
-    # As stores have it from when the key of such a sample was that of any host.
-    lines = [{**each.to_json(), "key": "one"} for each in (*timed, *emulated)]
-    groups = group_samples(map(Sample.from_json, lines))
+    groups = group_samples(map(with_key, (*timed, *emulated)))
     assert [([each.host for each in group.samples], group.timed_on) for group in groups] == [
         (["a"], "a"),
         (["b"], "b"),

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from foliolab.campaign.sample import Sample
@@ -71,7 +72,7 @@ def test_the_model_stands_beside_a_kernel(store: Path, tmp_path: Path, capsys: p
     file.write_text(file.read_text() + "[agreement]\nread_bytes = 0.03\n")
     argv = ("measure", str(file), "--backend", "model", "--json")
     assert call(*argv) == 0
-    found = [Sample.from_json(entry) for entry in json.loads(capsys.readouterr().out)["samples"]]
+    found = msgspec.convert(json.loads(capsys.readouterr().out)["samples"], list[Sample])
     assert {each.backend for each in found} == {"model"}
     factors = {"random": 1.01, "stride": 1, "sequential": 0.9}
     with open_store(store) as opened:
